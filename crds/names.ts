@@ -31,7 +31,7 @@ export const CAMERA_HOSTS = 'kube-nvr.dev/camera-hosts';
 export const GRANTS_NAMED_LOGINS = 'kube-nvr.dev/grants-named-logins';
 
 export const APP_NAME = 'kube-nvr';
-type Component = 'recorder' | 'operator';
+type Component = 'recorder' | 'operator' | 'guard';
 
 /** Field manager of the objects that the operator owns. */
 export const OPERATOR_MANAGER = 'kube-nvr-operator';
@@ -78,6 +78,22 @@ export const poolLabels = (pool: string): Record<string, string> => ({
   ...labels('recorder'),
   [POOL_LABEL]: pool,
 });
+
+/** Label of guard pods: the pool. It is not `POOL_LABEL`, so that selectors of recorder pods do not match guards. */
+const GUARDED_POOL_LABEL = 'kube-nvr.dev/guarded-pool';
+
+/** Labels of the pods that keep `kubectl drain` waiting while their nodes record cameras of the pool. */
+export const guardLabels = (pool: string): Record<string, string> => ({
+  ...labels('guard'),
+  [GUARDED_POOL_LABEL]: pool,
+});
+
+/** The pool that a guard pod belongs to; undefined for other pods. */
+export const poolOfGuard = (podLabels: Readonly<Record<string, string>> | undefined): string | undefined =>
+  podLabels?.[GUARDED_POOL_LABEL];
+
+/** The guard pod of a node, whose name has at most 239 characters. */
+export const guardName = (node: string): string => `nvr-guard-${node}`;
 
 /** Name of the DaemonSet, ServiceAccount, Role, RoleBinding, Service and PodDisruptionBudget of a pool. */
 export const recorderName = (pool: string): string => `${pool}-recorder`;

@@ -245,6 +245,13 @@ export const POOL_CONDITIONS = {
     },
     {
       status: 'False',
+      reason: 'Rejected',
+      means:
+        'the API server refuses an object; the others are applied, running recorders continue, and no pod is replaced until it is accepted',
+      todo: 'the message has its answer: correct the field of the pool, or the quota, policy or right that it names',
+    },
+    {
+      status: 'False',
       reason: 'NoMetricsToken',
       means:
         'the operator may not make the Secret with the token for metrics, or the Secret has none; recorders continue to record, but Prometheus gets 401',
@@ -297,6 +304,27 @@ export const POOL_CONDITIONS = {
 } satisfies ConditionTable;
 
 export const NODE_CONDITIONS = {
+  Drained: [
+    {
+      status: 'True',
+      reason: 'Empty',
+      means: 'it is being drained, and no camera is recorded there: it can be switched off',
+    },
+    { status: 'False', reason: 'HandingOver', means: 'its cameras move to other nodes, one by one' },
+    {
+      status: 'False',
+      reason: 'NotMoving',
+      means:
+        'for `spec.cordon.progressDeadlineSeconds` no camera could leave it: `kubectl drain` does not wait any longer',
+      todo: 'see `Assigned` of its cameras, `CapacityAvailable` and `QuorumAvailable` of the pool',
+    },
+    {
+      status: 'False',
+      reason: 'NoOtherNode',
+      means: 'no other node may record the cameras that it still has: `kubectl drain` does not wait for them',
+      todo: '[drain.md](drain.md#when-it-does-not-wait)',
+    },
+  ],
   Online: [
     { status: 'True', reason: 'LeaseRenewed', means: 'it renews its Lease' },
     {

@@ -293,6 +293,19 @@ const spec = withRules(
       })
       .prefault({}),
     failover: failover.prefault({}),
+    cordon: z
+      .object({
+        mode: z
+          .enum(['Drain', 'Ignore'])
+          .default('Drain')
+          .describe(
+            'What a Kubernetes node means that is cordoned, or tainted because it is out of service or an autoscaler removes it. Drain: its cameras move to other nodes as with drain: true of the RecorderNode, and kubectl drain waits until they have. Ignore: nothing.',
+          ),
+        progressDeadlineSeconds: integer(10, 86_400)
+          .default(600)
+          .describe('If no camera could leave the node for this long, kubectl drain does not wait for it any longer.'),
+      })
+      .prefault({}),
     update: z
       .object({
         type: z

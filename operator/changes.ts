@@ -1,6 +1,6 @@
 // Reacts to changes in the caches: requests another plan of a pool, and adds keys to the queues.
 
-import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
+import { nodeOfLease, POOL_LABEL, poolOfGuard } from '../crds/names.ts';
 import type { Camera } from '../crds/camera.ts';
 import type { RecorderNode } from '../crds/recorder-node.ts';
 import type { RecorderPool } from '../crds/recorder-pool.ts';
@@ -9,6 +9,7 @@ import { keyOf, nameOfKey, type KubeObject } from './kube/api.ts';
 import type { Change } from './kube/informer.ts';
 import type { OperatorMetrics } from './metrics.ts';
 import { poolKeyOf, type Caches, type ClusterNode, type RecorderPod } from './observe/caches.ts';
+import { whyLeaving } from './observe/leaving.ts';
 import type { Pools } from './pools.ts';
 import type { Queues } from './queues.ts';
 
@@ -82,11 +83,12 @@ function leaseChanged(change: Change<KubeObject>, { pools, queues }: ChangesOpti
   else pools.get(`${namespace}/${pool}`)?.sawLease(node, lease);
 }
 
-/** Pools select Kubernetes nodes by labels. */
+/** Pools select Kubernetes nodes by labels, and leave those that are cordoned. */
 function nodeChanged(change: Change<ClusterNode>, { pools, queues }: ChangesOptions): void {
   const isSame =
     change.kind === 'changed' &&
-    JSON.stringify(change.previous.metadata.labels) === JSON.stringify(change.object.metadata.labels);
+    JSON.stringify(change.previous.metadata.labels) === JSON.stringify(change.object.metadata.labels) &&
+    whyLeaving(change.previous) === whyLeaving(change.object);
   if (isSame) return;
   for (const key of pools.keys) {
     pools.changed(key);
@@ -96,7 +98,7 @@ function nodeChanged(change: Change<ClusterNode>, { pools, queues }: ChangesOpti
 
 function podChanged(change: Change<RecorderPod>, { queues }: ChangesOptions): void {
   const { namespace, labels } = objectOf(change).metadata;
-  const pool = labels?.[POOL_LABEL];
+  const pool = labels?.[POOL_LABEL] ?? poolOfGuard(labels);
   if (pool !== undefined) queues.pool.add(keyOf({ namespace, name: pool }));
 }
 

@@ -7,7 +7,18 @@ import { silentLog } from '../base/log.ts';
 import { sha256 } from '../base/new-token.ts';
 import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName, poolLabels } from '../crds/names.ts';
 import { ApiError, type KubeApi, type KubeObject, type ObjectName, type Resource } from './kube/api.ts';
-import { CAMERA, CONFIG_MAP, DAEMON_SET, LEASE, NODE, RECORDER_NODE, RECORDER_POOL, SECRET } from './kube/resources.ts';
+import {
+  CAMERA,
+  CONFIG_MAP,
+  DAEMON_SET,
+  EVENT,
+  LEASE,
+  NODE,
+  POD,
+  RECORDER_NODE,
+  RECORDER_POOL,
+  SECRET,
+} from './kube/resources.ts';
 import { MemoryApi, settle } from './kube/test-support.ts';
 import { until } from '../test/support/until.ts';
 import { startOperator } from './operator.ts';
@@ -207,6 +218,91 @@ test('a camera that leaves a silent node carries when that was seen last, also t
   await world.pass(7);
   const later = await world.assignment('gate');
   assert.deepEqual([later?.['reason'], later?.['lastSeenTime']], ['NotTakenUp', after?.['lastSeenTime']]);
+});
+
+test('a pool that the API server refuses says so, and everything else of it goes on being shown', async (t) => {
+  const world = new World();
+  const name = { namespace: NAMESPACE, name: 'default' };
+  let refuses = false;
+  await world.addCamera('gate');
+  await world.start(t, (verb, resource) => {
+    if (refuses && verb === 'apply' && resource === DAEMON_SET)
+      throw new ApiError(422, 'Invalid', 'memory: must be less than or equal to memory limit of 512Mi');
+  });
+  await world.pass(30);
+  assert.equal((await world.condition('default', 'Ready'))?.status, 'True');
+
+  refuses = true;
+  const resources = { requests: { memory: '1Gi' }, limits: { memory: '512Mi' } };
+  await world.api.mergePatch(RECORDER_POOL, name, { metadata: { generation: 2 }, spec: { resources } });
+  world.live.delete('b');
+  await world.pass(40);
+  const applied = await world.condition('default', 'ResourcesApplied');
+  assert.deepEqual([applied?.status, applied?.reason], ['False', 'Rejected']);
+  assert.match(applied?.message ?? '', /^the API server refuses DaemonSet\/default-recorder: memory: must be less/);
+  const ready = await world.condition('default', 'Ready');
+  assert.deepEqual([ready?.status, ready?.reason], ['False', 'Rejected']);
+  const { status } = (await world.api.get(RECORDER_POOL, name)) as KubeObject & { status: Assignment };
+  assert.deepEqual([status['observedGeneration'], status['nodes'], status['nodesReady']], [2, 3, 2]);
+  const { status: dead } = await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'b' });
+  const [online] = (dead as { conditions: readonly Condition[] }).conditions;
+  assert.deepEqual([online?.type, online?.status], ['Online', 'False']);
+  const events = (await world.api.list(EVENT, { namespace: NAMESPACE })).items;
+  assert.ok(
+    events.some(({ reason, type }) => reason === 'Rejected' && type === 'Warning'),
+    'there is an event',
+  );
+
+  refuses = false;
+  await world.pass(20);
+  assert.equal((await world.condition('default', 'ResourcesApplied'))?.status, 'True', 'it is tried again');
+});
+
+test('an API server that fails leaves what is shown of a pool as of the generation for which it was true', async (t) => {
+  const world = new World();
+  const name = { namespace: NAMESPACE, name: 'default' };
+  let fails = false;
+  await world.start(t, (verb, resource) => {
+    if (fails && verb === 'apply' && resource === DAEMON_SET) throw new ApiError(500, 'InternalError', 'etcd');
+  });
+  await world.api.mergePatch(RECORDER_POOL, name, { metadata: { generation: 1 } });
+  await world.pass(30);
+  fails = true;
+  await world.api.mergePatch(RECORDER_POOL, name, {
+    metadata: { generation: 2 },
+    spec: { limits: { maxCamerasPerNode: 7 } },
+  });
+  world.live.delete('b');
+  await world.pass(40);
+  const { status } = (await world.api.get(RECORDER_POOL, name)) as KubeObject & { status: Assignment };
+  assert.deepEqual([status['observedGeneration'], status['nodesReady']], [1, 2]);
+  assert.equal((await world.condition('default', 'ResourcesApplied'))?.status, 'True');
+  fails = false;
+  await world.until('the pool was reconciled', async () => {
+    const { status: now } = await world.api.get(RECORDER_POOL, name);
+    return (now as Assignment)['observedGeneration'] === 2;
+  });
+});
+
+test('no pod is replaced while the DaemonSet is refused: it would make the same pods again', async (t) => {
+  const world = new World();
+  const pods = ['a', 'b', 'c'].map((node) => ({ namespace: NAMESPACE, name: `pod-${node}` }));
+  await world.start(t, (verb, resource) => {
+    if (verb === 'apply' && resource === DAEMON_SET) throw new ApiError(403, 'Forbidden', 'exceeded quota');
+  });
+  for (const [i, pod] of pods.entries()) {
+    const metadata = { ...pod, labels: poolLabels('default'), annotations: { 'kube-nvr.dev/settings': 'old' } };
+    const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    const nodeName = 'abc'[i] ?? '';
+    await world.api.create(POD, { metadata, spec: { nodeName }, status: { conditions } });
+    await world.api.mergePatch(NODE, { name: nodeName }, { status: { conditions } });
+  }
+  await world.pass(120);
+  for (const pod of pods) assert.ok(await world.api.get(POD, pod));
+  assert.deepEqual(
+    world.api.calls.filter((call) => call.startsWith('delete')),
+    [],
+  );
 });
 
 test('a second pool on nodes of a first gets no pods there, says why, and gets a node that the first leaves', async (t) => {

@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import { Parts } from '../base/parts.ts';
 import { CameraLogins } from './controllers/camera-logins.ts';
 import { Certificates } from './controllers/certificates.ts';
+import { Guards } from './controllers/guards.ts';
 import { Recorders } from './controllers/recorders.ts';
 import { ReportJudge } from './controllers/reports.ts';
 import { followChanges } from './changes.ts';
@@ -77,7 +78,9 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const judge = new ReportJudge({ api, caches, clock });
   const logins = new CameraLogins({ api, changed: ({ metadata }) => queues.showSoon(keyOf(metadata)), clock });
   const networks = new ClusterNetworks({ api: readApi, nodes: () => caches.nodes.list(), told, clock, log });
+  const guards = new Guards({ api, caches, events, image, priorityClass, clock });
   const recorders = new Recorders({
+    guards,
     certificates: new Certificates({ api, caches, ownNamespace, clock, log }),
     api,
     caches,
@@ -97,6 +100,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     caches,
     pools,
     recorders,
+    guards,
     logins,
     judge,
     events,

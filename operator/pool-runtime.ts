@@ -166,7 +166,9 @@ export class PoolRuntime {
         if (judged.has(assignment?.node)) queues.showSoon(`${this.#namespace}/${camera}`);
       }
     }
-    if (JSON.stringify([before?.plan.pool, before?.plan.leader]) !== JSON.stringify([plan.pool, plan.leader])) {
+    const poolOf = (planned: Plan | undefined): string =>
+      JSON.stringify([planned?.pool, planned?.leader, planned && nodesWithCameras(planned)]);
+    if (poolOf(before?.plan) !== poolOf(plan)) {
       queues.pool.add(this.#key);
     }
   }
@@ -186,6 +188,10 @@ export class PoolRuntime {
     events.record(regarding, { type, reason, action: 'Assign', note });
   }
 }
+
+/** Only nodes with cameras are guarded. */
+const nodesWithCameras = ({ loads }: Plan): readonly string[] =>
+  [...loads].flatMap(([node, { assigned, leaving }]) => (assigned + leaving > 0 ? [node] : []));
 
 /** Whether cameras are being assigned, or wait for it. */
 const isPlacing = ({ plan, snapshot }: LastPlan): boolean =>

@@ -6,9 +6,10 @@ import type { RecorderPool } from '../crds/recorder-pool.ts';
 import type { CameraLogins } from './controllers/camera-logins.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
 import { statusOfNode } from './controllers/node-status.ts';
-import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused } from './controllers/pool-status.ts';
+import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused, type Rollout } from './controllers/pool-status.ts';
 import type { Recorders } from './controllers/recorders.ts';
 import type { ReportJudge } from './controllers/reports.ts';
+import type { Guarding, Guards } from './controllers/guards.ts';
 import { answerRequests } from './controllers/requests.ts';
 import { isNotFound, keyOf, type KubeApi } from './kube/api.ts';
 import type { Transition } from './kube/conditions.ts';
@@ -27,6 +28,7 @@ interface ReconcilersOptions {
   readonly caches: Caches;
   readonly pools: Pools;
   readonly recorders: Recorders;
+  readonly guards: Guards;
   readonly logins: CameraLogins;
   readonly judge: ReportJudge;
   readonly events: EventRecorder;
@@ -77,7 +79,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   }
 
   async pool(key: string): Promise<Outcome | void> {
-    const { api, caches, pools, recorders, clock } = this.#o;
+    const { caches, pools, recorders, guards } = this.#o;
     const pool = caches.pools.get(key);
     if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
     const wait = this.#waitIn(pool.metadata.namespace);
@@ -85,23 +87,40 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       if (caches.isRefusedIn(pool.metadata.namespace)) await this.#showRefused(pool);
       return wait;
     }
-    const { recheckMs, ...rollout } = await recorders.reconcile(key, pool, () => pools.get(key)?.lastPlan);
+    const lastPlan = (): LastPlan | undefined => pools.get(key)?.lastPlan;
+    const guarding = guards.decide(key, pool, lastPlan()?.snapshot);
+    let rollout: (Rollout & { readonly recheckMs: number | undefined }) | undefined;
+    let failure: unknown;
+    try {
+      rollout = await recorders.reconcile(key, pool, lastPlan, guarding);
+    } catch (err) {
+      failure = err;
+    }
+    const isShown = await this.#showPool(key, pool, rollout, guarding);
+    if (failure !== undefined) throw failure;
+    return {
+      recheckMs: Math.min(isShown ? POOL_MS : EARLY_MS, rollout?.recheckMs ?? POOL_MS, guarding.recheckMs ?? POOL_MS),
+    };
+  }
+
+  /** Writes the status of a pool and of its nodes. False: too little is known yet. */
+  async #showPool(
+    key: string,
+    pool: RecorderPool,
+    rollout: Rollout | undefined,
+    { drains }: Guarding,
+  ): Promise<boolean> {
+    const { api, pools, clock } = this.#o;
     const runtime = pools.get(key);
-    if (pool.status?.conditions && runtime?.isTooEarly) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
-    const { plan, snapshot, nodes } = runtime?.lastPlan ?? {};
-    if (nodes) await this.#showNodes(pool, nodes);
-    const { status, isChanged, transitions } = statusOfPool({
-      pool,
-      plan,
-      snapshot,
-      rollout,
-      nowMs: clock.wallMs(),
-    });
+    if (pool.status?.conditions && runtime?.isTooEarly) return false;
+    const { plan, snapshot } = runtime?.lastPlan ?? {};
+    if (runtime?.lastPlan) await this.#showNodes(pool, runtime.lastPlan, drains);
+    const { status, isChanged, transitions } = statusOfPool({ pool, plan, snapshot, rollout, nowMs: clock.wallMs() });
     if (isChanged) {
       await ifThere(applyStatus(api, RECORDER_POOL, pool.metadata, status));
       this.#tell(pool, transitions);
     }
-    return { recheckMs: recheckMs ?? POOL_MS };
+    return true;
   }
 
   async request(key: string): Promise<Outcome | void> {
@@ -136,12 +155,17 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     this.#tell(pool, shown.transitions);
   }
 
-  /** Writes the conditions that recorders cannot report themselves: that they are gone. */
-  async #showNodes(pool: RecorderPool, nodes: LastPlan['nodes']): Promise<void> {
+  /** Writes the conditions that recorders cannot report themselves: that they are gone, or drained. */
+  async #showNodes(pool: RecorderPool, { plan, nodes }: LastPlan, drains: Guarding['drains']): Promise<void> {
     const { api, caches, clock } = this.#o;
     for (const node of caches.nodesOf(pool)) {
-      const liveness = nodes.get(node.metadata.name)?.liveness;
-      const { status, isChanged, transitions } = statusOfNode(node, liveness, clock.wallMs());
+      const { name } = node.metadata;
+      const { liveness, drainCause } = nodes.get(name) ?? {};
+      const { assigned, leaving } = plan.loads.get(name) ?? { assigned: 0, leaving: 0 };
+      const facts = drains.get(name);
+      const drain =
+        drainCause === undefined || !facts ? undefined : { ...facts, cause: drainCause, held: assigned + leaving };
+      const { status, isChanged, transitions } = statusOfNode(node, { liveness, drain, nowMs: clock.wallMs() });
       if (!isChanged) continue;
       await ifThere(applyStatus(api, RECORDER_NODE, node.metadata, status));
       this.#tell(node, transitions);
@@ -153,9 +177,10 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
    */
   #tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
-      if (to.type === 'Ready' || to.status === 'Unknown' || (!from && to.status === 'True')) continue;
-      const isGood = (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
-      if (!from && isGood) continue;
+      if (to.type === 'Ready' || to.status === 'Unknown') continue;
+      // Somebody asked for a drain, and it takes its time.
+      const isGood = to.type === 'Drained' || (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
+      if (!from && (to.status === 'True' || (isGood && to.type !== 'Drained'))) continue;
       const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;
       this.#o.events.record(regarding, {
         type: isGood ? 'Normal' : 'Warning',

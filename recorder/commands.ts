@@ -29,6 +29,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['token', makeToken],
   ['webhook', callWebhooks],
   ['prepare-node', prepareNode],
+  ['wait', waitForEnd],
   ['audit', checkAudit],
   ['verify', verifyResult],
 ]);
@@ -69,6 +70,12 @@ async function prepareNode(args: readonly string[], { print, printError }: Surro
     printError(`recorder: ${err.message}\n`);
     return 1;
   }
+}
+
+async function waitForEnd(): Promise<number> {
+  const { waitUntilEnded } = await import('./wait.ts');
+  waitUntilEnded();
+  return 0;
 }
 
 async function checkAudit(args: readonly string[], { print }: Surroundings): Promise<number> {

@@ -12,6 +12,7 @@ import type { Log } from '../base/log.ts';
 import { directoryOfPool } from '../crds/names.ts';
 import { formatPath, parseBaseName } from './archive/disk/names.ts';
 import { parseJson } from './archive/disk/state-file.ts';
+import { waitUntilEnded } from './wait.ts';
 
 const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
 
@@ -37,8 +38,6 @@ export interface PrepareOptions {
   readonly fs?: typeof nodeFs;
 }
 
-/** In the image; see build/image/pause.c. */
-const PAUSE = '/usr/local/bin/pause';
 const PREPARED_LOOK_MS = 50;
 const TELL_EVERY = 600;
 const STATE = 'state';
@@ -73,9 +72,7 @@ function wait(user: number, group: number): void {
   process.setgroups?.([]);
   process.setgid?.(group);
   process.setuid?.(user);
-  // The pause program needs one megabyte of memory, Node forty.
-  if (nodeFs.existsSync(PAUSE)) process.execve?.(PAUSE, ['pause'], {});
-  else setInterval(() => {}, 2 ** 30);
+  waitUntilEnded();
 }
 
 /**

@@ -4,7 +4,8 @@ import { API_VERSION } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import { LIVE, UNAVAILABLE, UNKNOWN } from '../../test/support/snapshots.ts';
-import { statusOfNode } from './node-status.ts';
+import type { Liveness } from '../plan/snapshot.ts';
+import { statusOfNode, type DrainFacts } from './node-status.ts';
 
 const node = (conditions: readonly Condition[]): RecorderNode =>
   parseRecorderNode({
@@ -23,8 +24,8 @@ const ready: Condition = {
 };
 
 test('a node shows whether anything is heard of it; what its recorder says of itself is not touched', () => {
-  const shown = (liveness: Parameters<typeof statusOfNode>[1]) => {
-    const { status } = statusOfNode(node([ready]), liveness, 0);
+  const shown = (liveness: Liveness | undefined) => {
+    const { status } = statusOfNode(node([ready]), { liveness, drain: undefined, nowMs: 0 });
     return (status['conditions'] as readonly Condition[]).map(({ type, status: is, reason }) => [type, is, reason]);
   };
   assert.deepEqual(shown(LIVE), [['Online', 'True', 'LeaseRenewed']]);
@@ -33,10 +34,40 @@ test('a node shows whether anything is heard of it; what its recorder says of it
   assert.deepEqual(shown(undefined), [['Online', 'Unknown', 'NotHeard']]);
 });
 
+const facts = (liveness: Liveness) => ({ liveness, drain: undefined, nowMs: 60_000 });
+
 test('it is written when it changes, and not again', () => {
-  const first = statusOfNode(node([ready]), LIVE, 0);
+  const first = statusOfNode(node([ready]), facts(LIVE));
   assert.deepEqual([first.isChanged, first.transitions.length], [true, 1]);
   const conditions = first.status['conditions'] as readonly Condition[];
-  assert.equal(statusOfNode(node([ready, ...conditions]), LIVE, 60_000).isChanged, false);
-  assert.equal(statusOfNode(node([ready, ...conditions]), UNAVAILABLE, 60_000).isChanged, true);
+  assert.equal(statusOfNode(node([ready, ...conditions]), facts(LIVE)).isChanged, false);
+  assert.equal(statusOfNode(node([ready, ...conditions]), facts(UNAVAILABLE)).isChanged, true);
+});
+
+test('a node that is drained says why, what it still has, and what becomes of that', () => {
+  const shown = (drain: Partial<DrainFacts>) => {
+    const all = { cause: 'the Kubernetes node is cordoned', held: 2, cameras: 2, isGivenUp: false, ...drain };
+    const { status } = statusOfNode(node([ready]), { liveness: LIVE, drain: all, nowMs: 0 });
+    const [drained] = status['conditions'] as readonly Condition[];
+    return [drained?.type, drained?.status, drained?.reason, drained?.message];
+  };
+  const two = 'the Kubernetes node is cordoned; 2 cameras are still recorded here';
+  assert.deepEqual(shown({}), ['Drained', 'False', 'HandingOver', two]);
+  assert.deepEqual(shown({ isGivenUp: true }), [
+    'Drained',
+    'False',
+    'NotMoving',
+    `${two}, and none could leave for too long`,
+  ]);
+  assert.deepEqual(shown({ cameras: 0 }), [
+    'Drained',
+    'False',
+    'NoOtherNode',
+    `${two}, and no other node may record them`,
+  ]);
+  assert.deepEqual(shown({ held: 0, cameras: 0 }).slice(1), [
+    'True',
+    'Empty',
+    'the Kubernetes node is cordoned; no camera is recorded here',
+  ]);
 });

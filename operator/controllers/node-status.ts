@@ -1,39 +1,68 @@
-// Computes the condition of a RecorderNode that the operator adds to what the recorder reports itself: whether the node is
-// online. Pure.
+// Computes the conditions of a RecorderNode that the operator adds to what the recorder reports itself: whether the node is
+// online, and how far its drain is. Pure.
 
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import { mergeConditions, type StatedCondition } from '../kube/conditions.ts';
 import type { Liveness } from '../plan/snapshot.ts';
 import type { ShownStatus } from './camera-status.ts';
 
-const TYPE = 'Online';
+const OURS: ReadonlySet<string> = new Set(['Online', 'Drained']);
 
-/** `liveness` undefined: the node has not been examined yet. */
-export function statusOfNode(node: RecorderNode, liveness: Liveness | undefined, nowMs: number): ShownStatus {
-  const before = (node.status?.conditions ?? []).filter(({ type }) => type === TYPE);
-  const stated = online(liveness);
-  // No observedGeneration: the generation also grows with each response to a request, which does not concern this condition.
-  const { conditions, transitions } = mergeConditions(before, [stated], undefined, new Date(nowMs));
+/** A node that is being drained. */
+export interface DrainFacts {
+  /** Why it is drained. */
+  readonly cause: string;
+  /** Cameras that the node still has. */
+  readonly held: number;
+  /** Those of them that another node may record. */
+  readonly cameras: number;
+  /** For too long no camera has left it. */
+  readonly isGivenUp: boolean;
+}
+
+interface NodeFacts {
+  /** Undefined: the node has not been examined yet. */
+  readonly liveness: Liveness | undefined;
+  /** Undefined: the node is not being drained. */
+  readonly drain: DrainFacts | undefined;
+  readonly nowMs: number;
+}
+
+export function statusOfNode(node: RecorderNode, { liveness, drain, nowMs }: NodeFacts): ShownStatus {
+  const before = (node.status?.conditions ?? []).filter(({ type }) => OURS.has(type));
+  const stated = [online(liveness), ...(drain ? [drained(drain)] : [])];
+  // No observedGeneration: the generation also grows with each response to a request, which does not concern these conditions.
+  const { conditions, transitions } = mergeConditions(before, stated, undefined, new Date(nowMs));
   return { status: { conditions }, isChanged: conditions !== before, transitions };
 }
 
 function online(liveness: Liveness | undefined): StatedCondition {
-  const is = (status: StatedCondition['status'], reason: string, message: string): StatedCondition => ({
-    type: TYPE,
-    status,
-    reason,
-    message,
-  });
   switch (liveness?.state) {
     case 'Live':
-      return is('True', 'LeaseRenewed', 'its Lease changes');
+      return condition('Online', 'True', 'LeaseRenewed', 'its Lease changes');
     case 'Unavailable':
-      return is('False', 'NodeUnavailable', 'its Lease has not changed for too long');
+      return condition('Online', 'False', 'NodeUnavailable', 'its Lease has not changed for too long');
     default:
-      return is(
+      return condition(
+        'Online',
         'Unknown',
         'NotHeard',
         'its Lease does not change, but without a majority the node does not count as lost',
       );
   }
 }
+
+function drained({ cause, held, cameras, isGivenUp }: DrainFacts): StatedCondition {
+  if (held === 0) return condition('Drained', 'True', 'Empty', `${cause}; no camera is recorded here`);
+  const still = `${cause}; ${held} ${held === 1 ? 'camera is' : 'cameras are'} still recorded here`;
+  if (cameras === 0) return condition('Drained', 'False', 'NoOtherNode', `${still}, and no other node may record them`);
+  if (isGivenUp) return condition('Drained', 'False', 'NotMoving', `${still}, and none could leave for too long`);
+  return condition('Drained', 'False', 'HandingOver', still);
+}
+
+const condition = (
+  type: string,
+  status: StatedCondition['status'],
+  reason: string,
+  message: string,
+): StatedCondition => ({ type, status, reason, message });

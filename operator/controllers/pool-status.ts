@@ -7,23 +7,40 @@ import type { ShownStatus } from './camera-status.ts';
 
 /** The state of the pool's pods; see `recorders.ts`. */
 export interface Rollout {
-  readonly nodesUpdated: number;
+  readonly nodesUpdated: number | undefined;
   readonly conditions: readonly PlannedCondition[];
 }
+
+/** Conditions that the plan of a pool states; those of its pods are `Rollout.conditions`. */
+const OF_THE_PLAN: ReadonlySet<string> = new Set([
+  'QuorumAvailable',
+  'FailoverSuspended',
+  'CapacityAvailable',
+  'NamespaceGranted',
+  'Ready',
+]);
+
+/** The rollout as the status shows it. */
+const shownRollout = ({ status }: RecorderPool): Rollout => ({
+  nodesUpdated: status?.nodesUpdated,
+  conditions: (status?.conditions ?? []).filter(({ type }) => !OF_THE_PLAN.has(type)),
+});
 
 interface PoolFacts {
   readonly pool: RecorderPool;
   /** The leader's last plan; undefined before the first one. */
   readonly plan: Plan | undefined;
   readonly snapshot: Snapshot | undefined;
+  /** Undefined: the pool could not be reconciled. What is shown of it stays, as of the generation for which it was true. */
   readonly rollout: Rollout | undefined;
   readonly nowMs: number;
 }
 
 export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts): ShownStatus {
-  const { generation } = pool.metadata;
+  const generation = rollout ? pool.metadata.generation : pool.status?.observedGeneration;
   const before = pool.status?.conditions ?? [];
-  const stated = plan ? [...plan.pool, ...(rollout?.conditions ?? [])] : [];
+  const { nodesUpdated, conditions: ofPods } = rollout ?? shownRollout(pool);
+  const stated = plan ? [...plan.pool, ...ofPods] : [];
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
@@ -37,7 +54,7 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const counts = {
     nodes: nodes.length,
     nodesReady: nodes.filter(({ liveness, canRecord }) => liveness.heard && canRecord).length,
-    ...(rollout && { nodesUpdated: rollout.nodesUpdated }),
+    ...(nodesUpdated !== undefined && { nodesUpdated }),
     cameras: cameras.length,
     camerasAssigned: cameras.filter(({ assignment }) => assignment?.node !== undefined).length,
     // Until a planned move is complete, the old node continues to record.
@@ -53,7 +70,12 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
     voters: plan.voters,
     quorum: plan.quorum,
   };
-  const status = { observedGeneration: generation, ...counts, ...membership, conditions };
+  const status = {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    ...counts,
+    ...membership,
+    conditions,
+  };
   const { status: shown } = pool;
   const isChanged =
     conditions !== before ||

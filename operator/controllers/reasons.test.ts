@@ -37,6 +37,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'CapacityAvailable',
     'CertificatesIssued',
     'CredentialsResolved',
+    'Drained',
     'FailoverSuspended',
     'NamespaceGranted',
     'NodesTaken',

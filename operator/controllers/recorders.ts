@@ -3,38 +3,25 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
-import { API_VERSION, metricsTokenName, nodeLeaseName, poolLabels, recorderName } from '../../crds/names.ts';
+import { API_VERSION, nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import { ApiError, isConflict, isNotFound, nameOfKey, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { isConflict, isNotFound, nameOfKey, type KubeApi } from '../kube/api.ts';
 import type { EventRecorder } from '../kube/events.ts';
-import { applyOwned, deleteOwned, ForeignObjectError, type Owner } from '../kube/owned.ts';
-import {
-  CONFIG_MAP,
-  DAEMON_SET,
-  LEASE,
-  NETWORK_POLICY,
-  POD,
-  POD_DISRUPTION_BUDGET,
-  RECORDER_NODE,
-  ROLE,
-  ROLE_BINDING,
-  SERVICE,
-  SERVICE_ACCOUNT,
-} from '../kube/resources.ts';
-import type { Resource } from '../kube/api.ts';
-import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
-import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from '../manifests/recorder.ts';
-import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
+import { LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
+import type { EgressPorts } from '../manifests/network-policy.ts';
+import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
 import { hasStarted, isReady, waitsFor, type Caches } from '../observe/caches.ts';
 import { bundleOf } from '../plan/authorities.ts';
-import { addressesOf, podOfNode } from './addresses.ts';
-import { trustOf, type Certificates } from './certificates.ts';
-import { metricsTokenOf } from './metrics-token.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
+import { addressesOf, podOfNode } from './addresses.ts';
 import type { CameraLogins } from './camera-logins.ts';
+import type { Certificates } from './certificates.ts';
+import type { Guarding, Guards } from './guards.ts';
+import { PoolObjects } from './pool-objects.ts';
 import type { Rollout } from './pool-status.ts';
+import { refusalOf } from './refusals.ts';
 
 interface RecordersOptions {
   readonly api: KubeApi;
@@ -49,6 +36,7 @@ interface RecordersOptions {
   /** Undefined: no NetworkPolicies are made. */
   readonly egress: EgressPorts | undefined;
   readonly certificates: Certificates;
+  readonly guards: Guards;
   readonly clock: Clock;
 }
 
@@ -65,27 +53,12 @@ const DRAINED_FOR_UPDATE = 'kube-nvr.dev/drained-for-update';
 /** Annotation of the pod template: the digest of the pool's settings. */
 const SETTINGS = 'kube-nvr.dev/settings';
 
-/** Objects are applied again after this time, which repairs what others have changed or deleted. */
-const APPLY_ANEW_MS = 300_000;
-
-/** In place of a digest: the object does not exist. */
-const NONE = 'none';
-
 /** How long to wait until the cache shows a write. */
 const EXPECT_MS = 10_000;
 
-/** What was last applied, so that an unchanged pool costs no requests. */
-interface Applied {
-  readonly uid: string | undefined;
-  readonly digests: Map<string, string>;
-  /** Digest of the token for metrics. */
-  metricsSha256?: string;
-  readonly sinceMs: number;
-}
-
 export class Recorders {
   readonly #o: RecordersOptions;
-  readonly #applied = new Map<string, Applied>();
+  readonly #objects: PoolObjects;
   /**
    * The last update that was begun or ended, by pool, until the cache shows it. Until then the next step would be planned on
    * outdated data.
@@ -100,16 +73,17 @@ export class Recorders {
 
   constructor(options: RecordersOptions) {
     this.#o = options;
+    this.#objects = new PoolObjects(options);
   }
 
   /** Another leader may have written meanwhile: forget what was applied, so that everything is applied again. */
   forget(key?: string): void {
     if (key === undefined) this.#o.certificates.forget();
     this.#o.logins.forget(key);
-    for (const kept of [this.#applied, this.#expected, this.#stalledSinceMs]) {
-      if (key === undefined) kept.clear();
-      else kept.delete(key);
-    }
+    this.#objects.forget(key);
+    if (key !== undefined) this.#o.guards.forget(key);
+    if (key === undefined) this.#expected.clear();
+    else this.#expected.delete(key);
   }
 
   /**
@@ -120,15 +94,25 @@ export class Recorders {
     key: string,
     pool: RecorderPool,
     lastPlan: () => Planned | undefined,
+    guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
     const digest = digestOf(pool, this.#o);
     const taken = this.#takenNodes(pool);
     const { certificates, clock } = this.#o;
     const authorities = await certificates.authoritiesOf(pool);
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
-    const foreign = await this.#apply(key, pool, digest, { taken: [...taken.keys()], bundle });
+    const problem = await this.#objects.apply(key, pool, {
+      digest,
+      taken: [...taken.keys()],
+      bundle,
+      guards: guarding.budget,
+    });
+    const guardsProblem = await refusalOf(() => this.#o.guards.keep(pool, guarding), 'the guard of a node');
     const pods = this.#podsOf(pool, digest);
-    await this.#keepNodes(pool, pods, lastPlan);
+    const nodesProblem = await refusalOf(
+      () => this.#keepNodes(pool, pods, lastPlan),
+      'the RecorderNode or Lease of a node',
+    );
     const issued = 'status' in authorities ? authorities : await certificates.sign(pool, authorities);
     const planned = lastPlan();
     const rollout = planRollout({
@@ -141,102 +125,20 @@ export class Recorders {
       pods,
       nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
     });
-    if (!rollout.isStalled) this.#stalledSinceMs.delete(key);
-    else if (!this.#stalledSinceMs.has(key)) this.#stalledSinceMs.set(key, clock.monotonicMs());
+    // A DaemonSet that was not applied would make the same pods again.
+    const isHeld = problem?.isApplied === false && rollout.step.kind !== 'end';
     // Without a plan nothing is known about the nodes.
-    if (planned && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
+    if (planned && !isHeld && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
     return {
       nodesUpdated: rollout.updated,
-      conditions: [foreign ?? NOTHING_FOREIGN, issued, takenCondition(taken), rollout.condition],
+      conditions: [
+        problem?.condition ?? nodesProblem ?? guardsProblem ?? ALL_APPLIED,
+        issued,
+        takenCondition(taken),
+        rollout.condition,
+      ],
       recheckMs: rollout.recheckMs,
     };
-  }
-
-  async #apply(
-    key: string,
-    pool: RecorderPool,
-    digest: string,
-    { taken, bundle }: { readonly taken: readonly string[]; readonly bundle: string | undefined },
-  ): Promise<PlannedCondition | undefined> {
-    const { api, caches, image, priorityClass, logins, egress } = this.#o;
-    const { uid, name } = pool.metadata;
-    let applied = this.#applied.get(key);
-    const nowMs = this.#o.clock.monotonicMs();
-    if (applied?.uid !== uid || nowMs - (applied?.sinceMs ?? 0) > APPLY_ANEW_MS) {
-      this.#applied.set(key, (applied = { uid, digests: new Map(), sinceMs: nowMs }));
-    }
-    const { digests } = applied as Applied;
-    let problem: PlannedCondition | undefined;
-    const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name, uid: uid ?? '' };
-    const secrets = await logins.granted(key, pool, caches.camerasOf(pool));
-    const { namespace } = pool.metadata;
-    if (pool.spec.metrics.mode === 'Token' && applied?.metricsSha256 === undefined) {
-      const made = await this.#metricsToken(pool, owner);
-      if (typeof made === 'string') (applied as Applied).metricsSha256 = made;
-      else problem = made;
-    }
-    const networks = await this.#o.clusterNetworks();
-    const policy = egress && networkPolicyOf(pool, egress, networks);
-    const objects: readonly (readonly [Resource, KubeObject])[] = [
-      [SERVICE_ACCOUNT, serviceAccountOf({ namespace, name })],
-      [ROLE, roleOf({ namespace, name }, secrets, this.#nodeNames(pool))],
-      [ROLE_BINDING, roleBindingOf({ namespace, name })],
-      [CONFIG_MAP, configMapOf(pool, networks, applied?.metricsSha256)],
-      ...(bundle === undefined ? [] : [[CONFIG_MAP, trustOf(pool, bundle)] as const]),
-      ...servicesOf(pool).map((service) => [SERVICE, service] as const),
-      [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool)],
-      ...(policy ? [[NETWORK_POLICY, policy] as const] : []),
-      [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)],
-    ];
-    // A policy that an earlier spec required.
-    const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
-    if (!policy && egress && digests.get(policyID) !== NONE) {
-      await deleteOwned(api, NETWORK_POLICY, { namespace, name: recorderName(name) }, owner);
-      digests.set(policyID, NONE);
-    }
-    for (const [resource, object] of objects) {
-      const id = `${resource.kind}/${object.metadata.name}`;
-      const wanted = JSON.stringify(object);
-      if (digests.get(id) === wanted) continue;
-      try {
-        await applyOwned(api, resource, object, owner);
-      } catch (err) {
-        if (!(err instanceof ForeignObjectError)) throw err;
-        return { type: 'ResourcesApplied', status: 'False', reason: 'ForeignObject', message: err.message };
-      }
-      digests.set(id, wanted);
-    }
-    return problem;
-  }
-
-  /**
-   * The digest of the token for metrics, or the condition that says why there is none. Recorders work without it, but then
-   * metrics need a token for all cameras.
-   */
-  async #metricsToken(pool: RecorderPool, owner: Owner): Promise<string | PlannedCondition> {
-    const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
-    let why = `${secret} has no token: delete it, and a new one is created`;
-    try {
-      const made = await metricsTokenOf(this.#o.api, pool, owner);
-      if (made !== undefined) return made;
-    } catch (err) {
-      if (!(err instanceof ApiError) || err.status !== 403) throw err;
-      why = `${secret} with the token for metrics may not be read or made: ${err.message}`;
-    }
-    return { type: 'ResourcesApplied', status: 'False', reason: 'NoMetricsToken', message: why };
-  }
-
-  /** Includes nodes whose pod has just started: their recorders are about to write. */
-  #nodeNames(pool: RecorderPool): readonly string[] {
-    const { caches } = this.#o;
-    const nodes = caches.nodesOf(pool).map(({ metadata }) => metadata.name);
-    const taken = new Set(nodes);
-    const coming = caches.podsOf(pool).flatMap(({ spec }) => spec?.nodeName ?? []);
-    const { namespace } = pool.metadata;
-    return [
-      ...nodes,
-      ...coming.filter((node) => !taken.has(node) && !caches.recorderNodes.get(`${namespace}/${node}`)),
-    ];
   }
 
   /** Nodes that this pool selects but that record for another pool of the namespace, with that pool's name. */
@@ -406,7 +308,7 @@ export class Recorders {
   }
 }
 
-const NOTHING_FOREIGN: PlannedCondition = {
+const ALL_APPLIED: PlannedCondition = {
   type: 'ResourcesApplied',
   status: 'True',
   reason: 'Applied',

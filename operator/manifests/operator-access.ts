@@ -35,7 +35,8 @@ export function operatorRules(): readonly PolicyRule[] {
     // Only to grant this right to recorders, for single names.
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['update'] },
     { apiGroups: [''], resources: ['serviceaccounts', 'services', 'configmaps'], verbs: APPLY },
-    { apiGroups: [''], resources: ['pods'], verbs: ['delete'] },
+    // Outdated recorders, and guards of nodes that have cameras.
+    { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete'] },
     { apiGroups: ['apps'], resources: ['daemonsets'], verbs: APPLY },
     { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: APPLY },
     // `delete` for a policy that the pool no longer needs.

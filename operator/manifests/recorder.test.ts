@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { API_VERSION } from '../../crds/names.ts';
+import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { ConfigFile, toConfig } from '../../recorder/config/schema.ts';
-import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from './recorder.ts';
+import { disruptionBudgetOf, guardOf } from './guard.ts';
+import { configMapOf, daemonSetOf, servicesOf, settingsOf } from './recorder.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, accessed by path
 type Manifest = any;
@@ -16,6 +18,13 @@ const pool = (spec: object = {}): RecorderPool =>
     spec: { archive: { hostPath: '/mnt/archive' }, ...spec },
   });
 
+const NODE: RecorderNode = parseRecorderNode({
+  apiVersion: API_VERSION,
+  kind: 'RecorderNode',
+  metadata: { name: 'a', namespace: 'video', uid: 'n' },
+  spec: { nodeName: 'a', poolRef: { name: 'north' } },
+});
+
 test('probes ask a listener that viewers cannot fill', () => {
   const { spec } = daemonSetOf(pool({ tls: { secretRef: { name: 'tls' } } }), 'recorder:1', '') as Manifest;
   const { ports, env, ...probes } = spec.template.spec.containers[0];
@@ -26,14 +35,6 @@ test('probes ask a listener that viewers cannot fill', () => {
   const port = ports.find(({ name }: Manifest) => name === 'health');
   assert.deepEqual(port, { name: 'health', containerPort: 9994, protocol: 'TCP' }, 'no port of the node');
   assert.equal(env.find(({ name }: Manifest) => name === 'KUBE_NVR_HEALTH_LISTEN').value, ':9994');
-});
-
-test('one recorder of a pool may be evicted at a time; one that is not ready never blocks a drain', () => {
-  const { spec } = disruptionBudgetOf(pool()) as Manifest;
-  assert.deepEqual(
-    [spec.maxUnavailable, spec.unhealthyPodEvictionPolicy, spec.selector.matchLabels],
-    [1, 'AlwaysAllow', { 'kube-nvr.dev/pool': 'north' }],
-  );
 });
 
 test('the directory of the archive must exist: that of a disk that is not mounted is not made', () => {
@@ -189,7 +190,8 @@ test('pods ask for what the cameras of a node need, unless the pool says otherwi
 test('nothing that is made has a finalizer: nothing waits for a dead node to be deleted', () => {
   const made = [
     daemonSetOf(pool(), 'image', 'digest'),
-    disruptionBudgetOf(pool()),
+    disruptionBudgetOf(pool(), 1),
+    guardOf(pool(), NODE, 'image'),
     configMapOf(pool(), []),
     ...servicesOf(pool()),
   ];

@@ -1,4 +1,4 @@
-// Makes the objects of a pool, apart from its rights: settings, DaemonSet, Services, PodDisruptionBudget. Pure.
+// Makes the objects of a pool, apart from its rights: settings, DaemonSet, Services. Pure.
 
 import { stringify } from 'yaml';
 import {
@@ -378,14 +378,3 @@ export function servicesOf(pool: RecorderPool): readonly KubeObject[] {
     service(`${recorderName(name)}-nodes`, { clusterIP: 'None', publishNotReadyAddresses: true }),
   ];
 }
-
-export const disruptionBudgetOf = (pool: RecorderPool): KubeObject => ({
-  apiVersion: 'policy/v1',
-  kind: 'PodDisruptionBudget',
-  metadata: meta(pool),
-  spec: {
-    maxUnavailable: 1,
-    unhealthyPodEvictionPolicy: 'AlwaysAllow',
-    selector: { matchLabels: { [POOL_LABEL]: pool.metadata.name } },
-  },
-});

@@ -73,6 +73,18 @@ test('a node that was removed from the cluster is drained', async (t) => {
   assert.deepEqual(drained(), [true]);
 });
 
+test('a node that Kubernetes empties is drained, unless its pool ignores that', async (t) => {
+  const { api, caches } = await stage(t);
+  const drained = (): unknown =>
+    caches.poolObjects('east/default')?.nodes.map(({ drain, drainCause }) => [drain, drainCause]);
+  await api.create(NODE, { metadata: { name: 'east-node' }, spec: { unschedulable: true } });
+  await settle();
+  assert.deepEqual(drained(), [[true, 'the Kubernetes node is cordoned']]);
+  await api.mergePatch(RECORDER_POOL, { namespace: 'east', name: 'default' }, { spec: { cordon: { mode: 'Ignore' } } });
+  await settle();
+  assert.deepEqual(drained(), [[false, undefined]]);
+});
+
 test('what nodes report is what they said last, and a node that came later is among them', async (t) => {
   const { api, caches, pool } = await stage(t);
   const told = (): [string, boolean][] =>

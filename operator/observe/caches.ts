@@ -3,23 +3,20 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
-import { APP_NAME, COMPONENT_LABEL, NAME_LABEL, POOL_LABEL } from '../../crds/names.ts';
+import { APP_NAME, COMPONENT_LABEL, NAME_LABEL, POOL_LABEL, poolOfGuard } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } from '../kube/api.ts';
 import { Informer, type Change, type InformerObserver } from '../kube/informer.ts';
 import { CAMERA, LEASE, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import type { PoolObjects } from '../plan/snapshot.ts';
+import { whyLeaving, type Leaving } from './leaving.ts';
 import { NamespacedInformers } from './namespaced-informers.ts';
 import { reportsOf, viewOfCamera, viewOfNode, viewOfPool, type NodePlace, type Reports } from './views.ts';
 
 /** A Kubernetes node: the fields that matter here. */
 export interface ClusterNode extends KubeObject {
-  readonly spec?: {
-    readonly unschedulable?: boolean;
-    readonly podCIDRs?: readonly string[];
-    readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
-  };
+  readonly spec?: Leaving & { readonly podCIDRs?: readonly string[] };
   readonly status?: ConditionsOf & {
     /** `type`: InternalIP, ExternalIP, or a kind of name. */
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
@@ -34,11 +31,12 @@ interface ConditionsOf {
   }[];
 }
 
-/** A pod of a recorder. */
+/** A pod of a recorder, or the guard of a node. */
 export interface RecorderPod extends KubeObject {
   readonly spec?: { readonly nodeName?: string };
   /** Written by the node's kubelet. */
   readonly status?: ConditionsOf & {
+    readonly phase?: string;
     readonly podIP?: string;
     readonly hostIP?: string;
     readonly containerStatuses?: readonly ContainerStatus[];
@@ -61,8 +59,8 @@ interface CachesOptions {
   readonly observerOf?: ((resource: Resource) => InformerObserver) | undefined;
 }
 
-/** Label selector for the Leases and pods of recorders. */
-const RECORDERS = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL}=recorder`;
+/** Label selector for the Leases and pods of recorders, and for guards. */
+const RECORDERS = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL} in (recorder,guard)`;
 
 export class Caches {
   readonly cameras: Informer<Camera>;
@@ -222,6 +220,12 @@ export class Caches {
     return pods.filter((pod) => pod.metadata.labels?.[POOL_LABEL] === metadata.name);
   }
 
+  /** The guard pods of a pool. */
+  guardsOf({ metadata }: RecorderPool): readonly RecorderPod[] {
+    const pods = this.pods.in(metadata.namespace)?.list() ?? [];
+    return pods.filter((pod) => poolOfGuard(pod.metadata.labels) === metadata.name);
+  }
+
   /** The input of the planner; undefined if there is no such pool. */
   poolObjects(key: string): PoolObjects | undefined {
     const pool = this.pools.get(key);
@@ -230,7 +234,7 @@ export class Caches {
     return {
       pool: viewOfPool(pool),
       nodes: this.nodesOf(pool).map((node) =>
-        viewOfNode(node, this.#placeOf(node.spec.nodeName, pods.get(node.spec.nodeName)), this.#reportsOf(node)),
+        viewOfNode(node, this.#placeOf(node.spec.nodeName, pods.get(node.spec.nodeName), pool), this.#reportsOf(node)),
       ),
       cameras: this.camerasOf(pool)
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -238,9 +242,10 @@ export class Caches {
     };
   }
 
-  #placeOf(nodeName: string, pod: RecorderPod | undefined): NodePlace {
+  #placeOf(nodeName: string, pod: RecorderPod | undefined, { spec }: RecorderPool): NodePlace {
     const node = this.nodes.get(nodeName);
-    return { labels: node?.metadata.labels ?? {}, hasRecorder: hasStarted(pod) && isReady(node?.status) };
+    const leaves = spec.cordon.mode === 'Drain' && node ? whyLeaving(node) : undefined;
+    return { labels: node?.metadata.labels ?? {}, hasRecorder: hasStarted(pod) && isReady(node?.status), leaves };
   }
 
   #reportsOf(node: RecorderNode): Reports {

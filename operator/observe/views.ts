@@ -81,18 +81,22 @@ export interface NodePlace {
   /** Labels of the Kubernetes node. */
   readonly labels: NodeView['labels'];
   readonly hasRecorder: boolean;
+  /** Why its workloads must leave it; undefined: they need not. */
+  readonly leaves: string | undefined;
 }
 
 /** A removed node gets no cameras, and its cameras leave it. */
 export function viewOfNode({ metadata, spec, status }: RecorderNode, place: NodePlace, { cameras }: Reports): NodeView {
-  const isRemoved = spec.role === 'Removed';
+  const drainCause =
+    spec.role === 'Removed' ? 'spec.role is Removed' : spec.drain ? 'spec.drain is true' : place.leaves;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {
     name: metadata.name,
     resourceVersion: metadata.resourceVersion ?? '',
     labels: place.labels,
     role: spec.role === 'Voter' ? 'Voter' : 'Learner',
-    drain: spec.drain || isRemoved,
+    drain: drainCause !== undefined,
+    drainCause,
     canRecord: ready?.status !== 'False',
     hasRecorder: place.hasRecorder,
     hasReported: status?.version !== undefined,

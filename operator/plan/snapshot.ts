@@ -44,6 +44,8 @@ export type NodeView = {
   readonly labels: Readonly<Record<string, string>>;
   readonly role: Role;
   readonly drain: boolean;
+  /** Why it is drained, for people. */
+  readonly drainCause?: string | undefined;
   /** False if the node reports that it cannot record: it has no archive, or that of another node. */
   readonly canRecord: boolean;
   /**

@@ -42,7 +42,8 @@ import {
   operatorRules,
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
-import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf } from '../../operator/manifests/recorder.ts';
+import { disruptionBudgetOf } from '../../operator/manifests/guard.ts';
+import { configMapOf, daemonSetOf, servicesOf } from '../../operator/manifests/recorder.ts';
 import {
   roleBindingOf,
   roleOf,
@@ -437,7 +438,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
         networkPolicyOf(pool, { apiServer: [6443], databases: [5432] }, ['10.96.0.0/12']) as ObjectToApply,
       ],
       ...servicesOf(pool).map((service): [Resource, ObjectToApply] => [SERVICE, service]),
-      [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool)],
+      [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool, 1)],
       [DAEMON_SET, daemonSetOf(pool, 'kube-nvr', 'digest')],
     ];
     const versions = async () => {

@@ -103,7 +103,7 @@ async function certificateOf(node: string, port = API_PORT): Promise<X509Certifi
 
 /** Which containers run, since when. */
 async function containers(): Promise<readonly string[]> {
-  const pods = await cluster.api.list<Pod>(`${CORE}/pods`);
+  const pods = await cluster.api.list<Pod>(`${CORE}/pods?labelSelector=kube-nvr.dev/pool`);
   return pods
     .flatMap(({ metadata, status }) =>
       (status?.containerStatuses ?? []).map(
@@ -250,7 +250,7 @@ suite('a pool with certificates of its own CA', { skip: clusterMissing() }, () =
       assert.deepEqual([await ask(metrics, 'guess'), await ask(metrics, token)], [401, 200], node);
       assert.equal(await ask(urlOf(node, API_PORT, '/api/cameras'), token), 401, 'it is for metrics alone');
     }
-    const pods = await cluster.api.list<Pod>(`${CORE}/pods`);
+    const pods = await cluster.api.list<Pod>(`${CORE}/pods?labelSelector=kube-nvr.dev/pool`);
     const schemes = pods.map(({ metadata }) => metadata.annotations?.[METRICS_SCHEME_ANNOTATION]);
     assert.deepEqual(
       schemes,

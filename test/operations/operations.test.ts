@@ -126,6 +126,17 @@ suite('docs/operations', { skip: MISSING }, () => {
     assert.ok(stage.lostSeconds('gate') <= NOTHING_SECONDS);
   });
 
+  test('a node is drained by kubectl, restarted and used again; nothing is lost', async () => {
+    const { stage } = on;
+    const page = on.open('drain.md');
+    const node = stage.cluster.node('node-2');
+    await page.follow('kubectl drain', {
+      events: { 'node-2 restarts': () => node.kill().then(() => node.start()) },
+      any: ['NODE'],
+    });
+    for (const camera of ['gate', 'hall']) assert.ok(stage.lostSeconds(camera) <= NOTHING_SECONDS, camera);
+  });
+
   test('the archive is moved to another disk without a loss, and to another directory', async () => {
     const { stage } = on;
     const { root } = stage.cluster.node('node-1');

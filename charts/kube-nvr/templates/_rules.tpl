@@ -92,6 +92,7 @@
   resources:
     - pods
   verbs:
+    - create
     - delete
 - apiGroups:
     - apps

@@ -1,0 +1,185 @@
+// Applies the objects that run the recorders of a pool: account and rights, settings, Services, DaemonSet. One that the API server
+// refuses does not hold up the others.
+
+import type { Clock } from '../../base/clock.ts';
+import { API_VERSION, metricsTokenName, recorderName } from '../../crds/names.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { ApiError, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
+import { applyOwned, deleteOwned, type Owner } from '../kube/owned.ts';
+import {
+  CONFIG_MAP,
+  DAEMON_SET,
+  NETWORK_POLICY,
+  POD_DISRUPTION_BUDGET,
+  ROLE,
+  ROLE_BINDING,
+  SERVICE,
+  SERVICE_ACCOUNT,
+} from '../kube/resources.ts';
+import { disruptionBudgetOf } from '../manifests/guard.ts';
+import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
+import { configMapOf, daemonSetOf, servicesOf } from '../manifests/recorder.ts';
+import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
+import type { Caches } from '../observe/caches.ts';
+import type { PlannedCondition } from '../plan/snapshot.ts';
+import type { CameraLogins } from './camera-logins.ts';
+import { trustOf } from './certificates.ts';
+import { metricsTokenOf } from './metrics-token.ts';
+import { refusalOf } from './refusals.ts';
+
+interface PoolObjectsOptions {
+  readonly api: KubeApi;
+  readonly caches: Pick<Caches, 'camerasOf' | 'nodesOf' | 'podsOf' | 'recorderNodes'>;
+  /** The image for pools that name none. */
+  readonly image: string;
+  readonly priorityClass: string;
+  readonly logins: CameraLogins;
+  /** Networks in which no camera can be. */
+  readonly clusterNetworks: () => Promise<readonly string[]>;
+  /** Undefined: no NetworkPolicies are made. */
+  readonly egress: EgressPorts | undefined;
+  readonly clock: Clock;
+}
+
+/** What the objects are made from, besides the pool. */
+interface Inputs {
+  /** Of the settings that pods read only at their start. */
+  readonly digest: string;
+  /** Nodes that record for other pools. */
+  readonly taken: readonly string[];
+  /** Certificates of the authorities that recorders trust. */
+  readonly bundle: string | undefined;
+  /** How many guards must not be evicted. */
+  readonly guards: number;
+}
+
+interface Problem {
+  readonly condition: PlannedCondition;
+  /** False: some objects are not as they should be. */
+  readonly isApplied: boolean;
+}
+
+/** Objects are applied again after this time, which repairs what others have changed or deleted. */
+const APPLY_ANEW_MS = 300_000;
+
+/** In place of a digest: the object does not exist. */
+const NONE = 'none';
+
+/** What was last applied, so that an unchanged pool costs no requests. */
+interface Applied {
+  readonly uid: string | undefined;
+  readonly digests: Map<string, string>;
+  /** Digest of the token for metrics. */
+  metricsSha256?: string;
+  readonly sinceMs: number;
+}
+
+export class PoolObjects {
+  readonly #o: PoolObjectsOptions;
+  readonly #applied = new Map<string, Applied>();
+
+  constructor(options: PoolObjectsOptions) {
+    this.#o = options;
+  }
+
+  forget(key?: string): void {
+    if (key === undefined) this.#applied.clear();
+    else this.#applied.delete(key);
+  }
+
+  /** Returns the first problem that somebody has to solve. Throws ApiError when it should be tried again. */
+  async apply(key: string, pool: RecorderPool, inputs: Inputs): Promise<Problem | undefined> {
+    const { api, egress } = this.#o;
+    const { namespace, name, uid } = pool.metadata;
+    const applied = this.#appliedOf(key, uid);
+    const { digests } = applied;
+    const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name, uid: uid ?? '' };
+    const noToken = await this.#keepMetricsToken(pool, applied, owner);
+    const objects = await this.#objectsOf(key, pool, inputs, applied.metricsSha256);
+    // A policy that an earlier spec required.
+    const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
+    const hasPolicy = objects.some(([resource]) => resource === NETWORK_POLICY);
+    if (!hasPolicy && egress && digests.get(policyID) !== NONE) {
+      await deleteOwned(api, NETWORK_POLICY, { namespace, name: recorderName(name) }, owner);
+      digests.set(policyID, NONE);
+    }
+    let refusal: PlannedCondition | undefined;
+    for (const [resource, object] of objects) {
+      const id = `${resource.kind}/${object.metadata.name}`;
+      const wanted = JSON.stringify(object);
+      if (digests.get(id) === wanted) continue;
+      const refused = await refusalOf(() => applyOwned(api, resource, object, owner), id);
+      if (refused) refusal ??= refused;
+      else digests.set(id, wanted);
+    }
+    if (refusal) return { condition: refusal, isApplied: false };
+    return noToken && { condition: noToken, isApplied: true };
+  }
+
+  #appliedOf(key: string, uid: string | undefined): Applied {
+    const nowMs = this.#o.clock.monotonicMs();
+    let applied = this.#applied.get(key);
+    if (!applied || applied.uid !== uid || nowMs - applied.sinceMs > APPLY_ANEW_MS) {
+      this.#applied.set(key, (applied = { uid, digests: new Map(), sinceMs: nowMs }));
+    }
+    return applied;
+  }
+
+  async #objectsOf(
+    key: string,
+    pool: RecorderPool,
+    { digest, taken, bundle, guards }: Inputs,
+    metricsSha256: string | undefined,
+  ): Promise<readonly (readonly [Resource, KubeObject])[]> {
+    const { caches, image, priorityClass, logins, clusterNetworks, egress } = this.#o;
+    const { namespace, name } = pool.metadata;
+    const secrets = await logins.granted(key, pool, caches.camerasOf(pool));
+    const networks = await clusterNetworks();
+    const policy = egress && networkPolicyOf(pool, egress, networks);
+    return [
+      [SERVICE_ACCOUNT, serviceAccountOf({ namespace, name })],
+      [ROLE, roleOf({ namespace, name }, secrets, this.#nodeNames(pool))],
+      [ROLE_BINDING, roleBindingOf({ namespace, name })],
+      [CONFIG_MAP, configMapOf(pool, networks, metricsSha256)],
+      ...(bundle === undefined ? [] : [[CONFIG_MAP, trustOf(pool, bundle)] as const]),
+      ...servicesOf(pool).map((service) => [SERVICE, service] as const),
+      [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool, guards)],
+      ...(policy ? [[NETWORK_POLICY, policy] as const] : []),
+      [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)],
+    ];
+  }
+
+  /**
+   * Reads or makes the token for metrics. Returns the condition if there is none: recorders work without it, but then metrics need
+   * a token for all cameras.
+   */
+  async #keepMetricsToken(pool: RecorderPool, applied: Applied, owner: Owner): Promise<PlannedCondition | undefined> {
+    if (pool.spec.metrics.mode !== 'Token' || applied.metricsSha256 !== undefined) return undefined;
+    const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
+    let why = `${secret} has no token: delete it, and a new one is created`;
+    try {
+      const made = await metricsTokenOf(this.#o.api, pool, owner);
+      if (made !== undefined) {
+        applied.metricsSha256 = made;
+        return undefined;
+      }
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 403) throw err;
+      why = `${secret} with the token for metrics may not be read or made: ${err.message}`;
+    }
+    return { type: 'ResourcesApplied', status: 'False', reason: 'NoMetricsToken', message: why };
+  }
+
+  /** Includes nodes whose pod has just started: their recorders are about to write. */
+  #nodeNames(pool: RecorderPool): readonly string[] {
+    const { caches } = this.#o;
+    const nodes = caches.nodesOf(pool).map(({ metadata }) => metadata.name);
+    const taken = new Set(nodes);
+    const coming = caches.podsOf(pool).flatMap(({ spec }) => spec?.nodeName ?? []);
+    const { namespace } = pool.metadata;
+    return [
+      ...nodes,
+      ...coming.filter((node) => !taken.has(node) && !caches.recorderNodes.get(`${namespace}/${node}`)),
+    ];
+  }
+}

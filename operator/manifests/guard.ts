@@ -1,0 +1,78 @@
+// Makes the guard of a node, a pod that cannot be evicted, and the PodDisruptionBudget for that. `kubectl drain` leaves recorders
+// alone, because they belong to a DaemonSet, and waits for the guard. Pure.
+
+import { API_VERSION, guardLabels, guardName, poolLabels, recorderName } from '../../crds/names.ts';
+import type { RecorderNode } from '../../crds/recorder-node.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import type { KubeObject } from '../kube/api.ts';
+
+/** Of `recorder wait`, which has nothing to finish. */
+const GRACE_SECONDS = 1;
+
+/** `image`, `priorityClass`: defaults for pools that name none. */
+export function guardOf(
+  { metadata: { namespace, name: poolName }, spec }: RecorderPool,
+  { metadata: { name: node, uid = '' } }: RecorderNode,
+  image: string,
+  priorityClass = '',
+): KubeObject {
+  const priorityClassName = spec.priorityClassName ?? priorityClass;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: guardName(node),
+      namespace,
+      labels: guardLabels(poolName),
+      // `kubectl drain` refuses to evict pods without a controller.
+      ownerReferences: [{ apiVersion: API_VERSION, kind: 'RecorderNode', name: node, uid, controller: true }],
+    },
+    spec: {
+      // Without the scheduler, which puts no pod on a node that is cordoned.
+      nodeName: node,
+      tolerations: [{ operator: 'Exists' }],
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      enableServiceLinks: false,
+      automountServiceAccountToken: false,
+      ...(priorityClassName !== '' && { priorityClassName }),
+      ...(spec.imagePullSecretRefs && { imagePullSecrets: spec.imagePullSecretRefs }),
+      securityContext: {
+        runAsUser: 65_532,
+        runAsGroup: 65_532,
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      containers: [
+        {
+          name: 'guard',
+          image: spec.image ?? image,
+          args: ['wait'],
+          // The limit is needed for a moment; afterwards it uses about a megabyte.
+          resources: { requests: { cpu: '1m', memory: '2Mi' }, limits: { memory: '256Mi' } },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+        },
+      ],
+    },
+  };
+}
+
+/**
+ * Forbids to evict any of `guards` pods. The number is needed because Kubernetes counts a share of pods, or those that may be
+ * missing, only for controllers that have a scale.
+ */
+export const disruptionBudgetOf = ({ metadata: { namespace, name } }: RecorderPool, guards: number): KubeObject => ({
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  metadata: { name: recorderName(name), namespace, labels: poolLabels(name) },
+  spec: {
+    minAvailable: guards,
+    // A guard that does not start keeps nobody waiting.
+    unhealthyPodEvictionPolicy: 'AlwaysAllow',
+    selector: { matchLabels: guardLabels(name) },
+  },
+});

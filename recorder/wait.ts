@@ -1,0 +1,13 @@
+// The command `recorder wait`: waits until it is ended. It is what a pod runs whose existence alone matters, and what a container
+// becomes that has done its work.
+
+import { existsSync } from 'node:fs';
+
+/** In the image; see build/image/pause.c. */
+const PAUSE = '/usr/local/bin/pause';
+
+export function waitUntilEnded(): void {
+  // The pause program needs one megabyte of memory, Node forty.
+  if (existsSync(PAUSE)) process.execve?.(PAUSE, ['pause'], {});
+  else setInterval(() => {}, 2 ** 30);
+}

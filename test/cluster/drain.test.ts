@@ -1,0 +1,226 @@
+// Kubernetes' own ways to empty a node, with kubectl on a real API server: cordon and drain. The footage on all disks tells
+// whether a second was lost.
+
+import { after, afterEach, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import type { CameraAssignment } from '../../crds/camera.ts';
+import { guardName } from '../../crds/names.ts';
+import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
+import type { Condition } from '../../crds/schema-parts.ts';
+import { footageOf, holesIn } from '../bench/failover/footage.ts';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { until } from '../support/until.ts';
+import type { KubeObject } from './api-client.ts';
+import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
+import { OWN_IMAGES } from './own-images.ts';
+import {
+  apply,
+  archiveOf,
+  makeArchives,
+  NAMESPACE,
+  poolOfAllNodes,
+  resource,
+  RESOURCES,
+  startOperator,
+  type OwnOperator,
+} from './own-operator.ts';
+import { reportFailure } from './report.ts';
+
+const SLOW_MS = 120_000;
+const CAMERAS = ['dock', 'gate', 'hall', 'yard'];
+const DRAIN = ['--ignore-daemonsets', '--delete-emptydir-data', '--timeout=110s'];
+
+type CameraObject = KubeObject & { readonly status?: { readonly assignment?: CameraAssignment } };
+type NodeObject = KubeObject & { readonly status?: RecorderNodeStatus };
+type Pod = KubeObject & {
+  readonly spec: { readonly nodeName: string };
+  readonly status?: { readonly conditions?: readonly Condition[] };
+};
+
+let cluster: Cluster;
+let camera: Camera;
+let operator: OwnOperator | undefined;
+
+const assignmentOf = async (name: string): Promise<CameraAssignment | undefined> =>
+  (await cluster.api.get<CameraObject>(`${RESOURCES}/cameras/${name}`)).status?.assignment;
+
+/** The cameras of a node, and those that it records until a handover ends. */
+async function camerasOf(node: string): Promise<readonly string[]> {
+  const cameras = await cluster.api.list<CameraObject>(`${RESOURCES}/cameras`);
+  const isOn = ({ status }: CameraObject): boolean =>
+    status?.assignment?.node === node ||
+    (status?.assignment?.handover === 'Pending' && status.assignment.previousNode === node);
+  return cameras.filter(isOn).map(({ metadata }) => metadata.name);
+}
+
+async function drainedOf(node: string): Promise<Condition | undefined> {
+  const { status } = await cluster.api.get<NodeObject>(`${RESOURCES}/recordernodes/${node}`);
+  return status?.conditions?.find(({ type }) => type === 'Drained');
+}
+
+const guards = (): Promise<readonly Pod[]> =>
+  cluster.api.list<Pod>(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/component=guard`);
+
+const isReady = ({ status }: Pod): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
+
+/** Waits until exactly the nodes with cameras have a guard, and none may be evicted. */
+async function untilGuarded(): Promise<void> {
+  await until(
+    'the nodes with cameras are guarded',
+    async () => {
+      const busy: string[] = [];
+      for (const { name } of cluster.nodes) if ((await camerasOf(name)).length > 0) busy.push(name);
+      const there = await guards();
+      const path = `/apis/policy/v1/namespaces/${NAMESPACE}/poddisruptionbudgets/default-recorder`;
+      const budget = await cluster.api.get<KubeObject & { spec: { minAvailable: number }; status?: Json }>(path);
+      return (
+        there.every(isReady) &&
+        there
+          .map(({ spec }) => spec.nodeName)
+          .sort()
+          .join() === busy.sort().join() &&
+        budget.spec.minAvailable === busy.length &&
+        budget.status?.['currentHealthy'] === busy.length &&
+        budget.status['disruptionsAllowed'] === 0
+      );
+    },
+    SLOW_MS,
+  );
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Asserts that from one moment to another each camera was written to some disk all the time. */
+async function nothingIsMissing(fromMs: number, toMs: number): Promise<void> {
+  const disks = cluster.nodes.map(({ name }) => ({ node: name, root: archiveOf(cluster, name) }));
+  await until('the footage of that time is on the disks', async () => {
+    const pieces = await footageOf(disks, CAMERAS, fromMs);
+    return CAMERAS.every((name) => pieces.get(name)?.some((piece) => piece.toMs > toMs));
+  });
+  const pieces = await footageOf(disks, CAMERAS, fromMs);
+  for (const name of CAMERAS) assert.deepEqual(holesIn(pieces.get(name) ?? [], fromMs, toMs), [], name);
+}
+
+const untilAllRecord = (): Promise<unknown> =>
+  until(
+    'all cameras are recorded',
+    async () => {
+      const list = await cluster.api.list<CameraObject & { status?: { conditions?: readonly Condition[] } }>(
+        `${RESOURCES}/cameras`,
+      );
+      return (
+        list.length === CAMERAS.length &&
+        list.every(({ status }) =>
+          status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+        )
+      );
+    },
+    SLOW_MS,
+  );
+
+const kubectl = (...args: string[]): Promise<string> => cluster.kubectl(args);
+const drain = (node: string): Promise<string> => kubectl('drain', node, ...DRAIN);
+
+suite('cordon and drain', { skip: clusterMissing() }, () => {
+  before(async () => {
+    cluster = await startCluster({ nodes: 3, images: OWN_IMAGES });
+    makeArchives(cluster);
+    await cluster.controlPlane.installKinds();
+    camera = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
+    operator = await startOperator(cluster.controlPlane, cluster.directory);
+    await apply(cluster.controlPlane, [poolOfAllNodes()]);
+    await until(
+      'three nodes have votes',
+      async () =>
+        (await cluster.api.get<KubeObject & { status?: { voters?: string[] } }>(`${RESOURCES}/recorderpools/default`))
+          .status?.voters?.length === 3,
+      SLOW_MS,
+    );
+    await apply(
+      cluster.controlPlane,
+      CAMERAS.map((name) => resource('Camera', name, { source: camera.url, transport: 'Tcp' })),
+    );
+    await untilAllRecord();
+  });
+
+  afterEach(reportFailure(() => cluster));
+  after(async () => {
+    await operator?.program.kill();
+    await camera?.close();
+    await cluster?.close();
+  });
+
+  test('kubectl drain waits until the node has handed over its cameras, of which nothing is missing', async () => {
+    await untilGuarded();
+    const { node = '' } = (await assignmentOf('gate')) ?? {};
+    assert.ok((await camerasOf(node)).length > 0);
+    const startMs = Date.now();
+    const said = await drain(node);
+    const endMs = Date.now();
+    assert.deepEqual(await camerasOf(node), [], 'it has none when kubectl is done');
+    assert.match(said, new RegExp(`evicting pod ${NAMESPACE}/${guardName(node)}`));
+    const drained = await until('it says so', async () => {
+      const condition = await drainedOf(node);
+      return condition?.status === 'True' && condition;
+    });
+    assert.deepEqual(
+      [drained.reason, drained.message],
+      ['Empty', 'the Kubernetes node is cordoned; no camera is recorded here'],
+    );
+    await nothingIsMissing(startMs - 1_000, endMs);
+    await untilGuarded();
+
+    await kubectl('uncordon', node);
+    await until('it is not drained any more', async () => (await drainedOf(node)) === undefined);
+    await apply(cluster.controlPlane, [
+      resource('Camera', 'dock', {
+        source: camera.url,
+        transport: 'Tcp',
+        placement: { nodeSelector: { 'kubernetes.io/hostname': node } },
+      }),
+    ]);
+    await until('it records again', async () => (await camerasOf(node)).join() === 'dock', SLOW_MS);
+    await apply(cluster.controlPlane, [resource('Camera', 'dock', { source: camera.url, transport: 'Tcp' })]);
+    await untilGuarded();
+  });
+
+  test('a node that an autoscaler is about to remove hands over its cameras', async () => {
+    const { node = '' } = (await assignmentOf('yard')) ?? {};
+    const startMs = Date.now();
+    await kubectl('taint', 'node', node, `ToBeDeletedByClusterAutoscaler=${Math.round(startMs / 1_000)}:NoSchedule`);
+    await until('it is empty', async () => (await camerasOf(node)).length === 0, SLOW_MS);
+    await nothingIsMissing(startMs - 1_000, Date.now());
+    await kubectl('taint', 'node', node, 'ToBeDeletedByClusterAutoscaler-');
+    await untilAllRecord();
+  });
+
+  test('the last node keeps its cameras, and kubectl drain does not wait for them', async () => {
+    await untilGuarded();
+    const last = cluster.nodes.at(-1)?.name ?? '';
+    for (const { name } of cluster.nodes) if (name !== last) await drain(name);
+    assert.equal((await camerasOf(last)).length, CAMERAS.length);
+    const startMs = Date.now();
+    await drain(last);
+    assert.equal((await camerasOf(last)).length, CAMERAS.length);
+    const drained = await until('it says so', async () => {
+      const condition = await drainedOf(last);
+      return condition?.status === 'False' && condition;
+    });
+    assert.equal(drained.reason, 'NoOtherNode');
+    await nothingIsMissing(startMs - 1_000, Date.now());
+    for (const { name } of cluster.nodes) await kubectl('uncordon', name);
+    await untilGuarded();
+  });
+
+  test('a pool that ignores cordons has no guards, and its cameras stay', async () => {
+    await cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec: { cordon: { mode: 'Ignore' } } });
+    await until('there are no guards', async () => (await guards()).length === 0, SLOW_MS);
+    const { node = '' } = (await assignmentOf('gate')) ?? {};
+    const before = await camerasOf(node);
+    await drain(node);
+    assert.deepEqual(await camerasOf(node), before);
+    await cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec: { cordon: { mode: 'Drain' } } });
+    await until('it is empty', async () => (await camerasOf(node)).length === 0, SLOW_MS);
+  });
+});
