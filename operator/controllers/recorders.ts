@@ -82,8 +82,10 @@ export class Recorders {
     this.#o.logins.forget(key);
     this.#objects.forget(key);
     if (key !== undefined) this.#o.guards.forget(key);
-    if (key === undefined) this.#expected.clear();
-    else this.#expected.delete(key);
+    for (const kept of [this.#expected, this.#stalledSinceMs]) {
+      if (key === undefined) kept.clear();
+      else kept.delete(key);
+    }
   }
 
   /**
@@ -125,6 +127,8 @@ export class Recorders {
       pods,
       nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
     });
+    if (!rollout.isStalled) this.#stalledSinceMs.delete(key);
+    else if (!this.#stalledSinceMs.has(key)) this.#stalledSinceMs.set(key, clock.monotonicMs());
     // A DaemonSet that was not applied would make the same pods again.
     const isHeld = problem?.isApplied === false && rollout.step.kind !== 'end';
     // Without a plan nothing is known about the nodes.
