@@ -101,6 +101,12 @@ export const recorderName = (pool: string): string => `${pool}-recorder`;
 /** The Secret with the token for reading the metrics of a pool's recorders. */
 export const metricsTokenName = (pool: string): string => `${pool}-metrics-token`;
 
+/** The Secret with the hashes of the tokens of a pool that names no Secret for them. */
+export const tokensName = (pool: string): string => `${pool}-tokens`;
+
+/** The Secret with the admin token of such a pool. */
+export const adminTokenName = (pool: string): string => `${pool}-admin-token`;
+
 /**
  * The directory of a pool in a volume of its nodes. It is a single level, and its name can be neither that of a namespace, a pool
  * nor of anything in an archive.

@@ -257,6 +257,12 @@ export const POOL_CONDITIONS = {
         'the operator may not make the Secret with the token for metrics, or the Secret has none; recorders continue to record, but Prometheus gets 401',
       todo: 'give the operator the rights of the chart, or delete that Secret',
     },
+    {
+      status: 'False',
+      reason: 'NoTokens',
+      means: 'the operator may not make the Secret with the tokens of the pool, which its recorders wait for',
+      todo: 'give the operator the rights of the chart, or name a Secret in `spec.auth.tokensSecretRef`',
+    },
   ],
   NodesTaken: [
     {

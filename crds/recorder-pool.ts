@@ -113,7 +113,7 @@ const auth = withRules(
     tokensSecretRef: reference()
       .optional()
       .describe(
-        "A Secret whose key tokens.yaml is the list auth.tokens of the recorder's file. With mode Kubernetes these tokens count as well, also while the API server is away.",
+        "A Secret whose key tokens.yaml is the list auth.tokens of the recorder's file. Without it, mode Token uses the Secret <pool>-tokens, which the operator makes once, with an admin token in <pool>-admin-token. With mode Kubernetes these tokens count as well, also while the API server is away.",
       ),
     audiences: listSet(z.string().min(1).max(256), 8)
       .default([TOKEN_AUDIENCE])
@@ -133,8 +133,8 @@ const auth = withRules(
       ),
   }),
   {
-    rule: "has(self.tokensSecretRef) ? self.mode != 'None' : self.mode != 'Token'",
-    message: 'is required when mode is Token, and forbidden when it is None',
+    rule: "!has(self.tokensSecretRef) || self.mode != 'None'",
+    message: 'is forbidden when mode is None',
     fieldPath: '.tokensSecretRef',
   },
 );

@@ -69,6 +69,7 @@ async function install(cluster: RealCluster, helm: Helm): Promise<void> {
     // The cameras are pods behind a Service.
     pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE }, cameraNetworks: camerasAt(cluster) } },
   };
+  await helm.kinds(NAMESPACE);
   await helm.run(['install', 'kube-nvr', CHART, '--namespace', NAMESPACE, '--wait', '--timeout', '5m'], values);
 }
 

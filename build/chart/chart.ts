@@ -1,5 +1,5 @@
-// Generates those files of charts/kube-nvr that follow from other files of the repository: CRDs, RBAC rules, admission policies,
-// the version, the schema of the values, dashboards, the README. All other files there are written by hand.
+// Generates those files of the charts that follow from other files of the repository: CRDs, RBAC rules, admission policies, the
+// version, the schema of the values, dashboards, the README. All other files there are written by hand.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,16 +25,30 @@ import { chartReadme } from './readme.ts';
 import { valuesSchema } from './values-schema.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-export const CHART = join(ROOT, 'charts/kube-nvr');
+export const CHARTS = join(ROOT, 'charts');
+const CHART = join(CHARTS, 'kube-nvr');
 const MADE_BY = 'Made by build/generate-chart.ts; do not edit.';
 /** Since Kubernetes 1.32 the token of every pod names its node, which the admission policy needs. */
 const KUBE_VERSION = '>=1.32.0-0';
 
-/** By path in the chart. */
+/** By path in `charts/`. */
 export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
-  const readme = chartReadme(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+  const main = [...(await mainChart())].map(([name, text]) => [`kube-nvr/${name}`, text] as const);
   return new Map([
-    ['Chart.yaml', chartYaml()],
+    ...main,
+    [
+      'kube-nvr-crds/Chart.yaml',
+      chartYaml('kube-nvr-crds', 'The kinds of kube-nvr: Camera, RecorderPool and RecorderNode'),
+    ],
+    ['kube-nvr-crds/templates/crds.yaml', crds()],
+  ]);
+}
+
+async function mainChart(): Promise<ReadonlyMap<string, string>> {
+  const readme = chartReadme(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+  const { description } = packageJson();
+  return new Map([
+    ['Chart.yaml', chartYaml('kube-nvr', description)],
     ['README.md', await formatted('README.md', readme)],
     ['values.schema.json', await formatted('values.schema.json', JSON.stringify(valuesSchema()))],
     ['files/dashboards/fleet.json', await formatted('files/dashboards/fleet.json', JSON.stringify(fleetDashboard()))],
@@ -43,7 +57,6 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
       await formatted('files/dashboards/camera.json', JSON.stringify(cameraDashboard())),
     ],
     ['templates/_rules.tpl', rules()],
-    ['templates/crds.yaml', crds()],
     ['templates/admission-policy.yaml', admissionPolicy()],
   ]);
 }
@@ -53,14 +66,14 @@ async function formatted(name: string, text: string): Promise<string> {
   return format(text, { ...(await resolveConfig(file)), filepath: file });
 }
 
-function chartYaml(): string {
-  const { version, description } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
-    'version' | 'description',
-    string
-  >;
+const packageJson = () =>
+  JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<'version' | 'description', string>;
+
+function chartYaml(name: string, description: string): string {
+  const { version } = packageJson();
   return `# ${MADE_BY} The version is that of package.json.\n${yaml({
     apiVersion: 'v2',
-    name: 'kube-nvr',
+    name,
     description,
     type: 'application',
     version,
@@ -93,13 +106,13 @@ function crds(): string {
   const documents = KINDS.map((kind) => {
     const { metadata, ...crd } = toCustomResourceDefinition(kind);
     const head = yaml({ apiVersion: crd.apiVersion, kind: crd.kind, metadata: { name: metadata.name } });
-    return `---\n${literal(head)}${LABELS}  {{- if .Values.crds.keep }}
+    return `---\n${literal(head)}${LABELS}  {{- if .Values.keep }}
   annotations:
     helm.sh/resource-policy: keep
   {{- end }}
 ${literal(yaml({ spec: crd.spec }))}`;
   });
-  return `{{- /* ${MADE_BY} */}}\n{{- if .Values.crds.enabled }}\n${documents.join('')}{{- end }}\n`;
+  return `{{- /* ${MADE_BY} */}}\n${documents.join('')}`;
 }
 
 function admissionPolicy(): string {

@@ -21,7 +21,8 @@ Records cameras on the nodes of a cluster. [How to install it](../../docs/instal
 [all fields](../../docs/resources.md) of Camera and RecorderPool.
 
 \`\`\`
-helm install kube-nvr charts/kube-nvr --namespace kube-nvr --create-namespace \\
+helm install kube-nvr-crds charts/kube-nvr-crds --namespace kube-nvr --create-namespace --wait
+helm install kube-nvr charts/kube-nvr --namespace kube-nvr \\
   --set pool.enabled=true --set pool.spec.archive.hostPath=/mnt/archive
 \`\`\`
 

@@ -42,7 +42,6 @@ const values = z.strictObject({
     value: z.int().max(1_000_000_000),
   }),
   fullnameOverride: nameOrEmpty().max(40),
-  crds: z.strictObject({ enabled: z.boolean(), keep: z.boolean() }),
   admissionPolicy: z.strictObject({ enabled: z.boolean() }),
   watch: z.strictObject({
     namespace: nameOrEmpty().max(63),

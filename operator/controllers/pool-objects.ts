@@ -2,7 +2,7 @@
 // refuses does not hold up the others.
 
 import type { Clock } from '../../base/clock.ts';
-import { API_VERSION, metricsTokenName, recorderName } from '../../crds/names.ts';
+import { API_VERSION, metricsTokenName, recorderName, tokensName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { ApiError, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
 import { applyOwned, deleteOwned, type Owner } from '../kube/owned.ts';
@@ -22,6 +22,7 @@ import { configMapOf, daemonSetOf, servicesOf } from '../manifests/recorder.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
 import type { Caches } from '../observe/caches.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
+import { makeTokens } from './admin-token.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import { trustOf } from './certificates.ts';
 import { metricsTokenOf } from './metrics-token.ts';
@@ -71,6 +72,7 @@ interface Applied {
   readonly digests: Map<string, string>;
   /** Digest of the token for metrics. */
   metricsSha256?: string;
+  areTokensMade?: boolean;
   readonly sinceMs: number;
 }
 
@@ -94,7 +96,8 @@ export class PoolObjects {
     const applied = this.#appliedOf(key, uid);
     const { digests } = applied;
     const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name, uid: uid ?? '' };
-    const noToken = await this.#keepMetricsToken(pool, applied, owner);
+    const noMetricsToken = await this.#keepMetricsToken(pool, applied, owner);
+    const noTokens = await this.#keepTokens(pool, applied);
     const objects = await this.#objectsOf(key, pool, inputs, applied.metricsSha256);
     // A policy that an earlier spec required.
     const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
@@ -113,7 +116,8 @@ export class PoolObjects {
       else digests.set(id, wanted);
     }
     if (refusal) return { condition: refusal, isApplied: false };
-    return noToken && { condition: noToken, isApplied: true };
+    if (noTokens) return { condition: noTokens, isApplied: false };
+    return noMetricsToken && { condition: noMetricsToken, isApplied: true };
   }
 
   #appliedOf(key: string, uid: string | undefined): Applied {
@@ -168,6 +172,20 @@ export class PoolObjects {
       why = `${secret} with the token for metrics may not be read or made: ${err.message}`;
     }
     return { type: 'ResourcesApplied', status: 'False', reason: 'NoMetricsToken', message: why };
+  }
+
+  /** Makes the tokens of a pool that names no Secret for them. Returns the condition if there are none: pods wait for them. */
+  async #keepTokens(pool: RecorderPool, applied: Applied): Promise<PlannedCondition | undefined> {
+    if (applied.areTokensMade === true) return undefined;
+    try {
+      await makeTokens(this.#o.api, pool);
+      applied.areTokensMade = true;
+      return undefined;
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 403) throw err;
+      const message = `the Secret ${tokensName(pool.metadata.name)} may not be read or made: ${err.message}`;
+      return { type: 'ResourcesApplied', status: 'False', reason: 'NoTokens', message };
+    }
   }
 
   /** Includes nodes whose pod has just started: their recorders are about to write. */

@@ -58,7 +58,7 @@ export const operatorEverywhereRules = (): readonly PolicyRule[] => [
 
 /** Rules for each namespace given to the operator; separate, to show clearly how little of Secrets it can read. */
 export const operatorSecretRules = (): readonly PolicyRule[] => [
-  // Neither list nor watch: a Secret can be read only by name. The operator creates one Secret for each pool and changes none.
+  // Neither list nor watch: a Secret can be read only by name. The operator creates Secrets of pools and changes none.
   // RBAC cannot limit `create` to certain names.
   { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create'] },
 ];

@@ -9,6 +9,7 @@ import {
   POOL_LABEL,
   poolLabels,
   recorderName,
+  tokensName,
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
@@ -68,7 +69,7 @@ export function settingsOf(
     workDir: `${STATE_DIRECTORY}/state`,
     auth: {
       mode: spec.auth.mode.toLowerCase(),
-      ...(spec.auth.tokensSecretRef && { tokensFile: `${TOKENS_DIRECTORY}/tokens.yaml` }),
+      ...(tokensSecretOf({ metadata, spec }) !== undefined && { tokensFile: `${TOKENS_DIRECTORY}/tokens.yaml` }),
       ...(spec.auth.mode === 'Kubernetes' && {
         audiences: [...spec.auth.audiences],
         allowPlaintext: spec.auth.allowPlaintext,
@@ -100,6 +101,11 @@ export function settingsOf(
       ...(clusterNetworks && { renewInterval: `${spec.failover.renewSeconds}s`, networks: clusterNetworks }),
     },
   };
+}
+
+/** Name of the Secret with the hashes of tokens; undefined: no such tokens. */
+function tokensSecretOf({ metadata, spec: { auth } }: Pick<RecorderPool, 'metadata' | 'spec'>): string | undefined {
+  return auth.tokensSecretRef?.name ?? (auth.mode === 'Token' ? tokensName(metadata.name) : undefined);
 }
 
 const retentionOf = ({
@@ -257,6 +263,7 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
   });
   const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
   const subPath = directoryOfPool({ namespace: metadata.namespace, pool: metadata.name });
+  const tokens = tokensSecretOf({ metadata, spec });
   return {
     name: 'recorder',
     image,
@@ -303,7 +310,7 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
       mount('config', CONFIG_DIRECTORY),
       { name: 'tmp', mountPath: TMP_DIRECTORY },
       ...(spec.tls?.secretRef ? [mount('tls', TLS_DIRECTORY)] : []),
-      ...(spec.auth.tokensSecretRef ? [mount('tokens', TOKENS_DIRECTORY)] : []),
+      ...(tokens === undefined ? [] : [mount('tokens', TOKENS_DIRECTORY)]),
       ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
       ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
     ],
@@ -334,6 +341,7 @@ function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, un
     name,
     secret: { secretName, ...options },
   });
+  const tokens = tokensSecretOf({ metadata, spec });
   return [
     // Not created if missing: the mount point of a disk that is not mounted must not be taken for the disk.
     { name: 'archive', hostPath: { path: spec.archive.hostPath, type: 'Directory' } },
@@ -351,7 +359,7 @@ function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, un
       },
     },
     ...(spec.tls?.secretRef ? [secret('tls', spec.tls.secretRef.name)] : []),
-    ...(spec.auth.tokensSecretRef ? [secret('tokens', spec.auth.tokensSecretRef.name)] : []),
+    ...(tokens === undefined ? [] : [secret('tokens', tokens)]),
     ...(spec.licenseSecretRef ? [secret('license', spec.licenseSecretRef.name)] : []),
     // Nothing is recorded by a pod that waits for a Secret.
     ...(spec.webhooksSecretRef ? [secret('webhooks', spec.webhooksSecretRef.name, { optional: true })] : []),

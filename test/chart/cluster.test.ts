@@ -30,6 +30,7 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
     for (const node of NODES) mkdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true });
     camera = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
     helm = new Helm(cluster.kubeconfig);
+    await helm.kinds(NAMESPACE);
   });
 
   afterEach(reportFailure(() => cluster));
@@ -84,8 +85,6 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
   });
 
   test('an upgrade to another version replaces operator and recorders, and the camera is recorded on', async () => {
-    // To take the pool over.
-    await run('upgrade');
     await run('upgrade', { ...VALUES, ...NEXT });
     await until(
       'every pod is of the new version',

@@ -5,22 +5,26 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { CHART, generatedFiles } from '../../build/chart/chart.ts';
+import { CHARTS, generatedFiles } from '../../build/chart/chart.ts';
 import { chartReadme } from '../../build/chart/readme.ts';
 import { valuesSchema } from '../../build/chart/values-schema.ts';
+
+const CHART = join(CHARTS, 'kube-nvr');
 
 type Json = Record<string, unknown>;
 
 test('kinds, rights, policy, version, schema and README are those of their sources: else run node build/generate-chart.ts', async () => {
   const files = await generatedFiles();
   assert.ok(files.size >= 6);
-  for (const [name, text] of files) assert.equal(readFileSync(join(CHART, name), 'utf8'), text, name);
+  for (const [name, text] of files) assert.equal(readFileSync(join(CHARTS, name), 'utf8'), text, name);
 });
 
 test('the version is in one place: that of package.json is that of chart and image', () => {
   const { version } = JSON.parse(readFileSync(join(CHART, '../../package.json'), 'utf8')) as { version: string };
-  const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8')) as Json;
-  assert.deepEqual([chart['version'], chart['appVersion']], [version, version]);
+  for (const name of ['kube-nvr', 'kube-nvr-crds']) {
+    const chart = parse(readFileSync(join(CHARTS, name, 'Chart.yaml'), 'utf8')) as Json;
+    assert.deepEqual([chart['version'], chart['appVersion']], [version, version], name);
+  }
 });
 
 test('a value without a comment is no value: the README describes all of them', () => {

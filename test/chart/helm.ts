@@ -1,4 +1,4 @@
-// Helm as tests run it: with a home of its own, on the chart of this checkout.
+// Helm as tests run it: with a home of its own, on the charts of this checkout.
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,6 +8,7 @@ import { parseAllDocuments } from 'yaml';
 import { findProgram, kubernetesVersion, needProgram } from '../cluster/programs.ts';
 
 export const CHART = join(import.meta.dirname, '../../charts/kube-nvr');
+export const KINDS_CHART = join(import.meta.dirname, '../../charts/kube-nvr-crds');
 
 // oxlint-disable-next-line typescript/no-explicit-any -- objects of any kind, looked at by path
 export type Manifest = any;
@@ -45,6 +46,12 @@ export class Helm {
         },
       );
     });
+  }
+
+  /** Installs or upgrades the kinds of a chart, until the API server knows them. */
+  kinds(namespace: string, chart = KINDS_CHART): Promise<string> {
+    const place = ['--namespace', namespace, '--create-namespace', '--wait'];
+    return this.run(['upgrade', '--install', 'kube-nvr-crds', chart, ...place]);
   }
 
   /** The objects that it would make of a new release `nvr` in the namespace `video`. */

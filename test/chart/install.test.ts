@@ -14,7 +14,7 @@ import { apiServerMissing } from '../cluster/programs.ts';
 import { Child } from '../support/child.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
-import { CHART, Helm, helmMissing, ofKind, one, type Manifest, type Values } from './helm.ts';
+import { CHART, Helm, helmMissing, KINDS_CHART, objectsOf, ofKind, one, type Manifest, type Values } from './helm.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'video';
@@ -31,6 +31,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
   before(async () => {
     controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
     helm = new Helm(controlPlane.kubeconfig);
+    await helm.kinds(NAMESPACE);
   });
 
   after(async () => {
@@ -55,17 +56,14 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     return answer.trim() === 'yes';
   };
   let token: string;
-  /** The one that came after it. */
-  let next: string;
   let poolUid: string;
 
-  test('one command on an empty cluster makes kinds, operator, policy and the first pool; NOTES say how to go on', async () => {
+  test('one command makes operator, policy and the first pool; NOTES say how to go on', async () => {
     const notes = await install();
     const pool = await get(POOL_PATH);
     poolUid = pool.metadata.uid;
     assert.equal(pool.spec.archive.hostPath, '/mnt/archive');
     assert.equal(pool.spec.auth.mode, 'Token');
-    assert.deepEqual(pool.spec.auth.tokensSecretRef, { name: 'default-tokens' });
     assert.equal((await get(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${OPERATOR}`)).spec.replicas, 2);
     await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kube-nvr-node-lease');
     await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/kube-nvr-node-lease');
@@ -89,35 +87,48 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     assert.ok((await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras'])).includes('gate'));
   });
 
-  test('recorders get the hash of the admin token, which lies in a Secret of its own', async () => {
-    token = await secret('default-admin-token', 'token');
-    assert.match(token, /^nvr_[A-Za-z0-9_-]{43}$/);
-    const sha256 = createHash('sha256').update(token).digest('hex');
-    assert.equal(await secret('default-tokens', 'tokens.yaml'), `- name: admin\n  role: admin\n  sha256: ${sha256}`);
+  const limitedTo = (maxCamerasPerNode: number): Values => ({
+    pool: { ...POOL, spec: { ...POOL.spec, limits: { maxCamerasPerNode } } },
   });
+  const limit = async (): Promise<unknown> => (await get(POOL_PATH)).spec.limits.maxCamerasPerNode;
 
-  const limited = { pool: { ...POOL, spec: { ...POOL.spec, limits: { maxCamerasPerNode: 7 } } } };
-
-  test('the first upgrade takes the pool over as it is; one that would change it says so and does nothing', async () => {
-    await assert.rejects(upgrade(limited), /pool: this first upgrade takes over the pool default .* cannot change it/);
-    await upgrade({ pool: POOL });
-    // From now on it is an object of the release like any other.
-    assert.ok((await helm.run(['get', 'manifest', RELEASE, '-n', NAMESPACE])).includes('kind: RecorderPool'));
+  test('the pool is what the values of each revision say: first upgrade, rollback, and an upgrade after that', async () => {
+    const seen: unknown[] = [await limit()];
+    const step = async (change: Promise<unknown>): Promise<void> => {
+      await change;
+      seen.push(await limit());
+    };
+    await step(upgrade(limitedTo(50)));
+    await step(helm.run(['rollback', RELEASE, '1', '--namespace', NAMESPACE]));
+    await step(upgrade(limitedTo(70)));
+    await step(upgrade({ pool: POOL }));
+    assert.deepEqual(seen, [100, 50, 100, 70, 100]);
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+    assert.ok((await helm.run(['get', 'manifest', RELEASE, '-n', NAMESPACE])).includes('kind: RecorderPool'));
   });
 
-  test('later upgrades change the pool, and keep it and the token', async () => {
-    const seen: unknown[] = [];
-    for (const values of [limited, { pool: POOL }]) {
-      await upgrade(values);
-      const { metadata, spec } = await get(POOL_PATH);
-      seen.push([metadata.uid, spec.limits.maxCamerasPerNode]);
-    }
-    assert.deepEqual(seen, [
-      [poolUid, 7],
-      [poolUid, 100],
-    ]);
-    assert.equal(await secret('default-admin-token', 'token'), token);
+  test('a second manager applies what it renders: nothing is in conflict, and nothing changes', async () => {
+    const rendered = await helm.templateText({ pool: POOL }, '--no-hooks');
+    const before = (await get(POOL_PATH)).metadata.generation;
+    // As Argo CD does.
+    const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [one(objectsOf(rendered), 'RecorderPool')] });
+    const args = ['-n', NAMESPACE, 'apply', '--server-side', '--field-manager=gitops', '-f', '-'];
+    await controlPlane.kubectl(args, { input });
+    assert.equal((await get(POOL_PATH)).metadata.generation, before);
+    await upgrade(limitedTo(50));
+    await assert.rejects(controlPlane.kubectl(args, { input }), /conflict with "helm"/);
+    await upgrade({ pool: POOL });
+  });
+
+  test('a pool that left the release is taken over as it is; a revision that would change it is refused', async () => {
+    // Without any value, helm would take those of before.
+    await upgrade({ pool: { enabled: false } });
+    assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+    await assert.rejects(upgrade(limitedTo(7)), /pool: this upgrade takes over the pool default .* cannot change it/);
+    await upgrade({ pool: POOL });
+    await upgrade(limitedTo(7));
+    assert.equal(await limit(), 7);
+    await upgrade({ pool: POOL });
   });
 
   test('pods of operator and test pass the Pod Security Standard restricted', async () => {
@@ -146,25 +157,20 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
   });
 
   test('objects of all sorts of values are taken as they are: no field is unknown to the API server', async () => {
-    const objects = await helm.template(
-      {
-        pool: POOL,
-        crds: { enabled: false },
-        watch: { allNamespaces: true, namespaces: ['default'] },
-        ingress: {
-          enabled: true,
-          host: 'nvr.example.com',
-          playbackHost: 'play.example.com',
-          tlsSecret: 'tls',
-          className: 'a',
-        },
-        networkPolicy: { clientsFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }], metricsFrom: [{ namespaceSelector: {} }] },
-        operator: { antiAffinity: 'Preferred', priorityClassName: '', nodeSelector: { a: 'b' }, podLabels: { a: 'b' } },
-        userRoles: { aggregate: true },
+    const objects = await helm.template({
+      pool: POOL,
+      watch: { allNamespaces: true, namespaces: ['default'] },
+      ingress: {
+        enabled: true,
+        host: 'nvr.example.com',
+        playbackHost: 'play.example.com',
+        tlsSecret: 'tls',
+        className: 'a',
       },
-      '--api-versions',
-      'kube-nvr.dev/v1alpha1/RecorderPool',
-    );
+      networkPolicy: { clientsFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }], metricsFrom: [{ namespaceSelector: {} }] },
+      operator: { antiAffinity: 'Preferred', priorityClassName: '', nodeSelector: { a: 'b' }, podLabels: { a: 'b' } },
+      userRoles: { aggregate: true },
+    });
     // Pods need the namespace's service account, which a controller makes.
     await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'serviceaccount', 'default']).catch(() => {});
     const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
@@ -226,11 +232,15 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
 
   const untilThere = (path: string): Promise<Manifest> => until(path, () => get(path), SLOW_MS);
 
-  test('the operator with the rights of the chart makes the recorders of the pool', async () => {
+  test('the operator with the rights of the chart makes the recorders of the pool, and an admin token of which they get the hash', async () => {
     await using operator = await startOperator({ pool: POOL });
     await untilThere(`/api/v1/namespaces/${NAMESPACE}/services/default-recorder`);
     await untilThere(`/apis/policy/v1/namespaces/${NAMESPACE}/poddisruptionbudgets/default-recorder`);
     const daemonSet = await untilThere(`/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/default-recorder`);
+    token = await secret('default-admin-token', 'token');
+    assert.match(token, /^nvr_[A-Za-z0-9_-]{43}$/);
+    const sha256 = createHash('sha256').update(token).digest('hex');
+    assert.equal(await secret('default-tokens', 'tokens.yaml'), `- name: admin\n  role: admin\n  sha256: ${sha256}\n`);
     const policy = `/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies/nvr-kube-nvr-recorders`;
     const labels = daemonSet.spec.template.metadata.labels as Record<string, string>;
     const { matchLabels } = (await get(policy)).spec.podSelector;
@@ -407,28 +417,11 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
   });
 
   test('a second release of the cluster, for another tenant, shares kinds and policy', async () => {
-    const values = { crds: { enabled: false }, admissionPolicy: { enabled: false }, pool: POOL };
+    const values = { admissionPolicy: { enabled: false }, pool: POOL };
     const place = ['--namespace', 'other', '--create-namespace'];
     await helm.run(['install', 'kube-nvr', CHART, ...place], values);
     await get(`/apis/${API_VERSION}/namespaces/other/recorderpools/default`);
     await helm.run(['uninstall', 'kube-nvr', '--namespace', 'other']);
-  });
-
-  test('the admin token may be deleted once it was noted, and does not come back', async () => {
-    const hashes = await secret('default-tokens', 'tokens.yaml');
-    await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'secret', 'default-admin-token']);
-    await upgrade({ pool: POOL });
-    await absent(`/api/v1/namespaces/${NAMESPACE}/secrets/default-admin-token`);
-    assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
-  });
-
-  test('without both Secrets the next upgrade makes a new token', async () => {
-    await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'secret', 'default-tokens']);
-    await upgrade({ pool: POOL });
-    next = await secret('default-admin-token', 'token');
-    assert.notEqual(next, token);
-    const sha256 = createHash('sha256').update(next).digest('hex');
-    assert.ok((await secret('default-tokens', 'tokens.yaml')).includes(sha256));
   });
 
   test('an uninstall leaves kinds, cameras, pool and tokens; the next install takes them over', async () => {
@@ -438,28 +431,29 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await get(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/gate`);
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
     assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
-    assert.equal(await secret('default-admin-token', 'token'), next);
-    await assert.rejects(install(limited), /pool: this first install takes over/);
+    assert.equal(await secret('default-admin-token', 'token'), token);
+    await assert.rejects(install(limitedTo(7)), /pool: this install takes over/);
     await install();
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
     assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
   });
 
-  test('an upgrade brings the kinds of its version, a rollback those of before', async () => {
+  test('an upgrade of the kinds brings those of its version, a rollback those of before, and an uninstall leaves them', async () => {
     const older = join(controlPlane.directory, 'older-chart');
-    cpSync(CHART, older, { recursive: true });
+    cpSync(KINDS_CHART, older, { recursive: true });
     const crds = join(older, 'templates/crds.yaml');
     const text = readFileSync(crds, 'utf8');
     writeFileSync(crds, text.replaceAll(/^ +categories:\n +- kubenvr\n/gm, ''));
     assert.notEqual(readFileSync(crds, 'utf8'), text);
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cameras.kube-nvr.dev';
     const categories = async (): Promise<unknown> => (await get(path)).spec.names.categories;
-    await helm.run(['upgrade', RELEASE, older, '--namespace', NAMESPACE], { pool: POOL });
+    await helm.kinds(NAMESPACE, older);
     assert.equal(await categories(), undefined);
-    await upgrade({ pool: POOL });
+    await helm.kinds(NAMESPACE);
     assert.deepEqual(await categories(), ['kubenvr']);
-    await helm.run(['rollback', RELEASE, '--namespace', NAMESPACE]);
+    await helm.run(['rollback', 'kube-nvr-crds', '--namespace', NAMESPACE]);
     assert.equal(await categories(), undefined);
+    await helm.run(['uninstall', 'kube-nvr-crds', '--namespace', NAMESPACE]);
     await get(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/gate`);
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
   });

@@ -7,7 +7,8 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { Child } from '../support/child.ts';
 import { freePorts } from '../support/recorder-process.ts';
-import { CHART, Helm, helmMissing, objectsOf, ofKind, one, type Manifest, type Values } from './helm.ts';
+import { kubernetesVersion } from '../cluster/programs.ts';
+import { CHART, Helm, helmMissing, KINDS_CHART, objectsOf, ofKind, one, type Manifest, type Values } from './helm.ts';
 import { POOL, VARIANTS } from './variants.ts';
 
 const POD_MONITOR_KNOWN = ['--api-versions', 'monitoring.coreos.com/v1/PodMonitor'];
@@ -20,7 +21,7 @@ suite('the chart', { skip: helmMissing() }, () => {
     test(`${name}: every object has a kind, a name of its own and our labels, and a namespace unless it is the cluster's`, async () => {
       const objects = await helm.template(values, ...args);
       const ids = objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''} ${metadata.name}`);
-      assert.ok(ids.length >= 5);
+      assert.ok(ids.length >= 4, ids.join('\n'));
       assert.equal(new Set(ids).size, ids.length, ids.join('\n'));
       for (const [index, { apiVersion, kind, metadata }] of objects.entries()) {
         assert.ok(typeof apiVersion === 'string' && typeof kind === 'string' && metadata.name, ids[index]);
@@ -37,13 +38,43 @@ suite('the chart', { skip: helmMissing() }, () => {
     });
   }
 
+  for (const { name, values, args = [] } of VARIANTS) {
+    test(`${name}: rendering twice gives one result, without a hook other than helm test`, async () => {
+      const [once, again] = [await helm.templateText(values, ...args), await helm.templateText(values, ...args)];
+      assert.equal(once, again);
+      const hooks = objectsOf(once).flatMap(({ metadata }) => metadata.annotations?.['helm.sh/hook'] ?? []);
+      assert.ok(
+        hooks.every((hook: string) => hook === 'test'),
+        hooks.join(' '),
+      );
+    });
+  }
+
+  test('the kinds have our labels, those that are asked for, and stay after an uninstall', async () => {
+    const kinds = async (values: Values): Promise<readonly Manifest[]> =>
+      objectsOf(await helm.run(['template', 'kinds', KINDS_CHART, '--kube-version', kubernetesVersion()], values));
+    const made = await kinds({ commonLabels: { team: 'video' } });
+    assert.deepEqual(
+      made.map(({ metadata }) => [
+        metadata.name,
+        metadata.labels.team,
+        metadata.annotations['helm.sh/resource-policy'],
+      ]),
+      ['cameras', 'recorderpools', 'recordernodes'].map((name) => [`${name}.kube-nvr.dev`, 'video', 'keep']),
+    );
+    const [first] = await kinds({ keep: false });
+    assert.deepEqual([first.metadata.annotations, first.metadata.labels.team], [undefined, undefined]);
+    assert.match(await helm.run(['lint', '--strict', KINDS_CHART]), /0 chart\(s\) failed/);
+    await assert.rejects(kinds({ kept: true }), /kept/);
+  });
+
   const REFUSED: readonly { readonly values: Values; readonly words: RegExp }[] = [
     { values: { operater: {} }, words: /operater/ },
     { values: { operator: { replica: 3 } }, words: /operator.*replica/s },
     { values: { operator: { replicas: '2' } }, words: /operator.*replicas/s },
     { values: { operator: { antiAffinity: 'required' } }, words: /antiAffinity.*Required/s },
     { values: { image: { digest: 'abc' } }, words: /digest/ },
-    { values: { crds: { kept: true } }, words: /crds.*kept/s },
+    { values: { userRoles: { aggregated: true } }, words: /userRoles.*aggregated/s },
     { values: { pool: { spec: { archiv: {} } } }, words: /pool.*spec.*archiv/s },
     { values: { pool: { spec: { archive: { hostPath: 'mnt' } } } }, words: /archive.*hostPath/s },
     { values: { pool: { spec: { failover: { renewSecond: 1 } } } }, words: /failover.*renewSecond/s },

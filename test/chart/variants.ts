@@ -3,7 +3,6 @@
 import type { Values } from './helm.ts';
 
 export const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
-const RECORDER_POOL_KNOWN = ['--api-versions', 'kube-nvr.dev/v1alpha1/RecorderPool'];
 const MONITORING_KNOWN = ['PodMonitor', 'ServiceMonitor', 'PrometheusRule'].flatMap((kind) => [
   '--api-versions',
   `monitoring.coreos.com/v1/${kind}`,
@@ -18,7 +17,6 @@ interface Variant {
 export const VARIANTS: readonly Variant[] = [
   { name: 'no values', values: {} },
   { name: 'a pool', values: { pool: POOL } },
-  { name: 'a pool of a known kind', values: { pool: POOL }, args: RECORDER_POOL_KNOWN },
   { name: 'all namespaces', values: { watch: { allNamespaces: true, namespaces: ['a', 'b'] } } },
   { name: 'another namespace', values: { watch: { namespace: 'footage' }, pool: POOL } },
   {
@@ -65,7 +63,6 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: 'everything off',
     values: {
-      crds: { enabled: false },
       admissionPolicy: { enabled: false },
       networkPolicy: { enabled: false },
       operator: { podDisruptionBudget: { enabled: false }, tolerations: [] },

@@ -70,7 +70,7 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
     commit();
   });
 
-  test('a release is the chart, both images, their parts, notes and sums, and twice the same', () => {
+  test('a release is the charts, both images, their parts, notes and sums, and twice the same', () => {
     const [first, second] = ['first', 'second'].map((name) => join(directory, name)) as [string, string];
     const { status, stderr } = release(first);
     assert.equal(status, 0, stderr);
@@ -80,6 +80,7 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
       readdirSync(first).sort(),
       [
         `kube-nvr-${VERSION}.tgz`,
+        `kube-nvr-crds-${VERSION}.tgz`,
         'RELEASE_NOTES.md',
         'SHA256SUMS',
         ...named.flatMap((name) => [`${name}.cdx.json`, `${name}.tar.gz`]),

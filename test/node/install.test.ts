@@ -21,7 +21,7 @@ import { machineImage } from './images.ts';
 import { addOlderImage } from './older-image.ts';
 import { OPERATOR_IMAGE, ownImages, RECORDER_IMAGE, VERSION } from './own-images.ts';
 import { podUsage } from './pod-usage.ts';
-import { NEW_FIELD, OLD_FIELD, PREVIOUS_VERSION, previousChart } from './previous-chart.ts';
+import { NEW_FIELD, OLD_FIELD, PREVIOUS_VERSION, previousCharts } from './previous-chart.ts';
 import { realClusterMissing, startRealCluster, type RealCluster } from './real-cluster.ts';
 
 /** Of operator and chart; the policy for pods is the strictest there. */
@@ -60,7 +60,7 @@ interface Gap {
 
 suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() || gstreamerMissing() }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-install-'));
-  const previous = join(directory, 'chart');
+  let previous: ReturnType<typeof previousCharts>;
   let cluster: RealCluster;
   let helm: Helm;
   let token = '';
@@ -75,7 +75,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     for (const image of [OPERATOR_IMAGE, RECORDER_IMAGE]) {
       await addOlderImage(node, `${image}:${VERSION}`, `${image}:${PREVIOUS_VERSION}`);
     }
-    previousChart(previous);
+    previous = previousCharts(join(directory, 'charts'));
     const leave = (path: string, text: string): void => {
       mkdirSync(dirname(join(node.root, path)), { recursive: true });
       writeFileSync(join(node.root, path), text);
@@ -175,7 +175,8 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
 
   test('one command and a camera, and there is footage', async (t) => {
     const startMs = performance.now();
-    await run('install', previous);
+    await helm.kinds(SYSTEM, previous.kinds);
+    await run('install', previous.chart);
     t.diagnostic(`helm install --wait: ${seconds(performance.now() - startMs)}`);
     await apply(
       CAMERAS.map(({ name }) => ({
@@ -224,6 +225,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     ];
     assert.deepEqual(await fields(), [false, true]);
     const before = new Map(CAMERAS.map(({ name }) => [name, files(name).length]));
+    await helm.kinds(SYSTEM);
     await run('upgrade', CHART);
     await untilVersion(VERSION);
     await untilFootageGrows();
@@ -328,7 +330,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     }
   });
 
-  test('a rollback goes back to operator, recorders and kinds of before', async () => {
+  test('a rollback goes back to operator and recorders of before', async () => {
     await helm.run(['rollback', 'nvr', '1', '--namespace', SYSTEM, '--wait', '--timeout', '120s']);
     await untilVersion(PREVIOUS_VERSION);
     await untilFootageGrows();

@@ -31,6 +31,22 @@ kubectl --namespace={namespace} create rolebinding {{ include "kube-nvr.clusterN
 {{ .Values.watch.namespace | default .Release.Namespace }}
 {{- end }}
 
+{{- /* The spec of the first pool. */}}
+{{- define "kube-nvr.poolSpec" -}}
+{{- $spec := deepCopy .Values.pool.spec }}
+{{- /* With auth.mode None, recorders answer only requests for host names that they know. */}}
+{{- if and (eq (dig "auth" "mode" "Kubernetes" $spec) "None") (not $spec.auth.allowedHosts) }}
+{{- $hosts := concat .Values.gateway.hostnames .Values.gateway.playbackHostnames }}
+{{- if .Values.ingress.enabled }}
+{{- $hosts = concat $hosts (list .Values.ingress.host .Values.ingress.playbackHost) }}
+{{- end }}
+{{- with $hosts | compact | uniq }}
+{{- $_ := set $spec.auth "allowedHosts" . }}
+{{- end }}
+{{- end }}
+{{- toYaml $spec }}
+{{- end }}
+
 {{- define "kube-nvr.recorderName" -}}
 {{ .Values.pool.name }}-recorder
 {{- end }}
@@ -76,15 +92,11 @@ app.kubernetes.io/name: kube-nvr
 app.kubernetes.io/component: recorder
 {{- end }}
 
-{{- define "kube-nvr.tokensSecret" -}}
-{{ .Values.pool.name }}-tokens
-{{- end }}
-
 {{- define "kube-nvr.adminTokenSecret" -}}
 {{ .Values.pool.name }}-admin-token
 {{- end }}
 
-{{- /* "true" when the chart creates the tokens of the pool. */}}
+{{- /* "true" when the operator creates the tokens of the pool. */}}
 {{- define "kube-nvr.makesTokens" -}}
 {{- $auth := .Values.pool.spec.auth | default dict -}}
 {{- if and .Values.pool.enabled (eq ($auth.mode | default "") "Token") (not $auth.tokensSecretRef) }}true{{ end }}
