@@ -167,8 +167,20 @@ const assignment = withRules(
   },
 );
 
+const override = statusObject({
+  suspend: z.boolean().describe('true: stopped. false: recorded, although spec.suspend is true.'),
+  time: time(),
+  node: nodeName().describe('The node that was asked.'),
+  by: z.string().max(256).optional().describe('Name of the token or user.'),
+});
+
 const status = statusObject({
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+  override: override
+    .optional()
+    .describe(
+      'The camera was stopped or started through the API: this counts instead of spec.suspend, until both agree.',
+    ),
   assignment: assignment.optional().describe('Which node records the camera.'),
   login: statusObject({
     secretName: subdomain().describe('The Secret.'),
@@ -211,6 +223,10 @@ export const cameraSchema = withRules(
 export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];
 export type Camera = Immutable<z.output<typeof cameraSchema>>;
 export type CameraStatus = NonNullable<Camera['status']>;
+/** Whether the camera is not to be recorded: by what was last asked through the API, or else by the manifest. */
+export const isSuspended = ({ spec, status }: Pick<Camera, 'spec' | 'status'>): boolean =>
+  status?.override?.suspend ?? spec.suspend;
+
 /** Which node records the camera. If two nodes claim it, the one with the higher epoch is right. */
 export type CameraAssignment = NonNullable<CameraStatus['assignment']>;
 

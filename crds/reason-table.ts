@@ -61,8 +61,8 @@ export const CAMERA_CONDITIONS = {
     {
       status: 'False',
       reason: 'Suspended',
-      means: '`spec.suspend` is true',
-      todo: '`kubectl patch camera NAME --type merge -p \'{"spec":{"suspend":false}}\'`',
+      means: '`spec.suspend` is true, or it was stopped through the API (`status.override` says by whom)',
+      todo: 'start it through the API; or `kubectl patch camera NAME --type merge -p \'{"spec":{"suspend":false}}\'`, for a camera that was stopped through the API after the same with `true`',
     },
   ],
   CredentialsResolved: [
@@ -99,7 +99,7 @@ export const CAMERA_CONDITIONS = {
     },
     { status: 'False', reason: 'NotAssigned', means: 'no node has it', todo: 'see `Assigned`' },
     { status: 'False', reason: 'NotTakenUp', means: 'its node has not reported it yet' },
-    { status: 'False', reason: 'Suspended', means: '`spec.suspend` is true' },
+    { status: 'False', reason: 'Suspended', means: 'the same as for `Assigned`' },
     { status: 'False', reason: 'Connecting', means: 'its node connects' },
   ],
 } satisfies ConditionTable;

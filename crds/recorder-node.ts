@@ -115,6 +115,7 @@ const request = withRules(
     kind: statusEnum(REQUEST_KINDS),
     camera: cameraName().optional(),
     suspend: z.boolean().optional(),
+    by: z.string().max(256).optional().describe('Who asked the recorder: name of the token or user.'),
     nodeID: nodeName().optional(),
     voters: z.array(nodeName()).max(256).meta({ 'x-kubernetes-list-type': 'set' }).optional(),
     force: z.boolean().optional(),

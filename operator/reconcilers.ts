@@ -73,9 +73,15 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       namesHosts: logins.namesHosts(poolKey, camera),
       nowMs: clock.wallMs(),
     });
-    if (!isChanged) return;
-    await ifThere(applyStatus(api, CAMERA, camera.metadata, status));
-    this.#tell(camera, transitions);
+    if (isChanged) {
+      await ifThere(applyStatus(api, CAMERA, camera.metadata, status));
+      this.#tell(camera, transitions);
+    }
+    // The manifest now says the same: from here on, it alone counts.
+    if (camera.status?.override?.suspend === camera.spec.suspend) {
+      const none = { metadata: { uid: camera.metadata.uid }, status: { override: null } };
+      await ifThere(api.mergePatch(CAMERA, camera.metadata, none, { subresource: 'status' }));
+    }
   }
 
   async pool(key: string): Promise<Outcome | void> {

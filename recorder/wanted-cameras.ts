@@ -20,7 +20,9 @@ export interface CameraSources {
   readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
 }
 
-export const SUSPENDED = { reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' } } as const;
+export const SUSPENDED = {
+  reason: { code: 'suspended', message: 'stopped through the API, or spec.suspend of the Camera is true' },
+} as const;
 export const DISABLED_ROW = {
   reason: { code: 'disabled', message: 'enabled is false in the table cameras' },
 } as const;

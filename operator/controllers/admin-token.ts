@@ -26,7 +26,6 @@ export async function makeTokens(api: KubeApi, { metadata, spec }: RecorderPool)
       apiVersion: 'v1',
       kind: 'Secret',
       metadata: { namespace, name, labels: poolLabels(pool) },
-      type: 'Opaque',
       data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
     });
   if (await read(tokensName(pool))) return;

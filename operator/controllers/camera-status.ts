@@ -96,9 +96,18 @@ const state = (status: boolean | undefined, reason: string, message: string): St
   message,
 });
 
-function recordingOf({ spec, status }: Camera, report: ReportedCamera | undefined, isLive: boolean): State {
-  const { assignment } = status ?? {};
-  if (spec.suspend) return state(false, 'Suspended', 'spec.suspend is true');
+/** Why the camera is not to be recorded; undefined: it is. */
+function suspensionOf({ spec, status }: Camera): string | undefined {
+  const { override } = status ?? {};
+  if (override?.suspend !== true) return spec.suspend && !override ? 'spec.suspend is true' : undefined;
+  const who = override.by === undefined ? '' : ` by ${override.by}`;
+  return `stopped through the API${who} at ${override.time}, asked at ${override.node}`;
+}
+
+function recordingOf(camera: Camera, report: ReportedCamera | undefined, isLive: boolean): State {
+  const { assignment } = camera.status ?? {};
+  const suspension = suspensionOf(camera);
+  if (suspension !== undefined) return state(false, 'Suspended', suspension);
   if (assignment?.node === undefined) return state(false, 'NotAssigned', 'no node records the camera');
   if (!isLive) return state(undefined, 'NodeUnavailable', `${assignment.node} has not been heard of lately`);
   if (report?.epoch !== assignment.epoch) {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { isSuspended, parseCamera, type Camera } from '../../crds/camera.ts';
 import { API_VERSION } from '../../crds/names.ts';
 import type { RecorderRequest } from '../../crds/recorder-node.ts';
 import type { KubeObject } from '../kube/api.ts';
@@ -223,24 +224,45 @@ for (const { name, from = 'a', request, code, says, changed = {}, nodes = THREE,
   });
 }
 
-test('requests: a recorder suspends its own camera and no other', async (t) => {
+async function withCameras(t: TestContext) {
   const { api, ask } = await stage(t, { nodes: THREE, live: ALL });
-  const camera = (name: string, node: string): Promise<KubeObject> =>
+  const camera = (name: string, node: string, spec = {}): Promise<KubeObject> =>
     api.create(
       CAMERA,
       object('Camera', name, {
-        spec: { source: 'rtsp://10.0.0.9/1' },
+        spec: { source: 'rtsp://10.0.0.9/1', ...spec },
         status: { assignment: { node, epoch: 1, reason: 'Scheduled', time: TIME } },
       }),
     );
+  let asked = 0;
+  const suspend = async (from: string, name: string, is: boolean): Promise<number | undefined> =>
+    (await ask(from, { kind: 'Suspend', camera: name, suspend: is, by: 'ops' }, `r${++asked}`)).code;
+  const read = async (name: string): Promise<Camera> =>
+    parseCamera(await api.get(CAMERA, { namespace: NAMESPACE, name }));
+  return { camera, suspend, read };
+}
+
+test('requests: a recorder stops its own camera and no other; the manifest stays as it is', async (t) => {
+  const { camera, suspend, read } = await withCameras(t);
   await camera('gate', 'b');
   await camera('yard', 'c');
-  assert.equal((await ask('b', { kind: 'Suspend', camera: 'yard', suspend: true })).code, 404);
-  const suspended = async (name: string): Promise<unknown> =>
-    ((await api.get(CAMERA, { namespace: NAMESPACE, name }))['spec'] as { suspend?: boolean }).suspend;
-  assert.equal(await suspended('yard'), undefined);
-  assert.equal((await ask('b', { kind: 'Suspend', camera: 'gate', suspend: true }, 'two')).code, 200);
-  assert.equal(await suspended('gate'), true);
+  assert.equal(await suspend('b', 'yard', true), 404);
+  assert.ok(!isSuspended(await read('yard')));
+  assert.equal(await suspend('b', 'gate', true), 200);
+  const { spec, status } = await read('gate');
+  assert.equal(spec.suspend, false);
+  assert.deepEqual(status?.override, { suspend: true, time: TIME, node: 'b', by: 'ops' });
+});
+
+test('requests: a started camera has nothing left of the stop; one whose manifest suspends it is recorded all the same', async (t) => {
+  const { camera, suspend, read } = await withCameras(t);
+  await camera('gate', 'b');
+  await camera('hall', 'b', { suspend: true });
+  assert.deepEqual([await suspend('b', 'gate', true), await suspend('b', 'gate', false)], [200, 200]);
+  assert.equal((await read('gate')).status?.override, undefined);
+  assert.equal(await suspend('b', 'hall', false), 200);
+  const { spec, status } = await read('hall');
+  assert.deepEqual([spec.suspend, status?.override?.suspend], [true, false]);
 });
 
 test('requests: one is carried out once, and its response goes with it', async (t) => {

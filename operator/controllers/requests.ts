@@ -2,6 +2,7 @@
 // changes of its own cameras, and only the leading node those of the membership, which limits what a stolen token of a node can
 // do.
 
+import { isSuspended } from '../../crds/camera.ts';
 import type { RecorderNode, RecorderRequest, RecorderResponse } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { isConflict, isNotFound, type KubeApi } from '../kube/api.ts';
@@ -67,8 +68,9 @@ function carryOut(
   }
 }
 
+/** Notes the choice in the status: `spec` belongs to the manifest of the camera, which may be applied again at any time. */
 async function suspend(
-  { camera: name = '', suspend = false }: RecorderRequest,
+  { camera: name = '', suspend = false, time, by }: RecorderRequest,
   node: RecorderNode,
   { api, caches }: RequestsOptions,
 ): Promise<Answer> {
@@ -77,9 +79,16 @@ async function suspend(
   const { assignment } = camera?.status ?? {};
   const holder = assignment?.node ?? assignment?.previousNode;
   if (!camera || holder !== node.metadata.name) return refused(404, `${name} is not a camera of ${node.metadata.name}`);
-  if (camera.spec.suspend === suspend) return ok('nothing to do');
+  if (isSuspended(camera) === suspend) return ok('nothing to do');
+  const chosen = { suspend, time, node: node.metadata.name, by: by ?? null };
+  const override = suspend === camera.spec.suspend ? null : chosen;
   try {
-    await api.mergePatch(CAMERA, { namespace, name }, { metadata: { uid: camera.metadata.uid }, spec: { suspend } });
+    await api.mergePatch(
+      CAMERA,
+      { namespace, name },
+      { metadata: { uid: camera.metadata.uid }, status: { override } },
+      { subresource: 'status' },
+    );
   } catch (err) {
     if (isNotFound(err) || isConflict(err)) return refused(404, `${name} is gone`);
     throw err;

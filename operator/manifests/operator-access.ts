@@ -23,8 +23,6 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: FOLLOW },
     { apiGroups: [''], resources: ['pods'], verbs: FOLLOW },
     { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_NODES], verbs: ['get'] },
-    // Only `spec.suspend`, when a recorder requests it.
-    { apiGroups: [GROUP], resources: [CAMERAS], verbs: ['patch'] },
     { apiGroups: [GROUP], resources: [`${CAMERAS}/status`, `${RECORDER_POOLS}/status`], verbs: ['patch'] },
     { apiGroups: [GROUP], resources: [RECORDER_NODES], verbs: ['create', 'patch', 'delete'] },
     // Only one condition; the node's recorder writes all the rest.

@@ -34,7 +34,7 @@ export function secretAccessPolicies() {
       operations: ['CREATE', 'UPDATE'],
       variables: [
         { name: 'goesWhereItWent', expression: ['oldObject != null', ...isSame].join(' && ') },
-        // Unchanged references need no right to the Secret: the operator may suspend a camera, and a tool may write it again.
+        // Unchanged references need no right to the Secret: a tool may write the same again.
         ...references.map((reference) => ({
           name: variableOf(reference),
           expression: `${namesIn('object', reference)}.filter(name, name != '' && !(variables.goesWhereItWent && name in ${namesIn('oldObject', reference)}))`,

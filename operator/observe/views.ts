@@ -1,6 +1,6 @@
 // Converts resources to the values that the planner needs. Pure.
 
-import type { Camera, CameraAssignment } from '../../crds/camera.ts';
+import { isSuspended, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
 import { renewMsOf } from '../../crds/renewal.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -27,13 +27,13 @@ export function viewOfLease({ metadata, spec }: KubeObject): LeaseView {
 }
 
 export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {
-  const { suspend, placement } = spec;
+  const { placement } = spec;
   const { priority, nodeSelector = {}, preferredNode, failover } = placement;
   return {
     name: metadata.name,
     uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
-    suspend,
+    suspend: isSuspended({ spec, status }),
     priority,
     nodeSelector,
     preferredNode: preferredNode === '' ? undefined : preferredNode,

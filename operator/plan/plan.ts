@@ -215,7 +215,7 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
 
 function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, PlannedNode>): PlannedCondition {
   const node = camera.assignment?.node;
-  if (camera.suspend) return condition('Assigned', 'False', 'Suspended', 'spec.suspend is true');
+  if (camera.suspend) return condition('Assigned', 'False', 'Suspended', 'it is suspended');
   if (node === undefined) return condition('Assigned', 'False', 'Waiting', 'is about to be assigned to a node');
   const owner = nodes.get(node);
   if (owner?.liveness.state === 'Unavailable') {

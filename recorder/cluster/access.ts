@@ -109,7 +109,7 @@ export class ClusterView {
   }
 }
 
-/** Starts and stops cameras through `spec.suspend`, which only the operator may write. */
+/** Starts and stops cameras through `status.override`, which only the operator may write. */
 export class ClusterSwitch implements CameraSwitch {
   readonly #cluster: Cluster;
 
@@ -117,20 +117,25 @@ export class ClusterSwitch implements CameraSwitch {
     this.#cluster = cluster;
   }
 
-  start(cameraId: string): Promise<number> {
-    return this.#suspend(cameraId, false);
+  start(cameraId: string, by: string): Promise<number> {
+    return this.#suspend(cameraId, false, by);
   }
 
-  stop(cameraId: string): Promise<number> {
-    return this.#suspend(cameraId, true);
+  stop(cameraId: string, by: string): Promise<number> {
+    return this.#suspend(cameraId, true, by);
   }
 
-  async #suspend(cameraId: string, suspend: boolean): Promise<number> {
+  async #suspend(cameraId: string, suspend: boolean, by: string): Promise<number> {
     const assignment = this.#cluster.assignments.get(cameraId);
     if (!assignment) throw new SwitchError('unknown-camera', 'this node does not know such a camera');
     if ((assignment.state === 'suspended') === suspend) return 0;
     if (!this.#cluster.isReachable) throw new SwitchError('switch-not-kept', 'the cluster cannot be reached');
-    const { code, message } = await this.#cluster.ask({ kind: 'Suspend', camera: cameraId, suspend });
+    const { code, message } = await this.#cluster.ask({
+      kind: 'Suspend',
+      camera: cameraId,
+      suspend,
+      by: by.slice(0, 256),
+    });
     if (code === 404) throw new SwitchError('unknown-camera', message);
     if (code >= 300) throw new SwitchError('switch-not-kept', message);
     return 1;

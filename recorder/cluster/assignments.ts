@@ -1,6 +1,6 @@
 // Decides from the Cameras which of them this node records (docs/design/cluster.md). Pure.
 
-import type { Camera } from '../../crds/camera.ts';
+import { isSuspended, type Camera } from '../../crds/camera.ts';
 
 /**
  * `own`: recorded by this node. `handing-over`: recorded until the next node has written its first key frame. `suspended`: no
@@ -36,7 +36,7 @@ export function decide(
   if (last && epoch < last.epoch) return last;
   if (node === nodeId) return { camera, state: 'own', epoch };
   if (previousNode !== nodeId) return undefined;
-  if (node === undefined) return camera.spec.suspend ? { camera, state: 'suspended', epoch } : undefined;
+  if (node === undefined) return isSuspended(camera) ? { camera, state: 'suspended', epoch } : undefined;
   // The epoch in the assignment is that of the next node. A camera that was never recorded here is not started just for a
   // handover.
   if (handover === 'Pending' && last && last.state !== 'suspended') {

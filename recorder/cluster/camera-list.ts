@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Reason } from '../../base/reason.ts';
-import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
+import { isSuspended, parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { API_VERSION, CAMERAS, RECORDER_NODES } from '../../crds/names.ts';
 import { codeOf } from '../../crds/reasons.ts';
 import {
@@ -199,7 +199,7 @@ const UNREAD: SeenCamera = { name: '', suspended: false, assignment: undefined }
 
 const seenOf = ({ spec, status }: Camera): SeenCamera => ({
   name: spec.displayName ?? '',
-  suspended: spec.suspend,
+  suspended: isSuspended({ spec, status }),
   assignment: status?.assignment,
 });
 

@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import type { Reason } from '../../base/reason.ts';
-import type { Camera } from '../../crds/camera.ts';
+import { isSuspended, type Camera } from '../../crds/camera.ts';
 import { CAMERA_HOSTS } from '../../crds/names.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, RetentionFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
@@ -43,7 +43,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     allowPlaintextLogin: spec.allowPlaintextLogin,
     maxBitrate: spec.maxBitrate,
     ptz: spec.ptz,
-    enabled: !spec.suspend,
+    enabled: !isSuspended(camera),
     record: {
       format: spec.record.format,
       segmentDuration: `${spec.record.segmentSeconds}s`,

@@ -479,7 +479,9 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
       [['tried', 3]],
     );
     await applyStatus(client, RECORDER_POOL, name, { observedGeneration: 1 });
-    await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { spec: { suspend: false } });
+    const override = { suspend: true, time: new Date().toISOString(), node: 'node-1' };
+    await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { status: { override } }, { subresource: 'status' });
+    await denied(client.mergePatch(CAMERA, { ...name, name: 'gate' }, { spec: { suspend: true } }), /cannot patch/);
     await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { status: { archives: [] } }, { subresource: 'status' });
     await client.delete(RECORDER_NODE, { ...name, name: 'node-5' });
     const daemonSets = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;

@@ -110,7 +110,7 @@ async function assign(name: string, assignment: Partial<CameraAssignment>): Prom
   const epoch = (read.status?.assignment?.epoch ?? 0) + (assignment.epoch === undefined ? 1 : 0);
   const time = new Date().toISOString();
   const next = { epoch, reason: 'Scheduled', time, ...assignment };
-  await controlPlane.api.replace(`${BASE}/cameras/${name}/status`, { ...read, status: { assignment: next } });
+  await controlPlane.api.replace(`${BASE}/cameras/${name}/status`, { ...read, status: { ...read.status, assignment: next } });
   return next.epoch;
 }
 
@@ -447,7 +447,8 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     });
     const asked = await request('node-a');
     assert.deepEqual([asked.kind, asked.camera, asked.suspend], ['Suspend', 'gate', true]);
-    await controlPlane.api.patch(`${BASE}/cameras/gate`, 'merge', { spec: { suspend: true } });
+    const override = { suspend: true, time: asked.time, node: 'node-a' };
+    await controlPlane.api.patch(`${BASE}/cameras/gate/status`, 'merge', { status: { override } });
     await assign('gate', { previousNode: 'node-a', reason: 'Suspended' });
     await answer('node-a', asked.id, 200, 'suspended');
     const stopped = await stopping;

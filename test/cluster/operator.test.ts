@@ -228,6 +228,45 @@ suite('the operator', { skip: clusterMissing() }, () => {
     assert.equal(await untilRecording('dock'), node);
   });
 
+  test('a camera stopped through the API stays stopped when its manifest is applied again, until it is started', async () => {
+    const node = await untilRecording('dock');
+    const post = async (path: string): Promise<Json> => {
+      const answer = await fetch(`http://${cluster.node(node).address}:9997${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ id: 'dock' }),
+      });
+      return (await answer.json()) as Json;
+    };
+    // As GitOps tools do, with fields that a person would leave out.
+    const sync = (): Promise<string> => {
+      const manifest = resource('Camera', 'dock', { source: camera.url, transport: 'Tcp', suspend: false });
+      const args = ['apply', '--server-side', '--force-conflicts', '--field-manager=gitops', '-f', '-'];
+      return cluster.kubectl(args, { input: JSON.stringify(manifest) });
+    };
+    await sync();
+    assert.deepEqual(await post('/cameras/stop'), { status: 'ok', stopped: 1 });
+    const said = await until('it says so', async () => {
+      const recording = await conditionOf(readCamera('dock'), 'Recording');
+      return recording?.reason === 'Suspended' && recording.message;
+    });
+    assert.match(said, new RegExp(`^stopped through the API .*asked at ${node}$`));
+    const { generation } = (await readCamera('dock')).metadata;
+    await sync();
+    const synced = (await readCamera('dock')) as CameraObject & { spec: Json };
+    assert.deepEqual([synced.metadata.generation, synced.spec['suspend']], [generation, false]);
+    assert.equal((await conditionOf(readCamera('dock'), 'Recording'))?.reason, 'Suspended');
+    assert.deepEqual(await post('/cameras/start'), { status: 'ok', started: 1 });
+    assert.equal(await untilRecording('dock'), node);
+    assert.equal((await post('/cameras/stop'))['stopped'], 1);
+    const suspend = (is: boolean): Promise<unknown> =>
+      cluster.controlPlane.api.patch(`${BASE}/cameras/dock`, 'merge', { spec: { suspend: is } });
+    await suspend(true);
+    await until('only the manifest counts', async () => !('override' in ((await readCamera('dock')).status ?? {})));
+    await suspend(false);
+    assert.equal(await untilRecording('dock'), node);
+  });
+
   test('a node leaves without a restart, and comes back through add-learner and change-membership', async () => {
     const node = await untilRecording('yard');
     const other = NODES.find((one) => one !== node) ?? '';

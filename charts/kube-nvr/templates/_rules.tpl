@@ -34,12 +34,6 @@
 - apiGroups:
     - kube-nvr.dev
   resources:
-    - cameras
-  verbs:
-    - patch
-- apiGroups:
-    - kube-nvr.dev
-  resources:
     - cameras/status
     - recorderpools/status
   verbs:
