@@ -84,6 +84,7 @@ function makeStructural(schema: Json): void {
       maxLength: 32,
     });
   }
+  if (schema['x-kubernetes-preserve-unknown-fields'] === true) delete schema['additionalProperties'];
   // The API server prunes unknown fields, and rejects `additionalProperties` beside `properties`.
   if (schema['properties'] !== undefined) delete schema['additionalProperties'];
   if (schema['type'] === 'integer') schema['format'] = 'int64';

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
 import { parseResource } from './parse.ts';
 import { MAX_RENEW_SECONDS } from './renewal.ts';
+import { podTemplate } from './pod-template.ts';
 import {
   atomicList,
   conditions,
@@ -185,6 +186,13 @@ const spec = withRules(
     priorityClassName: nodeNameOrEmpty()
       .optional()
       .describe('PriorityClass of the pods. Without it, the one that the operator is configured with; empty: none.'),
+    imagePullPolicy: z
+      .enum(['Always', 'IfNotPresent', 'Never'])
+      .optional()
+      .describe('When nodes pull the image. Default: IfNotPresent; Always for the tag latest.'),
+    podTemplate: podTemplate
+      .optional()
+      .describe('What is added to the pods of recorders: networks, affinity, security context, environment.'),
     runAsUser: integer(0, 2 ** 31 - 1)
       .default(65_532)
       .describe('User id that recorders run as. When a pod starts, its directories are given to this user.'),

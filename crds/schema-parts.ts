@@ -123,7 +123,7 @@ const podQuantity = () => {
     .meta({ crdIntOrString: pattern.source });
 };
 
-const stringMap = (maxProperties: number, maxLength: number) =>
+export const stringMap = (maxProperties: number, maxLength: number) =>
   z.record(z.string(), z.string().max(maxLength)).meta({ maxProperties });
 
 export const nodeSelector = () => stringMap(32, 63).describe('Labels that a node must have.');

@@ -10,8 +10,9 @@ import { isConflict, isNotFound, nameOfKey, type KubeApi } from '../kube/api.ts'
 import type { EventRecorder } from '../kube/events.ts';
 import { LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
+import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
-import { hasStarted, isReady, waitsFor, type Caches } from '../observe/caches.ts';
+import { hasStarted, isReady, waitsFor, type Caches, type ClusterNode } from '../observe/caches.ts';
 import { bundleOf } from '../plan/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
@@ -150,7 +151,7 @@ export class Recorders {
     const { recorderNodes, nodes } = this.#o.caches;
     const others = recorderNodes.list().filter((node) => {
       const isOther = node.metadata.namespace === metadata.namespace && node.spec.poolRef.name !== metadata.name;
-      return isOther && isSelected(nodes.get(node.spec.nodeName)?.metadata.labels, spec.nodeSelector);
+      return isOther && isSelected(nodes.get(node.spec.nodeName), spec);
     });
     const taken = others.map((node) => [node.spec.nodeName, node.spec.poolRef.name] as const);
     return new Map(taken.sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -286,7 +287,7 @@ export class Recorders {
     if (!caches.nodes.isSynced || !nodes) return;
     const withPod = new Set(pods.map(({ node }) => node));
     for (const node of known.keys()) {
-      const isWanted = isSelected(caches.nodes.get(node)?.metadata.labels, pool.spec.nodeSelector);
+      const isWanted = isSelected(caches.nodes.get(node), pool.spec);
       const isLive = nodes.get(node)?.liveness.state === 'Live';
       if (isWanted || isLive || withPod.has(node)) continue;
       await ignoreMissing(api.delete(RECORDER_NODE, { namespace, name: node }, { uid: known.get(node)?.metadata.uid }));
@@ -330,12 +331,12 @@ function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
   return { type: 'NodesTaken', status: 'True', reason: 'NodeTaken', message };
 }
 
-/** `labels` undefined: the node does not exist. */
-function isSelected(
-  labels: Readonly<Record<string, string>> | undefined,
-  selector: Readonly<Record<string, string>> | undefined = {},
-): boolean {
-  return labels !== undefined && Object.entries(selector).every(([key, value]) => labels[key] === value);
+/** Whether pods of the pool may run on a node. `node` undefined: it does not exist. */
+function isSelected(node: ClusterNode | undefined, { nodeSelector = {}, podTemplate }: RecorderPool['spec']): boolean {
+  if (!node) return false;
+  const { name, labels = {} } = node.metadata;
+  const hasLabels = Object.entries(nodeSelector).every(([key, value]) => labels[key] === value);
+  return hasLabels && allowsNode(podTemplate, name, labels);
 }
 
 /** Digest of the settings; when it changes, every pod is outdated. */

@@ -46,6 +46,7 @@ export function guardOf(
         {
           name: 'guard',
           image: spec.image ?? image,
+          ...(spec.imagePullPolicy && { imagePullPolicy: spec.imagePullPolicy }),
           args: ['wait'],
           // The limit is needed for a moment; afterwards it uses about a megabyte.
           resources: { requests: { cpu: '1m', memory: '2Mi' }, limits: { memory: '256Mi' } },

@@ -13,6 +13,7 @@ import {
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
+import { withPodTemplate } from './pod-template.ts';
 
 export const API_PORT = 9997;
 export const PLAYBACK_PORT = 9996;
@@ -168,7 +169,7 @@ export function daemonSetOf(
       selector: { matchLabels: { [NAME_LABEL]: APP_NAME, [POOL_LABEL]: metadata.name } },
       // The operator itself deletes the pods, one node at a time.
       updateStrategy: { type: 'OnDelete' },
-      template: {
+      template: withPodTemplate(spec.podTemplate, taken, {
         metadata: {
           labels: poolLabels(metadata.name),
           annotations: {
@@ -183,7 +184,6 @@ export function daemonSetOf(
           terminationGracePeriodSeconds: GRACE_SECONDS,
           enableServiceLinks: false,
           ...(spec.nodeSelector && { nodeSelector: spec.nodeSelector }),
-          ...(taken.length > 0 && { affinity: notOn(taken) }),
           ...(spec.tolerations && { tolerations: spec.tolerations }),
           ...(priorityClassName !== '' && { priorityClassName }),
           ...(spec.imagePullSecretRefs && { imagePullSecrets: spec.imagePullSecretRefs }),
@@ -198,7 +198,7 @@ export function daemonSetOf(
           containers: [container(pool, spec.image ?? image), directories(pool, spec.image ?? image)],
           volumes: volumesOf(pool),
         },
-      },
+      }),
     },
   };
 }
@@ -224,6 +224,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
   return {
     name: 'directories',
     image,
+    ...pullPolicy(spec),
     args: ['prepare-node', ...Object.entries({ ...words, ...places }).map(([key, value]) => `--${key}=${value}`)],
     // Needed for a moment; afterwards the container uses almost nothing.
     resources: { requests: { cpu: '1m', memory: '2Mi' }, limits: { memory: '256Mi' } },
@@ -241,16 +242,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
   };
 }
 
-/** One requirement for each node; all must hold. */
-const notOn = (nodes: readonly string[]) => ({
-  nodeAffinity: {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [
-        { matchFields: nodes.map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] })) },
-      ],
-    },
-  },
-});
+const pullPolicy = ({ imagePullPolicy }: RecorderPool['spec']) => imagePullPolicy && { imagePullPolicy };
 
 function container({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
   // A separate port: clients that occupy all connections of the API must not make the kubelet restart the recorder.
@@ -267,6 +259,7 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
   return {
     name: 'recorder',
     image,
+    ...pullPolicy(spec),
     args: ['--config', `${CONFIG_DIRECTORY}/config.yaml`],
     env: [
       fieldEnv('KUBE_NVR_NODE_NAME', 'spec.nodeName'),

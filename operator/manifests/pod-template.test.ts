@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { API_VERSION } from '../../crds/names.ts';
+import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
+import { allowsNode } from './pod-template.ts';
+import { daemonSetOf } from './recorder.ts';
+
+// oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, accessed by path
+type Manifest = any;
+
+const pool = (podTemplate?: object, more = {}): RecorderPool =>
+  parseRecorderPool({
+    apiVersion: API_VERSION,
+    kind: 'RecorderPool',
+    metadata: { name: 'north', namespace: 'video', uid: 'u' },
+    spec: { archive: { hostPath: '/mnt/archive' }, ...(podTemplate && { podTemplate }), ...more },
+  });
+const templateOf = (made: RecorderPool, taken: readonly string[] = []): Manifest =>
+  (daemonSetOf(made, 'recorder:1', 'digest', '', taken) as Manifest).spec.template;
+
+test('a template adds what networks and rules of a cluster need', () => {
+  const { metadata, spec } = templateOf(
+    pool({
+      metadata: { labels: { team: 'video' }, annotations: { 'k8s.v1.cni.cncf.io/networks': 'cameras' } },
+      spec: {
+        runtimeClassName: 'kata',
+        securityContext: { seLinuxOptions: { type: 'spc_t' }, seccompProfile: { type: 'Unconfined' } },
+        containers: [{ name: 'recorder', env: [{ name: 'TZ', value: 'Europe/Berlin' }] }],
+      },
+    }),
+  );
+  assert.equal(metadata.labels.team, 'video');
+  assert.equal(metadata.annotations['k8s.v1.cni.cncf.io/networks'], 'cameras');
+  assert.equal(spec.runtimeClassName, 'kata');
+  assert.deepEqual(
+    [spec.securityContext.seLinuxOptions.type, spec.securityContext.seccompProfile.type],
+    ['spc_t', 'Unconfined'],
+  );
+  assert.equal(spec.securityContext.runAsUser, 65_532);
+  const [recorder, directories] = spec.containers;
+  assert.deepEqual(recorder.env.at(-1), { name: 'TZ', value: 'Europe/Berlin' });
+  assert.equal(directories.env, undefined);
+});
+
+test('what the operator needs stays: labels by which it finds its pods, and the digest of the settings', () => {
+  const { metadata } = templateOf(
+    pool({
+      metadata: {
+        labels: { 'kube-nvr.dev/pool': 'south' },
+        annotations: { 'kube-nvr.dev/settings': 'mine' },
+      },
+    }),
+  );
+  assert.equal(metadata.labels['kube-nvr.dev/pool'], 'north');
+  assert.equal(metadata.annotations['kube-nvr.dev/settings'], 'digest');
+});
+
+test('pods in the network of the node still find Services, unless the template says otherwise', () => {
+  const { spec } = templateOf(pool({ spec: { hostNetwork: true } }));
+  assert.deepEqual([spec.hostNetwork, spec.dnsPolicy], [true, 'ClusterFirstWithHostNet']);
+  assert.equal(templateOf(pool({ spec: { hostNetwork: true, dnsPolicy: 'Default' } })).spec.dnsPolicy, 'Default');
+  assert.equal(templateOf(pool()).spec.dnsPolicy, undefined);
+});
+
+const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
+const required = (...nodeSelectorTerms: object[]) => ({
+  spec: { affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms } } } },
+});
+const zone = (...values: string[]) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values }] });
+
+test('nodes of other pools are excluded in each term of an affinity, and the rest of it stays', () => {
+  const notB = [{ key: 'metadata.name', operator: 'NotIn', values: ['b'] }];
+  const podAffinity = { [REQUIRED]: [] };
+  const template = { spec: { affinity: { podAffinity, ...required(zone('x'), zone('y')).spec.affinity } } };
+  assert.deepEqual(templateOf(pool(template), ['b']).spec.affinity, {
+    podAffinity,
+    nodeAffinity: {
+      [REQUIRED]: {
+        nodeSelectorTerms: [
+          { ...zone('x'), matchFields: notB },
+          { ...zone('y'), matchFields: notB },
+        ],
+      },
+    },
+  });
+});
+
+test('an affinity chooses nodes as the scheduler does', () => {
+  const allowed = (template: object, labels: Record<string, string>): boolean =>
+    allowsNode(pool(template).spec.podTemplate, 'a', labels);
+  assert.ok(allowed({}, {}));
+  assert.ok(allowed(required(zone('x'), zone('y')), { zone: 'y' }), 'one term is enough');
+  assert.ok(!allowed(required(zone('x')), { zone: 'y' }));
+  assert.ok(!allowed(required({}), { zone: 'y' }), 'an empty term matches nothing');
+  const cases = [
+    ['NotIn', ['x'], {}, true],
+    ['NotIn', ['x'], { zone: 'x' }, false],
+    ['Exists', [], { zone: '' }, true],
+    ['DoesNotExist', [], { zone: '' }, false],
+    ['Gt', ['3'], { zone: '10' }, true],
+    ['Lt', ['3'], {}, false],
+  ] as const;
+  for (const [operator, values, labels, is] of cases) {
+    const matchExpressions = [{ key: 'zone', operator, values: [...values] }];
+    assert.equal(allowed(required({ matchExpressions }), labels), is, operator);
+  }
+  const byName = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] };
+  assert.ok(!allowed(required(byName), {}));
+});
+
+test('a pool without a template has the pods that it had: nothing is rolled out by an upgrade of the operator', () => {
+  const { spec } = templateOf(pool());
+  assert.deepEqual(Object.keys(spec).sort(), [
+    'automountServiceAccountToken',
+    'containers',
+    'enableServiceLinks',
+    'securityContext',
+    'serviceAccountName',
+    'terminationGracePeriodSeconds',
+    'volumes',
+  ]);
+});
+
+test('the image is pulled when the pool says', () => {
+  const pulled = (more: object): unknown[] =>
+    templateOf(pool(undefined, more)).spec.containers.map(({ imagePullPolicy }: Manifest) => imagePullPolicy);
+  assert.deepEqual(pulled({ imagePullPolicy: 'Always' }), ['Always', 'Always']);
+  assert.deepEqual(pulled({}), [undefined, undefined]);
+});

@@ -1,0 +1,108 @@
+// Adds `spec.podTemplate` of a pool to the pods of its recorders. Where both set the same, the operator's own value stays, except in
+// the security context. Pure.
+
+import type { PodTemplate } from '../../crds/pod-template.ts';
+
+interface Pod {
+  readonly metadata: Readonly<Record<'labels' | 'annotations', Readonly<Record<string, string>>>>;
+  readonly spec: {
+    readonly securityContext: object;
+    readonly containers: readonly (Readonly<Record<string, unknown>> & { readonly name?: unknown })[];
+    readonly [field: string]: unknown;
+  };
+}
+
+/** A part of an affinity that only the API server checks. */
+type Open = Readonly<Record<string, unknown>>;
+
+const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
+
+/** `taken`: nodes that record for other pools of the namespace, where no pod runs. */
+export function withPodTemplate(template: PodTemplate | undefined, taken: readonly string[], pod: Pod): Pod {
+  const { metadata, spec = {} } = template ?? {};
+  const { affinity, securityContext, containers = [], ...others } = spec;
+  const wholeAffinity = taken.length === 0 ? affinity : notOn(taken, affinity);
+  return {
+    metadata: {
+      labels: { ...metadata?.labels, ...pod.metadata.labels },
+      annotations: { ...metadata?.annotations, ...pod.metadata.annotations },
+    },
+    spec: {
+      ...(spec.hostNetwork === true && { dnsPolicy: 'ClusterFirstWithHostNet' }),
+      ...others,
+      ...pod.spec,
+      ...(wholeAffinity && { affinity: wholeAffinity }),
+      securityContext: { ...pod.spec.securityContext, ...securityContext },
+      containers: pod.spec.containers.map((container) => {
+        const { env = [] } = containers.find(({ name }) => name === container.name) ?? {};
+        return env.length === 0
+          ? container
+          : { ...container, env: [...(container['env'] as readonly object[]), ...env] };
+      }),
+    },
+  };
+}
+
+/** One requirement for each node; all must hold, in each of the terms of which one must hold. */
+function notOn(nodes: readonly string[], affinity: Open = {}): Open {
+  const nodeAffinity = (affinity['nodeAffinity'] ?? {}) as Open;
+  const terms = termsOf(affinity);
+  const matchFields = nodes.map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
+  const nodeSelectorTerms = (terms.length === 0 ? [{}] : terms).map((term) => ({
+    ...term,
+    matchFields: [...(term.matchFields ?? []), ...matchFields],
+  }));
+  return { ...affinity, nodeAffinity: { ...nodeAffinity, [REQUIRED]: { nodeSelectorTerms } } };
+}
+
+interface Requirement {
+  readonly key: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+interface Term {
+  readonly matchExpressions?: readonly Requirement[];
+  readonly matchFields?: readonly Requirement[];
+}
+
+function termsOf(affinity: Open | undefined): readonly Term[] {
+  const { [REQUIRED]: required } = (affinity?.['nodeAffinity'] ?? {}) as { readonly [REQUIRED]?: Open };
+  const terms = required?.['nodeSelectorTerms'];
+  return Array.isArray(terms) ? (terms as readonly Term[]) : [];
+}
+
+/** Whether the required node affinity of a template allows a node; as the scheduler does, for DaemonSets too. */
+export function allowsNode(
+  template: PodTemplate | undefined,
+  name: string,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  const terms = termsOf(template?.spec?.affinity);
+  if (terms.length === 0) return true;
+  return terms.some(({ matchExpressions = [], matchFields = [] }) => {
+    // A term without requirements matches no node.
+    if (matchExpressions.length + matchFields.length === 0) return false;
+    const areLabelsRight = matchExpressions.every((requirement) => isMet(requirement, labels[requirement.key]));
+    return areLabelsRight && matchFields.every((requirement) => isMet(requirement, name));
+  });
+}
+
+function isMet({ operator, values = [] }: Requirement, value: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'Gt':
+      return value !== undefined && Number(value) > Number(values[0]);
+    case 'Lt':
+      return value !== undefined && Number(value) < Number(values[0]);
+    default:
+      return false;
+  }
+}
