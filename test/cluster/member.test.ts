@@ -110,7 +110,10 @@ async function assign(name: string, assignment: Partial<CameraAssignment>): Prom
   const epoch = (read.status?.assignment?.epoch ?? 0) + (assignment.epoch === undefined ? 1 : 0);
   const time = new Date().toISOString();
   const next = { epoch, reason: 'Scheduled', time, ...assignment };
-  await controlPlane.api.replace(`${BASE}/cameras/${name}/status`, { ...read, status: { ...read.status, assignment: next } });
+  await controlPlane.api.replace(`${BASE}/cameras/${name}/status`, {
+    ...read,
+    status: { ...read.status, assignment: next },
+  });
   return next.epoch;
 }
 
