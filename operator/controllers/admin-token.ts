@@ -2,7 +2,6 @@
 // with its hash, to which people may add hashes of other tokens. The token itself is in a second Secret, which may be deleted
 // once it is noted. Neither belongs to the pool: what people have added stays when the pool is made again.
 
-import { stringify } from 'yaml';
 import { newToken, sha256 } from '../../base/new-token.ts';
 import { adminTokenName, poolLabels, tokensName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -33,8 +32,9 @@ export async function makeTokens(api: KubeApi, { metadata, spec }: RecorderPool)
   const token = admin ? tokenIn(admin) : newToken();
   // First the token: after a failure between the two, the hash is made from it.
   if (!admin && token !== undefined) await make(adminTokenName(pool), { token });
-  const hashes = token === undefined ? [] : [{ name: 'admin', role: 'admin', sha256: sha256(token).toString('hex') }];
-  await make(tokensName(pool), { 'tokens.yaml': stringify(hashes) });
+  const hashes =
+    token === undefined ? '[]\n' : `- name: admin\n  role: admin\n  sha256: ${sha256(token).toString('hex')}\n`;
+  await make(tokensName(pool), { 'tokens.yaml': hashes });
 }
 
 function tokenIn({ data }: KubeObject): string | undefined {
