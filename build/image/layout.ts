@@ -10,17 +10,17 @@ interface Layout {
   readonly entryPoints: Readonly<Record<string, string>>;
   /** Entry points that are started as threads, each by one source file. */
   readonly threads: readonly { readonly name: string; readonly startedBy: string }[];
-  /** Files read at run time: path in the repository, and path at which the bundle reads them. */
-  readonly files: Readonly<Record<string, string>>;
+  /** The page that it serves: path in the repository, and path at which the bundle reads it. */
+  readonly page: { readonly from: string; readonly to: string } | undefined;
   readonly nodeFlag: string | undefined;
 }
 
 export const PROGRAMS = {
-  operator: { entryPoints: { main: 'operator/main.ts' }, threads: [], files: {}, nodeFlag: OPERATOR_NODE_FLAG },
+  operator: { entryPoints: { main: 'operator/main.ts' }, threads: [], page: undefined, nodeFlag: OPERATOR_NODE_FLAG },
   recorder: {
     entryPoints: { main: 'recorder/main.ts', 'details-worker': 'recorder/archive/catalogue/details-worker.ts' },
     threads: [{ name: 'details-worker', startedBy: 'recorder/archive/catalogue/details-reader.ts' }],
-    files: { 'recorder/api/page': 'page' },
+    page: { from: 'recorder/api/page', to: 'page' },
     nodeFlag: undefined,
   },
 } as const satisfies Record<string, Layout>;

@@ -3,7 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { workspace } from '../../test/support/workspace.ts';
+import { readPage } from '../../recorder/api/page-files.ts';
 import type { Program } from './layout.ts';
+import { bundledPackages } from './packages.ts';
 import { bundleProgram } from './program-bundle.ts';
 
 for (const [program, threads] of [
@@ -23,3 +25,16 @@ for (const [program, threads] of [
     for (const file of started) assert.ok(existsSync(join(bundle, file)), file);
   });
 }
+
+test('the bundle of the recorder has the page without types, its libraries and their licences', async (t) => {
+  const directory = workspace(t);
+  const metafile = await bundleProgram('recorder', directory);
+  const inSources = readPage(join(import.meta.dirname, '../../recorder/api/page')).files;
+  const inBundle = readPage(join(directory, 'page')).files;
+  assert.deepEqual([...inBundle.keys()].sort(), [...inSources.keys()].sort());
+  assert.doesNotMatch(inBundle.get('app/router.ts')?.body ?? '', /ViewName|readonly/);
+  assert.match(inBundle.get('app/main.ts')?.body ?? '', /from"\.\.\/vendor\/preact\.js"/);
+  const names = bundledPackages(metafile, join(import.meta.dirname, '../..')).map(({ name }) => name);
+  for (const name of ['preact', 'htm', '@preact/signals', '@preact/signals-core'])
+    assert.ok(names.includes(name), name);
+});

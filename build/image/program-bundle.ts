@@ -1,8 +1,9 @@
 // Bundles a program into one JavaScript file, so that it has no tree of modules to read at its start.
 
 import * as esbuild from 'esbuild';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { libraryFiles, readPage } from '../../recorder/api/page-files.ts';
 import { PROGRAMS, type Program } from './layout.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -66,7 +67,21 @@ export async function bundleProgram(program: Program, directory: string): Promis
   });
   // Each program finds it where it is in the repository: one directory up.
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify({ ...ABOUT, type: 'module' })}\n`);
-  for (const [from, to] of Object.entries(PROGRAMS[program].files))
-    cpSync(join(ROOT, from), join(directory, to), { recursive: true });
+  const { page } = PROGRAMS[program];
+  if (page) {
+    writePage(join(ROOT, page.from), join(directory, page.to));
+    // Their licences go with the program.
+    for (const { path } of libraryFiles()) metafile.inputs[relative(ROOT, path)] = { bytes: 0, imports: [] };
+  }
   return metafile;
+}
+
+/** Scripts without types and the libraries beside them, as the recorder serves them. */
+function writePage(from: string, to: string): void {
+  const withoutTypes = (source: string): string =>
+    esbuild.transformSync(source, { loader: 'ts', target: 'es2022', minifySyntax: true, minifyWhitespace: true }).code;
+  for (const [path, { body }] of readPage(from, withoutTypes).files) {
+    mkdirSync(dirname(join(to, path)), { recursive: true });
+    writeFileSync(join(to, path), body);
+  }
 }

@@ -516,7 +516,15 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
 
 test('the page is served to anyone, with its policy', async (t) => {
   const { app } = await build(t, { playback: { port: () => 9996 } });
-  for (const url of ['/', '/page/page.css', '/page/page.js', '/page/player.js', '/page/api.js']) {
+  for (const url of [
+    '/',
+    '/reference',
+    '/page/console.css',
+    '/page/app/main.ts',
+    '/page/player.js',
+    '/page/cluster.js',
+    '/page/api.js',
+  ]) {
     const answer = await app.inject({ url, headers: { host: 'nvr.example:9997' } });
     assert.equal(answer.statusCode, 200);
     const policy = String(answer.headers['content-security-policy']);
@@ -526,14 +534,14 @@ test('the page is served to anyone, with its policy', async (t) => {
   assert.deepEqual(own, {
     'connect-src': ["'self'", 'ws://nvr.example:9997', 'wss://nvr.example:9997', 'http://nvr.example:9996'],
     'media-src': ["'self'", 'blob:', 'http://nvr.example:9996'],
-    'img-src': ["'self'", 'data:'],
+    'img-src': ["'self'", 'data:', 'blob:'],
   });
   // A host that would add to the policy is not taken into it.
   const odd = await app.inject({ url: '/', headers: { host: "x;script-src 'unsafe-inline'" } });
   assert.deepEqual(policyIn(odd.body), {
     'connect-src': ["'self'"],
     'media-src': ["'self'", 'blob:'],
-    'img-src': ["'self'", 'data:'],
+    'img-src': ["'self'", 'data:', 'blob:'],
   });
 });
 
@@ -555,7 +563,7 @@ test('the page of a cluster goes to the nodes that the cluster names, and nowher
       'https://10.0.0.7:9996',
     ],
     'media-src': ["'self'", 'blob:', 'https://10.0.0.7:9996'],
-    'img-src': ["'self'", 'data:', 'https://10.0.0.7:9997', 'https://10.0.0.8:9997'],
+    'img-src': ["'self'", 'data:', 'blob:', 'https://10.0.0.7:9997', 'https://10.0.0.8:9997'],
   });
 });
 

@@ -35,22 +35,6 @@ const pathOf = (camera: string): string =>
 const at = (url: string) => () => ({ url });
 const post = (url: string, payload: object) => () => ({ url, payload });
 
-const PAGE_FILES = [
-  'page.css',
-  'ptz.css',
-  'reference.css',
-  'api.js',
-  'cluster.js',
-  'format.js',
-  'nodes.js',
-  'page.js',
-  'player.js',
-  'ptz.js',
-  'recordings.js',
-  'reference.js',
-  'tile.js',
-];
-
 export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /api/session': { role: 'viewer', cameras: 'all', status: 200, request: at('/api/session') },
   // Without a password that is right, everybody gets 401.
@@ -296,12 +280,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   },
   'GET /': { role: 'anyone', cameras: 'all', status: 200, request: at('/') },
   'GET /reference': { role: 'anyone', cameras: 'all', status: 200, request: at('/reference') },
-  ...Object.fromEntries(
-    PAGE_FILES.map((file): [string, RouteFacts] => [
-      `GET /page/${file}`,
-      { role: 'anyone', cameras: 'all', status: 200, request: at(`/page/${file}`) },
-    ]),
-  ),
+  'GET /page/*': { role: 'anyone', cameras: 'all', status: 200, request: at('/page/player.js') },
   'GET /openapi.json': { role: 'anyone', cameras: 'all', status: 200, request: at('/openapi.json') },
 };
 

@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
   /^(base|build|crds|operator|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^test\/(sim|fuzz|soak|hazards|network|memory|e2e|crash|image|chart|monitoring|operations|node)\/[^/]+\.test\.ts$/,
-  /^test\/cluster\/.*\.test\.ts$/,
+  /^test\/(cluster|e2e\/console)\/.*\.test\.ts$/,
 ];
 
 test('every test file belongs to a part of hack/test', () => {

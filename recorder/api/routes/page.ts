@@ -1,45 +1,66 @@
-// `GET /`: the page with the live picture, state and newest recordings of every camera, and the player module that it
-// uses. `GET /reference`: the API documentation.
+// `GET /`: the console. `GET /page/…`: its scripts, styles and libraries. `GET /reference`: the API documentation.
 
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
-import { readFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { listsTag } from '../../http/conditions.ts';
+import { ApiError } from '../../http/problem.ts';
 import type { ApiDeps } from '../deps.ts';
+import { preloadsOf, readPage } from '../page-files.ts';
 import { isHost, playbackAddress } from '../playback-address.ts';
 
-const TYPES = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const;
-
 const PAGES = [
-  { url: '/', file: 'index.html', type: 'html' },
-  { url: '/reference', file: 'reference.html', type: 'html' },
+  { url: '/', file: 'index.html', entry: 'app/main.ts' },
+  { url: '/reference', file: 'reference.html', entry: undefined },
 ] as const;
 
-const STYLES = ['page', 'ptz', 'reference'].map((name) => ({ file: `${name}.css`, type: 'css' }) as const);
-const SCRIPTS = ['api', 'cluster', 'format', 'nodes', 'page', 'player', 'ptz', 'recordings', 'reference', 'tile'].map(
-  (name) => ({ file: `${name}.js`, type: 'js' }) as const,
-);
-const PARTS = [...STYLES, ...SCRIPTS].map((part) => ({ ...part, url: `/page/${part.file}` }));
+/** A year: the address changes with the content. */
+const FOR_GOOD = 'public, max-age=31536000, immutable';
+const VERSIONED = /^(?:([\w-]{16})\/)?(.*)$/;
 
-/** The page holds no secret and asks for the token itself, so it needs no credentials. */
+/** The page holds no secret and asks people to sign in itself, so it needs no credentials. */
 export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'playback'> }> = async (
   app,
   { deps },
 ) => {
-  for (const { url, file, type } of [...PAGES, ...PARTS]) {
-    const body = await readFile(new URL(`../page/${file}`, import.meta.url), 'utf8');
+  const { files, version } = readPage(fileURLToPath(new URL('../page', import.meta.url)));
+  const tags = new Map(
+    [...files].map(([path, { body }]) => [path, `"${createHash('sha256').update(body).digest('base64url')}"`]),
+  );
+
+  for (const { url, file, entry } of PAGES) {
+    const source = files.get(file)?.body.replaceAll('"/page/', `"/page/${version}/`) ?? '';
+    const preloads = entry ? preloadsOf(files, entry).map((path) => preload(`/page/${version}/${path}`)) : [];
+    const body = source.replace('</title>', ['</title>', ...preloads].join('\n    '));
     app.get(url, { schema: { hide: true } }, async (request, reply) =>
       reply
-        .type(`${TYPES[type]}; charset=utf-8`)
+        .type('text/html; charset=utf-8')
         .header('cache-control', 'no-cache')
         .header('content-security-policy', HEADER_POLICY)
-        .send(type === 'html' ? body.replace(POLICY_PLACE, `$&\n    ${metaPolicy(policyFor(request, deps))}`) : body),
+        .send(body.replace(POLICY_PLACE, `$&\n    ${metaPolicy(policyFor(request, deps))}`)),
     );
   }
+
+  app.get<{ Params: { '*': string } }>('/page/*', { schema: { hide: true } }, async (request, reply) => {
+    const [, asked, path = ''] = VERSIONED.exec(request.params['*']) ?? [];
+    const file = files.get(path);
+    if (!file || path.endsWith('.html')) throw new ApiError(404, 'not-found', `there is no GET ${request.url}`);
+    const etag = tags.get(path) ?? '';
+    reply
+      .header('cache-control', asked === version ? FOR_GOOD : 'no-cache')
+      .header('content-security-policy', HEADER_POLICY)
+      .header('etag', etag);
+    if (listsTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    return reply.type(file.type).send(file.body);
+  });
 };
+
+const preload = (url: string): string => `<link rel="modulepreload" href="${url}" />`;
 
 /** The policy of every page. `frame-ancestors` works in a header only. */
 const HEADER_POLICY =
   "default-src 'self'; connect-src 'self' http: https: ws: wss:; media-src 'self' blob: http: https:; " +
-  "img-src 'self' data: http: https:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+  "img-src 'self' data: blob: http: https:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /** The policy follows this element: it must come before everything that the page loads. */
 const POLICY_PLACE = '<meta charset="utf-8" />';
@@ -59,6 +80,6 @@ function policyFor(request: FastifyRequest, { cluster, playback }: Pick<ApiDeps,
   return [
     `connect-src ${from(...own, ...nodes, ...sockets, ...playbacks)}`,
     `media-src ${from('blob:', ...playbacks)}`,
-    `img-src ${from('data:', ...nodes)}`,
+    `img-src ${from('data:', 'blob:', ...nodes)}`,
   ].join('; ');
 }

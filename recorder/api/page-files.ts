@@ -1,0 +1,136 @@
+// The files of the page as browsers get them: TypeScript without its types, the libraries that it uses at addresses of their
+// own, and everything under an address that changes with the content.
+
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { dirname, extname, join, posix, relative, sep } from 'node:path';
+
+/** By the name under which the page imports them: file in `node_modules`, and the name below `vendor/`. */
+const LIBRARIES: Readonly<Record<string, readonly [file: string, name: string]>> = {
+  preact: ['preact/dist/preact.mjs', 'preact.js'],
+  'preact/hooks': ['preact/hooks/dist/hooks.mjs', 'preact-hooks.js'],
+  '@preact/signals': ['@preact/signals/dist/signals.mjs', 'signals.js'],
+  '@preact/signals-core': ['@preact/signals-core/dist/signals-core.mjs', 'signals-core.js'],
+  htm: ['htm/dist/htm.mjs', 'htm.js'],
+};
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.ts': 'text/javascript; charset=utf-8',
+};
+
+interface PageFile {
+  /** For the header content-type. */
+  readonly type: string;
+  readonly body: string;
+}
+
+interface PageFiles {
+  /** By the path below the page's directory. */
+  readonly files: ReadonlyMap<string, PageFile>;
+  /** A digest of all of them. */
+  readonly version: string;
+}
+
+/**
+ * Reads the page from its directory in the sources, or from one that a build has written: the latter has the libraries and no
+ * types. `strip` removes the types of a source.
+ */
+export function readPage(directory: string, strip: (source: string) => string = stripTypes): PageFiles {
+  const isBuilt = existsSync(join(directory, 'vendor'));
+  const files = new Map<string, PageFile>();
+  const add = (path: string, body: string): void => {
+    files.set(path, { type: TYPES[extname(path)] ?? '', body });
+  };
+  for (const path of pathsIn(directory)) {
+    const source = readFileSync(join(directory, path), 'utf8');
+    const isScript = /\.[jt]s$/.test(path);
+    const script = isScript && !isBuilt ? withAddresses(path, path.endsWith('.ts') ? strip(source) : source) : source;
+    add(path, script);
+  }
+  if (!isBuilt) {
+    for (const file of libraryFiles()) {
+      const source = readFileSync(file.path, 'utf8').replace(/\n?\/\/# sourceMappingURL=.*\s*$/, '\n');
+      add(`vendor/${file.name}`, withAddresses(`vendor/${file.name}`, source));
+    }
+  }
+  return { files, version: versionOf(files) };
+}
+
+/** The libraries in `node_modules`: what a build lists with their licences. */
+export function libraryFiles(): readonly { readonly path: string; readonly name: string }[] {
+  const modules = modulesDirectory();
+  return Object.values(LIBRARIES).map(([file, name]) => ({ path: join(modules, file), name }));
+}
+
+/** `node_modules`: packages do not export every file that browsers load, so they are read by their path. */
+function modulesDirectory(): string {
+  try {
+    return (
+      createRequire(import.meta.url)
+        .resolve('preact')
+        .split(`${sep}preact${sep}`)[0] ?? ''
+    );
+  } catch (err) {
+    throw new Error('the libraries of the page are not installed: run npm ci', { cause: err });
+  }
+}
+
+function pathsIn(directory: string): readonly string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter(
+      (entry) =>
+        entry.isFile() && TYPES[extname(entry.name)] !== undefined && !/\.(test|support)\.ts$/.test(entry.name),
+    )
+    .map((entry) => relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .sort();
+}
+
+const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])([^"'.][^"']*)\2/g;
+
+/** Browsers do not know where packages are: their names become addresses. Throws for a package that is not served. */
+function withAddresses(path: string, source: string): string {
+  return source.replace(IMPORT, (_all, before: string, quote: string, name: string) => {
+    const library = LIBRARIES[name];
+    if (!library) throw new Error(`${path}: the page imports ${name}, which is not served`);
+    const up = relative(dirname(`/${path}`), `/vendor/${library[1]}`)
+      .split(sep)
+      .join('/');
+    return `${before}${quote}${up.startsWith('.') ? up : `./${up}`}${quote}`;
+  });
+}
+
+/** Keeps lines and columns: what the browser's debugger shows is the source. */
+function stripTypes(source: string): string {
+  const warn = process.emitWarning.bind(process);
+  // Node says once in each process that the function is experimental; a test states what is needed of it.
+  process.emitWarning = () => {};
+  try {
+    return stripTypeScriptTypes(source);
+  } finally {
+    process.emitWarning = warn;
+  }
+}
+
+/** The modules that a browser needs before it can run `entry`: those it imports, directly and indirectly. */
+export function preloadsOf(files: ReadonlyMap<string, PageFile>, entry: string): readonly string[] {
+  const found = new Set([entry]);
+  for (const path of found) {
+    for (const [, name = ''] of files.get(path)?.body.matchAll(STATIC_IMPORT) ?? []) {
+      const target = posix.join(dirname(path), name);
+      if (files.has(target)) found.add(target);
+    }
+  }
+  return [...found];
+}
+
+const STATIC_IMPORT = /(?:\bfrom|\bimport)\s*["'](\.[^"']+)["']/g;
+
+function versionOf(files: ReadonlyMap<string, PageFile>): string {
+  const hash = createHash('sha256');
+  for (const [path, { body }] of files) hash.update(`${path}\0${body}\0`);
+  return hash.digest('base64url').slice(0, 16);
+}

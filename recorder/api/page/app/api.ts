@@ -1,0 +1,102 @@
+// Requests to the recorder. Errors are problems with the recorder's words.
+
+import { signal } from '@preact/signals';
+import { heard, lost } from './contact.ts';
+
+/** An answer that says no: RFC 9457 as docs/api.md has it. */
+export class Problem extends Error {
+  readonly status: number;
+  readonly code: string;
+  /** From `Retry-After`. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(status: number, code: string, detail: string, retryAfterSeconds?: number) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** Counts answers that said that nobody is signed in: see session.ts. */
+export const refusals = signal(0);
+
+interface Asked {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+  /** Of another node, as `camera.base`. */
+  readonly base?: string | undefined;
+}
+
+/** The JSON of an answer; undefined without one. Rejects with Problem for an error status, and with another error without an answer. */
+export async function api<T>(path: string, asked: Asked = {}): Promise<T> {
+  const response = await request(path, asked);
+  if (response.status === 204) return undefined as T;
+  return (await response.json()) as T;
+}
+
+/** The answer itself: for its headers or for other bodies than JSON. */
+export async function request(
+  path: string,
+  { method = 'GET', body, signal: abort, base }: Asked = {},
+): Promise<Response> {
+  const headers = new Headers(accessHeaders());
+  if (body !== undefined) headers.set('content-type', 'application/json');
+  let response: Response;
+  try {
+    response = await fetch(addressOf(path, base), {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(abort ? { signal: abort } : {}),
+    });
+  } catch (error) {
+    if (!abort?.aborted && isOwn(base)) lost();
+    throw error;
+  }
+  if (isOwn(base)) heard();
+  if (response.ok) return response;
+  if (response.status === 401 && isOwn(base)) refusals.value++;
+  const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
+  const retryAfter = Number(response.headers.get('retry-after') ?? NaN);
+  throw new Problem(
+    response.status,
+    problem.code ?? '',
+    problem.detail ?? `the recorder answers with status ${response.status}`,
+    Number.isFinite(retryAfter) ? retryAfter : undefined,
+  );
+}
+
+/** What to say of a request that failed. */
+export const wordsOf = (error: unknown): string =>
+  error instanceof Problem ? sentence(error.message) : 'The recorder cannot be reached.';
+
+/** Reasons of the recorder begin in lower case and have no full stop. */
+const sentence = (text: string): string =>
+  text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;
+
+const isOwn = (base: string | undefined): boolean => base === undefined || base === window.location.origin;
+
+const addressOf = (path: string, base: string | undefined): string =>
+  new URL(path, base ?? window.location.origin).href;
+
+/** Until the recorder has sessions: the token, in this tab only. */
+const KEY = 'recorder.access_token';
+export const token = signal(globalThis.sessionStorage?.getItem(KEY) ?? '');
+
+export function keepToken(value: string): void {
+  token.value = value;
+  if (value) sessionStorage.setItem(KEY, value);
+  else sessionStorage.removeItem(KEY);
+}
+
+const accessHeaders = (): Record<string, string> => (token.value ? { authorization: `Bearer ${token.value}` } : {});
+
+/** An address for elements that cannot send headers. */
+export function mediaAddress(path: string, base?: string): string {
+  const url = new URL(path, base ?? window.location.origin);
+  if (token.value) url.searchParams.set('access_token', token.value);
+  return url.href;
+}

@@ -1,0 +1,53 @@
+// A camera as the console knows it: `GET /api/cameras` of its node, or what the cluster says while that does not answer.
+
+export interface Reason {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface Camera {
+  readonly id: string;
+  readonly name: string;
+  /** `unassigned` and `unknown` (its node is away) only in a cluster. */
+  readonly state: 'connecting' | 'recording' | 'retrying' | 'stopped' | 'unassigned' | 'unknown';
+  readonly state_since?: string;
+  readonly reason: Reason | null;
+  readonly node: { readonly name: string | null; readonly playback: string | null };
+  readonly transport: string | null;
+  readonly codecs: {
+    readonly video: {
+      readonly codec: string;
+      readonly codec_string: string;
+      readonly width: number;
+      readonly height: number;
+    } | null;
+    readonly video_remark: Reason | null;
+    readonly audio: { readonly codec: string; readonly sample_rate: number; readonly channels: number } | null;
+    readonly audio_dropped: Reason | null;
+  };
+  readonly bitrate: number;
+  readonly frames?: { readonly video: number; readonly discarded: number; readonly lost_packets: number };
+  readonly recording: {
+    readonly state: 'idle' | 'writing' | 'failed';
+    readonly reason: Reason | null;
+    readonly last_written: string | null;
+  };
+  readonly silent: boolean;
+  readonly silent_since: string | null;
+  readonly viewers?: number;
+  readonly ptz: boolean;
+  /** Address of its node; undefined while no node has it. */
+  readonly base?: string | undefined;
+  /** In a cluster: the nodes that hold footage of it. */
+  readonly archives?: readonly { readonly node_id: string }[];
+  /** Why its node did not answer this browser. */
+  readonly problem?: string | undefined;
+}
+
+/** A problem that needs attention although the recorder works. */
+export interface Warning {
+  readonly code: string;
+  readonly message: string;
+  /** Undefined when it is about the node. */
+  readonly cameraId?: string | undefined;
+}

@@ -1,0 +1,69 @@
+// The keys of the console, shown by `?`.
+
+import type { VNode } from 'preact';
+import { Dialog } from '../parts/dialog.ts';
+import { html } from '../parts/html.ts';
+
+const GROUPS: readonly (readonly [title: string, keys: readonly (readonly [keys: string, what: string])[]])[] = [
+  [
+    'Everywhere',
+    [
+      ['?', 'This list'],
+      ['/', 'Find a camera'],
+      ['L', 'Live'],
+      ['Esc', 'Back'],
+    ],
+  ],
+  [
+    'Live',
+    [
+      ['← ↑ → ↓', 'Next tile, or next camera when one is large'],
+      ['Enter', 'Show the camera large'],
+      ['1 – 9', 'Show this tile large'],
+      ['F', 'Full screen'],
+      ['M', 'Sound on or off'],
+      ['S', 'Download a still'],
+      ['P', 'Playback of this camera'],
+      ['I', 'Facts about the camera'],
+      ['[ ]', 'Previous and next page'],
+      ['W A S D', 'Turn the camera, while its pad has the focus'],
+    ],
+  ],
+  [
+    'Playback',
+    [
+      ['1 – 9', 'Select cameras'],
+      ['Space', 'Play or pause'],
+      [', .', 'Previous and next frame'],
+      ['← →', '5 seconds back and forward, with Shift a minute'],
+      ['J K L', 'Backwards, stop, forwards'],
+      ['N', 'Next gap, with Shift the previous one'],
+      ['[ ]', 'Begin and end of the selection'],
+      ['E', 'Export'],
+      ['P', 'Protect'],
+      ['G', 'Go to a time'],
+      ['+ -', 'Zoom of the timeline'],
+    ],
+  ],
+];
+
+export const Help = ({ onClose }: { readonly onClose: () => void }): VNode =>
+  html`<${Dialog} title="Keys" onClose=${onClose} className="help">
+    <div class="help-groups">
+      ${GROUPS.map(
+        ([title, keys]) =>
+          html`<section>
+            <h3>${title}</h3>
+            <dl>
+              ${keys.map(
+                ([key, what]) =>
+                  html`<div>
+                    <dt>${key.split(' ').map((one) => (one === '–' ? ' – ' : html`<kbd>${one}</kbd>`))}</dt>
+                    <dd>${what}</dd>
+                  </div>`,
+              )}
+            </dl>
+          </section>`,
+      )}
+    </div>
+  <//>`;

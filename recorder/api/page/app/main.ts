@@ -1,0 +1,35 @@
+// The console: starts what watches the recorder, and shows the views.
+
+import { render } from 'preact';
+import { html } from '../parts/html.ts';
+import { watchCameras } from './cameras.ts';
+import { startClock } from './clock.ts';
+import { watchContact } from './contact.ts';
+import { watchEvents } from './events.ts';
+import { startKeyboard } from './keyboard.ts';
+import { startRouter } from './router.ts';
+import { loadSession, session, takeTokenFromAddress, watchSession } from './session.ts';
+import { App } from './shell.ts';
+import { watchTheme } from './theme.ts';
+
+const RETRY_MS = 2_000;
+
+takeTokenFromAddress();
+startRouter();
+startClock();
+startKeyboard();
+watchTheme();
+watchContact();
+watchSession();
+watchEvents();
+watchCameras();
+render(html`<${App} />`, document.querySelector('#app') as HTMLElement);
+
+async function begin(): Promise<void> {
+  try {
+    await loadSession();
+  } catch {
+    if (session.peek() === undefined) setTimeout(() => void begin(), RETRY_MS);
+  }
+}
+void begin();

@@ -1,0 +1,170 @@
+// What is around every view: name of the site, tabs, the pill that says whether everything is recorded, the person's menu,
+// and banners.
+
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { ExportsView } from '../exports/view.ts';
+import { HealthView } from '../health/view.ts';
+import { LiveView } from '../live/view.ts';
+import { html } from '../parts/html.ts';
+import { icon, type IconName } from '../parts/icons.ts';
+import { Menu } from '../parts/menu.ts';
+import { formatDuration } from '../parts/format.ts';
+import { PlaybackView } from '../playback/view.ts';
+import { alarms, cameras, directory } from './cameras.ts';
+import { deviceClockErrorMs } from './clock.ts';
+import { isStale, staleSeconds } from './contact.ts';
+import { Help } from './help.ts';
+import { useKeys } from './keyboard.ts';
+import { Login } from './login.ts';
+import { go, hashOf, route, type ViewName } from './router.ts';
+import { session, signOut } from './session.ts';
+import { theme, THEMES } from './theme.ts';
+import { DEVICE_ZONE, showDeviceZone, usesDeviceZone } from './zone.ts';
+
+const TABS: readonly { readonly view: ViewName; readonly label: string; readonly icon: IconName }[] = [
+  { view: 'live', label: 'Live', icon: 'live' },
+  { view: 'playback', label: 'Playback', icon: 'playback' },
+  { view: 'exports', label: 'Exports', icon: 'exports' },
+  { view: 'health', label: 'Health', icon: 'health' },
+];
+
+export function App(): VNode {
+  const { view } = route.value;
+  if (session.value === undefined) return html`<${Waiting} />`;
+  if (session.value === null) return html`<${Login} />`;
+  return html`<${Shell} view=${view} />`;
+}
+
+/** Before the first answer: nothing but the outline, so that nothing jumps. */
+const Waiting = (): VNode =>
+  html`<div class="shell">
+    <header class="bar"><span class="site">Recorder</span></header>
+    ${isStale.value ? html`<p class="banner banner-bad" role="alert">The recorder does not answer. Trying again …</p>` : ''}
+    <main class="view" aria-busy="true"></main>
+  </div>`;
+
+function Shell({ view }: { readonly view: ViewName }): VNode {
+  const [isHelpShown, showHelp] = useState(false);
+  useKeys({
+    '?': () => showHelp(true),
+    l: () => go('live'),
+  });
+  const site = session.value?.site || (directory.value ? 'Cluster' : session.value?.node) || 'Recorder';
+  document.title = `${TABS.find((tab) => tab.view === view)?.label ?? 'Live'} · ${site}`;
+  return html`<div class="shell">
+    <header class="bar">
+      <a class="site" href=${hashOf('live')}>${site}</a>
+      <nav class="tabs" aria-label="Views">
+        ${TABS.map(
+          (tab) =>
+            html`<a href=${hashOf(tab.view)} aria-current=${tab.view === view ? 'page' : undefined}>
+              ${icon(tab.icon)}<span>${tab.label}</span>
+            </a>`,
+        )}
+      </nav>
+      <${Pill} />
+      <${PersonMenu} onHelp=${() => showHelp(true)} />
+    </header>
+    <${Banners} />
+    <${VIEWS[view] ?? LiveView} /> ${isHelpShown && html`<${Help} onClose=${() => showHelp(false)} />`}
+  </div>`;
+}
+
+const VIEWS: Readonly<Partial<Record<ViewName, () => VNode>>> = {
+  playback: PlaybackView,
+  exports: ExportsView,
+  health: HealthView,
+};
+
+/** The answer to the first question of whoever opens the page: is everything recorded? */
+function Pill(): VNode {
+  const count = alarms.value.length;
+  const known = cameras.value;
+  let kind = 'good';
+  let text = '';
+  if (isStale.value) {
+    kind = 'unknown';
+    text = 'State unknown';
+  } else if (known !== undefined && count > 0) {
+    kind = 'alarm';
+    text = `${count} ${count === 1 ? 'camera' : 'cameras'} not recorded`;
+  } else if (known !== undefined && known.length > 0) {
+    const wanted = known.filter(({ state }) => state !== 'stopped');
+    const recorded = wanted.filter(({ recording }) => recording.state === 'writing').length;
+    kind = recorded === known.length ? 'good' : 'neutral';
+    text = recorded === known.length ? `All ${recorded} recorded` : `${recorded} of ${known.length} recorded`;
+  }
+  return html`<a class=${`pill pill-${kind}`} href=${hashOf('health')} hidden=${text === ''}>
+    <span role="status">${text}</span>
+  </a>`;
+}
+
+function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
+  const { name = '', role = 'viewer', timeZone = '' } = session.value ?? {};
+  const choice = (label: string, isChosen: boolean, choose: () => void): VNode =>
+    html`<button type="button" aria-pressed=${isChosen} onClick=${choose}>${label}</button>`;
+  return html`<${Menu}
+    className="person"
+    name=${name === '' ? 'Settings' : `${name}, ${role}`}
+    label=${html`${icon('user')}<span class="person-name">${name}</span>`}
+  >
+    ${(close: () => void) => html`
+      ${name !== '' && html`<p class="menu-head"><b>${name}</b><span class="quiet">${role}</span></p>`}
+      <div class="menu-group" role="group" aria-label="Theme">
+        <span>Theme</span>
+        <div class="segments">
+          ${THEMES.map((one) =>
+            choice({ auto: 'Auto', light: 'Light', dark: 'Dark' }[one], theme.value === one, () => (theme.value = one)),
+          )}
+        </div>
+      </div>
+      ${
+        timeZone !== DEVICE_ZONE &&
+        html`<div class="menu-group" role="group" aria-label="Time zone">
+          <span>Times in</span>
+          <div class="segments">
+            ${choice(timeZone, !usesDeviceZone.value, () => showDeviceZone(false))}
+            ${choice(`${DEVICE_ZONE} (this device)`, usesDeviceZone.value, () => showDeviceZone(true))}
+          </div>
+        </div>`
+      }
+      <button
+        type="button"
+        class="menu-item"
+        onClick=${() => {
+          close();
+          onHelp();
+        }}
+      >
+        Keys <kbd>?</kbd>
+      </button>
+      <a class="menu-item" href="/reference">API</a>
+      ${
+        name !== '' || session.value !== null
+          ? html`<button type="button" class="menu-item" onClick=${() => void signOut()}>Sign out</button>`
+          : ''
+      }
+    `}
+  <//>`;
+}
+
+function Banners(): VNode {
+  const stale = staleSeconds.value;
+  const clockMs = deviceClockErrorMs.value;
+  return html`
+    ${
+      stale !== undefined &&
+      html`<p class="banner banner-bad" role="alert">
+        ${icon('warning')} The recorder does not answer. Last contact ${formatDuration(stale)} ago.
+      </p>`
+    }
+    ${
+      clockMs !== undefined &&
+      html`<p class="banner" role="status">
+        The clock of this device is ${formatDuration(Math.abs(clockMs) / 1000)} ${clockMs > 0 ? 'slow' : 'fast'}. All
+        times here are by the recorder’s clock.
+      </p>`
+    }
+  `;
+}

@@ -1,0 +1,6 @@
+// Full screen of a part of the page.
+
+export async function toggleFullScreen(element: HTMLElement | null): Promise<void> {
+  if (document.fullscreenElement) await document.exitFullscreen();
+  else await element?.requestFullscreen?.();
+}

@@ -1,0 +1,172 @@
+// The picture of a camera: its live stream, or stills of it where the browser cannot decode the stream.
+
+import { signal } from '@preact/signals';
+import type { RefObject, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { request, token } from '../app/api.ts';
+import type { Camera } from '../app/camera.ts';
+import { directory } from '../app/cameras.ts';
+import { codecName } from '../parts/format.ts';
+import { html } from '../parts/html.ts';
+import { LivePlayer } from '../player.js';
+
+export interface PictureState {
+  /** As of the player, and `stills`. */
+  readonly kind:
+    'connecting' | 'playing' | 'offline' | 'lost' | 'unsupported' | 'refused' | 'unknown' | 'stopped' | 'stills';
+  /** What to say in place of the picture. */
+  readonly message: string;
+  /** Seconds without a new picture although the stream is open; 0 while there are some. */
+  readonly frozenSeconds: number;
+}
+
+/** The one camera that is heard; undefined: none. */
+export const audible = signal<string | undefined>(undefined);
+
+/** Whether somebody sees the page: hidden pages get no pictures. */
+const isSeen = signal(!document.hidden);
+document.addEventListener('visibilitychange', () => (isSeen.value = !document.hidden));
+
+const FROZEN_MS = 2_000;
+const LOOK_MS = 500;
+const STILL_MS = 1_000;
+
+/** States of a camera in which there is no live picture. */
+const DARK: ReadonlySet<Camera['state']> = new Set(['stopped', 'unassigned']);
+
+const START: PictureState = { kind: 'connecting', message: '', frozenSeconds: 0 };
+
+/** Plays the camera in the video element while the component is shown. */
+export function usePlayer(
+  camera: Camera,
+  video: RefObject<HTMLVideoElement | null>,
+): { readonly picture: PictureState; readonly player: LivePlayer | undefined } {
+  const [picture, setPicture] = useState(START);
+  const [player, setPlayer] = useState<LivePlayer>();
+  const { id, state, base } = camera;
+  const isWanted = isSeen.value && !DARK.has(state);
+  const places = directory.value;
+  useEffect(() => {
+    const element = video.current;
+    if (!isWanted || !element) return undefined;
+    const made = new LivePlayer(element, {
+      cameraId: id,
+      token: token.peek(),
+      ...(places ? { locate: () => places.locate(id) } : {}),
+    });
+    const onState = ({ detail }: CustomEvent<{ state: PictureState['kind']; message: string }>): void =>
+      setPicture({ kind: detail.state, message: detail.message, frozenSeconds: 0 });
+    made.addEventListener('state', onState as EventListener);
+    made.start();
+    setPlayer(made);
+    const ends = watchFrames(
+      element,
+      () => made.state === 'playing',
+      (frozenSeconds) =>
+        setPicture((before) => (before.frozenSeconds === frozenSeconds ? before : { ...before, frozenSeconds })),
+    );
+    return () => {
+      ends();
+      made.removeEventListener('state', onState as EventListener);
+      made.stop();
+      setPlayer(undefined);
+      setPicture(START);
+    };
+  }, [id, isWanted, places]);
+  useEffect(() => player?.moved(base), [player, base]);
+  return { picture, player };
+}
+
+/** Tells how long no new picture has come: a camera with few pictures a second is given three of its usual pauses. */
+function watchFrames(video: HTMLVideoElement, isOpen: () => boolean, tell: (seconds: number) => void): () => void {
+  let frames = -1;
+  let lastMs = performance.now();
+  let pauseMs = 0;
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    const seen = video.getVideoPlaybackQuality().totalVideoFrames;
+    if (!isOpen() || seen !== frames) {
+      if (frames >= 0 && seen > frames) pauseMs = Math.max((nowMs - lastMs) / (seen - frames), pauseMs * 0.9);
+      frames = seen;
+      lastMs = nowMs;
+    }
+    const silentMs = nowMs - lastMs;
+    tell(silentMs > Math.max(FROZEN_MS, 3 * pauseMs) ? Math.floor(silentMs / 1000) : 0);
+  }, LOOK_MS);
+  return () => clearInterval(timer);
+}
+
+interface StillsProps {
+  readonly camera: Camera;
+  /** Only the newest picture that there is: of a camera that sends none now. */
+  readonly isPast?: boolean;
+  /** Shown while there is no picture. */
+  readonly message?: string;
+}
+
+/** Key frames of a camera whose stream the browser cannot decode. The recorder says how long each is the newest. */
+export function Stills({ camera, isPast = false, message = '' }: StillsProps): VNode {
+  const [source, setSource] = useState<string>();
+  const { id, base } = camera;
+  const isWanted = isSeen.value && base !== undefined;
+  useEffect(() => {
+    if (!isWanted) return undefined;
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let shown: string | undefined;
+    const load = async (): Promise<void> => {
+      try {
+        const path = `/api/cameras/${encodeURIComponent(id)}/thumbnail`;
+        const image = await (await request(path, { base, signal: abort.signal })).blob();
+        if (abort.signal.aborted) return;
+        const before = shown;
+        shown = URL.createObjectURL(image);
+        setSource(shown);
+        if (before) URL.revokeObjectURL(before);
+      } catch {
+        // The previous picture stays; the camera's state says what is wrong.
+      }
+      if (!isPast && !abort.signal.aborted) timer = setTimeout(() => void load(), STILL_MS);
+    };
+    void load();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+      if (shown) URL.revokeObjectURL(shown);
+      setSource(undefined);
+    };
+  }, [id, base, isWanted, isPast]);
+  return html`
+    ${source && html`<img class=${`picture ${isPast ? 'past' : ''}`} src=${source} alt=${`Newest picture of ${camera.name}`} />`}
+    ${!source && message !== '' && html`<p class="notice">${message}</p>`}
+  `;
+}
+
+/** `Stills (H.265)`: why a camera is shown as stills. */
+export const stillsWords = ({ codecs }: Camera): string =>
+  codecs.video ? `Stills (${codecName(codecs.video.codec)})` : 'Stills';
+
+/** Saves the picture on screen as a file. */
+export function downloadStill(camera: Camera, screen: HTMLElement | null, timeMs: number): void {
+  const video = screen?.querySelector('video');
+  const image = screen?.querySelector('img');
+  const canvas = document.createElement('canvas');
+  const source = video && video.videoWidth > 0 ? video : image;
+  if (!source) return;
+  canvas.width = source instanceof HTMLVideoElement ? source.videoWidth : source.naturalWidth;
+  canvas.height = source instanceof HTMLVideoElement ? source.videoHeight : source.naturalHeight;
+  canvas.getContext('2d')?.drawImage(source, 0, 0);
+  const stamp = new Date(timeMs).toISOString().slice(0, 19).replaceAll(':', '-');
+  canvas.toBlob(
+    (blob) => {
+      if (!blob) return;
+      const link = document.createElement('a');
+      link.href = URL.createObjectURL(blob);
+      link.download = `${camera.name} ${stamp}Z.jpg`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    },
+    'image/jpeg',
+    0.92,
+  );
+}

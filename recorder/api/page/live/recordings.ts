@@ -1,0 +1,61 @@
+// The newest recordings of a camera, from all nodes that hold some.
+
+import { api } from '../app/api.ts';
+import type { Camera } from '../app/camera.ts';
+import { directory } from '../app/cameras.ts';
+import { now } from '../app/clock.ts';
+
+const NEWEST = 5;
+const DAY_SECONDS = 86_400;
+
+export interface Recording {
+  readonly filename: string;
+  readonly startMs: number;
+  readonly sizeBytes: number;
+  readonly isOpen: boolean;
+  readonly nodeId: string;
+}
+
+interface Segments {
+  readonly archive: readonly {
+    readonly filename: string;
+    readonly timestamp: string;
+    readonly size: number;
+    readonly is_open: boolean;
+    readonly node_id?: string;
+  }[];
+}
+
+function nodesOf(camera: Camera): readonly string[] {
+  const own = camera.node.name ?? '';
+  if (!directory.peek()) return [own];
+  const holders = (camera.archives ?? []).map(({ node_id }) => node_id);
+  return [...new Set([...holders, ...(own === '' ? [] : [own])])];
+}
+
+/** Newest first, and the nodes that did not answer. */
+export async function newestRecordings(
+  camera: Camera,
+): Promise<{ readonly newest: readonly Recording[]; readonly missing: readonly string[] }> {
+  const to = Math.ceil(now() / 1000);
+  // local=1: the footage of the node itself, whichever node records the camera now.
+  const path = `/api/archive/${encodeURIComponent(camera.id)}/segments?from=${to - DAY_SECONDS}&to=${to}&local=1`;
+  const nodeIds = nodesOf(camera);
+  const places = directory.peek();
+  const answers = await Promise.allSettled(
+    nodeIds.map((nodeId) => (places ? (places.getFrom(nodeId, path) as Promise<Segments>) : api<Segments>(path))),
+  );
+  const found = new Map<string, Recording>();
+  for (const [i, answer] of answers.entries()) {
+    if (answer.status === 'rejected') continue;
+    for (const { filename, timestamp, size, is_open, node_id } of answer.value.archive) {
+      const nodeId = node_id ?? nodeIds[i] ?? '';
+      const startMs = Date.parse(timestamp);
+      found.set(`${nodeId}/${filename}`, { filename, startMs, sizeBytes: size, isOpen: is_open, nodeId });
+    }
+  }
+  return {
+    newest: [...found.values()].sort((a, b) => b.startMs - a.startMs).slice(0, NEWEST),
+    missing: nodeIds.filter((_, i) => answers[i]?.status === 'rejected'),
+  };
+}

@@ -1,0 +1,192 @@
+// Live: a wall of all cameras in pages, or one camera large.
+
+import { useSignal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { cameras } from '../app/cameras.ts';
+import { useKeys } from '../app/keyboard.ts';
+import { go, route } from '../app/router.ts';
+import { html } from '../parts/html.ts';
+import { icon } from '../parts/icons.ts';
+import { Empty } from './empty.ts';
+import { toggleFullScreen } from './full-screen.ts';
+import { LayoutMenu } from './layout-menu.ts';
+import { arranged, layouts, movedBefore, order, saveLayout, saveOrder } from './layouts.ts';
+import { CameraList } from './list.ts';
+import { Stage } from './stage.ts';
+import { Tile } from './tile.ts';
+import { gridOf, MAX_TILES, neighbour, tilesPerPage, usualAspect, type Size } from './wall.ts';
+
+/** Pixels between tiles. */
+const GAP = 6;
+/** Narrower pictures show too little. */
+const MIN_TILE = { desk: 240, phone: 170 };
+const PHONE_WIDTH = 700;
+/** Pages change by themselves this often, if somebody wants that. */
+const TURN_MS = 10_000;
+
+export function LiveView(): VNode {
+  const known = cameras.value;
+  const { params } = route.value;
+  const [isListShown, showList] = useState(window.innerWidth > PHONE_WIDTH);
+  if (known === undefined) return html`<main class="view live" aria-busy="true"><div class="wall-area"></div></main>`;
+  if (known.length === 0) return html`<main class="view"><${Empty} /></main>`;
+  const layout = layouts.value.find(({ name }) => name === params.get('layout'));
+  const shown = arranged(known, layout, order.value);
+  const largeId = params.get('c') ?? '';
+  const large = known.find(({ id }) => id === largeId);
+  const keep = { layout: params.get('layout') ?? undefined, page: params.get('page') ?? undefined };
+  const open = (id: string): void => {
+    go('live', { ...keep, c: id });
+    if (window.innerWidth <= PHONE_WIDTH) showList(false);
+  };
+  return html`<main class=${`view live ${isListShown ? 'with-list' : ''}`}>
+    ${isListShown && html`<${CameraList} cameras=${known} selected=${large ? [large.id] : []} onSelect=${open} />`}
+    <div class="wall-area">
+      <div class="toolbar">
+        <button
+          type="button"
+          class="plain"
+          aria-pressed=${isListShown}
+          onClick=${() => showList(!isListShown)}
+          title="List of cameras"
+        >
+          ${icon('search')} <span>Cameras</span>
+        </button>
+        <${LayoutMenu} cameras=${known} layout=${layout} shown=${shown.map(({ id }) => id)} />
+      </div>
+      ${
+        large
+          ? html`<${Stage}
+              camera=${large}
+              others=${shown.map(({ id }) => id)}
+              onOpen=${open}
+              onBack=${() => go('live', keep)}
+            />`
+          : html`<${Wall} key=${layout?.name ?? ''} shown=${shown} layout=${layout} onOpen=${open} />`
+      }
+    </div>
+  </main>`;
+}
+
+interface WallProps {
+  readonly shown: ReturnType<typeof arranged>;
+  readonly layout: (typeof layouts.value)[number] | undefined;
+  readonly onOpen: (id: string) => void;
+}
+
+function Wall({ shown, layout, onOpen }: WallProps): VNode {
+  const area = useRef<HTMLDivElement>(null);
+  const size = useSize(area);
+  const current = useSignal(0);
+  const [isTurning, setTurning] = useState(false);
+  const aspect = usualAspect(shown.map(({ codecs }) => codecs.video));
+  const minWidth = window.innerWidth <= PHONE_WIDTH ? MIN_TILE.phone : MIN_TILE.desk;
+  const perPage = tilesPerPage(shown.length, size, { aspect, gap: GAP, minWidth, most: layout?.perPage ?? MAX_TILES });
+  const pages = Math.max(1, Math.ceil(shown.length / perPage));
+  const page = Math.min(pages, Math.max(1, Number(route.value.params.get('page')) || 1));
+  const grid = gridOf(perPage, size, aspect, GAP);
+  const tiles = size.width === 0 ? [] : shown.slice((page - 1) * perPage, page * perPage);
+
+  const toPage = (next: number): void =>
+    go('live', { layout: layout?.name, page: String(((next - 1 + pages) % pages) + 1) }, { replace: true });
+  useEffect(() => {
+    if (!isTurning || pages === 1) return undefined;
+    const timer = setInterval(() => toPage(page + 1), TURN_MS);
+    return () => clearInterval(timer);
+  }, [isTurning, page, pages]);
+
+  const focus = (index: number): void => {
+    current.value = index;
+    area.current?.querySelectorAll<HTMLElement>('.tile-open')[index]?.focus();
+  };
+  const move = ({ key }: KeyboardEvent): void => focus(neighbour(current.value, key, grid.columns, tiles.length));
+  useKeys({
+    ArrowLeft: move,
+    ArrowRight: move,
+    ArrowUp: move,
+    ArrowDown: move,
+    '[': () => toPage(page - 1),
+    ']': () => toPage(page + 1),
+    f: () => void toggleFullScreen(area.current),
+    ...Object.fromEntries(tiles.slice(0, 9).map(({ id }, i) => [String(i + 1), () => onOpen(id)] as const)),
+  });
+  const onMove = (target: string) => (moved: string) => {
+    const ids = movedBefore(
+      shown.map(({ id }) => id),
+      moved,
+      target,
+    );
+    if (layout?.cameras) saveLayout({ ...layout, cameras: ids });
+    else saveOrder(ids);
+  };
+  return html`
+    <div class="wall-box" ref=${area}>
+      <ul
+        class="wall"
+        aria-label="Live pictures"
+        style=${{
+          gridTemplateColumns: `repeat(${grid.columns}, ${grid.tile.width}px)`,
+          gridAutoRows: `${grid.tile.height}px`,
+        }}
+      >
+        ${tiles.map(
+          (camera, i) =>
+            html`<${Tile}
+              key=${camera.id}
+              camera=${camera}
+              isCurrent=${i === Math.min(current.value, tiles.length - 1)}
+              onFocus=${() => (current.value = i)}
+              onOpen=${() => onOpen(camera.id)}
+              onMove=${onMove(camera.id)}
+            />`,
+        )}
+      </ul>
+    </div>
+    ${
+      pages > 1 &&
+      html`<nav class="pages" aria-label="Pages of the wall">
+        <button type="button" class="plain" aria-label="Previous page" onClick=${() => toPage(page - 1)}>
+          ${icon('left')}
+        </button>
+        ${Array.from(
+          { length: pages },
+          (_, i) =>
+            html`<button
+              type="button"
+              class="page-dot"
+              aria-label=${`Page ${i + 1} of ${pages}`}
+              aria-current=${page === i + 1 ? 'page' : undefined}
+              onClick=${() => toPage(i + 1)}
+            ></button>`,
+        )}
+        <button type="button" class="plain" aria-label="Next page" onClick=${() => toPage(page + 1)}>
+          ${icon('right')}
+        </button>
+        <button
+          type="button"
+          class="plain"
+          aria-pressed=${isTurning}
+          title="Shows the next page every 10 seconds"
+          onClick=${() => setTurning(!isTurning)}
+        >
+          Turn pages
+        </button>
+      </nav>`
+    }
+  `;
+}
+
+/** The size of an element, whenever it changes. */
+function useSize(element: { readonly current: HTMLElement | null }): Size {
+  const [size, setSize] = useState<Size>({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (!box) return undefined;
+    const observer = new ResizeObserver(() => setSize({ width: box.clientWidth, height: box.clientHeight }));
+    observer.observe(box);
+    setSize({ width: box.clientWidth, height: box.clientHeight });
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
