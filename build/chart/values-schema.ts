@@ -41,6 +41,8 @@ const values = z.strictObject({
     name: nameOrEmpty(),
     value: z.int().max(1_000_000_000),
   }),
+  commonLabels: stringMap(),
+  nameOverride: nameOrEmpty().max(40),
   fullnameOverride: nameOrEmpty().max(40),
   admissionPolicy: z.strictObject({ enabled: z.boolean() }),
   watch: z.strictObject({
@@ -56,11 +58,18 @@ const values = z.strictObject({
       requests: z.record(z.string(), z.unknown()).optional(),
       limits: z.record(z.string(), z.unknown()).optional(),
     }),
+    serviceAccount: z.strictObject({ create: z.boolean(), name: nameOrEmpty(), annotations: stringMap() }),
     nodeSelector: stringMap(),
+    affinity: z.record(z.string(), z.unknown()),
+    topologySpreadConstraints: objects(),
     tolerations: objects(),
     priorityClassName: nameOrEmpty(),
     podAnnotations: stringMap(),
     podLabels: stringMap(),
+    podSecurityContext: z.record(z.string(), z.unknown()),
+    securityContext: z.record(z.string(), z.unknown()),
+    extraArgs: z.array(z.string()),
+    extraEnv: objects(),
     podDisruptionBudget: z.strictObject({ enabled: z.boolean() }),
   }),
   pool: z.strictObject({
@@ -108,8 +117,11 @@ const values = z.strictObject({
     annotations: stringMap(),
   }),
   userRoles: z.strictObject({ enabled: z.boolean(), aggregate: z.boolean() }),
-  // For charts that include this one.
-  global: z.record(z.string(), z.unknown()).optional(),
+  // Charts that include this one share other values, too.
+  global: z.looseObject({
+    imageRegistry: z.string().regex(/^\S*$/),
+    imagePullSecrets: z.array(z.union([z.string().min(1), z.strictObject({ name: z.string().min(1) })])),
+  }),
 });
 
 export function valuesSchema(): Json {

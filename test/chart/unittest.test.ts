@@ -35,10 +35,10 @@ suite('suites of the chart', { skip: helmMissing('helm-unittest') }, () => {
 
   test('a template that makes something else fails', (t) => {
     const chart = copyChart(t);
-    const template = join(chart, 'templates/operator/deployment.yaml');
-    writeFileSync(template, readFileSync(template, 'utf8').replace('runAsNonRoot: true', 'runAsNonRoot: false'));
+    const template = join(chart, 'templates/_helpers.tpl');
+    writeFileSync(template, readFileSync(template, 'utf8').replace('"runAsNonRoot" true', '"runAsNonRoot" false'));
     const { status, output } = unittest(chart, '--file', 'tests/operator_test.yaml');
     assert.equal(status, 1);
-    assert.match(output, /Tests: +1 failed/);
+    assert.match(output, /Tests: +2 failed/);
   });
 });

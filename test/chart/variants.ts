@@ -32,6 +32,8 @@ export const VARIANTS: readonly Variant[] = [
     name: 'everything on',
     values: {
       pool: POOL,
+      global: { imageRegistry: 'registry.example.com', imagePullSecrets: ['mirror', { name: 'other' }], shared: true },
+      commonLabels: { team: 'video' },
       image: { digest: `sha256:${'0'.repeat(64)}`, pullSecrets: [{ name: 'registry' }] },
       operator: {
         antiAffinity: 'Preferred',
@@ -39,6 +41,25 @@ export const VARIANTS: readonly Variant[] = [
         podAnnotations: { a: 'b' },
         podLabels: { a: 'b' },
         priorityClassName: 'system-cluster-critical',
+        serviceAccount: {
+          create: true,
+          name: 'nvr',
+          annotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/a' },
+        },
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [{ matchExpressions: [{ key: 'a', operator: 'Exists' }] }],
+            },
+          },
+        },
+        topologySpreadConstraints: [
+          { maxSkew: 1, topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
+        ],
+        podSecurityContext: { fsGroup: 1 },
+        securityContext: { seLinuxOptions: { type: 'container_t' } },
+        extraArgs: ['--log-level=debug'],
+        extraEnv: [{ name: 'TZ', value: 'UTC' }],
       },
       ingress: { enabled: true, host: 'nvr.example.com', playbackHost: 'play.example.com', tlsSecret: 'tls' },
       gateway: {
