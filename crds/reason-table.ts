@@ -87,6 +87,13 @@ export const CAMERA_CONDITIONS = {
       means: 'the Secret is missing, lacks a key, or is for other hosts',
       todo: 'create it with the keys `username` and `password`; the message says what is wrong',
     },
+    {
+      status: 'False',
+      reason: 'SecretGone',
+      means:
+        'the Secret has vanished, or the operator may not read it; the node that records the camera uses the login that it has read, but no other node can take over',
+      todo: 'create it again',
+    },
     { status: 'Unknown', reason: 'NotReported', means: 'no node has reported yet' },
   ],
   Recording: [

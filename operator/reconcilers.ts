@@ -70,7 +70,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       nodes: pool ? caches.reportsOf(pool) : new Map(),
       isLive: (node) => runtime?.isLive(node) ?? false,
       hasPool: pool !== undefined,
-      namesHosts: logins.namesHosts(poolKey, camera),
+      secret: logins.secretOf(poolKey, camera),
       nowMs: clock.wallMs(),
     });
     if (isChanged) {

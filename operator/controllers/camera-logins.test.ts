@@ -68,10 +68,10 @@ test('recorders get the Secrets that name hosts, and no other that a Camera name
   assert.deepEqual(await granted(), ['gate-login']);
   assert.deepEqual(changed.toSorted(), ['with-gate-login', 'with-missing', 'with-smtp']);
   const named = (name: string) =>
-    logins.namesHosts(KEY, { spec: { credentialsSecretRef: { name } } } as unknown as Camera);
+    logins.secretOf(KEY, { spec: { credentialsSecretRef: { name } } } as unknown as Camera);
   assert.deepEqual(
     [named('gate-login'), named('smtp'), named('missing'), named('other')],
-    [true, false, false, undefined],
+    ['NamesHosts', 'NamesNone', 'Missing', undefined],
   );
 });
 
@@ -159,6 +159,23 @@ test('the Role of another pool of the same name says nothing about what was gran
   await secret('gate-login');
   await camera('gate', 'gate-login');
   assert.deepEqual(await granted(), []);
+});
+
+test('a Secret that vanishes is not taken for one that names no hosts', async () => {
+  const { api, camera, secret, granted, clock, logins, changed } = await setting();
+  await secret('gate-login', '*');
+  await camera('gate', 'gate-login');
+  await granted();
+  changed.length = 0;
+  await api.delete(SECRET, { namespace: 'home', name: 'gate-login' });
+  clock.advance(600_000);
+  assert.deepEqual(await granted(), [], 'one of this name that is made later need not be for cameras');
+  const [gate] = (await api.list(CAMERA, { namespace: 'home' })).items.map((object) => parseCamera(object));
+  assert.ok(gate);
+  assert.deepEqual([logins.secretOf(KEY, gate), changed], ['Missing', ['gate']]);
+  await secret('gate-login', '*');
+  clock.advance(10_000);
+  assert.deepEqual(await granted(), ['gate-login']);
 });
 
 test('a Secret that the operator may not read is not granted; without an answer nothing is taken away', async () => {

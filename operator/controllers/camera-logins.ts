@@ -31,9 +31,15 @@ const READS = 16;
  */
 const LET_GO_MS = 60_000;
 
+/**
+ * What the operator knows of a Secret. `Missing`: it is not there, or the operator may not read it. That says nothing about what it
+ * was for, so recorders that have read it keep its login.
+ */
+export type LoginSecret = 'NamesHosts' | 'NamesNone' | 'Missing';
+
 interface Read {
-  readonly namesHosts: boolean;
-  /** Since when it names hosts. */
+  readonly state: LoginSecret;
+  /** Since when it is in this state. */
   readonly sinceMs: number;
   readonly readMs: number;
 }
@@ -56,9 +62,9 @@ export class CameraLogins {
     }
   }
 
-  /** Whether the Secret of a camera names hosts; undefined while this is unknown. */
-  namesHosts(key: string, { spec }: Camera): boolean | undefined {
-    return this.#reads.get(key)?.get(spec.credentialsSecretRef?.name ?? '')?.namesHosts;
+  /** The Secret of a camera; undefined until it is read. */
+  secretOf(key: string, { spec }: Camera): LoginSecret | undefined {
+    return this.#reads.get(key)?.get(spec.credentialsSecretRef?.name ?? '')?.state;
   }
 
   /** The names of the Secrets that the recorders may read. Throws ApiError; call it again then. */
@@ -69,7 +75,7 @@ export class CameraLogins {
     const names = cameras.flatMap((camera) => {
       const name = camera.spec.credentialsSecretRef?.name;
       const isUsedBefore = isPinned(camera) || (this.#takenOver.get(key)?.has(pinOf(camera)) ?? false);
-      return name !== undefined && (this.namesHosts(key, camera) || isUsedBefore) ? [name] : [];
+      return name !== undefined && (this.secretOf(key, camera) === 'NamesHosts' || isUsedBefore) ? [name] : [];
     });
     return [...new Set(names)];
   }
@@ -83,26 +89,27 @@ export class CameraLogins {
     const read = async (name: string): Promise<void> => {
       const known = before?.get(name);
       const nowMs = clock.monotonicMs();
-      const isDue = !known || nowMs - known.readMs >= (known.namesHosts ? FRESH_MS : RETRY_MS);
+      const isDue = !known || nowMs - known.readMs >= (known.state === 'NamesHosts' ? FRESH_MS : RETRY_MS);
       if (!isDue) return void reads.set(name, known);
-      const namesHosts = await this.#asksForHosts({ namespace, name });
-      const sinceMs = known?.namesHosts === namesHosts ? known.sinceMs : nowMs;
-      reads.set(name, { namesHosts, sinceMs, readMs: nowMs });
+      const state = await this.#readSecret({ namespace, name });
+      const sinceMs = known?.state === state ? known.sinceMs : nowMs;
+      reads.set(name, { state, sinceMs, readMs: nowMs });
     };
     await concurrently(names, READS, read);
     this.#reads.set(key, reads);
     for (const camera of cameras) {
       const name = camera.spec.credentialsSecretRef?.name ?? '';
-      if (reads.get(name)?.namesHosts !== before?.get(name)?.namesHosts) changed(camera);
+      if (reads.get(name)?.state !== before?.get(name)?.state) changed(camera);
     }
   }
 
-  async #asksForHosts(name: ObjectName): Promise<boolean> {
+  async #readSecret(name: ObjectName): Promise<LoginSecret> {
     try {
-      return hostsNamedBy((await this.#o.api.get(SECRET, name)).metadata.annotations) !== undefined;
+      const { annotations } = (await this.#o.api.get(SECRET, name)).metadata;
+      return hostsNamedBy(annotations) === undefined ? 'NamesNone' : 'NamesHosts';
     } catch (err) {
       // If the operator may not read a Secret, it cannot grant it.
-      if (isNotFound(err) || (err instanceof ApiError && err.status === 403)) return false;
+      if (isNotFound(err) || (err instanceof ApiError && err.status === 403)) return 'Missing';
       throw err;
     }
   }
@@ -119,7 +126,8 @@ export class CameraLogins {
     const taken = new Set<string>();
     for (const camera of cameras) {
       const { credentialsSecretRef: ref, source, snapshot, onvif } = camera.spec;
-      if (!ref || !granted.includes(ref.name) || this.namesHosts(key, camera) || isPinned(camera)) continue;
+      if (!ref || !granted.includes(ref.name) || this.secretOf(key, camera) === 'NamesHosts' || isPinned(camera))
+        continue;
       const hosts = [source, snapshot, onvif].flatMap((address) => hostIn(address ?? '') ?? []);
       const { uid, name } = camera.metadata;
       const patch = { metadata: { uid }, status: { login: { secretName: ref.name, hosts: [...new Set(hosts)] } } };
@@ -137,7 +145,7 @@ export class CameraLogins {
     const nowMs = this.#o.clock.monotonicMs();
     for (const camera of cameras) {
       const read = this.#reads.get(key)?.get(camera.spec.credentialsSecretRef?.name ?? '');
-      if (!read?.namesHosts || nowMs - read.sinceMs < LET_GO_MS) continue;
+      if (read?.state !== 'NamesHosts' || nowMs - read.sinceMs < LET_GO_MS) continue;
       this.#takenOver.get(key)?.delete(pinOf(camera));
       if (!isPinned(camera)) continue;
       const { namespace, name, uid } = camera.metadata;

@@ -4,6 +4,7 @@ import { parseCamera, type Camera } from '../../crds/camera.ts';
 import { API_VERSION } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import { reportsOf, type Reports } from '../observe/views.ts';
+import type { LoginSecret } from './camera-logins.ts';
 import { statusOfCamera } from './camera-status.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -48,7 +49,7 @@ function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string
     nodes: byName(nodes),
     isLive: (name) => !dead.includes(name),
     hasPool: true,
-    namesHosts: undefined,
+    secret: undefined,
     nowMs: 0,
   });
   const conditions = status['conditions'] as readonly Shown[];
@@ -87,7 +88,7 @@ suite('what a Camera shows', () => {
   });
 
   test('a Secret that does not say which cameras it is for: refused, or used as before, and said either way', () => {
-    const credentials = (login: Json | undefined, namesHosts: boolean | undefined) => {
+    const credentials = (login: Json | undefined, secret: LoginSecret | undefined) => {
       const named = camera(at('a'), { credentialsSecretRef: { name: 'gate-login' } });
       const { status } = statusOfCamera({
         camera: { ...named, status: { ...named.status, ...(login && { login }) } } as Camera,
@@ -95,7 +96,7 @@ suite('what a Camera shows', () => {
         nodes: byName([node('a', 'Recording')]),
         isLive: () => true,
         hasPool: true,
-        namesHosts,
+        secret,
         nowMs: 0,
       });
       const found = (status['conditions'] as readonly Shown[]).find(({ type }) => type === 'CredentialsResolved');
@@ -103,16 +104,35 @@ suite('what a Camera shows', () => {
     };
     const before = { secretName: 'gate-login', hosts: ['10.0.0.9'] };
     const missing = 'it has no annotation kube-nvr.dev/camera-hosts that says for which hosts';
-    assert.equal(credentials(undefined, true), 'True Found: Secret gate-login');
+    assert.equal(credentials(undefined, 'NamesHosts'), 'True Found: Secret gate-login');
     assert.equal(
-      credentials(undefined, false),
+      credentials(undefined, 'NamesNone'),
       `False NoHosts: Secret gate-login is not read as the login of a camera: ${missing}`,
     );
     assert.equal(
-      credentials(before, false),
+      credentials(before, 'NamesNone'),
       `True FoundWithoutHosts: Secret gate-login is used for 10.0.0.9 as before: ${missing}`,
     );
-    assert.match(credentials({ ...before, secretName: 'yard-login' }, false), /^False NoHosts/);
+    assert.match(credentials({ ...before, secretName: 'yard-login' }, 'NamesNone'), /^False NoHosts/);
+  });
+
+  test('a Secret that is gone: what records goes on and says so, what needs it says that it is missing', () => {
+    const named = camera(at('a'), { credentialsSecretRef: { name: 'gate-login' } });
+    const shownFor = (report: RecorderNode): readonly string[] => {
+      const facts = { isLive: () => true, hasPool: true, secret: 'Missing', nowMs: 0 } as const;
+      const { status } = statusOfCamera({ camera: named, assigned: ASSIGNED, nodes: byName([report]), ...facts });
+      const conditions = status['conditions'] as readonly Shown[];
+      return ['CredentialsResolved', 'Recording', 'Ready'].map((wanted) => {
+        const found = conditions.find(({ type }) => type === wanted);
+        return `${found?.status} ${found?.reason}`;
+      });
+    };
+    assert.deepEqual(shownFor(node('a', 'Recording')), ['False SecretGone', 'True Recording', 'False SecretGone']);
+    assert.deepEqual(shownFor(node('a', 'Failed', 2, 'NoCredentials')), [
+      'False NoCredentials',
+      'False NoCredentials',
+      'False NoCredentials',
+    ]);
   });
 
   test('footage is where it was recorded, also of a node that is away; a node that came back without its disk has none', () => {
@@ -126,7 +146,7 @@ suite('what a Camera shows', () => {
         nodes: byName(nodes),
         isLive: () => true,
         hasPool: true,
-        namesHosts: undefined,
+        secret: undefined,
         nowMs: 0,
       }).status['archives'];
     assert.deepEqual(archives([]), [{ node: 'a', ...times }]);

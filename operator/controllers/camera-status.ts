@@ -6,7 +6,7 @@ import type { ReportedCamera } from '../../crds/recorder-node.ts';
 import { mergeConditions, unknownConditions, type StatedCondition, type Transition } from '../kube/conditions.ts';
 import type { Reports } from '../observe/views.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
-import { isPinned } from './camera-logins.ts';
+import { isPinned, type LoginSecret } from './camera-logins.ts';
 import { HOUR_MS } from '../../base/units.ts';
 
 interface CameraFacts {
@@ -18,8 +18,8 @@ interface CameraFacts {
   /** Whether a node is Live. */
   readonly isLive: (node: string) => boolean;
   readonly hasPool: boolean;
-  /** Whether its Secret names hosts; undefined if unknown. */
-  readonly namesHosts: boolean | undefined;
+  /** What is known of its Secret. */
+  readonly secret: LoginSecret | undefined;
   readonly nowMs: number;
 }
 
@@ -48,14 +48,7 @@ export function statusOfCamera(facts: CameraFacts): ShownStatus {
   return { status: { observedGeneration: generation, conditions, archives }, isChanged, transitions };
 }
 
-function conditionsOf({
-  camera,
-  assigned,
-  nodes,
-  isLive,
-  hasPool,
-  namesHosts,
-}: CameraFacts): readonly StatedCondition[] {
+function conditionsOf({ camera, assigned, nodes, isLive, hasPool, secret }: CameraFacts): readonly StatedCondition[] {
   if (!hasPool) {
     const missing = state(false, 'NoPool', `there is no RecorderPool ${camera.spec.poolRef.name}`);
     return TYPES.map((type) => ({ type, ...missing, ...(type === 'CredentialsResolved' && { status: 'Unknown' }) }));
@@ -73,7 +66,7 @@ function conditionsOf({
   const recording = isGiven
     ? state(true, 'Recording', `written to a disk of ${giver} until ${node} has written a picture`)
     : recordingOf(camera, report, node !== undefined && isLive(node));
-  const credentials = credentialsOf(camera, namesHosts, isGiven ? given : report);
+  const credentials = credentialsOf(camera, secret, isGiven ? given : report);
   const ready = [assigned, credentials, recording].find(({ status }) => status !== 'True');
   return [
     { type: 'Assigned', status: assigned.status, reason: assigned.reason, message: assigned.message },
@@ -117,17 +110,28 @@ function recordingOf(camera: Camera, report: ReportedCamera | undefined, isLive:
   return state(false, report.reason ?? String(report.state), report.message ?? `${assignment.node} does not record it`);
 }
 
-function credentialsOf(camera: Camera, namesHosts: boolean | undefined, report: ReportedCamera | undefined): State {
+function credentialsOf(camera: Camera, known: LoginSecret | undefined, report: ReportedCamera | undefined): State {
   const { spec, status } = camera;
   if (!spec.credentialsSecretRef) return state(true, 'NotNeeded', 'the camera has no login');
   const secret = `Secret ${spec.credentialsSecretRef.name}`;
   const missing = `it has no annotation ${CAMERA_HOSTS} that says for which hosts`;
-  if (namesHosts === false && !isPinned(camera)) {
+  if (known === 'NamesNone' && !isPinned(camera)) {
     return state(false, 'NoHosts', `${secret} is not read as the login of a camera: ${missing}`);
+  }
+  if (known === 'Missing') {
+    const gone = `${secret} does not exist, or the operator may not read it`;
+    const isKept = report !== undefined && report.reason !== NO_CREDENTIALS;
+    return isKept
+      ? state(
+          false,
+          'SecretGone',
+          `${gone}: the camera is recorded with the login that was read before, on no other node`,
+        )
+      : state(false, NO_CREDENTIALS, gone);
   }
   if (!report) return state(undefined, 'NotReported', 'no node has reported the login yet');
   if (report.reason === NO_CREDENTIALS) return state(false, NO_CREDENTIALS, report.message ?? '');
-  if (namesHosts !== false) return state(true, 'Found', secret);
+  if (known !== 'NamesNone') return state(true, 'Found', secret);
   return state(
     true,
     'FoundWithoutHosts',

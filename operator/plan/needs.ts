@@ -3,7 +3,15 @@
 
 import { matches, type NodeLoads } from './node-loads.ts';
 import { isSuspect, lostNodesOf, withLostNodes } from './suspects.ts';
-import type { Assignment, Confirmation, PlannedCamera, PlannedNode, Reason, Snapshot } from './snapshot.ts';
+import type {
+  Assignment,
+  CameraReport,
+  Confirmation,
+  PlannedCamera,
+  PlannedNode,
+  Reason,
+  Snapshot,
+} from './snapshot.ts';
 
 /** A node that has not listed a new camera within this time loses it. */
 export const TAKE_UP_MS = 5_000;
@@ -93,9 +101,22 @@ function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Cont
 
 /** The state that the node reports for the camera under the epoch of its assignment, if any. */
 export function reportOf(camera: PlannedCamera, owner: PlannedNode): string | undefined {
-  const report = owner.cameras.get(camera.name);
-  return report && report.epoch === camera.assignment?.epoch ? report.state : undefined;
+  return reportedBy(camera, owner)?.state;
 }
+
+function reportedBy(camera: PlannedCamera, owner: PlannedNode): CameraReport | undefined {
+  const report = owner.cameras.get(camera.name);
+  return report?.epoch === camera.assignment?.epoch ? report : undefined;
+}
+
+/**
+ * The new node of a handover cannot read the login of the camera, so it would not record it: the old node continues for as long as
+ * it takes.
+ */
+export const lacksLogin = (camera: PlannedCamera, owner: PlannedNode): boolean =>
+  camera.assignment?.handover === 'Pending' &&
+  camera.assignedForMs >= HANDOVER_MS &&
+  reportedBy(camera, owner)?.reason === 'NoCredentials';
 
 /** The old node of an unfinished handover, if it still exists. */
 function recordingNow({ assignment }: PlannedCamera, { nodes }: Context): string | undefined {
@@ -150,6 +171,7 @@ function handoverOf(camera: PlannedCamera, owner: PlannedNode, context: Context)
   if (previous && nodeLoads.isOpen(previous.name, camera)) {
     return { kind: 'place', reason: 'NotTakenUp', urgent: false, recordingNow: previous.name, back: previous.name };
   }
+  if (previous?.liveness.state === 'Live' && lacksLogin(camera, owner)) return NONE;
   return complete; // The old node is being drained, at somebody's request.
 }
 

@@ -1,7 +1,7 @@
 // Makes the plan of one pool: which writes its snapshot calls for. Pure: equal snapshots give equal plans, and a pool that needs
 // no change gives an empty plan. docs/design/failover.md has the rules.
 
-import { needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
+import { lacksLogin, needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
 import { NodeLoads } from './node-loads.ts';
 import { isSuspect, withLostNodes } from './suspects.ts';
 import type {
@@ -199,8 +199,11 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
     if (assignment?.node === undefined || suspend || !heard.has(assignment.node)) continue;
     const isNew = missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp;
     if (assignment.reason === 'Scheduled') scheduled += Number(writing);
-    else if (assignment.handover === 'Pending') inHandover.add(camera);
-    else lost += Number(writing || isNew);
+    else if (assignment.handover === 'Pending') {
+      // Others must not wait for a Secret that may never come.
+      const owner = nodes.find(({ name }) => name === assignment.node);
+      if (!owner || !lacksLogin(camera, owner)) inHandover.add(camera);
+    } else lost += Number(writing || isNew);
   }
   return {
     free(camera, need) {

@@ -34,7 +34,7 @@ export type CameraView = {
 };
 
 /** What a node reports about one camera (`RecorderNode.status.cameras[]`). */
-export type CameraReport = { readonly epoch: number; readonly state: string };
+export type CameraReport = { readonly epoch: number; readonly state: string; readonly reason?: string | undefined };
 
 /** A RecorderNode of the pool as the cache shows it. */
 export type NodeView = {

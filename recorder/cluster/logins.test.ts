@@ -45,6 +45,34 @@ test('a Secret that names hosts no more has its login without them at the next l
   assert.deepEqual(logins.get(NAME), { username: 'u', password: 'p', hosts: undefined });
 });
 
+test('a login that was read is kept while its Secret is gone or has no keys, until it is there again', async () => {
+  let answer = (): KubernetesObject => secret('10.0.0.9');
+  const { logins, look } = setting(() => answer());
+  await look(0);
+  const absent = (): never => {
+    throw new ApiServerError(404, 'NotFound', 'no');
+  };
+  const empty = (): KubernetesObject => ({ ...secret('10.0.0.9'), data: {} }) as KubernetesObject;
+  for (const gone of [absent, empty]) {
+    answer = gone;
+    await look(600_000);
+    await look(10_000);
+    assert.deepEqual(logins.get(NAME), { username: 'u', password: 'p', hosts: ['10.0.0.9'] });
+    assert.equal(logins.known().size, 1, 'also for the next process');
+  }
+  answer = () => secret('10.0.0.8');
+  await look(10_000);
+  assert.deepEqual((logins.get(NAME) as { hosts?: unknown }).hosts, ['10.0.0.8']);
+});
+
+test('without a Secret that was ever read there is no login', async () => {
+  const { logins, look } = setting(() => {
+    throw new ApiServerError(404, 'NotFound', 'no');
+  });
+  await look(0);
+  assert.equal((logins.get(NAME) as { reason?: string }).reason, 'SecretNotFound');
+});
+
 test('a login is forgotten when the operator says that it is none and took the right to it away, and not before', async () => {
   let answer = (): KubernetesObject => secret('10.0.0.9');
   const { logins, look } = setting(() => answer());

@@ -1,5 +1,6 @@
 // Logins of cameras, read from Secrets by name. Secrets are not watched: one is read when a camera needs it, again when a camera
-// refuses its login, and periodically.
+// refuses its login, and periodically. A known login is kept while its Secret is missing, invalid or cannot be read, because
+// programs that manage Secrets delete and create them again; it is forgotten only if the operator says that it is for no camera.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
@@ -25,7 +26,7 @@ export interface MissingLogin {
 
 const FRESH_MS = 600_000;
 const RETRY_MS = 5_000;
-/** The Secret of a camera that keeps refusing its login is read at most this often. */
+/** The Secret of a camera that keeps refusing its login, or that could not be read last time, is read at most this often. */
 const SUSPECT_MS = 10_000;
 
 interface Entry {
@@ -55,7 +56,7 @@ export class Logins {
     return new Map([...this.#entries].flatMap(([name, { login }]) => (login ? [[name, login] as const] : [])));
   }
 
-  /** The login in a Secret; while the API server is unreachable, the last known one. */
+  /** The login in a Secret; if it cannot be read now, the last known one. */
   get(secret: string): Login | MissingLogin {
     const entry = this.#entry(secret);
     return entry.login ?? entry.missing ?? { reason: 'SecretUnread', message: `Secret ${secret} is not read yet` };
@@ -82,7 +83,7 @@ export class Logins {
       const entry = this.#entry(name);
       entry.withdrawn = withdrawn.has(name);
       if (entry.withdrawn) entry.suspect = true;
-      const waitMs = entry.missing ? RETRY_MS : entry.suspect ? SUSPECT_MS : FRESH_MS;
+      const waitMs = entry.missing && !entry.login ? RETRY_MS : entry.missing || entry.suspect ? SUSPECT_MS : FRESH_MS;
       if (!entry.reading && nowMs - entry.readMs >= waitMs) void this.#read(name, entry);
     }
   }
@@ -109,28 +110,27 @@ export class Logins {
     const before = entry.login;
     try {
       const login = loginIn(await api.get(`/api/v1/namespaces/${namespace}/secrets/${name}`));
+      if (login) entry.login = login;
       entry.missing = login
         ? undefined
         : { reason: 'SecretInvalid', message: `Secret ${name} needs the keys username and password` };
-      entry.login = login;
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
-      // Without a response, the known login is kept; also if a right is missing that was not withdrawn on purpose.
       if (err.status === 403 && entry.withdrawn) entry.login = undefined;
-      if (err.status === 404) {
-        entry.login = undefined;
-        entry.missing = { reason: 'SecretNotFound', message: `there is no Secret ${name}` };
-      } else if (!entry.login) {
-        const reason = err.status === 403 ? 'SecretForbidden' : 'SecretUnread';
-        entry.missing = { reason, message: `Secret ${name} cannot be read: ${err.reason}` };
-      }
+      entry.missing =
+        err.status === 404
+          ? { reason: 'SecretNotFound', message: `there is no Secret ${name}` }
+          : {
+              reason: err.status === 403 ? 'SecretForbidden' : 'SecretUnread',
+              message: `Secret ${name} cannot be read: ${err.reason}`,
+            };
       log.warn({ secret: name, reason: err.reason }, 'the login of a camera cannot be read');
     } finally {
       entry.reading = false;
       entry.suspect = false;
       entry.readMs = clock.monotonicMs();
     }
-    if (entry.missing || !isDeepStrictEqual(before, entry.login)) changed();
+    if (!entry.login || !isDeepStrictEqual(before, entry.login)) changed();
   }
 }
 

@@ -4,7 +4,7 @@
 import { after, afterEach, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { CameraAssignment } from '../../crds/camera.ts';
-import { guardName } from '../../crds/names.ts';
+import { CAMERA_HOSTS, guardName } from '../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import { footageOf, holesIn } from '../bench/failover/footage.ts';
@@ -92,14 +92,14 @@ async function untilGuarded(): Promise<void> {
 type Json = Readonly<Record<string, unknown>>;
 
 /** Asserts that from one moment to another each camera was written to some disk all the time. */
-async function nothingIsMissing(fromMs: number, toMs: number): Promise<void> {
+async function nothingIsMissing(fromMs: number, toMs: number, cameras = CAMERAS): Promise<void> {
   const disks = cluster.nodes.map(({ name }) => ({ node: name, root: archiveOf(cluster, name) }));
   await until('the footage of that time is on the disks', async () => {
-    const pieces = await footageOf(disks, CAMERAS, fromMs);
-    return CAMERAS.every((name) => pieces.get(name)?.some((piece) => piece.toMs > toMs));
+    const pieces = await footageOf(disks, cameras, fromMs);
+    return cameras.every((name) => pieces.get(name)?.some((piece) => piece.toMs > toMs));
   });
-  const pieces = await footageOf(disks, CAMERAS, fromMs);
-  for (const name of CAMERAS) assert.deepEqual(holesIn(pieces.get(name) ?? [], fromMs, toMs), [], name);
+  const pieces = await footageOf(disks, cameras, fromMs);
+  for (const name of cameras) assert.deepEqual(holesIn(pieces.get(name) ?? [], fromMs, toMs), [], name);
 }
 
 const untilAllRecord = (): Promise<unknown> =>
@@ -210,6 +210,57 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
     assert.equal(drained.reason, 'NoOtherNode');
     await nothingIsMissing(startMs - 1_000, Date.now());
     for (const { name } of cluster.nodes) await kubectl('uncordon', name);
+    await untilGuarded();
+  });
+
+  test('a camera whose Secret has vanished stays on the node that has its login, also when that is drained', async () => {
+    const patchPool = (cordon: Json): Promise<unknown> =>
+      cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec: { cordon } });
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'vault-login', namespace: NAMESPACE, annotations: { [CAMERA_HOSTS]: '*' } },
+      stringData: { username: 'viewer', password: 's3cret' },
+    };
+    const conditionOf = async (type: string): Promise<Condition | undefined> => {
+      const vault = await cluster.api.get<KubeObject & { status?: { conditions?: readonly Condition[] } }>(
+        `${RESOURCES}/cameras/vault`,
+      );
+      return vault.status?.conditions?.find((one) => one.type === type);
+    };
+    await patchPool({ progressDeadlineSeconds: 10 });
+    const spec = { source: camera.url, transport: 'Tcp', credentialsSecretRef: { name: 'vault-login' } };
+    await apply(cluster.controlPlane, [secret, resource('Camera', 'vault', spec)]);
+    await until('it is recorded', async () => (await conditionOf('Ready'))?.status === 'True', SLOW_MS);
+    const { node = '' } = (await assignmentOf('vault')) ?? {};
+    const startMs = Date.now();
+    await kubectl('delete', 'secret', 'vault-login');
+    // One that has just started reads every Secret.
+    await operator?.program.stop();
+    operator = await startOperator(cluster.controlPlane, cluster.directory);
+    await until(
+      'it is shown',
+      async () => (await conditionOf('CredentialsResolved'))?.reason === 'SecretGone',
+      SLOW_MS,
+    );
+    assert.equal((await conditionOf('Recording'))?.status, 'True');
+    await drain(node);
+    assert.deepEqual(await camerasOf(node), ['vault']);
+    await until('the time is over after which handovers were forced', async () => {
+      const { time = '' } = (await assignmentOf('vault')) ?? {};
+      return Date.now() - Date.parse(time) > 40_000;
+    });
+    assert.deepEqual(await camerasOf(node), ['vault']);
+    assert.deepEqual(
+      [(await drainedOf(node))?.reason, (await conditionOf('Recording'))?.status],
+      ['NotMoving', 'True'],
+    );
+    await apply(cluster.controlPlane, [secret]);
+    await until('it has left', async () => (await camerasOf(node)).length === 0, SLOW_MS);
+    await nothingIsMissing(startMs, Date.now(), ['vault']);
+    await kubectl('uncordon', node);
+    await kubectl('delete', 'camera', 'vault');
+    await patchPool({ progressDeadlineSeconds: 600 });
     await untilGuarded();
   });
 
