@@ -21,7 +21,8 @@ type Asked = Omit<RecorderRequest, 'id' | 'time'>;
 
 interface Site {
   readonly mode?: 'Automatic' | 'Manual';
-  /** The nodes with their roles; the first one leads. */
+  /** Whether the first node leads; default true. */
+  readonly hasLeader?: boolean;
   readonly nodes: Readonly<Record<string, Role>>;
   readonly live: readonly string[];
 }
@@ -33,12 +34,15 @@ const object = (kind: string, name: string, rest: object): KubeObject => ({
   ...rest,
 });
 
-async function stage(t: TestContext, { mode = 'Manual', nodes, live }: Site) {
+async function stage(t: TestContext, { mode = 'Manual', hasLeader = true, nodes, live }: Site) {
   const api = new MemoryApi();
   const poolSpec = { archive: { hostPath: '/a' }, membership: { mode } };
   await api.create(
     RECORDER_POOL,
-    object('RecorderPool', 'default', { spec: poolSpec, status: { leader: Object.keys(nodes)[0] } }),
+    object('RecorderPool', 'default', {
+      spec: poolSpec,
+      status: hasLeader ? { leader: Object.keys(nodes)[0] } : { voters: [] },
+    }),
   );
   for (const [name, role] of Object.entries(nodes)) {
     const spec = { nodeName: name, poolRef: { name: 'default' }, role };
@@ -213,11 +217,134 @@ const CASES: readonly Case[] = [
     code: 404,
     says: /x is no node of the pool default/,
   },
+  {
+    name: 'a node that the pool does not have is not removed',
+    request: { kind: 'RemoveNode', nodeID: 'x' },
+    code: 404,
+    says: /x is no node of the pool default/,
+  },
+  {
+    name: 'what this version does not know is refused',
+    request: { kind: 'Dance' },
+    code: 400,
+    says: /the request Dance is unknown/,
+  },
+  {
+    name: 'without a majority a live member removes a node that is gone',
+    hasLeader: false,
+    live: ['b'],
+    from: 'b',
+    request: { kind: 'RemoveNode', nodeID: 'a', force: true },
+    code: 200,
+    says: /a was removed/,
+    changed: { a: 'Removed' },
+  },
+  {
+    name: 'without a majority a node that is gone is removed by force only',
+    hasLeader: false,
+    live: ['b'],
+    from: 'b',
+    request: { kind: 'RemoveNode', nodeID: 'a' },
+    code: 503,
+    says: /the cluster has no majority: remove nodes that will not come back, with force/,
+  },
+  {
+    name: 'without a majority no live node is removed, not by force either',
+    hasLeader: false,
+    live: ['b', 'd'],
+    from: 'b',
+    request: { kind: 'RemoveNode', nodeID: 'd', force: true },
+    code: 409,
+    says: /d is live: without a majority only nodes that are gone can be removed/,
+  },
+  {
+    name: 'while another node leads, none removes a node that is gone',
+    live: ['a', 'b'],
+    from: 'b',
+    request: { kind: 'RemoveNode', nodeID: 'c', force: true },
+    code: 503,
+    says: /the leader is not b/,
+  },
+  {
+    name: 'a node that was removed removes none',
+    hasLeader: false,
+    live: ['e'],
+    from: 'e',
+    request: { kind: 'RemoveNode', nodeID: 'a', force: true },
+    code: 503,
+    says: /e is no live member of the cluster/,
+  },
+  {
+    name: 'a node that is not live removes none',
+    hasLeader: false,
+    live: ['b'],
+    from: 'c',
+    request: { kind: 'RemoveNode', nodeID: 'a', force: true },
+    code: 503,
+    says: /c is no live member of the cluster/,
+  },
+  {
+    name: 'the first vote is given by any live node',
+    hasLeader: false,
+    nodes: { a: 'Learner', b: 'Learner' },
+    from: 'b',
+    request: { kind: 'ChangeMembership', voters: ['a'] },
+    code: 200,
+    says: /voters: a/,
+    changed: { a: 'Voter' },
+  },
+  {
+    name: 'the first vote is not given to a node that is gone',
+    hasLeader: false,
+    nodes: { a: 'Learner', b: 'Learner' },
+    live: ['b'],
+    from: 'b',
+    request: { kind: 'ChangeMembership', voters: ['a'] },
+    code: 409,
+    says: /only 0 of these 1 voters are live/,
+  },
+  {
+    name: 'with voters and without a majority no vote changes',
+    hasLeader: false,
+    live: ['b'],
+    from: 'b',
+    request: { kind: 'ChangeMembership', voters: ['b'] },
+    code: 503,
+    says: /the cluster has no majority/,
+  },
+  {
+    name: 'before the first vote no node is added',
+    hasLeader: false,
+    nodes: { a: 'Learner', e: 'Removed' },
+    request: { kind: 'AddLearner', nodeID: 'e' },
+    code: 503,
+    says: /no node has a vote: change-membership gives the first/,
+  },
+  {
+    name: 'without a majority no node is added',
+    hasLeader: false,
+    live: ['b'],
+    from: 'b',
+    request: { kind: 'AddLearner', nodeID: 'e' },
+    code: 503,
+    says: /the cluster has no majority/,
+  },
 ];
 
-for (const { name, from = 'a', request, code, says, changed = {}, nodes = THREE, live = ALL, mode } of CASES) {
+for (const {
+  name,
+  from = 'a',
+  request,
+  code,
+  says,
+  changed = {},
+  nodes = THREE,
+  live = ALL,
+  mode,
+  hasLeader,
+} of CASES) {
   test(`requests: ${name}`, async (t) => {
-    const { ask } = await stage(t, { nodes, live, ...(mode && { mode }) });
+    const { ask } = await stage(t, { nodes, live, ...(mode && { mode }), ...(hasLeader === false && { hasLeader }) });
     const answer = await ask(from, request);
     assert.match(answer.message ?? '', says);
     assert.deepEqual({ code: answer.code, changed: answer.changed }, { code, changed });

@@ -1,6 +1,7 @@
 // Carries out the requests in the status of RecorderNodes and writes the responses into their spec. A recorder may only request
 // changes of its own cameras, and only the leading node those of the membership, which limits what a stolen token of a node can
-// do.
+// do. Where no node can lead, any live member may request what gives the pool a leader again: removing nodes that are gone, and the
+// first vote.
 
 import { isSuspended } from '../../crds/camera.ts';
 import type { RecorderNode, RecorderRequest, RecorderResponse } from '../../crds/recorder-node.ts';
@@ -59,13 +60,36 @@ function carryOut(
     case 'AddLearner':
     case 'ChangeMembership':
     case 'RemoveNode':
-      if (pool.status?.leader !== me) return Promise.resolve(refused(503, `the leader is not ${me}`));
+      if (pool.status?.leader !== me) {
+        const refusal = refusalWithoutLeader(request, node, pool, options);
+        if (refusal) return Promise.resolve(refusal);
+      }
       if (request.kind === 'AddLearner') return addLearner(request.nodeID ?? '', pool, options);
       if (request.kind === 'ChangeMembership') return changeMembership(request.voters ?? [], pool, options);
       return remove(request.nodeID ?? '', pool, { ...options, force: request.force ?? false, asked: 'RemoveNode' });
     default:
       return Promise.resolve(refused(400, `the request ${String(request.kind)} is unknown`));
   }
+}
+
+/** Why a node that does not lead may not request a change of the membership; undefined: it may. */
+function refusalWithoutLeader(
+  { kind, nodeID, force }: RecorderRequest,
+  { metadata: { name: me }, spec }: RecorderNode,
+  pool: RecorderPool,
+  { caches, isLive }: RequestsOptions,
+): Answer | undefined {
+  if (pool.status?.leader !== undefined) return refused(503, `the leader is not ${me}`);
+  if (spec.role === 'Removed' || !isLive(pool, me)) return refused(503, `${me} is no live member of the cluster`);
+  if (kind === 'RemoveNode' && force === true) {
+    if (!isLive(pool, nodeID ?? '')) return undefined;
+    return refused(409, `${nodeID} is live: without a majority only nodes that are gone can be removed`);
+  }
+  const hasVoters = caches.nodesOf(pool).some((one) => one.spec.role === 'Voter');
+  if (hasVoters) return refused(503, 'the cluster has no majority: remove nodes that will not come back, with force');
+  return kind === 'ChangeMembership'
+    ? undefined
+    : refused(503, 'no node has a vote: change-membership gives the first');
 }
 
 /** Notes the choice in the status: `spec` belongs to the manifest of the camera, which may be applied again at any time. */

@@ -52,7 +52,7 @@ test('a login that was read is kept while its Secret is gone or has no keys, unt
   const absent = (): never => {
     throw new ApiServerError(404, 'NotFound', 'no');
   };
-  const empty = (): KubernetesObject => ({ ...secret('10.0.0.9'), data: {} }) as KubernetesObject;
+  const empty = (): KubernetesObject => ({ ...secret('10.0.0.9'), data: {} });
   for (const gone of [absent, empty]) {
     answer = gone;
     await look(600_000);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { helmMissing } from '../chart/helm.ts';
 import { clusterMissing } from '../cluster/cluster.ts';
 import { reportFailure } from '../cluster/report.ts';
+import { API_VERSION } from '../../crds/names.ts';
 import type { Page } from './page.ts';
 import { LONG } from '../support/variant.ts';
 import { NODES, startStage, type Stage } from './stage.ts';
@@ -108,6 +109,10 @@ suite('docs/operations', { skip: MISSING }, () => {
         },
       },
     });
+    await page.follow('For good', { events: { 'node-2 dies and is not replaced': () => node.kill() } });
+    await node.start();
+    const path = `/apis/${API_VERSION}/namespaces/kube-nvr/recordernodes/node-2`;
+    await stage.cluster.api.patch(path, 'merge', { spec: { role: 'Learner' } });
   });
 
   test('without a majority nothing moves and everything is recorded on, until a person says who is gone', async () => {
@@ -120,9 +125,12 @@ suite('docs/operations', { skip: MISSING }, () => {
     });
     assert.equal((await stage.status('hall')).assignment?.node, 'node-2');
     await page.follow('When they do not come back');
-    await page.follow('When they are back after all', {
-      events: { 'node-2 and node-3 start again': () => Promise.all(lost.map((node) => node.start())) },
+    const comeBack = { 'node-2 and node-3 start again': () => Promise.all(lost.map((node) => node.start())) };
+    await page.follow('When they are back after all', { events: comeBack });
+    await page.follow('The same through the API of the recorders', {
+      events: { 'node-2 and node-3 die': () => Promise.all(lost.map((node) => node.kill())) },
     });
+    await page.follow('When they are back after all', { events: comeBack });
     assert.ok(stage.lostSeconds('gate') <= NOTHING_SECONDS);
   });
 
@@ -135,6 +143,26 @@ suite('docs/operations', { skip: MISSING }, () => {
       any: ['NODE'],
     });
     for (const camera of ['gate', 'hall']) assert.ok(stage.lostSeconds(camera) <= NOTHING_SECONDS, camera);
+  });
+
+  test('votes are set by hand, also the first ones of a pool', async () => {
+    const { stage } = on;
+    const { api } = stage.cluster;
+    const resources = `/apis/${API_VERSION}/namespaces/kube-nvr`;
+    const setMode = (mode: string): Promise<unknown> =>
+      api.patch(`${resources}/recorderpools/default`, 'merge', { spec: { membership: { mode } } });
+    const page = on.open('votes.md');
+    const events = {
+      'a pool with membership.mode Manual is new': async () => {
+        await setMode('Manual');
+        for (const node of NODES) {
+          await api.patch(`${resources}/recordernodes/${node}`, 'merge', { spec: { role: 'Learner' } });
+        }
+      },
+    };
+    await page.follow('The first votes, through the API', { events });
+    await page.follow('The same with kubectl', { events });
+    await setMode('Automatic');
   });
 
   test('the archive is moved to another disk without a loss, and to another directory', async () => {

@@ -1,5 +1,5 @@
 // `/cluster/…`: the nodes and cameras of the cluster, and changes of its membership. Changes are redirected to the leader;
-// without a majority they are answered with 503.
+// without a majority they are answered with 503, except those that give the cluster a leader again.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -245,16 +245,27 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
     },
   );
 
-  /** On the leader: sends the request to the operator. On other nodes: redirects the client to the leader. */
+  /**
+   * On the leader: sends the request to the operator. On other nodes: redirects the client to the leader. Without a leader: sends
+   * requests that the operator may accept from any node.
+   */
   async function onLeader(request: FastifyRequest, reply: FastifyReply, question: ClusterQuestion) {
     const leader = cluster.leader();
-    if (!leader)
+    if (!leader) {
+      if (await givesLeader(question)) return done(await cluster.ask(question));
       throw new ApiError(503, 'no-leader', 'the cluster has no leader: fewer than half of its voters are live');
+    }
     if (leader.nodeId === cluster.nodeId) return done(await cluster.ask(question));
     if (leader.url === undefined) {
       throw new ApiError(503, 'no-leader', `the address of the leader, ${leader.nodeId}, is not known yet`);
     }
     return reply.code(307).header('location', `${leader.url}${request.url}`).send(null);
+  }
+
+  /** Whether the request can give a leader to a cluster that has none. */
+  async function givesLeader(question: ClusterQuestion): Promise<boolean> {
+    if (question.kind === 'RemoveNode') return question.force;
+    return question.kind === 'ChangeMembership' && (await cluster.metrics()).voters.length === 0;
   }
 
   app.post(
@@ -283,6 +294,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       schema: {
         operationId: 'changeMembership',
         summary: 'Set which nodes have a vote, one change at a time',
+        description: 'While no node has a vote, any live node gives the first one.',
         tags: ['cluster'],
         body: z.strictObject({
           voters: z
@@ -304,6 +316,8 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       schema: {
         operationId: 'removeNode',
         summary: 'Remove a node from the cluster; a live one only with force',
+        description:
+          'Without a majority, and with force, any live node removes nodes that are gone. They lose their votes, so the others form a majority again.',
         tags: ['cluster'],
         body: z.strictObject({ node_id: NodeID, force: z.boolean().optional() }),
         response: { 200: Done, ...MOVED, ...problems },
