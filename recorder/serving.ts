@@ -30,6 +30,7 @@ import {
   type CertificatePair,
 } from './http/certificate.ts';
 import { plainListeners } from './exposure.ts';
+import { footageTimes } from './footage-times.ts';
 import type { OpenApiDocument } from './http/openapi.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import { buildPeersServer } from './api/peers-server.ts';
@@ -241,6 +242,7 @@ export class Serving {
       archive,
       segments: database ?? archive,
       gaps: { report: (cameraId, fromMs, toMs) => gapsIn(gaps, archive, cameraId, fromMs, toMs) },
+      times: footageTimes(archive, gaps),
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
       peers: this.#peers,
       jobs: this.#jobs,

@@ -37,6 +37,7 @@ import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { stillRoutes } from './routes/stills.ts';
+import { timelineRoutes } from './routes/timeline.ts';
 
 /** Viewers send no messages of their own. */
 const VIEWER_MESSAGE_LIMIT_BYTES = 1024;
@@ -83,8 +84,9 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  const { protections, jobs, ptz, cameraSwitch, cameraEditor, stills, doctor, logLevels, events } = deps;
+  const { times, protections, jobs, ptz, cameraSwitch, cameraEditor, stills, doctor, logLevels, events } = deps;
   if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
+  if (times) await app.register(timelineRoutes, { deps: { ...deps, times } });
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) {
     const withJobs = { ...deps, jobs };

@@ -1,6 +1,7 @@
 // What the API needs from the rest of the recorder, as small interfaces: `serving.ts` joins them.
 
 import type { Clock } from '../../base/clock.ts';
+import type { Interval } from '../../base/interval.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import type { SignedManifest } from '../jobs/manifest.ts';
 import type { NodeKey } from '../jobs/node-key.ts';
@@ -49,6 +50,21 @@ export interface ArchiveReader {
 export interface GapReader {
   /** Footage and gaps of a camera. Throws `ArchiveError` when the archive cannot be read. */
   report(cameraId: string, fromMs: number, toMs: number): Promise<GapReport>;
+}
+
+/** Footage and gaps of long intervals. Both methods throw ArchiveError when the archive cannot be read. */
+export interface FootageTimes {
+  /** Looks at the directories of an interval; to be called before `of`. */
+  refresh(fromMs: number, toMs: number): Promise<void>;
+  of(cameraId: string, fromMs: number, toMs: number): Promise<CameraTimes>;
+}
+
+export interface CameraTimes {
+  /** Start of the oldest footage; undefined without any. */
+  readonly keptFromMs: number | undefined;
+  /** On the disk; oldest first, not cut to the interval. */
+  readonly footage: readonly Interval[];
+  readonly report: GapReport;
 }
 
 /** Windows of cameras that retention leaves alone. */
@@ -160,6 +176,8 @@ export interface ApiDeps {
   readonly archive: ArchiveReader;
   readonly segments: SegmentReader;
   readonly gaps: GapReader;
+  /** Without it, there are no timelines. */
+  readonly times?: FootageTimes;
   /** Without it, footage cannot be protected. */
   readonly protections?: ProtectionKeeper | undefined;
   /** Without it, the node belongs to no cluster. */

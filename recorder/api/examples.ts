@@ -33,6 +33,8 @@ export const PARAMETERS: Readonly<Record<string, unknown>> = {
   who: 'ops',
   what: 'export',
   camera: 'gate',
+  '/api/archive/timeline camera': ['gate', 'dock-1'],
+  resolution_ms: 1_000,
   limit: 100,
   cursor: '4001-250112',
 };

@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers events catalogue listing listing-postgres playback retention api costs everything outage before
+// Parts: cpu memory scale live viewers events catalogue listing listing-postgres timeline playback retention api costs everything outage before
 // before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
@@ -27,6 +27,7 @@ import { measureOutage } from './parts/outage.ts';
 import { measurePlayback } from './parts/playback.ts';
 import { measureRetention } from './parts/retention.ts';
 import { measureScale } from './parts/scale.ts';
+import { measureTimeline } from './parts/timeline.ts';
 import { measureViewers } from './parts/viewers.ts';
 import { figureTable, machine, machineInWords, shortTable, verdictOf, type Figure } from './report.ts';
 
@@ -39,6 +40,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   events: measureEvents,
   catalogue: measureCatalogue,
   listing: measureListing,
+  timeline: measureTimeline,
   playback: measurePlayback,
   retention: measureRetention,
   export: measureExport,

@@ -278,6 +278,14 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
         ...(isKnown(cameraId) ? { wantedMs: 1000, recordedMs: 1000 } : {}),
       }),
     },
+    times: {
+      refresh: async () => {},
+      of: async (cameraId, fromMs, toMs) => ({
+        keptFromMs: isKnown(cameraId) ? NOON_MS : undefined,
+        footage: isKnown(cameraId) ? [{ fromMs, toMs }] : [],
+        report: await noGaps.report(cameraId, fromMs, toMs),
+      }),
+    },
     protections: protectionKeeper(),
     jobs: jobKeeper(t),
     ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
@@ -355,11 +363,12 @@ async function metricsStage(t: TestContext, options: Auth): Promise<Listener> {
   return { app, auth, clock };
 }
 
-/** What a caller sees of an answer; without what no two answers share. */
+/** What a caller sees of an answer; without what no two answers share, such as the time. */
 function seenOf({ statusCode, headers, body }: LightMyRequestResponse): string {
   // The tag is made of the body.
   const { 'x-request-id': id, date: _, etag: __, ...rest } = headers;
-  return JSON.stringify({ statusCode, rest, body }).replaceAll(String(id), 'ID');
+  const seen = JSON.stringify({ statusCode, rest, body }).replaceAll(String(id), 'ID');
+  return seen.replaceAll(/(?<=server_time(_ms)?\W+)\d[\w:.+-]*/g, 'NOW');
 }
 
 /** As if it were told of the camera that does not exist. */

@@ -156,6 +156,12 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: (camera) => ({ url: `/api/archive/${camera}/gaps?${window}` }),
   },
+  'GET /api/archive/timeline': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/timeline?camera=${camera}&${window}` }),
+  },
   'POST /api/archive/:camera_id/protect': {
     role: 'operator',
     cameras: 'one',

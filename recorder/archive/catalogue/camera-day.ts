@@ -58,6 +58,11 @@ export class CameraDay implements UsedDay {
     return this.startMs + (this.#timesMs[row] as number);
   }
 
+  /** Where a closed segment ends; NaN unless its file was read. */
+  endAt(row: number): number {
+    return this.#details?.endsMs[row] ?? NaN;
+  }
+
   segmentAt(row: number): SegmentName {
     return { name: this.#names[row] as string, cameraId: this.cameraId, startMs: this.startAt(row) };
   }

@@ -3,6 +3,7 @@
 // from what files say, and a directory that has changed is read again.
 
 import type { Clock } from '../../../base/clock.ts';
+import { DAY_MS } from '../../../base/units.ts';
 import type { SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { CameraDay } from './camera-day.ts';
@@ -11,8 +12,18 @@ import type { DetailsReader } from './details-reader.ts';
 import { Listing, type ListQuery, type SegmentListing } from './listing.ts';
 import { noObserver, type SegmentObserver } from './observer.ts';
 import { SegmentReader, type FileState } from './segment-reader.ts';
-import { MAX_SEGMENT_MS, type ClosedSegment, type OpenSegment } from './segment.ts';
+import { LOOK_BACK, MAX_SEGMENT_MS, type ClosedSegment, type OpenSegment } from './segment.ts';
 import type { Usage } from './usage.ts';
+
+/** Segments in columns, by start: a month of a camera has ten thousand. */
+export interface SegmentColumns {
+  readonly startsMs: readonly number[];
+  /** NaN where the end is not known without reading the file. */
+  readonly endsMs: readonly number[];
+  /** Start of the segment after the last; Infinity when there is none. */
+  readonly nextMs: number;
+  readonly segmentAt: (index: number) => SegmentName;
+}
 
 /** A segment and where its camera's next one begins. */
 export interface FoundSegment {
@@ -34,9 +45,9 @@ export class Catalogue {
     this.#observer = observer;
   }
 
-  /** Reads the directories that have changed since the last look. Throws ArchiveError. */
-  refresh(): Promise<void> {
-    return this.#tree.refresh(-Infinity, Infinity);
+  /** Reads the directories that have changed since the last look, those of the interval first. Throws ArchiveError. */
+  refresh(fromMs = -Infinity, toMs = Infinity): Promise<void> {
+    return this.#tree.refresh(fromMs, toMs);
   }
 
   // What this process does to files.
@@ -107,6 +118,43 @@ export class Catalogue {
       previous = segment;
     }
     if (previous) yield { segment: previous, nextStartMs: undefined };
+  }
+
+  /** Segments of a camera that may overlap [fromMs, toMs). */
+  columns(cameraId: string, fromMs: number, toMs: number): SegmentColumns {
+    const [startsMs, endsMs]: [number[], number[]] = [[], []];
+    const places: [day: CameraDay, row: number][] = [];
+    let nextMs = Infinity;
+    let before = 0;
+    for (const { cameras, startMs } of this.#tree.days()) {
+      const rows = startMs + DAY_MS + MAX_SEGMENT_MS > fromMs ? cameras.get(cameraId) : undefined;
+      if (!rows) continue;
+      for (let row = 0; row < rows.count && nextMs === Infinity; row++) {
+        const rowMs = rows.startAt(row);
+        if (rowMs >= toMs) nextMs = rowMs;
+        else {
+          if (rowMs <= fromMs) before++;
+          startsMs.push(rowMs);
+          endsMs.push(rows.endAt(row));
+          places.push([rows, row]);
+        }
+      }
+    }
+    const skipped = Math.max(0, before - LOOK_BACK);
+    return {
+      startsMs: startsMs.slice(skipped),
+      endsMs: endsMs.slice(skipped),
+      nextMs,
+      segmentAt(index) {
+        const [day, row] = places[skipped + index] as [CameraDay, number];
+        return day.segmentAt(row);
+      },
+    };
+  }
+
+  /** Start of a camera's oldest segment. */
+  oldestStartMs(cameraId: string): number | undefined {
+    return this.#tree.firstStart(cameraId, -Infinity);
   }
 
   /** How many segments of a camera begin in [fromMs, toMs), or before and are the last to do so. */

@@ -111,6 +111,11 @@ export class CameraLedger {
     this.#recorded.remove(fromMs, toMs);
   }
 
+  /** Written footage that overlaps [fromMs, toMs), not cut; retention may have removed it since. */
+  writtenIn(fromMs: number, toMs: number): Interval[] {
+    return [...this.#recorded.overlapping(fromMs, toMs)];
+  }
+
   /** The report of the part of [fromMs, toMs) that has passed at `nowMs`. `files`: footage that is known from files. */
   report(fromMs: number, toMs: number, nowMs: number, files: Iterable<Interval> = []): GapReport {
     const limitMs = Math.max(fromMs, Math.min(toMs, nowMs));

@@ -184,6 +184,11 @@ export class GapLedger implements SegmentObserver {
     return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, degraded: [] };
   }
 
+  /** Written footage that overlaps [fromMs, toMs), not cut; retention may have removed it since. */
+  written(cameraId: string, fromMs: number, toMs: number): Interval[] {
+    return this.#entries.get(cameraId)?.gaps.ledger.writtenIn(fromMs, toMs) ?? [];
+  }
+
   closed({ segment, endMs, meta }: ClosedSegment): void {
     this.#entry(segment.cameraId).gaps.recorded(meta?.wallStartMs ?? segment.startMs, endMs);
   }

@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import fc from 'fast-check';
+import { ArchiveError } from '../../archive/disk/faults.ts';
+import type { Gap } from '../../archive/gaps/camera-ledger.ts';
+import { noGaps, as, build, type ApiChanges } from '../test-support.ts';
+
+const FROM = 1_767_268_800;
+const FROM_MS = FROM * 1000;
+
+interface Made {
+  readonly footage?: readonly [fromSeconds: number, toSeconds: number][];
+  readonly gaps?: readonly [fromSeconds: number, toSeconds: number][];
+}
+
+const at = ([from, to]: readonly [number, number]) => ({ fromMs: FROM_MS + from * 1000, toMs: FROM_MS + to * 1000 });
+
+async function stage(t: TestContext, made: Readonly<Record<string, Made>>, changes: ApiChanges = {}) {
+  const { app } = await build(t, {
+    times: {
+      refresh: async () => {},
+      of: async (cameraId, fromMs, toMs) => ({
+        keptFromMs: made[cameraId] && FROM_MS,
+        footage: (made[cameraId]?.footage ?? []).map(at),
+        report: {
+          ...(await noGaps.report(cameraId, fromMs, toMs)),
+          gaps: (made[cameraId]?.gaps ?? []).map((gap): Gap => ({
+            ...at(gap),
+            cause: 'camera-unreachable',
+            isOpen: false,
+            isProvisional: false,
+          })),
+        },
+      }),
+    },
+    ...changes,
+  });
+  return (query: string) => app.inject({ url: `/api/archive/timeline?${query}`, headers: as('viewer') });
+}
+
+const seconds = (list: readonly { start_ms: number; end_ms: number }[]): [number, number][] =>
+  list.map(({ start_ms, end_ms }) => [(start_ms - FROM_MS) / 1000, (end_ms - FROM_MS) / 1000]);
+
+test('footage and gaps of each camera are told, in the order in which they were asked for', async (t) => {
+  const ask = await stage(t, {
+    gate: {
+      footage: [
+        [-5, 20],
+        [30, 100],
+      ],
+      gaps: [[20, 30]],
+    },
+    yard: { gaps: [[0, 60]] },
+  });
+  const answer = await ask(`camera=yard&camera=gate&camera=nobody&from=${FROM}&to=${FROM + 60}`);
+  assert.equal(answer.statusCode, 200, answer.body);
+  const { from_ms, to_ms, cameras } = answer.json();
+  assert.deepEqual([from_ms, to_ms], [FROM_MS, FROM_MS + 60_000]);
+  assert.deepEqual(
+    cameras.map(({ camera_id, kept_from_ms }: Record<string, unknown>) => [camera_id, kept_from_ms]),
+    [
+      ['yard', FROM_MS],
+      ['gate', FROM_MS],
+      ['nobody', null],
+    ],
+  );
+  const [yard, gate, nobody] = cameras;
+  assert.deepEqual([seconds(yard.spans), seconds(yard.gaps)], [[], [[0, 60]]]);
+  // Cut to the interval.
+  assert.deepEqual(seconds(gate.spans), [
+    [0, 20],
+    [30, 60],
+  ]);
+  assert.deepEqual(gate.gaps, [
+    { start_ms: FROM_MS + 20_000, end_ms: FROM_MS + 30_000, cause: 'camera-unreachable', is_open: false },
+  ]);
+  assert.deepEqual([nobody.spans, nobody.gaps], [[], []]);
+});
+
+test('a coarse resolution joins spans and only counts the gaps between them', async (t) => {
+  const ask = await stage(t, {
+    gate: {
+      footage: [
+        [0, 10],
+        [11, 20],
+        [40, 50],
+      ],
+      gaps: [
+        [10, 11],
+        [20, 40],
+        [50, 51],
+      ],
+    },
+  });
+  const answer = await ask(`camera=gate&from=${FROM}&to=${FROM + 51}&resolution_ms=5000`);
+  const [{ spans, gaps, hidden_gaps }] = answer.json().cameras;
+  assert.deepEqual(seconds(spans), [
+    [0, 20],
+    [40, 50],
+  ]);
+  // The last one is short as well, but no span covers it.
+  assert.deepEqual(seconds(gaps), [
+    [20, 40],
+    [50, 51],
+  ]);
+  assert.equal(hidden_gaps, 1);
+});
+
+test('whatever the resolution, spans and gaps cover the time, and gaps that are left out lie in spans', async (t) => {
+  const stretches = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 60 });
+  let made: Made = {};
+  const ask = await stage(t, {
+    get gate() {
+      return made;
+    },
+  });
+  await fc.assert(
+    fc.asyncProperty(stretches, fc.integer({ min: 0, max: 60_000 }), async (lengths, resolution) => {
+      const [footage, gaps]: [number, number][][] = [[], []];
+      let now = 0;
+      for (const [i, length] of lengths.entries()) {
+        (i % 2 === 0 ? footage : gaps)?.push([now, now + length]);
+        now += length;
+      }
+      made = { footage: footage as [number, number][], gaps: gaps as [number, number][] };
+      const answer = await ask(`camera=gate&from=${FROM}&to=${FROM + now}&resolution_ms=${resolution}`);
+      const [camera] = answer.json().cameras;
+      assert.equal(camera.gaps.length + camera.hidden_gaps, gaps?.length);
+      const shown = [...seconds(camera.spans), ...seconds(camera.gaps)].sort(([a], [b]) => a - b);
+      let reached = 0;
+      for (const [from, to] of shown) {
+        assert.ok(from <= reached, `nothing is told of ${reached} to ${from}`);
+        reached = Math.max(reached, to);
+      }
+      assert.equal(reached, now);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a camera with more spans than a screen can show is drawn more coarsely', async (t) => {
+  const footage = Array.from({ length: 20_000 }, (_, i): [number, number] => [i * 10, i * 10 + 5]);
+  const ask = await stage(t, { gate: { footage } });
+  const [camera] = (await ask(`camera=gate&from=${FROM}&to=${FROM + 200_000}`)).json().cameras;
+  assert.ok(camera.spans.length <= 5_000);
+  assert.ok(camera.resolution_ms > 5_000);
+});
+
+test('protections and other nodes that may have footage are told', async (t) => {
+  const window = {
+    id: 'p1',
+    cameraId: 'gate',
+    fromMs: FROM_MS + 5_000,
+    toMs: FROM_MS + 9_000,
+    createdMs: 0,
+    note: 'the red car',
+    untilMs: undefined,
+    by: undefined,
+  };
+  const ask = await stage(
+    t,
+    { gate: {} },
+    {
+      protections: {
+        windows: { list: () => [window], add: async () => window, remove: async () => window },
+        keptMs: 1,
+      },
+    },
+  );
+  const [gate] = (await ask(`camera=gate&from=${FROM}&to=${FROM + 60}`)).json().cameras;
+  assert.deepEqual(gate.protections, [
+    { id: 'p1', start_ms: FROM_MS + 5_000, end_ms: FROM_MS + 9_000, note: 'the red car' },
+  ]);
+  const [later] = (await ask(`camera=gate&from=${FROM + 9}&to=${FROM + 60}`)).json().cameras;
+  assert.deepEqual(later.protections, []);
+});
+
+test('bounds of cameras and time are named, and an archive that cannot be read is an error', async (t) => {
+  const ask = await stage(t, {});
+  const times = `from=${FROM}&to=${FROM + 60}`;
+  const refusals = [
+    [times, 'camera: is missing'],
+    [`${times}&${'camera=x&'.repeat(65)}`, 'camera: expected 1 to 64 cameras'],
+    [`camera=x&from=${FROM}&to=${FROM}`, 'from: expected a time before to'],
+    [`camera=x&from=${FROM}&to=${FROM + 32 * 86_400}`, 'to: expected at most 31 days after from'],
+    [`camera=x&${times}&resolution_ms=-1`, 'resolution_ms: expected a whole number of milliseconds, at most a day'],
+  ];
+  for (const [query = '', detail] of refusals) {
+    const answer = await ask(query);
+    assert.deepEqual([answer.statusCode, answer.json().detail], [400, detail]);
+  }
+  const broken = await stage(
+    t,
+    {},
+    { times: { refresh: async () => Promise.reject(new ArchiveError('gone')), of: async () => assert.fail() } },
+  );
+  assert.equal((await broken(`camera=x&${times}`)).json().code, 'archive-unreadable');
+});
