@@ -17,6 +17,7 @@ const UNREACHABLE_MS = 30_000;
 export class Directory {
   #origin;
   #token;
+  #relay;
   #answer = { node_id: '', nodes: [], cameras: [] };
   #asking;
   #askedAt = -Infinity;
@@ -25,10 +26,15 @@ export class Directory {
   /** Node id to the last answer of the node: its cameras as in `GET /api/cameras`, or why they are unknown. */
   #details = new Map();
 
-  /** @param {{ baseUrl?: string, token?: () => string }} [options] `baseUrl`: of any node, or of a Service for all. */
-  constructor({ baseUrl = window.location.origin, token = () => '' } = {}) {
+  /**
+   * @param {{ baseUrl?: string, token?: () => string, relay?: boolean }} [options] `baseUrl`: of any node, or of a Service
+   *   for all. `relay`: other nodes are always asked through this one, as for a page whose session is a cookie; otherwise
+   *   only those that this browser cannot reach.
+   */
+  constructor({ baseUrl = window.location.origin, token = () => '', relay = false } = {}) {
     this.#origin = new URL(baseUrl).origin;
     this.#token = token;
+    this.#relay = relay;
   }
 
   /** As of `GET /cluster/cameras`. */
@@ -64,8 +70,12 @@ export class Directory {
   baseOf(nodeId) {
     const { url } = this.nodes.find(({ node_id }) => node_id === nodeId) ?? {};
     // Behind a Service or a proxy, nodes may have addresses that this browser cannot reach.
-    if (nodeId === this.#answer.node_id && (!url || this.#isUnreachable(url))) return this.#origin;
-    return url ?? undefined;
+    const isHidden = this.#relay || !url || this.#isUnreachable(url);
+    if (!isHidden) return url;
+    if (nodeId === this.#answer.node_id) return this.#origin;
+    return this.nodes.some(({ node_id }) => node_id === nodeId)
+      ? `${this.#origin}/node/${encodeURIComponent(nodeId)}`
+      : undefined;
   }
 
   /**
@@ -100,9 +110,9 @@ export class Directory {
     if (!this.#isOnline(nodeId)) throw new TypeError(`${nodeId} is offline`);
     if (base === undefined) throw new TypeError(`the address of ${nodeId} is unknown`);
     try {
-      return await getJson(new URL(path, base), this.#token(), AbortSignal.timeout(TIMEOUT_MS));
+      return await getJson(`${base}${path}`, this.#token(), AbortSignal.timeout(TIMEOUT_MS));
     } catch (error) {
-      const isOther = base !== this.#origin;
+      const isOther = base !== this.#origin && !base.startsWith(`${this.#origin}/`);
       if (error instanceof ApiError || !isOther) throw error;
       this.#unreachable.set(base, performance.now() + UNREACHABLE_MS);
       if (this.baseOf(nodeId) === base) throw error;
@@ -121,7 +131,7 @@ export class Directory {
   /** Tries one node after the other until one answers that reaches the API server. */
   async #ask() {
     const others = this.nodes.filter(({ online, url }) => online && url && url !== this.#origin);
-    const left = [this.#origin, ...others.map(({ url }) => url)];
+    const left = [this.#origin, ...others.map(({ node_id, url }) => (this.#relay ? this.baseOf(node_id) : url))];
     const enough = new AbortController();
     let second;
     let failure;
@@ -131,7 +141,7 @@ export class Directory {
         const base = left.shift();
         if (base !== undefined) {
           const signal = AbortSignal.any([enough.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-          const asked = getJson(new URL('/cluster/cameras', base), this.#token(), signal)
+          const asked = getJson(`${base}/cluster/cameras`, this.#token(), signal)
             .then((answer) => ({ answer }))
             .catch((error) => ({ error }))
             .finally(() => running.delete(asked));

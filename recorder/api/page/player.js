@@ -121,7 +121,7 @@ export class LivePlayer extends EventTarget {
 
   /** To be called when the camera has moved to another node: connects there at once. */
   moved(baseUrl) {
-    if (this.state === 'stopped' || !this.#base || !baseUrl || new URL(baseUrl).origin === this.#base) return;
+    if (this.state === 'stopped' || !this.#base || !baseUrl || rootOf(baseUrl) === this.#base) return;
     void this.#reconnect();
   }
 
@@ -152,8 +152,8 @@ export class LivePlayer extends EventTarget {
       const base = locate ? await locate() : baseUrl;
       if (run !== this.#run) return;
       if (base === undefined) return this.#retry('offline', 'No node records this camera now.');
-      this.#base = new URL(base).origin;
-      const url = new URL(`/api/cameras/${encodeURIComponent(cameraId)}`, base);
+      this.#base = rootOf(base);
+      const url = `${this.#base}/api/cameras/${encodeURIComponent(cameraId)}`;
       const headers = token ? { authorization: `Bearer ${token}` } : {};
       const response = await fetch(url, { headers, signal: AbortSignal.timeout(ANSWER_MS) });
       if (run !== this.#run) return;
@@ -194,7 +194,7 @@ export class LivePlayer extends EventTarget {
 
   #open(run, { mime, audio }) {
     const { cameraId, token } = this.#options;
-    const url = new URL(`/websocket/${encodeURIComponent(cameraId)}`, this.#base);
+    const url = new URL(`${this.#base}/websocket/${encodeURIComponent(cameraId)}`);
     url.protocol = url.protocol.replace('http', 'ws');
     if (!audio) url.searchParams.set('audio', 'false');
     if (token) url.searchParams.set('access_token', token);
@@ -375,7 +375,7 @@ export class LivePlayer extends EventTarget {
     this.#probing = true;
     const socket = this.#socket;
     try {
-      await fetch(new URL('/api/health/live', this.#base), { signal: AbortSignal.timeout(ANSWER_MS) });
+      await fetch(`${this.#base}/api/health/live`, { signal: AbortSignal.timeout(ANSWER_MS) });
       if (socket === this.#socket) this.#lastMessageAt = performance.now();
     } catch {
       const isSilent = performance.now() - this.#lastMessageAt > SILENT_MS;
@@ -420,6 +420,12 @@ export class LivePlayer extends EventTarget {
     const isHurrying = performance.now() - this.#lastPictureAt < HURRY_MS;
     this.#retryMs = Math.min(isHurrying ? HURRY_RETRY_MS : MAX_RETRY_MS, this.#retryMs * 2);
   }
+}
+
+/** Of a base URL that may have a path: `https://nvr.example/node/rack-2`. */
+function rootOf(base) {
+  const { origin, pathname } = new URL(base);
+  return origin + pathname.replace(/\/+$/, '');
 }
 
 /** iPhones have ManagedMediaSource only. */

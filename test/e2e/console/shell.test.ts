@@ -9,6 +9,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
+import { signIn } from './console.ts';
 
 const skip = browserMissing();
 const token = (role: string) => ({ name: role, role, sha256: createHash('sha256').update(role).digest('hex') });
@@ -33,12 +34,6 @@ async function open(t: TestContext): Promise<{ page: Page; url: string; complain
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
   return { page, url: recorder.url, complaints };
-}
-
-async function signIn(page: Page, text: string): Promise<void> {
-  await page.getByRole('tab', { name: 'Token' }).click();
-  await page.getByLabel('Token', { exact: true }).last().fill(text);
-  await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
 test('whoever signs in is where the address said, and each tab has an address', { skip }, async (t) => {
@@ -71,11 +66,91 @@ test('a theme that was chosen stays after the page is loaded again', { skip }, a
   await page.emulateMedia({ colorScheme: 'light' });
   await page.goto(url);
   await signIn(page, 'viewer');
-  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByRole('button', { name: 'viewer, viewer' }).click();
   await page.getByRole('button', { name: 'Dark' }).click();
   const ground = (): Promise<string> =>
     page.evaluate("getComputedStyle(document.querySelector('.bar')).backgroundColor");
   await until('dark', async () => (await ground()) === 'rgb(21, 25, 31)');
   await page.reload();
   await until('still dark', async () => (await ground()) === 'rgb(21, 25, 31)');
+});
+
+test('whoever has signed in stays so after the page is loaded again, until signing out', { skip }, async (t) => {
+  const { page, url } = await open(t);
+  await page.goto(url);
+  await signIn(page, 'viewer');
+  await page.locator('[data-camera=gate]').waitFor();
+  await page.reload();
+  await page.locator('[data-camera=gate]').waitFor();
+  await page.getByRole('button', { name: 'viewer, viewer' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await page.reload();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+});
+
+test('no token is in an address, in the storage of the browser or where scripts can read it', { skip }, async (t) => {
+  const { page, url } = await open(t);
+  const addresses: string[] = [];
+  page.on('request', (request) => addresses.push(request.url()));
+  page.on('websocket', (socket) => addresses.push(socket.url()));
+  await page.goto(url);
+  await signIn(page, 'operator');
+  await page.locator('.tile.playing').waitFor();
+  const kept = await page.evaluate<string>(
+    'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])',
+  );
+  assert.doesNotMatch(kept, /operator/);
+  assert.ok(addresses.some((address) => address.startsWith('ws:')));
+  assert.deepEqual(
+    addresses.filter((address) => /operator|access_token/.test(address)),
+    [],
+  );
+});
+
+test('too many attempts: the screen counts the seconds that the recorder asks to wait', { skip }, async (t) => {
+  const { page, url } = await open(t);
+  await page.route('**/api/session', (route) =>
+    route.request().method() === 'POST'
+      ? route.fulfill({
+          status: 429,
+          headers: { 'retry-after': '3', 'content-type': 'application/problem+json' },
+          body: '{"code":"too-many-attempts","detail":"too many"}',
+        })
+      : route.continue(),
+  );
+  await page.goto(url);
+  await signIn(page, 'guess');
+  const alert = page.locator('.login-card [role=alert]');
+  const shown = (): Promise<string> => alert.innerText();
+  await until('the seconds', async () => (await shown()) === 'Too many attempts, try again in 3 s');
+  assert.ok(await page.getByRole('button', { name: 'Sign in' }).isDisabled());
+  await until('fewer seconds', async () => (await shown()) === 'Too many attempts, try again in 2 s');
+  await until('another attempt', async () => (await shown()) === '');
+  assert.ok(await page.getByRole('button', { name: 'Sign in' }).isEnabled());
+});
+
+test('while the recorder is away, what was typed stays and is tried again', { skip }, async (t) => {
+  const { page, url } = await open(t);
+  await page.goto(url);
+  await page.context().route('**/api/**', (route) => route.abort());
+  await signIn(page, 'viewer');
+  await until('it says so', async () =>
+    /does not answer. Trying again/.test(await page.locator('.login-card [role=alert]').innerText()),
+  );
+  assert.equal(await page.locator('input[name=token]').inputValue(), 'viewer');
+  await page.context().unroute('**/api/**');
+  await page.locator('[data-camera=gate]').waitFor();
+});
+
+test('a session that ends leads to the screen for signing in, and back to the same place', { skip }, async (t) => {
+  const { page, url } = await open(t);
+  await page.goto(`${url}/#/live?c=gate`);
+  await signIn(page, 'viewer');
+  await page.getByRole('heading', { name: 'The gate' }).waitFor();
+  await page.context().clearCookies();
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await signIn(page, 'viewer');
+  await page.getByRole('heading', { name: 'The gate' }).waitFor();
 });

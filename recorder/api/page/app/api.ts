@@ -42,14 +42,11 @@ export async function request(
   path: string,
   { method = 'GET', body, signal: abort, base }: Asked = {},
 ): Promise<Response> {
-  const headers = new Headers(accessHeaders());
-  if (body !== undefined) headers.set('content-type', 'application/json');
   let response: Response;
   try {
     response = await fetch(addressOf(path, base), {
       method,
-      headers,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
       ...(abort ? { signal: abort } : {}),
     });
   } catch (error) {
@@ -79,24 +76,5 @@ const sentence = (text: string): string =>
 
 const isOwn = (base: string | undefined): boolean => base === undefined || base === window.location.origin;
 
-const addressOf = (path: string, base: string | undefined): string =>
-  new URL(path, base ?? window.location.origin).href;
-
-/** Until the recorder has sessions: the token, in this tab only. */
-const KEY = 'recorder.access_token';
-export const token = signal(globalThis.sessionStorage?.getItem(KEY) ?? '');
-
-export function keepToken(value: string): void {
-  token.value = value;
-  if (value) sessionStorage.setItem(KEY, value);
-  else sessionStorage.removeItem(KEY);
-}
-
-const accessHeaders = (): Record<string, string> => (token.value ? { authorization: `Bearer ${token.value}` } : {});
-
-/** An address for elements that cannot send headers. */
-export function mediaAddress(path: string, base?: string): string {
-  const url = new URL(path, base ?? window.location.origin);
-  if (token.value) url.searchParams.set('access_token', token.value);
-  return url.href;
-}
+/** `base` may have a path: that of a node behind this one. */
+const addressOf = (path: string, base: string | undefined): string => `${base ?? window.location.origin}${path}`;

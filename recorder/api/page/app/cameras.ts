@@ -2,7 +2,7 @@
 
 import { computed, effect, signal } from '@preact/signals';
 import { Directory } from '../cluster.js';
-import { api, token } from './api.ts';
+import { api } from './api.ts';
 import type { Camera, Warning } from './camera.ts';
 import { clusterCameras } from './cluster-cameras.ts';
 import { conditionOf } from './condition.ts';
@@ -35,6 +35,8 @@ export const alarms = computed(() => (cameras.value ?? []).filter((camera) => co
 const EVERY_MS = 15_000;
 /** In a cluster only the own node tells of events: the list of all cameras is asked for this often. */
 const CLUSTER_EVERY_MS = 3_000;
+/** While a camera connects for the first time. */
+const NEW_MS = 2_000;
 /** While a camera moves to another node. */
 const SOON_MS = 1_000;
 /** The first tiles of a cluster wait this long for the answers of their nodes. */
@@ -62,7 +64,8 @@ async function read(): Promise<readonly Camera[]> {
   if (answer.elsewhere === undefined) {
     return answer.cameras.map((camera) => ({ ...camera, base: window.location.origin }));
   }
-  directory.value = new Directory({ token: () => token.peek() });
+  // The cookie of a session is for this address alone: where one is needed, other nodes are asked through this one.
+  directory.value = new Directory({ relay: session.peek()?.hasEnd ?? true });
   return readCluster(directory.peek() as Directory);
 }
 
@@ -111,7 +114,7 @@ export async function refreshCameras(): Promise<void> {
 }
 
 function pauseMs(): number {
-  if (!directory.peek()) return EVERY_MS;
+  if (!directory.peek()) return cameras.peek()?.some(({ state }) => state === 'connecting') ? NEW_MS : EVERY_MS;
   const isMoving = cameras.peek()?.some(({ state }) => state !== 'recording' && state !== 'stopped');
   return isMoving ? SOON_MS : CLUSTER_EVERY_MS;
 }

@@ -1,7 +1,6 @@
 // What happens at the recorder, as it happens: server-sent events (docs/events.md).
 
 import { effect } from '@preact/signals';
-import { mediaAddress } from './api.ts';
 import { heard } from './contact.ts';
 import { session } from './session.ts';
 
@@ -51,7 +50,7 @@ export function watchEvents(): void {
     let source: EventSource | undefined;
     let retry: ReturnType<typeof setTimeout> | undefined;
     const open = (): void => {
-      source = new EventSource(mediaAddress('/api/events'));
+      source = new EventSource('/api/events');
       source.onopen = heard;
       // Browsers reconnect after a lost connection, but not after an answer that is no stream.
       source.onerror = () => {

@@ -8,13 +8,12 @@ import { watchContact } from './contact.ts';
 import { watchEvents } from './events.ts';
 import { startKeyboard } from './keyboard.ts';
 import { startRouter } from './router.ts';
-import { loadSession, session, takeTokenFromAddress, watchSession } from './session.ts';
+import { loadSession, session, watchSession } from './session.ts';
 import { App } from './shell.ts';
 import { watchTheme } from './theme.ts';
 
 const RETRY_MS = 2_000;
 
-takeTokenFromAddress();
 startRouter();
 startClock();
 startKeyboard();

@@ -1,14 +1,13 @@
 // Who is signed in, and what that person may do.
 
 import { effect, signal } from '@preact/signals';
-import { api, keepToken, Problem, refusals } from './api.ts';
+import { api, Problem, refusals } from './api.ts';
 import { learnClock } from './clock.ts';
 import { go, hashOf, route } from './router.ts';
 
 type Role = 'viewer' | 'operator' | 'admin';
 
 interface Session {
-  /** Empty where the recorder asks nobody who they are. */
   readonly name: string;
   readonly role: Role;
   readonly mayExport: boolean;
@@ -17,6 +16,8 @@ interface Session {
   readonly node: string;
   readonly version: string;
   readonly site: string;
+  /** False where the recorder asks nobody who they are: then nobody can sign out. */
+  readonly hasEnd: boolean;
   readonly features: Readonly<Record<'export' | 'timelapse' | 'thumbnails' | 'ptz' | 'discover' | 'cluster', boolean>>;
 }
 
@@ -29,53 +30,56 @@ const RANKS: readonly Role[] = ['viewer', 'operator', 'admin'];
 export const may = (role: Role): boolean =>
   session.value ? RANKS.indexOf(session.value.role) >= RANKS.indexOf(role) : false;
 
-const DEVICE_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
-
 interface Answer {
-  readonly timestamp: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly may_export: boolean;
+  readonly expires_ms: number | null;
+  readonly time_zone: string;
+  readonly server_time_ms: number;
+  readonly node: string;
   readonly version: string;
-  readonly checks?: unknown;
+  readonly site: string;
+  readonly features: Session['features'];
+}
+
+async function ask(method: 'GET' | 'POST', body?: unknown): Promise<void> {
+  const sentMs = Date.now();
+  const answer = await api<Answer>('/api/session', { method, ...(body === undefined ? {} : { body }) });
+  learnClock(answer.server_time_ms, sentMs, Date.now());
+  const { name, role, site, node, version, features } = answer;
+  session.value = {
+    name,
+    role,
+    site,
+    node,
+    version,
+    features,
+    mayExport: answer.may_export,
+    timeZone: answer.time_zone,
+    hasEnd: answer.expires_ms !== null,
+  };
 }
 
 /** Asks who is signed in. Rejects when the recorder does not answer. */
 export async function loadSession(): Promise<void> {
-  const sentMs = Date.now();
   try {
-    await api('/api/cameras');
-    const { timestamp, version } = await api<Answer>('/api/health/ready').catch((): Answer => ({
-      timestamp: new Date().toISOString(),
-      version: '',
-    }));
-    learnClock(Date.parse(timestamp), sentMs, Date.now());
-    session.value = {
-      name: '',
-      role: 'admin',
-      mayExport: true,
-      timeZone: DEVICE_ZONE,
-      node: '',
-      version,
-      site: '',
-      features: { export: true, timelapse: true, thumbnails: true, ptz: true, discover: false, cluster: false },
-    };
+    await ask('GET');
   } catch (error) {
     if (!(error instanceof Problem) || (error.status !== 401 && error.status !== 403)) throw error;
     session.value = null;
   }
 }
 
-export type Credentials = { readonly name: string; readonly password: string } | { readonly token: string };
+/** The code is that of the link which makes the first admin. */
+export type Credentials =
+  { readonly name: string; readonly password: string; readonly code?: string } | { readonly token: string };
 
-/** Rejects with Problem for wrong credentials. */
-export async function signIn(credentials: Credentials): Promise<void> {
-  keepToken('token' in credentials ? credentials.token : credentials.password);
-  await loadSession();
-  if (session.value) return;
-  keepToken('');
-  throw new Problem(401, 'unauthorized', 'wrong');
-}
+/** Rejects with Problem for wrong credentials. The session is a cookie that scripts cannot read. */
+export const signIn = (credentials: Credentials): Promise<void> => ask('POST', credentials);
 
 export async function signOut(): Promise<void> {
-  keepToken('');
+  await api('/api/session', { method: 'DELETE' });
   session.value = null;
   go('login');
 }
@@ -100,12 +104,4 @@ export function watchSession(): void {
     // A right or a session that ended while the page was open.
     if (session.peek()) session.value = null;
   });
-}
-
-/** As earlier versions took it: `#access_token=…`, which no server receives, and which is gone from the address at once. */
-export function takeTokenFromAddress(): void {
-  const given = new URLSearchParams(window.location.hash.slice(1)).get('access_token');
-  if (!given) return;
-  window.history.replaceState(null, '', window.location.pathname + window.location.search);
-  keepToken(given);
 }

@@ -101,13 +101,13 @@ function Pill(): VNode {
 }
 
 function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
-  const { name = '', role = 'viewer', timeZone = '' } = session.value ?? {};
+  const { name = '', role = 'viewer', timeZone = '', hasEnd = false } = session.value ?? {};
   const choice = (label: string, isChosen: boolean, choose: () => void): VNode =>
     html`<button type="button" aria-pressed=${isChosen} onClick=${choose}>${label}</button>`;
   return html`<${Menu}
     className="person"
-    name=${name === '' ? 'Settings' : `${name}, ${role}`}
-    label=${html`${icon('user')}<span class="person-name">${name}</span>`}
+    name=${hasEnd ? `${name}, ${role}` : 'Settings'}
+    label=${html`${icon('user')}<span class="person-name">${hasEnd ? name : ''}</span>`}
   >
     ${(close: () => void) => html`
       ${name !== '' && html`<p class="menu-head"><b>${name}</b><span class="quiet">${role}</span></p>`}
@@ -140,11 +140,7 @@ function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
         Keys <kbd>?</kbd>
       </button>
       <a class="menu-item" href="/reference">API</a>
-      ${
-        name !== '' || session.value !== null
-          ? html`<button type="button" class="menu-item" onClick=${() => void signOut()}>Sign out</button>`
-          : ''
-      }
+      ${hasEnd && html`<button type="button" class="menu-item" onClick=${() => void signOut()}>Sign out</button>`}
     `}
   <//>`;
 }

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import type { RefObject, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { request, token } from '../app/api.ts';
+import { request } from '../app/api.ts';
 import type { Camera } from '../app/camera.ts';
 import { directory } from '../app/cameras.ts';
 import { codecName } from '../parts/format.ts';
@@ -44,14 +44,14 @@ export function usePlayer(
   const [picture, setPicture] = useState(START);
   const [player, setPlayer] = useState<LivePlayer>();
   const { id, state, base } = camera;
-  const isWanted = isSeen.value && !DARK.has(state);
   const places = directory.value;
+  // The list of cameras says when it sends again. In a cluster another node may have it already: the player looks there.
+  const isWanted = isSeen.value && (places ? !DARK.has(state) : state === 'recording');
   useEffect(() => {
     const element = video.current;
     if (!isWanted || !element) return undefined;
     const made = new LivePlayer(element, {
       cameraId: id,
-      token: token.peek(),
       ...(places ? { locate: () => places.locate(id) } : {}),
     });
     const onState = ({ detail }: CustomEvent<{ state: PictureState['kind']; message: string }>): void =>

@@ -136,5 +136,7 @@ function noticeOf({ state, problem }: Camera, { kind, message }: PictureState): 
   if (state === 'stopped') return 'Not recorded';
   if (state === 'unassigned') return 'No node records this camera';
   if (problem) return problem;
-  return message === '' && kind === 'connecting' ? 'Connecting …' : message;
+  // Why there is none, the badge says.
+  if (state === 'retrying') return 'No picture';
+  return message === '' && (kind === 'connecting' || state === 'connecting') ? 'Connecting …' : message;
 }
