@@ -33,7 +33,7 @@ test('every script of the page is JavaScript, and imports nothing but what is se
   assert.ok(files.has('app/main.ts') && files.has('player.js') && files.has('vendor/preact.js'));
   for (const [path, { body, type }] of files) {
     if (!type.startsWith('text/javascript')) continue;
-    for (const [, name = ''] of body.matchAll(/(?:\bfrom|\bimport\(?)\s*["']([^"'\s]+)["']/g)) {
+    for (const [, name = ''] of body.matchAll(/(?:\bfrom|\bimport\(?)\s*["']([\w./@-]+)["']/g)) {
       if (!path.startsWith('player')) assert.ok(files.has(join(dirname(path), name)), `${path} imports ${name}`);
     }
   }

@@ -13,6 +13,7 @@ const LIBRARIES: Readonly<Record<string, readonly [file: string, name: string]>>
   '@preact/signals': ['@preact/signals/dist/signals.mjs', 'signals.js'],
   '@preact/signals-core': ['@preact/signals-core/dist/signals-core.mjs', 'signals-core.js'],
   htm: ['htm/dist/htm.mjs', 'htm.js'],
+  'hls.js': ['hls.js/dist/hls.light.mjs', 'hls.js'],
 };
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -89,7 +90,8 @@ function pathsIn(directory: string): readonly string[] {
     .sort();
 }
 
-const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])([^"'.][^"']*)\2/g;
+/** Of a package: a name, not any text that follows the word. */
+const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])(@?[a-z][\w./-]*)\2/g;
 
 /** Browsers do not know where packages are: their names become addresses. Throws for a package that is not served. */
 function withAddresses(path: string, source: string): string {

@@ -160,7 +160,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:crypto', 'node:fs', 'node:http', 'node:zlib', ...HTTP],
   },
   // What browsers run.
-  { name: 'recorder/api/page', rooms: [], packages: ['@preact/signals', 'htm', 'preact'] },
+  { name: 'recorder/api/page', rooms: [], packages: ['@preact/signals', 'hls.js', 'htm', 'preact'] },
   {
     name: 'recorder/api',
     rooms: [

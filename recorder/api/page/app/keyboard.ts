@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 
 /** By the value of `KeyboardEvent.key`, with `Shift+` before the names of arrows and letters. */
-type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
+export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
 const stack: (() => Keys)[] = [];
 

@@ -48,7 +48,8 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
   const [isHelpShown, showHelp] = useState(false);
   useKeys({
     '?': () => showHelp(true),
-    l: () => go('live'),
+    // Playback has it for playing, as editors do.
+    ...(view === 'playback' ? {} : { l: () => go('live') }),
   });
   const site = session.value?.site || (directory.value ? 'Cluster' : session.value?.node) || 'Recorder';
   document.title = `${TABS.find((tab) => tab.view === view)?.label ?? 'Live'} · ${site}`;

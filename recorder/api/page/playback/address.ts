@@ -3,7 +3,7 @@
 import { MAX_WIDTH_MS, MIN_WIDTH_MS } from './scale.ts';
 import type { Zone } from './zone.ts';
 
-const MAX_CAMERAS = 9;
+export const MAX_CAMERAS = 9;
 
 export interface PlaybackAddress {
   /** At most nine, each once. */

@@ -29,7 +29,7 @@ export function zoom(range: Range, factor: number, atMs: number): Range {
   return rangeAround(atMs, widthOf(range) * factor, (atMs - range.fromMs) / widthOf(range));
 }
 
-const pan = ({ fromMs, toMs }: Range, byMs: number): Range => ({ fromMs: fromMs + byMs, toMs: toMs + byMs });
+export const pan = ({ fromMs, toMs }: Range, byMs: number): Range => ({ fromMs: fromMs + byMs, toMs: toMs + byMs });
 
 export const isWithin = ({ fromMs, toMs }: Range, atMs: number): boolean => atMs >= fromMs && atMs < toMs;
 

@@ -1,6 +1,118 @@
-// Playback of several cameras in step.
+// Playback: the pictures of one to nine cameras in step, the month, export, and the timeline.
 
 import type { VNode } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { mediaAddress } from '../app/api.ts';
+import { cameras } from '../app/cameras.ts';
+import { byName } from '../app/condition.ts';
+import { useKeys } from '../app/keyboard.ts';
+import { download } from '../exports/jobs.ts';
+import { ExportPanel, windowOf } from '../exports/panel.ts';
+import { ProtectDialog } from '../exports/protect-dialog.ts';
+import { CameraList } from '../live/list.ts';
 import { html } from '../parts/html.ts';
+import { Calendar } from './calendar.ts';
+import { GapList } from './gap-list.ts';
+import { playbackKeys } from './keys.ts';
+import { Playback } from './playback.ts';
+import { stillPath } from './still-show.ts';
+import { Tiles } from './tiles.ts';
+import { Timeline } from './timeline.ts';
+import { Transport } from './transport.ts';
 
-export const PlaybackView = (): VNode => html`<main class="view"></main>`;
+const SAVED_WIDTH = 1920;
+
+export function PlaybackView(): VNode {
+  const playback = useMemo(() => new Playback(), []);
+  const view = useRef<HTMLElement>(null);
+  const [exportsWanted, wantExport] = useState(0);
+  const [isProtecting, setProtecting] = useState(false);
+  useEffect(() => {
+    playback.begin();
+    return () => playback.end();
+  }, [playback]);
+  const known = cameras.value;
+  // A site with one camera has nothing to choose.
+  useEffect(() => {
+    const [only] = known ?? [];
+    if (known?.length === 1 && only && playback.cameras.peek().length === 0) playback.select([only.id]);
+  }, [known]);
+  useKeys(
+    playbackKeys(playback, {
+      exportSelection: () => wantExport((count) => count + 1),
+      protect: () => setProtecting(playback.cameras.peek().length > 0),
+      goToTime: () => view.current?.querySelector<HTMLInputElement>('[name=go-to]')?.focus(),
+      fullScreen: () => void toggleFullScreen(view.current?.querySelector('.pb-stage')),
+      saveStill: () => saveStill(playback),
+      chooseCamera: (number) => {
+        const camera = [...(known ?? [])].sort(byName)[number - 1];
+        if (camera) playback.toggle(camera.id);
+      },
+    }),
+  );
+  const isEmpty = playback.cameras.value.length === 0;
+  return html`<main class="view playback" ref=${view}>
+    <${CameraList}
+      cameras=${known ?? []}
+      selected=${playback.cameras.value}
+      onSelect=${(id: string) => playback.toggle(id)}
+    />
+    <div class="pb-stage">
+      ${
+        isEmpty
+          ? html`<p class="pb-empty">${known?.length === 0 ? 'No cameras yet.' : 'Choose one to nine cameras.'}</p>`
+          : html`<${Tiles} playback=${playback} />`
+      }
+      <${Pause} playback=${playback} />
+    </div>
+    <aside class="side" aria-label="Calendar and export">
+      <${Calendar} playback=${playback} />
+      <${ExportPanel} playback=${playback} wanted=${exportsWanted} onProtect=${() => setProtecting(true)} />
+      ${!isEmpty && html`<${GapList} playback=${playback} />`}
+    </aside>
+    <div class="pb-controls">
+      <${Transport} playback=${playback} />
+      ${playback.seen.problem.value !== undefined && html`<p class="form-problem" role="alert">${playback.seen.problem.value}</p>`}
+      <${Timeline} playback=${playback} />
+    </div>
+    ${
+      isProtecting &&
+      html`<${ProtectDialog}
+        cameraIds=${playback.cameras.peek()}
+        window=${windowOf(playback)}
+        zone=${playback.zone.value}
+        onClose=${() => setProtecting(false)}
+        onDone=${() => {
+          setProtecting(false);
+          playback.seen.refresh();
+        }}
+      />`
+    }
+  </main>`;
+}
+
+/** Where every camera is in a gap: nothing plays until somebody skips it. */
+function Pause({ playback }: { readonly playback: Playback }): VNode | false {
+  const pause = playback.pause.value;
+  if (!pause) return false;
+  const { nextMs } = pause;
+  if (nextMs === undefined) return false;
+  if (nextMs === null) return html`<p class="pb-pause" role="status">Nothing is recorded after this.</p>`;
+  return html`<div class="pb-pause" role="status">
+    <span>Paused: no recording until ${playback.zone.value.time(nextMs)}.</span>
+    <button type="button" class="primary" onClick=${() => playback.skip()}>Skip the gap</button>
+  </div>`;
+}
+
+async function toggleFullScreen(element: Element | null | undefined): Promise<void> {
+  if (document.fullscreenElement) await document.exitFullscreen();
+  else await element?.requestFullscreen();
+}
+
+function saveStill(playback: Playback): void {
+  const id = playback.focused.peek();
+  if (id === undefined) return;
+  const atMs = playback.atMs.peek();
+  const name = `${id}_${playback.zone.peek().iso(Math.round(atMs)).replaceAll(':', '')}.jpg`;
+  download(mediaAddress(stillPath(id, atMs, SAVED_WIDTH)), name);
+}

@@ -1,0 +1,110 @@
+// A job in a list: what it is, how far it has come, and what can be done with it.
+
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { cameraName } from '../parts/camera-name.ts';
+import { now, tick } from '../app/clock.ts';
+import { hashOf } from '../app/router.ts';
+import { may } from '../app/session.ts';
+import { formatDuration, formatSize } from '../parts/format.ts';
+import { html } from '../parts/html.ts';
+import { addressFields } from '../playback/address.ts';
+import type { Zone } from '../playback/zone.ts';
+import { digestOf, downloadAddress, removeJob, type Job } from './jobs.ts';
+
+interface JobItemProps {
+  readonly job: Job;
+  readonly zone: Zone;
+  /** Of several cameras as one line, without a link to their footage. */
+  readonly isBrief?: boolean;
+}
+
+export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
+  const [problem, setProblem] = useState('');
+  const name = job.name ?? namesOf(job);
+  const remove = (): void => {
+    removeJob(job.job_id).catch(() => setProblem('It cannot be removed now.'));
+  };
+  const isBusy = job.state === 'pending' || job.state === 'running';
+  return html`<li class="job" data-state=${job.state} data-job=${job.job_id}>
+    <div class="job-head">
+      <b>${name}</b>
+      <span class="job-state">${stateText(job)}</span>
+    </div>
+    <div class="job-facts">
+      <span>${windowText(job, zone)}</span>
+      ${!isBrief && html`<span>${kindText(job)}</span>`}
+      ${job.size_bytes !== undefined && html`<span>${formatSize(job.size_bytes)}</span>`}
+      ${(job.gaps?.length ?? 0) > 0 && html`<span class="job-gaps">${gapsText(job.gaps?.length ?? 0)}</span>`}
+      ${!isBrief && job.by && html`<span>by ${job.by}</span>`}
+      ${!isBrief && job.node_id && html`<span>on ${job.node_id}</span>`}
+      ${!isBrief && html`<span>asked for ${zone.date(job.created_at * 1000, false)} ${zone.time(job.created_at * 1000, 'minutes')}</span>`}
+    </div>
+    ${isBusy && html`<progress max="100" value=${job.progress} aria-label=${`Progress of ${name}`}></progress>`}
+    ${job.state === 'failed' && html`<p class="job-problem">${job.reason ?? 'It failed.'}</p>`}
+    ${job.state === 'done' && !job.is_expired && html`<${Digest} job=${job} />`}
+    ${problem !== '' && html`<p class="job-problem" role="alert">${problem}</p>`}
+    <div class="job-actions">
+      ${job.state === 'done' && !job.is_expired && html`<a class="button" href=${downloadAddress(job.job_id)} download>Download</a>`}
+      ${!isBrief && job.from_ms !== undefined && html`<a class="button" href=${footageAddress(job, zone)}>Show footage</a>`}
+      ${may('operator') && html`<button type="button" onClick=${remove}>${isBusy ? 'Cancel' : 'Remove'}</button>`}
+    </div>
+  </li>`;
+}
+
+function Digest({ job }: { readonly job: Job }): VNode {
+  const [digest, setDigest] = useState<string | undefined>(job.sha256);
+  useEffect(() => {
+    let isShown = true;
+    digestOf(job).then(
+      (found) => isShown && setDigest(found),
+      () => {},
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [job.job_id, job.sha256]);
+  return html`<p class="job-digest">${digest !== undefined && html`SHA-256 <code>${digest}</code>`}</p>`;
+}
+
+const camerasOf = ({ camera_id, cameras }: Job): readonly string[] =>
+  cameras?.map((camera) => camera.camera_id) ?? [camera_id];
+
+const namesOf = (job: Job): string =>
+  camerasOf(job)
+    .map((id) => cameraName(id))
+    .join(', ');
+
+const kindText = ({ kind, speed, cameras }: Job): string =>
+  cameras ? 'Case (ZIP)' : kind === 'timelapse' ? `Time-lapse ${speed ?? ''}×` : 'MP4';
+
+export const gapsText = (count: number): string => (count === 1 ? '1 gap' : `${count} gaps`);
+
+function windowText({ from_ms, to_ms }: Job, zone: Zone): string {
+  if (from_ms === undefined || to_ms === undefined) return 'Window not known yet';
+  const length = formatDuration((to_ms - from_ms) / 1000);
+  return `${zone.date(from_ms, false)} ${zone.time(from_ms)}–${zone.time(to_ms)} (${length})`;
+}
+
+function stateText(job: Job): string {
+  void tick.value; // counts down
+  switch (job.state) {
+    case 'pending':
+      return 'Waiting';
+    case 'running':
+      return `${job.progress} %`;
+    case 'failed':
+      return 'Failed';
+    default: {
+      if (job.is_expired) return 'Expired';
+      const left = (job.expires_at ?? 0) - now() / 1000;
+      return left > 0 ? `Done · kept for ${formatDuration(left)}` : 'Done';
+    }
+  }
+}
+
+const footageAddress = (job: Job, zone: Zone): string => {
+  const { from_ms: inMs, to_ms: outMs } = job;
+  const widthMs = inMs === undefined || outMs === undefined ? undefined : Math.max(60_000, (outMs - inMs) * 2);
+  return hashOf('playback', addressFields({ cameras: camerasOf(job), atMs: inMs, widthMs, inMs, outMs }, zone));
+};

@@ -1,0 +1,135 @@
+// What is recorded of a camera, as `GET /api/archive/timeline` says it, and what that means at one moment.
+
+import { nextWithin, spanAt, subtractSpans, type Span } from './spans.ts';
+
+interface GapSpan extends Span {
+  readonly cause: string;
+  /** It lasts still. */
+  readonly isOpen: boolean;
+}
+
+interface ProtectedSpan extends Span {
+  readonly id: string;
+  readonly note: string | null;
+}
+
+/** Footage on another node of the cluster. */
+interface ElsewhereSpan extends Span {
+  readonly nodeId: string;
+  readonly isOnline: boolean;
+}
+
+export interface CameraFootage {
+  readonly cameraId: string;
+  /** What was recorded before is no longer kept; undefined if nothing has been removed. */
+  readonly keptFromMs: number | undefined;
+  /** Recorded time without the gaps, in order. */
+  readonly footage: readonly Span[];
+  readonly gaps: readonly GapSpan[];
+  readonly protections: readonly ProtectedSpan[];
+  readonly elsewhere: readonly ElsewhereSpan[];
+}
+
+/** A camera in the answer. */
+export interface CameraItem {
+  readonly camera_id: string;
+  readonly kept_from_ms: number | null;
+  readonly spans: readonly { readonly start_ms: number; readonly end_ms: number }[];
+  readonly gaps: readonly {
+    readonly start_ms: number;
+    readonly end_ms: number;
+    readonly cause: string;
+    readonly is_open: boolean;
+  }[];
+  readonly protections: readonly {
+    readonly id: string;
+    readonly start_ms: number;
+    readonly end_ms: number;
+    readonly note: string | null;
+  }[];
+  readonly elsewhere: readonly {
+    readonly node_id: string;
+    readonly start_ms: number;
+    readonly end_ms: number;
+    readonly online: boolean;
+  }[];
+}
+
+const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_ms: number }): Span => ({
+  startMs: start_ms,
+  endMs: end_ms,
+});
+
+export function toFootage(item: CameraItem): CameraFootage {
+  const gaps = item.gaps.map((gap) => ({ ...spanOf(gap), cause: gap.cause, isOpen: gap.is_open }));
+  return {
+    cameraId: item.camera_id,
+    keptFromMs: item.kept_from_ms ?? undefined,
+    footage: subtractSpans(item.spans.map(spanOf), gaps),
+    gaps,
+    protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
+    elsewhere: item.elsewhere.map((one) => ({ ...spanOf(one), nodeId: one.node_id, isOnline: one.online })),
+  };
+}
+
+/** What there is of a camera at one moment. */
+export type Moment =
+  | { readonly kind: 'footage' }
+  | { readonly kind: 'gap'; readonly gap: GapSpan }
+  | { readonly kind: 'elsewhere'; readonly span: ElsewhereSpan }
+  /** Retention has removed it. */
+  | { readonly kind: 'not-kept'; readonly keptFromMs: number }
+  | { readonly kind: 'future' }
+  /** Neither footage nor a gap: the camera was not there. */
+  | { readonly kind: 'nothing' };
+
+export function momentOf(camera: CameraFootage, atMs: number, nowMs: number): Moment {
+  if (spanAt(camera.footage, atMs)) return { kind: 'footage' };
+  const span = spanAt(camera.elsewhere, atMs);
+  if (span) return { kind: 'elsewhere', span };
+  const gap = spanAt(camera.gaps, atMs);
+  if (gap) return { kind: 'gap', gap };
+  if (atMs >= nowMs) return { kind: 'future' };
+  if (camera.keptFromMs !== undefined && atMs < camera.keptFromMs) {
+    return { kind: 'not-kept', keptFromMs: camera.keptFromMs };
+  }
+  return { kind: 'nothing' };
+}
+
+/** Whether a player can show this moment. */
+export const isPlayable = (moment: Moment | undefined): boolean =>
+  moment?.kind === 'footage' || (moment?.kind === 'elsewhere' && moment.span.isOnline);
+
+/** The next moment from `atMs` on at which one of the cameras has something to play. */
+export const nextFootage = (cameras: readonly CameraFootage[], atMs: number): number | undefined =>
+  nextWithin(
+    cameras.flatMap(({ footage, elsewhere }) => [...footage, ...elsewhere.filter(({ isOnline }) => isOnline)]),
+    atMs,
+  );
+
+/** Why nothing was recorded, for people. The codes are those of docs/gaps.md; later versions may have more. */
+const CAUSES: Readonly<Record<string, string>> = {
+  'camera-unreachable': 'camera does not answer',
+  'refused-login': 'camera refuses user and password',
+  'stream-silent': 'camera sent no video',
+  'connection-lost': 'camera ended the connection',
+  'camera-error': 'camera offers nothing that can be recorded',
+  'no-key-frame': 'camera sent no key frame',
+  'not-decodable': 'no picture could be made of what the camera sent',
+  'bitrate-exceeded': 'camera sent more than its bit rate allows',
+  'packets-lost': 'packets were lost',
+  'camera-stalled': 'camera made no pictures',
+  'disk-full': 'disk was full',
+  'disk-slow': 'disk was too slow',
+  'disk-error': 'disk failed',
+  'clock-step': 'clock was set',
+  'process-down': 'recorder was not running',
+  'node-down': 'machine was not running',
+  starting: 'recorder was starting',
+  stopped: 'recording was stopped by a user',
+  moved: 'camera moved to another node',
+  unlicensed: 'licence does not allow it',
+  unknown: 'cause is not known',
+};
+
+export const causeWords = (cause: string): string => CAUSES[cause] ?? cause;

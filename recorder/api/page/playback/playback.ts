@@ -1,0 +1,468 @@
+// Playback as a whole: which moment of which cameras is shown, at which speed, and the selection. One clock leads, and every
+// camera follows it.
+
+import { batch, computed, effect, signal, untracked, type Signal } from '@preact/signals';
+import type Hls from 'hls.js';
+import { now } from '../app/clock.ts';
+import { route, go } from '../app/router.ts';
+import { session } from '../app/session.ts';
+import { zone as zoneName } from '../app/zone.ts';
+import { addressFields, MAX_CAMERAS, parseAddress } from './address.ts';
+import { isPlayable, momentOf, nextFootage, type CameraFootage, type Moment } from './footage.ts';
+import { MasterClock } from './master-clock.ts';
+import { CameraPlayer, MAX_VIDEO_SPEED, type PlayerState } from './player.ts';
+import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scale.ts';
+import { borderFrom, type Span } from './spans.ts';
+import { StillShow } from './still-show.ts';
+import { readTimeline, TimelineStore } from './timeline-store.ts';
+import { Zone } from './zone.ts';
+
+export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64] as const;
+const STEP_MS = 100;
+const FIRST_WIDTH_MS = 3_600_000;
+/** The newest footage that can be played is this old: parts are listed when the next one has begun. */
+const LATEST_MS = 12_000;
+/** Around the shown moment, it is known to this precision what is recorded. */
+const NEAR_MS = 10 * 60_000;
+const NEAR_RESOLUTION_MS = 100;
+const ADDRESS_MS = 400;
+/** How far ahead the next footage is looked for. */
+const SEARCH_MS = 31 * 86_400_000;
+const USUAL_FRAME_MS = 40;
+const STILL_WIDTH = 960;
+
+/** What the tile of a camera shows. */
+type Picture =
+  | { readonly kind: 'video' }
+  | { readonly kind: 'still' }
+  | { readonly kind: 'loading' }
+  | { readonly kind: 'plate'; readonly moment: Moment };
+
+export interface Follower {
+  readonly cameraId: string;
+  readonly picture: Signal<Picture>;
+  readonly stills: StillShow;
+  /** Undefined until its tile is shown and the library is there. */
+  player: CameraPlayer | undefined;
+}
+
+export class Playback {
+  readonly cameras = signal<readonly string[]>([]);
+  /** The camera that keys and single actions are about. */
+  readonly focused = signal<string | undefined>(undefined);
+  readonly atMs = signal(0);
+  readonly range = signal<Range>(rangeAround(0, FIRST_WIDTH_MS));
+  readonly isPlaying = signal(false);
+  readonly speed = signal(1);
+  readonly isScrubbing = signal(false);
+  readonly inMs = signal<number | undefined>(undefined);
+  readonly outMs = signal<number | undefined>(undefined);
+  /** Every camera is in a gap: the clock stands; `nextMs` is where it can go on, null if nothing follows. */
+  readonly pause = signal<{ readonly nextMs: number | null | undefined } | undefined>(undefined);
+  readonly zone = computed(() => new Zone(zoneName.value));
+  /** What the timeline shows, the day around the shown moment, and what is needed to play. */
+  readonly seen = new TimelineStore();
+  readonly day = new TimelineStore();
+  readonly near = new TimelineStore();
+  readonly dayRange = computed<Range>(() => {
+    const { startMs, endMs } = this.zone.value.dayOf(this.#dayMs.value);
+    return { fromMs: startMs, toMs: endMs };
+  });
+  readonly selection = computed<Span | undefined>(() => {
+    const [start, end] = [this.inMs.value, this.outMs.value];
+    return start !== undefined && end !== undefined && start < end ? { startMs: start, endMs: end } : undefined;
+  });
+  readonly followers = signal<readonly Follower[]>([]);
+  /** Pictures a second of what was played last. */
+  frameMs = USUAL_FRAME_MS;
+  readonly #dayMs = signal(0);
+  readonly #clock = new MasterClock(() => performance.now(), 0);
+  #library: Promise<typeof Hls> | undefined;
+  #ends: (() => void)[] = [];
+  #written = '';
+  #addressTimer: ReturnType<typeof setTimeout> | undefined;
+  #frame = 0;
+  #timelineWidth = 1000;
+
+  /** Until `end`. */
+  begin(): void {
+    this.#written = route.peek().params.toString();
+    const address = parseAddress(route.peek().params);
+    const atMs = address.atMs ?? now() - LATEST_MS;
+    batch(() => {
+      this.select(address.cameras);
+      this.inMs.value = address.inMs;
+      this.outMs.value = address.outMs;
+      this.range.value = rangeAround(atMs, address.widthMs ?? FIRST_WIDTH_MS, address.atMs === undefined ? 0.9 : 0.5);
+      this.seek(atMs);
+    });
+    this.#ends = [effect(() => this.#followAddress()), effect(() => this.#writeAddress()), effect(() => this.#ask())];
+    const timer = setInterval(() => this.#step(), STEP_MS);
+    const onFrame = (): void => {
+      this.#show();
+      this.#frame = requestAnimationFrame(onFrame);
+    };
+    onFrame();
+    this.#ends.push(() => {
+      clearInterval(timer);
+      cancelAnimationFrame(this.#frame);
+      clearTimeout(this.#addressTimer);
+    });
+  }
+
+  end(): void {
+    for (const end of this.#ends) end();
+    for (const follower of this.followers.peek()) endFollower(follower);
+    for (const store of [this.seen, this.day, this.near]) store.stop();
+  }
+
+  /** In pixels: as fine as the timeline can show. */
+  set timelineWidth(pixels: number) {
+    this.#timelineWidth = Math.max(100, pixels);
+  }
+
+  /** The cameras that are shown: at most nine. */
+  select(cameraIds: readonly string[]): void {
+    const wanted = [...new Set(cameraIds)].slice(0, MAX_CAMERAS);
+    const before = new Map(this.followers.peek().map((follower) => [follower.cameraId, follower]));
+    for (const [id, follower] of before) if (!wanted.includes(id)) endFollower(follower);
+    batch(() => {
+      this.cameras.value = wanted;
+      this.followers.value = wanted.map((cameraId) => before.get(cameraId) ?? newFollower(cameraId));
+      const focused = this.focused.peek();
+      if (focused === undefined || !wanted.includes(focused)) this.focused.value = wanted[0];
+    });
+  }
+
+  toggle(cameraId: string): void {
+    const shown = this.cameras.peek();
+    if (shown.includes(cameraId)) this.select(shown.filter((id) => id !== cameraId));
+    else this.select([...shown.slice(0, MAX_CAMERAS - 1), cameraId]);
+    if (this.cameras.peek().includes(cameraId)) this.focused.value = cameraId;
+  }
+
+  /** The tile of a camera has its video element. */
+  async attach(follower: Follower, video: HTMLVideoElement): Promise<void> {
+    this.#library ??= import('hls.js').then((module) => module.default);
+    const Library = await this.#library;
+    if (!this.followers.peek().includes(follower) || follower.player?.video === video) return;
+    follower.player?.destroy();
+    follower.player = new CameraPlayer(follower.cameraId, video, Library);
+    watchFrames(video, (frameMs) => (this.frameMs = frameMs));
+    this.#step();
+  }
+
+  /** Shows a moment; `reveals`: the timeline moves so that it is seen. */
+  seek(atMs: number, { reveals = true } = {}): void {
+    const latestMs = now() - LATEST_MS;
+    const wanted = Math.round(Math.min(atMs, latestMs));
+    this.#clock.set({ atMs: wanted, isRunning: false });
+    batch(() => {
+      this.atMs.value = wanted;
+      this.pause.value = undefined;
+      this.#showDay();
+      if (reveals) this.range.value = reveal(this.range.peek(), wanted);
+    });
+    this.#step();
+  }
+
+  move(byMs: number): void {
+    this.seek(this.#clock.atMs + byMs);
+  }
+
+  /** Pauses, and goes on by one picture. */
+  stepFrame(direction: 1 | -1): void {
+    this.setPlaying(false);
+    this.move(direction * this.frameMs);
+  }
+
+  setPlaying(playing: boolean): void {
+    if (playing && this.speed.peek() < 0 && !this.isPlaying.peek()) this.setSpeed(1);
+    this.isPlaying.value = playing;
+    if (!playing) {
+      this.#clock.set({ isRunning: false });
+      this.atMs.value = Math.round(this.#clock.atMs);
+      this.#clock.set({ atMs: this.atMs.peek() });
+      this.pause.value = undefined;
+    }
+    this.#step();
+  }
+
+  setSpeed(speed: number): void {
+    this.speed.value = speed;
+    this.#clock.set({ speed });
+    for (const { player } of this.followers.peek()) player?.setSpeed(Math.abs(speed));
+    this.#step();
+  }
+
+  /** Faster in one direction, as editors do. */
+  shuttle(direction: 1 | -1): void {
+    const speed = this.speed.peek();
+    const isSame = this.isPlaying.peek() && Math.sign(speed) === direction;
+    const next = isSame ? (SPEEDS.find((one) => one > Math.abs(speed)) ?? Math.abs(speed)) : 1;
+    this.setSpeed(direction * next);
+    this.isPlaying.value = true;
+    this.#step();
+  }
+
+  scrub(atMs: number): void {
+    this.isScrubbing.value = true;
+    this.seek(atMs, { reveals: false });
+  }
+
+  endScrub(): void {
+    this.isScrubbing.value = false;
+    this.#step();
+  }
+
+  zoomBy(factor: number, atMs = this.#zoomCentre()): void {
+    this.range.value = zoom(this.range.peek(), factor, atMs);
+  }
+
+  setWidth(widthMs: number): void {
+    const atMs = this.atMs.peek();
+    const range = this.range.peek();
+    const share = isWithin(range, atMs) ? (atMs - range.fromMs) / widthOf(range) : 0.5;
+    this.range.value = rangeAround(atMs, widthMs, share);
+  }
+
+  /** To the border of a gap; looks further than the timeline shows. */
+  async goToGap(direction: 1 | -1): Promise<void> {
+    const atMs = this.atMs.peek();
+    const nowMs = now();
+    const gapsOf = (cameras: Iterable<CameraFootage>): Span[] => [...cameras].flatMap(({ gaps }) => gaps);
+    const seen = this.seen.loaded.peek();
+    let border = seen && borderFrom(gapsOf(seen.byCamera.values()), atMs, direction);
+    if (border === undefined || (seen && !isWithin(seen.range, border))) {
+      const fromMs = direction > 0 ? atMs : Math.max(0, atMs - SEARCH_MS);
+      const range = { fromMs, toMs: direction > 0 ? Math.min(nowMs, atMs + SEARCH_MS) : atMs };
+      if (range.toMs - range.fromMs < 1_000) return;
+      const found = await readTimeline({ cameras: this.cameras.peek(), range, resolutionMs: 1_000 });
+      border = borderFrom(gapsOf(found.values()), atMs, direction);
+    }
+    if (border !== undefined && border < nowMs - LATEST_MS) this.seek(border);
+  }
+
+  /** Where all cameras are in a gap: to the next footage. */
+  skip(): void {
+    const nextMs = this.pause.peek()?.nextMs;
+    if (nextMs) this.seek(nextMs);
+  }
+
+  mark(which: 'in' | 'out'): void {
+    const atMs = this.atMs.peek();
+    if (which === 'in') {
+      this.inMs.value = atMs;
+      if ((this.outMs.peek() ?? Infinity) <= atMs) this.outMs.value = undefined;
+    } else {
+      this.outMs.value = atMs;
+      if ((this.inMs.peek() ?? -Infinity) >= atMs) this.inMs.value = undefined;
+    }
+  }
+
+  /** What there is of a camera at the shown moment; undefined until it is known. */
+  momentOf(cameraId: string, atMs = this.#clock.atMs): Moment | undefined {
+    const loaded = this.near.loaded.peek();
+    const camera = loaded?.byCamera.get(cameraId);
+    if (!loaded || !camera || atMs < loaded.range.fromMs || atMs >= loaded.range.toMs) return undefined;
+    const nowMs = now();
+    const moment = momentOf(camera, atMs, nowMs);
+    // Footage that was written after the answer.
+    const isNewer = atMs >= loaded.atMs - LATEST_MS && moment.kind !== 'footage' && moment.kind !== 'gap';
+    return isNewer && momentOf(camera, loaded.atMs - LATEST_MS - 1, nowMs).kind === 'footage'
+      ? { kind: 'footage' }
+      : moment;
+  }
+
+  #zoomCentre(): number {
+    const range = this.range.peek();
+    const atMs = this.atMs.peek();
+    return isWithin(range, atMs) ? atMs : (range.fromMs + range.toMs) / 2;
+  }
+
+  #showDay(): void {
+    const atMs = this.atMs.peek();
+    const { fromMs, toMs } = this.dayRange.peek();
+    if (atMs < fromMs || atMs >= toMs) this.#dayMs.value = atMs;
+  }
+
+  /** On each picture of the display. */
+  #show(): void {
+    if (!this.#clock.isRunning) return;
+    const atMs = this.#clock.atMs;
+    batch(() => {
+      this.atMs.value = atMs;
+      this.#showDay();
+      const range = this.range.peek();
+      // A timeline that somebody has moved away stays where it is.
+      if (atMs > range.toMs - widthOf(range) * 0.02 && atMs < range.toMs + widthOf(range) * 0.02) {
+        this.range.value = rangeAround(atMs, widthOf(range), 0.1);
+      }
+    });
+  }
+
+  /** Lets all cameras follow, and the clock stand or run. */
+  #step(): void {
+    const speed = this.speed.peek();
+    const atMs = this.#clock.atMs;
+    const followers = this.followers.peek();
+    const isPlaying = this.isPlaying.peek() && !this.isScrubbing.peek() && followers.length > 0;
+    const moments = followers.map(({ cameraId }) => this.momentOf(cameraId, atMs));
+    const areStills = this.isScrubbing.peek() || (this.isPlaying.peek() && (speed < 0 || speed > MAX_VIDEO_SPEED));
+    const allMissing = followers.length > 0 && moments.every((moment) => moment !== undefined && !isPlayable(moment));
+    const isWaiting = !areStills && !isAnyReady(followers, moments);
+    const isAtEnd = speed > 0 && atMs >= now() - LATEST_MS;
+    this.#clock.set({ isRunning: isPlaying && !allMissing && !isWaiting && !isAtEnd });
+    if (isPlaying && allMissing) this.#offerSkip(atMs);
+    else if (this.pause.peek()) this.pause.value = undefined;
+    for (const [i, follower] of followers.entries()) this.#lead(follower, moments[i], areStills);
+    this.#ask();
+  }
+
+  #lead(follower: Follower, moment: Moment | undefined, areStills: boolean): void {
+    const { player, stills, picture } = follower;
+    const { atMs, isRunning, speed } = this.#clock;
+    if (moment !== undefined && !isPlayable(moment)) {
+      player?.rest();
+      stills.clear();
+      setPicture(picture, { kind: 'plate', moment });
+      return;
+    }
+    const isUnplayable = player?.state.peek() === 'unplayable';
+    if (areStills || isUnplayable) {
+      player?.rest();
+      // One picture a second where there is nothing better.
+      stills.show(areStills ? atMs : Math.floor(atMs / 1000) * 1000);
+      setPicture(picture, { kind: 'still' });
+      return;
+    }
+    player?.follow({ atMs, isRunning, speed });
+    const state: PlayerState = player?.state.peek() ?? 'idle';
+    const hasPicture = state === 'ready' && player?.shownMs !== undefined && !player.video.seeking;
+    if (hasPicture) {
+      setPicture(picture, { kind: 'video' });
+      stills.clear();
+    } else if (picture.peek().kind !== 'video' || state === 'loading') {
+      // A picture of the archive until the video has one.
+      if (moment && !isRunning) stills.show(atMs);
+      setPicture(picture, stills.shown.peek() ? { kind: 'still' } : { kind: 'loading' });
+    }
+  }
+
+  #offerSkip(atMs: number): void {
+    if (this.pause.peek()) return;
+    const cameras = this.cameras.peek().flatMap((id) => this.near.loaded.peek()?.byCamera.get(id) ?? []);
+    const nextMs = nextFootage(cameras, atMs);
+    this.pause.value = { nextMs };
+    if (nextMs === undefined) void this.#findFootage(atMs);
+  }
+
+  async #findFootage(atMs: number): Promise<void> {
+    const range = { fromMs: Math.floor(atMs), toMs: Math.ceil(Math.min(now(), atMs + SEARCH_MS)) };
+    let nextMs: number | undefined;
+    if (range.toMs > range.fromMs) {
+      const found = await readTimeline({ cameras: this.cameras.peek(), range, resolutionMs: NEAR_RESOLUTION_MS }).catch(
+        () => undefined,
+      );
+      nextMs = found && nextFootage([...found.values()], atMs);
+    }
+    if (this.pause.peek() && this.#clock.atMs === atMs) this.pause.value = { nextMs: nextMs ?? null };
+  }
+
+  /** Asks for what is needed now. */
+  #ask(): void {
+    const cameras = this.cameras.value;
+    const range = this.range.value;
+    const day = this.dayRange.value;
+    if (cameras.length === 0) return;
+    this.seen.want({ cameras, range, resolutionMs: (widthOf(range) / this.#timelineWidth) * 2 });
+    this.day.want({ cameras, range: day, resolutionMs: (widthOf(day) / this.#timelineWidth) * 2 });
+    const atMs = this.#clock.atMs;
+    const near = { fromMs: atMs - NEAR_MS, toMs: atMs + NEAR_MS };
+    const loaded = this.near.loaded.peek();
+    const isInside = loaded && atMs > loaded.range.fromMs + NEAR_MS / 2 && atMs < loaded.range.toMs - NEAR_MS / 2;
+    this.near.want({
+      cameras,
+      range: isInside ? { fromMs: atMs, toMs: atMs + 1 } : near,
+      resolutionMs: NEAR_RESOLUTION_MS,
+    });
+  }
+
+  /** Back and forward of the browser, and links. */
+  #followAddress(): void {
+    const { view, params } = route.value;
+    if (view !== 'playback' || params.toString() === this.#written) return;
+    this.#written = params.toString();
+    const address = parseAddress(params);
+    untracked(() => {
+      if (address.cameras.length > 0) this.select(address.cameras);
+      if (address.widthMs !== undefined) this.setWidth(address.widthMs);
+      this.inMs.value = address.inMs;
+      this.outMs.value = address.outMs;
+      if (address.atMs !== undefined) this.seek(address.atMs);
+    });
+  }
+
+  #writeAddress(): void {
+    const fields = addressFields(
+      {
+        cameras: this.cameras.value,
+        // While it plays, the address stays: it would change all the time.
+        atMs: this.isPlaying.value ? Math.round(this.atMs.peek()) : this.atMs.value,
+        widthMs: widthOf(this.range.value),
+        inMs: this.inMs.value,
+        outMs: this.outMs.value,
+      },
+      this.zone.value,
+    );
+    clearTimeout(this.#addressTimer);
+    this.#addressTimer = setTimeout(() => {
+      if (route.peek().view !== 'playback' || !session.peek()) return;
+      const set = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
+      const written = new URLSearchParams(set).toString();
+      if (written === this.#written) return;
+      this.#written = written;
+      go('playback', fields, { replace: true });
+    }, ADDRESS_MS);
+  }
+}
+
+const newFollower = (cameraId: string): Follower => ({
+  cameraId,
+  picture: signal<Picture>({ kind: 'loading' }),
+  stills: new StillShow(cameraId, STILL_WIDTH),
+  player: undefined,
+});
+
+function endFollower({ player, stills }: Follower): void {
+  player?.destroy();
+  stills.end();
+}
+
+/** Whether the clock may run: a camera that plays can go on. The others catch up. */
+function isAnyReady(followers: readonly Follower[], moments: readonly (Moment | undefined)[]): boolean {
+  const playable = followers.filter((_, i) => moments[i] === undefined || isPlayable(moments[i]));
+  return playable.some(({ player }) => player?.isReady || player?.state.peek() === 'unplayable');
+}
+
+function setPicture(picture: Signal<Picture>, next: Picture): void {
+  const before = picture.peek();
+  if (before.kind === next.kind && (next.kind !== 'plate' || isSamePlate(before, next))) return;
+  picture.value = next;
+}
+
+const isSamePlate = (a: Picture, b: Picture): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** Learns how long a picture lasts, from what is played. */
+function watchFrames(video: HTMLVideoElement, learn: (frameMs: number) => void): void {
+  if (!('requestVideoFrameCallback' in video)) return;
+  let before: VideoFrameCallbackMetadata | undefined;
+  const onFrame = (_now: number, frame: VideoFrameCallbackMetadata): void => {
+    const frames = before ? frame.presentedFrames - before.presentedFrames : 0;
+    const ms = before ? (frame.mediaTime - before.mediaTime) * 1000 : 0;
+    if (frames === 1 && ms > 5 && ms < 1_000) learn(ms);
+    before = frame;
+    video.requestVideoFrameCallback(onFrame);
+  };
+  video.requestVideoFrameCallback(onFrame);
+}

@@ -1,0 +1,207 @@
+// The recorded video of one camera, which follows the wall clock of the view: it loads the stretch of the archive around the
+// shown moment, seeks and plays where there is footage, and waits where there is none.
+
+import { signal } from '@preact/signals';
+import type Hls from 'hls.js';
+import type { Fragment } from 'hls.js';
+import { mediaAddress } from '../app/api.ts';
+import { now } from '../app/clock.ts';
+import { correctionOf } from './follow.ts';
+import { mediaTimeOf, wallTimeOf, type MediaPart } from './media-time.ts';
+
+/** How much of the archive a playlist has: before the shown moment, and after it. */
+const BEFORE_MS = 5 * 60_000;
+const AFTER_MS = 25 * 60_000;
+/** The next stretch is loaded this long before the end of the playlist. */
+const AHEAD_MS = 20_000;
+/** A part is listed when the next one has begun: what is newer comes later. */
+const WRITTEN_MS = 15_000;
+const RETRY_MS = 2_000;
+/** After a seek, a decoder needs this long: no other seek meanwhile. */
+const SETTLE_MS = 1_000;
+/** In the middle of a picture there is no doubt which one is shown. */
+const INTO_PICTURE_MS = 1;
+/** Browsers do not play faster. */
+export const MAX_VIDEO_SPEED = 16;
+
+export type PlayerState = 'idle' | 'loading' | 'ready' | 'unplayable';
+
+interface Stretch {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** When it was asked for: the recording went on. */
+  readonly askedMs: number;
+}
+
+interface Follow {
+  readonly atMs: number;
+  /** The clock runs, at this many times the speed of life. */
+  readonly isRunning: boolean;
+  readonly speed: number;
+}
+
+export class CameraPlayer {
+  readonly cameraId: string;
+  readonly state = signal<PlayerState>('idle');
+  readonly video: HTMLVideoElement;
+  readonly #Hls: typeof Hls;
+  /** Of the archive of this or of another node. */
+  readonly #base: string;
+  #hls: Hls | undefined;
+  #stretch: Stretch | undefined;
+  #parts: readonly MediaPart[] = [];
+  #factor = 1;
+  #seekedMs = -Infinity;
+  #soughtMs: number | undefined;
+  #retryMs = -Infinity;
+
+  constructor(cameraId: string, video: HTMLVideoElement, Library: typeof Hls, base = '') {
+    this.cameraId = cameraId;
+    this.video = video;
+    this.#Hls = Library;
+    this.#base = base;
+    if (!Library.isSupported()) this.state.value = 'unplayable';
+  }
+
+  /** Wall time of the picture on screen; undefined if there is none. */
+  get shownMs(): number | undefined {
+    if (this.video.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) return undefined;
+    return wallTimeOf(this.#parts, this.video.currentTime);
+  }
+
+  /** Whether it shows the wanted moment, or can go on from there. */
+  get isReady(): boolean {
+    return (
+      this.state.peek() === 'ready' && !this.video.seeking && this.video.readyState >= HTMLMediaElement.HAVE_FUTURE_DATA
+    );
+  }
+
+  /** Called some ten times a second, and after each jump of the clock, while there is footage. */
+  follow({ atMs, isRunning, speed }: Follow): void {
+    if (this.state.peek() === 'unplayable') return;
+    if (!this.#covers(atMs)) {
+      this.#load(atMs);
+      return;
+    }
+    const { video } = this;
+    const media = mediaTimeOf(this.#parts, atMs);
+    if (media === undefined || this.state.peek() === 'loading') {
+      this.#stop();
+      return;
+    }
+    if (!isRunning) {
+      this.#stop();
+      if (this.#soughtMs !== atMs) this.#seek(media, atMs);
+      return;
+    }
+    const shownMs = wallTimeOf(this.#parts, video.currentTime);
+    const errorMs = shownMs === undefined ? Infinity : shownMs - atMs;
+    const correction = correctionOf(errorMs, speed, this.#factor);
+    if (correction.kind === 'rate') this.#factor = correction.factor;
+    else if (!video.seeking || performance.now() - this.#seekedMs > SETTLE_MS) {
+      this.#factor = 1;
+      if (performance.now() - this.#seekedMs > SETTLE_MS || this.#soughtMs === undefined) this.#seek(media, atMs);
+    }
+    this.#soughtMs = undefined;
+    const rate = Math.min(MAX_VIDEO_SPEED, speed * this.#factor);
+    if (video.playbackRate !== rate) video.playbackRate = rate;
+    if (video.paused) video.play().catch(() => {});
+  }
+
+  /** A gap: what is decoded stays, because footage may follow at once. */
+  rest(): void {
+    this.#stop();
+    this.#soughtMs = undefined;
+  }
+
+  /** How long a buffer lasts depends on the speed. */
+  setSpeed(speed: number): void {
+    if (this.#hls) this.#hls.config.maxBufferLength = bufferSeconds(speed);
+  }
+
+  destroy(): void {
+    this.#hls?.destroy();
+    this.#hls = undefined;
+    this.#stretch = undefined;
+    this.#parts = [];
+  }
+
+  #stop(): void {
+    if (!this.video.paused) this.video.pause();
+  }
+
+  #seek(media: number, atMs: number): void {
+    this.#soughtMs = atMs;
+    this.#seekedMs = performance.now();
+    this.video.currentTime = media + INTO_PICTURE_MS / 1000;
+  }
+
+  /** Whether what is loaded has this moment, or will have it by itself. */
+  #covers(atMs: number): boolean {
+    const stretch = this.#stretch;
+    if (!stretch) return false;
+    if (atMs < stretch.fromMs || atMs >= stretch.toMs) return false;
+    const isPresent = stretch.toMs > stretch.askedMs;
+    return isPresent || atMs < stretch.toMs - AHEAD_MS;
+  }
+
+  #load(atMs: number): void {
+    if (performance.now() < this.#retryMs) return;
+    this.destroy();
+    const nowMs = now();
+    const fromMs = Math.floor(Math.min(atMs, nowMs - WRITTEN_MS) - BEFORE_MS);
+    const toMs = Math.ceil(atMs + AFTER_MS);
+    this.#stretch = { fromMs, toMs, askedMs: nowMs };
+    this.#soughtMs = undefined;
+    this.#factor = 1;
+    this.state.value = 'loading';
+    const { Events, ErrorTypes } = this.#Hls;
+    const hls = new this.#Hls({
+      autoStartLoad: false,
+      // The policy of the page allows no workers from blobs.
+      enableWorker: false,
+      maxBufferLength: bufferSeconds(1),
+      maxMaxBufferLength: 120,
+      maxBufferSize: 24_000_000,
+      backBufferLength: 20,
+    });
+    this.#hls = hls;
+    hls.on(Events.LEVEL_UPDATED, (_event, { details }) => this.#take(details.fragments));
+    hls.on(Events.LEVEL_LOADED, (_event, { details }) => {
+      this.#take(details.fragments);
+      if (this.state.peek() !== 'loading') return;
+      this.state.value = 'ready';
+      hls.startLoad(mediaTimeOf(this.#parts, atMs) ?? nearest(this.#parts, atMs));
+    });
+    // Parts learn their exact times when they are decoded.
+    hls.on(Events.FRAG_PARSED, () => this.#take(hls.levels[0]?.details?.fragments ?? []));
+    hls.on(Events.ERROR, (_event, { fatal, type, details }) => {
+      if (!fatal) return;
+      const isCodec =
+        details === this.#Hls.ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR ||
+        details === this.#Hls.ErrorDetails.BUFFER_ADD_CODEC_ERROR;
+      this.destroy();
+      if (isCodec || type === ErrorTypes.MEDIA_ERROR) {
+        this.state.value = 'unplayable';
+        return;
+      }
+      this.state.value = 'loading';
+      this.#retryMs = performance.now() + RETRY_MS;
+    });
+    const query = `from=${fromMs / 1000}&to=${toMs / 1000}`;
+    hls.loadSource(mediaAddress(`${this.#base}/playback/hls/${encodeURIComponent(this.cameraId)}/index.m3u8?${query}`));
+    hls.attachMedia(this.video);
+  }
+
+  #take(fragments: readonly Fragment[]): void {
+    this.#parts = fragments.flatMap(({ programDateTime, start, duration, gap }) =>
+      programDateTime === null || gap ? [] : [{ wallMs: programDateTime, start, duration }],
+    );
+  }
+}
+
+const bufferSeconds = (speed: number): number => Math.min(90, Math.max(15, speed * 6));
+
+/** The start of the first part after a moment: nothing is recorded at the moment itself. */
+const nearest = (parts: readonly MediaPart[], atMs: number): number =>
+  (parts.find(({ wallMs }) => wallMs >= atMs) ?? parts.at(-1))?.start ?? 0;

@@ -1,0 +1,125 @@
+// The pictures of the selected cameras: video that follows the clock, a still of the archive until there is one, or a plate that
+// says why there is nothing.
+
+import type { VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { cameraName } from '../parts/camera-name.ts';
+import { html } from '../parts/html.ts';
+import { icon } from '../parts/icons.ts';
+import { causeWords, nextFootage, type Moment } from './footage.ts';
+import type { Follower, Playback } from './playback.ts';
+import type { Zone } from './zone.ts';
+
+export function Tiles({ playback }: { readonly playback: Playback }): VNode {
+  const followers = playback.followers.value;
+  return html`<div class="pb-grid" data-count=${followers.length}>
+    ${followers.map((follower) => html`<${Tile} key=${follower.cameraId} follower=${follower} playback=${playback} />`)}
+  </div>`;
+}
+
+interface TileProps {
+  readonly follower: Follower;
+  readonly playback: Playback;
+}
+
+function Tile({ follower, playback }: TileProps): VNode {
+  const video = useRef<HTMLVideoElement>(null);
+  const { cameraId } = follower;
+  useEffect(() => {
+    if (video.current) void playback.attach(follower, video.current);
+  }, [follower]);
+  const name = cameraName(cameraId);
+  const picture = follower.picture.value;
+  const still = follower.stills.shown.value;
+  const isFocused = playback.focused.value === cameraId;
+  const isOne = playback.cameras.value.length === 1;
+  const isUnplayable = picture.kind === 'still' && follower.player?.state.value === 'unplayable';
+  return html`<figure
+    class="ptile"
+    data-camera=${cameraId}
+    data-picture=${picture.kind}
+    data-focused=${isFocused && !isOne ? 'true' : undefined}
+    onClick=${() => (playback.focused.value = cameraId)}
+  >
+    <video
+      ref=${video}
+      muted
+      playsinline
+      aria-label=${`Recording of ${name}`}
+      hidden=${picture.kind !== 'video'}
+    ></video>
+    ${picture.kind === 'still' && still && html`<img src=${still.url} alt=${`Recorded picture of ${name}`} />`}
+    ${picture.kind === 'loading' && html`<span class="ptile-wait" role="presentation"></span>`}
+    ${picture.kind === 'plate' && html`<${Plate} moment=${picture.moment} cameraId=${cameraId} playback=${playback} />`}
+    <figcaption>
+      <span>${name}</span>
+      ${isUnplayable && html`<span class="ptile-note">Stills: this browser cannot play the video</span>`}
+      ${
+        !isOne &&
+        html`<button
+          type="button"
+          class="ptile-close"
+          aria-label=${`Remove ${name}`}
+          onClick=${(event: Event) => {
+            event.stopPropagation();
+            playback.toggle(cameraId);
+          }}
+        >
+          ${icon('close')}
+        </button>`
+      }
+    </figcaption>
+  </figure>`;
+}
+
+interface PlateProps {
+  readonly moment: Moment;
+  readonly cameraId: string;
+  readonly playback: Playback;
+}
+
+/** Why there is no picture, and where the next one is. */
+function Plate({ moment, cameraId, playback }: PlateProps): VNode {
+  const zone = playback.zone.value;
+  const camera = playback.near.loaded.value?.byCamera.get(cameraId);
+  const nextMs = camera && nextAfter(moment, nextFootage([camera], playback.atMs.peek()));
+  const isBackward = moment.kind === 'nothing' || moment.kind === 'future';
+  return html`<div class="plate">
+    <p>${plateText(moment, zone)}</p>
+    ${
+      nextMs !== undefined &&
+      html`<button type="button" onClick=${() => playback.seek(nextMs)}>
+        ${moment.kind === 'not-kept' ? 'Oldest' : 'Next'} footage ${zone.time(nextMs)} ›
+      </button>`
+    }
+    ${
+      nextMs === undefined &&
+      isBackward &&
+      html`<button type="button" onClick=${() => void playback.goToGap(-1)}>‹ Previous gap</button>`
+    }
+  </div>`;
+}
+
+const nextAfter = (moment: Moment, nextMs: number | undefined): number | undefined => {
+  if (moment.kind === 'not-kept') return nextMs ?? moment.keptFromMs;
+  if (moment.kind === 'gap' && !moment.gap.isOpen) return nextMs ?? moment.gap.endMs;
+  return nextMs;
+};
+
+function plateText(moment: Moment, zone: Zone): string {
+  switch (moment.kind) {
+    case 'gap': {
+      const { startMs, endMs, cause, isOpen } = moment.gap;
+      const until = isOpen ? `since ${zone.time(startMs)}` : `${zone.time(startMs)}–${zone.time(endMs)}`;
+      return `No recording ${until}: ${causeWords(cause)}.`;
+    }
+    case 'elsewhere':
+      return `This footage is on ${moment.span.nodeId}, which is away.`;
+    case 'not-kept':
+      return `No longer kept. The oldest footage is of ${zone.date(moment.keptFromMs)} ${zone.time(moment.keptFromMs)}.`;
+    case 'future':
+      return 'This is still to come.';
+    default:
+      return 'Nothing is recorded here.';
+  }
+}

@@ -1,0 +1,190 @@
+// Draws the timeline. Colours are those of the style sheet; what has no footage here differs by pattern as well as by colour.
+
+import { AXIS_HEIGHT, type Row, type Shape, type TimelineModel } from './timeline-model.ts';
+
+const COLOURS = [
+  'ink',
+  'soft',
+  'grid',
+  'empty',
+  'footage',
+  'gap',
+  'gap-back',
+  'elsewhere',
+  'not-kept',
+  'protected',
+  'selection',
+  'playhead',
+  'focus',
+] as const;
+export type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
+
+const FONT = '12px system-ui, "Noto Sans", sans-serif';
+const HATCH_PIXELS = 6;
+
+/** As the canvas needs them: without the functions of style sheets. */
+export function coloursOf(element: HTMLElement): Colours {
+  const before = element.style.color;
+  const entries = COLOURS.map((name) => {
+    element.style.color = `var(--tl-${name})`;
+    return [name, getComputedStyle(element).color] as const;
+  });
+  element.style.color = before;
+  return Object.fromEntries(entries) as Colours;
+}
+
+export function drawTimeline(
+  canvas: HTMLCanvasElement,
+  model: TimelineModel,
+  colours: Colours,
+  focused: string | undefined,
+): void {
+  const ratio = window.devicePixelRatio || 1;
+  const [width, height] = [Math.round(model.width * ratio), Math.round(model.height * ratio)];
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+    canvas.style.height = `${model.height}px`;
+  }
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, model.width, model.height);
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  drawAxis(context, model, colours);
+  for (const row of model.rows)
+    drawRow(context, model, row, colours, row.cameraId !== undefined && row.cameraId === focused);
+  drawMarks(context, model, colours);
+}
+
+function drawAxis(
+  context: CanvasRenderingContext2D,
+  { ticks, width, height, left }: TimelineModel,
+  colours: Colours,
+): void {
+  for (const { x, label, isDay } of ticks) {
+    context.fillStyle = colours.grid;
+    context.fillRect(Math.round(x), isDay ? 2 : AXIS_HEIGHT - 4, 1, height - AXIS_HEIGHT);
+    const end = x + 4 + context.measureText(label).width;
+    if (end > width || x < left) continue;
+    context.fillStyle = isDay ? colours.ink : colours.soft;
+    context.fillText(label, x + 4, AXIS_HEIGHT / 2);
+  }
+}
+
+function drawRow(
+  context: CanvasRenderingContext2D,
+  model: TimelineModel,
+  row: Row,
+  colours: Colours,
+  isFocused: boolean,
+): void {
+  const { left, width } = model;
+  context.fillStyle = colours.empty;
+  context.fillRect(left, row.y, width - left, row.height);
+  for (const shape of row.shapes) drawShape(context, row, shape, colours);
+  if (isFocused) {
+    context.fillStyle = colours.focus;
+    context.fillRect(left, row.y + row.height, width - left, 2);
+  }
+  if (left > 0) {
+    context.fillStyle = isFocused ? colours.ink : colours.soft;
+    context.fillText(shorten(context, row.label, left - 12), 2, row.y + row.height / 2);
+  } else if (row.cameraId !== undefined) {
+    context.fillStyle = colours.ink;
+    context.fillText(shorten(context, row.label, 120), 4, row.y + row.height / 2);
+  }
+}
+
+function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape: Shape, colours: Colours): void {
+  const { kind, x, width } = shape;
+  switch (kind) {
+    case 'footage':
+      context.fillStyle = colours.footage;
+      context.fillRect(x, y, width, height);
+      break;
+    case 'gap':
+      context.fillStyle = colours['gap-back'];
+      context.fillRect(x, y, width, height);
+      stripes(context, shape, y, height, colours.gap, 'diagonal');
+      break;
+    case 'elsewhere':
+      context.fillStyle = colours.elsewhere;
+      context.fillRect(x, y + height / 4, width, height / 2);
+      stripes(context, shape, y, height, colours.elsewhere, 'upright');
+      break;
+    case 'away':
+      stripes(context, shape, y, height, colours['not-kept'], 'upright');
+      break;
+    case 'not-kept':
+      context.fillStyle = colours['not-kept'];
+      context.fillRect(x, y + height / 2 - 1, width, 2);
+      break;
+    case 'protected':
+      context.fillStyle = colours.protected;
+      context.fillRect(x, y - 3, Math.max(2, width), 3);
+      break;
+  }
+}
+
+/** Lines at fixed places, so that they do not crawl while the timeline moves by less than a line. */
+function stripes(
+  context: CanvasRenderingContext2D,
+  { x, width }: Shape,
+  y: number,
+  height: number,
+  colour: string,
+  kind: 'diagonal' | 'upright',
+): void {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, height);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = 2;
+  context.beginPath();
+  const lean = kind === 'diagonal' ? height : 0;
+  for (let at = Math.floor((x - lean) / HATCH_PIXELS) * HATCH_PIXELS; at < x + width; at += HATCH_PIXELS) {
+    context.moveTo(at, y + height);
+    context.lineTo(at + lean, y);
+  }
+  context.stroke();
+  context.restore();
+}
+
+function drawMarks(context: CanvasRenderingContext2D, model: TimelineModel, colours: Colours): void {
+  const { selection, playheadX, nowX, height, width } = model;
+  const top = AXIS_HEIGHT;
+  if (nowX !== undefined) {
+    context.fillStyle = colours.soft;
+    for (let y = top; y < height; y += 6) context.fillRect(Math.round(nowX), y, 1, 3);
+    const end = nowX + 4 + context.measureText('now').width;
+    if (end < width) context.fillText('now', nowX + 4, height - 10);
+  }
+  if (selection) {
+    context.globalAlpha = 0.28;
+    context.fillStyle = colours.selection;
+    context.fillRect(selection.x, top, selection.width, height - top);
+    context.globalAlpha = 1;
+    context.fillRect(selection.x, top, 2, height - top);
+    context.fillRect(selection.x + selection.width - 2, top, 2, height - top);
+  }
+  if (playheadX !== undefined) {
+    const x = Math.round(playheadX);
+    context.fillStyle = colours.playhead;
+    context.fillRect(x - 1, top - 4, 2, height - top + 4);
+    context.beginPath();
+    context.moveTo(x - 6, top - 10);
+    context.lineTo(x + 6, top - 10);
+    context.lineTo(x, top - 2);
+    context.fill();
+  }
+}
+
+function shorten(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
+  let length = text.length - 1;
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--;
+  return `${text.slice(0, length)}…`;
+}

@@ -1,0 +1,201 @@
+// What the timeline shows and where, as rectangles: the canvas draws them, the pointer is looked up in them, and tests read them.
+
+import { momentOf, type CameraFootage, type Moment } from './footage.ts';
+import { timeAt, xOf, type Range } from './scale.ts';
+import { clipSpans, mergeSpans, type Span } from './spans.ts';
+import { ticksOf } from './ticks.ts';
+import type { Zone } from './zone.ts';
+
+type ShapeKind = 'footage' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected';
+
+export interface Shape extends Span {
+  readonly kind: ShapeKind;
+  readonly x: number;
+  readonly width: number;
+  /** The cause of a gap, the node of footage elsewhere, the note of a protection. */
+  readonly detail?: string | undefined;
+}
+
+export interface Row {
+  /** Undefined: the overview of the day. */
+  readonly cameraId: string | undefined;
+  readonly label: string;
+  readonly y: number;
+  readonly height: number;
+  /** The time that the row shows: the overview has one of its own. */
+  readonly range: Range;
+  readonly shapes: readonly Shape[];
+}
+
+export interface TimelineModel {
+  readonly width: number;
+  readonly height: number;
+  /** Where the time begins: names are to the left. */
+  readonly left: number;
+  readonly range: Range;
+  readonly ticks: readonly { readonly x: number; readonly label: string; readonly isDay: boolean }[];
+  readonly rows: readonly Row[];
+  readonly playheadX: number | undefined;
+  readonly nowX: number | undefined;
+  readonly selection: { readonly x: number; readonly width: number } | undefined;
+}
+
+interface Shown {
+  readonly cameraId: string;
+  readonly name: string;
+  /** Undefined until it is known. */
+  readonly footage: CameraFootage | undefined;
+  /** Of the day of the overview. */
+  readonly day: CameraFootage | undefined;
+}
+
+interface View {
+  readonly width: number;
+  readonly range: Range;
+  /** The day of the overview row. */
+  readonly day: Range;
+  readonly cameras: readonly Shown[];
+  readonly atMs: number;
+  readonly nowMs: number;
+  readonly selection: Span | undefined;
+  readonly zone: Zone;
+}
+
+export const AXIS_HEIGHT = 20;
+const OVERVIEW_HEIGHT = 12;
+const ROW_HEIGHT = 20;
+const ROW_GAP = 5;
+const LABEL_WIDTH = 132;
+/** Narrower: no column for names. */
+const NARROW = 700;
+/** A gap is seen, however short it is. */
+const LEAST_GAP = 2;
+
+export function timelineModel(view: View): TimelineModel {
+  const { range, day, zone, cameras, atMs, nowMs, selection } = view;
+  const left = view.width < NARROW ? 0 : LABEL_WIDTH;
+  const width = Math.max(1, view.width - left);
+  const place = (ms: number): number => left + xOf(range, ms, width);
+  const within = (x: number): number | undefined => (x >= left && x <= view.width ? x : undefined);
+  const rows: Row[] = cameras.map(({ cameraId, name, footage }, i) => ({
+    cameraId,
+    label: name,
+    y: AXIS_HEIGHT + ROW_GAP + i * (ROW_HEIGHT + ROW_GAP),
+    height: ROW_HEIGHT,
+    range,
+    shapes: footage ? shapesOf(footage, range, left, width, nowMs) : [],
+  }));
+  const overviewY = AXIS_HEIGHT + ROW_GAP + cameras.length * (ROW_HEIGHT + ROW_GAP);
+  rows.push({
+    cameraId: undefined,
+    label: zone.date(day.fromMs, false),
+    y: overviewY,
+    height: OVERVIEW_HEIGHT,
+    range: day,
+    shapes: overviewOf(cameras, day, left, width, nowMs),
+  });
+  const marked = selection && clipSpans([selection], { startMs: range.fromMs, endMs: range.toMs })[0];
+  return {
+    width: view.width,
+    height: overviewY + OVERVIEW_HEIGHT + ROW_GAP,
+    left,
+    range,
+    ticks: ticksOf(range, width, zone).map(({ atMs, label, isDay }) => ({ x: place(atMs), label, isDay })),
+    rows,
+    playheadX: within(place(atMs)),
+    nowX: within(place(nowMs)),
+    selection: marked && { x: place(marked.startMs), width: place(marked.endMs) - place(marked.startMs) },
+  };
+}
+
+function shapesOf(camera: CameraFootage, range: Range, left: number, width: number, nowMs: number): Shape[] {
+  const window = { startMs: range.fromMs, endMs: range.toMs };
+  const shape = (kind: ShapeKind, span: Span, detail?: string, least = 1): Shape[] =>
+    clipSpans([span], window).map((clipped) => {
+      const x = left + xOf(range, clipped.startMs, width);
+      const long = Math.max(least, left + xOf(range, clipped.endMs, width) - x);
+      return { kind, startMs: span.startMs, endMs: span.endMs, x, width: long, detail };
+    });
+  const { keptFromMs } = camera;
+  return [
+    ...(keptFromMs === undefined
+      ? []
+      : shape('not-kept', { startMs: Math.min(range.fromMs, keptFromMs), endMs: keptFromMs })),
+    ...camera.footage.flatMap((span) => shape('footage', span)),
+    ...camera.elsewhere.flatMap((span) => shape(span.isOnline ? 'elsewhere' : 'away', span, span.nodeId)),
+    ...camera.gaps.flatMap((gap) =>
+      shape('gap', gap.isOpen ? { ...gap, endMs: Math.max(gap.endMs, nowMs) } : gap, gap.cause, LEAST_GAP),
+    ),
+    ...camera.protections.flatMap((span) => shape('protected', span, span.note ?? undefined)),
+  ];
+}
+
+/** A day of all cameras: recorded where one is, a gap where one has a gap. */
+function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: number, nowMs: number): Shape[] {
+  const known = cameras.flatMap((camera) => (camera.day ? [camera.day] : []));
+  if (known.length === 0) return [];
+  // What is a pixel apart looks joined anyway.
+  const pixelMs = (day.toMs - day.fromMs) / width;
+  const all: CameraFootage = {
+    cameraId: '',
+    keptFromMs: undefined,
+    footage: mergeSpans(
+      known.flatMap(({ footage }) => footage),
+      pixelMs,
+    ),
+    gaps: mergeSpans(known.flatMap(({ gaps }) => gaps)).map((span) => ({ ...span, cause: '', isOpen: false })),
+    protections: [],
+    elsewhere: known.flatMap(({ elsewhere }) => elsewhere),
+  };
+  return shapesOf(all, day, left, width, nowMs);
+}
+
+export interface Hit {
+  readonly atMs: number;
+  readonly row: Row | undefined;
+  /** The topmost one there. */
+  readonly shape: Shape | undefined;
+}
+
+/** What is at a place of the timeline. */
+export function hitTest(model: TimelineModel, x: number, y: number): Hit {
+  const row = model.rows.find((one) => y >= one.y - ROW_GAP / 2 && y < one.y + one.height + ROW_GAP / 2);
+  const atMs = timeAt(row?.range ?? model.range, x - model.left, model.width - model.left);
+  const shape = row?.shapes.findLast((one) => x >= one.x && x < one.x + one.width && one.kind !== 'protected');
+  return { atMs, row, shape };
+}
+
+/** What screen readers say of a moment. */
+function momentText(moment: Moment | undefined, words: (cause: string) => string): string {
+  switch (moment?.kind) {
+    case undefined:
+      return 'loading';
+    case 'footage':
+      return 'recorded';
+    case 'gap':
+      return `no recording: ${words(moment.gap.cause)}`;
+    case 'elsewhere':
+      return moment.span.isOnline ? `recorded on ${moment.span.nodeId}` : `on ${moment.span.nodeId}, which is away`;
+    case 'not-kept':
+      return 'no longer kept';
+    case 'future':
+      return 'in the future';
+    default:
+      return 'no recording';
+  }
+}
+
+/** Of several cameras: recorded, or what is missing of how many. */
+export function momentsText(
+  cameras: readonly (CameraFootage | undefined)[],
+  atMs: number,
+  nowMs: number,
+  words: (cause: string) => string,
+): string {
+  const texts = cameras.map((camera) => momentText(camera && momentOf(camera, atMs, nowMs), words));
+  const [first] = texts;
+  if (first === undefined) return 'no camera selected';
+  if (texts.every((text) => text === first)) return first;
+  const recorded = texts.filter((text) => text.startsWith('recorded')).length;
+  return `${recorded} of ${texts.length} cameras recorded`;
+}

@@ -1,0 +1,112 @@
+// Asks the recorder what is recorded, for the stretch of time that is looked at, and keeps the answer up to date.
+
+import { signal } from '@preact/signals';
+import { api, wordsOf } from '../app/api.ts';
+import { now } from '../app/clock.ts';
+import { toFootage, type CameraFootage, type CameraItem } from './footage.ts';
+import { MAX_WIDTH_MS, rangeAround, widthOf, type Range } from './scale.ts';
+
+/** While somebody drags, only the last place is asked for. */
+const SETTLE_MS = 120;
+/** What includes the present is asked for again. */
+const FRESH_MS = 5_000;
+const RETRY_MS = 3_000;
+
+interface Wanted {
+  readonly cameras: readonly string[];
+  readonly range: Range;
+  /** Shorter interruptions are not told apart. */
+  readonly resolutionMs: number;
+}
+
+interface Loaded extends Wanted {
+  readonly atMs: number;
+  readonly byCamera: ReadonlyMap<string, CameraFootage>;
+}
+
+interface Answer {
+  readonly cameras: readonly CameraItem[];
+}
+
+export class TimelineStore {
+  readonly loaded = signal<Loaded | undefined>(undefined);
+  readonly problem = signal<string | undefined>(undefined);
+  #wanted: Wanted | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #asked: AbortController | undefined;
+
+  /** Call it as often as what is looked at changes. */
+  want(wanted: Wanted): void {
+    this.#wanted = wanted;
+    if (this.#timer !== undefined || this.#asked || this.#isFresh(wanted)) return;
+    this.#timer = setTimeout(() => void this.#ask(), this.loaded.peek() ? SETTLE_MS : 0);
+  }
+
+  /** Asks again soon: something was protected, say. */
+  refresh(): void {
+    const loaded = this.loaded.peek();
+    if (loaded) this.loaded.value = { ...loaded, atMs: -Infinity };
+    if (this.#wanted) this.want(this.#wanted);
+  }
+
+  of(cameraId: string): CameraFootage | undefined {
+    return this.loaded.value?.byCamera.get(cameraId);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#asked?.abort();
+    this.#wanted = undefined;
+  }
+
+  #isFresh({ cameras, range, resolutionMs }: Wanted): boolean {
+    const loaded = this.loaded.peek();
+    if (!loaded || loaded.atMs === -Infinity) return false;
+    const nowMs = now();
+    const isPresent = range.toMs > loaded.atMs;
+    return (
+      cameras.every((id) => loaded.byCamera.has(id)) &&
+      loaded.range.fromMs <= range.fromMs &&
+      loaded.range.toMs >= Math.min(range.toMs, nowMs) &&
+      loaded.resolutionMs <= resolutionMs * 1.5 &&
+      !(isPresent && nowMs - loaded.atMs > FRESH_MS)
+    );
+  }
+
+  async #ask(): Promise<void> {
+    this.#timer = undefined;
+    const wanted = this.#wanted;
+    if (!wanted || wanted.cameras.length === 0) return;
+    this.#asked = new AbortController();
+    let retry = false;
+    try {
+      // More than is seen: panning shows something at once.
+      const around = rangeAround((wanted.range.fromMs + wanted.range.toMs) / 2, widthOf(wanted.range) * 2);
+      const range = { fromMs: Math.floor(around.fromMs), toMs: Math.ceil(around.toMs) };
+      const atMs = now();
+      const byCamera = await readTimeline({ ...wanted, range }, this.#asked.signal);
+      this.loaded.value = { ...wanted, range, atMs, byCamera };
+      this.problem.value = undefined;
+    } catch (error) {
+      if (this.#asked.signal.aborted) return;
+      this.problem.value = wordsOf(error);
+      retry = true;
+    }
+    this.#asked = undefined;
+    const next = this.#wanted;
+    if (retry) this.#timer = setTimeout(() => void this.#ask(), RETRY_MS);
+    else if (next) this.want(next);
+  }
+}
+
+/** By the id of the camera. */
+export async function readTimeline(
+  { cameras, range, resolutionMs }: Wanted,
+  signal?: AbortSignal,
+): Promise<ReadonlyMap<string, CameraFootage>> {
+  const ids = cameras.map((id) => `camera=${encodeURIComponent(id)}`).join('&');
+  const toMs = Math.min(range.toMs, range.fromMs + MAX_WIDTH_MS);
+  const window = `from=${range.fromMs / 1000}&to=${toMs / 1000}&resolution_ms=${Math.max(1, Math.round(resolutionMs))}`;
+  const answer = await api<Answer>(`/api/archive/timeline?${ids}&${window}`, signal ? { signal } : {});
+  return new Map(answer.cameras.map((item) => [item.camera_id, toFootage(item)]));
+}
