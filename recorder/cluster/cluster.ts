@@ -74,16 +74,19 @@ export interface AssignmentObserver {
   givenUp(cameraId: string): void;
 }
 
+/** As much of the API server's client as a member uses. */
+export type ClusterApi = Pick<ApiServer, 'get' | 'list' | 'watch' | 'call' | 'apply' | 'reconnect' | 'close'>;
+
 export interface ClusterOptions {
-  readonly api: ApiServer;
+  readonly api: ClusterApi;
   /** With separate connections, so that a renewal never waits for other requests. */
-  readonly leaseApi: ApiServer;
+  readonly leaseApi: ClusterApi;
   readonly namespace: string;
   readonly nodeId: string;
   readonly pool: string;
   /** How often the Lease is renewed until the pool has been read, which says it from then on. */
   readonly renewMs: number;
-  readonly state: KeptState;
+  readonly state: Pick<KeptState, 'path' | 'load' | 'save' | 'erase'>;
   readonly facts: () => Promise<NodeFacts>;
   /** The cameras of which this node has footage. */
   readonly held: () => readonly string[];
@@ -95,6 +98,8 @@ export interface ClusterOptions {
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
+  /** For the jitter of pauses. */
+  readonly random?: () => number;
 }
 
 /** A camera that cannot be recorded as assigned. */
@@ -146,7 +151,7 @@ export class Cluster {
   #closed = false;
 
   constructor(options: ClusterOptions) {
-    const { api, leaseApi, namespace, nodeId, pool, clock, log } = options;
+    const { api, leaseApi, namespace, nodeId, pool, clock, log, random } = options;
     this.#o = options;
     this.#node = { nodeId, pool };
     this.#base = `/apis/${API_VERSION}/namespaces/${namespace}`;
@@ -167,6 +172,7 @@ export class Cluster {
         keyOf: ({ name }) => name,
         clock,
         log,
+        ...(random && { random }),
       });
       informer.onUpdate(changed);
       return informer;

@@ -121,3 +121,28 @@ test('events of an unchanged pool renew nothing', async (t) => {
   }
   assert.ok(seen.renewals.length - before <= 1);
 });
+
+test('with a long interval, a renewal that failed is tried again within seconds', async (t) => {
+  const { pass, seen, server } = stage(t);
+  server.renewMs = 20_000;
+  await pass(65);
+  server.fails = true;
+  await pass(20);
+  const before = seen.renewals.length;
+  server.fails = false;
+  await pass(2.5);
+  assert.ok(seen.renewals.length > before);
+});
+
+test('a longer interval that is wanted while a renewal is under way does not begin before the next renewal', async (t) => {
+  const { lease, pass, seen, server } = stage(t);
+  await pass(10);
+  server.answerMs = 1_000;
+  await pass(2.5);
+  const before = seen.renewals.length;
+  server.renewMs = 20_000;
+  lease.renewalChanged();
+  await pass(2);
+  assert.equal(seen.renewals.length, before + 1);
+  assert.equal(seen.announced.at(-1), 140);
+});

@@ -25,6 +25,8 @@ interface NodeLeaseOptions {
 
 /** A renewal that takes longer is given up; the next one uses a new connection. */
 const RENEW_TIMEOUT_MS = 2_500;
+/** A renewal that failed is tried again this soon, because with a long interval few of them may fail. */
+const RETRY_MS = 2_000;
 /** After this many renewals without a response. */
 const RECONNECT_AFTER = 2;
 
@@ -109,7 +111,11 @@ export class NodeLease {
       if (this.#failures === 1)
         log.warn({ reason: err.reason, problem: err.message }, 'the Lease of this node could not be renewed');
     }
-    const nextMs = Math.min(this.#announcedMs ?? Infinity, this.#options.renewMs());
+    const nextMs = Math.min(
+      this.#failures > 0 ? RETRY_MS : Infinity,
+      this.#announcedMs ?? Infinity,
+      this.#options.renewMs(),
+    );
     this.#next(Math.max(0, nextMs - (clock.monotonicMs() - startMs)));
   }
 

@@ -21,10 +21,10 @@ interface ReportOptions {
  * On average one report per second, with a burst for newly named cameras: a failover waits for those, and other changes of
  * cameras must not use up the burst (docs/design/failover.md).
  */
-export const LEAST_MS = 1_000;
+const LEAST_MS = 1_000;
 export const BURST = 20;
 /** Changes of cameras within this time are reported together. */
-export const TOGETHER_MS = 100;
+const TOGETHER_MS = 100;
 const REFRESH_MS = 300_000;
 const RETRY_MS = 2_000;
 

@@ -1,5 +1,5 @@
 // The model check of the assignment protocol (docs/design/failover.md): the operator's own plan and detector, and the
-// recorders' side of the protocol, in thousands of virtual worlds. Those in which everything goes wrong at once, and those
+// recorders' own cluster code, in thousands of virtual worlds. Those in which everything goes wrong at once, and those
 // with a broken rule, have files of their own, so that two processors share the work.
 
 import assert from 'node:assert/strict';

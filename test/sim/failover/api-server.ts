@@ -2,30 +2,46 @@
 // are answered into nothing after they were carried out, watches that lag, stall and die unnoticed, lists out of an old
 // cache, restarts.
 
-import type { CameraView, NodeView } from '../../../operator/plan/snapshot.ts';
+import type { CameraView, NodeView, PoolView } from '../../../operator/plan/snapshot.ts';
 import type { Process, Random, Timeline } from './world.ts';
 
 export type LeaseView = {
   readonly name: string;
   readonly resourceVersion: string;
   readonly holder: string;
+  /** Undefined before the first renewal. */
+  readonly leaseDurationSeconds?: number | undefined;
   /** By the wall clock of its holder: nobody should read it. */
   readonly renewedWallMs: number;
 };
 
-type Objects = { readonly Camera: CameraView; readonly RecorderNode: NodeView; readonly Lease: LeaseView };
+export type VersionedPool = PoolView & { readonly resourceVersion: string };
+
+type Objects = {
+  readonly Camera: CameraView;
+  readonly RecorderNode: NodeView;
+  readonly RecorderPool: VersionedPool;
+  readonly Lease: LeaseView;
+};
 export type Kind = keyof Objects;
 export type ObjectOf<K extends Kind> = Objects[K];
 
 export type Outcome<T> = { readonly ok: T } | { readonly conflict: true } | { readonly missing: true };
 
-type Change = { readonly kind: Kind; readonly name: string; readonly before: unknown; readonly after: unknown };
+type Change = {
+  readonly version: number;
+  readonly kind: Kind;
+  readonly name: string;
+  readonly before: unknown;
+  readonly after: unknown;
+};
 
-interface Watcher<K extends Kind> {
+export interface Watcher<K extends Kind> {
   readonly kind: K;
   readonly client: Process;
   readonly selects: (object: ObjectOf<K>) => boolean;
-  readonly onEvent: (name: string, object: ObjectOf<K> | undefined) => void;
+  /** Object undefined: it is not selected any more. */
+  readonly onEvent: (name: string, object: ObjectOf<K> | undefined, version: number) => void;
   readonly onEnd: () => void;
 }
 
@@ -49,6 +65,7 @@ export class ApiServer {
   readonly #objects = {
     Camera: new Map<string, CameraView>(),
     RecorderNode: new Map<string, NodeView>(),
+    RecorderPool: new Map<string, VersionedPool>(),
     Lease: new Map<string, LeaseView>(),
   };
   #state: 'up' | 'paused' | 'down' = 'up';
@@ -59,6 +76,8 @@ export class ApiServer {
   #untold: Stream[] = [];
   #changes: Change[] = [];
   #version = 0;
+  /** Changes up to this version are not kept. */
+  #forgottenVersion = 0;
   /** Faults that are in the air at present. */
   weather = { lostReplies: 0, lostRequests: 0, slowMs: 0, staleLists: 0, stalls: 0 };
   onChange: (kind: Kind, before: unknown, after: unknown, client: Process | undefined) => void = () => {};
@@ -169,7 +188,45 @@ export class ApiServer {
     this.#commit(kind, name, undefined, undefined);
   }
 
-  // ── watches ──
+  // ── lists and watches ──
+
+  /** `done` gets the objects and the version to watch from. */
+  list<K extends Kind>(
+    { kind, client, selects }: Pick<Watcher<K>, 'kind' | 'client' | 'selects'>,
+    timeoutMs: number,
+    done: (listed: { readonly objects: readonly ObjectOf<K>[]; readonly version: number } | undefined) => void,
+  ): void {
+    const work = () => {
+      const { objects, missed } = this.#cached(kind);
+      const version = missed[0] ? missed[0].version - 1 : this.#version;
+      return { objects: [...objects.values()].filter(selects), version };
+    };
+    this.call(client, timeoutMs, work, done);
+  }
+
+  /** Tells what happened after `version`, and what happens. `done`: whether the watch is open; `Expired`: list again. */
+  watch<K extends Kind>(
+    watcher: Watcher<K>,
+    version: number,
+    timeoutMs: number,
+    done: (opened: 'open' | 'Expired' | undefined, stop: () => void) => void,
+  ): void {
+    let stream: Stream | undefined;
+    const stop = (): void => void (stream && this.#streams.delete(stream));
+    const work = (): 'open' | 'Expired' => {
+      if (version < this.#forgottenVersion) return 'Expired';
+      stream = this.#open(
+        watcher,
+        this.#changes.filter((change) => change.version > version),
+      );
+      return 'open';
+    };
+    this.call(watcher.client, timeoutMs, work, (opened) => {
+      if (!opened) stop();
+      done(opened, stop);
+      this.#deliver(stream);
+    });
+  }
 
   /** Lists, and watches from there on: what `done` gets is followed by events. Undefined: no answer. */
   listAndWatch<K extends Kind>(
@@ -180,51 +237,71 @@ export class ApiServer {
     let stream: Stream | undefined;
     const stop = (): void => void (stream && this.#streams.delete(stream));
     const work = (): ObjectOf<K>[] => {
-      const objects = new Map(this.all(watcher.kind));
-      const lag = this.#random.chance(this.weather.staleLists) ? Math.floor(this.#random.between(0, MAX_LAG)) : 0;
-      const missed = this.#changes.slice(Math.max(0, this.#changes.length - lag));
-      for (const { kind, name, before } of missed.toReversed()) {
-        if (kind !== watcher.kind) continue;
-        if (before === undefined) objects.delete(name);
-        else objects.set(name, before as ObjectOf<K>);
-      }
-      stream = {
-        watcher: watcher as unknown as Watcher<Kind>,
-        backlog: missed,
-        lastMs: this.#timeline.nowMs,
-        stalledUntilMs: 0,
-        undelivered: [],
-        dead: false,
-      };
-      this.#streams.add(stream);
+      const { objects, missed } = this.#cached(watcher.kind);
+      stream = this.#open(watcher, missed);
       return [...objects.values()].filter(watcher.selects);
     };
     this.call(watcher.client, timeoutMs, work, (objects) => {
       if (!objects) stop();
       done(objects, stop);
-      const backlog = stream?.backlog ?? [];
-      if (stream) stream.backlog = undefined;
-      for (const change of backlog) if (stream) this.#tell(stream, change);
+      this.#deliver(stream);
     });
+  }
+
+  /** What a list shows: the objects as they are, or as an old cache has them, and the changes that it missed. */
+  #cached<K extends Kind>(of: K): { readonly objects: Map<string, ObjectOf<K>>; readonly missed: Change[] } {
+    const objects = new Map(this.all(of));
+    const lag = this.#random.chance(this.weather.staleLists) ? Math.floor(this.#random.between(0, MAX_LAG)) : 0;
+    const missed = this.#changes.slice(Math.max(0, this.#changes.length - lag));
+    for (const { kind, name, before } of missed.toReversed()) {
+      if (kind !== of) continue;
+      if (before === undefined) objects.delete(name);
+      else objects.set(name, before as ObjectOf<K>);
+    }
+    return { objects, missed };
+  }
+
+  #open<K extends Kind>(watcher: Watcher<K>, backlog: Change[]): Stream {
+    const stream: Stream = {
+      watcher: watcher as unknown as Watcher<Kind>,
+      backlog,
+      lastMs: this.#timeline.nowMs,
+      stalledUntilMs: 0,
+      undelivered: [],
+      dead: false,
+    };
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  #deliver(stream: Stream | undefined): void {
+    if (!stream) return;
+    const backlog = stream.backlog ?? [];
+    stream.backlog = undefined;
+    for (const change of backlog) this.#tell(stream, change);
   }
 
   #commit(kind: Kind, name: string, after: unknown, client: Process | undefined): void {
     const objects = this.#objects[kind] as Map<string, unknown>;
-    const change = { kind, name, before: objects.get(name), after };
+    const version =
+      after === undefined ? ++this.#version : Number((after as { readonly resourceVersion: string }).resourceVersion);
+    const change = { version, kind, name, before: objects.get(name), after };
     if (after === undefined) objects.delete(name);
     else objects.set(name, after);
     if (kind !== 'Lease') {
       this.#changes.push(change);
-      if (this.#changes.length > 4 * MAX_LAG) this.#changes.splice(0, 2 * MAX_LAG);
+      if (this.#changes.length > 4 * MAX_LAG)
+        this.#forgottenVersion = this.#changes.splice(0, 2 * MAX_LAG).at(-1)?.version ?? 0;
     }
     this.onChange(kind, change.before, after, client);
     for (const stream of this.#streams) this.#tell(stream, change);
   }
 
-  #tell(stream: Stream, { kind, name, before, after }: Change): void {
+  #tell(stream: Stream, change: Change): void {
+    const { version, kind, name, before, after } = change;
     const { watcher, backlog } = stream;
     if (stream.dead || kind !== watcher.kind) return;
-    if (backlog) return void backlog.push({ kind, name, before, after });
+    if (backlog) return void backlog.push(change);
     const isSelected = after !== undefined && watcher.selects(after as ObjectOf<Kind>);
     if (!isSelected && (before === undefined || !watcher.selects(before as ObjectOf<Kind>))) return;
     if (this.weather.stalls > 0 && this.#random.chance(this.weather.stalls)) {
@@ -233,7 +310,7 @@ export class ApiServer {
     stream.lastMs = Math.max(this.#timeline.nowMs + this.#latencyMs(), stream.stalledUntilMs, stream.lastMs);
     const deliver = watcher.client.inThisLife(() => {
       if (!stream.dead && this.#streams.has(stream))
-        watcher.onEvent(name, isSelected ? (after as ObjectOf<Kind>) : undefined);
+        watcher.onEvent(name, isSelected ? (after as ObjectOf<Kind>) : undefined, version);
     });
     this.#timeline.at(stream.lastMs, () => {
       if (watcher.client.isCut) stream.undelivered.push(deliver);

@@ -4,6 +4,7 @@ import type { CameraView, NodeView, PoolView } from '../../../operator/plan/snap
 import { ApiServer } from './api-server.ts';
 import { Monitor, type Limits } from './monitor.ts';
 import type { Rules } from './mutation.ts';
+import { POOL } from './kubernetes.ts';
 import { Operator, OPERATOR_LEASE } from './operator.ts';
 import { Recorder } from './recorder.ts';
 import { type Process, Random, Timeline } from './world.ts';
@@ -30,7 +31,6 @@ export class Cluster {
   readonly monitor: Monitor;
   readonly recorders: readonly Recorder[];
   readonly operators: readonly Operator[];
-  readonly pool: PoolView;
   readonly limits: Limits;
   /** A camera that no recorder survives. */
   poison: string | undefined;
@@ -39,8 +39,8 @@ export class Cluster {
 
   constructor({ seed, nodes, cameras, pool, newsMs, rules }: ClusterOptions) {
     this.random = new Random(seed);
-    this.pool = {
-      name: 'default',
+    const first: PoolView = {
+      name: POOL,
       maxCamerasPerNode: cameras,
       maxConcurrentMoves: 8,
       unavailableAfterMs: 15_000,
@@ -49,7 +49,7 @@ export class Cluster {
       membership: 'Manual',
       ...pool,
     };
-    const { unavailableAfterMs, renewMs } = this.pool;
+    const { unavailableAfterMs, renewMs } = first;
     this.limits = { unavailableAfterMs, renewMs, newsMs };
     const { timeline, random } = this;
     this.api = new ApiServer(timeline, random);
@@ -59,12 +59,13 @@ export class Cluster {
     const reads = (recorder: Recorder, camera: string): void => {
       if (camera === this.poison) recorder.after(random.between(0, 2_000), () => this.crash(recorder));
     };
-    const recorderDeps = { ...common, renewMs, mutation: rules.mutation, reads };
+    const recorderDeps = { ...common, renewMs, Cluster: rules.Cluster, reads };
     this.recorders = Array.from({ length: nodes }, (_, i) => new Recorder(`n${i + 1}`, recorderDeps));
-    const operatorDeps = { ...common, pool: (): PoolView => this.pool, Assigner: rules.Assigner };
+    const operatorDeps = { ...common, pool: first, Assigner: rules.Assigner };
     this.operators = [1, 2].map((i) => new Operator(`operator${i}`, operatorDeps));
     for (const process of [...this.recorders, ...this.operators]) processes.set(process.name, process);
 
+    this.api.put('RecorderPool', { ...first, resourceVersion: '' });
     this.api.put('Lease', { name: OPERATOR_LEASE, resourceVersion: '', holder: '', renewedWallMs: 0 });
     for (const { name } of this.recorders) this.addNode(name);
     for (let i = 0; i < cameras; i++) this.addCamera(`c${i + 1}`);
@@ -86,6 +87,14 @@ export class Cluster {
 
   recorder(name: string): Recorder {
     return this.recorders.find((recorder) => recorder.name === name) ?? this.monitor.fail(`no node ${name}`);
+  }
+
+  get pool(): PoolView {
+    return this.api.all('RecorderPool').get(POOL) ?? this.monitor.fail('the pool is gone');
+  }
+
+  changePool(change: Partial<PoolView>): void {
+    this.api.replace('RecorderPool', POOL, undefined, (pool) => ({ ...pool, ...change }));
   }
 
   leader(): Operator | undefined {
@@ -111,6 +120,8 @@ export class Cluster {
       cameras: new Map(),
     };
     this.api.put('RecorderNode', node);
+    // The operator makes it, and the recorder renews it.
+    this.api.put('Lease', { name, resourceVersion: '', holder: '', renewedWallMs: 0 });
   }
 
   addCamera(name: string, over: Partial<CameraView> = {}): void {

@@ -1,7 +1,7 @@
 // The simulated API server and clock as one process of the operator sees them: what its code asks for as promises, and
 // objects as JSON.
 
-import type { Clock, Timer } from '../../../base/clock.ts';
+import { sleepOn, type Clock, type Timer } from '../../../base/clock.ts';
 import { API_VERSION, nodeLeaseName, nodeOfLease } from '../../../crds/names.ts';
 import {
   ApiError,
@@ -15,12 +15,15 @@ import {
   type WriteOptions,
 } from '../../../operator/kube/api.ts';
 import type { Assignment, CameraView, NodeView, Role } from '../../../operator/plan/snapshot.ts';
-import type { ApiServer, Kind, LeaseView, ObjectOf, Outcome } from './api-server.ts';
+import type { ApiServer, Kind, LeaseView, ObjectOf, Outcome, VersionedPool } from './api-server.ts';
 import type { Monitor } from './monitor.ts';
 import type { Process, Timeline } from './world.ts';
 
 export const NAMESPACE = 'sim';
-const POOL = 'default';
+export const POOL = 'default';
+/** The login of every camera. */
+export const SECRET = 'login';
+export const CAMERA_HOST = '10.0.0.9';
 const TIME = '2026-01-01T00:00:00Z';
 const CALL_MS = 10_000;
 const KINDS: Readonly<Record<string, Kind>> = { cameras: 'Camera', recordernodes: 'RecorderNode', leases: 'Lease' };
@@ -50,8 +53,8 @@ export class ProcessClock implements Clock {
     return { cancel: () => (isCancelled = true) };
   }
 
-  sleep(delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.after(delayMs, resolve));
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    return sleepOn(this, delayMs, signal);
   }
 }
 
@@ -163,7 +166,7 @@ export class ProcessApi implements KubeApi {
 }
 
 /** Without a trace, which costs more than the rest of the request and is read by nobody. */
-function refusal(...what: ConstructorParameters<typeof ApiError>): ApiError {
+export function refusal(...what: ConstructorParameters<typeof ApiError>): ApiError {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
@@ -191,16 +194,27 @@ function merged(before: Assignment | undefined, patch: Partial<AssignmentPatch> 
   return after as Assignment;
 }
 
-function objectOf<K extends Kind>(kind: K, view: ObjectOf<K>): KubeObject {
+export function objectOf<K extends Kind>(kind: K, view: ObjectOf<K>): KubeObject {
   if (kind === 'Camera') return cameraOf(view as CameraView);
   if (kind === 'RecorderNode') return recorderNodeOf(view as NodeView);
+  if (kind === 'RecorderPool') return recorderPoolOf(view as VersionedPool);
   return leaseOf(view as LeaseView);
 }
 
 /** Its time as a number: nothing reads it, but for a rule that is broken on purpose. */
-export const leaseOf = ({ name, resourceVersion, renewedWallMs }: LeaseView): KubeObject => ({
+export const leaseOf = ({ name, resourceVersion, renewedWallMs, leaseDurationSeconds }: LeaseView): KubeObject => ({
   metadata: { namespace: NAMESPACE, name: nodeLeaseName(name), resourceVersion },
-  spec: { renewedWallMs },
+  spec: { renewedWallMs, leaseDurationSeconds },
+});
+
+const recorderPoolOf = ({ name, resourceVersion, renewMs, unavailableAfterMs }: VersionedPool): KubeObject => ({
+  apiVersion: API_VERSION,
+  kind: 'RecorderPool',
+  metadata: { namespace: NAMESPACE, name, resourceVersion },
+  spec: {
+    archive: { hostPath: '/srv' },
+    failover: { renewSeconds: renewMs / 1_000, unavailableAfterSeconds: unavailableAfterMs / 1_000 },
+  },
 });
 
 function cameraOf(view: CameraView): KubeObject {
@@ -210,8 +224,9 @@ function cameraOf(view: CameraView): KubeObject {
     kind: 'Camera',
     metadata: { namespace: NAMESPACE, name, uid, resourceVersion },
     spec: {
-      source: 'rtsp://10.0.0.9/1',
+      source: `rtsp://${CAMERA_HOST}/1`,
       poolRef: { name: POOL },
+      credentialsSecretRef: { name: SECRET },
       suspend,
       placement: { priority, nodeSelector, failover, ...(preferredNode !== undefined && { preferredNode }) },
     },

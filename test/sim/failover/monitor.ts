@@ -1,8 +1,10 @@
 // Sees everything that really happens, which no process in the simulation can, and says when it must not have.
 // The invariants are those of docs/design/failover.md.
 
-import type { AssignmentWrite, CameraView, NodeView } from '../../../operator/plan/snapshot.ts';
+import type { AssignmentWrite, CameraView, NodeView, Plan, PoolView } from '../../../operator/plan/snapshot.ts';
+import { renewMsOf } from '../../../crds/renewal.ts';
 import type { ApiServer, Kind, LeaseView } from './api-server.ts';
+import { POOL } from './kubernetes.ts';
 import type { Process, Timeline } from './world.ts';
 
 export class Violation extends Error {}
@@ -41,8 +43,13 @@ export class Monitor {
   readonly firstWritten = new Map<string, number>();
   /** Last sign of life of each node: a change of its Lease that was committed. */
   readonly signs = new Map<string, number>();
+  readonly renewals = new Map<string, number>();
   /** When each node spoke again after a silence that condemns it. */
   readonly #returnedMs = new Map<string, number>();
+  /** Nothing befalls any node: failover must not be suspended. */
+  mustHaveMajority = false;
+  #poolBefore: PoolView | undefined;
+  #poolChangedMs = -Infinity;
   /** Everything works since then; undefined: it does not. */
   healthySinceMs: number | undefined;
   readonly #timeline: Timeline;
@@ -52,6 +59,8 @@ export class Monitor {
   readonly #disturbedMs = new Map<string, number>();
   readonly #owners = new Map<string, string>();
   readonly #highest = new Map<string, number>();
+  /** When a camera was suspended or was no longer: a recorder stops or starts it before the operator takes note. */
+  readonly #suspendedMs = new Map<string, number>();
   readonly #assignedMs = new Map<string, number>();
   readonly #doubleSinceMs = new Map<string, number>();
   readonly #startedRecording = new Set<string>();
@@ -73,13 +82,19 @@ export class Monitor {
 
   #changed(kind: Kind, before: unknown, after: unknown): void {
     if (kind === 'Lease') {
-      const { name } = after as LeaseView;
+      const { name, holder } = after as LeaseView;
+      if (holder === '') return;
       if (this.#isCondemned(name)) this.#returnedMs.set(name, this.#timeline.nowMs);
       this.signs.set(name, this.#timeline.nowMs);
+      this.renewals.set(name, (this.renewals.get(name) ?? 0) + 1);
+    } else if (kind === 'RecorderPool') {
+      this.#poolBefore = (before as PoolView | undefined) ?? (after as PoolView);
+      this.#poolChangedMs = this.#timeline.nowMs;
     } else if (kind === 'Camera') this.#assigned(before as CameraView | undefined, after as CameraView | undefined);
   }
 
   #assigned(before: CameraView | undefined, after: CameraView | undefined): void {
+    if (after && before?.suspend !== after.suspend) this.#suspendedMs.set(after.name, this.#timeline.nowMs);
     const old = before?.assignment;
     const now = after?.assignment;
     if (!after || !now) return;
@@ -114,10 +129,11 @@ export class Monitor {
     if (assignment.node === undefined || assignment.node === now?.node) return;
     // What is planned on an old epoch will be refused.
     if (fromEpoch !== (now?.epoch ?? 0)) return;
-    const { unavailableAfterMs, renewMs, newsMs } = this.#limits;
-    const liveMs = Math.max(unavailableAfterMs, HEARD_RENEWALS * renewMs + newsMs);
+    const { newsMs } = this.#limits;
     const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
-    const live = voters.filter(({ name }) => this.#silentMs(name) < liveMs);
+    const live = voters.filter(
+      ({ name }) => this.#silentMs(name) < Math.max(this.limitMs(name), HEARD_RENEWALS * this.#renewMs(name) + newsMs),
+    );
     if (2 * live.length <= voters.length) {
       this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
     }
@@ -132,7 +148,25 @@ export class Monitor {
   }
 
   #isCondemned(node: string): boolean {
-    return this.#silentMs(node) >= this.#limits.unavailableAfterMs * CLOCK_TOLERANCE;
+    return this.#silentMs(node) >= this.limitMs(node) * CLOCK_TOLERANCE;
+  }
+
+  /** The silence after which this node counts as lost. A changed pool is known a little later. */
+  limitMs(node: string): number {
+    const { unavailableAfterMs } = this.#api.all('RecorderPool').get(POOL) ?? this.#limits;
+    const isNews = this.#timeline.nowMs - this.#poolChangedMs < this.#limits.newsMs;
+    const before = isNews ? (this.#poolBefore?.unavailableAfterMs ?? Infinity) : Infinity;
+    return Math.max(Math.min(unavailableAfterMs, before), HEARD_RENEWALS * this.#renewMs(node));
+  }
+
+  #renewMs(node: string): number {
+    return renewMsOf(this.#api.all('Lease').get(node)?.leaseDurationSeconds) ?? this.#limits.renewMs;
+  }
+
+  /** The leading operator has made a plan. */
+  planned(operator: Process, { pool: conditions }: Plan): void {
+    const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
+    if (isSuspended && this.mustHaveMajority) this.#fail(`${operator.name} suspends failover`);
   }
 
   #silentMs(node: string): number {
@@ -186,10 +220,16 @@ export class Monitor {
 
   /** To be called once a second. */
   sample(): void {
-    for (const { name, uid, assignment } of this.#api.all('Camera').values()) {
+    for (const { name, uid, suspend, assignment } of this.#api.all('Camera').values()) {
       const writers = this.activeWriters(name);
       const owner = assignment?.node;
-      if (owner !== undefined && !writers.includes(owner) && this.#hasHadIt(owner, uid, assignment?.epoch ?? 0)) {
+      const isToldToStop = suspend || this.#timeline.nowMs - (this.#suspendedMs.get(name) ?? -Infinity) < CONNECT_MS;
+      if (
+        !isToldToStop &&
+        owner !== undefined &&
+        !writers.includes(owner) &&
+        this.#hasHadIt(owner, uid, assignment?.epoch ?? 0)
+      ) {
         this.#fail(`${owner} runs and does not record ${name}, which it had taken up`);
       }
       const canKnow = writers.every((writer) => this.#processes.get(writer)?.isCut === false);

@@ -1,23 +1,14 @@
-// Rules of the protocol that can be broken, one at a time, to see that the check notices: those of recorders in the
-// simulated recorder, those of the operator in its own code, which is loaded once more with some words of it replaced.
+// Rules of the protocol that can be broken, one at a time, to see that the check notices: the code of operator and recorder is
+// loaded once more with some words of it replaced.
 
 import { registerHooks } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Assigner } from '../../../operator/controllers/assigner.ts';
-
-export const RECORDER_MUTATIONS = {
-  'recorder stops without asking': 'a camera that leaves one watch is stopped',
-  'recorder believes lower epochs': 'the last event wins, not the highest epoch',
-  'recorder stops without an answer': 'a recorder that cannot reach the API server stops',
-  'recorder forgets': 'no copy of the assignments on disk',
-  'no list after a silence': 'a recorder believes its watches after it was cut off',
-} as const;
-
-export type RecorderMutation = keyof typeof RECORDER_MUTATIONS;
+import { Cluster } from '../../../recorder/cluster/cluster.ts';
 
 interface Change {
-  /** Below `operator/`. */
+  /** Below the root of the repository. */
   readonly file: string;
   readonly code: string;
   readonly broken: string;
@@ -29,7 +20,9 @@ interface CodeMutation extends Change {
   readonly also?: Change;
 }
 
-const ASSIGNER = 'controllers/assigner.ts';
+const ASSIGNER = 'operator/controllers/assigner.ts';
+const CLUSTER = 'recorder/cluster/cluster.ts';
+const NODE_LEASE = 'recorder/cluster/node-lease.ts';
 
 /** What judges a node by the times in its Lease. */
 const BY_WALL_CLOCK = `const looked = this.#memory.look(seen, this.#nowMs());
@@ -92,38 +85,44 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   },
   'no majority': {
     meaning: 'one voter is the majority',
-    file: 'plan/liveness.ts',
+    file: 'operator/plan/liveness.ts',
     code: 'const needed = Math.floor(ends.length / 2) + 1;',
     broken: 'const needed = 1;',
-    also: { file: 'plan/voters.ts', code: 'heard: hasMajority(voters),', broken: 'heard: true,' },
+    also: { file: 'operator/plan/voters.ts', code: 'heard: hasMajority(voters),', broken: 'heard: true,' },
+  },
+  'the pool says how nodes renew': {
+    meaning: 'nodes are judged by the interval that the pool asks for',
+    file: 'operator/plan/liveness.ts',
+    code: 'node.renewMs = renewMs;',
+    broken: '',
   },
   'clocks run through outages': {
     meaning: 'silence counts while nobody can be heard',
-    file: 'plan/liveness.ts',
+    file: 'operator/plan/liveness.ts',
     code: "const state = this.#isUnavailable(node) ? 'Unavailable' : 'Unknown';",
     broken: "const state = this.#majoritySinceMs !== undefined && silentMs !== undefined ? 'Unavailable' : 'Unknown';",
   },
   'epoch stays': {
     meaning: 'a camera is given to another node under the same epoch',
-    file: 'plan/plan.ts',
+    file: 'operator/plan/plan.ts',
     code: 'const epoch = (assignment?.epoch ?? 0) + 1;',
     broken: 'const epoch = Math.max(assignment?.epoch ?? 0, 1);',
   },
   'early end of handovers': {
     meaning: 'the old node stops as soon as the new one is named',
-    file: 'plan/plan.ts',
+    file: 'operator/plan/plan.ts',
     code: "handover: 'Pending', reason: need.reason",
     broken: "handover: 'Complete', reason: need.reason",
   },
   'handover ends when taken up': {
     meaning: 'the old node stops before the new one has written',
-    file: 'plan/needs.ts',
+    file: 'operator/plan/needs.ts',
     code: "if (reportOf(camera, owner) === 'Recording') return complete;",
     broken: 'if (reportOf(camera, owner) !== undefined) return complete;',
   },
   'nobody is suspect': {
     meaning: 'a camera that two recorders did not survive is given a third one',
-    file: 'plan/suspects.ts',
+    file: 'operator/plan/suspects.ts',
     code: 'lostNodes.length >= SUSPECT_FROM;',
     broken: 'lostNodes.length > 99;',
   },
@@ -135,39 +134,102 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   },
   'machines count against cameras': {
     meaning: 'a camera is held back because two machines were lost',
-    file: 'plan/suspects.ts',
+    file: 'operator/plan/suspects.ts',
     code: '.filter((name) => !isMachineLost(nodes.get(name)))',
     broken: '',
   },
   'slots are not given back': {
     meaning: 'a move counts as under way for ever',
-    file: 'plan/plan.ts',
+    file: 'operator/plan/plan.ts',
     code: 'const isNew = missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp;',
     broken: 'const isNew = true;',
   },
 };
 
+export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
+  'recorder stops without asking': {
+    meaning: 'a camera that leaves a watch is stopped',
+    file: 'recorder/cluster/assignments.ts',
+    code: 'if (last && isRecorded(last) && !(now && isRecorded(now))) {',
+    broken: 'if (last && last.epoch < 0) {',
+  },
+  'recorder believes lower epochs': {
+    meaning: 'the last event wins, not the highest epoch',
+    file: CLUSTER,
+    code: 'return epochOf(camera) >= seen;',
+    broken: 'return true;',
+    also: {
+      file: 'recorder/cluster/assignments.ts',
+      code: 'if (last && epoch < last.epoch) return last;',
+      broken: '',
+    },
+  },
+  'recorder stops without an answer': {
+    meaning: 'a camera that may belong to another node is stopped when the API server cannot be asked',
+    file: CLUSTER,
+    code: `if (!(err instanceof ApiServerError)) throw err;
+      this.#later(CONFIRM_RETRY_MS, () => this.#look());`,
+    broken: `this.#assignments = new Map([...this.#assignments].filter(([other]) => other !== name));
+      this.#apply();`,
+  },
+  'recorder forgets': {
+    meaning: 'no copy of the assignments on disk',
+    file: CLUSTER,
+    code: "if (loaded.kind === 'kept') {",
+    broken: "if (loaded.kind === 'kept' && loaded.kept.assignments.size < 0) {",
+  },
+  'no list after a silence': {
+    meaning: 'a recorder believes its watches after it was cut off',
+    file: NODE_LEASE,
+    code: 'if (wasAway) recovered();',
+    broken: '',
+  },
+  'an unread Secret erases the login': {
+    meaning: 'a login that was known is forgotten when its Secret cannot be read',
+    file: 'recorder/cluster/logins.ts',
+    code: 'if (err.status === 403 && entry.withdrawn) entry.login = undefined;',
+    broken: 'entry.login = undefined;',
+  },
+  'the lower epoch owns': {
+    meaning: 'of two nodes that report a camera, the one that lost it is named to viewers',
+    file: 'recorder/cluster/peers.ts',
+    code: 'if (epoch > (owners.get(name)?.epoch ?? 0))',
+    broken: 'if (epoch < (owners.get(name)?.epoch ?? Infinity))',
+  },
+  'renewals wait for answers': {
+    meaning: 'a Lease is renewed some time after each answer, not at a fixed rate',
+    file: NODE_LEASE,
+    code: 'this.#next(Math.max(0, nextMs - (clock.monotonicMs() - startMs)));',
+    broken: 'this.#next(nextMs);',
+  },
+  'a longer interval is not announced': {
+    meaning: 'a recorder renews less often before its Lease says so',
+    file: NODE_LEASE,
+    code: 'this.#lease = await this.#write(renewMs);',
+    broken: 'this.#lease = await this.#write(beforeMs);',
+  },
+};
+
 /** By which rules a world goes. */
 export interface Rules {
-  readonly mutation: RecorderMutation | undefined;
   readonly Assigner: typeof Assigner;
+  readonly Cluster: typeof Cluster;
 }
 
-export const RULES: Rules = { mutation: undefined, Assigner };
+export const RULES: Rules = { Assigner, Cluster };
 
-export const brokenRecorder = (mutation: RecorderMutation): Rules => ({ ...RULES, mutation });
+const ROOT = new URL('../../../', import.meta.url);
 
-const OPERATOR = new URL('../../../operator/', import.meta.url);
-
-/** Loads the operator's code with this change in it; the usual one stays as it is. */
-export async function brokenOperator({ also, ...change }: CodeMutation): Promise<Rules> {
+/** Loads the code of the operator or the recorder with this change in it; the usual one stays as it is. */
+export async function broken({ also, ...change }: CodeMutation): Promise<Rules> {
+  const folder = new URL(change.file.startsWith('operator/') ? 'operator/' : 'recorder/cluster/', ROOT).href;
   const mark = `?broken=${Buffer.from(change.code).toString('base64url')}`;
   const waiting = new Set<Change>([change, ...(also ? [also] : [])]);
   const hooks = registerHooks({
     resolve(specifier, context, next) {
       const resolved = next(specifier, context);
-      // What a marked module imports of the operator is marked as well, so that all of them use the broken one.
-      const isOurs = context.parentURL?.endsWith(mark) && resolved.url.startsWith(OPERATOR.href);
+      // What a marked module imports of the same folder is marked as well, so that all of them use the broken one.
+      const isOurs = context.parentURL?.endsWith(mark) && resolved.url.startsWith(folder);
       return isOurs ? { ...resolved, url: resolved.url + mark } : resolved;
     },
     load(url, context, next) {
@@ -175,7 +237,7 @@ export async function brokenOperator({ also, ...change }: CodeMutation): Promise
       const path = fileURLToPath(url.slice(0, -mark.length));
       let source = readFileSync(path, 'utf8');
       for (const one of waiting) {
-        if (path !== fileURLToPath(new URL(one.file, OPERATOR))) continue;
+        if (path !== fileURLToPath(new URL(one.file, ROOT))) continue;
         if (source.split(one.code).length !== 2) throw new Error(`${one.file} has not once: ${one.code}`);
         source = source.replace(one.code, () => one.broken);
         waiting.delete(one);
@@ -184,11 +246,10 @@ export async function brokenOperator({ also, ...change }: CodeMutation): Promise
     },
   });
   try {
-    const { Assigner } = (await import(new URL(ASSIGNER, OPERATOR).href + mark)) as {
-      Assigner: Rules['Assigner'];
-    };
-    for (const { file } of waiting) throw new Error(`${file} is not part of the assigner`);
-    return { mutation: undefined, Assigner };
+    const entry = change.file.startsWith('operator/') ? ASSIGNER : CLUSTER;
+    const loaded = (await import(new URL(entry, ROOT).href + mark)) as Partial<Rules>;
+    for (const { file } of waiting) throw new Error(`${file} is not part of ${entry}`);
+    return { ...RULES, ...loaded };
   } finally {
     hooks.deregister();
   }

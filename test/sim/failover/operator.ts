@@ -7,7 +7,7 @@ import { DEFAULT_TIMING } from '../../../operator/kube/leader.ts';
 import { writesOfLeader } from '../../../operator/kube/writes-of-leader.ts';
 import type { PoolObjects, PoolView } from '../../../operator/plan/snapshot.ts';
 import type { ApiServer, LeaseView, Outcome } from './api-server.ts';
-import { leaseOf, NAMESPACE, ProcessApi, ProcessClock } from './kubernetes.ts';
+import { leaseOf, NAMESPACE, POOL, ProcessApi, ProcessClock } from './kubernetes.ts';
 import type { Monitor } from './monitor.ts';
 import { Reflector } from './reflector.ts';
 import { Process, type Random, type Timeline } from './world.ts';
@@ -21,7 +21,8 @@ type OperatorDeps = {
   readonly random: Random;
   readonly api: ApiServer;
   readonly monitor: Monitor;
-  readonly pool: () => PoolView;
+  /** As it was when the world began. */
+  readonly pool: PoolView;
   /** The operator's, or one with a rule broken. */
   readonly Assigner: typeof Assigner;
 };
@@ -31,6 +32,7 @@ export class Operator extends Process {
   #assigner!: Assigner;
   #cameras!: Reflector<'Camera'>;
   #nodes!: Reflector<'RecorderNode'>;
+  #pools!: Reflector<'RecorderPool'>;
   #leases!: Reflector<'Lease'>;
   /** Of this life of the process: one that starts again must not go on as the leader, because it knows nothing. */
   #identity = '';
@@ -55,8 +57,9 @@ export class Operator extends Process {
     const changed = (): void => this.#assigner.changed();
     this.#cameras = new Reflector({ ...common, kind: 'Camera', onChange: changed });
     this.#nodes = new Reflector({ ...common, kind: 'RecorderNode', onChange: changed });
+    this.#pools = new Reflector({ ...common, kind: 'RecorderPool', onChange: changed });
     this.#leases = new Reflector({ ...common, kind: 'Lease', onChange: (name, lease) => this.#sawLease(name, lease) });
-    const reflectors = [this.#cameras, this.#nodes, this.#leases];
+    const reflectors = [this.#cameras, this.#nodes, this.#pools, this.#leases];
     const server = new ProcessApi({ process: this, server: api, monitor, timeline });
     this.#assigner = new Assigner(
       {
@@ -69,7 +72,13 @@ export class Operator extends Process {
         },
         isSynced: () => reflectors.every(({ isSynced }) => isSynced),
         isLeader: () => this.isLeader(),
-        planned: () => {},
+        planned: (plan) => {
+          try {
+            monitor.planned(this, plan);
+          } catch (violation) {
+            timeline.failure ??= violation;
+          }
+        },
         moved: () => {},
         clock: new ProcessClock(this),
         log: silentLog,
@@ -82,7 +91,8 @@ export class Operator extends Process {
 
   #objects(): PoolObjects {
     return {
-      pool: this.#deps.pool(),
+      // Before the list has come, nothing is planned.
+      pool: this.#pools.objects.get(POOL) ?? this.#deps.pool,
       nodes: [...this.#nodes.objects.values()],
       cameras: [...this.#cameras.objects.values()],
     };

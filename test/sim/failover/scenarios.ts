@@ -1,6 +1,7 @@
 // What can happen in one run. A seed chooses everything; each scenario knows what must then hold beyond the invariants
 // that always hold.
 
+import { leaseSecondsOf } from '../../../crds/renewal.ts';
 import { Cluster } from './cluster.ts';
 import type { Rules } from './mutation.ts';
 import { Random } from './world.ts';
@@ -70,12 +71,72 @@ async function lose(seed: number, rules: Rules, cameras?: number): Promise<Clust
     if (tookMs > 20_000) monitor.fail(`${camera} of ${node.name} was not written elsewhere within 20 s (${tookMs} ms)`);
     if (tookMs < 14_900) monitor.fail(`${camera} of ${node.name} moved too early: ${tookMs} ms`);
   }
+  knowOwners(cluster);
   const others = monitor.moves.filter(({ camera }) => !lost.includes(camera));
   if (others.length > 0) monitor.fail(`moved without need: ${JSON.stringify(others)}`);
   const count = monitor.moves.length;
   await finish(cluster, 30_000);
   if (monitor.moves.length > count) monitor.fail('something moved when the node came back');
   return cluster;
+}
+
+/** Whoever asks a node for a camera of another one is sent to the node that records it. */
+function knowOwners({ api, recorders, monitor }: Cluster): void {
+  for (const { name, assignment } of api.all('Camera').values()) {
+    for (const recorder of recorders) {
+      if (!recorder.isUp || recorder.isFrozen || recorder.isCut || recorder.name === assignment?.node) continue;
+      const owner = recorder.ownerOf(name);
+      if (owner !== assignment?.node) monitor.fail(`${recorder.name} takes ${owner} for the node of ${name}`);
+    }
+  }
+}
+
+/** The API server takes up to two seconds to answer: Leases are renewed as often as ever, and nothing moves. */
+async function slowServer(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, { newsMs: 5_000 });
+  const { api, monitor, recorders } = cluster;
+  api.weather = { ...api.weather, slowMs: 950 };
+  const before = new Map(monitor.renewals);
+  const forMs = 60_000;
+  await cluster.run(cluster.nowMs + forMs);
+  for (const { name } of recorders) {
+    const renewals = (monitor.renewals.get(name) ?? 0) - (before.get(name) ?? 0);
+    const wanted = forMs / cluster.pool.renewMs;
+    if (renewals < 0.9 * wanted) monitor.fail(`${name} renewed its Lease ${renewals} times instead of ${wanted}`);
+  }
+  api.weather = { ...api.weather, slowMs: 0 };
+  if (monitor.moves.length > 0) monitor.fail(`moved without need: ${JSON.stringify(monitor.moves)}`);
+  return finish(cluster, 20_000);
+}
+
+/** `renewSeconds` and `unavailableAfterSeconds` change: failover goes on all the time, at the pace of each node. */
+async function changeValues(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, { pool: { maxConcurrentMoves: 8 } });
+  const { random, monitor, recorders, api } = cluster;
+  monitor.mustHaveMajority = true;
+  if (random.chance(0.5)) api.weather = { ...api.weather, lostReplies: 0.1, lostRequests: 0.1 };
+  for (let i = 0; i < 4; i++) {
+    const renewMs = random.pick([1_000, 2_000, 5_000, 10_000, 20_000]);
+    cluster.changePool({ renewMs, unavailableAfterMs: Math.max(3 * renewMs, random.pick([15_000, 30_000, 60_000])) });
+    await cluster.run(cluster.nowMs + random.pick([1_000, 5_000, 25_000, 50_000]) * random.between(0.5, 1));
+  }
+  api.weather = { ...api.weather, lostReplies: 0, lostRequests: 0 };
+  await cluster.run(cluster.nowMs + 60_000);
+  const { renewMs } = cluster.pool;
+  for (const { name } of recorders) {
+    const { leaseDurationSeconds } = api.all('Lease').get(name) ?? {};
+    if (leaseDurationSeconds !== leaseSecondsOf(renewMs)) monitor.fail(`${name} does not follow the pool`);
+  }
+  if (monitor.moves.length > 0) monitor.fail(`moved without need: ${JSON.stringify(monitor.moves)}`);
+  monitor.mustHaveMajority = false;
+  const node = random.pick(recorders);
+  const lost = cluster.camerasOf(node.name);
+  cluster.kill(node, Infinity);
+  await cluster.run((monitor.signs.get(node.name) ?? 0) + monitor.limitMs(node.name) + 5_000);
+  for (const camera of lost) {
+    if (api.all('Camera').get(camera)?.assignment?.node === node.name) monitor.fail(`${camera} stays on ${node.name}`);
+  }
+  return finish(cluster);
 }
 
 /** Each fault is shorter than its bound, and there is one at a time: nothing moves, and nothing stops recording. */
@@ -247,6 +308,7 @@ async function chaos(seed: number, rules: Rules): Promise<Cluster> {
         cluster.at(cluster.nowMs + forMs, () => cluster.changeNode(process.name, { drain: false }));
       },
       (): void => cluster.changeCamera(random.pick(names), { suspend: random.chance(0.3) }),
+      (): void => random.pick(recorders).refuseLogin(random.pick(names)),
     ])();
     await cluster.run(Math.min(endMs, cluster.nowMs + random.between(500, 9_000)));
   }
@@ -259,8 +321,14 @@ async function chaos(seed: number, rules: Rules): Promise<Cluster> {
 
 export const EVERYTHING_AT_ONCE: Scenario = { name: 'everything at once', weight: 4, run: chaos };
 
+export const LOST_NODE: Scenario = { name: 'a node is lost', weight: 3, run: lose };
+export const SLOW_SERVER: Scenario = { name: 'a slow API server', weight: 1, run: slowServer };
+export const VALUES_CHANGE: Scenario = { name: 'the values of the pool change', weight: 1, run: changeValues };
+
 export const SCENARIOS: readonly Scenario[] = [
-  { name: 'a node is lost', weight: 3, run: lose },
+  LOST_NODE,
+  SLOW_SERVER,
+  VALUES_CHANGE,
   { name: 'short faults', weight: 2, run: shortFaults },
   { name: 'the majority is lost', weight: 1, run: loseMajority },
   { name: 'planned moves', weight: 2, run: planned },

@@ -35,9 +35,6 @@ export class Random {
 
 type Event = { readonly atMs: number; readonly order: number; readonly run: () => void };
 
-/** So many turns of promises in a row without anything new: none of them goes on before the next event. */
-const QUIET_TURNS = 12;
-
 /** A binary heap of what is going to happen. */
 export class Timeline {
   nowMs = 0;
@@ -73,10 +70,9 @@ export class Timeline {
   }
 
   async #settle(): Promise<void> {
-    while (this.isStirred) {
-      this.isStirred = false;
-      for (let turn = 0; turn < QUIET_TURNS; turn++) await Promise.resolve();
-    }
+    this.isStirred = false;
+    // Ticks come after all promises that can go on.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
   }
 
   #pop(): void {

@@ -11,7 +11,7 @@ import { scenarioOf, type Scenario } from './scenarios.ts';
 /** The one world that is to be run. */
 export const SEED = process.env['SEED'];
 /** Of all scenarios together. */
-const RUNS = LONG ? 200_000 : 5_000;
+const RUNS = LONG ? 100_000 : 2_000;
 
 export async function tryOut(scenario: Scenario, seed: number): Promise<void> {
   try {
