@@ -42,6 +42,8 @@ export interface ClusterMember {
   readonly view: ClusterView;
   readonly cameraSwitch: ClusterSwitch;
   cameras(): CameraList;
+  /** The epoch of a camera's assignment to this node. */
+  epochOf(cameraId: string): number | undefined;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;
   /** The retention limits of cameras of which this node may have footage. */
@@ -107,6 +109,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     },
     cameras: () => cluster.cameras(),
     limits: () => cluster.limits(),
+    epochOf: (cameraId) => cluster.assignments.get(cameraId)?.epoch,
     // Addresses with their scheme: members may be behind a proxy that speaks TLS.
     members: () =>
       cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => {

@@ -109,6 +109,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     others: () => member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
     halted: member ? SUSPENDED : DISABLED_ROW,
     ...(member && { limits: () => member.limits() }),
+    epochOf: member && ((cameraId) => member.epochOf(cameraId)),
   });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);

@@ -222,6 +222,7 @@ export class Serving {
       ...this.#facing,
       archive,
       cluster: member?.view,
+      peers: this.#peers,
       memory: answers.playback,
       registry,
       visits: audit.visits,

@@ -54,6 +54,7 @@ export async function openStorage(
     workDir,
     ...deps.owner,
     limits: () => wanted.limits,
+    epochOf: (cameraId) => wanted.epochOf(cameraId),
     memory: forWriting(memory),
   });
   const gaps = new GapLedger({

@@ -18,6 +18,8 @@ export interface CameraSources {
   readonly halted: NonNullable<WantedCamera['halted']>;
   /** The retention limits of cameras of which this node may have footage, whether or not it records them. */
   readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
+  /** The epoch of a camera's assignment to this node. */
+  readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
 }
 
 export const SUSPENDED = {
@@ -59,6 +61,11 @@ export class WantedCameras {
   /** Stops following changes. */
   leave(): void {
     this.#follows = false;
+  }
+
+  /** The epoch of a camera's assignment to this node; undefined if the cluster does not assign it. */
+  epochOf(cameraId: string): number | undefined {
+    return this.#sources.epochOf?.(cameraId);
   }
 
   get files(): readonly CameraConfig[] {

@@ -8,6 +8,7 @@ import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { shortenAnswers } from '../http/answers.ts';
 import { installAudit } from '../http/audit.ts';
 import { installCors, type Origins } from '../http/cors.ts';
+import { installRelay } from '../relay/relay.ts';
 import { aboutApi } from './about.ts';
 import type { ApiDeps } from './deps.ts';
 import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts';
@@ -77,6 +78,8 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (cluster) {
     installRedirects(app, { cluster, cameras: deps.cameras, auth });
     await app.register(clusterRoutes, { cluster });
+    const { peers } = deps;
+    if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places: () => cluster.places() });
   }
   await app.register(sessionRoutes, { deps, auth });
   await app.register(healthRoutes, { deps, auth });

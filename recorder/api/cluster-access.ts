@@ -38,6 +38,8 @@ export interface ClusterAccess {
   origins(): readonly string[];
   /** Origins of the playback listeners of the nodes. */
   playbackOrigins(): readonly string[];
+  /** The base URLs of the listeners of all nodes. */
+  places(): readonly { readonly nodeId: string; readonly url: string }[];
   /** The current state, or the last known one. Never rejects. */
   metrics(): Promise<ClusterMetrics>;
   /** Undefined without a majority. */

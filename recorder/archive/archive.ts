@@ -60,6 +60,8 @@ export interface ArchiveOptions {
   readonly limits?: () => Limits;
   /** For what waits for the disk, of all cameras. */
   readonly memory?: MemoryAccount;
+  /** The epoch under which this node records a camera now; undefined outside of a cluster. */
+  readonly epochOf?: (cameraId: string) => number | undefined;
 }
 
 /** Something about the archive that somebody should look at. */
@@ -263,7 +265,7 @@ export class Archive {
     assert(!this.#cameras.has(cameraId), 'two recordings of one camera');
     const history = this.#histories.get(cameraId) ?? newHistory();
     this.#histories.set(cameraId, history);
-    const { clock, log, syncIntervalMs, memory } = this.#o;
+    const { clock, log, syncIntervalMs, memory, epochOf } = this.#o;
     const camera = new CameraArchive(
       options,
       {
@@ -276,6 +278,7 @@ export class Archive {
         owner: this.#owner,
         syncIntervalMs,
         memory,
+        epochOf,
       },
       callbacks,
     );

@@ -348,6 +348,8 @@ export interface BenchOptions {
   readonly syncIntervalMs?: number;
   /** For what waits for the disk. */
   readonly memoryBytes?: number;
+  /** In a cluster: the epoch under which it records. */
+  readonly epoch?: number;
 }
 
 /** An archive in a directory with one camera. */
@@ -356,7 +358,8 @@ export async function bench(options: BenchOptions): Promise<Bench> {
   const clock = options.clock ?? new VirtualClock();
   const fs = new TestFileSystem(root);
   const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: options.memoryBytes ?? Infinity });
-  const archive = new Archive({ root, clock, log, fs, memory, syncIntervalMs: options.syncIntervalMs ?? 5_000 });
+  const { syncIntervalMs = 5_000, epoch } = options;
+  const archive = new Archive({ root, clock, log, fs, memory, syncIntervalMs, epochOf: () => epoch });
   await archive.recover();
   let requests = 0;
   const recording = archive.sinkFor(

@@ -24,6 +24,7 @@ export const ACTIONS = [
   'protect',
   'read-audit',
   'read-camera',
+  'relay',
   'remove-camera',
   'remove-job',
   'remove-node',

@@ -48,6 +48,11 @@ export class ClusterView {
     return this.#cluster.peers.members();
   }
 
+  /** The base URLs of the listeners of all nodes. */
+  places(): readonly { readonly nodeId: string; readonly url: string }[] {
+    return this.#cluster.peers.places();
+  }
+
   playbackOrigins(): readonly string[] {
     return this.#cluster.peers.playbacks();
   }

@@ -90,6 +90,13 @@ export class Peers {
     return this.#others;
   }
 
+  /** The base URLs of the listeners of all nodes. */
+  places(): readonly { readonly nodeId: string; readonly url: string }[] {
+    return Array.from(this.#facts().nodes.values()).flatMap(({ metadata: { name: nodeId }, spec }) =>
+      [spec.address, spec.playbackAddress].flatMap((url) => (url === undefined ? [] : [{ nodeId, url }])),
+    );
+  }
+
   /** The addresses of all nodes of the cluster. */
   members(): readonly string[] {
     return this.#addresses(({ address }) => address);

@@ -33,6 +33,7 @@ interface AuditDeps {
 
 /** RFC 9110 §9.2.1 */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+const CALLER_GONE = { status: null, outcome: 'caller gone' };
 const MAX_PATH_LENGTH = 300;
 /** Lines per minute from callers without a token. Further ones are only counted: they must not push out other lines. */
 const MAX_UNKNOWN_LINES = 60;
@@ -108,7 +109,10 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
       request.told = {};
       // The call counts even if the caller disconnects before the answer. The result follows when it is known.
       reply.raw.once('close', () => {
-        if (!written.has(reply)) write(request, reply, { status: null, outcome: 'caller gone' });
+        if (written.has(reply)) return;
+        const { statusCode: status, writableEnded } = reply.raw;
+        // A handler may have sent its answer itself.
+        write(request, reply, writableEnded ? { status, outcome: outcomeOf(status) } : CALLER_GONE);
       });
     }
     done();

@@ -436,6 +436,12 @@ function tokenInHeader(request: FastifyRequest): string | undefined {
   return colon < 0 ? undefined : pair.slice(colon + 1);
 }
 
+/** The credential of a request as `Authorization`; undefined without one. */
+export function credentialOf(request: FastifyRequest): string | undefined {
+  const token = tokenInQuery(request);
+  return request.headers.authorization ?? (token === undefined ? undefined : `Bearer ${token}`);
+}
+
 /** For clients that cannot send headers: WebSocket and media elements of browsers (RFC 6750 §2.3). */
 function tokenInQuery(request: FastifyRequest): string | undefined {
   const token = (request.query as Record<string, unknown> | undefined)?.['access_token'];

@@ -85,6 +85,7 @@ export const ERROR_STATUSES = {
   'camera-not-kept': [503],
   'protection-not-kept': [503],
   'switch-not-kept': [503],
+  'node-away': [503],
   'no-leader': [503],
   'cluster-unavailable': [503],
 } as const satisfies Readonly<Record<string, readonly number[]>>;

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
+import { RELAYED_HEADER } from '../peers/peer-requests.ts';
 import { inScope } from './camera-scope.ts';
 import type { Caller } from './caller.ts';
 
@@ -20,6 +21,9 @@ export const markRelayed = (request: IncomingMessage, relayed: Relayed): void =>
 /** Undefined for a request of a client. */
 export const relayedBy = (request: IncomingMessage): Relayed | undefined =>
   (request as { readonly [RELAYED]?: Relayed })[RELAYED];
+
+/** Whether another node passed the request on: it is not passed on again. A client that states it harms itself only. */
+export const isRelayed = ({ headers }: IncomingMessage): boolean => headers[RELAYED_HEADER] !== undefined;
 
 /** A caller that a member states: it may read, and nothing else. */
 interface StatedCaller extends Caller {

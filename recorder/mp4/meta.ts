@@ -27,6 +27,8 @@ export interface SegmentMeta {
   readonly gapBeforeMs: number;
   /** Wall milliseconds per media millisecond in the previous file; default 1. */
   readonly pace?: number;
+  /** In a cluster: the epoch of the assignment under which it is recorded. Where two nodes recorded the same time, the higher counts. */
+  readonly epoch?: number | undefined;
 }
 
 /** Known when the file is closed; fields left out keep their values from the opening. */
@@ -92,6 +94,8 @@ export const userData = (meta: RecordedMeta): Buffer =>
       shortText(meta.cameraId), // camera
       u8(meta.tracks.length), // tracks
       meta.tracks.map(trackSummary),
+      // Readers of older versions ignore what follows the tracks.
+      meta.epoch === undefined ? [] : u32(meta.epoch), // epoch
     ]),
   );
 
@@ -155,6 +159,7 @@ export function parseMeta(contents: Buffer): RecordedMeta | undefined {
       codecString: shortTextOf(fields),
     });
   }
+  const epoch = fields.left >= 4 ? fields.u32() : undefined;
   return {
     cameraId,
     runId,
@@ -166,6 +171,7 @@ export function parseMeta(contents: Buffer): RecordedMeta | undefined {
     lostPackets,
     clock,
     tracks,
+    ...(epoch !== undefined && { epoch }),
   };
 }
 

@@ -40,7 +40,7 @@ export const rangesOf = (type: string) => ({
 /** Answers of a route that sends the footage of an interval. */
 export const intervalOf = (description: string, type: string) => ({
   200: bytes(description, type),
-  307: z.null().describe('In a cluster: this node has no footage of the interval; redirect to one that has.'),
   404: problemResponse('Nothing is recorded in the interval.'),
   500: problemResponse('The archive on the disk cannot be read.'),
+  503: problemResponse('In a cluster: all footage of the interval is on a node that does not answer.'),
 });

@@ -8,6 +8,7 @@ import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import { openApiOptions } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
+import { installRelay } from '../relay/relay.ts';
 import { aboutPlayback } from './about.ts';
 import { ArchiveFiles } from './archive-file.ts';
 import type { PlaybackDeps } from './deps.ts';
@@ -16,7 +17,9 @@ import { PartsCache } from './parts-cache.ts';
 import { Reading } from './reading.ts';
 import { Recordings } from './recording.ts';
 import { Responder } from './respond.ts';
+import { Collector } from './collected.ts';
 import { fileRoutes } from './routes/files.ts';
+import { footageRoutes } from './routes/footage.ts';
 import { hlsRoutes } from './routes/hls.ts';
 import { windowRoutes } from './routes/window.ts';
 import { Sender } from './sender.ts';
@@ -52,7 +55,7 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   logAnswers(app, deps.log);
 
   await app.register(fastifySwagger, openApiOptions(aboutPlayback(deps.version)));
-  const { archive, cluster, clock } = deps;
+  const { archive, cluster, clock, peers } = deps;
   const sender = new Sender({ clock, memory: deps.memory, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
   if (deps.registry) observePlayback(deps.registry, sender);
@@ -60,8 +63,17 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   const recordings = new Recordings(clock);
   const parts = new PartsCache({ files, archive, clock });
   const reading = new Reading(archive, clock);
-  await app.register(hlsRoutes, { deps: { archive, cluster, clock, files, parts, reading, responder } });
-  await app.register(windowRoutes, { deps: { archive, cluster, clock, files, parts, responder } });
+  const collector =
+    cluster &&
+    peers &&
+    new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock });
+  if (cluster && peers) {
+    installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places: () => cluster.places() });
+  }
+  const whole = { archive, cluster, collector, clock, parts };
+  await app.register(footageRoutes, { deps: whole });
+  await app.register(hlsRoutes, { deps: { ...whole, files, reading, responder } });
+  await app.register(windowRoutes, { deps: { ...whole, files, responder } });
   await app.register(fileRoutes, { deps: { archive, cluster, files, reading, recordings, responder } });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;

@@ -62,6 +62,9 @@ export class ArchiveFile {
   }
 }
 
+/** What playing a file needs of it: it may be on another node. */
+export type PlayedFile = Pick<ArchiveFile, 'sizeBytes' | 'read' | 'readInto'>;
+
 /** Error codes of the system for a path that cannot be a file of the archive. */
 const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'ENAMETOOLONG']);
 

@@ -10,6 +10,8 @@ import type { Visits } from '../audit/visits.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
+import type { FootageHolder } from '../peers/peer.ts';
+import type { PeerSender } from '../peers/peer-requests.ts';
 import type { KeepAwake } from './archive-file.ts';
 
 /** The archive on this node's disk. */
@@ -37,8 +39,12 @@ export interface RecordingHolder {
 export interface PlaybackCluster {
   readonly nodeId: string;
   holdersOf(cameraId: string): readonly RecordingHolder[];
+  /** The same with whether each is online, within about a second. Never rejects. */
+  footageHolders(cameraId: string): Promise<readonly FootageHolder[]>;
   /** Origins of the pages that the nodes serve. */
   origins(): Origins;
+  /** The base URLs of the listeners of all nodes. */
+  places(): readonly { readonly nodeId: string; readonly url: string }[];
 }
 
 export interface PlaybackDeps {
@@ -54,6 +60,8 @@ export interface PlaybackDeps {
   readonly memory?: MemoryAccount;
   /** Without it, the node belongs to no cluster. */
   readonly cluster?: PlaybackCluster | undefined;
+  /** Sends requests to the other nodes of the cluster. */
+  readonly peers?: PeerSender | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;

@@ -7,6 +7,7 @@ import { HOUR_MS } from '../../base/units.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import { IntervalQuery as Bounds, MAX_INTERVAL_MS, requireAtMostOneDay, requireOrder } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
+import { flag } from '../http/query.ts';
 import { paceOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { TICKS_PER_MS } from '../mp4/sample.ts';
@@ -17,7 +18,10 @@ import type { PartsCache } from './parts-cache.ts';
 const DEFAULT_INTERVAL_MS = HOUR_MS;
 const CONCURRENT_READS = 8;
 
-export const IntervalQuery = Bounds.extend({ access_token: z.string().optional() });
+export const IntervalQuery = Bounds.extend({
+  access_token: z.string().optional(),
+  local: flag().optional().describe('In a cluster: only the footage on this node.'),
+});
 
 /** The camera id is not validated: an invalid one simply has no footage. */
 export const CameraParams = z.object({ camera_id: z.string() });
@@ -33,10 +37,16 @@ export function toInterval({ from, to }: z.output<typeof IntervalQuery>, nowMs: 
 
 /** A file with footage in the interval. */
 export interface Footage {
-  /** Relative to the record path. */
+  /** Relative to the record path of the node that has the file. */
   readonly path: string;
   readonly isOpen: boolean;
+  /** Of the file, when it was listed. */
+  readonly sizeBytes: number;
   readonly parts: FileParts;
+  /** The node whose disk holds it; undefined outside of a cluster. */
+  readonly nodeId?: string;
+  /** Where another node recorded a part of the same time: what is played of this file. */
+  readonly turn?: Interval;
 }
 
 interface FootageDeps {
@@ -49,9 +59,9 @@ export async function footageOf(deps: FootageDeps, cameraId: string, interval: I
   const { segments } = await listed(deps.archive.list(cameraId, { ...interval, tzOffsetMinutes: 0 }));
   // Cached parts are returned without a promise: awaiting one would take longer than the lookup.
   const found = await concurrently(segments, CONCURRENT_READS, (segment) => deps.parts.partsOf(segment));
-  return segments.flatMap(({ path, isOpen }, i) => {
+  return segments.flatMap(({ path, isOpen, sizeBytes }, i) => {
     const parts = found[i];
-    return parts && parts.starts.length > 0 ? [{ path, isOpen, parts }] : [];
+    return parts && parts.starts.length > 0 ? [{ path, isOpen, sizeBytes, parts }] : [];
   });
 }
 

@@ -4,7 +4,7 @@
 import type { FileParts } from '../mp4/parts.ts';
 import { readFragmentAt } from '../mp4/read-fragment.ts';
 import { readSampleIndex } from '../mp4/sample-index.ts';
-import type { ArchiveFile } from './archive-file.ts';
+import type { PlayedFile } from './archive-file.ts';
 import { runsInFile, runsOf, type SampleRun } from './sample-runs.ts';
 
 /** About a second of pictures. */
@@ -15,7 +15,7 @@ const PICTURES = 25;
  * before `toPart`, or at the end of the written part of the file.
  */
 export async function* fragmentsFrom(
-  file: ArchiveFile,
+  file: PlayedFile,
   parts: FileParts,
   part: number,
   toPart?: number,

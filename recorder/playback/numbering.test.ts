@@ -17,6 +17,7 @@ interface TestFile {
 const footageOf = ({ sequence, parts, complete }: TestFile): Footage => ({
   path: `file-${sequence}`,
   isOpen: !complete,
+  sizeBytes: 0,
   parts: {
     meta: { sequence, wallStartMs: START_MS + sequence * 300_000 } as FileParts['meta'],
     headers: [],

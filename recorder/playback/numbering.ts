@@ -6,14 +6,15 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { MINUTE_MS } from '../../base/units.ts';
-import type { FileParts } from '../mp4/parts.ts';
 import type { Footage } from './footage.ts';
 import { Lru } from './lru.ts';
+import { wallOfPart } from './part-times.ts';
 import { targetSecondsOf } from './target-duration.ts';
+import { isSettled, partsInTurn, startOf } from './turns.ts';
 
 /** A file in a playlist. */
 export interface Listed extends Footage {
-  /** Media sequence number of the file's first part, whether or not that part lies in the interval. */
+  /** Media sequence number of the first part of the file's turn, whether or not that part lies in the interval. */
   readonly number: number;
   /** Discontinuity sequence number. */
   readonly discontinuity: number;
@@ -57,7 +58,7 @@ export class Numbering {
    * still being completed are then listed only when that one is complete.
    */
   number(key: string, footage: readonly Footage[], live: boolean): Numbered {
-    const incomplete = live ? footage.findIndex(({ parts }) => !parts.complete) : -1;
+    const incomplete = live ? footage.findIndex((item) => !isSettled(item)) : -1;
     const whole = incomplete < 0 ? footage : footage.slice(0, incomplete + 1);
     const nowMs = this.#clock.monotonicMs();
     const known = this.#followed.get(key);
@@ -65,7 +66,7 @@ export class Numbering {
     const before = remembered?.listed ?? [];
     const listed = continued(before, whole) ?? numberedFromTime(whole);
     const followed = live || before.length > 0;
-    const promised = before.some(({ parts }) => partCount(parts) > 0) ? remembered?.targetSeconds : undefined;
+    const promised = before.some((item) => partCount(item) > 0) ? remembered?.targetSeconds : undefined;
     const targetSeconds = promised ?? targetSecondsOf(listed);
     if (followed) this.#followed.set(key, { listed, askedMs: nowMs, targetSeconds });
     return { listed, followed, targetSeconds };
@@ -86,30 +87,60 @@ function numberedFromTime([first, ...rest]: readonly Footage[]): Listed[] {
 
 /** Continues the previous list; undefined when none of its files is left. */
 function continued(before: readonly Listed[], now: readonly Footage[]): Listed[] | undefined {
-  const there = new Map(now.map((item) => [item.path, item]));
-  const first = before.findIndex(({ path }) => there.has(path));
+  const there = new Map(now.map((item) => [keyOf(item), item]));
+  const first = before.findIndex((item) => there.has(keyOf(item)));
   if (first < 0) return undefined;
   const listed = before.slice(first).map((item) => {
-    const found = there.get(item.path);
-    return found ? { ...item, ...found, gone: false } : { ...item, gone: true };
+    const found = there.get(keyOf(item));
+    return found ? { ...item, ...found, ...keptTurn(item, found), gone: false } : { ...item, gone: true };
   });
-  // A file with a lower sequence would have to be listed before the others. Times do not decide: a clock may have been set back.
-  const last = Math.max(...listed.map(({ parts }) => parts.meta.sequence));
   return appended(
     listed,
-    now.filter(({ parts }) => parts.meta.sequence > last),
+    now.filter((item) => isAfter(item, listed)),
   );
+}
+
+/** A file of a node, and which of its turns. */
+const keyOf = ({ nodeId, path, turn }: Footage): string => `${nodeId ?? ''} ${path} ${turn?.fromMs ?? -Infinity}`;
+
+/** What was listed stays, also if another node has recorded its end under a higher epoch. */
+function keptTurn(before: Listed, { turn }: Footage): Pick<Footage, 'turn'> {
+  if (!turn) return {};
+  const { parts } = before;
+  const listedMs = Math.min(before.turn?.toMs ?? Infinity, wallOfPart(parts, parts.starts.length - 1));
+  return { turn: { fromMs: turn.fromMs, toMs: Math.max(turn.toMs, listedMs) } };
+}
+
+/**
+ * Whether a file comes after those that were listed. A node numbers its files. Times do not decide among them: a clock may
+ * have been set back.
+ */
+function isAfter(item: Footage, listed: readonly Listed[]): boolean {
+  if (listed.some((other) => keyOf(other) === keyOf(item))) return false;
+  const ofNode = listed.filter(({ nodeId }) => nodeId === item.nodeId);
+  const { sequence } = item.parts.meta;
+  // A later turn of the last file is listed, too.
+  if (ofNode.some(({ parts, path }) => parts.meta.sequence >= sequence && path !== item.path)) return false;
+  const last = listed.at(-1) as Listed;
+  return last.nodeId === item.nodeId || startOf(item) >= startOf(last);
 }
 
 function appended(listed: Listed[], more: readonly Footage[]): Listed[] {
   for (const item of more) {
-    const { number, discontinuity, parts } = listed.at(-1) as Listed;
-    listed.push({ ...item, number: number + partCount(parts), discontinuity: discontinuity + 1, gone: false });
+    const last = listed.at(-1) as Listed;
+    const { number, discontinuity } = last;
+    listed.push({ ...item, number: number + partCount(last), discontinuity: discontinuity + 1, gone: false });
   }
   return listed;
 }
 
-const partCount = ({ starts }: FileParts): number => starts.length - 1;
+const ALWAYS = { fromMs: -Infinity, toMs: Infinity };
+
+function partCount(item: Footage): number {
+  if (!item.turn) return item.parts.starts.length - 1;
+  const [from, to] = partsInTurn(item, ALWAYS);
+  return to - from;
+}
 
 const weightOf = (listed: readonly Listed[]): number =>
   listed.reduce((sum, { parts }) => sum + NUMBERS_BESIDE_PARTS + 2 * parts.starts.length, 0);

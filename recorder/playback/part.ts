@@ -7,22 +7,33 @@
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import type { ArchiveFile } from './archive-file.ts';
+import type { PlayedFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { fragmentsFrom } from './fragments.ts';
-import { joined, ranges, timed, type SampleRun } from './sample-runs.ts';
+import { timeAt } from './footage.ts';
+import { cutAt, joined, ranges, timed, type SampleRun } from './sample-runs.ts';
 
 /** Whether parts are served as byte ranges of the file. */
 export const isServedAsIs = ({ unit, shownFrom }: FileParts): boolean => unit === 'fragments' && shownFrom === 0;
 
-export async function partPieces(file: ArchiveFile, parts: FileParts, part: number): Promise<Piece[]> {
+/** `untilMs`: the wall time at which the part ends, if it ends before its last picture. */
+export async function partPieces(
+  file: PlayedFile,
+  parts: FileParts,
+  part: number,
+  untilMs = Infinity,
+): Promise<Piece[]> {
   const audio = parts.headers.find(({ trackId }) => trackId === AUDIO_TRACK_ID);
+  const endTime = timeAt(parts, untilMs);
+  const audioTicks = (audio?.timescale ?? 0) / VIDEO_TIMESCALE;
   const audioShift = Math.round((parts.shownFrom * (audio?.timescale ?? 0)) / VIDEO_TIMESCALE);
   const pieces: Piece[] = [];
   let sequenceNumber = 0;
   for await (const runs of fragmentsFrom(file, parts, part, part + 1)) {
     const shifted = runs.map((run) =>
-      run.track.trackId === VIDEO_TRACK_ID ? shownAtOnce(run, parts.shownFrom) : earlier(run, audioShift),
+      run.track.trackId === VIDEO_TRACK_ID
+        ? shownAtOnce(cutAt(run, endTime), parts.shownFrom)
+        : earlier(cutAt(run, endTime * audioTicks), audioShift),
     );
     const tracks = shifted.map(({ track }) => track);
     if (tracks.every(({ samples }) => samples.length === 0)) continue;

@@ -9,12 +9,13 @@
 
 import { ownCopy } from '../../base/own-copy.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import { TICKS_PER_MS, VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Interval } from '../../base/interval.ts';
-import { wallAt } from './footage.ts';
 import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
+import { wallOfPart } from './part-times.ts';
 import { maxTicksOf, ticksOf } from './target-duration.ts';
+import { firstPartOf, partsInTurn } from './turns.ts';
 
 interface PlaylistOptions extends Interval {
   /** Where players should start; `-Infinity`: at the first part. */
@@ -28,11 +29,14 @@ interface PlaylistOptions extends Interval {
   readonly targetSeconds: number;
   /** Appended to every address, such as `?access_token=…`; empty when the player sends a header. */
   readonly suffix: string;
+  /** Put before the address of a file and its parts: the node that has it. */
+  readonly placeOf: (item: Listed) => string;
 }
 
 /** The lines of the parts of one file, with their longest duration. */
 interface PartLines {
   readonly suffix: string;
+  readonly place: string;
   readonly bytes: Buffer;
   readonly longestTicks: number;
 }
@@ -46,7 +50,7 @@ export class Playlists {
 
   /** The playlist in pieces, most of them cached: a day has more than a megabyte. Undefined when no part lies in the interval. */
   build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
-    const { cameraId, fromMs, toMs, startMs, live, followed, targetSeconds, suffix } = options;
+    const { cameraId, fromMs, toMs, startMs, live, followed, targetSeconds, suffix, placeOf } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
     let init: string | undefined;
@@ -55,14 +59,14 @@ export class Playlists {
     let discontinuity = 0;
     for (const item of footage) {
       const { path, parts } = item;
-      const [from, to] = partsWithin(parts, fromMs, toMs);
+      const [from, to] = partsInTurn(item, { fromMs, toMs });
       if (from === to) continue;
       const key = this.#parametersOf(parts);
-      const mapped = inits.get(key) ?? `/hls/${cameraId}/init/${path}${suffix}`;
+      const mapped = inits.get(key) ?? `${placeOf(item)}/hls/${cameraId}/init/${path}${suffix}`;
       inits.set(key, mapped);
       if (startOffset === undefined) {
         startOffset = Math.max(0, startMs - wallOfPart(parts, from)) / 1000;
-        first = { number: item.number + from, discontinuity: item.discontinuity };
+        first = { number: item.number + from - firstPartOf(parts, item.turn), discontinuity: item.discontinuity };
       } else {
         // One for each file, also for those without a part in this playlist.
         for (let n = discontinuity; n < item.discontinuity; n++) body.push(DISCONTINUITY);
@@ -88,12 +92,14 @@ export class Playlists {
   }
 
   #linesOf(item: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
-    const { parts, gone } = item;
-    if (gone || !parts.complete || from > 0 || to < parts.starts.length - 1) return partLines(item, options, from, to);
-    const { suffix, targetSeconds } = options;
+    const { parts, gone, turn } = item;
+    if (gone || turn || !parts.complete || from > 0 || to < parts.starts.length - 1)
+      return partLines(item, options, from, to);
+    const { suffix, targetSeconds, placeOf } = options;
+    const place = placeOf(item);
     const maxTicks = maxTicksOf(targetSeconds);
     const known = this.#lines.get(parts);
-    if (known?.suffix === suffix && known.longestTicks <= maxTicks) return known;
+    if (known?.suffix === suffix && known.place === place && known.longestTicks <= maxTicks) return known;
     const made = partLines(item, options, from, to);
     // Lines with a reduced duration belong to this playlist only.
     if (made.longestTicks <= maxTicks) this.#lines.set(parts, made);
@@ -112,49 +118,31 @@ export class Playlists {
   }
 }
 
-function partLines({ path, parts, gone }: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
-  const { cameraId, suffix, targetSeconds } = options;
+function partLines(item: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
+  const { path, parts, gone, turn } = item;
+  const { cameraId, suffix, targetSeconds, placeOf } = options;
   const { starts } = parts;
+  const place = placeOf(item);
+  const endMs = turn?.toMs ?? Infinity;
   const asIs = isServedAsIs(parts);
   const maxTicks = maxTicksOf(targetSeconds);
   let text = `#EXT-X-PROGRAM-DATE-TIME:${new Date(wallOfPart(parts, from)).toISOString()}\n`;
   let longestTicks = 0;
   for (let i = from; i < to; i++) {
-    const ticks = ticksOf(parts, i);
+    const isCut = endMs < wallOfPart(parts, i + 1);
+    const ticks = isCut ? Math.round((endMs - wallOfPart(parts, i)) * TICKS_PER_MS) : ticksOf(parts, i);
     if (ticks > longestTicks) longestTicks = ticks;
     // A longer part is listed with the target duration, because players may fail at a longer one. They read its real
     // duration from the part itself.
     text += `#EXTINF:${(Math.min(ticks, maxTicks) / VIDEO_TIMESCALE).toFixed(5)},\n`;
     if (gone) text += '#EXT-X-GAP\n';
     const start = starts[i] as number;
-    text += asIs
-      ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`
-      : `/hls/${cameraId}/parts/${i}/${path}${suffix}\n`;
+    const until = isCut ? `${suffix === '' ? '?' : `${suffix}&`}until=${Math.round(endMs)}` : suffix;
+    text +=
+      asIs && !isCut
+        ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n${place}/${path}${suffix}\n`
+        : `${place}/hls/${cameraId}/parts/${i}/${path}${until}\n`;
   }
   // A copy of the exact size: the lines of thousands of files are cached.
-  return { suffix, bytes: ownCopy(Buffer.from(text, 'latin1')), longestTicks };
-}
-
-/** Wall time of the first picture of a part. All key frames of a file have the same delay from decoding to presentation. */
-const wallOfPart = (parts: FileParts, part: number): number =>
-  wallAt(parts, parts.shownFrom + (parts.times[part] as number) - (parts.times[0] as number));
-
-/** The part that contains `fromMs`, also one that still grows; the first part when `fromMs` lies before it. */
-export function partAt(parts: FileParts, fromMs: number): number {
-  const last = parts.starts.length - (parts.complete ? 2 : 1);
-  let part = 0;
-  while (part < last && wallOfPart(parts, part + 1) <= fromMs) part++;
-  return part;
-}
-
-/** The parts that overlap [fromMs, toMs), as the numbers of the first and of the one after the last. */
-export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [from: number, to: number] {
-  const last = parts.starts.length - 1;
-  // Most files of an interval lie completely in it.
-  if (last > 0 && wallOfPart(parts, 0) >= fromMs && wallOfPart(parts, last) <= toMs) return [0, last];
-  let from = 0;
-  while (from < last && wallOfPart(parts, from + 1) <= fromMs) from++;
-  let to = from;
-  while (to < last && wallOfPart(parts, to) < toMs) to++;
-  return [from, to];
+  return { suffix, place, bytes: ownCopy(Buffer.from(text, 'latin1')), longestTicks };
 }

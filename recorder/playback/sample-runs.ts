@@ -80,7 +80,7 @@ export function runsInFile(tracks: readonly FragmentTrack[], payloadOffset: numb
   });
 }
 
-export const sampleAt = ({ samples }: FragmentTrack, i: number): FragmentSample => samples[i] as FragmentSample;
+const sampleAt = ({ samples }: FragmentTrack, i: number): FragmentSample => samples[i] as FragmentSample;
 
 export function durationOf(track: FragmentTrack): number {
   let duration = 0;
@@ -106,6 +106,29 @@ export function timed({ track, pieces }: SampleRun): TimedSample[] {
     used += sample.size;
   }
   return found;
+}
+
+/** The run up to a time in ticks of its track; the run itself when it ends before. */
+export function cutAt(run: SampleRun, endTime: number): SampleRun {
+  const { track } = run;
+  let dts = track.baseDecodeTime;
+  for (let i = 0; i < track.samples.length; i++) {
+    if (dts >= endTime) {
+      const samples = timed(run).slice(0, i);
+      const kept = samples.slice(0, wantedBefore(samples, endTime));
+      return { track: { ...track, samples: kept }, pieces: ranges(kept) };
+    }
+    dts += sampleAt(track, i).duration;
+  }
+  return run;
+}
+
+/** The number of samples without those at the end that are shown after the interval. */
+export function wantedBefore(samples: readonly TimedSample[], endTime: number): number {
+  let count = samples.length;
+  const shownAt = ({ dts, compositionOffset }: TimedSample): number => dts + compositionOffset;
+  while (count > 0 && shownAt(samples[count - 1] as TimedSample) >= endTime) count--;
+  return count;
 }
 
 export const ranges = (samples: readonly (FragmentSample & { readonly offset: number })[]): Piece[] =>

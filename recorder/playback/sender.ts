@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
-import type { ArchiveFile, KeepAwake } from './archive-file.ts';
+import type { KeepAwake, PlayedFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { sizeOf } from './body.ts';
 
@@ -47,7 +47,7 @@ export class Sender {
   }
 
   /** Sends all `pieces` to a response whose head is written. Rejects with SendAborted when that fails. */
-  async send(response: ServerResponse, file: ArchiveFile | undefined, pieces: readonly Piece[]): Promise<void> {
+  async send(response: ServerResponse, file: PlayedFile | undefined, pieces: readonly Piece[]): Promise<void> {
     this.active++;
     try {
       for (const piece of pieces) {
@@ -59,7 +59,7 @@ export class Sender {
     }
   }
 
-  async #sendRange(response: ServerResponse, file: ArchiveFile, offset: number, size: number): Promise<void> {
+  async #sendRange(response: ServerResponse, file: PlayedFile, offset: number, size: number): Promise<void> {
     const end = offset + size;
     let at = offset;
     let next: Promise<Buffer> | undefined;
@@ -89,7 +89,7 @@ export class Sender {
   }
 
   /** The caller has taken the memory for it; `#giveBack` returns it. */
-  async #read(file: ArchiveFile, at: number, end: number): Promise<Buffer> {
+  async #read(file: PlayedFile, at: number, end: number): Promise<Buffer> {
     if (this.#reading >= CONCURRENT_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#reading++;
     const buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);

@@ -10,14 +10,24 @@ import { canFollow, parameterSetsOf } from '../mp4/entry-sets.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { startAt } from './exact-start.ts';
 import type { Interval } from '../../base/interval.ts';
-import { timeAt } from './footage.ts';
+import type { PlayedFile } from './archive-file.ts';
+import { timeAt, type Footage } from './footage.ts';
 import { fragmentsFrom } from './fragments.ts';
-import { partAt } from './playlist.ts';
-import { durationOf, joined, ranges, sampleAt, timed, type SampleRun, type TimedSample } from './sample-runs.ts';
+import { partAt } from './part-times.ts';
+import { firstPartOf } from './turns.ts';
+import {
+  cutAt,
+  durationOf,
+  joined,
+  ranges,
+  timed,
+  wantedBefore,
+  type SampleRun,
+  type TimedSample,
+} from './sample-runs.ts';
 
 /** How samples of one file become samples of the stream. */
 interface Mapping {
@@ -26,8 +36,10 @@ interface Mapping {
   /** Parameter sets to insert before each key frame; empty if the parameters are those of the stream. */
   readonly sets: Buffer;
   readonly hasAudio: boolean;
-  /** Video ticks of the file at which the interval ends. */
+  /** Video ticks of the file at which the interval ends, or the turn of the file. */
   readonly endTime: number;
+  /** The stream ends there, not only this file. */
+  readonly endsStream: boolean;
 }
 
 /** Whether video of files with the headers `next` can continue a stream that began with `headers`; if not, the stream ends. */
@@ -45,6 +57,8 @@ export class WindowStream {
   #videoEnd = 0;
   #audioEnd = 0;
   #ended = false;
+  /** The current file goes on after what belongs to the stream. */
+  #isCut = false;
 
   /** `headers` are those of the first file. */
   constructor(interval: Interval, headers: readonly TrackHeader[]) {
@@ -59,29 +73,35 @@ export class WindowStream {
     return this.#ended;
   }
 
-  /** The fragments of a file that belong to the stream, as pieces to send. Call it once for each file, in order. */
-  async *take(file: ArchiveFile, parts: FileParts): AsyncGenerator<readonly Piece[]> {
-    const mapping = this.#mapping(parts);
+  /** The fragments of a file that belong to the stream, as pieces to send. Call it once for each item, in order. */
+  async *take(file: PlayedFile, { parts, turn }: Pick<Footage, 'parts' | 'turn'>): AsyncGenerator<readonly Piece[]> {
+    const mapping = this.#mapping(parts, turn?.toMs ?? Infinity);
     if (!mapping) {
       this.#ended = true;
       return;
     }
     const startTime = Math.round(timeAt(parts, this.#interval.fromMs));
-    const fragments = fragmentsFrom(file, parts, partAt(parts, this.#interval.fromMs));
-    if (this.#sequenceNumber === 0 && startTime > parts.shownFrom) {
+    const first = Math.max(partAt(parts, this.#interval.fromMs), firstPartOf(parts, turn));
+    if (first >= parts.starts.length) return;
+    const fragments = fragmentsFrom(file, parts, first);
+    this.#isCut = false;
+    const isWithin = startTime > parts.shownFrom && (turn?.fromMs ?? -Infinity) <= this.#interval.fromMs;
+    if (this.#sequenceNumber === 0 && isWithin) {
       const head = await this.#head(fragments, startTime, mapping);
       if (head) yield head;
     } else {
-      mapping.shift = this.#videoEnd;
+      mapping.shift = this.#videoEnd - (parts.times[first] ?? 0);
     }
-    for await (const runs of fragments) {
-      if (this.#ended) return;
-      const pieces = this.#fragment(runs, mapping);
+    while (!this.#isCut) {
+      const next = await fragments.next();
+      if (next.done) return;
+      const pieces = this.#fragment(next.value, mapping);
       if (pieces) yield pieces;
     }
+    this.#ended = mapping.endsStream;
   }
 
-  #mapping({ headers, ...parts }: FileParts): Mapping | undefined {
+  #mapping({ headers, ...parts }: FileParts, turnEndMs: number): Mapping | undefined {
     const find = (list: readonly TrackHeader[], id: number) => list.find(({ trackId }) => trackId === id);
     const video = find(headers, VIDEO_TRACK_ID);
     const own = find(this.#headers, VIDEO_TRACK_ID);
@@ -92,7 +112,8 @@ export class WindowStream {
       shift: 0,
       sets: video.sampleEntry.equals(own.sampleEntry) ? Buffer.alloc(0) : parameterSetsOf(video.sampleEntry),
       hasAudio: audio !== undefined && ownAudio !== undefined && audio.sampleEntry.equals(ownAudio.sampleEntry),
-      endTime: timeAt({ headers, ...parts }, this.#interval.toMs),
+      endTime: timeAt({ headers, ...parts }, Math.min(this.#interval.toMs, turnEndMs)),
+      endsStream: this.#interval.toMs <= turnEndMs,
     };
   }
 
@@ -119,7 +140,7 @@ export class WindowStream {
     const heard = mapping.hasAudio ? audio.filter(({ dts, duration }) => dts + duration / 2 > audioStart) : [];
     const kept = video.slice(video.length - samples.length);
     const after = kept.findIndex(({ dts }) => dts >= mapping.endTime);
-    if (after >= 0) this.#ended = true;
+    if (after >= 0) this.#isCut = true;
     const shown = after < 0 ? samples : samples.slice(0, wantedBefore(kept.slice(0, after), mapping.endTime));
     return this.#build(
       { track: { trackId: VIDEO_TRACK_ID, baseDecodeTime: 0, samples: shown }, pieces: ranges(shown) },
@@ -142,7 +163,7 @@ export class WindowStream {
     }
     if (video) {
       const cut = cutAt(video, mapping.endTime);
-      if (cut !== video) this.#ended = true;
+      if (cut !== video) this.#isCut = true;
       video = cut;
     }
     if (audio) audio = cutAt(audio, mapping.endTime * this.#audioTicks);
@@ -175,29 +196,6 @@ export class WindowStream {
     if (tracks.length === 0) return undefined;
     return [buildFragment(++this.#sequenceNumber, tracks), ...joined(pieces)];
   }
-}
-
-/** The run up to the end of the interval; the run itself when the interval ends after it. */
-function cutAt(run: SampleRun, endTime: number): SampleRun {
-  const { track } = run;
-  let dts = track.baseDecodeTime;
-  for (let i = 0; i < track.samples.length; i++) {
-    if (dts >= endTime) {
-      const samples = timed(run).slice(0, i);
-      const kept = samples.slice(0, wantedBefore(samples, endTime));
-      return { track: { ...track, samples: kept }, pieces: ranges(kept) };
-    }
-    dts += sampleAt(track, i).duration;
-  }
-  return run;
-}
-
-/** The number of samples without those at the end that are shown after the interval. */
-function wantedBefore(samples: readonly TimedSample[], endTime: number): number {
-  let count = samples.length;
-  const shownAt = ({ dts, compositionOffset }: TimedSample): number => dts + compositionOffset;
-  while (count > 0 && shownAt(samples[count - 1] as TimedSample) >= endTime) count--;
-  return count;
 }
 
 /** Puts parameter sets before the key frames of a run. */

@@ -197,6 +197,7 @@ function clusterAccess(): ClusterAccess {
         ? [{ nodeId: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
         : [],
     footageHolders: async () => [],
+    places: () => [],
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
     origins: () => [owner.url],
     playbackOrigins: () => [],

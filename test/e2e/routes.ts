@@ -323,6 +323,13 @@ export const CLUSTER_ROUTES: Readonly<Record<string, RouteFacts>> = {
 };
 
 export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /footage/:camera_id': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    takesUnknown: true,
+    request: (camera) => ({ url: `/footage/${camera}?${window}` }),
+  },
   'GET /hls/:camera_id/index.m3u8': {
     role: 'viewer',
     cameras: 'one',

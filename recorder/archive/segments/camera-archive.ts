@@ -69,6 +69,8 @@ interface CameraArchiveDeps {
   readonly syncIntervalMs: number;
   /** For what waits for the disk, of all cameras. */
   readonly memory?: MemoryAccount | undefined;
+  /** The epoch under which this node records a camera now; undefined outside of a cluster. */
+  readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
 }
 
 /** Why pictures were not written. */
@@ -128,9 +130,10 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#callbacks = callbacks;
     this.#budget = new WriteBudget(deps.memory);
     const { cameraId, name } = options;
-    const { clock, history } = deps;
+    const { clock, history, epochOf } = deps;
+    const epoch = (): number | undefined => epochOf?.(cameraId);
     const shared = { clock, history, budget: this.#budget, tables: this.#tables };
-    this.#segmenter = new Segmenter({ cameraId, name, record: options, ...shared });
+    this.#segmenter = new Segmenter({ cameraId, name, record: options, epoch, ...shared });
   }
 
   get cameraId(): string {

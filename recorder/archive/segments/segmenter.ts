@@ -51,6 +51,8 @@ interface SegmenterOptions {
   /** For the fragments of all files of the camera. */
   readonly budget: WriteBudget;
   readonly tables: TablePool;
+  /** Undefined outside of a cluster. */
+  readonly epoch?: () => number | undefined;
 }
 
 /** No file receives the samples. */
@@ -316,6 +318,7 @@ export class Segmenter {
 
   #start(state: RunState, first: Sample): void {
     const { budget, clock, history, cameraId } = this.#o;
+    const epoch = this.#o.epoch?.();
     const { run } = state;
     const wall = (state.wall ??= new WallMap(first, clock.wallMs(), this.#earliestMs()));
     const wallStartMs = wall.advance(first);
@@ -328,6 +331,7 @@ export class Segmenter {
       clock: state.hasFile ? 'settled' : 'settling',
       gapBeforeMs: Math.max(0, wallStartMs - (history.wallEndMs ?? wallStartMs)),
       pace: this.#pace,
+      ...(epoch !== undefined && { epoch }),
     };
     const { audio } = run;
     let planned = this.#plan(audio ? [run.lead, audio] : [run.lead], meta);

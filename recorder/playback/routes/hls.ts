@@ -4,33 +4,26 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Clock } from '../../../base/clock.ts';
 import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
 import { queryNumber } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
-import type { FileParts } from '../../mp4/parts.ts';
 import { intervalOf, rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import { totalSize, type Piece } from '../body.ts';
-import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
-import { sentElsewhere } from '../elsewhere.ts';
-import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.ts';
+import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
+import { CameraParams, IntervalQuery, toInterval, type Footage } from '../footage.ts';
 import { Numbering } from '../numbering.ts';
 import { partPieces } from '../part.ts';
-import type { PartsCache } from '../parts-cache.ts';
+import { nothingToPlay, placeOfThisNode, wholeFootage, type WholeDeps } from '../whole.ts';
 import { Playlists } from '../playlist.ts';
 import type { Reading } from '../reading.ts';
 import { sendTogether, type Responder } from '../respond.ts';
 
-interface HlsDeps {
-  readonly archive: PlaybackArchive;
-  readonly cluster?: PlaybackCluster | undefined;
-  readonly clock: Clock;
+interface HlsDeps extends WholeDeps {
   readonly files: ArchiveFiles;
-  readonly parts: PartsCache;
   readonly reading: Reading;
   readonly responder: Responder;
 }
@@ -41,6 +34,7 @@ const RECONNECT_MS = 60_000;
 const UNCHANGING = 'private, max-age=3600';
 
 const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' } as const;
+const UNTIL = 'expected milliseconds since 1970';
 const PART = 'expected the number of a part, from 0';
 const TokenQuery = z.object({ access_token: z.string().optional() });
 
@@ -68,25 +62,27 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const cameraId = visibleCamera(request, params.camera_id);
       const nowMs = deps.clock.wallMs();
       const interval = toInterval(query, nowMs);
-      const footage = await footageOf(deps, cameraId, interval);
-      const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage.at(-1)?.parts);
+      const local = query.local ?? false;
+      const { footage, elsewhere } = await wholeFootage(request, deps, { cameraId, interval, local });
+      const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage);
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
       // Without from and to the interval moves with the time: all requests still share one playlist, which keeps its start.
       const startMs = query.from === undefined && query.to === undefined ? -Infinity : interval.fromMs;
-      const key = `${cameraId} ${query.from} ${query.to}`;
+      const key = `${cameraId} ${query.from} ${query.to} ${local}`;
+      const own = placeOfThisNode(request, deps.cluster);
+      const placeOf = ({ nodeId }: Footage): string =>
+        nodeId === undefined || nodeId === deps.cluster?.nodeId ? own : `/node/${nodeId}`;
       const { listed, ...numbered } = numbering.number(key, footage, live);
-      const playlist = playlists.build(listed, { cameraId, ...interval, startMs, live, ...numbered, suffix });
-      if (playlist === undefined) {
-        const sent = sentElsewhere(request, reply, { cameraId, ...interval }, deps.cluster);
-        if (!sent) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
-        return sent;
-      }
+      const options = { cameraId, ...interval, startMs, live, ...numbered, suffix, placeOf };
+      const playlist = playlists.build(listed, options);
+      if (playlist === undefined) throw nothingToPlay(elsewhere);
       visit(request, reply, { camera: cameraId, fromMs: interval.fromMs, toMs: Math.min(interval.toMs, nowMs) });
       reply.headers({
         'content-type': 'application/vnd.apple.mpegurl',
         'content-length': totalSize(playlist),
         'cache-control': 'no-store',
+        ...elsewhereHeaders(elsewhere),
       });
       await deps.responder.stream(request, reply, 200, (raw) => sendTogether(raw, playlist));
       return reply;
@@ -127,7 +123,11 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       summary: 'A part of a playlist that is not a byte range of a file',
       tags: ['playback'],
       params: z.object({ camera_id: z.string(), part: queryNumber(z.int(PART).min(0, PART)), '*': z.string() }),
-      querystring: TokenQuery,
+      querystring: TokenQuery.extend({
+        until: queryNumber(z.number(UNTIL))
+          .optional()
+          .describe('Where the part ends, if that is before its last picture: milliseconds since 1970.'),
+      }),
       response: rangesOf('video/iso.segment'),
     },
     handler: async (request, reply) => {
@@ -136,8 +136,9 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       await withPart(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
         if (!parts || part >= parts.starts.length - 1) throw noPart();
-        const pieces = await partPieces(file, parts, part);
-        await respondWith(request, reply, deps, file, pieces, `part-${part}`, 'video/iso.segment');
+        const { until = Infinity } = request.query;
+        const pieces = await partPieces(file, parts, part, until);
+        await respondWith(request, reply, deps, file, pieces, `part-${part}-${until}`, 'video/iso.segment');
       });
       return reply;
     },
@@ -145,8 +146,10 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
 };
 
 /** Whether more footage is expected after the newest. */
-function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, newest: FileParts | undefined): boolean {
+function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, footage: readonly Footage[]): boolean {
   if (archive.openEntries(cameraId).some(({ format }) => format === 'fmp4')) return true;
+  if (footage.some(({ parts }) => !parts.complete)) return true;
+  const newest = footage.at(-1)?.parts;
   if (!newest) return false;
   return nowMs - (newest.meta.wallStartMs + newest.meta.wallDurationMs) < RECONNECT_MS;
 }

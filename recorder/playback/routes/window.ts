@@ -3,7 +3,6 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Clock } from '../../../base/clock.ts';
 import { isCameraId } from '../../../base/camera-id.ts';
 import { parsePath } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
@@ -13,20 +12,15 @@ import { flag } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import { intervalOf } from '../about.ts';
 import type { ArchiveFiles } from '../archive-file.ts';
-import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
-import { sentElsewhere } from '../elsewhere.ts';
-import { IntervalQuery, footageOf, toInterval, wallAt } from '../footage.ts';
-import type { PartsCache } from '../parts-cache.ts';
-import { partsWithin } from '../playlist.ts';
+import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
+import { IntervalQuery, toInterval, wallAt } from '../footage.ts';
 import type { Responder } from '../respond.ts';
+import { firstPartOf, isSettled, partsInTurn, startOf } from '../turns.ts';
+import { collectCaller, nothingToPlay, placeOfThisNode, wholeFootage, type WholeDeps } from '../whole.ts';
 import { WindowStream, goesOn } from '../window.ts';
 
-interface WindowDeps {
-  readonly archive: PlaybackArchive;
-  readonly cluster?: PlaybackCluster | undefined;
-  readonly clock: Clock;
+interface WindowDeps extends WholeDeps {
   readonly files: ArchiveFiles;
-  readonly parts: PartsCache;
   readonly responder: Responder;
 }
 
@@ -56,17 +50,19 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
       const cameraId = visibleCamera(request, named);
       const nowMs = deps.clock.wallMs();
       const { fromMs, toMs } = toInterval(query, nowMs);
-      const footage = (await footageOf(deps, cameraId, { fromMs, toMs })).filter(({ parts }) => {
-        const [from, to] = partsWithin(parts, fromMs, toMs);
+      const interval = { fromMs, toMs };
+      const local = query.local ?? false;
+      const { footage: all, elsewhere } = await wholeFootage(request, deps, { cameraId, interval, local });
+      const footage = all.filter((item) => {
+        const [from, to] = partsInTurn(item, interval);
         // In a file that is still written, pictures after the last whole part are footage too.
-        return from < to || !parts.complete;
+        return (
+          from < to ||
+          (!isSettled(item) && startOf(item) < toMs && firstPartOf(item.parts, item.turn) < item.parts.starts.length)
+        );
       });
       const [first] = footage;
-      if (!first || fromMs >= nowMs) {
-        const sent = sentElsewhere(request, reply, { cameraId, fromMs, toMs }, deps.cluster);
-        if (!sent) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
-        return sent;
-      }
+      if (!first || fromMs >= nowMs) throw nothingToPlay(elsewhere);
       visit(request, reply, { camera: cameraId, fromMs, toMs });
       const startMs = Math.max(fromMs, wallAt(first.parts, first.parts.shownFrom));
       const name = `${cameraId}_${new Date(startMs).toISOString().replaceAll(/[-:]/g, '').slice(0, 15)}Z.mp4`;
@@ -74,22 +70,33 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         'content-type': 'video/mp4',
         'accept-ranges': 'none',
         'cache-control': 'no-store',
+        ...elsewhereHeaders(elsewhere),
         'content-disposition': `${query.download ? 'attachment' : 'inline'}; filename="${name}"`,
       });
       const next = footage.find(({ parts }) => !goesOn(first.parts.headers, parts.headers));
-      if (next) reply.headers(endingBefore(cameraId, next.parts.meta.wallStartMs, toMs));
+      if (next)
+        reply.headers(
+          endingBefore(`${placeOfThisNode(request, deps.cluster)}/window/${cameraId}.mp4`, startOf(next), toMs),
+        );
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
       const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
-      const { responder } = deps;
+      const { responder, collector } = deps;
+      const caller = collectCaller(request);
       const sent = responder.stream(request, reply, 200, async (raw) => {
         await responder.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
         for (const item of footage) {
           if (window.ended) return;
+          if (item.nodeId !== undefined && item.nodeId !== deps.cluster?.nodeId) {
+            const file = collector?.open(item, caller);
+            if (file)
+              for await (const pieces of window.take(file, item)) await responder.sender.send(raw, file, pieces);
+            continue;
+          }
           const segment = parsePath(item.path);
           // A file that retention has removed meanwhile is skipped, like a gap.
           if (!segment) continue;
           await deps.files.use(segment, async (file) => {
-            for await (const pieces of window.take(file, item.parts)) await responder.sender.send(raw, file, pieces);
+            for await (const pieces of window.take(file, item)) await responder.sender.send(raw, file, pieces);
           });
         }
       });
@@ -100,7 +107,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
 };
 
 /** A stream ends where the codec changes: headers with that time and with the address of the next window (RFC 8288). */
-const endingBefore = (cameraId: string, endsMs: number, toMs: number): Record<string, string> => ({
+const endingBefore = (path: string, endsMs: number, toMs: number): Record<string, string> => ({
   'x-window-ends-at': new Date(endsMs).toISOString(),
-  link: `</window/${cameraId}.mp4?from=${endsMs / 1000}&to=${toMs / 1000}>; rel="next"`,
+  link: `<${path}?from=${endsMs / 1000}&to=${toMs / 1000}>; rel="next"`,
 });

@@ -1,0 +1,216 @@
+// Footage of one camera on three nodes, asked at each of them: real archives, real TLS between the nodes.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test, type TestContext } from 'node:test';
+import { Members } from '../../test/support/members.ts';
+import { VirtualClock } from '../../base/clock.ts';
+import { runOf, segmentPaths } from '../archive/test-support.ts';
+import type { FootageHolder } from '../peers/peer.ts';
+import type { PlaybackCluster } from './deps.ts';
+import { carriedTime, samplesOf, stage, type Stage } from './test-support.ts';
+
+const START_MS = Date.UTC(2026, 0, 1, 12);
+const NODES = ['a', 'b', 'c'] as const;
+type NodeName = (typeof NODES)[number];
+
+/** Seconds after the start: b takes over from a, which is cut off and goes on for ten seconds, and c from b. */
+const RECORDED: Readonly<Record<NodeName, readonly [from: number, to: number]>> = {
+  a: [0, 60],
+  b: [50, 120],
+  c: [120, 180],
+};
+const BYTES: Readonly<Record<NodeName, number>> = { a: 200, b: 201, c: 202 };
+const NOW_S = 300;
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+const TOKENS = {
+  mode: 'token',
+  tokens: [
+    { name: 'guard', role: 'viewer', sha256: digest('guard') },
+    { name: 'porter', role: 'viewer', sha256: digest('porter'), cameras: ['yard'] },
+  ],
+} as const;
+
+interface Node extends Stage {
+  readonly name: NodeName;
+  readonly ask: (
+    path: string,
+    token?: string,
+  ) => Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>;
+}
+
+async function cluster(t: TestContext) {
+  const members = await Members.open(t);
+  const online = new Set<string>(NODES);
+  const nodes = {} as Record<NodeName, Node>;
+  const holders = (except: string): FootageHolder[] =>
+    NODES.filter((name) => name !== except).map((nodeId) => ({
+      nodeId,
+      oldestMs: START_MS + RECORDED[nodeId][0] * 1_000,
+      newestMs: START_MS + RECORDED[nodeId][1] * 1_000,
+      isOnline: online.has(nodeId),
+    }));
+  for (const [i, name] of NODES.entries()) {
+    const clock = new VirtualClock(START_MS);
+    const others: PlaybackCluster = {
+      nodeId: name,
+      holdersOf: () => [],
+      footageHolders: async (cameraId) => (cameraId === 'gate' ? holders(name) : []),
+      origins: () => [],
+      places: () => [],
+    };
+    const peers = await members.requestsOf(name);
+    const made = await stage(t, { clock, epoch: i + 1, playback: { cluster: others, peers, auth: TOKENS } });
+    const { app, camera, fs } = made;
+    const [from, to] = RECORDED[name];
+    clock.advance(from * 1_000);
+    camera.bytesPerFrame = BYTES[name];
+    camera.begin(runOf());
+    await camera.play(to - from, fs);
+    camera.end();
+    await fs.idle();
+    clock.advance((NOW_S - to) * 1_000);
+    await members.listen(name, { api: app, playback: app });
+    const ask = async (path: string, token = 'guard') => {
+      const answer = await app.inject({ url: path, headers: { authorization: `Bearer ${token}` } });
+      return { status: answer.statusCode, headers: answer.headers, body: answer.rawPayload };
+    };
+    nodes[name] = { ...made, name, ask };
+  }
+  const kill = async (name: NodeName): Promise<void> => {
+    await members.kill(name);
+    online.delete(name);
+  };
+  return { nodes, kill };
+}
+
+const FIRST_DTS = 900_000;
+
+/** The wall time of each picture in seconds after the start, and its node. */
+async function pictures(movie: Buffer): Promise<{ at: number; node: NodeName }[]> {
+  const found = await samplesOf(movie, movie.indexOf('moof') - 4);
+  return (found.get(1) ?? []).map((sample) => {
+    const node = NODES.find((name) => BYTES[name] === sample.bytes.length) as NodeName;
+    return { at: Math.round((carriedTime(sample) - FIRST_DTS) / 90 + RECORDED[node][0] * 1_000) / 1_000, node };
+  });
+}
+
+const expected = Array.from({ length: 180 * 25 }, (_, i) => ({
+  at: Math.round(i * 40) / 1_000,
+  node: i * 40 < 50_000 ? 'a' : i * 40 < 120_000 ? 'b' : 'c',
+}));
+
+const BETWEEN = `from=${START_MS / 1_000}&to=${START_MS / 1_000 + 180}`;
+
+test('a window over three nodes is the same at each, with every picture once, of the newest epoch', async (t) => {
+  const { nodes } = await cluster(t);
+  for (const name of NODES) {
+    const { status, headers, body } = await nodes[name].ask(`/window/gate.mp4?${BETWEEN}`);
+    assert.equal(status, 200);
+    assert.equal(headers['x-elsewhere'], undefined);
+    assert.deepEqual(await pictures(body), expected, name);
+  }
+  const { body } = await nodes.c.ask(`/window/gate.mp4?from=${START_MS / 1_000 + 45.5}&to=${START_MS / 1_000 + 55}`);
+  const shown = await pictures(body);
+  assert.deepEqual(
+    shown.filter(({ at }) => at >= 45.48),
+    expected.filter(({ at }) => at >= 45.48 && at < 55),
+  );
+});
+
+/** The parts of a playlist: address, range and time. */
+function partsIn(playlist: string): { address: string; range?: string; seconds: number }[] {
+  const parts: { address: string; range?: string; seconds: number }[] = [];
+  let seconds = 0;
+  let range: string | undefined;
+  for (const line of playlist.split('\n')) {
+    if (line.startsWith('#EXTINF:')) seconds = Number(/[\d.]+/.exec(line)?.[0]);
+    const asked = /^#EXT-X-BYTERANGE:(\d+)@(\d+)$/.exec(line);
+    if (asked) range = `bytes=${asked[2]}-${Number(asked[1]) + Number(asked[2]) - 1}`;
+    if (line === '' || line.startsWith('#')) continue;
+    parts.push({ address: line, seconds, ...(range !== undefined && { range }) });
+    range = undefined;
+  }
+  return parts;
+}
+
+test('a playlist over three nodes is the same at each, and all its parts come through the node that was asked', async (t) => {
+  const { nodes } = await cluster(t);
+  const seen = new Set<string>();
+  for (const name of NODES) {
+    const { ask, app } = nodes[name];
+    const { status, body } = await ask(`/hls/gate/index.m3u8?${BETWEEN}`);
+    assert.equal(status, 200);
+    const playlist = body.toString();
+    const shown: { at: number; node: NodeName }[] = [];
+    let seconds = 0;
+    for (const part of partsIn(playlist)) {
+      seconds += part.seconds;
+      const headers = { authorization: 'Bearer guard', ...(part.range !== undefined && { range: part.range }) };
+      const answer = await app.inject({ url: part.address, headers });
+      assert.ok(answer.statusCode === 206 || answer.statusCode === 200, `${answer.statusCode} for ${part.address}`);
+      shown.push(...(await pictures(answer.rawPayload)));
+    }
+    assert.deepEqual(shown, expected, name);
+    assert.ok(Math.abs(seconds - 180) < 0.1, `${seconds} s`);
+    for (const [, address = ''] of playlist.matchAll(/#EXT-X-MAP:URI="([^"]+)"/g)) {
+      assert.equal((await ask(address)).status, 200);
+    }
+    seen.add(playlist.replaceAll(/^.*URI=.*$|^[^#].*$/gm, ''));
+  }
+  assert.equal(seen.size, 1, 'times, numbers and durations are the same at each node');
+});
+
+test('while a node is away, the others play what they have, and say what is missing and where', async (t) => {
+  const { nodes, kill } = await cluster(t);
+  await kill('b');
+  const missing = `"b";from=${START_MS / 1_000 + 50}.000;to=${START_MS / 1_000 + 180}.000;online=?0`;
+  for (const name of ['a', 'c'] as const) {
+    const startedMs = performance.now();
+    const window = await nodes[name].ask(`/window/gate.mp4?${BETWEEN}`);
+    assert.ok(performance.now() - startedMs < 5_000);
+    assert.equal(window.status, 200);
+    assert.equal(window.headers['x-elsewhere'], missing);
+    const shown = await pictures(window.body);
+    assert.deepEqual([...new Set(shown.map(({ node }) => node))], ['a', 'c']);
+    assert.equal(shown.filter(({ node }) => node === 'a').length, 60 * 25, 'all that a recorded while it was cut off');
+    const playlist = await nodes[name].ask(`/hls/gate/index.m3u8?${BETWEEN}`);
+    assert.equal(playlist.headers['x-elsewhere'], missing);
+    const only = `from=${START_MS / 1_000 + 70}&to=${START_MS / 1_000 + 100}`;
+    const nothing = await nodes[name].ask(`/window/gate.mp4?${only}`);
+    assert.equal(nothing.status, 503);
+    assert.equal((JSON.parse(nothing.body.toString()) as { code: string }).code, 'node-away');
+    assert.match(String(nothing.headers['x-elsewhere']), /^"b";/);
+  }
+});
+
+test('a token for other cameras sees nothing of this one through any node', async (t) => {
+  const { nodes } = await cluster(t);
+  const [path] = segmentPaths(nodes.b.root);
+  const asked = [`/window/gate.mp4?${BETWEEN}`, `/hls/gate/index.m3u8?${BETWEEN}`, `/node/b/${path}`];
+  for (const address of [...asked, ...asked.map((one) => `/node/b${one}`)]) {
+    assert.equal((await nodes.a.ask(address, 'porter')).status, 404, address);
+  }
+  assert.equal((await nodes.a.ask(`/node/b/${path}`, 'nobody')).status, 401);
+  assert.equal((await nodes.a.ask(`/node/b/${path}`)).status, 200);
+});
+
+test('a node relays to members alone, once, and through it a playlist stays with the node that was named', async (t) => {
+  const { nodes } = await cluster(t);
+  const { ask } = nodes.a;
+  const [path] = segmentPaths(nodes.b.root);
+  for (const address of [
+    `/node/z/${path}`,
+    `/node/127.0.0.1:9995/${path}`,
+    '/node/b//evil.example/x',
+    `/node/a/${path}`,
+  ]) {
+    assert.equal((await ask(address)).status, 404, address);
+  }
+  assert.equal((await ask(`/node/b/node/c/${path}`)).status, 404);
+  const { body } = await ask(`/node/b/hls/gate/index.m3u8?${BETWEEN}&local=1`);
+  const [first] = partsIn(body.toString());
+  assert.match(first?.address ?? '', /^\/node\/b\/2026\//);
+  assert.equal((await ask(first?.address ?? '')).status, 200);
+});

@@ -1,0 +1,136 @@
+// The footage of a camera in an interval, from all nodes that have some. A node that does not answer in time is named with what
+// is missing.
+
+import type { Clock } from '../../base/clock.ts';
+import { readBody } from '../../base/http-answer.ts';
+import type { Interval } from '../../base/interval.ts';
+import { holdersIn, missingAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
+import type { PeerCaller, PeerSender } from '../peers/peer-requests.ts';
+import type { PlayedFile } from './archive-file.ts';
+import type { Footage } from './footage.ts';
+import { footageIn } from './footage-message.ts';
+import { RemoteFile } from './remote-file.ts';
+import { inTurns } from './turns.ts';
+
+/** Who asks, for one camera. */
+export interface CollectCaller {
+  readonly name: string;
+  readonly credential: string | undefined;
+}
+
+export interface Collected {
+  readonly footage: readonly Footage[];
+  /** By node. */
+  readonly elsewhere: readonly Elsewhere[];
+}
+
+interface CollectorOptions {
+  readonly nodeId: string;
+  readonly holders: (cameraId: string) => Promise<readonly FootageHolder[]>;
+  readonly peers: PeerSender;
+  readonly clock: Clock;
+}
+
+/** Players that follow a recording ask every few seconds: they share what a node told. */
+const FRESH_MS = 2_000;
+/** Times of requests to nodes are rounded, so that requests for nearly the same interval are shared. */
+const ROUNDED_MS = 10_000;
+const LIST_MS = 4_000;
+const RANGE_MS = 10_000;
+/** A day of ten-second files. */
+const MAX_LIST_BYTES = 32 * 1024 * 1024;
+
+export class Collector {
+  readonly #o: CollectorOptions;
+  readonly #kept = new Map<string, Promise<readonly Footage[] | undefined>>();
+
+  constructor(options: CollectorOptions) {
+    this.#o = options;
+  }
+
+  /** `own`: the footage of this node. */
+  async collect(
+    cameraId: string,
+    interval: Interval,
+    own: readonly Footage[],
+    caller: CollectCaller,
+  ): Promise<Collected> {
+    const { nodeId, clock } = this.#o;
+    const { fromMs } = interval;
+    const toMs = Math.min(interval.toMs, clock.wallMs());
+    const holders = holdersIn(await this.#o.holders(cameraId), fromMs, toMs);
+    if (holders.length === 0) return { footage: own, elsewhere: [] };
+    const found = await Promise.all(
+      holders.map(async (holder) => ({ holder, footage: await this.#footageOf(holder, cameraId, interval, caller) })),
+    );
+    const elsewhere = found.flatMap(({ holder, footage }) => (footage ? [] : [missingAt(holder, fromMs, toMs)]));
+    const all = [own.map((item) => ({ ...item, nodeId })), ...found.map(({ footage }) => footage ?? [])].flat();
+    return { footage: inTurns(all as (Footage & { nodeId: string })[]), elsewhere };
+  }
+
+  /** A file of another node, to be read with the rights of the caller. */
+  open({ nodeId = '', path, sizeBytes, isOpen, parts }: Footage, caller: CollectCaller): PlayedFile {
+    // The state of a growing file that has these bytes stays the same after it is closed.
+    const query = isOpen ? `?size=${sizeBytes}` : '';
+    const as = asViewer(caller, parts.meta.cameraId);
+    return new RemoteFile(sizeBytes, async (from, to) => {
+      const answer = await this.#o.peers.request(nodeId, {
+        listener: 'playback',
+        caller: as,
+        path: `/${path}${query}`,
+        headers: { range: `bytes=${from}-${to - 1}` },
+        signal: AbortSignal.timeout(RANGE_MS),
+      });
+      const tooLong = (): Error => new Error('more than the range');
+      const bytes = await readBody(answer.body, to - from, tooLong);
+      if (answer.status !== 206 || bytes.length !== to - from) throw new Error(`status ${answer.status}`);
+      return bytes;
+    });
+  }
+
+  #footageOf(
+    { nodeId }: FootageHolder,
+    cameraId: string,
+    { fromMs, toMs }: Interval,
+    caller: CollectCaller,
+  ): Promise<readonly Footage[] | undefined> {
+    const from = Math.floor(fromMs / ROUNDED_MS) * (ROUNDED_MS / 1000);
+    const to = Math.ceil(toMs / ROUNDED_MS) * (ROUNDED_MS / 1000);
+    // Callers that may see the camera may see all of it.
+    const key = `${nodeId} ${cameraId} ${from} ${to}`;
+    const kept = this.#kept.get(key);
+    if (kept) return kept;
+    const footage = this.#ask(nodeId, cameraId, `from=${from}&to=${to}`, caller);
+    this.#kept.set(key, footage);
+    this.#o.clock.after(FRESH_MS, () => this.#kept.delete(key));
+    return footage;
+  }
+
+  async #ask(
+    nodeId: string,
+    cameraId: string,
+    query: string,
+    caller: CollectCaller,
+  ): Promise<readonly Footage[] | undefined> {
+    try {
+      const { status, body } = await this.#o.peers.request(nodeId, {
+        listener: 'playback',
+        caller: asViewer(caller, cameraId),
+        path: `/footage/${encodeURIComponent(cameraId)}?${query}`,
+        headMs: LIST_MS,
+        signal: AbortSignal.timeout(2 * LIST_MS),
+      });
+      const text = (await readBody(body, MAX_LIST_BYTES, () => new Error('its list is too long'))).toString();
+      return status === 200 ? footageIn(text, nodeId, cameraId) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+const asViewer = ({ name, credential }: CollectCaller, cameraId: string): PeerCaller => ({
+  kind: 'viewer',
+  name,
+  cameras: [cameraId],
+  credential,
+});

@@ -1,0 +1,114 @@
+// The footage of a node as it tells the other nodes of the cluster: which files, and where their parts are.
+
+import { z } from 'zod';
+import type { FileParts } from '../mp4/parts.ts';
+import type { Footage } from './footage.ts';
+import { parsePath } from '../archive/disk/names.ts';
+
+const Bytes = z.int().nonnegative();
+const Ticks = z.number();
+
+const Header = z.object({
+  trackId: z.int(),
+  kind: z.enum(['video', 'audio']),
+  timescale: z.int().positive(),
+  width: z.int().nonnegative(),
+  height: z.int().nonnegative(),
+  /** Base64. */
+  sampleEntry: z.string(),
+});
+
+const Meta = z.object({
+  cameraId: z.string(),
+  runId: z.string(),
+  sequence: z.int().nonnegative(),
+  wallStartMs: z.number(),
+  wallDurationMs: z.number().nonnegative(),
+  mediaDurationMs: z.number().nonnegative(),
+  gapBeforeMs: z.number(),
+  lostPackets: z.number(),
+  clock: z.enum(['unknown', 'settling', 'settled']),
+  epoch: z.int().nonnegative().optional(),
+});
+
+const File = z
+  .object({
+    path: z.string(),
+    isOpen: z.boolean(),
+    sizeBytes: Bytes,
+    /** Which of `headers`. */
+    headers: z.int().nonnegative(),
+    meta: Meta,
+    unit: z.enum(['fragments', 'samples']),
+    starts: z.array(Bytes).min(1),
+    times: z.array(Ticks),
+    shownFrom: Ticks,
+    complete: z.boolean(),
+  })
+  .refine(({ starts, times }) => starts.length === times.length, 'as many times as starts');
+
+/** Files of the same camera mostly have the same headers: they are sent once. */
+const FootageMessage = z.object({ headers: z.array(z.array(Header)), files: z.array(File) });
+
+type FootageMessage = z.output<typeof FootageMessage>;
+
+export function footageMessage(footage: readonly Footage[]): FootageMessage {
+  const headers: FootageMessage['headers'] = [];
+  const known = new Map<string, number>();
+  const files = footage.map(({ path, isOpen, sizeBytes, parts }) => {
+    const described = parts.headers.map((header) => ({
+      ...header,
+      sampleEntry: header.sampleEntry.toString('base64'),
+    }));
+    const key = JSON.stringify(described);
+    if (!known.has(key)) known.set(key, headers.push(described) - 1);
+    const { meta, unit, starts, times, shownFrom, complete } = parts;
+    const { tracks: _tracks, ...rest } = meta;
+    return {
+      path,
+      isOpen,
+      sizeBytes,
+      headers: known.get(key) as number,
+      meta: rest,
+      unit,
+      starts: [...starts],
+      times: [...times],
+      shownFrom,
+      complete,
+    };
+  });
+  return { headers, files };
+}
+
+/** The footage in a message of a node; undefined when it is not one, or has files of another camera. */
+export function footageIn(text: string, nodeId: string, cameraId: string): Footage[] | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { success, data } = FootageMessage.safeParse(value);
+  if (!success) return undefined;
+  const headers = data.headers.map((list) =>
+    list.map((header) => ({ ...header, sampleEntry: Buffer.from(header.sampleEntry, 'base64') })),
+  );
+  const footage: Footage[] = [];
+  for (const { path, isOpen, sizeBytes, ...file } of data.files) {
+    const named = headers[file.headers];
+    // The path becomes a part of addresses.
+    if (!named || parsePath(path)?.cameraId !== cameraId) return undefined;
+    const { meta, unit, starts, times, shownFrom, complete } = file;
+    const parts: FileParts = {
+      meta: { ...meta, tracks: [] },
+      headers: named,
+      unit,
+      starts,
+      times,
+      shownFrom,
+      complete,
+    };
+    footage.push({ path, isOpen, sizeBytes, parts, nodeId });
+  }
+  return footage;
+}

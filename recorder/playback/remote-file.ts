@@ -1,0 +1,58 @@
+// A file on another node, read in blocks over requests for ranges. Two blocks are kept, so that samples are read once and
+// however large the file is, a client costs little memory.
+
+import type { PlayedFile } from './archive-file.ts';
+import { SendAborted } from './sender.ts';
+
+const BLOCK_BYTES = 256 * 1024;
+const KEPT_BLOCKS = 2;
+
+/** The bytes of a file in [from, to). Rejects if they cannot be had. */
+type ReadRange = (from: number, to: number) => Promise<Buffer>;
+
+export class RemoteFile implements PlayedFile {
+  readonly sizeBytes: number;
+  readonly #readRange: ReadRange;
+  /** By number, the least recently used first. */
+  readonly #blocks = new Map<number, Promise<Buffer>>();
+
+  constructor(sizeBytes: number, readRange: ReadRange) {
+    this.sizeBytes = sizeBytes;
+    this.#readRange = readRange;
+  }
+
+  readonly read = async (offset: number, length: number): Promise<Buffer> => {
+    const buffer = Buffer.allocUnsafe(length);
+    return buffer.subarray(0, await this.readInto(buffer, offset));
+  };
+
+  /** Fills `buffer` from `position` on; resolves to the bytes read, fewer only at the end of the file. */
+  async readInto(buffer: Buffer, position: number, length = buffer.length): Promise<number> {
+    const end = Math.min(position + length, this.sizeBytes);
+    let at = position;
+    while (at < end) {
+      const number = Math.floor(at / BLOCK_BYTES);
+      const block = await this.#block(number);
+      const start = at - number * BLOCK_BYTES;
+      const count = block.copy(buffer, at - position, start, Math.min(block.length, start + end - at));
+      if (count === 0) throw new SendAborted('the other node sent less than the file has');
+      at += count;
+    }
+    return Math.max(0, at - position);
+  }
+
+  #block(number: number): Promise<Buffer> {
+    const from = number * BLOCK_BYTES;
+    const block =
+      this.#blocks.get(number) ??
+      this.#readRange(from, Math.min(from + BLOCK_BYTES, this.sizeBytes)).catch((err: unknown) => {
+        this.#blocks.delete(number);
+        throw new SendAborted('the other node does not send the file', { cause: err });
+      });
+    this.#blocks.delete(number);
+    this.#blocks.set(number, block);
+    const [oldest] = this.#blocks.keys();
+    if (this.#blocks.size > KEPT_BLOCKS) this.#blocks.delete(oldest as number);
+    return block;
+  }
+}

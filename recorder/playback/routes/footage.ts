@@ -1,0 +1,34 @@
+// `GET /footage/{camera_id}?from&to`: the files of this node and where their parts are, for the other nodes of the cluster.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { visibleCamera } from '../../http/access.ts';
+import { IntervalQuery, MAX_INTERVAL_MS, requireOrder } from '../../http/interval.ts';
+import { ApiError } from '../../http/problem.ts';
+import { MINUTE_MS } from '../../../base/units.ts';
+import { CameraParams, footageOf } from '../footage.ts';
+import { footageMessage } from '../footage-message.ts';
+import type { WholeDeps } from '../whole.ts';
+
+/** Nodes round the times that they ask for. */
+const MAX_MS = MAX_INTERVAL_MS + MINUTE_MS;
+
+export const footageRoutes: FastifyPluginAsyncZod<{ deps: WholeDeps }> = async (app, { deps }) => {
+  app.get(
+    '/footage/:camera_id',
+    {
+      config: { role: 'viewer', cameras: 'filtered' },
+      schema: { hide: true, params: CameraParams, querystring: IntervalQuery.required() },
+    },
+    async (request, reply) => {
+      const { from, to } = request.query;
+      const interval = { fromMs: from * 1000, toMs: to * 1000 };
+      requireOrder(request.query);
+      if (interval.toMs - interval.fromMs > MAX_MS) {
+        throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
+      }
+      const footage = await footageOf(deps, visibleCamera(request, request.params.camera_id), interval);
+      reply.header('cache-control', 'no-store');
+      return footageMessage(footage);
+    },
+  );
+};

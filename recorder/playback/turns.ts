@@ -1,0 +1,88 @@
+// Orders the footage of several nodes. Where two nodes recorded the same time, as during a handover or while one of them was cut
+// off, only one of them is played: the one with the higher epoch. Each file gets the turns in which it is played.
+
+import type { Interval } from '../../base/interval.ts';
+import type { FileParts } from '../mp4/parts.ts';
+import type { Footage } from './footage.ts';
+import { partsWithin, wallOfPart } from './part-times.ts';
+
+/** Clocks and networks of two nodes date the same picture differently. Pictures of cameras are further apart than this. */
+const SAME_PICTURE_MS = 15;
+
+/** A file of a node; `nodeId` is that of this node, too, so that all nodes come to the same order. */
+type Held = Footage & { readonly nodeId: string };
+
+/** By time. `footage`: that of all nodes. */
+export function inTurns(footage: readonly Held[]): Held[] {
+  const groups = [...Map.groupBy(footage, rankOf).entries()].sort(([a], [b]) => (a > b ? -1 : 1));
+  const taken: { readonly nodeId: string; readonly time: Interval }[] = [];
+  const played: Held[] = [];
+  for (const [, group] of groups) {
+    for (const item of group) {
+      const others = taken.filter(({ nodeId }) => nodeId !== item.nodeId).map(({ time }) => time);
+      played.push(...turnsOf(item, others));
+    }
+    taken.push(...joined(group.map(timeOf)).map((time) => ({ nodeId: (group[0] as Held).nodeId, time })));
+  }
+  return played.sort((a, b) => startOf(a) - startOf(b) || a.parts.meta.sequence - b.parts.meta.sequence);
+}
+
+/** Sorts as text: the higher epoch is greater; of the same epoch, or of files without one, one node is greater. */
+const rankOf = ({ parts, nodeId }: Held): string => `${String(parts.meta.epoch ?? 0).padStart(10, '0')} ${nodeId}`;
+
+const timeOf = ({ parts }: Footage): Interval => ({
+  fromMs: wallOfPart(parts, 0),
+  // A file that is still written goes on.
+  toMs: parts.complete ? wallOfPart(parts, parts.starts.length - 1) : Infinity,
+});
+
+/** When what is played of a file begins. */
+export const startOf = ({ parts, turn }: Footage): number => Math.max(wallOfPart(parts, 0), turn?.fromMs ?? -Infinity);
+
+function joined(times: readonly Interval[]): Interval[] {
+  const found: Interval[] = [];
+  for (const time of [...times].sort((a, b) => a.fromMs - b.fromMs)) {
+    const last = found.at(-1);
+    if (last && time.fromMs <= last.toMs + SAME_PICTURE_MS) {
+      found[found.length - 1] = { fromMs: last.fromMs, toMs: Math.max(last.toMs, time.toMs) };
+    } else found.push(time);
+  }
+  return found;
+}
+
+/** The item, once for each stretch of it that no other node plays. */
+function turnsOf(item: Held, others: readonly Interval[]): Held[] {
+  const whole = timeOf(item);
+  let left: Interval[] = [whole];
+  for (const { fromMs, toMs } of others) {
+    if (toMs <= whole.fromMs || fromMs >= whole.toMs) continue;
+    left = left.flatMap((one) => [
+      { fromMs: one.fromMs, toMs: Math.min(one.toMs, fromMs - SAME_PICTURE_MS) },
+      { fromMs: Math.max(one.fromMs, toMs - SAME_PICTURE_MS), toMs: one.toMs },
+    ]);
+    left = left.filter((one) => one.fromMs < one.toMs);
+  }
+  if (left.length === 1 && left[0]?.fromMs === whole.fromMs && left[0].toMs === whole.toMs) return [item];
+  return left.map(({ fromMs, toMs }) => ({
+    ...item,
+    turn: { fromMs: fromMs === whole.fromMs ? -Infinity : fromMs, toMs: toMs === whole.toMs ? Infinity : toMs },
+  }));
+}
+
+/** The first part that lies in the turn as a whole: a part begins with a key frame. */
+export function firstPartOf(parts: FileParts, turn: Interval | undefined): number {
+  let part = 0;
+  if (turn) while (part < parts.starts.length && wallOfPart(parts, part) < turn.fromMs) part++;
+  return part;
+}
+
+/** The complete parts of a file that are played in [fromMs, toMs): the first, and the one after the last. */
+export function partsInTurn({ parts, turn }: Footage, { fromMs, toMs }: Interval): [from: number, to: number] {
+  const [first, end] = partsWithin(parts, fromMs, Math.min(toMs, turn?.toMs ?? Infinity));
+  const from = Math.max(first, firstPartOf(parts, turn));
+  return [from, Math.max(from, end)];
+}
+
+/** Nothing will be added to what is played of the file. */
+export const isSettled = ({ parts, turn }: Footage): boolean =>
+  parts.complete || (turn !== undefined && wallOfPart(parts, parts.starts.length - 1) >= turn.toMs);

@@ -1,0 +1,56 @@
+// The footage that a request is for: of all nodes, or of this one alone.
+
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
+import type { Interval } from '../../base/interval.ts';
+import { callerOf } from '../http/access.ts';
+import { credentialOf } from '../http/auth.ts';
+import { ApiError } from '../http/problem.ts';
+import { isRelayed } from '../http/relayed.ts';
+import { elsewhereHeaders } from '../http/elsewhere-header.ts';
+import type { Elsewhere } from '../peers/peer.ts';
+import type { CollectCaller, Collected, Collector } from './collected.ts';
+import type { PlaybackArchive, PlaybackCluster } from './deps.ts';
+import { footageOf } from './footage.ts';
+import type { PartsCache } from './parts-cache.ts';
+
+export interface WholeDeps {
+  readonly archive: PlaybackArchive;
+  readonly parts: PartsCache;
+  readonly cluster?: PlaybackCluster | undefined;
+  /** Without it, the node belongs to no cluster. */
+  readonly collector?: Collector | undefined;
+  readonly clock: Clock;
+}
+
+export const collectCaller = (request: FastifyRequest): CollectCaller => ({
+  name: callerOf(request).name,
+  credential: credentialOf(request),
+});
+
+/** `local`: the caller asks for what this node has. */
+export async function wholeFootage(
+  request: FastifyRequest,
+  deps: WholeDeps,
+  { cameraId, interval, local }: { readonly cameraId: string; readonly interval: Interval; readonly local: boolean },
+): Promise<Collected> {
+  const own = await footageOf(deps, cameraId, interval);
+  // Out of scope: no node is asked about it.
+  if (local || cameraId === '' || !deps.collector) return { footage: own, elsewhere: [] };
+  return deps.collector.collect(cameraId, interval, own, collectCaller(request));
+}
+
+/** When nothing of the interval can be played here. */
+export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
+  elsewhere.length === 0
+    ? new ApiError(404, 'no-footage', 'nothing is recorded in this interval')
+    : new ApiError(
+        503,
+        'node-away',
+        `the footage of this interval is on a node that does not answer: ${elsewhere.map(({ nodeId }) => nodeId).join(', ')}`,
+        { headers: { 'retry-after': '5', ...elsewhereHeaders(elsewhere) }, isExpected: true },
+      );
+
+/** Put before the addresses of this node in an answer: another node may have passed the request on. */
+export const placeOfThisNode = (request: FastifyRequest, cluster: PlaybackCluster | undefined): string =>
+  cluster && isRelayed(request.raw) ? `/node/${cluster.nodeId}` : '';

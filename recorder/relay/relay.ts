@@ -1,0 +1,208 @@
+// `/node/{node_id}/…`: any node passes requests on to any other, for callers that reach only one of them or cannot follow a
+// redirect. The other node checks the caller's own credential, as if it had been asked directly.
+
+import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { Duplex, Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { credentialOf } from '../http/auth.ts';
+import { ApiError } from '../http/problem.ts';
+import { isRelayed } from '../http/relayed.ts';
+import type { PeerListener } from '../peers/peer.ts';
+import {
+  CALLER_HEADER,
+  PeerUnavailable,
+  RELAYED_HEADER,
+  type PeerRequest,
+  type PeerSender,
+} from '../peers/peer-requests.ts';
+
+interface Place {
+  readonly nodeId: string;
+  readonly url: string;
+}
+
+interface RelayDeps {
+  /** The name of this node. */
+  readonly nodeId: string;
+  readonly listener: PeerListener;
+  readonly peers: PeerSender;
+  /** The base URLs of the listeners of all nodes, for redirects that they answer with. */
+  readonly places: () => readonly Place[];
+}
+
+/** Longer than any answer of the API takes to begin. */
+const HEAD_MS = 35_000;
+const MAX_LISTENERS = 20;
+const PREFIX = /^\/node\/([^/?]+)(\/(?!\/)[^?]*)?(\?.*)?$/;
+
+/** Of one connection, not of the request (RFC 9110 §7.6.1); and what only members may state. */
+const NOT_PASSED_ON: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'host',
+  'authorization',
+  CALLER_HEADER,
+  RELAYED_HEADER,
+]);
+/** This node answers the page that asked it, in its own way. */
+const NOT_PASSED_BACK = /^(access-control-|strict-transport-security$|alt-svc$|set-cookie$|vary$)/;
+
+/** Documents of another node must not act in the origin of this one. */
+const NO_SCRIPTS = "default-src 'none'; sandbox";
+
+/** Registers the routes; `app` checks callers. */
+export function installRelay(app: FastifyInstance, deps: RelayDeps): void {
+  void app.register(async (relay) => {
+    // Bodies are passed on as they come.
+    relay.removeAllContentTypeParsers();
+    relay.addContentTypeParser('*', (_request, body, done) => done(null, body));
+    const common = {
+      schema: { hide: true },
+      // Before the body is read and before a WebSocket is accepted.
+      onRequest: async (request: FastifyRequest, reply: FastifyReply) => {
+        if (request.headers.upgrade !== undefined) await relayUpgrade(request, reply, deps);
+      },
+      handler: (request: FastifyRequest, reply: FastifyReply) => relayRequest(request, reply, deps),
+    };
+    const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' } as const;
+    relay.route({ ...common, method: ['GET', 'HEAD'], url: '/node/:node_id/*', config });
+    if (deps.listener === 'playback') return;
+    const audited = { ...config, audit: 'relay' } as const;
+    relay.route({ ...common, method: ['POST', 'PUT', 'DELETE'], url: '/node/:node_id/*', config: audited });
+  });
+}
+
+/** Throws ApiError. */
+function targetOf(request: FastifyRequest, { nodeId }: RelayDeps): { nodeId: string; path: string } {
+  const found = PREFIX.exec(request.url);
+  if (!found) throw new ApiError(404, 'not-found', 'expected /node/{node_id}/ and a path');
+  const [, named = '', path = '/', query = ''] = found;
+  if (isRelayed(request.raw)) {
+    throw new ApiError(404, 'not-found', 'another node passed this request on: it is not passed on again');
+  }
+  const target = decoded(named);
+  if (target === nodeId)
+    throw new ApiError(404, 'unknown-node', `this is the node ${nodeId}: leave out /node/${named}`);
+  return { nodeId: target, path: `${path}${query}` };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function headersOf({ headers, id, method }: FastifyRequest): Record<string, string | string[]> {
+  const named = (headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
+  const passed: Record<string, string | string[]> = { 'x-request-id': id };
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || NOT_PASSED_ON.has(name) || named.includes(name)) continue;
+    if (method === 'GET' && name.startsWith('content-')) continue;
+    passed[name] = value;
+  }
+  return passed;
+}
+
+async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: RelayDeps): Promise<FastifyReply> {
+  const { nodeId, path } = targetOf(request, deps);
+  const { raw } = reply;
+  const gone = new AbortController();
+  raw.once('close', () => gone.abort(new Error('the caller has gone')));
+  const { listener, peers } = deps;
+  const body = request.body as Readable | undefined;
+  const answer = await asked(
+    peers.request(nodeId, {
+      listener,
+      path,
+      method: request.method,
+      caller: { kind: 'itself', credential: credentialOf(request) },
+      headers: headersOf(request),
+      body,
+      signal: gone.signal,
+      headMs: HEAD_MS,
+    }),
+    raw,
+  );
+  if (!answer) return reply.hijack();
+  const named = (answer.headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (value === undefined || NOT_PASSED_ON.has(name) || named.includes(name) || NOT_PASSED_BACK.test(name)) continue;
+    reply.header(name, name === 'location' ? relayed(String(value), nodeId, deps) : value);
+  }
+  reply.header('content-security-policy', NO_SCRIPTS);
+  reply.hijack();
+  raw.writeHead(answer.status, reply.getHeaders() as Record<string, string | string[]>);
+  // The hooks of a request and the pipeline listen to its end, more than Node takes for usual.
+  raw.setMaxListeners(MAX_LISTENERS);
+  // A broken answer breaks this one: its caller sees that it is not whole.
+  await pipeline(answer.body, raw).catch(() => raw.destroy());
+  return reply;
+}
+
+/** Undefined when the caller has gone meanwhile. Rejects with ApiError. */
+async function asked<T>(answer: Promise<T>, raw: ServerResponse): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (err) {
+    if (raw.destroyed) return undefined;
+    if (!(err instanceof PeerUnavailable)) throw err;
+    if (err.problem === 'unknown') throw new ApiError(404, 'unknown-node', err.message, { cause: err });
+    const headers = { 'retry-after': '5' };
+    throw new ApiError(503, 'node-away', err.message, { headers, isExpected: true, cause: err });
+  }
+}
+
+/** A redirect of a node, through this one: to the same node, or to another one by its base URL. */
+function relayed(location: string, nodeId: string, { places, nodeId: own }: RelayDeps): string {
+  if (location.startsWith('/') && !location.startsWith('//')) return `/node/${nodeId}${location}`;
+  const place = places().find(({ url }) => location.startsWith(`${url}/`));
+  if (!place) return location;
+  const path = location.slice(place.url.length);
+  return place.nodeId === own ? path : `/node/${place.nodeId}${path}`;
+}
+
+/** Joins the connection of the caller and one to the other node, once both speak WebSocket. */
+async function relayUpgrade(request: FastifyRequest, reply: FastifyReply, deps: RelayDeps): Promise<void> {
+  const { nodeId, path } = targetOf(request, deps);
+  if (deps.listener !== 'api') throw new ApiError(404, 'not-found', 'this listener has no WebSockets');
+  const { raw } = request;
+  const caller: PeerRequest['caller'] = { kind: 'itself', credential: credentialOf(request) };
+  const headers = headersOf(request);
+  const opened = await asked(
+    deps.peers.upgrade(nodeId, { listener: 'api', path, caller, headers, headMs: HEAD_MS }),
+    reply.raw,
+  );
+  const socket: Duplex = raw.socket;
+  reply.hijack();
+  if (!opened || socket.destroyed) return void opened?.socket.destroy();
+  const answered = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
+  for (const name of ['sec-websocket-accept', 'sec-websocket-protocol']) {
+    const value = opened.headers[name];
+    if (value !== undefined) answered.push(`${name}: ${String(value)}`);
+  }
+  socket.write(`${answered.join('\r\n')}\r\n\r\n`);
+  join(socket, opened.socket);
+}
+
+/** Each end of one closes the other; a slow reader slows its sender down. */
+function join(one: Duplex, other: Duplex): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    from.on('error', () => to.destroy());
+    from.once('close', () => to.destroy());
+    from.pipe(to);
+  }
+}
