@@ -201,7 +201,15 @@ export class Cluster {
       clock,
       log,
     });
-    this.#report = new Report({ api, namespace, nodeId, status: () => this.#status(), clock, log });
+    this.#report = new Report({
+      api,
+      namespace,
+      nodeId,
+      status: () => this.#status(),
+      mayTell: () => this.#lease.isOurs,
+      clock,
+      log,
+    });
     this.#requests = new Requests(clock, () => this.#report.touch());
     this.#logins = new Logins({ api, namespace, changed: () => this.#apply(), clock, log });
     this.#leftCameras = new LeftCameras({

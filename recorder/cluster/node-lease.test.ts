@@ -3,6 +3,7 @@ import { test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { POOL_LABEL } from '../../crds/names.ts';
 import { ApiServerError } from './api-server.ts';
 import { NodeLease } from './node-lease.ts';
 
@@ -12,12 +13,12 @@ const STEP_MS = 100;
 /** A Lease on an API server that takes `answerMs` for each renewal, or fails it. */
 function stage(t: TestContext) {
   const clock = new VirtualClock();
-  const server = { answerMs: 0, fails: false, renewMs: RENEW_MS };
+  const server = { pool: 'default', answerMs: 0, fails: false, renewMs: RENEW_MS };
   const seen = { renewals: [] as number[], announced: [] as number[], recovered: 0, reconnects: 0 };
   const object = { metadata: { name: 'node-a', resourceVersion: '1' } };
   const lease = new NodeLease({
     api: {
-      get: async () => object,
+      get: async () => ({ metadata: { ...object.metadata, labels: { [POOL_LABEL]: server.pool } } }),
       call: async (_method, _path, body) => {
         seen.renewals.push(clock.monotonicMs());
         seen.announced.push((body as { spec: { leaseDurationSeconds: number } }).spec.leaseDurationSeconds);
@@ -73,6 +74,16 @@ test('after renewals that failed, the first that succeeds says that the API serv
   server.fails = false;
   await pass(10);
   assert.deepEqual([lease.isHeld, seen.recovered], [true, 1]);
+});
+
+test('the Lease of another pool on the same node is left alone, until this pool has it', async (t) => {
+  const { lease, pass, seen, server } = stage(t);
+  server.pool = 'second';
+  await pass(20);
+  assert.deepEqual([seen.renewals, lease.isOurs, lease.isHeld], [[], false, false]);
+  server.pool = 'default';
+  await pass(4);
+  assert.ok(seen.renewals.length > 0 && lease.isOurs && lease.isHeld);
 });
 
 test('the renewal that is under way at the end is waited for, and none follows', async (t) => {

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { nodeLeaseName, poolLabels } from '../../crds/names.ts';
+import { nodeLeaseName, POOL_LABEL, poolLabels } from '../../crds/names.ts';
 import { leaseSecondsOf } from '../../crds/renewal.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 
@@ -42,6 +42,7 @@ export class NodeLease {
   /** The interval in the last renewal, accepted or not. */
   #triedMs: number | undefined;
   #renewedMs: number | undefined;
+  #isOurs = false;
   #closed = false;
   #renewing: Promise<void> | undefined;
 
@@ -59,6 +60,11 @@ export class NodeLease {
   /** Monotonic time of the last successful renewal. */
   get renewedMs(): number | undefined {
     return this.#renewedMs;
+  }
+
+  /** The Lease was read, and no other pool of the namespace has it. Otherwise nothing of this node is ours to write. */
+  get isOurs(): boolean {
+    return this.#isOurs;
   }
 
   start(): void {
@@ -120,11 +126,14 @@ export class NodeLease {
   }
 
   async #write(renewMs: number): Promise<KubernetesObject> {
-    const { api, nodeId } = this.#options;
+    const { api, nodeId, pool } = this.#options;
     const options = { timeoutMs: RENEW_TIMEOUT_MS };
     const path = `${this.#path}/${nodeLeaseName(nodeId)}`;
     // The operator creates the Lease: a right to create one would also allow creating those of other nodes or programs.
     this.#lease ??= await api.get(path, options);
+    const owner = poolOfLease(this.#lease);
+    this.#isOurs = owner === undefined || owner === pool;
+    if (!this.#isOurs) throw new ApiServerError(409, 'OTHER_POOL', `the pool ${owner} records on this node already`);
     return (await api.call('PUT', path, this.#body(this.#lease, renewMs), options)) as KubernetesObject;
   }
 
@@ -156,4 +165,9 @@ export class NodeLease {
       },
     };
   }
+}
+
+function poolOfLease({ metadata: { labels } }: KubernetesObject): string | undefined {
+  const pool = (labels as Readonly<Record<string, unknown>> | undefined)?.[POOL_LABEL];
+  return typeof pool === 'string' ? pool : undefined;
 }

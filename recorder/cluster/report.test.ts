@@ -12,6 +12,7 @@ function setup() {
   const clock = new VirtualClock();
   const written: RecorderNodeStatus[] = [];
   let status: RecorderNodeStatus = {};
+  const mayTell = { now: true };
   const report = new Report({
     api: {
       apply: async (_path, _manager, object) => {
@@ -22,6 +23,7 @@ function setup() {
     namespace: 'video',
     nodeId: 'a',
     status: async () => status,
+    mayTell: () => mayTell.now,
     clock,
     log: silentLog,
   });
@@ -35,7 +37,7 @@ function setup() {
     }
     return written.length - before;
   };
-  return { pass, written };
+  return { pass, written, mayTell };
 }
 
 const camera = (name: string, epoch: number, state: 'Connecting' | 'Recording', at = 0) => ({
@@ -55,6 +57,14 @@ test('what changes all the time is written every five minutes only: times of pic
   await pass(10, busy);
   assert.equal(await pass(280, busy), 0);
   assert.equal(await pass(20, busy), 1);
+});
+
+test('nothing is reported of a node that may be of another pool; what was held back is reported afterwards', async () => {
+  const { pass, mayTell } = setup();
+  mayTell.now = false;
+  assert.equal(await pass(10, () => ({ cameras: [camera('gate', 1, 'Recording')] })), 0);
+  mayTell.now = true;
+  assert.equal(await pass(10), 1);
 });
 
 test('states that change are written once a second at most, and the last one is', async () => {

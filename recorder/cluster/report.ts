@@ -13,6 +13,8 @@ interface ReportOptions {
   readonly nodeId: string;
   /** The complete current status. */
   readonly status: () => Promise<RecorderNodeStatus>;
+  /** False while the RecorderNode may be that of another pool. */
+  readonly mayTell: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -75,7 +77,8 @@ export class Report {
   }
 
   async #tell(): Promise<void> {
-    const { api, clock, log, nodeId, namespace, status } = this.#options;
+    const { api, clock, log, nodeId, namespace, status, mayTell } = this.#options;
+    if (!mayTell()) return;
     const now = await status();
     const urgent = urgentPart(now);
     const nowMs = clock.monotonicMs();

@@ -164,10 +164,11 @@ class Member {
     });
     this.#report = new Report({
       ...common,
+      mayTell: () => true,
       api: {
         apply: async (path, manager, body) => {
           const answer = await api.apply(path, manager, body);
-          const { cameras = [] } = (body as { status: RecorderNodeStatus }).status;
+          const { cameras = [] } = (body as { mayTell: () => true; status: RecorderNodeStatus }).status;
           this.#told.clear();
           for (const { name, epoch } of cameras) this.#told.set(name, epoch);
           return answer;
