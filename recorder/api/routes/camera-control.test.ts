@@ -75,6 +75,24 @@ for (const path of ['/cameras/start', '/cameras/stop']) {
   });
 }
 
+test('the reason for a stop goes with the name of the caller, into the audit as well', async (t) => {
+  const calls: string[] = [];
+  const lines: object[] = [];
+  const audit = { sink: { write: (entry: object) => void lines.push(entry) } };
+  const api = await setup(t, { cameraSwitch: cameraSwitch(calls), audit });
+  await post(api, '/cameras/stop', { id: 'gate', reason: ' works in the yard ' });
+  assert.deepEqual(calls, ['stop gate by operator: works in the yard']);
+  assert.deepEqual(
+    lines.map((line) => (line as { reason?: string }).reason),
+    ['works in the yard'],
+  );
+  for (const wrong of ['', 'a'.repeat(201), 'two\nlines', 7]) {
+    const { status, json } = await post(api, '/cameras/stop', { id: 'gate', reason: wrong });
+    assert.equal(status, 400);
+    assert.match(String(json['detail']), /^reason: expected 1 to 200/);
+  }
+});
+
 test('what keeps a camera from being started is told', async (t) => {
   const api = await setup(t);
   const licence = await post(api, '/cameras/start', { id: 'yard' });

@@ -18,6 +18,17 @@ const Which = z.object(
   { error: 'id: expected a JSON object with the id of a camera' },
 );
 
+const REASON = 'expected 1 to 200 printable characters';
+const Stop = Which.extend({
+  reason: z
+    .string(REASON)
+    .trim()
+    .regex(/^[^\p{C}]{1,200}$/u, REASON)
+    .optional()
+    .describe('Why: shown with the name of the caller as the reason of the camera, and kept in the audit.')
+    .meta({ examples: ['works in the yard'] }),
+});
+
 const Ok = z.literal('ok');
 const count = (what: string) => z.number().int().min(0).max(1).describe(what);
 
@@ -87,14 +98,14 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
         cameras: { body: 'id' },
         follows: { body: 'id' },
         audit: 'stop-camera',
-        examples: { body: { id: 'gate' }, 200: { status: 'ok', stopped: 1 } },
+        examples: { body: { id: 'gate', reason: 'works in the yard' }, 200: { status: 'ok', stopped: 1 } },
       },
       schema: {
         operationId: 'stopCamera',
         summary: 'Stop recording a camera',
         description: 'Kept across restarts. Existing footage stays; the gap that begins has the cause "stopped".',
         tags: ['cameras'],
-        body: Which,
+        body: Stop,
         response: {
           200: Stopped,
           ...refusals,
@@ -102,7 +113,10 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
       },
     },
     async (request) => {
-      const stopped = await changed(cameraSwitch.stop(request.body.id, callerOf(request).name));
+      const { id, reason } = request.body;
+      const { name } = callerOf(request);
+      if (reason !== undefined) request.told = { ...request.told, reason };
+      const stopped = await changed(cameraSwitch.stop(id, reason === undefined ? name : `${name}: ${reason}`));
       return { status: 'ok' as const, stopped };
     },
   );
