@@ -44,7 +44,7 @@ export async function request(
 ): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(addressOf(path, base), {
+    response = await fetch(mediaAddress(path, base), {
       method,
       ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
       ...(abort ? { signal: abort } : {}),
@@ -76,5 +76,5 @@ const sentence = (text: string): string =>
 
 const isOwn = (base: string | undefined): boolean => base === undefined || base === window.location.origin;
 
-/** `base` may have a path: that of a node behind this one. */
-const addressOf = (path: string, base: string | undefined): string => `${base ?? window.location.origin}${path}`;
+/** `base` may have a path: that of a node behind this one. The cookie of the session goes along. */
+export const mediaAddress = (path: string, base?: string): string => `${base ?? window.location.origin}${path}`;
