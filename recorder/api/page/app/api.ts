@@ -77,4 +77,5 @@ const sentence = (text: string): string =>
 const isOwn = (base: string | undefined): boolean => base === undefined || base === window.location.origin;
 
 /** `base` may have a path: that of a node behind this one. The cookie of the session goes along. */
-export const mediaAddress = (path: string, base?: string): string => `${base ?? window.location.origin}${path}`;
+export const mediaAddress = (path: string, base?: string): string =>
+  new URL(`${base ?? ''}${path}`, window.location.origin).href;

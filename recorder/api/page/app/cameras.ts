@@ -20,11 +20,11 @@ interface ClusterNode {
 
 /** Undefined until the recorder has answered. */
 export const cameras = signal<readonly Camera[] | undefined>(undefined);
-const warnings = signal<readonly Warning[]>([]);
+export const warnings = signal<readonly Warning[]>([]);
 /** Nodes of the cluster; empty for a single recorder. */
-const nodes = signal<readonly ClusterNode[]>([]);
+export const nodes = signal<readonly ClusterNode[]>([]);
 /** Node id to why this browser does not get an answer of it. */
-const unreachedNodes = signal<ReadonlyMap<string, string>>(new Map());
+export const unreachedNodes = signal<ReadonlyMap<string, string>>(new Map());
 /** Where cameras and footage are in a cluster; undefined for a single recorder. */
 export const directory = signal<Directory | undefined>(undefined);
 

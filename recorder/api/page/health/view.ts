@@ -1,6 +1,226 @@
-// What the recorder, its nodes and its cameras need.
+// Health: what needs a person, the cameras with what was recorded of them, and the nodes.
 
 import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { api } from '../app/api.ts';
+import type { Camera, Warning } from '../app/camera.ts';
+import { cameras, warnings } from '../app/cameras.ts';
+import { now } from '../app/clock.ts';
+import { byUrgency, conditionOf, wordsOfCondition } from '../app/condition.ts';
+import { isStale } from '../app/contact.ts';
+import { hashOf } from '../app/router.ts';
+import { formatBitrate, formatDuration, formatTime } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
+import { icon } from '../parts/icons.ts';
+import { causeWords } from '../playback/footage.ts';
+import { missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
+import { Nodes } from './nodes.ts';
 
-export const HealthView = (): VNode => html`<main class="view"></main>`;
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+/** Cameras in one request, as the recorder allows. */
+const TOGETHER = 64;
+const AGAIN_MS = 60_000;
+/** A strip is some hundred pixels wide. */
+const RESOLUTION_MS = 1_000;
+
+interface Archive {
+  readonly atMs: number;
+  readonly byCamera: ReadonlyMap<string, TimelineCamera>;
+}
+
+export function HealthView(): VNode {
+  const known = cameras.value;
+  const archive = useArchive(known ?? []);
+  if (!known) return html`<main class="view health" aria-busy="true"></main>`;
+  return html`<main class="view health">
+    <h1>Health</h1>
+    <${Warnings} warnings=${warnings.value} cameras=${known} />
+    <section aria-labelledby="health-cameras">
+      <h2 id="health-cameras">Cameras</h2>
+      ${
+        known.length === 0
+          ? html`<p><a href=${hashOf('live')}>Add the first camera</a></p>`
+          : html`<${CameraTable} cameras=${known} archive=${archive} />`
+      }
+    </section>
+    <${Nodes} />
+  </main>`;
+}
+
+function Warnings({
+  warnings: list,
+  cameras: known,
+}: {
+  warnings: readonly Warning[];
+  cameras: readonly Camera[];
+}): VNode {
+  const nameOf = (id: string): string => known.find((camera) => camera.id === id)?.name ?? id;
+  return html`<section aria-labelledby="health-warnings">
+    <h2 id="health-warnings">Needs attention</h2>
+    ${
+      list.length === 0
+        ? html`<p class="quiet">${isStale.value ? 'Unknown while the recorder does not answer.' : 'No warnings.'}</p>`
+        : html`<ul class="warnings">
+            ${list.map(
+              ({ code, message, cameraId }) =>
+                html`<li key=${`${code} ${cameraId ?? ''}`}>
+                  ${icon('warning')}
+                  <p>
+                    ${cameraId !== undefined && html`<b>${nameOf(cameraId)}: </b>`}${upper(message)}
+                    <span class="quiet">${code}</span>
+                  </p>
+                </li>`,
+            )}
+          </ul>`
+    }
+  </section>`;
+}
+
+const upper = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+interface TableProps {
+  readonly cameras: readonly Camera[];
+  readonly archive: Archive | undefined;
+}
+
+function CameraTable({ cameras: known, archive }: TableProps): VNode {
+  return html`<div class="table-box" tabindex="0" role="region" aria-labelledby="health-cameras">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Camera</th>
+          <th scope="col">State</th>
+          <th scope="col">Last 24 hours</th>
+          <th scope="col">Missing in 7 days</th>
+          <th scope="col" class="number">Kept</th>
+          <th scope="col" class="number">Bit rate</th>
+          <th scope="col" class="number">Lost packets</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${known
+          .toSorted(byUrgency)
+          .map(
+            (camera) =>
+              html`<${Row}
+                key=${camera.id}
+                camera=${camera}
+                facts=${archive?.byCamera.get(camera.id)}
+                atMs=${archive?.atMs}
+              />`,
+          )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+interface RowProps {
+  readonly camera: Camera;
+  readonly facts: TimelineCamera | undefined;
+  readonly atMs: number | undefined;
+}
+
+function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
+  const condition = conditionOf(camera);
+  const { level } = condition;
+  const missing = facts ? missingByCause(facts, atMs - WEEK_MS, atMs) : [];
+  const days = facts?.kept_from_ms ? (atMs - facts.kept_from_ms) / 1000 : undefined;
+  const isUnknown = isStale.value;
+  const state = isUnknown
+    ? 'Unknown'
+    : wordsOfCondition({ ...condition, why: level === 'fine' ? '' : condition.why }, formatTime);
+  return html`<tr>
+    <th scope="row"><a href=${hashOf('live', { c: camera.id })}>${camera.name}</a></th>
+    <td>
+      <span class="state"
+        ><span class=${`dot dot-${isUnknown ? 'stale' : level}`} aria-hidden="true"></span>${state}</span
+      >
+    </td>
+    <td>${facts && html`<${Strip} camera=${camera} facts=${facts} atMs=${atMs} />`}</td>
+    <td>
+      ${
+        facts &&
+        (missing.length === 0
+          ? html`<span class="quiet">nothing</span>`
+          : html`<ul>
+              ${missing
+                .slice(0, 3)
+                .map(([cause, seconds]) => html`<li><b>${formatDuration(seconds)}</b> ${causeWords(cause)}</li>`)}
+            </ul>`)
+      }
+    </td>
+    <td class="number">${days === undefined ? '' : formatDuration(days)}</td>
+    <td class="number">${!isUnknown && camera.state === 'recording' ? formatBitrate(camera.bitrate) : ''}</td>
+    <td class="number">${camera.frames?.lost_packets ?? ''}</td>
+  </tr>`;
+}
+
+/** A link to playback: the day with its gaps, oldest at the left. */
+function Strip({ camera, facts, atMs }: { camera: Camera; facts: TimelineCamera; atMs: number }): VNode {
+  const parts = stripOf(facts, atMs - DAY_MS, atMs);
+  const gaps = parts.filter(({ kind }) => kind === 'gap').length;
+  const text = gaps === 0 ? 'no gaps' : gaps === 1 ? '1 gap' : `${gaps} gaps`;
+  const at = new Date(atMs - DAY_MS / 2).toISOString();
+  return html`<a
+    class="strip"
+    href=${hashOf('playback', { c: camera.id, t: at, z: '1d' })}
+    title="Show in playback"
+    aria-label=${`${camera.name}, last 24 hours: ${text}`}
+  >
+    <svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
+      ${parts.map(({ kind, from, width }) => html`<rect class=${kind} x=${from} y="0" width=${width} height="1" />`)}
+    </svg>
+  </a>`;
+}
+
+/** Asks each node for its cameras once a minute while the page is seen. */
+function useArchive(known: readonly Camera[]): Archive | undefined {
+  const [archive, setArchive] = useState<Archive>();
+  const places = known.map(({ id, base }) => `${base ?? ''} ${id}`).join('\n');
+  useEffect(() => {
+    if (places === '') return undefined;
+    const abort = new AbortController();
+    const load = async (): Promise<void> => {
+      const atMs = now();
+      const byBase = Map.groupBy(known, ({ base }) => base);
+      const asked = [...byBase].flatMap(([base, members]) =>
+        chunks(members).map((some) => ask(some, base, atMs, abort.signal)),
+      );
+      const answers = await Promise.allSettled(asked);
+      if (abort.signal.aborted) return;
+      const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+      setArchive({ atMs, byCamera: new Map(found.map((one) => [one.camera_id, one])) });
+    };
+    void load();
+    const timer = setInterval(() => document.hidden || void load(), AGAIN_MS);
+    return () => {
+      abort.abort();
+      clearInterval(timer);
+    };
+  }, [places]);
+  return archive;
+}
+
+const chunks = (list: readonly Camera[]): readonly (readonly Camera[])[] =>
+  Array.from({ length: Math.ceil(list.length / TOGETHER) }, (_, i) => list.slice(i * TOGETHER, (i + 1) * TOGETHER));
+
+async function ask(
+  some: readonly Camera[],
+  base: string | undefined,
+  atMs: number,
+  signal: AbortSignal,
+): Promise<readonly TimelineCamera[]> {
+  const to = Math.floor(atMs / 1000);
+  const query = new URLSearchParams({
+    from: String(to - WEEK_MS / 1000),
+    to: String(to),
+    resolution_ms: String(RESOLUTION_MS),
+  });
+  for (const { id } of some) query.append('camera', id);
+  const answer = await api<{ cameras: readonly TimelineCamera[] }>(`/api/archive/timeline?${query.toString()}`, {
+    base,
+    signal,
+  });
+  return answer.cameras;
+}

@@ -1,0 +1,42 @@
+// What the health screen says of the archive.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { missingByCause, stripOf } from './archive-facts.ts';
+
+const HOUR_MS = 3_600_000;
+const gap = (fromHour: number, toHour: number, cause = 'camera-unreachable') => ({
+  start_ms: fromHour * HOUR_MS,
+  end_ms: toHour * HOUR_MS,
+  cause,
+});
+const camera = (gaps: ReturnType<typeof gap>[], spans = [gap(-5, 10)]) => ({
+  camera_id: 'gate',
+  kept_from_ms: null,
+  spans,
+  gaps,
+});
+
+test('the strip has footage and gaps of its time, cut at its ends', () => {
+  assert.deepEqual(stripOf(camera([gap(10, 12), gap(30, 31)]), 0, 20 * HOUR_MS), [
+    { kind: 'footage', from: 0, width: 0.5 },
+    { kind: 'gap', from: 0.5, width: 0.1 },
+  ]);
+});
+
+test('a short gap is wide enough to be seen, also at the end of the strip', () => {
+  const [part] = stripOf(camera([gap(23.999, 24)], []), 0, 24 * HOUR_MS);
+  assert.ok(part && part.width >= 0.004 && part.from + part.width <= 1);
+});
+
+test('missing seconds are summed by cause, most first, within the interval', () => {
+  const gaps = [gap(-1, 1, 'disk-full'), gap(2, 3), gap(4, 6)];
+  assert.deepEqual(missingByCause(camera(gaps), 0, 24 * HOUR_MS), [
+    ['camera-unreachable', 3 * 3600],
+    ['disk-full', 3600],
+  ]);
+});
+
+test('time in which somebody had stopped the camera is not missing', () => {
+  assert.deepEqual(missingByCause(camera([gap(1, 2, 'stopped')]), 0, 24 * HOUR_MS), []);
+});

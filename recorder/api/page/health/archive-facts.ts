@@ -1,0 +1,49 @@
+// What was recorded of cameras: a strip of the last day, and seconds missing in a week by their cause. From the same answer
+// that draws the timeline of playback.
+
+/** A camera in the answer of `GET /api/archive/timeline`. */
+export interface TimelineCamera {
+  readonly camera_id: string;
+  readonly kept_from_ms: number | null;
+  readonly spans: readonly { readonly start_ms: number; readonly end_ms: number }[];
+  readonly gaps: readonly { readonly start_ms: number; readonly end_ms: number; readonly cause: string }[];
+}
+
+interface StripPart {
+  readonly kind: 'footage' | 'gap';
+  /** Shares of the strip, 0 to 1. */
+  readonly from: number;
+  readonly width: number;
+}
+
+/** Gaps are drawn at least this wide, so that a short one is seen. */
+const MIN_SHARE = 0.004;
+
+/** Footage and gaps of an interval as parts of a strip. */
+export function stripOf({ spans, gaps }: TimelineCamera, fromMs: number, toMs: number): readonly StripPart[] {
+  const part = (kind: StripPart['kind'], least: number) => (one: { start_ms: number; end_ms: number }) => {
+    const start = Math.max(fromMs, one.start_ms);
+    const end = Math.min(toMs, one.end_ms);
+    if (end <= start) return [];
+    const width = Math.max(least, (end - start) / (toMs - fromMs));
+    return [{ kind, from: Math.min(1 - width, (start - fromMs) / (toMs - fromMs)), width }];
+  };
+  return [...spans.flatMap(part('footage', 0)), ...gaps.flatMap(part('gap', MIN_SHARE))];
+}
+
+/** Causes that nobody has to look into: somebody wanted it so. */
+const WANTED: ReadonlySet<string> = new Set(['stopped', 'unlicensed']);
+
+/** Seconds missing by cause, most first; without what somebody stopped. */
+export function missingByCause(
+  { gaps }: TimelineCamera,
+  fromMs: number,
+  toMs: number,
+): readonly (readonly [cause: string, seconds: number])[] {
+  const seconds = new Map<string, number>();
+  for (const { cause, start_ms, end_ms } of gaps) {
+    const lost = Math.min(toMs, end_ms) - Math.max(fromMs, start_ms);
+    if (lost > 0 && !WANTED.has(cause)) seconds.set(cause, (seconds.get(cause) ?? 0) + lost / 1000);
+  }
+  return [...seconds].sort((a, b) => b[1] - a[1]);
+}
