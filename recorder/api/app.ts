@@ -76,7 +76,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
 
   await app.register(fastifySwagger, openApiOptions(aboutApi(deps.version)));
   if (cluster) {
-    installRedirects(app, { cluster, cameras: deps.cameras, auth });
+    installRedirects(app, { cluster, cameras: deps.cameras, auth, peers: deps.peers });
     await app.register(clusterRoutes, { cluster });
     const { peers } = deps;
     if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places: () => cluster.places() });

@@ -1,9 +1,11 @@
 // Redirects requests for a camera that another node records: 307 to that node, with the same query. The client repeats the
 // request there with its own credentials. Two nodes with different views of the cluster must not redirect a client to each
-// other: a redirect carries the epoch that its sender knows, and only a node that knows a higher epoch redirects again.
+// other, and none to a node that does not answer: a redirect carries the epoch that its sender knows, and only a node that knows a higher epoch redirects again.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../http/auth.ts';
+import { ApiError } from '../http/problem.ts';
+import type { PeerSender } from '../peers/peer-requests.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { CameraDirectory } from '../model/camera-view.ts';
 
@@ -11,6 +13,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The request goes to the node that records the camera whose id is in this part of it. */
     follows?: { readonly param: string } | { readonly query: string } | { readonly body: string };
+    /** While that node does not answer, this one says what it and the others know. */
+    isAnsweredByAll?: boolean;
   }
 }
 
@@ -19,7 +23,13 @@ const SEEN_EPOCH = 'assigned';
 /** Query parameter of a request for the footage of this node, whichever node records the camera now. */
 const LOCAL = 'local';
 
-type Deps = { readonly cluster: ClusterAccess; readonly cameras: CameraDirectory; readonly auth: Authenticator };
+interface Deps {
+  readonly cluster: ClusterAccess;
+  readonly cameras: CameraDirectory;
+  readonly auth: Authenticator;
+  /** Without it, nodes are taken to answer. */
+  readonly peers?: Pick<PeerSender, 'answers'> | undefined;
+}
 
 /** Install it after the access hooks: a caller that may not see a camera does not learn where it is. */
 export function installRedirects(app: FastifyInstance, deps: Deps): void {
@@ -31,7 +41,10 @@ export function installRedirects(app: FastifyInstance, deps: Deps): void {
 }
 
 /** Undefined for a request that this node answers. */
-async function locationOf(request: FastifyRequest, { cluster, cameras, auth }: Deps): Promise<string | undefined> {
+async function locationOf(
+  request: FastifyRequest,
+  { cluster, cameras, auth, peers }: Deps,
+): Promise<string | undefined> {
   const cameraId = cameraIdOf(request);
   if (cameraId === undefined || cameras.get(cameraId)) return undefined;
   // The route of live streams authenticates its callers itself, later.
@@ -43,6 +56,12 @@ async function locationOf(request: FastifyRequest, { cluster, cameras, auth }: D
   if (owner?.url === undefined) return undefined;
   const seen = Number(asked.searchParams.get(SEEN_EPOCH) ?? 0);
   if (!(owner.epoch > seen)) return undefined;
+  // A client would wait for a node that is gone until its own time limit.
+  if (peers && !(await peers.answers(owner.nodeId))) {
+    if (request.routeOptions.config.isAnsweredByAll) return undefined;
+    const detail = `the node ${owner.nodeId}, which records this camera, does not answer`;
+    throw new ApiError(503, 'node-away', detail, { headers: { 'retry-after': '5' }, isExpected: true });
+  }
   asked.searchParams.set(SEEN_EPOCH, String(owner.epoch));
   return `${owner.url}${asked.pathname}${asked.search}`;
 }

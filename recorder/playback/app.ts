@@ -74,7 +74,7 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   await app.register(footageRoutes, { deps: whole });
   await app.register(hlsRoutes, { deps: { ...whole, files, reading, responder } });
   await app.register(windowRoutes, { deps: { ...whole, files, responder } });
-  await app.register(fileRoutes, { deps: { archive, cluster, files, reading, recordings, responder } });
+  await app.register(fileRoutes, { deps: { archive, cluster, peers, files, reading, recordings, responder } });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;
 }

@@ -63,7 +63,9 @@ export class Collector {
     const found = await Promise.all(
       holders.map(async (holder) => ({ holder, footage: await this.#footageOf(holder, cameraId, interval, caller) })),
     );
-    const elsewhere = found.flatMap(({ holder, footage }) => (footage ? [] : [missingAt(holder, fromMs, toMs)]));
+    const elsewhere = found.flatMap(({ holder, footage }) =>
+      footage ? [] : [{ ...missingAt(holder, fromMs, toMs), isOnline: false }],
+    );
     const all = [own.map((item) => ({ ...item, nodeId })), ...found.map(({ footage }) => footage ?? [])].flat();
     return { footage: inTurns(all as (Footage & { nodeId: string })[]), elsewhere };
   }

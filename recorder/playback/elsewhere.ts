@@ -3,6 +3,8 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { callerOf } from '../http/access.ts';
+import { ApiError } from '../http/problem.ts';
+import type { PeerSender } from '../peers/peer-requests.ts';
 import type { PlaybackCluster, RecordingHolder } from './deps.ts';
 
 /** Query parameter of a redirected request, once for each node that does not have the footage. */
@@ -19,31 +21,47 @@ export interface Sought {
   readonly exists?: true;
 }
 
-/** Redirects the caller to another node; undefined if there is none, or the caller may not see the camera. */
-export function sentElsewhere(
+/**
+ * Redirects the caller to another node that answers; undefined if there is none, or the caller may not see the camera. Rejects
+ * with ApiError when none of those that may have it answers.
+ */
+export async function sentElsewhere(
   request: FastifyRequest,
   reply: FastifyReply,
   sought: Sought,
-  cluster: PlaybackCluster | undefined,
-): FastifyReply | undefined {
+  { cluster, peers }: { cluster?: PlaybackCluster | undefined; peers?: Pick<PeerSender, 'answers'> | undefined },
+): Promise<FastifyReply | undefined> {
   if (!cluster || !callerOf(request).sees(sought.cameraId)) return undefined;
-  const location = elsewhere(request.url, sought, cluster);
-  return location === undefined ? undefined : reply.header('cache-control', 'no-store').redirect(location, 307);
+  const places = elsewhere(request.url, sought, cluster);
+  for (const { nodeId, location } of places) {
+    if (peers && !(await peers.answers(nodeId))) continue;
+    return reply.header('cache-control', 'no-store').redirect(location, 307);
+  }
+  if (places.length === 0) return undefined;
+  const away = places.map(({ nodeId }) => nodeId).join(', ');
+  const headers = { 'retry-after': '5' };
+  throw new ApiError(503, 'node-away', `nodes that may have it do not answer: ${away}`, { headers, isExpected: true });
 }
 
-/** The address on another node. `url`: of the request; its query is kept. Undefined when all nodes were asked. */
-export function elsewhere(url: string, sought: Sought, cluster: PlaybackCluster): string | undefined {
+/** The addresses on other nodes, the likeliest first. `url`: of the request; its query is kept. */
+export function elsewhere(
+  url: string,
+  sought: Sought,
+  cluster: PlaybackCluster,
+): { readonly nodeId: string; readonly location: string }[] {
   const request = new URL(url, 'http://node');
   const asked = new Set(request.searchParams.getAll(ASKED));
-  const [holder] = cluster
+  const holders = cluster
     .holdersOf(sought.cameraId)
     .filter(({ nodeId, playbackUrl }) => playbackUrl !== undefined && !asked.has(nodeId))
     .map((holder) => ({ ...holder, offMs: distance(holder, sought) }))
     .filter(({ offMs }) => sought.exists || offMs <= COARSE_MS)
     .sort((a, b) => a.offMs - b.offMs);
-  if (!holder) return undefined;
   request.searchParams.append(ASKED, cluster.nodeId);
-  return `${holder.playbackUrl}${request.pathname}${request.search}`;
+  return holders.map(({ nodeId, playbackUrl }) => ({
+    nodeId,
+    location: `${playbackUrl}${request.pathname}${request.search}`,
+  }));
 }
 
 /** Time between the footage of a node and the sought interval; 0 if they overlap, or if the node has not reported its extent. */

@@ -3,39 +3,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { ApiDeps } from '../deps.ts';
-import type { Segment as ArchiveSegment } from '../../archive/catalogue/segment.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { EpochNumber } from '../../http/query.ts';
+import { EpochNumber, flag } from '../../http/query.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { epochSeconds, isoTime, isoTimes, timeOrNull } from '../times.ts';
+import { ElsewhereItem, toElsewhere } from '../elsewhere.ts';
+import { SegmentItem, toSegment } from '../segment-item.ts';
+import { collectSegments } from '../collected-segments.ts';
+import { isoTime, isoTimes, timeOrNull } from '../times.ts';
 import { FILENAME, FROM, START } from '../examples.ts';
-
-const Segment = z
-  .object({
-    timestamp: z.iso.datetime({ offset: true }).describe('Start.'),
-    start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
-    end: z.iso
-      .datetime({ offset: true })
-      .nullable()
-      .describe('null while the segment is written, or where the file does not say.'),
-    end_ms: z.number().int().nullable(),
-    duration_seconds: z.number().nullable().describe('From start to end.'),
-    sequence: z.number().int(),
-    filename: z.string().describe('Relative to the record path.'),
-    size: z.number().int().describe('Bytes; final when is_open is false.'),
-    mtime: z.number().int().describe('Seconds since 1970.'),
-    is_open: z
-      .boolean()
-      .describe('The segment is being written, or it was the last one and the next has no pictures yet.'),
-    node_id: z
-      .string()
-      .optional()
-      .describe('In a cluster with a database: the node whose disk holds the segment, where that is another node.'),
-  })
-  .meta({ id: 'Segment', description: 'A file of the archive.' });
 
 const OtherArchive = z
   .object({
@@ -48,7 +26,7 @@ const OtherArchive = z
 
 const Segments = z
   .object({
-    archive: z.array(Segment),
+    archive: z.array(SegmentItem),
     next: Next,
     days: z.array(z.iso.date()).describe('All days with segments, whatever the interval.'),
     archives: z
@@ -57,6 +35,10 @@ const Segments = z
       .describe(
         'In a cluster: other nodes that hold footage of the camera. Footage stays on the node that recorded it.',
       ),
+    elsewhere: z
+      .array(ElsewhereItem)
+      .optional()
+      .describe('In a cluster: what may be missing in the list, because its node does not answer.'),
   })
   .meta({ id: 'SegmentList', description: 'Segments of a camera in an interval, and all days with segments.' });
 
@@ -75,29 +57,10 @@ const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z
 
 const CameraParams = z.object({ camera_id: z.string() });
 
-const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string): z.output<typeof Segment> => ({
-  timestamp: iso(segment.startMs),
-  start_ms: Math.floor(segment.startMs),
-  ...endOf(segment, iso),
-  sequence: segment.sequence,
-  filename: segment.path,
-  size: segment.sizeBytes,
-  mtime: epochSeconds(segment.mtimeMs),
-  is_open: segment.isOpen,
-  ...(segment.nodeId !== undefined && { node_id: segment.nodeId }),
-});
-
-function endOf({ startMs, endMs }: ArchiveSegment, iso: (ms: number) => string) {
-  if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null };
-  // Whole milliseconds, as in the database.
-  const wholeMs = Math.round(endMs);
-  return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: (wholeMs - Math.floor(startMs)) / 1000 };
-}
-
-type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster'>;
+type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers'>;
 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { archive, segments, clock, cluster } = deps;
+  const { archive, segments, clock, cluster, peers } = deps;
   const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
     cluster?.holdersOf(cameraId).map(({ nodeId, url, oldestMs, newestMs }) => ({
       node_id: nodeId,
@@ -113,6 +76,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
         role: 'viewer',
         cameras: 'filtered',
         follows: { param: 'camera_id' },
+        isAnsweredByAll: true,
         examples: {
           200: {
             archive: [
@@ -141,7 +105,9 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
           'Without from and to: the current day. With only one of them: the day that starts or ends at that time. For a camera that the node does not know, the list is empty.',
         tags: ['archive'],
         params: CameraParams,
-        querystring: IntervalQuery.extend(PageQuery.shape),
+        querystring: IntervalQuery.extend(PageQuery.shape).extend({
+          local: flag().optional().describe('In a cluster: only the footage on this node.'),
+        }),
         response: {
           200: Segments,
           400: problemResponse(
@@ -160,14 +126,29 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       const interval = intervalOf(query, seen && { from: seen[1], to: seen[2] }, clock.wallMs());
       const list = await readable(segments.list(cameraId, toQuery(interval)));
       const { from, to } = interval;
-      const page = pageOf(list.segments, query, seen, ({ startMs, path }) => ['segments', from, to, startMs, path]);
       const iso = isoTimes();
-      const listed = page.entries.map((segment) => toSegment(segment, iso));
+      const own = { archive: list.segments.map((segment) => toSegment(segment, iso)), days: list.days };
+      // Out of scope: no node is asked about it.
+      const isLocal = query.local === true || cameraId === '' || !cluster || !peers;
+      const whole = isLocal
+        ? { ...own, elsewhere: [] }
+        : await collectSegments({ cluster, peers, clock }, own, request, cameraId, interval);
+      const page = pageOf(whole.archive, query, seen, ({ start_ms, filename }) => [
+        'segments',
+        from,
+        to,
+        start_ms,
+        filename,
+      ]);
       const archives = archivesOf(cameraId);
       const next = page.next === undefined ? {} : { next: page.next };
-      return { archive: listed, ...next, days: [...list.days], ...(archives && { archives }) } satisfies z.output<
-        typeof Segments
-      >;
+      const { elsewhere } = whole;
+      return {
+        archive: [...page.entries],
+        ...next,
+        days: [...whole.days],
+        ...(archives && { archives, elsewhere: elsewhere.map(toElsewhere) }),
+      } satisfies z.output<typeof Segments>;
     },
   );
 

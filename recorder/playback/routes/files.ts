@@ -12,6 +12,7 @@ import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../../http/conditions.ts';
 import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
 import { sentElsewhere, type Sought } from '../elsewhere.ts';
+import type { PeerSender } from '../../peers/peer-requests.ts';
 import type { Reading } from '../reading.ts';
 import type { Representation } from '../recording.ts';
 import { Recordings } from '../recording.ts';
@@ -20,6 +21,7 @@ import type { Responder } from '../respond.ts';
 interface FileDeps {
   readonly archive: PlaybackArchive;
   readonly cluster?: PlaybackCluster | undefined;
+  readonly peers?: PeerSender | undefined;
   readonly files: ArchiveFiles;
   readonly reading: Reading;
   readonly recordings: Recordings;
@@ -64,7 +66,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
       const visible = segment && callerOf(request).sees(segment.cameraId);
       const file = visible && (await deps.files.open(segment));
       if (!file) {
-        const sent = segment && sentElsewhere(request, reply, soughtFile(segment), deps.cluster);
+        const sent = segment && (await sentElsewhere(request, reply, soughtFile(segment), deps));
         if (!sent) throw noRecording();
         return sent;
       }

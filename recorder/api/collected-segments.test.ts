@@ -1,0 +1,134 @@
+// The list of segments at any node, and redirects while nodes are away.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test, type TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
+import { Members } from '../../test/support/members.ts';
+import type { FootageHolder } from '../peers/peer.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import { as, build, token } from './test-support.ts';
+
+const FROM = Date.UTC(2026, 0, 1, 12) / 1_000;
+const NODES = ['node-1', 'node-2', 'node-3'] as const;
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+const auth = {
+  mode: 'token',
+  tokens: [token('viewer'), { name: 'porter', role: 'viewer', sha256: digest('porter'), cameras: ['yard'] }],
+} as const;
+
+interface Item {
+  readonly filename: string;
+  readonly node_id?: string;
+}
+
+/** Each node has two segments of gate, in turns; node-3 records it now. */
+async function stage(t: TestContext) {
+  const members = await Members.open(t);
+  const apps = new Map<string, FastifyInstance>();
+  for (const [i, nodeId] of NODES.entries()) {
+    const segments = [i, i + 3].map((minute) => ({
+      path: `2026/01/01/Gate_gate_20260101_120${minute}00000.mp4`,
+      startMs: (FROM + minute * 60) * 1_000,
+      endMs: (FROM + minute * 60 + 60) * 1_000,
+      sizeBytes: 1_000 + i,
+      mtimeMs: (FROM + minute * 60 + 60) * 1_000,
+      sequence: minute,
+      isOpen: false,
+    }));
+    const holders: FootageHolder[] = NODES.filter((other) => other !== nodeId).map((other) => ({
+      nodeId: other,
+      oldestMs: FROM * 1_000,
+      newestMs: (FROM + 360) * 1_000,
+      isOnline: true,
+    }));
+    const { app, clock } = await build(t, {
+      auth,
+      segments: {
+        list: async (cameraId) => ({
+          segments: cameraId === 'gate' ? segments : [],
+          days: cameraId === 'gate' ? [`2026-01-0${i + 1}`] : [],
+        }),
+      },
+      peers: await members.requestsOf(nodeId),
+      cluster: {
+        nodeId,
+        ownerOf: () => (nodeId === 'node-3' ? undefined : { nodeId: 'node-3', url: 'http://node-3:9997', epoch: 3 }),
+        holdersOf: () => holders.map((holder) => ({ ...holder, url: undefined, playbackUrl: undefined })),
+        footageHolders: async () => holders,
+        others: () => new Map(),
+        origins: () => [],
+        playbackOrigins: () => [],
+        places: () => [],
+      } as unknown as ClusterAccess,
+    });
+    clock.advance(3_600_000);
+    await members.listen(nodeId, { api: app, playback: app });
+    apps.set(nodeId, app);
+  }
+  const ask = async (nodeId: string, query = '', headers: Record<string, string> = as('viewer')) => {
+    const url = `/api/archive/gate/segments?from=${FROM}&to=${FROM + 600}${query}`;
+    const answer = await (apps.get(nodeId) as FastifyInstance).inject({ url, headers });
+    return {
+      status: answer.statusCode,
+      location: answer.headers.location,
+      body: answer.statusCode === 200 ? answer.json<Record<string, never>>() : {},
+    };
+  };
+  const get = (nodeId: string, url: string) =>
+    (apps.get(nodeId) as FastifyInstance).inject({ url, headers: as('viewer') });
+  return { members, ask, get };
+}
+
+/** The query of a request that was redirected before. */
+const REDIRECTED = '&assigned=3';
+
+const namesIn = ({ archive }: { archive?: readonly Item[] }, asked: string): string[] =>
+  (archive ?? []).map(({ filename, node_id }) => `${filename.slice(-14, -9)} ${node_id ?? asked}`);
+
+test('the list of segments is that of all nodes, at each of them, in order and in pages too', async (t) => {
+  const { ask } = await stage(t);
+  const expected = [0, 1, 2, 3, 4, 5].map((minute) => `_120${minute} node-${(minute % 3) + 1}`);
+  for (const nodeId of NODES) {
+    const { status, body } = await ask(nodeId, REDIRECTED);
+    assert.equal(status, 200);
+    assert.deepEqual(namesIn(body, nodeId), expected, nodeId);
+    assert.deepEqual(body['days'], ['2026-01-01', '2026-01-02', '2026-01-03']);
+    assert.deepEqual(body['elsewhere'], []);
+    const paged: string[] = [];
+    for (let cursor = ''; ;) {
+      const page = await ask(nodeId, `${REDIRECTED}&limit=2${cursor}`);
+      paged.push(...namesIn(page.body, nodeId));
+      if (page.body['next'] === null) break;
+      cursor = `&cursor=${String(page.body['next'])}`;
+    }
+    assert.deepEqual(paged, expected, nodeId);
+    assert.equal(namesIn((await ask(nodeId, '&local=1')).body, nodeId).length, 2);
+  }
+});
+
+test('a node that is gone is named with what is missing, and nobody is redirected to it', async (t) => {
+  const { members, ask, get } = await stage(t);
+  assert.match((await ask('node-1')).location ?? '', /^http:\/\/node-3:9997/);
+  await members.kill('node-3');
+  // What was known of node-3 is two seconds old at most.
+  await new Promise((resolve) => setTimeout(resolve, 2_100));
+  const startedMs = performance.now();
+  const { status, body } = await ask('node-1');
+  assert.ok(performance.now() - startedMs < 5_000);
+  assert.equal(status, 200);
+  assert.equal(namesIn(body, 'node-1').length, 4);
+  assert.deepEqual(body['elsewhere'], [
+    { node_id: 'node-3', start_ms: FROM * 1_000, end_ms: (FROM + 600) * 1_000, online: false },
+  ]);
+  const current = await get('node-1', '/api/archive/gate/current');
+  assert.deepEqual([current.statusCode, current.json<{ code: string }>().code], [503, 'node-away']);
+});
+
+test('a token for other cameras sees no segments of any node', async (t) => {
+  const { ask } = await stage(t);
+  const { status, body } = await ask('node-1', REDIRECTED, { authorization: 'Bearer porter' });
+  assert.equal(status, 200);
+  assert.deepEqual([body['archive'], body['days']], [[], []]);
+});

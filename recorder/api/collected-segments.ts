@@ -1,0 +1,84 @@
+// The segments of a camera in an interval, from all nodes that have some: this node's and what the others list.
+
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../../base/clock.ts';
+import { readBody } from '../../base/http-answer.ts';
+import { callerOf } from '../http/access.ts';
+import { credentialOf } from '../http/auth.ts';
+import { holdersIn, missingAt, type Elsewhere } from '../peers/peer.ts';
+import type { PeerSender } from '../peers/peer-requests.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import { SegmentItem } from './segment-item.ts';
+
+interface Listed {
+  readonly archive: readonly z.output<typeof SegmentItem>[];
+  /** Ascending. */
+  readonly days: readonly string[];
+}
+
+interface CollectDeps {
+  readonly cluster: Pick<ClusterAccess, 'footageHolders'>;
+  readonly peers: PeerSender;
+  readonly clock: Clock;
+}
+
+const LIST_MS = 4_000;
+/** A day of ten-second files. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+const Answer = z.object({ archive: z.array(SegmentItem), days: z.array(z.iso.date()) });
+
+/** `interval`: in seconds since 1970. By start. */
+export async function collectSegments(
+  { cluster, peers, clock }: CollectDeps,
+  own: Listed,
+  request: FastifyRequest,
+  cameraId: string,
+  { from, to, tzOffsetMinutes }: { from: number; to: number; tzOffsetMinutes: number | undefined },
+): Promise<Listed & { readonly elsewhere: readonly Elsewhere[] }> {
+  const { name } = callerOf(request);
+  const credential = credentialOf(request);
+  const zone = tzOffsetMinutes === undefined ? '' : `&tz_offset_minutes=${tzOffsetMinutes}`;
+  const path = `/api/archive/${encodeURIComponent(cameraId)}/segments?local=1&from=${from}&to=${to}${zone}`;
+  const list = async (nodeId: string): Promise<Listed | undefined> => {
+    try {
+      const { status, body } = await peers.request(nodeId, {
+        listener: 'api',
+        caller: { kind: 'viewer', name, cameras: [cameraId], credential },
+        path,
+        headMs: LIST_MS,
+        signal: AbortSignal.timeout(2 * LIST_MS),
+      });
+      const bytes = await readBody(body, MAX_BYTES, () => new Error('its list is too long'));
+      return status === 200 ? Answer.parse(JSON.parse(bytes.toString())) : undefined;
+    } catch {
+      // Unreachable, or its answer is none: it is named with what is missing.
+      return undefined;
+    }
+  };
+  const toMs = Math.min(to * 1000, clock.wallMs());
+  const all = await cluster.footageHolders(cameraId);
+  // The days are those of all footage, whatever the interval.
+  const answers = await Promise.all(all.map(async (holder) => ({ holder, answer: await list(holder.nodeId) })));
+  const segments = new Map(own.archive.map((item) => [`${item.node_id ?? ''} ${item.filename}`, item]));
+  const days = new Set(own.days);
+  for (const { holder, answer } of answers) {
+    for (const day of answer?.days ?? []) days.add(day);
+    for (const item of answer?.archive ?? []) {
+      // With a database, a node lists the segments of others, too.
+      if (item.node_id !== undefined) continue;
+      segments.set(`${holder.nodeId} ${item.filename}`, { ...item, node_id: holder.nodeId });
+    }
+  }
+  const silent = answers.filter(({ answer }) => !answer).map(({ holder }) => holder);
+  return {
+    archive: [...segments.values()].sort((a, b) => a.start_ms - b.start_ms || (a.filename < b.filename ? -1 : 1)),
+    days: [...days].sort(),
+    elsewhere: holdersIn(silent, from * 1000, toMs).map((holder) => ({
+      ...missingAt(holder, from * 1000, toMs),
+      // Whatever its Lease says: it did not answer.
+      isOnline: false,
+    })),
+  };
+}

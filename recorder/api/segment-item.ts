@@ -1,0 +1,48 @@
+// A segment as answers show it.
+
+import { z } from 'zod';
+import type { Segment as ArchiveSegment } from '../archive/catalogue/segment.ts';
+import { epochSeconds } from './times.ts';
+
+export const SegmentItem = z
+  .object({
+    timestamp: z.iso.datetime({ offset: true }).describe('Start.'),
+    start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
+    end: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .describe('null while the segment is written, or where the file does not say.'),
+    end_ms: z.number().int().nullable(),
+    duration_seconds: z.number().nullable().describe('From start to end.'),
+    sequence: z.number().int(),
+    filename: z.string().describe('Relative to the record path.'),
+    size: z.number().int().describe('Bytes; final when is_open is false.'),
+    mtime: z.number().int().describe('Seconds since 1970.'),
+    is_open: z
+      .boolean()
+      .describe('The segment is being written, or it was the last one and the next has no pictures yet.'),
+    node_id: z
+      .string()
+      .optional()
+      .describe('In a cluster: the node whose disk holds the segment, where that is another node.'),
+  })
+  .meta({ id: 'Segment', description: 'A file of the archive.' });
+
+export const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string): z.output<typeof SegmentItem> => ({
+  timestamp: iso(segment.startMs),
+  start_ms: Math.floor(segment.startMs),
+  ...endOf(segment, iso),
+  sequence: segment.sequence,
+  filename: segment.path,
+  size: segment.sizeBytes,
+  mtime: epochSeconds(segment.mtimeMs),
+  is_open: segment.isOpen,
+  ...(segment.nodeId !== undefined && { node_id: segment.nodeId }),
+});
+
+function endOf({ startMs, endMs }: ArchiveSegment, iso: (ms: number) => string) {
+  if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null };
+  // Whole milliseconds, as in the database.
+  const wholeMs = Math.round(endMs);
+  return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: (wholeMs - Math.floor(startMs)) / 1000 };
+}
