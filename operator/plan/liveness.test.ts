@@ -5,7 +5,7 @@ import type { LeaseView } from './snapshot.ts';
 
 const leaseOf = (resourceVersion: string, renewMs?: number): LeaseView => ({ resourceVersion, renewMs });
 
-const OPTIONS = { unavailableAfterMs: 15_000, renewMs: 2_000 };
+const OPTIONS = { unavailableAfterMs: 15_000, renewMs: 2_000, membership: 'Manual' as const };
 
 /** A pool whose nodes renew every two seconds unless a test stops them; the API server answers every read. */
 class Pool {

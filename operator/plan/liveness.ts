@@ -2,7 +2,8 @@
 // observer's own monotonic clock; the times inside a Lease are never used (docs/design/failover.md).
 
 import { isNewer } from '../../base/kubernetes/resource-version.ts';
-import type { LeaseView, Liveness, Role } from './snapshot.ts';
+import type { LeaseView, Liveness, PoolView, Role } from './snapshot.ts';
+import { majorityOf } from './voters.ts';
 
 /** A node counts as heard until more than this many renewals are missing. */
 const HEARD_RENEWALS = 3;
@@ -11,7 +12,7 @@ const SUSPECT_RENEWALS = 2;
 /** How often the Lease of an unavailable node is read, in addition to the watch. */
 const UNAVAILABLE_READ_MS = 10_000;
 
-type DetectorOptions = { readonly unavailableAfterMs: number; readonly renewMs: number };
+type DetectorOptions = Pick<PoolView, 'unavailableAfterMs' | 'renewMs' | 'membership'>;
 
 type Observed = {
   role: Role;
@@ -40,33 +41,32 @@ type Observed = {
  * Each node is judged by the interval that its own Lease announces, not by the one that the pool asks for: while the pool's values
  * change, some nodes follow later than others.
  *
- * The silence of a node counts only while more than half of the voters are heard. If the API server is down, refuses writes or is
+ * The silence of a node counts only while a majority of the voters is heard. If the API server is down, refuses writes or is
  * cut off from every node, or if this process was frozen, no node is heard. All clocks then restart once a majority is heard
  * again, so that every node gets the full time once more. The first change of a node after such an outage, as after the start, is
  * no sign of life, because it may have happened earlier.
  */
 export class LivenessDetector {
-  #unavailableAfterMs = 0;
-  #renewMs = 0;
+  #options: DetectorOptions;
   readonly #nodes = new Map<string, Observed>();
   /** Since when a majority has been heard without interruption; undefined while there is none. */
   #majoritySinceMs: number | undefined;
-  /** The time until which more than half of the voters count as heard if no further change is seen. */
+  /** The time until which a majority of the voters counts as heard if no further change is seen. */
   #majorityEndMs = -Infinity;
 
-  constructor({ unavailableAfterMs, renewMs }: DetectorOptions) {
-    this.#unavailableAfterMs = unavailableAfterMs;
-    this.#renewMs = renewMs;
+  constructor(options: DetectorOptions) {
+    this.#options = options;
   }
 
   /** `renewMs` is that of nodes whose Lease does not say how often they renew. */
-  configure({ unavailableAfterMs, renewMs }: DetectorOptions, nowMs: number): void {
-    if (unavailableAfterMs === this.#unavailableAfterMs && renewMs === this.#renewMs) return;
+  configure(options: DetectorOptions, nowMs: number): void {
+    const { unavailableAfterMs, renewMs, membership } = this.#options;
+    const isSame = unavailableAfterMs === options.unavailableAfterMs && renewMs === options.renewMs;
+    if (isSame && membership === options.membership) return;
     this.#advance(nowMs);
     // A longer limit does not bring back a node that is lost already.
     for (const node of this.#nodes.values()) node.isLost ||= this.#isUnavailable(node);
-    this.#unavailableAfterMs = unavailableAfterMs;
-    this.#renewMs = renewMs;
+    this.#options = options;
     this.#count(nowMs);
   }
 
@@ -145,7 +145,8 @@ export class LivenessDetector {
   liveness(name: string, nowMs: number): Liveness {
     this.#advance(nowMs);
     const node = this.#nodes.get(name);
-    if (!node) return { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0, renewMs: this.#renewMs };
+    if (!node)
+      return { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0, renewMs: this.#options.renewMs };
     const renewMs = this.#renewMsOf(node);
     const silentMs = node.heardMs === undefined ? undefined : nowMs - node.heardMs;
     if (silentMs !== undefined && silentMs < this.#lostAfterMs(node) && !node.isLost) {
@@ -166,7 +167,7 @@ export class LivenessDetector {
     return summary;
   }
 
-  /** Since when more than half of the voters have been heard without interruption; undefined while they are not. */
+  /** Since when a majority of the voters has been heard without interruption; undefined while it is not. */
   majoritySinceMs(nowMs: number): number | undefined {
     this.#advance(nowMs);
     return this.#majoritySinceMs;
@@ -178,7 +179,7 @@ export class LivenessDetector {
     return node.isLost || (node.unchangedMs !== undefined && node.unchangedMs >= condemnedFromMs);
   }
 
-  #renewMsOf({ renewMs = this.#renewMs }: Observed): number {
+  #renewMsOf({ renewMs = this.#options.renewMs }: Observed): number {
     return renewMs;
   }
 
@@ -188,7 +189,7 @@ export class LivenessDetector {
 
   /** As the schema of a pool demands, never shorter than three renewals. */
   #lostAfterMs(node: Observed): number {
-    return Math.max(this.#unavailableAfterMs, this.#heardForMs(node));
+    return Math.max(this.#options.unavailableAfterMs, this.#heardForMs(node));
   }
 
   #readDueMs(node: Observed, nowMs: number): number {
@@ -230,7 +231,7 @@ export class LivenessDetector {
     const ends: number[] = [];
     for (const node of this.#nodes.values())
       if (node.role === 'Voter') ends.push((node.heardMs ?? -Infinity) + this.#heardForMs(node));
-    const needed = Math.floor(ends.length / 2) + 1;
+    const needed = majorityOf(ends.length, this.#options);
     this.#majorityEndMs = ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
     this.#advance(nowMs);
     if (this.#majoritySinceMs === undefined && this.#majorityEndMs >= nowMs) {

@@ -81,9 +81,11 @@ const snapshots = fc
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `c${String(i).padStart(2, '0')}`);
 
-const hasMajority = ({ nodes }: Snapshot): boolean => {
+const hasMajority = ({ nodes, pool }: Snapshot): boolean => {
   const voters = nodes.filter(({ role }) => role === 'Voter');
-  return 2 * voters.filter(({ liveness }) => liveness.heard).length > voters.length;
+  // The API server is the third of two voters that the operator chose.
+  const witnesses = voters.length === 2 && pool.membership === 'Automatic' ? 1 : 0;
+  return 2 * voters.filter(({ liveness }) => liveness.heard).length + witnesses > voters.length;
 };
 
 const loadOf = ({ cameras }: Snapshot, node: string): number =>

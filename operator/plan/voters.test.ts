@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PlannedNode } from './snapshot.ts';
-import { planRoles } from './voters.ts';
+import { planRoles, quorumOf } from './voters.ts';
 import { carriedOut, LIVE, nodeOf, QUIET, snapshotOf, UNAVAILABLE, UNKNOWN } from '../../test/support/snapshots.ts';
 import { plan } from './plan.ts';
+import { seeded } from '../../test/support/random.ts';
 
 const LOST = { ...UNAVAILABLE, silentMs: 700_000 };
 
@@ -21,10 +22,10 @@ function settled(nodes: readonly PlannedNode[]): { voters: string; changes: numb
   throw new Error('roles change for ever');
 }
 
-test('automatic voters: an odd number of all live nodes, at most seven', () => {
+test('automatic voters: two of two live nodes, otherwise an odd number, at most seven', () => {
   const nodes = 'abcdefghi'.split('').map((name) => learner(name));
   const counts = [1, 2, 3, 4, 5, 6, 7, 9].map((count) => settled(nodes.slice(0, count)).voters);
-  assert.deepEqual(counts, ['a', 'a', 'abc', 'abc', 'abcde', 'abcde', 'abcdefg', 'abcdefg']);
+  assert.deepEqual(counts, ['a', 'ab', 'abc', 'abc', 'abcde', 'abcde', 'abcdefg', 'abcdefg']);
 });
 
 test('one change at a time, and none while another is written', () => {
@@ -68,4 +69,73 @@ test('a node votes only when it has been live for some time, is not drained and 
   const fresh = learner('b', { liveness: { ...LIVE, liveForMs: 1_000 } });
   const unfit = [learner('c', { drain: true }), learner('d', { canRecord: false })];
   assert.deepEqual(settled([nodeOf('a'), fresh, ...unfit]), { voters: 'a', changes: 0 });
+});
+
+const ZONE = 'topology.kubernetes.io/zone';
+const inZone = (zone: string) => ({ labels: { [ZONE]: zone } });
+const votersByZone = (nodes: readonly PlannedNode[], voters: string): string =>
+  voters
+    .split('')
+    .map((name) => nodes.find((node) => node.name === name)?.labels[ZONE] ?? '-')
+    .sort()
+    .join('');
+
+test('voters are spread over the zones of the nodes, also when they were not before', () => {
+  const names = 'abcdefghi'.split('');
+  const fresh = names.map((name, i) => learner(name, inZone(i < 5 ? 'x' : i < 8 ? 'y' : 'z')));
+  assert.equal(votersByZone(fresh, settled(fresh).voters), 'xxxyyyz');
+  const crowded = names.map((name, i) =>
+    nodeOf(name, { role: i < 3 ? 'Voter' : 'Learner', ...inZone(i < 7 ? 'x' : 'y') }),
+  );
+  assert.equal(votersByZone(crowded, settled(crowded).voters), 'xxxxxyy');
+});
+
+test('a zone that cannot have more voters does not keep roles changing', () => {
+  const nodes = [
+    nodeOf('a', inZone('x')),
+    nodeOf('b', inZone('x')),
+    nodeOf('c', inZone('y')),
+    learner('d', inZone('x')),
+  ];
+  assert.deepEqual(settled(nodes), { voters: 'abc', changes: 0 });
+});
+
+test('of two voters that the operator chose, one is a majority; of two that a person chose, both are', () => {
+  const nodes = [nodeOf('a'), nodeOf('b', { liveness: UNAVAILABLE })];
+  const quorum = (membership: 'Automatic' | 'Manual') => {
+    const { needed, live, heard, leader } = quorumOf(snapshotOf(nodes, [], { pool: { membership } }));
+    return { needed, live, heard, leader };
+  };
+  assert.deepEqual(quorum('Automatic'), { needed: 1, live: 1, heard: true, leader: 'a' });
+  assert.deepEqual(quorum('Manual'), { needed: 2, live: 1, heard: false, leader: undefined });
+});
+
+test('a dead node of two is replaced: the new one votes, and the majority is never lost', () => {
+  const dead = nodeOf('b', { liveness: LOST });
+  assert.deepEqual(settled([nodeOf('a'), dead, learner('c')]), { voters: 'abc', changes: 1 });
+});
+
+test('zones at random: as many voters as there should be, no zone with two more than one that has learners', () => {
+  const chance = seeded();
+  for (let world = 0; world < 500; world++) {
+    const size = 1 + Math.floor(chance() * 12);
+    const zones = 1 + Math.floor(chance() * 4);
+    const nodes = Array.from({ length: size }, (_, i) =>
+      nodeOf(String.fromCodePoint(97 + i), {
+        role: chance() < 0.3 && i < 7 ? 'Voter' : 'Learner',
+        ...inZone(String(Math.floor(chance() * zones))),
+      }),
+    );
+    const { voters } = settled(nodes);
+    const count = size === 2 ? 2 : Math.min(7, size - ((size + 1) % 2));
+    assert.equal(voters.length, count, `${size} nodes`);
+    const votersIn = (zone: string): number =>
+      votersByZone(nodes, voters)
+        .split('')
+        .filter((one) => one === zone).length;
+    for (const { name, labels } of nodes) {
+      if (voters.includes(name)) continue;
+      for (const zone of votersByZone(nodes, voters)) assert.ok(votersIn(zone) - votersIn(labels[ZONE] ?? '') < 2);
+    }
+  }
 });

@@ -1,18 +1,27 @@
-// Computes the majority of the voters, which of them leads, and in Automatic pools which nodes are voters.
+// Computes the majority of the voters, which of them leads, and in Automatic pools which nodes are voters: an odd number, spread
+// over zones.
 
-import type { PlannedNode, RoleWrite, Snapshot } from './snapshot.ts';
+import type { PlannedNode, PoolView, RoleWrite, Snapshot } from './snapshot.ts';
 
 /** More voters would not make a pool safer, and each of them must be heard. */
 const MAX_VOTERS = 7;
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+
+/**
+ * How many voters are a majority: more than half. Of two voters that the operator chose, one: it is heard through the API server,
+ * which accepted its renewal and not the other's, and so counts like a third voter (docs/design/failover.md).
+ */
+export const majorityOf = (voters: number, { membership }: Pick<PoolView, 'membership'>): number =>
+  voters === 2 && membership === 'Automatic' ? 1 : Math.floor(voters / 2) + 1;
 
 export type Quorum = {
   readonly voters: readonly string[];
   /** Live voters needed for a majority. */
   readonly needed: number;
   readonly live: number;
-  /** More than half of the voters are Live: this is what the status shows. */
+  /** A majority of the voters is Live: this is what the status shows. */
   readonly available: boolean;
-  /** More than half of the voters are heard right now: this is what decisions depend on. */
+  /** A majority of the voters is heard right now: this is what decisions depend on. */
   readonly heard: boolean;
   readonly leader: string | undefined;
 };
@@ -20,7 +29,7 @@ export type Quorum = {
 export function quorumOf({ pool, nodes }: Snapshot): Quorum {
   const voters = nodes.filter(isVoter).sort(byName);
   const live = voters.filter(isLive);
-  const needed = Math.floor(voters.length / 2) + 1;
+  const needed = majorityOf(voters.length, pool);
   const available = live.length >= needed;
   const stays = live.some(({ name }) => name === pool.leader);
   return {
@@ -28,20 +37,21 @@ export function quorumOf({ pool, nodes }: Snapshot): Quorum {
     needed,
     live: live.length,
     available,
-    heard: hasMajority(voters),
+    heard: hasMajority(voters, pool),
     leader: available ? (stays ? pool.leader : live[0]?.name) : undefined,
   };
 }
 
 /**
- * The next change of a role, at most one at a time. The goal is an odd number of voters, at most seven, that changes only when
- * needed. A voter that has been gone for long gives its vote to a live learner. Without such a learner it keeps the vote, because
+ * The next change of a role, at most one at a time. The goal is an odd number of voters (or two, if there are no more
+ * nodes), at most seven, spread over the zones of the nodes, so that the loss of a zone is no loss of the majority where that is
+ * possible. A voter that has been gone for long gives its vote to a live learner. Without such a learner it keeps the vote, because
  * fewer voters would only hide that a node is missing.
  */
 export function planRoles({ pool, nodes, changingRoles }: Snapshot): RoleWrite | undefined {
   if (pool.membership === 'Manual' || changingRoles) return undefined;
   const voters = nodes.filter(isVoter);
-  if (voters.length > 0 && !hasMajority(voters)) return undefined;
+  if (voters.length > 0 && !hasMajority(voters, pool)) return undefined;
 
   const isLost = ({ liveness }: PlannedNode): boolean =>
     liveness.state === 'Unavailable' && (liveness.silentMs ?? Infinity) >= pool.failbackAfterMs;
@@ -51,22 +61,61 @@ export function planRoles({ pool, nodes, changingRoles }: Snapshot): RoleWrite |
   const learners = nodes.filter((node) => !isVoter(node) && isReady(node)).sort(byName);
   const kept = voters.filter((node) => !isLost(node)).sort((a, b) => unheard(a) - unheard(b) || byName(a, b));
   const lost = voters.filter(isLost).sort(byName);
-  const wanted = new Set([...kept, ...learners, ...lost].slice(0, oddAtMost(voters.length + learners.length)));
+  const wanted = wantedVoters({ kept, learners, lost }, countOf(voters.length + learners.length));
 
   const promoted = learners.find((node) => wanted.has(node));
-  if (promoted && voters.length <= wanted.size && hasMajority([...voters, promoted])) {
+  if (promoted && voters.length <= wanted.size && hasMajority([...voters, promoted], pool)) {
     return { node: promoted.name, resourceVersion: promoted.resourceVersion, role: 'Voter' };
   }
   const demoted = [...kept, ...lost].findLast((node) => !wanted.has(node));
-  if (demoted && hasMajority(voters.filter((node) => node !== demoted))) {
+  if (
+    demoted &&
+    hasMajority(
+      voters.filter((node) => node !== demoted),
+      pool,
+    )
+  ) {
     return { node: demoted.name, resourceVersion: demoted.resourceVersion, role: 'Learner' };
   }
   return undefined;
 }
 
-const oddAtMost = (count: number): number => {
-  const bounded = Math.min(count, MAX_VOTERS);
-  return bounded % 2 === 0 ? bounded - 1 : bounded;
+/** Voters and learners that may vote, each in order of preference. */
+type Candidates = {
+  readonly kept: readonly PlannedNode[];
+  readonly learners: readonly PlannedNode[];
+  readonly lost: readonly PlannedNode[];
+};
+
+/** The voters that there are, then learners of the zones with the fewest voters, then voters that are lost. */
+function wantedVoters({ kept, learners, lost }: Candidates, count: number): ReadonlySet<PlannedNode> {
+  const wanted = new Set(kept);
+  const inZone = (node: PlannedNode): number => [...wanted].filter((other) => zoneOf(other) === zoneOf(node)).length;
+  const mostCrowded = (): PlannedNode | undefined => {
+    const silent = [...wanted].filter(({ liveness }) => !liveness.heard);
+    const among = silent.length > 0 ? silent : [...wanted];
+    return among.toSorted((a, b) => inZone(a) - inZone(b)).at(-1);
+  };
+  const sparsest = (): PlannedNode | undefined =>
+    learners.filter((node) => !wanted.has(node)).toSorted((a, b) => inZone(a) - inZone(b))[0];
+
+  for (let last = mostCrowded(); last && wanted.size > count; last = mostCrowded()) wanted.delete(last);
+  for (let next = sparsest(); next && wanted.size < count; next = sparsest()) wanted.add(next);
+  // Exchanges one voter for a learner of a zone that has at least two fewer, so that it ends.
+  for (let next = sparsest(), last = mostCrowded(); next && last; next = sparsest(), last = mostCrowded()) {
+    if (inZone(last) - inZone(next) < 2) break;
+    wanted.delete(last);
+    wanted.add(next);
+  }
+  return new Set([...wanted, ...lost].slice(0, count));
+}
+
+const zoneOf = ({ labels }: PlannedNode): string => labels[ZONE_LABEL] ?? '';
+
+/** Of so many nodes that may vote, how many do. */
+const countOf = (nodes: number): number => {
+  const bounded = Math.min(nodes, MAX_VOTERS);
+  return bounded > 2 && bounded % 2 === 0 ? bounded - 1 : bounded;
 };
 
 const isVoter = ({ role }: PlannedNode): boolean => role === 'Voter';
@@ -74,5 +123,5 @@ const isLive = ({ liveness }: PlannedNode): boolean => liveness.state === 'Live'
 const unheard = ({ liveness }: PlannedNode): number => (liveness.heard ? 0 : 1);
 const byName = (a: PlannedNode, b: PlannedNode): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
-const hasMajority = (voters: readonly PlannedNode[]): boolean =>
-  2 * voters.filter(({ liveness }) => liveness.heard).length > voters.length;
+const hasMajority = (voters: readonly PlannedNode[], pool: PoolView): boolean =>
+  voters.filter(({ liveness }) => liveness.heard).length >= majorityOf(voters.length, pool);

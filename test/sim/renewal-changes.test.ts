@@ -52,7 +52,7 @@ class World {
   constructor(seed: number, count: number, values: Values, follow: (random: Random) => number | undefined) {
     this.random = new Random(seed);
     this.#values = values;
-    this.detector = new LivenessDetector(values);
+    this.detector = new LivenessDetector({ ...values, membership: 'Automatic' });
     const voters = Math.min(7, count % 2 === 0 ? count - 1 : count);
     this.nodes = Array.from({ length: count }, (_, i) => ({
       name: `n${i}`,
@@ -78,7 +78,7 @@ class World {
   /** The pool is changed: the operator knows it at once. */
   change(values: Values): void {
     this.#values = values;
-    this.detector.configure(values, this.nowMs);
+    this.detector.configure({ ...values, membership: 'Automatic' }, this.nowMs);
     for (const node of this.nodes) {
       if (node.followsAfterMs === undefined) continue;
       this.clock.after(node.followsAfterMs, () => this.#follow(node, values));

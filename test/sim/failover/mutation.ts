@@ -86,9 +86,9 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   'no majority': {
     meaning: 'one voter is the majority',
     file: 'operator/plan/liveness.ts',
-    code: 'const needed = Math.floor(ends.length / 2) + 1;',
+    code: 'const needed = majorityOf(ends.length, this.#options);',
     broken: 'const needed = 1;',
-    also: { file: 'operator/plan/voters.ts', code: 'heard: hasMajority(voters),', broken: 'heard: true,' },
+    also: { file: 'operator/plan/voters.ts', code: 'heard: hasMajority(voters, pool),', broken: 'heard: true,' },
   },
   'the pool says how nodes renew': {
     meaning: 'nodes are judged by the interval that the pool asks for',

@@ -46,12 +46,8 @@ async function finish(cluster: Cluster, settleMs = SETTLE_MS): Promise<Cluster> 
 }
 
 /** A node is lost: from its last sign of life to the first frame of each of its cameras elsewhere, 15 to 20 s. */
-async function lose(seed: number, rules: Rules, cameras?: number): Promise<Cluster> {
-  const cluster = await start(
-    seed,
-    rules,
-    cameras === undefined ? {} : { cameras, nodes: 3, pool: { maxConcurrentMoves: 8 } },
-  );
+async function lose(seed: number, rules: Rules, over: Parameters<typeof start>[2] = {}): Promise<Cluster> {
+  const cluster = await start(seed, rules, over);
   const { random, monitor, recorders } = cluster;
   await cluster.run(cluster.nowMs + random.between(0, 4_000));
   const node = random.pick(recorders);
@@ -140,8 +136,8 @@ async function changeValues(seed: number, rules: Rules): Promise<Cluster> {
 }
 
 /** Each fault is shorter than its bound, and there is one at a time: nothing moves, and nothing stops recording. */
-async function shortFaults(seed: number, rules: Rules): Promise<Cluster> {
-  const cluster = await start(seed, rules);
+async function shortFaults(seed: number, rules: Rules, over: Parameters<typeof start>[2] = {}): Promise<Cluster> {
+  const cluster = await start(seed, rules, over);
   const { random, monitor, recorders, operators } = cluster;
   for (let i = 0; i < 2; i++) {
     const recorder = random.pick(recorders);
@@ -191,6 +187,27 @@ async function loseMajority(seed: number, rules: Rules): Promise<Cluster> {
   await cluster.run(cluster.nowMs + 25_000);
   if (monitor.moves.length > 0) monitor.fail(`moved without a majority: ${JSON.stringify(monitor.moves)}`);
   cluster.monitor.healthySinceMs = undefined;
+  await cluster.run(cluster.nowMs + 30_000);
+  return finish(cluster);
+}
+
+/** Two nodes: one is lost and the other one takes its cameras, unless a person chose the voters; without both, nothing moves. */
+async function twoNodes(seed: number, rules: Rules): Promise<Cluster> {
+  const over = { nodes: 2, pool: { membership: 'Automatic', maxConcurrentMoves: 8 } } as const;
+  const way = new Random(seed).pick(['one is lost', 'short faults', 'both are lost', 'Manual'] as const);
+  if (way === 'one is lost') return lose(seed, rules, over);
+  if (way === 'short faults') return shortFaults(seed, rules, over);
+  const cluster = await start(seed, rules, way === 'Manual' ? { nodes: 2, pool: { membership: 'Manual' } } : over);
+  const { random, monitor, recorders } = cluster;
+  const lost = way === 'Manual' ? [random.pick(recorders)] : recorders;
+  for (const recorder of lost) {
+    const how = random.pick(['kill', 'freeze', 'cut'] as const);
+    const backMs = random.between(25_000, 40_000);
+    cluster.at(cluster.nowMs + random.between(0, 5_000), () => cluster[how](recorder, backMs));
+  }
+  monitor.healthySinceMs = undefined;
+  await cluster.run(cluster.nowMs + 25_000);
+  if (monitor.moves.length > 0) monitor.fail(`moved without a majority: ${JSON.stringify(monitor.moves)}`);
   await cluster.run(cluster.nowMs + 30_000);
   return finish(cluster);
 }
@@ -331,6 +348,7 @@ export const SCENARIOS: readonly Scenario[] = [
   VALUES_CHANGE,
   { name: 'short faults', weight: 2, run: shortFaults },
   { name: 'the majority is lost', weight: 1, run: loseMajority },
+  { name: 'two nodes', weight: 1, run: twoNodes },
   { name: 'planned moves', weight: 2, run: planned },
   { name: 'a camera that no recorder survives', weight: 1, run: poisoned },
   { name: 'machines are lost', weight: 1, run: loseMachines },
@@ -338,7 +356,8 @@ export const SCENARIOS: readonly Scenario[] = [
 ];
 
 /** Ninety cameras on three nodes: thirty move at once. */
-export const loseThirty = (seed: number, rules: Rules): Promise<Cluster> => lose(seed, rules, 90);
+export const loseThirty = (seed: number, rules: Rules): Promise<Cluster> =>
+  lose(seed, rules, { cameras: 90, nodes: 3, pool: { maxConcurrentMoves: 8 } });
 
 /** The scenario that belongs to a seed. */
 export function scenarioOf(seed: number): Scenario {
