@@ -96,7 +96,30 @@ export const CAMERA_CONDITIONS = {
     },
     { status: 'Unknown', reason: 'NotReported', means: 'no node has reported yet' },
   ],
+  PlacementMet: [
+    { status: 'True', reason: 'Met', means: 'its node is one that `spec.placement` allows' },
+    {
+      status: 'False',
+      reason: 'NodeSelectorNotMet',
+      means: 'its node lacks labels of `placement.nodeSelector`, and no other node that has them may record it',
+      todo: 'give a node the labels in the message, or change `placement.nodeSelector`',
+    },
+    {
+      status: 'False',
+      reason: 'PreferredNodeUnknown',
+      means: 'the pool has no node with the name in `placement.preferredNode`',
+      todo: '`kubectl get recordernodes` lists the nodes',
+    },
+    {
+      status: 'False',
+      reason: 'PreferredNodeExcluded',
+      means: 'the node in `placement.preferredNode` lacks labels of `placement.nodeSelector`',
+      todo: 'change one of the two',
+    },
+    { status: 'Unknown', reason: 'NoPool', means: 'there is no RecorderPool with the name in `spec.poolRef`' },
+  ],
   Recording: [
+    { status: 'False', reason: 'LoginUnread', means: 'its node is about to read the Secret with its login' },
     { status: 'True', reason: 'Recording', means: 'its pictures are written to a disk' },
     {
       status: 'Unknown',
@@ -240,6 +263,30 @@ export const POOL_CONDITIONS = {
       reason: 'OverLimit',
       means: 'the nodes in the message have more cameras than their limit',
       todo: 'the same',
+    },
+  ],
+  NodesOnline: [
+    { status: 'True', reason: 'AllOnline', means: 'no node of the pool is unavailable' },
+    {
+      status: 'False',
+      reason: 'NodesUnavailable',
+      means:
+        'the nodes in the message have not renewed their Leases for too long; others record their cameras if they can',
+      todo: '[replace-node.md](replace-node.md)',
+    },
+  ],
+  Reconciling: [
+    {
+      status: 'True',
+      reason: 'RollingOut',
+      means: 'pods are being replaced; the condition is absent when nothing is to be done',
+    },
+  ],
+  Stalled: [
+    {
+      status: 'True',
+      reason: 'as in `ResourcesApplied` or `RolloutStopped`',
+      means: 'somebody has to act before the pool can be what its spec says; otherwise the condition is absent',
     },
   ],
   ResourcesApplied: [

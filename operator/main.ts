@@ -31,7 +31,7 @@ const USAGE = `Usage: operator [--namespace NAMESPACE | --all-namespaces] [--ima
                          ports of the API server, and of database and Redis, for recorders; may be repeated. With the
                          first, pools with cameraNetworks get a NetworkPolicy
   --kubeconfig FILE      kubeconfig (default: that of kubectl, or the service account of the pod)
-  --listen HOST:PORT     address for GET /metrics, /healthz and /readyz (default 0.0.0.0:8080)
+  --listen HOST:PORT     address for GET /metrics, /healthz and /readyz (default :8080, all addresses)
   --log-level LEVEL      debug, info, warn or error (default info)
   --version              print the version, and exit
 `;
@@ -62,7 +62,7 @@ function parseArguments() {
         'api-server-port': { type: 'string', multiple: true },
         'database-port': { type: 'string', multiple: true, default: [] },
         kubeconfig: { type: 'string' },
-        listen: { type: 'string', default: '0.0.0.0:8080' },
+        listen: { type: 'string', default: ':8080' },
         'log-level': { type: 'string', default: 'info' },
         version: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false, short: 'h' },
@@ -154,7 +154,7 @@ async function main(): Promise<void> {
 
 /** Health and readiness do not depend on the API server. */
 function listen(address: string, operator: Operator) {
-  const [, host = '0.0.0.0', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
+  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
   if (port === '') throw new Error(`--listen ${address}: expected HOST:PORT`);
   let turnedMs = performance.now();
   setInterval(() => (turnedMs = performance.now()), TURN_MS).unref();
@@ -177,7 +177,8 @@ function listen(address: string, operator: Operator) {
   });
   return new Promise<typeof server>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(Number(port), host.replace(/^\[(.*)\]$/, '$1'), () => resolve(server));
+    // Without a host: IPv6 and IPv4, or what of them the machine has.
+    server.listen(Number(port), host === '' ? undefined : host.replace(/^\[(.*)\]$/, '$1'), () => resolve(server));
   });
 }
 

@@ -220,6 +220,62 @@ test('a camera that leaves a silent node carries when that was seen last, also t
   assert.deepEqual([later?.['reason'], later?.['lastSeenTime']], ['NotTakenUp', after?.['lastSeenTime']]);
 });
 
+test('a healthy new camera gives no Warning; one whose placement cannot be met gives one', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  await world.addCamera('gate');
+  // Nobody takes it up in this world: after five seconds, that is worth a Warning.
+  await world.pass(4);
+  const about = async (): Promise<readonly (readonly [unknown, unknown])[]> =>
+    (await world.api.list(EVENT, { namespace: NAMESPACE })).items
+      .filter(({ regarding }) => (regarding as { kind: string }).kind === 'Camera')
+      .map(({ type, reason }) => [type, reason] as const);
+  const first = await about();
+  assert.ok(first.length > 0);
+  assert.deepEqual(
+    first.filter(([type]) => type !== 'Normal'),
+    [],
+  );
+  const camera = { namespace: NAMESPACE, name: 'gate' };
+  await world.api.mergePatch(CAMERA, camera, { spec: { placement: { preferredNode: 'z' } } });
+  await world.until('it is said', async () =>
+    (await about()).some(([type, reason]) => type === 'Warning' && reason === 'PreferredNodeUnknown'),
+  );
+});
+
+test('a pool that lost a node is not Ready and names it; a node that is drained is expected to go away', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(30);
+  assert.equal((await world.condition('default', 'Ready'))?.status, 'True');
+  world.live.delete('b');
+  await world.pass(40);
+  const ready = await world.condition('default', 'Ready');
+  assert.deepEqual(
+    [ready?.status, ready?.reason, ready?.message],
+    ['False', 'NodesUnavailable', '1 of 3 nodes is unavailable: b'],
+  );
+  await world.api.mergePatch(RECORDER_NODE, { namespace: NAMESPACE, name: 'b' }, { spec: { drain: true } });
+  await world.pass(20);
+  assert.equal((await world.condition('default', 'Ready'))?.status, 'True');
+});
+
+test('kubectl rollout restart of the DaemonSet makes every pod outdated', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  const name = { namespace: NAMESPACE, name: 'default-recorder' };
+  type Template = { template: { metadata: { annotations: Record<string, string> } } };
+  const annotations = async (): Promise<Record<string, string>> =>
+    ((await world.api.get(DAEMON_SET, name))['spec'] as Template).template.metadata.annotations;
+  const before = (await annotations())['kube-nvr.dev/settings'];
+  const restarted = { 'kubectl.kubernetes.io/restartedAt': '2026-11-23T10:00:00Z' };
+  await world.api.mergePatch(DAEMON_SET, name, { spec: { template: { metadata: { annotations: restarted } } } });
+  await world.pass(20);
+  assert.notEqual((await annotations())['kube-nvr.dev/settings'], before);
+});
+
 test('a pool that the API server refuses says so, and everything else of it goes on being shown', async (t) => {
   const world = new World();
   const name = { namespace: NAMESPACE, name: 'default' };
@@ -242,6 +298,7 @@ test('a pool that the API server refuses says so, and everything else of it goes
   assert.match(applied?.message ?? '', /^the API server refuses DaemonSet\/default-recorder: memory: must be less/);
   const ready = await world.condition('default', 'Ready');
   assert.deepEqual([ready?.status, ready?.reason], ['False', 'Rejected']);
+  assert.equal((await world.condition('default', 'Stalled'))?.reason, 'Rejected');
   const { status } = (await world.api.get(RECORDER_POOL, name)) as KubeObject & { status: Assignment };
   assert.deepEqual([status['observedGeneration'], status['nodes'], status['nodesReady']], [2, 3, 2]);
   const { status: dead } = await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'b' });
@@ -256,6 +313,7 @@ test('a pool that the API server refuses says so, and everything else of it goes
   refuses = false;
   await world.pass(20);
   assert.equal((await world.condition('default', 'ResourcesApplied'))?.status, 'True', 'it is tried again');
+  assert.equal(await world.condition('default', 'Stalled'), undefined);
 });
 
 test('an API server that fails leaves what is shown of a pool as of the generation for which it was true', async (t) => {

@@ -67,6 +67,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: runtime?.lastPlan?.plan.cameras.get(camera.metadata.name),
+      labels: runtime?.lastPlan?.nodes,
       nodes: pool ? caches.reportsOf(pool) : new Map(),
       isLive: (node) => runtime?.isLive(node) ?? false,
       hasPool: pool !== undefined,
@@ -179,17 +180,18 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   }
 
   /**
-   * Records changed conditions as Events, except those that were Unknown at first, and Ready, which summarizes the others.
+   * Records changed conditions as Events, except those that were Unknown at first, and those that summarize others. A state that
+   * every camera passes through, or that somebody asked for, is no Warning.
    */
   #tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
-      if (to.type === 'Ready' || to.status === 'Unknown') continue;
+      if (SUMMARIES.has(to.type) || to.status === 'Unknown') continue;
       // Somebody asked for a drain, and it takes its time.
       const isGood = to.type === 'Drained' || (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
       if (!from && (to.status === 'True' || (isGood && to.type !== 'Drained'))) continue;
       const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;
       this.#o.events.record(regarding, {
-        type: isGood ? 'Normal' : 'Warning',
+        type: isGood || PASSING.has(to.reason) ? 'Normal' : 'Warning',
         reason: to.reason,
         action: to.type,
         note,
@@ -197,6 +199,18 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     }
   }
 }
+
+/** Conditions that repeat others. */
+const SUMMARIES: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled']);
+/** Reasons of conditions on the way from a new camera to a recorded one, and of cameras that somebody has stopped. */
+const PASSING: ReadonlySet<string> = new Set([
+  'Connecting',
+  'LoginUnread',
+  'NotAssigned',
+  'NotTakenUp',
+  'Suspended',
+  'Waiting',
+]);
 
 /** Ignores an object that was deleted meanwhile. */
 async function ifThere<T>(write: Promise<T>): Promise<T | undefined> {

@@ -46,6 +46,7 @@ function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string
   const { status } = statusOfCamera({
     camera: of,
     assigned: ASSIGNED,
+    labels: new Map(),
     nodes: byName(nodes),
     isLive: (name) => !dead.includes(name),
     hasPool: true,
@@ -93,6 +94,7 @@ suite('what a Camera shows', () => {
       const { status } = statusOfCamera({
         camera: { ...named, status: { ...named.status, ...(login && { login }) } } as Camera,
         assigned: ASSIGNED,
+        labels: new Map(),
         nodes: byName([node('a', 'Recording')]),
         isLive: () => true,
         hasPool: true,
@@ -143,6 +145,7 @@ suite('what a Camera shows', () => {
       statusOfCamera({
         camera: gate,
         assigned: ASSIGNED,
+        labels: new Map(),
         nodes: byName(nodes),
         isLive: () => true,
         hasPool: true,

@@ -7,12 +7,15 @@ import { mergeConditions, unknownConditions, type StatedCondition, type Transiti
 import type { Reports } from '../observe/views.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 import { isPinned, type LoginSecret } from './camera-logins.ts';
+import { placementOf, type NodeLabels } from './placement-status.ts';
 import { HOUR_MS } from '../../base/units.ts';
 
 interface CameraFacts {
   readonly camera: Camera;
   /** From the plan; undefined before the first one. */
   readonly assigned: PlannedCondition | undefined;
+  /** The nodes that the plan was made for; undefined before the first one. */
+  readonly labels: NodeLabels | undefined;
   /** What the nodes of the camera's pool report, by node name. */
   readonly nodes: ReadonlyMap<string, Reports>;
   /** Whether a node is Live. */
@@ -32,8 +35,12 @@ export interface ShownStatus {
 
 type Archive = NonNullable<NonNullable<Camera['status']>['archives']>[number];
 
-const TYPES = ['Assigned', 'CredentialsResolved', 'Ready', 'Recording'];
+const TYPES = ['Assigned', 'CredentialsResolved', 'PlacementMet', 'Ready', 'Recording'];
+/** Of these types nothing can be said of a camera without a pool. */
+const UNKNOWN_WITHOUT_POOL: ReadonlySet<string> = new Set(['CredentialsResolved', 'PlacementMet']);
 const NO_CREDENTIALS = 'NoCredentials';
+/** The recorder has not read the Secret yet. */
+const LOGIN_UNREAD = 'LoginUnread';
 
 export function statusOfCamera(facts: CameraFacts): ShownStatus {
   const { camera, nodes, nowMs } = facts;
@@ -48,12 +55,20 @@ export function statusOfCamera(facts: CameraFacts): ShownStatus {
   return { status: { observedGeneration: generation, conditions, archives }, isChanged, transitions };
 }
 
-function conditionsOf({ camera, assigned, nodes, isLive, hasPool, secret }: CameraFacts): readonly StatedCondition[] {
+function conditionsOf({
+  camera,
+  assigned,
+  labels,
+  nodes,
+  isLive,
+  hasPool,
+  secret,
+}: CameraFacts): readonly StatedCondition[] {
   if (!hasPool) {
     const missing = state(false, 'NoPool', `there is no RecorderPool ${camera.spec.poolRef.name}`);
-    return TYPES.map((type) => ({ type, ...missing, ...(type === 'CredentialsResolved' && { status: 'Unknown' }) }));
+    return TYPES.map((type) => ({ type, ...missing, ...(UNKNOWN_WITHOUT_POOL.has(type) && { status: 'Unknown' }) }));
   }
-  if (!assigned) return unknownConditions(TYPES);
+  if (!assigned || !labels) return unknownConditions(TYPES);
   const { assignment } = camera.status ?? {};
   const reportOf = (node: string | undefined): ReportedCamera | undefined =>
     nodes.get(node ?? '')?.cameras.get(camera.metadata.name);
@@ -71,6 +86,7 @@ function conditionsOf({ camera, assigned, nodes, isLive, hasPool, secret }: Came
   return [
     { type: 'Assigned', status: assigned.status, reason: assigned.reason, message: assigned.message },
     { type: 'CredentialsResolved', ...credentials },
+    placementOf(camera, labels),
     { type: 'Recording', ...recording },
     {
       type: 'Ready',
@@ -120,7 +136,7 @@ function credentialsOf(camera: Camera, known: LoginSecret | undefined, report: R
   }
   if (known === 'Missing') {
     const gone = `${secret} does not exist, or the operator may not read it`;
-    const isKept = report !== undefined && report.reason !== NO_CREDENTIALS;
+    const isKept = report !== undefined && ![NO_CREDENTIALS, LOGIN_UNREAD].includes(report.reason ?? '');
     return isKept
       ? state(
           false,
@@ -129,7 +145,9 @@ function credentialsOf(camera: Camera, known: LoginSecret | undefined, report: R
         )
       : state(false, NO_CREDENTIALS, gone);
   }
-  if (!report) return state(undefined, 'NotReported', 'no node has reported the login yet');
+  if (!report || report.reason === LOGIN_UNREAD) {
+    return state(undefined, 'NotReported', report?.message ?? 'no node has reported the login yet');
+  }
   if (report.reason === NO_CREDENTIALS) return state(false, NO_CREDENTIALS, report.message ?? '');
   if (known !== 'NamesNone') return state(true, 'Found', secret);
   return state(

@@ -17,7 +17,10 @@ const OF_THE_PLAN: ReadonlySet<string> = new Set([
   'FailoverSuspended',
   'CapacityAvailable',
   'NamespaceGranted',
+  'NodesOnline',
   'Ready',
+  'Reconciling',
+  'Stalled',
 ]);
 
 /** The rollout as the status shows it. */
@@ -40,7 +43,7 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const generation = rollout ? pool.metadata.generation : pool.status?.observedGeneration;
   const before = pool.status?.conditions ?? [];
   const { nodesUpdated, conditions: ofPods } = rollout ?? shownRollout(pool);
-  const stated = plan ? [...plan.pool, ...ofPods] : [];
+  const stated = plan ? [...plan.pool, ...ofPods, nodesOnline(snapshot)] : [];
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
@@ -87,6 +90,34 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   return { status, isChanged, transitions };
 }
 
+/** A node that is being drained, or was removed, is expected to go away. */
+function nodesOnline(snapshot: Snapshot | undefined): StatedCondition {
+  const nodes = snapshot?.nodes ?? [];
+  const gone = nodes
+    .filter(({ liveness, drain }) => liveness.state === 'Unavailable' && !drain)
+    .map(({ name }) => name);
+  if (gone.length === 0) return { type: 'NodesOnline', status: 'True', reason: 'AllOnline', message: '' };
+  const named = gone.slice(0, MAX_NAMED).join(', ') + (gone.length > MAX_NAMED ? ', …' : '');
+  const message = `${gone.length} of ${nodes.length} nodes ${gone.length === 1 ? 'is' : 'are'} unavailable: ${named}`;
+  return { type: 'NodesOnline', status: 'False', reason: 'NodesUnavailable', message };
+}
+
+/** A message names this many nodes. */
+const MAX_NAMED = 5;
+
+/**
+ * What tools that wait for resources look at (kstatus, of Flux and kpt): Stalled if somebody has to act, Reconciling while pods are
+ * replaced. They are absent otherwise.
+ */
+function progressOf(stated: readonly StatedCondition[]): readonly StatedCondition[] {
+  const of = (type: string): StatedCondition | undefined => stated.find((one) => one.type === type);
+  const [applied, rollout] = [of('ResourcesApplied'), of('RolloutStopped')];
+  const stalled = applied?.status === 'False' ? applied : rollout?.status === 'True' ? rollout : undefined;
+  if (stalled) return [{ ...stalled, type: 'Stalled', status: 'True' }];
+  if (rollout?.reason === 'RollingOut') return [{ ...rollout, type: 'Reconciling', status: 'True' }];
+  return [];
+}
+
 interface Refusal {
   readonly pool: RecorderPool;
   /** The command with which an owner of the namespace can grant the rights. */
@@ -125,6 +156,7 @@ function withReady(stated: readonly StatedCondition[]): readonly StatedCondition
   const wrong = stated.find(isWrong);
   return [
     ...stated,
+    ...progressOf(stated),
     wrong
       ? { type: 'Ready', status: 'False', reason: wrong.reason, message: wrong.message }
       : { type: 'Ready', status: 'True', reason: 'AsExpected', message: '' },

@@ -40,13 +40,17 @@ test('every type of a condition is a state, and has its rows', () => {
     'Drained',
     'FailoverSuspended',
     'NamespaceGranted',
+    'NodesOnline',
     'NodesTaken',
     'Online',
+    'PlacementMet',
     'QuorumAvailable',
     'Ready',
+    'Reconciling',
     'Recording',
     'ResourcesApplied',
     'RolloutStopped',
+    'Stalled',
   ]);
   for (const type of types) assert.ok(type in CONDITIONS, type);
 });

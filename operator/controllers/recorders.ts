@@ -3,12 +3,12 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
-import { API_VERSION, nodeLeaseName, poolLabels } from '../../crds/names.ts';
+import { API_VERSION, nodeLeaseName, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { isConflict, isNotFound, nameOfKey, type KubeApi } from '../kube/api.ts';
 import type { EventRecorder } from '../kube/events.ts';
-import { LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
+import { DAEMON_SET, LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
 import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
@@ -99,7 +99,7 @@ export class Recorders {
     lastPlan: () => Planned | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
-    const digest = digestOf(pool, this.#o);
+    const digest = digestOf(pool, this.#o, await this.#restartedAt(pool));
     const taken = this.#takenNodes(pool);
     const { certificates, clock } = this.#o;
     const authorities = await certificates.authoritiesOf(pool);
@@ -155,6 +155,18 @@ export class Recorders {
     });
     const taken = others.map((node) => [node.spec.nodeName, node.spec.poolRef.name] as const);
     return new Map(taken.sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** What `kubectl rollout restart` wrote into the DaemonSet: pods that are older are replaced, one by one like others. */
+  async #restartedAt({ metadata: { namespace, name } }: RecorderPool): Promise<string | undefined> {
+    try {
+      const daemonSet = await this.#o.api.get(DAEMON_SET, { namespace, name: recorderName(name) });
+      const { spec } = daemonSet as { spec?: { template?: { metadata?: { annotations?: Record<string, string> } } } };
+      return spec?.template?.metadata?.annotations?.['kubectl.kubernetes.io/restartedAt'];
+    } catch (err) {
+      if (isNotFound(err)) return undefined;
+      throw err;
+    }
   }
 
   #podsOf(pool: RecorderPool, digest: string): readonly RolloutPod[] {
@@ -340,10 +352,14 @@ function isSelected(node: ClusterNode | undefined, { nodeSelector = {}, podTempl
 }
 
 /** Digest of the settings; when it changes, every pod is outdated. */
-function digestOf(pool: RecorderPool, { image, priorityClass }: RecordersOptions): string {
+function digestOf(
+  pool: RecorderPool,
+  { image, priorityClass }: RecordersOptions,
+  restartedAt: string | undefined,
+): string {
   const { spec } = daemonSetOf(pool, image, '', priorityClass) as unknown as { spec: { template: unknown } };
   return createHash('sha256')
-    .update(JSON.stringify([spec.template, settingsOf(pool)]))
+    .update(JSON.stringify([spec.template, settingsOf(pool), ...(restartedAt === undefined ? [] : [restartedAt])]))
     .digest('hex')
     .slice(0, 16);
 }

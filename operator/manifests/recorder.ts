@@ -372,7 +372,8 @@ export function servicesOf(pool: RecorderPool): readonly KubeObject[] {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: meta(pool, serviceName),
-    spec: { selector, ports, ...spec },
+    // In a cluster with both, the Service has an address of each.
+    spec: { ipFamilyPolicy: 'PreferDualStack', selector, ports, ...spec },
   });
   return [
     service(recorderName(name), {}),

@@ -314,7 +314,7 @@ export class Cluster {
       if (settings?.camera) {
         cameras.push(isRecorded(assignment) ? settings.camera : { ...settings.camera, enabled: false });
       } else {
-        const reason = settings?.problem ?? { code: 'no-credentials', message: (login as MissingLogin).message };
+        const reason = settings?.problem ?? reasonFor(login as MissingLogin);
         refused.push({ id, reason });
       }
     }
@@ -575,3 +575,9 @@ const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 
 
 /** Whole seconds: times in a status are coarse. */
 const timeOf = (ms: number): string => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
+
+/** A Secret that was not read yet is no problem that somebody has to solve. */
+const reasonFor = ({ reason, message }: MissingLogin): Reason => ({
+  code: reason === 'SecretUnread' ? 'login-unread' : 'no-credentials',
+  message,
+});

@@ -81,3 +81,12 @@ test('the token for metrics comes from a file of the pod; without its digest a t
     return true;
   });
 });
+
+test('the address of an IPv6 pod, which Kubernetes inserts without brackets, becomes an address', () => {
+  const advertised = (address: string): string =>
+    inEnvironment(config, { KUBE_NVR_ADVERTISE: address }).cluster.advertise;
+  assert.equal(advertised('fd00::5:9997'), '[fd00::5]:9997');
+  for (const same of ['10.0.0.1:9997', '[fd00::5]:9997', 'https://node-1.example.com', 'node-1:9997']) {
+    assert.equal(advertised(same), same);
+  }
+});

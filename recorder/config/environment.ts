@@ -1,6 +1,7 @@
 // Reads settings from environment variables: those that differ between the pods of a DaemonSet, and those from Secrets.
 
 import { readFile } from 'node:fs/promises';
+import { isIPv6 } from 'node:net';
 import { ConfigError, firstProblem } from './load.ts';
 import { parseListen, ValueError, type ListenAddress } from './values.ts';
 import { DatabaseUrl, RedisUrl, sha256Digits, type Config } from './schema.ts';
@@ -14,8 +15,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * value.
  */
 export function inEnvironment(config: Config, env: Environment): Config {
-  const { KUBE_NVR_NODE_NAME: nodeName, KUBE_NVR_ADVERTISE: advertise } = env;
-  const { KUBE_NVR_PLAYBACK_ADVERTISE: playback } = env;
+  const { KUBE_NVR_NODE_NAME: nodeName } = env;
+  const advertise = withBrackets(env['KUBE_NVR_ADVERTISE']);
+  const playback = withBrackets(env['KUBE_NVR_PLAYBACK_ADVERTISE']);
   const database = urlIn(env, 'KUBE_NVR_DATABASE_URL', DatabaseUrl);
   const health = listenIn(env, 'KUBE_NVR_HEALTH_LISTEN');
   const peers = listenIn(env, 'KUBE_NVR_PEERS_LISTEN');
@@ -29,6 +31,12 @@ export function inEnvironment(config: Config, env: Environment): Config {
     ...(health ? { health: { listen: health } } : {}),
     playback: { ...config.playback, ...(playback ? { advertise: playback } : {}) },
   };
+}
+
+/** `[fd00::5]:9997` for `fd00::5:9997`: in the environment of a pod, Kubernetes inserts its address as it is. */
+function withBrackets(address: string | undefined): string | undefined {
+  const [, host = '', port] = /^(.*):(\d+)$/.exec(address ?? '') ?? [];
+  return isIPv6(host) ? `[${host}]:${port}` : address;
 }
 
 /** The SHA-256 of no known text. */

@@ -41,7 +41,11 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
   });
 
   const get = (path: string): Promise<Manifest> => cluster.api.get(path);
-  const pods = async (): Promise<readonly Manifest[]> => cluster.api.list(`/api/v1/namespaces/${NAMESPACE}/pods`);
+  /** Of operator and recorders; guards come and go with cameras. */
+  const pods = async (): Promise<readonly Manifest[]> =>
+    (await cluster.api.list<Manifest>(`/api/v1/namespaces/${NAMESPACE}/pods`)).filter(({ metadata }: Manifest) =>
+      ['operator', 'recorder'].includes(metadata.labels['app.kubernetes.io/component']),
+    );
   const run = (command: string, values: Values = VALUES, ...more: readonly string[]): Promise<string> =>
     helm.run([command, 'nvr', CHART, '--namespace', NAMESPACE, '--wait', '--timeout', '120s', ...more], values);
 
