@@ -121,7 +121,7 @@ suite('what a Camera shows', () => {
   test('a Secret that is gone: what records goes on and says so, what needs it says that it is missing', () => {
     const named = camera(at('a'), { credentialsSecretRef: { name: 'gate-login' } });
     const shownFor = (report: RecorderNode): readonly string[] => {
-      const facts = { isLive: () => true, hasPool: true, secret: 'Missing', nowMs: 0 } as const;
+      const facts = { labels: new Map(), isLive: () => true, hasPool: true, secret: 'Missing', nowMs: 0 } as const;
       const { status } = statusOfCamera({ camera: named, assigned: ASSIGNED, nodes: byName([report]), ...facts });
       const conditions = status['conditions'] as readonly Shown[];
       return ['CredentialsResolved', 'Recording', 'Ready'].map((wanted) => {
