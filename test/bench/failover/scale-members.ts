@@ -168,7 +168,7 @@ class Member {
       api: {
         apply: async (path, manager, body) => {
           const answer = await api.apply(path, manager, body);
-          const { cameras = [] } = (body as { mayTell: () => true; status: RecorderNodeStatus }).status;
+          const { cameras = [] } = (body as { status: RecorderNodeStatus }).status;
           this.#told.clear();
           for (const { name, epoch } of cameras) this.#told.set(name, epoch);
           return answer;
