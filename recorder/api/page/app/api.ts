@@ -71,7 +71,7 @@ export const wordsOf = (error: unknown): string =>
   error instanceof Problem ? sentence(error.message) : 'The recorder cannot be reached.';
 
 /** Reasons of the recorder begin in lower case and have no full stop. */
-const sentence = (text: string): string =>
+export const sentence = (text: string): string =>
   text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;
 
 const isOwn = (base: string | undefined): boolean => base === undefined || base === window.location.origin;

@@ -40,6 +40,12 @@ test('who stopped a camera is told, and that is no alarm', () => {
   assert.equal(wordsOfCondition(conditionOf(camera), clock), 'Stopped by anna since 02:11');
 });
 
+test('a camera that the configuration turns off is said to be so, without a time: it was never on', () => {
+  const reason = { code: 'disabled', message: 'enabled is false in the configuration' };
+  const state_since = '2026-11-22T02:11:20.000+00:00';
+  assert.equal(words({ state: 'stopped', reason, state_since }), 'Turned off in the configuration');
+});
+
 test('a camera that has just been lost is being reconnected: no alarm before it is silent', () => {
   assert.equal(conditionOf(aCamera({ state: 'retrying' })).level, 'busy');
 });

@@ -45,6 +45,9 @@ const timeOf = (iso: string | null | undefined): number | undefined => {
 export function conditionOf(camera: Camera): Condition {
   const { state, recording, reason } = camera;
   const stateSinceMs = timeOf(camera.state_since);
+  if (state === 'stopped' && reason?.code === 'disabled') {
+    return { level: 'off', title: 'Turned off in the configuration', sinceMs: undefined, why: '' };
+  }
   // The recorder says who did it: `stopped by anna`.
   if (state === 'stopped') {
     return { level: 'off', title: upper(reason?.message ?? 'stopped'), sinceMs: stateSinceMs, why: '' };

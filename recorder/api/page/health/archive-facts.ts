@@ -18,13 +18,15 @@ interface StripPart {
 
 /** Gaps are drawn at least this wide, so that a short one is seen. */
 const MIN_SHARE = 0.004;
+/** Less is no loss that anybody sees. */
+const MIN_SECONDS = 1;
 
 /** Footage and gaps of an interval as parts of a strip. */
 export function stripOf({ spans, gaps }: TimelineCamera, fromMs: number, toMs: number): readonly StripPart[] {
   const part = (kind: StripPart['kind'], least: number) => (one: { start_ms: number; end_ms: number }) => {
     const start = Math.max(fromMs, one.start_ms);
     const end = Math.min(toMs, one.end_ms);
-    if (end <= start) return [];
+    if (end <= start || (kind === 'gap' && end - start < MIN_SECONDS * 1000)) return [];
     const width = Math.max(least, (end - start) / (toMs - fromMs));
     return [{ kind, from: Math.min(1 - width, (start - fromMs) / (toMs - fromMs)), width }];
   };
@@ -45,5 +47,5 @@ export function missingByCause(
     const lost = Math.min(toMs, end_ms) - Math.max(fromMs, start_ms);
     if (lost > 0 && !WANTED.has(cause)) seconds.set(cause, (seconds.get(cause) ?? 0) + lost / 1000);
   }
-  return [...seconds].sort((a, b) => b[1] - a[1]);
+  return [...seconds].filter(([, sum]) => sum >= MIN_SECONDS).sort((a, b) => b[1] - a[1]);
 }

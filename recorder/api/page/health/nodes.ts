@@ -50,7 +50,7 @@ function rows(): readonly NodeRow[] {
 export function Nodes(): VNode {
   const list = rows();
   const isCluster = directory.value !== undefined;
-  return html`<section aria-labelledby="health-nodes">
+  return html`<section>
     <h2 id="health-nodes">${isCluster ? 'Nodes' : 'Recorder'}</h2>
     <div class="table-box" tabindex="0" role="region" aria-labelledby="health-nodes">
       <table id="nodes">

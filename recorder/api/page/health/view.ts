@@ -2,7 +2,7 @@
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { api } from '../app/api.ts';
+import { api, sentence } from '../app/api.ts';
 import type { Camera, Warning } from '../app/camera.ts';
 import { cameras, warnings } from '../app/cameras.ts';
 import { now } from '../app/clock.ts';
@@ -13,6 +13,7 @@ import { formatBitrate, formatDuration, formatTime } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { causeWords } from '../playback/footage.ts';
+import { adviceOf } from './advice.ts';
 import { missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
 import { Nodes } from './nodes.ts';
 
@@ -36,7 +37,7 @@ export function HealthView(): VNode {
   return html`<main class="view health">
     <h1>Health</h1>
     <${Warnings} warnings=${warnings.value} cameras=${known} />
-    <section aria-labelledby="health-cameras">
+    <section>
       <h2 id="health-cameras">Cameras</h2>
       ${
         known.length === 0
@@ -56,28 +57,35 @@ function Warnings({
   cameras: readonly Camera[];
 }): VNode {
   const nameOf = (id: string): string => known.find((camera) => camera.id === id)?.name ?? id;
-  return html`<section aria-labelledby="health-warnings">
-    <h2 id="health-warnings">Needs attention</h2>
+  const lost = isStale.value ? [] : known.filter((camera) => conditionOf(camera).level === 'alarm').sort(byUrgency);
+  const item = (key: string, name: string, text: string, advice: string): VNode =>
+    html`<li key=${key}>
+      ${icon('warning')}
+      <p>${name !== '' && html`<b>${name}: </b>`}${text} <span class="quiet">${advice}</span></p>
+    </li>`;
+  return html`<section>
+    <h2>Needs attention</h2>
     ${
-      list.length === 0
-        ? html`<p class="quiet">${isStale.value ? 'Unknown while the recorder does not answer.' : 'No warnings.'}</p>`
+      lost.length + list.length === 0
+        ? html`<p class="quiet">
+            ${isStale.value ? 'Unknown while the recorder does not answer.' : 'Nothing needs attention.'}
+          </p>`
         : html`<ul class="warnings">
-            ${list.map(
-              ({ code, message, cameraId }) =>
-                html`<li key=${`${code} ${cameraId ?? ''}`}>
-                  ${icon('warning')}
-                  <p>
-                    ${cameraId !== undefined && html`<b>${nameOf(cameraId)}: </b>`}${upper(message)}
-                    <span class="quiet">${code}</span>
-                  </p>
-                </li>`,
+            ${lost.map((camera) =>
+              item(camera.id, camera.name, `${wordsOfCondition(conditionOf(camera), formatTime)}.`, adviceOf(camera)),
+            )}
+            ${list.map(({ code, message, cameraId }) =>
+              item(
+                `${code} ${cameraId ?? ''}`,
+                cameraId === undefined ? '' : nameOf(cameraId),
+                sentence(message),
+                code,
+              ),
             )}
           </ul>`
     }
   </section>`;
 }
-
-const upper = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 interface TableProps {
   readonly cameras: readonly Camera[];

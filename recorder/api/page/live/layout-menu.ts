@@ -34,7 +34,7 @@ export function LayoutMenu({ cameras, layout, shown }: LayoutMenuProps): VNode {
       ${name ?? 'All cameras'}
     </button>`;
   return html`
-    <${Menu} name="Layout" label=${html`${icon('layout')}<span>${layout?.name ?? 'All cameras'}</span>${icon('down')}`}>
+    <${Menu} label=${html`${icon('layout')}<span>${layout?.name ?? 'All cameras'}</span>${icon('down')}`}>
       ${(close: () => void) => html`
         ${item(undefined, close)} ${layouts.value.map(({ name }) => item(name, close))}
         <button

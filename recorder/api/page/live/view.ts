@@ -43,6 +43,7 @@ export function LiveView(): VNode {
   return html`<main class=${`view live ${isListShown ? 'with-list' : ''}`}>
     ${isListShown && html`<${CameraList} cameras=${known} selected=${large ? [large.id] : []} onSelect=${open} />`}
     <div class="wall-area">
+      ${!large && html`<h1 class="unseen">Live</h1>`}
       <div class="toolbar">
         <button
           type="button"

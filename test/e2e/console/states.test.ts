@@ -1,0 +1,194 @@
+// What the console says when something is wrong, with the keyboard alone, and to people who do not see it.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, suite, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { startCamera, type Camera } from '../../camera/camera.ts';
+import { browserMissing, launchBrowser } from '../../support/browser.ts';
+import { freePorts, RecorderProcess } from '../../support/recorder-process.ts';
+import { until } from '../../support/until.ts';
+import { badgeOf } from './console.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+const PLAYING = ['yard-1', 'yard-2', 'till'];
+
+suite('states of the console', { skip: browserMissing() }, () => {
+  let directory: string;
+  let camera: Camera;
+  let recorder: RecorderProcess;
+  let browser: Browser;
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kube-nvr-console-'));
+    camera = await startCamera({ pace: 'realtime' });
+    const [nobody = 1] = await freePorts(1);
+    recorder = await RecorderProcess.start({
+      directory,
+      config: {
+        console: { site: 'Corner shop' },
+        cameras: [
+          ...PLAYING.map((id) => ({ id, name: `The ${id}`, source: camera.url })),
+          { id: 'gone', name: 'The car park', source: `rtsp://127.0.0.1:${nobody}/stream` },
+          { id: 'off', name: 'The office', source: camera.url, enabled: false },
+        ],
+      },
+    });
+    browser = await launchBrowser();
+  });
+  after(async () => {
+    await browser?.close();
+    await recorder?.stop();
+    await camera?.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  async function open(path = ''): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    await page.goto(`${recorder.url}/${path}`);
+    return page;
+  }
+  const untilPlaying = (page: Page): Promise<unknown> =>
+    until('all play', async () => (await page.locator('.tile.playing').count()) === PLAYING.length);
+  const lostFor = (page: Page): Promise<string | undefined> =>
+    until(
+      'the lost camera is told',
+      async () => {
+        const text = await badgeOf(page, 'gone');
+        return text?.startsWith('Not recorded since') && text;
+      },
+      40_000,
+    );
+
+  test('a camera that does not answer is told with time and reason, in tile, list, pill and health', async () => {
+    const page = await open();
+    assert.match((await lostFor(page)) ?? '', /^Not recorded since \d\d:\d\d – camera does not answer$/);
+    assert.equal(await page.locator('.pill').innerText(), '1 camera not recorded');
+    const first = page.locator('.camera-groups h2, .camera-groups .camera-item').first();
+    assert.equal(await first.innerText(), 'Needs attention');
+    assert.match(await page.locator('.camera-item').first().innerText(), /The car park/);
+    await page.locator('.pill').click();
+    await until('health says what to do', async () =>
+      /The car park: Not recorded since .* Check its power/.test(await page.locator('.warnings').innerText()),
+    );
+    await page.close();
+  });
+
+  test('a camera that is turned off is no alarm, and one that is recorded has no badge', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    assert.equal(await badgeOf(page, 'off'), 'Turned off in the configuration');
+    assert.equal(await page.locator('[data-camera=off].is-alarm').count(), 0);
+    for (const id of PLAYING) assert.equal(await badgeOf(page, id), undefined);
+    await page.close();
+  });
+
+  test('while the recorder is away nothing is said to be recorded; it comes back by itself', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    await page.route('**/*', (route) => route.abort());
+    const from = performance.now();
+    await until('the banner', async () => (await page.locator('.banner').count()) > 0, 20_000);
+    assert.ok(performance.now() - from < 20_000);
+    assert.match(await page.locator('.banner').innerText(), /does not answer. Last contact \d+ s ago/);
+    assert.equal(await page.locator('.pill').innerText(), 'State unknown');
+    for (const id of [...PLAYING, 'gone', 'off']) assert.equal(await badgeOf(page, id), 'State unknown');
+    assert.equal(await page.locator('.dot-fine').count(), 0);
+    await page.unroute('**/*');
+    await until('it is back', async () => (await page.locator('.banner').count()) === 0, 20_000);
+    await until('no badge', async () => (await badgeOf(page, 'till')) === undefined);
+    await page.close();
+  });
+
+  test('an idle wall asks for little, and a hidden one gets no pictures', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    let requests = 0;
+    let frames = 0;
+    page.on('request', () => requests++);
+    page.on('websocket', (socket) => socket.on('framereceived', () => frames++));
+    const from = performance.now();
+    await until('ten seconds', () => performance.now() - from > 10_000);
+    assert.ok(requests <= 10, `${requests} requests in 10 s`);
+    // What the browser does when another tab is shown.
+    await page.evaluate(`
+      Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    `);
+    await until('no stream', async () => (await page.locator('.tile.playing').count()) === 0);
+    await page.evaluate(`
+      delete document.hidden;
+      document.dispatchEvent(new Event('visibilitychange'));
+    `);
+    await untilPlaying(page);
+    assert.ok(frames > 0);
+    await page.close();
+  });
+
+  test('with keys alone: from the wall to a camera, its facts, the next one and back; search; help', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    const focused = (): Promise<string> =>
+      page.evaluate("document.activeElement.closest('[data-camera]')?.dataset.camera ?? ''");
+    const tiles = await page
+      .locator('.tile')
+      .evaluateAll((all) => all.map((one) => (one as { dataset: { camera: string } }).dataset.camera));
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await focused(), tiles[1]);
+    await page.keyboard.press('Enter');
+    await until('large', () => page.url().includes(`c=${tiles[1]}`));
+    await page.keyboard.press('i');
+    await page.locator('.facts').waitFor();
+    await page.keyboard.press('ArrowRight');
+    await until('the next', () => page.url().includes(`c=${tiles[2]}`));
+    await page.keyboard.press('Escape');
+    await until('the wall', () => !page.url().includes('c='));
+    await page.keyboard.press('/');
+    await page.keyboard.type('till');
+    assert.equal(await page.locator('.camera-item').count(), 1);
+    await page.keyboard.press('Enter');
+    await until('the found one', () => page.url().includes('c=till'));
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await until('closed', async () => (await page.getByRole('dialog').count()) === 0);
+    await page.close();
+  });
+
+  test('a layout shows the chosen cameras, and is there after the page is loaded again', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    await page.getByRole('button', { name: 'All cameras' }).click();
+    await page.getByRole('button', { name: 'New layout …' }).click();
+    await page.getByLabel('Name').fill('Yard');
+    for (const id of ['yard-1', 'yard-2']) await page.getByLabel(`The ${id}`, { exact: true }).check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await until('two tiles', async () => (await page.locator('.tile').count()) === 2);
+    await page.reload();
+    await page.getByRole('button', { name: 'Yard', exact: true }).waitFor();
+    await until('two tiles again', async () => (await page.locator('.tile').count()) === 2);
+    await page.close();
+  });
+
+  for (const scheme of ['dark', 'light'] as const) {
+    test(`no view has a fault that axe finds, in ${scheme}`, async () => {
+      const page = await open();
+      await page.emulateMedia({ colorScheme: scheme });
+      await lostFor(page);
+      const views = { '#/live': '.tile', '#/live?c=yard-1': '.screen.playing', '#/health': '.strip' };
+      for (const [path, selector] of Object.entries(views)) {
+        await page.goto(`${recorder.url}/${path}`);
+        await page.locator(selector).first().waitFor();
+        await page.evaluate(AXE);
+        const found = await page.evaluate<string[]>(
+          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`))',
+        );
+        assert.deepEqual(found, [], path);
+      }
+      await page.close();
+    });
+  }
+});
