@@ -41,7 +41,8 @@ import type { MutualTls } from './peers/identity.ts';
 import type { PeerListener } from './peers/peer.ts';
 import { PeerRequests } from './peers/peer-requests.ts';
 import { Doctor } from './probe/doctor.ts';
-import { buildPlayback } from './playback/app.ts';
+import { buildPlayback, playbackRoutes } from './playback/app.ts';
+import type { PlaybackDeps } from './playback/deps.ts';
 import type { NodeAudit } from './node-audit.ts';
 import type { NodeCameras } from './node-cameras.ts';
 import type { RecorderDeps } from './deps.ts';
@@ -140,8 +141,9 @@ export class Serving {
   /** Rejects when an address is taken. */
   async open(): Promise<void> {
     const { cluster, health, playback: playbackSettings, listen, metrics: metricsSettings } = this.#config;
-    const playback = await this.#buildPlayback();
-    const apiDeps = this.#apiDeps(playback);
+    const routes = playbackRoutes(this.#playbackDeps);
+    const playback = await buildPlayback(this.#playbackDeps, routes);
+    const apiDeps = this.#apiDeps(playback, routes);
     const api = await buildApi(apiDeps);
     // Last, so that all metrics are registered.
     const metrics = this.#buildMetrics();
@@ -216,9 +218,9 @@ export class Serving {
     };
   }
 
-  #buildPlayback() {
+  get #playbackDeps(): PlaybackDeps {
     const { archive, member, answers, registry, audit } = this.#recording;
-    return buildPlayback({
+    return {
       ...this.#facing,
       archive,
       cluster: member?.view,
@@ -226,10 +228,10 @@ export class Serving {
       memory: answers.playback,
       registry,
       visits: audit.visits,
-    });
+    };
   }
 
-  #apiDeps(playback: Awaited<ReturnType<typeof buildPlayback>>): ApiDeps {
+  #apiDeps(playback: FastifyInstance, playbackRoutes: (app: FastifyInstance) => Promise<void>): ApiDeps {
     const { archive, gaps, cameras, cameraSwitch, cameraEditor, reach, database, member, audit, events } =
       this.#recording;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
@@ -263,6 +265,7 @@ export class Serving {
         port: () => this.#playbackPort,
         advertised: urlOf(playbackSettings.advertise, this.#trust.tls !== undefined),
         document: () => playback.swagger() as OpenApiDocument,
+        routes: playbackRoutes,
       },
       machine: localMachine(recordPath, clock),
     };

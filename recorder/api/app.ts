@@ -33,6 +33,7 @@ import { liveRoutes } from './routes/live.ts';
 import { logRoutes } from './routes/log.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
+import { playbackUnderApi } from './routes/playback.ts';
 import { probeRoutes } from './routes/probe.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
@@ -66,7 +67,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     requestHeaders:
       'authorization, content-type, if-match, if-none-match, if-range, last-event-id, range, x-request-id',
     exposedHeaders:
-      'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, retry-after, x-request-id',
+      'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, link, retry-after, x-request-id, x-window-ends-at',
     sameHost: false,
   });
   if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
@@ -107,6 +108,8 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
   if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
   await app.register(liveRoutes, { deps, auth, origins, memberOrigins });
+  const { routes } = deps.playback ?? {};
+  if (routes) await app.register(playbackUnderApi, { prefix: '/playback', routes });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async (request) => {
     const own = app.swagger() as OpenApiDocument;

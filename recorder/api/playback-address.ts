@@ -1,6 +1,6 @@
 // The address of the playback listener for a caller: the host of its request, with the port of playback.
 
-import type { FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { OpenApiDocument } from '../http/openapi.ts';
 
 export interface PlaybackListener {
@@ -10,6 +10,8 @@ export interface PlaybackListener {
   readonly advertised?: string | undefined;
   /** Its OpenAPI document. */
   readonly document?: () => OpenApiDocument;
+  /** Adds its routes, which the API serves under `/playback`. */
+  readonly routes?: (app: FastifyInstance) => Promise<void>;
 }
 
 /** `http://host:port`; undefined without playback. */

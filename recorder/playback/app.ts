@@ -1,4 +1,4 @@
-// The playback listener: serves files of the archive, playlists of them, and windows as one movie.
+// Playback: serves files of the archive, playlists of them, and windows as one movie.
 
 import fastifySwagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
@@ -29,8 +29,8 @@ const STALLED_CONNECTION_MS = 300_000;
 /** Each may hold an open file and two chunks of memory. */
 const MAX_CONNECTIONS = 512;
 
-/** The server, not listening yet. */
-export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance> {
+/** The server of the playback listener, not listening yet. */
+export async function buildPlayback(deps: PlaybackDeps, routes = playbackRoutes(deps)): Promise<FastifyInstance> {
   const { log, tls, trustedProxies = [], origins = [] } = deps;
   const app = buildServer({
     name: 'playback',
@@ -55,6 +55,13 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   logAnswers(app, deps.log);
 
   await app.register(fastifySwagger, openApiOptions(aboutPlayback(deps.version)));
+  await routes(app);
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
+  return app;
+}
+
+/** The routes of playback, for one listener or several; they share what is cached. */
+export function playbackRoutes(deps: PlaybackDeps): (app: FastifyInstance) => Promise<void> {
   const { archive, cluster, clock, peers } = deps;
   const sender = new Sender({ clock, memory: deps.memory, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
@@ -67,14 +74,14 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
     cluster &&
     peers &&
     new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock });
-  if (cluster && peers) {
-    installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places: () => cluster.places() });
-  }
-  const whole = { archive, cluster, collector, clock, parts };
-  await app.register(footageRoutes, { deps: whole });
-  await app.register(hlsRoutes, { deps: { ...whole, files, reading, responder } });
-  await app.register(windowRoutes, { deps: { ...whole, files, responder } });
-  await app.register(fileRoutes, { deps: { archive, cluster, peers, files, reading, recordings, responder } });
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
-  return app;
+  return async (app) => {
+    if (cluster && peers) {
+      installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places: () => cluster.places() });
+    }
+    const whole = { archive, cluster, collector, clock, parts };
+    await app.register(footageRoutes, { deps: whole });
+    await app.register(hlsRoutes, { deps: { ...whole, files, reading, responder } });
+    await app.register(windowRoutes, { deps: { ...whole, files, responder } });
+    await app.register(fileRoutes, { deps: { archive, cluster, peers, files, reading, recordings, responder } });
+  };
 }

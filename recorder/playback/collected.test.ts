@@ -8,7 +8,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
 import type { FootageHolder } from '../peers/peer.ts';
 import type { PlaybackCluster } from './deps.ts';
-import { carriedTime, samplesOf, stage, type Stage } from './test-support.ts';
+import { carriedTime, resolved, samplesOf, stage, type Stage } from './test-support.ts';
 
 const START_MS = Date.UTC(2026, 0, 1, 12);
 const NODES = ['a', 'b', 'c'] as const;
@@ -209,8 +209,9 @@ test('a node relays to members alone, once, and through it a playlist stays with
     assert.equal((await ask(address)).status, 404, address);
   }
   assert.equal((await ask(`/node/b/node/c/${path}`)).status, 404);
-  const { body } = await ask(`/node/b/hls/gate/index.m3u8?${BETWEEN}&local=1`);
-  const [first] = partsIn(body.toString());
-  assert.match(first?.address ?? '', /^\/node\/b\/2026\//);
-  assert.equal((await ask(first?.address ?? '')).status, 200);
+  const url = `/node/b/hls/gate/index.m3u8?${BETWEEN}&local=1`;
+  const [first] = partsIn((await ask(url)).body.toString());
+  const address = resolved(first?.address ?? '', url);
+  assert.match(address, /^\/node\/b\/2026\//);
+  assert.equal((await ask(address)).status, 200);
 });

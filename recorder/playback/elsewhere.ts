@@ -32,7 +32,8 @@ export async function sentElsewhere(
   { cluster, peers }: { cluster?: PlaybackCluster | undefined; peers?: Pick<PeerSender, 'answers'> | undefined },
 ): Promise<FastifyReply | undefined> {
   if (!cluster || !callerOf(request).sees(sought.cameraId)) return undefined;
-  const places = elsewhere(request.url, sought, cluster);
+  // The other node's playback listener has no prefix, as the API's has.
+  const places = elsewhere(request.url.slice(request.server.prefix.length), sought, cluster);
   for (const { nodeId, location } of places) {
     if (peers && !(await peers.answers(nodeId))) continue;
     return reply.header('cache-control', 'no-store').redirect(location, 307);

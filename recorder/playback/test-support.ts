@@ -75,3 +75,9 @@ export async function samplesOf(bytes: Buffer, at = 0): Promise<Map<number, Play
 
 /** Run time that a picture of the test camera carries; see `TestCamera`. */
 export const carriedTime = ({ bytes }: PlayedSample): number => bytes.readUIntBE(5, 6);
+
+/** The path and query of an address in the answer of `url`, which may be relative to it. */
+export function resolved(address: string, url: string): string {
+  const { pathname, search } = new URL(address, new URL(url, 'http://node'));
+  return `${pathname}${search}`;
+}

@@ -51,6 +51,15 @@ export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
         { headers: { 'retry-after': '5', ...elsewhereHeaders(elsewhere) }, isExpected: true },
       );
 
-/** Put before the addresses of this node in an answer: another node may have passed the request on. */
-export const placeOfThisNode = (request: FastifyRequest, cluster: PlaybackCluster | undefined): string =>
-  cluster && isRelayed(request.raw) ? `/node/${cluster.nodeId}` : '';
+/**
+ * Put before the addresses of a node in a playlist: relative to the playlist, which may be under the prefix of the API, and which
+ * another node may have passed on.
+ */
+export const placeOf = (
+  request: FastifyRequest,
+  nodeId: string | undefined,
+  cluster: PlaybackCluster | undefined,
+): string =>
+  nodeId === undefined || nodeId === cluster?.nodeId
+    ? '../..'
+    : `${isRelayed(request.raw) ? '../../../..' : '../..'}/node/${nodeId}`;

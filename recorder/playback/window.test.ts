@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { AUDIO, VIDEO, runOf, segmentPaths } from '../archive/test-support.ts';
 import { parameterSetsOf } from '../mp4/entry-sets.ts';
 import { sampleEntry } from '../mp4/sample-entry.ts';
-import { carriedTime, samplesOf, stage, type PlayedSample, type Stage } from './test-support.ts';
+import { carriedTime, resolved, samplesOf, stage, type PlayedSample, type Stage } from './test-support.ts';
 
 const FRAME = 3600;
 
@@ -168,7 +168,7 @@ test('another video codec ends a window, which says where, and with which window
   assert.equal(video.length, 125);
   const { headers } = await stand.app.inject({ method: 'HEAD', url });
   assert.equal(Date.parse(String(headers['x-window-ends-at'])), start * 1000 + 5_000);
-  const next = /^<([^>]*)>; rel="next"$/.exec(String(headers.link))?.[1] ?? '';
+  const next = resolved(/^<([^>]*)>; rel="next"$/.exec(String(headers.link))?.[1] ?? '', url);
   assert.equal(next, `/window/gate.mp4?from=${start + 5}&to=${start + 60}`);
   assert.equal((await load(stand, next)).video.length, 125);
   const last = await stand.app.inject({ method: 'HEAD', url: next });
@@ -178,7 +178,12 @@ test('another video codec ends a window, which says where, and with which window
   const [before = '', after = ''] = playlist.split('#EXT-X-DISCONTINUITY\n');
   const maps = [before, after].map((part) => /#EXT-X-MAP:URI="([^"]*)"/.exec(part)?.[1] ?? '');
   const codecs = await Promise.all(
-    maps.map(async (map) => /avc1|hvc1/.exec((await stand.app.inject(map)).rawPayload.toString('latin1'))?.[0]),
+    maps.map(
+      async (map) =>
+        /avc1|hvc1/.exec(
+          (await stand.app.inject(resolved(map, '/hls/gate/index.m3u8'))).rawPayload.toString('latin1'),
+        )?.[0],
+    ),
   );
   assert.deepEqual(codecs, ['avc1', 'hvc1']);
 });

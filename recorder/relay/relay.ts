@@ -83,7 +83,7 @@ export function installRelay(app: FastifyInstance, deps: RelayDeps): void {
 
 /** Throws ApiError. */
 function targetOf(request: FastifyRequest, { nodeId }: RelayDeps): { nodeId: string; path: string } {
-  const found = PREFIX.exec(request.url);
+  const found = PREFIX.exec(request.url.slice(request.server.prefix.length));
   if (!found) throw new ApiError(404, 'not-found', 'expected /node/{node_id}/ and a path');
   const [, named = '', path = '/', query = ''] = found;
   if (isRelayed(request.raw)) {
@@ -138,7 +138,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   const named = (answer.headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
   for (const [name, value] of Object.entries(answer.headers)) {
     if (value === undefined || NOT_PASSED_ON.has(name) || named.includes(name) || NOT_PASSED_BACK.test(name)) continue;
-    reply.header(name, name === 'location' ? relayed(String(value), nodeId, deps) : value);
+    reply.header(name, name === 'location' ? relayed(String(value), nodeId, request.server.prefix, deps) : value);
   }
   reply.header('content-security-policy', NO_SCRIPTS);
   reply.hijack();
@@ -163,13 +163,16 @@ async function asked<T>(answer: Promise<T>, raw: ServerResponse): Promise<T | un
   }
 }
 
-/** A redirect of a node, through this one: to the same node, or to another one by its base URL. */
-function relayed(location: string, nodeId: string, { places, nodeId: own }: RelayDeps): string {
-  if (location.startsWith('/') && !location.startsWith('//')) return `/node/${nodeId}${location}`;
+/**
+ * A redirect of a node, through this one: to the same node, or to another one by its base URL. `prefix`: of playback under the
+ * API.
+ */
+function relayed(location: string, nodeId: string, prefix: string, { places, nodeId: own }: RelayDeps): string {
+  if (location.startsWith('/') && !location.startsWith('//')) return `${prefix}/node/${nodeId}${location}`;
   const place = places().find(({ url }) => location.startsWith(`${url}/`));
   if (!place) return location;
   const path = location.slice(place.url.length);
-  return place.nodeId === own ? path : `/node/${place.nodeId}${path}`;
+  return place.nodeId === own ? `${prefix}${path}` : `${prefix}/node/${place.nodeId}${path}`;
 }
 
 /** Joins the connection of the caller and one to the other node, once both speak WebSocket. */

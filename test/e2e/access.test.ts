@@ -32,12 +32,19 @@ import type { Job } from '../../recorder/jobs/job.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
 import { run } from '../../recorder/live/test-support.ts';
-import { buildPlayback } from '../../recorder/playback/app.ts';
+import { buildPlayback, playbackRoutes } from '../../recorder/playback/app.ts';
 import { startRecorder } from '../../recorder/recorder.ts';
 import type { ProbeReport } from '../../recorder/probe/report.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { workspace } from '../support/workspace.ts';
-import { API_ROUTES, CLUSTER_ROUTES, METRICS_ROUTES, PLAYBACK_ROUTES, type RouteFacts } from './routes.ts';
+import {
+  API_ROUTES,
+  CLUSTER_ROUTES,
+  METRICS_ROUTES,
+  PLAYBACK_ROUTES,
+  PLAYBACK_UNDER_API,
+  type RouteFacts,
+} from './routes.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 /** `gate` is in scope, `yard` is not; `ghost` is in scope, and there is no such camera. */
@@ -329,7 +336,7 @@ interface Listener {
 }
 
 /** Twenty seconds of each camera, from the same moment on. */
-async function playbackStage(t: TestContext, options: Auth): Promise<Listener> {
+async function playbackStage(t: TestContext, options: Auth, underApi = false): Promise<Listener> {
   const root = temporaryDirectory(t);
   const clock = new VirtualClock(NOON_MS);
   const fs = new TestFileSystem(root);
@@ -348,7 +355,9 @@ async function playbackStage(t: TestContext, options: Auth): Promise<Listener> {
   for (const source of sources) source.end();
   await fs.idle();
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
-  const app = await buildPlayback({ version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog });
+  const deps = { version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog };
+  if (underApi) return build(t, { auth: options, playback: { port: () => 1, routes: playbackRoutes(deps) } });
+  const app = await buildPlayback(deps);
   t.after(() => app.close());
   return { app, auth, clock };
 }
@@ -428,6 +437,11 @@ function statusFor(facts: RouteFacts, caller: Caller, place: Place, takesCookies
 const LISTENERS = [
   { name: 'the API', open: apiStage, routes: { ...API_ROUTES, ...CLUSTER_ROUTES } },
   { name: 'playback', open: playbackStage, routes: PLAYBACK_ROUTES },
+  {
+    name: 'playback under the API',
+    open: (t: TestContext, auth: Auth) => playbackStage(t, auth, true),
+    routes: PLAYBACK_UNDER_API,
+  },
   { name: 'metrics that want a token', open: metricsStage, routes: METRICS_ROUTES },
 ].flatMap(({ name, open, routes }) =>
   [CONFIGURED, REVIEWED].map(({ source, auth, callers }) => ({
@@ -498,7 +512,9 @@ for (const { listener, stage, routes, callers } of LISTENERS) {
 
   test(`${listener}: every route is in the table`, async (t) => {
     const { app } = await stage(t);
-    assert.deepEqual(withoutHead(app.routeList.names), Object.keys(routes).sort());
+    const names = withoutHead(app.routeList.names);
+    const own = listener.includes('under') ? names.filter((name) => name.includes(' /playback/')) : names;
+    assert.deepEqual(own, Object.keys(routes).sort());
   });
 }
 
@@ -514,7 +530,7 @@ test('every route that a recorder has is in the table', async (t) => {
   const recorder = await startRecorder(await loadConfig(file), deps);
   t.after(() => recorder.close());
   const { api, playback, metrics } = recorder.routes;
-  assert.deepEqual(withoutHead(api), Object.keys(API_ROUTES).sort());
+  assert.deepEqual(withoutHead(api), Object.keys({ ...API_ROUTES, ...PLAYBACK_UNDER_API }).sort());
   assert.deepEqual(withoutHead(playback), Object.keys(PLAYBACK_ROUTES).sort());
   assert.deepEqual(withoutHead(metrics), Object.keys(METRICS_ROUTES).sort());
 });

@@ -327,7 +327,6 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     status: 200,
-    takesUnknown: true,
     request: (camera) => ({ url: `/footage/${camera}?${window}` }),
   },
   'GET /hls/:camera_id/index.m3u8': {
@@ -369,6 +368,19 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
   // Preflight requests from pages, which have no token.
   'OPTIONS /*': { role: 'anyone', cameras: 'all', status: 204, request: at('/anything') },
 };
+
+/** The same under the API's own address. */
+export const PLAYBACK_UNDER_API: Readonly<Record<string, RouteFacts>> = Object.fromEntries(
+  Object.entries(PLAYBACK_ROUTES)
+    .filter(([, { role }]) => role !== 'anyone')
+    .map(([name, facts]): [string, RouteFacts] => {
+      const request: RouteFacts['request'] = (camera) => {
+        const { url, ...rest } = facts.request(camera);
+        return { ...rest, url: `/playback${url}` };
+      };
+      return [name.replace(' ', ' /playback'), { ...facts, request }];
+    }),
+);
 
 /** With `metrics.requireToken`. */
 export const METRICS_ROUTES: Readonly<Record<string, RouteFacts>> = {

@@ -6,7 +6,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { token } from '../../api/test-support.ts';
 import { AUDIO, runOf, segmentPaths } from '../../archive/test-support.ts';
 import { readSampleIndex } from '../../mp4/sample-index.ts';
-import { stage } from '../test-support.ts';
+import { resolved, stage } from '../test-support.ts';
 
 const readFrom =
   (bytes: Buffer) =>
@@ -251,8 +251,9 @@ test('a token is needed for everything, in the header or in the address, and no 
     assert.equal((await app.inject({ url, headers })).statusCode, 200, url);
   }
   // Players that cannot send headers follow the addresses of a playlist.
-  const { body } = await app.inject(`/hls/gate/index.m3u8?from=${start}&access_token=sesame`);
-  const addresses = [...body.matchAll(/^\/.*$|URI="(.*)"/gm)].map(([line, uri]) => uri ?? line);
+  const playlist = `/hls/gate/index.m3u8?from=${start}&access_token=sesame`;
+  const { body } = await app.inject(playlist);
+  const addresses = [...body.matchAll(/^[^#].*$|URI="(.*)"/gm)].map(([line, uri]) => resolved(uri ?? line, playlist));
   assert.ok(addresses.length > 3);
   for (const address of addresses) assert.equal((await app.inject(address)).statusCode, 200, address);
   const bare = await app.inject({ url: urls[1] as string, headers: { authorization: 'Bearer sesame' } });

@@ -76,7 +76,9 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
         if (state.kind === 'pin') {
           const parameters = new URLSearchParams(request.url.split('?', 2)[1]);
           parameters.set('size', String(state.bytes));
-          return await reply.header('cache-control', 'no-store').redirect(`/${path}?${parameters.toString()}`, 307);
+          return await reply
+            .header('cache-control', 'no-store')
+            .redirect(`${request.url.split('?', 1)[0]}?${parameters.toString()}`, 307);
         }
         visit(request, reply, { camera: segment.cameraId, fromMs: segment.startMs });
         const disposition = query.download ? 'attachment' : 'inline';

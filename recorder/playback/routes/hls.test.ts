@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { AUDIO, VIDEO, runOf, segmentPaths } from '../../archive/test-support.ts';
-import { carriedTime, samplesOf, stage, type PlayedSample, type Stage } from '../test-support.ts';
+import { carriedTime, resolved, samplesOf, stage, type PlayedSample, type Stage } from '../test-support.ts';
 
 interface Part {
   readonly seconds: number;
@@ -37,7 +37,7 @@ async function load({ app }: Pick<Stage, 'app'>, url: string): Promise<Playlist>
   for (const line of answer.body.trimEnd().split('\n')) {
     const [, tag = '', value = ''] = /^(#EXT[A-Z0-9-]*):?(.*)$/.exec(line) ?? [];
     if (tag === '#EXT-X-DISCONTINUITY') discontinuous = true;
-    else if (tag === '#EXT-X-MAP') init = /^URI="(.*)"$/.exec(value)?.[1] ?? '';
+    else if (tag === '#EXT-X-MAP') init = resolved(/^URI="(.*)"$/.exec(value)?.[1] ?? '', url);
     else if (tag === '#EXT-X-PROGRAM-DATE-TIME') {
       assert.ok(discontinuous, 'times begin anew only at a discontinuity');
       runs.push({ startMs: Date.parse(value), init, parts: [] });
@@ -50,7 +50,7 @@ async function load({ app }: Pick<Stage, 'app'>, url: string): Promise<Playlist>
       const [length = 0, offset = 0] = range?.split('@').map(Number) ?? [];
       const headers = range === undefined ? {} : { range: `bytes=${offset}-${offset + length - 1}` };
       range = undefined;
-      const part = await app.inject({ url: line, headers });
+      const part = await app.inject({ url: resolved(line, url), headers });
       assert.ok(part.statusCode === 200 || part.statusCode === 206, `${line}: ${part.statusCode}`);
       runs.at(-1)?.parts.push({ seconds, bytes: part.rawPayload });
     }

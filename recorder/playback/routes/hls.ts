@@ -17,7 +17,7 @@ import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
 import { CameraParams, IntervalQuery, toInterval, type Footage } from '../footage.ts';
 import { Numbering } from '../numbering.ts';
 import { partPieces } from '../part.ts';
-import { nothingToPlay, placeOfThisNode, wholeFootage, type WholeDeps } from '../whole.ts';
+import { nothingToPlay, placeOf, wholeFootage, type WholeDeps } from '../whole.ts';
 import { Playlists } from '../playlist.ts';
 import type { Reading } from '../reading.ts';
 import { sendTogether, type Responder } from '../respond.ts';
@@ -70,11 +70,16 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       // Without from and to the interval moves with the time: all requests still share one playlist, which keeps its start.
       const startMs = query.from === undefined && query.to === undefined ? -Infinity : interval.fromMs;
       const key = `${cameraId} ${query.from} ${query.to} ${local}`;
-      const own = placeOfThisNode(request, deps.cluster);
-      const placeOf = ({ nodeId }: Footage): string =>
-        nodeId === undefined || nodeId === deps.cluster?.nodeId ? own : `/node/${nodeId}`;
       const { listed, ...numbered } = numbering.number(key, footage, live);
-      const options = { cameraId, ...interval, startMs, live, ...numbered, suffix, placeOf };
+      const options = {
+        cameraId,
+        ...interval,
+        startMs,
+        live,
+        ...numbered,
+        suffix,
+        placeOf: ({ nodeId }: Footage): string => placeOf(request, nodeId, deps.cluster),
+      };
       const playlist = playlists.build(listed, options);
       if (playlist === undefined) throw nothingToPlay(elsewhere);
       visit(request, reply, { camera: cameraId, fromMs: interval.fromMs, toMs: Math.min(interval.toMs, nowMs) });

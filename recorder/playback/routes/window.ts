@@ -16,7 +16,7 @@ import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
 import { IntervalQuery, toInterval, wallAt } from '../footage.ts';
 import type { Responder } from '../respond.ts';
 import { firstPartOf, isSettled, partsInTurn, startOf } from '../turns.ts';
-import { collectCaller, nothingToPlay, placeOfThisNode, wholeFootage, type WholeDeps } from '../whole.ts';
+import { collectCaller, nothingToPlay, wholeFootage, type WholeDeps } from '../whole.ts';
 import { WindowStream, goesOn } from '../window.ts';
 
 interface WindowDeps extends WholeDeps {
@@ -74,10 +74,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         'content-disposition': `${query.download ? 'attachment' : 'inline'}; filename="${name}"`,
       });
       const next = footage.find(({ parts }) => !goesOn(first.parts.headers, parts.headers));
-      if (next)
-        reply.headers(
-          endingBefore(`${placeOfThisNode(request, deps.cluster)}/window/${cameraId}.mp4`, startOf(next), toMs),
-        );
+      if (next) reply.headers(endingBefore(`${cameraId}.mp4`, startOf(next), toMs));
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
       const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
       const { responder, collector } = deps;
