@@ -1,0 +1,92 @@
+// What a guard needs: from opening the page to the file of a camera at a time of last night, in at most five actions.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { Page } from 'playwright-core';
+import { Zone } from '../../../recorder/api/page/playback/zone.ts';
+import { decodePictures } from '../../camera/frame-numbers.ts';
+import { browserMissing, launchBrowser } from '../../support/browser.ts';
+import { probe } from '../../support/probe.ts';
+import { until } from '../../support/until.ts';
+import { workspace } from '../../support/workspace.ts';
+import { distance, footageStage, type FootageStage } from './footage-stage.ts';
+
+const skip =
+  browserMissing() || (spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false);
+const berlin = new Zone('Europe/Berlin');
+
+/** The last 02:13 in Berlin that is over. */
+function lastNight(): number {
+  const today = berlin.local(Date.now() - 10 * 60_000);
+  const at = (days: number): number =>
+    berlin.instants({ ...today, day: today.day - days, hour: 2, minute: 13, second: 0, ms: 0 })[0] ?? 0;
+  return at(0) < Date.now() - 10 * 60_000 ? at(0) : at(1);
+}
+
+async function open(
+  t: TestContext,
+  viewport = { width: 1440, height: 900 },
+): Promise<{ page: Page; stage: FootageStage }> {
+  const stage = await footageStage(t, {
+    cameras: [1, 2, 3, 4].map((number) => ({ id: `cam${number}`, name: `Camera ${number}` })),
+    startMs: lastNight() - 60_000,
+    seconds: 180,
+  });
+  const browser = await launchBrowser();
+  t.after(() => browser.close());
+  const page = await browser.newPage({ viewport, acceptDownloads: true });
+  await page.goto(stage.recorder.url);
+  return { page, stage };
+}
+
+for (const viewport of [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+]) {
+  test(`camera 4, last night 02:13: five actions to the file, at ${viewport.width} pixels`, { skip }, async (t) => {
+    const { page, stage } = await open(t, viewport);
+    const begun = page.waitForEvent('download', { timeout: 120_000 });
+    await page.getByRole('link', { name: 'Playback' }).click(); // 1
+    await page.getByRole('button', { name: /^Camera 4/ }).click(); // 2
+    await page.getByLabel('Go to time').fill('2:13'); // 3
+    await page.keyboard.press('Enter'); // 4
+    await page.getByRole('button', { name: 'Export MP4' }).click(); // 5
+    const file = join(workspace(t), 'export.mp4');
+    await (await begun).saveAs(file);
+    const { durationSeconds } = await probe(file);
+    assert.ok(Math.abs(durationSeconds - 60) <= 0.003, `${durationSeconds} s`);
+    const { numbers, complaints } = await decodePictures(file);
+    assert.equal(complaints, '');
+    const wanted = stage.numberAt('cam4', lastNight());
+    assert.ok(distance(numbers[0] ?? -1, wanted ?? -1) <= 1, `picture ${numbers[0]} instead of ${wanted}`);
+    const digest = createHash('sha256').update(readFileSync(file)).digest('hex');
+    await until('the page shows the digest', async () =>
+      (await page.locator('.job-digest').innerText()).includes(digest),
+    );
+  });
+}
+
+test('a selection is protected with a note, listed, and released', { skip }, async (t) => {
+  const { page, stage } = await open(t);
+  const at = berlin.iso(lastNight()).replace('+', '%2B');
+  await page.goto(`${stage.recorder.url}/#/playback?c=cam2&t=${at}`);
+  await page.getByRole('button', { name: 'Protect from deletion' }).click();
+  await page.getByLabel('Why').fill('The red car');
+  await page.getByRole('button', { name: 'Protect', exact: true }).click();
+  await until('the timeline shows it', () =>
+    page.evaluate(
+      "document.querySelector('.timeline-canvas').model.rows[0].shapes.some(({ kind, detail }) => kind === 'protected' && detail === 'The red car')",
+    ),
+  );
+  await page.getByRole('link', { name: 'Exports' }).click();
+  await page.getByRole('button', { name: 'Protected' }).click();
+  const item = page.locator('.protection');
+  await until('the list has it', async () => /Camera 2[^]*02:13:00[^]*The red car/.test(await item.innerText()));
+  await item.getByRole('button', { name: 'Release' }).click();
+  await item.getByRole('button', { name: /^Release: / }).click();
+  await page.getByText('Nothing is protected.').waitFor();
+});

@@ -1,0 +1,278 @@
+// Playback in the console: what is on screen was captured then, cameras are in step, gaps say why.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
+import { seeded } from '../../support/random.ts';
+import { until } from '../../support/until.ts';
+import { distance, footageStage, type FootageStage } from './footage-stage.ts';
+
+const MINUTE_MS = 60_000;
+const START_MS = Math.floor(Date.now() / MINUTE_MS - 180) * MINUTE_MS;
+const SECONDS = 420;
+const BOTH = { from: 300, to: 330, cause: 'process-down' } as const;
+const CAMERAS = [
+  { id: 'cam1', name: 'Front door', gaps: [{ from: 100, to: 140, cause: 'camera-unreachable' }, BOTH] },
+  { id: 'cam2', name: 'Till', gaps: [BOTH] },
+  { id: 'cam3', name: 'Stock room', gaps: [BOTH] },
+  { id: 'cam4', name: 'Back yard', gaps: [BOTH] },
+] as const;
+const IDS = CAMERAS.map(({ id }) => id);
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const addressAt = (seconds: number, ids: readonly string[] = IDS): string =>
+  `#/playback?c=${ids.join(',')}&t=${new Date(START_MS + Math.round(seconds * 1000)).toISOString()}&z=10m`;
+
+/** The shapes of the timeline that the canvas says it shows. */
+interface Model {
+  readonly rows: readonly {
+    readonly cameraId?: string;
+    readonly shapes: readonly { kind: string; startMs: number; endMs: number; detail?: string; x: number }[];
+  }[];
+}
+
+describe('playback in the console', { skip: browserMissing() }, () => {
+  const ends: (() => unknown)[] = [];
+  let stage: FootageStage;
+  let browser: Browser;
+
+  before(async () => {
+    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
+    stage = await footageStage(stay, { cameras: CAMERAS, startMs: START_MS, seconds: SECONDS });
+    browser = await launchBrowser();
+  });
+  after(async () => {
+    await browser.close();
+    for (const end of ends.toReversed()) await end();
+  });
+
+  async function open(seconds: number, ids: readonly string[] = IDS): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
+    await page.goto(`${stage.recorder.url}/${addressAt(seconds, ids)}`);
+    await until('the view', () => page.locator('.ptile').count());
+    return page;
+  }
+
+  const go = (page: Page, seconds: number): Promise<unknown> =>
+    page.evaluate(`window.location.hash = ${JSON.stringify(addressAt(seconds))}`);
+
+  const pictureOf = (page: Page, id: string): Promise<string> =>
+    page.evaluate(`document.querySelector('[data-camera=${id}]').dataset.picture`);
+
+  /** Waits until each camera shows what it captured at a moment, or says that it has nothing. */
+  async function assertShown(page: Page, seconds: number): Promise<void> {
+    for (const id of IDS) {
+      const wanted = stage.numberAt(id, START_MS + Math.round(seconds * 1000));
+      let seen = '';
+      await until(`${id} at ${seconds} s: ${wanted}`, async () => {
+        const [kind, { frameNumber }] = [
+          await pictureOf(page, id),
+          await videoState(page, `[data-camera=${id}] video`),
+        ];
+        seen = `${kind} ${frameNumber}`;
+        return wanted === undefined ? kind === 'plate' : kind === 'video' && distance(frameNumber, wanted) <= 1;
+      }).catch((error: unknown) => assert.fail(`${String(error)}: ${seen}`));
+    }
+  }
+
+  /** Numbers on screen of all cameras at one moment; -1 without a picture. */
+  const numbersOf = (page: Page): Promise<number[]> => page.evaluate(`(${readNumbers.toString()})()`);
+
+  test('what is on screen after each of fifteen random seeks was captured then, for four cameras', async () => {
+    const chance = seeded();
+    const page = await open(10);
+    for (let i = 0; i < 15; i++) {
+      const seconds = Math.floor(chance() * SECONDS * 1000) / 1000;
+      await go(page, seconds);
+      await assertShown(page, seconds);
+    }
+    await page.close();
+  });
+
+  for (const speed of [1, 8]) {
+    test(`four cameras play in step at ${speed}×`, async () => {
+      const page = await open(150);
+      await assertShown(page, 150);
+      await page.getByLabel('Speed').selectOption(String(speed));
+      await page.keyboard.press('Escape');
+      await page.locator('.ptile').first().click();
+      await page.keyboard.press('Space');
+      let good = 0;
+      let worst = 0;
+      const begun = Date.now();
+      while (good < 12 && Date.now() - begun < 14_000 / Math.sqrt(speed)) {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        const numbers = await numbersOf(page);
+        if (numbers.some((number) => number < 0)) continue;
+        const apart = Math.max(...numbers.map((number) => distance(number, numbers[0] as number)));
+        worst = Math.max(worst, good > 2 ? apart : 0);
+        good++;
+      }
+      assert.ok(good > 6, `${good} looks`);
+      // A hundred milliseconds are two and a half pictures at the speed of life.
+      assert.ok(worst <= 3 * speed, `${worst} pictures apart`);
+      await page.close();
+    });
+  }
+
+  test('a camera in a gap says why, the others go on, and it resumes by itself', async () => {
+    const page = await open(135);
+    await assertShown(page, 135);
+    const plate = page.locator('[data-camera=cam1] .plate');
+    assert.match(await plate.innerText(), /No recording .*: camera does not answer\.\s+Next footage/);
+    await page.keyboard.press('Space');
+    await until('cam1 plays', async () => (await pictureOf(page, 'cam1')) === 'video', 20_000);
+    await page.close();
+  });
+
+  test('where all cameras are in a gap the clock stands, and skipping goes to the next footage', async () => {
+    const page = await open(296);
+    await assertShown(page, 296);
+    await page.keyboard.press('Space');
+    await page.getByRole('button', { name: 'Skip the gap' }).click({ timeout: 20_000 });
+    await until('the cameras play after the gap', async () => {
+      const numbers = await numbersOf(page);
+      return numbers.every((number) => number >= 0) && (await pictureOf(page, 'cam2')) === 'video';
+    });
+    await page.keyboard.press('k');
+    const shown = await page.locator('.clock time').getAttribute('datetime');
+    assert.ok(Date.parse(shown ?? '') >= START_MS + 330_000, `${shown}`);
+    await page.close();
+  });
+
+  test('the timeline shows footage and gaps where they are, as text too, and keys go to them', async () => {
+    const page = await open(60);
+    const shapes = async (): Promise<Model['rows'][number]['shapes']> => {
+      const model: Model | undefined = await page.evaluate("document.querySelector('.timeline-canvas').model");
+      return model?.rows.find(({ cameraId }) => cameraId === 'cam1')?.shapes ?? [];
+    };
+    const gaps = await until('the gaps', async () => {
+      const found = (await shapes()).filter(({ kind }) => kind === 'gap');
+      return found.length >= 2 && found;
+    });
+    assert.deepEqual(
+      gaps.map(({ startMs, endMs, detail }) => [(startMs - START_MS) / 1000, (endMs - START_MS) / 1000, detail]),
+      [
+        [100, 140, 'camera-unreachable'],
+        [300, 330, 'process-down'],
+      ],
+    );
+    assert.ok((await shapes()).some(({ kind }) => kind === 'footage'));
+    assert.match(await page.locator('.gap-list h2').innerText(), /^5 gaps in view$/);
+    const slider = page.getByRole('slider', { name: 'Timeline' });
+    await until('what the slider says', async () =>
+      ((await slider.getAttribute('aria-valuetext')) ?? '').endsWith('recorded'),
+    );
+    await page.keyboard.press('n');
+    await until('the gap', async () =>
+      ((await slider.getAttribute('aria-valuetext')) ?? '').endsWith('3 of 4 cameras recorded'),
+    );
+    await assertShown(page, 100);
+    await page.close();
+  });
+
+  test('a click on the timeline goes there, and the wheel zooms around the pointer', async () => {
+    const page = await open(200);
+    const canvas = page.locator('.timeline-canvas');
+    const box = (await canvas.boundingBox()) ?? assert.fail('no timeline');
+    const read = <T>(what: string): Promise<T> =>
+      page.evaluate(`(() => { const model = document.querySelector('.timeline-canvas').model; return ${what}; })()`);
+    const timeAt = (x: number): Promise<number> =>
+      read(
+        `model.range.fromMs + (${x} - model.left) / (model.width - model.left) * (model.range.toMs - model.range.fromMs)`,
+      );
+    const x = 800;
+    const wanted = await timeAt(x);
+    await page.mouse.click(box.x + x, box.y + 30);
+    await until('the moment', async () => {
+      const shown = await page.locator('.clock time').getAttribute('datetime');
+      return Math.abs(Date.parse(shown ?? '') - wanted) < 2_000;
+    });
+    const before = await timeAt(x);
+    await page.mouse.wheel(0, -600);
+    await until('it is zoomed', async () => (await read<number>('model.range.toMs - model.range.fromMs')) < 500_000);
+    assert.ok(Math.abs((await timeAt(x)) - before) < 1_500);
+    await page.close();
+  });
+
+  test('a time that people type is found, and the address leads there again', async () => {
+    const page = await open(200, ['cam2']);
+    await page.keyboard.press('g');
+    const moment = new Date(START_MS + 245_000).toISOString();
+    await page.keyboard.type(moment);
+    await page.keyboard.press('Enter');
+    await until('the address', () => page.url().includes('c=cam2') && !page.url().includes('undefined'));
+    await until('the moment', async () => {
+      const shown = await page.locator('.clock time').getAttribute('datetime');
+      return Date.parse(shown ?? '') === START_MS + 245_000;
+    });
+    const wanted = await page.locator('.clock').innerText();
+    await until('the address has the moment', async () => {
+      const t = new URLSearchParams(page.url().split('?')[1]).get('t') ?? '';
+      return Date.parse(t.replace(' ', '+')) === START_MS + 245_000;
+    });
+    await page.reload();
+    await until('the same moment', async () => (await page.locator('.clock').innerText()) === wanted);
+    await page.close();
+  });
+
+  for (const [theme, size] of [
+    ['dark', { width: 1440, height: 900 }],
+    ['light', { width: 390, height: 844 }],
+  ] as const) {
+    test(`axe finds nothing to complain of in ${theme} at ${size.width} pixels`, async () => {
+      const page = await browser.newPage({ viewport: size, colorScheme: theme, bypassCSP: true });
+      await page.goto(`${stage.recorder.url}/${addressAt(120)}`);
+      await until('a gap', () => page.locator('.plate').count());
+      await until('the gaps', async () => (await page.locator('.gap-list li').count()) > 2);
+      await page.evaluate(AXE);
+      const found = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
+        'axe.run(document)',
+      );
+      assert.deepEqual(
+        found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' ')}`),
+        [],
+      );
+      await page.close();
+    });
+  }
+});
+
+/** Runs in the page: all videos in one turn, so that they are of the same moment. */
+function readNumbers(): number[] {
+  const videos: PageVideo[] = Array.from(document.querySelectorAll('.ptile video'));
+  return videos.map((video) => {
+    if (video.readyState < 2) return -1;
+    const canvas = document.createElement('canvas');
+    canvas.width = 160;
+    canvas.height = 10;
+    const context = canvas.getContext('2d');
+    context.drawImage(video, 0, 0, video.videoWidth, video.videoHeight / 9, 0, 0, 160, 10);
+    const pixels = context.getImageData(0, 5, 160, 1).data;
+    let code = 0;
+    for (let square = 0; square < 16; square++) if ((pixels[(square * 10 + 5) * 4] ?? 0) >= 128) code += 2 ** square;
+    return code % 4096;
+  });
+}
+
+/** What is used of the page; this program does not have the DOM's types. */
+interface PageVideo {
+  readonly readyState: number;
+  readonly videoWidth: number;
+  readonly videoHeight: number;
+}
+declare const document: {
+  querySelectorAll(selector: string): Iterable<PageVideo>;
+  createElement(name: 'canvas'): {
+    width: number;
+    height: number;
+    getContext(kind: '2d'): {
+      drawImage(video: PageVideo, ...box: number[]): void;
+      getImageData(x: number, y: number, width: number, height: number): { readonly data: Uint8ClampedArray };
+    };
+  };
+};
