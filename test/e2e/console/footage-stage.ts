@@ -11,19 +11,19 @@ import { RecorderProcess } from '../../support/recorder-process.ts';
 import { workspace } from '../../support/workspace.ts';
 
 /** A stretch without recording, in seconds after the start of the footage. */
-export interface StageGap {
+interface StageGap {
   readonly from: number;
   readonly to: number;
   readonly cause: GapCause;
 }
 
-export interface StageCamera {
+interface StageCamera {
   readonly id: string;
   readonly name: string;
   readonly gaps?: readonly StageGap[];
 }
 
-export interface StageOptions {
+interface StageOptions {
   readonly cameras: readonly StageCamera[];
   readonly startMs: number;
   readonly seconds: number;
@@ -41,7 +41,7 @@ export interface FootageStage {
 
 const FRAME_MS = 40;
 /** Test pictures begin again after ten seconds. */
-export const NUMBERS = 250;
+const NUMBERS = 250;
 const SEGMENT_MS = 60_000;
 
 export async function footageStage(t: Pick<TestContext, 'after'>, options: StageOptions): Promise<FootageStage> {

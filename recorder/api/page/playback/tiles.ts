@@ -116,7 +116,7 @@ function plateText(moment: Moment, zone: Zone): string {
     case 'elsewhere':
       return `This footage is on ${moment.span.nodeId}, which is away.`;
     case 'not-kept':
-      return `No longer kept. The oldest footage is of ${zone.date(moment.keptFromMs)} ${zone.time(moment.keptFromMs)}.`;
+      return `No footage from before ${zone.date(moment.keptFromMs)} ${zone.time(moment.keptFromMs)} is kept.`;
     case 'future':
       return 'This is still to come.';
     default:

@@ -79,8 +79,8 @@ export function Transport({ playback }: { readonly playback: Playback }): VNode 
     <span class="spring"></span>
     <fieldset disabled=${isNone} class="marks">
       <legend class="unseen">Selection</legend>
-      ${button('Begin of selection', '[', 'In', () => playback.mark('in'), 'mark')}
-      ${button('End of selection', ']', 'Out', () => playback.mark('out'), 'mark')}
+      ${button('In: the selection begins here', '[', 'In', () => playback.mark('in'), 'mark')}
+      ${button('Out: the selection ends here', ']', 'Out', () => playback.mark('out'), 'mark')}
     </fieldset>
     <div class="segments zooms" role="group" aria-label="Timeline shows">
       ${WIDTHS.map(

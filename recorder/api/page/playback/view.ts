@@ -52,6 +52,7 @@ export function PlaybackView(): VNode {
   );
   const isEmpty = playback.cameras.value.length === 0;
   return html`<main class="view playback" ref=${view}>
+    <h1 class="unseen">Playback</h1>
     <${CameraList}
       cameras=${known ?? []}
       selected=${playback.cameras.value}
