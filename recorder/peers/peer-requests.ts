@@ -103,8 +103,8 @@ const IDLE_MS = 4_000;
 /** For each listener of each peer: enough for downloads by slow clients, and below what the peer accepts from one member. */
 const MAX_CONNECTIONS = 48;
 const MAX_REQUESTS = 96;
-/** After a failure, further requests fail at once for this time. */
-const REST_MS = 2_000;
+/** After a failure, further requests fail at once for the first time, and after each further one for twice as long. */
+const REST = { firstMs: 2_000, maxMs: 16_000 };
 /** How long the answer to whether a node answers is believed, and how long a node is given to answer. */
 const PROBE_MS = 2_000;
 const PROBE_HEAD_MS = 1_000;
@@ -123,7 +123,7 @@ export class PeerRequests implements PeerSender {
   /** By node and listener. */
   readonly #pools = new Map<string, { readonly key: string; readonly pool: Pool }>();
   readonly #active = new Map<string, number>();
-  readonly #restUntilMs = new Map<string, number>();
+  readonly #resting = new Map<string, { readonly untilMs: number; readonly restMs: number }>();
   readonly #probes = new Map<string, { readonly untilMs: number; readonly answer: Promise<boolean> }>();
 
   constructor(options: PeerRequestsOptions) {
@@ -232,7 +232,7 @@ export class PeerRequests implements PeerSender {
   ): Promise<{ answer: T; release: () => void }> {
     const { clock } = this.#o;
     signal?.throwIfAborted();
-    if (rests && clock.monotonicMs() < (this.#restUntilMs.get(nodeId) ?? -Infinity)) {
+    if (rests && clock.monotonicMs() < (this.#resting.get(nodeId)?.untilMs ?? -Infinity)) {
       throw new PeerUnavailable(nodeId, 'away', `the node ${nodeId} did not answer just now`);
     }
     const active = this.#active.get(nodeId) ?? 0;
@@ -250,13 +250,13 @@ export class PeerRequests implements PeerSender {
     const timer = clock.after(headMs, () => ending.abort(silent));
     try {
       const answer = await orAborted(send(ending.signal), ending.signal);
-      this.#restUntilMs.delete(nodeId);
+      this.#resting.delete(nodeId);
       return { answer, release };
     } catch (err) {
       release();
       if (signal?.aborted) throw signal.reason;
       if (rests && !(err === silent && headMs > HEAD_MS)) {
-        this.#restUntilMs.set(nodeId, clock.monotonicMs() + REST_MS);
+        this.#rest(nodeId);
       }
       if (err === silent) throw silent;
       const code = errorCode(err) ?? (err as Error).message;
@@ -264,6 +264,15 @@ export class PeerRequests implements PeerSender {
     } finally {
       timer.cancel();
     }
+  }
+
+  #rest(nodeId: string): void {
+    const nowMs = this.#o.clock.monotonicMs();
+    const before = this.#resting.get(nodeId);
+    // Of requests that fail together, one counts.
+    if (before && nowMs < before.untilMs) return;
+    const restMs = before ? Math.min(REST.maxMs, 2 * before.restMs) : REST.firstMs;
+    this.#resting.set(nodeId, { untilMs: nowMs + restMs, restMs });
   }
 
   #headersOf({ caller, headers = {} }: PeerRequest, { isMutual }: Channel): Record<string, string | string[]> {

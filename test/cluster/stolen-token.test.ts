@@ -2,6 +2,8 @@
 // the chart in force, tokens that are bound to pods on nodes as the kubelet has them.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -145,12 +147,20 @@ suite('a stolen token of one recorder', { skip: apiServerMissing() }, () => {
     const page = await (await recorder.fetch('/')).text();
     assert.ok(!page.includes('evil.example'));
     assert.ok(page.includes(`ws://${IPS['node-2']}:9997`), 'the page may go to the node');
+    const seen: string[] = [];
+    const far = createServer(({ url = '' }, answer) => {
+      seen.push(url);
+      answer.writeHead(404).end();
+    }).listen(9996, IPS['node-2']);
+    await once(far, 'listening');
     const url = `${recorder.playbackUrl}/window/elsewhere.mp4?from=1777000000&to=1777000060&access_token=T`;
-    const sent = await until('the recorder knows of the footage', async () => {
+    const named = await until('the recorder knows of the footage', async () => {
       const answer = await fetch(url, { redirect: 'manual' });
-      return answer.status === 307 && answer;
+      return answer.status === 503 && answer;
     });
-    assert.match(sent.headers.get('location') ?? '', /^http:\/\/127\.0\.7\.2:9996\//);
+    assert.match(named.headers.get('x-elsewhere') ?? '', /^"node-2";/);
+    assert.match(seen.join(), /^\/footage\/elsewhere\?/, 'the node is asked where the kubelet says it is');
+    far.close();
     type Listed = { readonly archives: readonly { readonly url: string }[] };
     const listed = (await recorder.get('/api/archive/elsewhere/segments')) as Listed;
     assert.deepEqual(
