@@ -19,6 +19,9 @@ const MUTANT_SEEDS = 3_000;
 /** Where a broken rule shows only in worlds of one kind, the others are left out. */
 const SHOWS_IN: Readonly<Record<string, Scenario>> = {
   'recorder believes lower epochs': EVERYTHING_AT_ONCE,
+  'recorder stops without an answer': EVERYTHING_AT_ONCE,
+  'asks once': EVERYTHING_AT_ONCE,
+  'nobody tells the plan': LOST_NODE,
   'the lower epoch owns': LOST_NODE,
   'renewals wait for answers': SLOW_SERVER,
   'a longer interval is not announced': VALUES_CHANGE,

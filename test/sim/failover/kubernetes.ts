@@ -239,5 +239,9 @@ const recorderNodeOf = ({ name, resourceVersion, role, drain, cameras }: NodeVie
   kind: 'RecorderNode',
   metadata: { namespace: NAMESPACE, name, resourceVersion },
   spec: { nodeName: name, poolRef: { name: POOL }, role, drain },
-  status: { cameras: Array.from(cameras, ([camera, { epoch, state }]) => ({ name: camera, epoch, state })) },
+  status: {
+    cameras: Array.from(cameras, ([camera, { epoch, state }]) => ({ name: camera, epoch, state })),
+    // Without it, every report would have the time of a transition that is new.
+    conditions: [{ type: 'Ready', status: 'True', reason: 'Recording', message: '', lastTransitionTime: TIME }],
+  },
 });

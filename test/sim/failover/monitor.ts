@@ -1,7 +1,7 @@
 // Sees everything that really happens, which no process in the simulation can, and says when it must not have.
 // The invariants are those of docs/design/failover.md.
 
-import type { AssignmentWrite, CameraView, NodeView, Plan, PoolView } from '../../../operator/plan/snapshot.ts';
+import type { AssignmentWrite, CameraView, NodeView, PoolView, Snapshot } from '../../../operator/plan/snapshot.ts';
 import { renewMsOf } from '../../../crds/renewal.ts';
 import type { ApiServer, Kind, LeaseView } from './api-server.ts';
 import { POOL } from './kubernetes.ts';
@@ -166,9 +166,8 @@ export class Monitor {
   }
 
   /** The leading operator has made a plan. */
-  planned(operator: Process, { pool: conditions }: Plan): void {
-    const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
-    if (isSuspended && this.mustHaveMajority) this.#fail(`${operator.name} suspends failover`);
+  planned(operator: Process, { majorityForMs }: Snapshot): void {
+    if (majorityForMs === 0 && this.mustHaveMajority) this.#fail(`${operator.name} hears no majority`);
   }
 
   #silentMs(node: string): number {

@@ -72,9 +72,9 @@ export class Operator extends Process {
         },
         isSynced: () => reflectors.every(({ isSynced }) => isSynced),
         isLeader: () => this.isLeader(),
-        planned: (plan) => {
+        planned: (_plan, snapshot) => {
           try {
-            monitor.planned(this, plan);
+            monitor.planned(this, snapshot);
           } catch (violation) {
             timeline.failure ??= violation;
           }

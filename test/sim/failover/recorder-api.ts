@@ -6,7 +6,7 @@ import { CAMERA_HOSTS, nodeOfLease } from '../../../crds/names.ts';
 import type { ClusterApi } from '../../../recorder/cluster/cluster.ts';
 import type { KubernetesObject } from '../../../recorder/cluster/api-server.ts';
 import type { CameraReport } from '../../../operator/plan/snapshot.ts';
-import type { ApiServer, Kind, ObjectOf, Outcome, Watcher } from './api-server.ts';
+import type { ApiServer, Kind, ObjectOf, Outcome, VersionedPool, Watcher } from './api-server.ts';
 import { CAMERA_HOST, objectOf, POOL, refusal, SECRET } from './kubernetes.ts';
 import type { Process, Random, Timeline } from './world.ts';
 
@@ -30,6 +30,8 @@ interface RecorderApiOptions {
   readonly server: ApiServer;
   readonly timeline: Timeline;
   readonly random: Random;
+  /** The pool as a recorder sees it that no longer follows it; undefined: as it is. */
+  readonly oldPool: () => VersionedPool | undefined;
 }
 
 interface LeaseBody {
@@ -69,7 +71,9 @@ export class RecorderApi implements ClusterApi {
         });
       },
     );
-    return { items: objects.map((object) => asObject(kind, object)), resourceVersion: String(version) };
+    const oldPool = kind === 'RecorderPool' ? this.#o.oldPool() : undefined;
+    const shown = oldPool ? [oldPool] : objects;
+    return { items: shown.map((object) => asObject(kind, object)), resourceVersion: String(version) };
   }
 
   async *watch(
@@ -98,6 +102,7 @@ export class RecorderApi implements ClusterApi {
       client: process,
       selects: selectorOf(query),
       onEvent: (name, view, version) => {
+        if (kind === 'RecorderPool' && this.#o.oldPool()) return;
         heardMs = process.nowMs();
         const gone = { metadata: { name, resourceVersion: String(version) } };
         events.push(view ? { type: 'MODIFIED', object: asObject(kind, view) } : { type: 'DELETED', object: gone });

@@ -4,7 +4,7 @@
 import { silentLog } from '../../../base/log.ts';
 import type { CameraReport, Cluster, NodeFacts } from '../../../recorder/cluster/cluster.ts';
 import type { Kept } from '../../../recorder/cluster/kept-state.ts';
-import type { ApiServer } from './api-server.ts';
+import type { ApiServer, VersionedPool } from './api-server.ts';
 import { NAMESPACE, POOL, ProcessClock } from './kubernetes.ts';
 import type { Monitor } from './monitor.ts';
 import { RecorderApi } from './recorder-api.ts';
@@ -33,6 +33,7 @@ export class Recorder extends Process {
   #disk: Kept | undefined;
   #recordings = new Map<string, Recording>();
   #cluster: Cluster | undefined;
+  #oldPool: VersionedPool | undefined;
 
   constructor(name: string, deps: RecorderDeps) {
     super(name, deps.timeline, deps.random);
@@ -44,6 +45,15 @@ export class Recorder extends Process {
     return this.#cluster?.peers.ownerOf(camera)?.nodeId;
   }
 
+  get followsPool(): boolean {
+    return this.#oldPool === undefined;
+  }
+
+  /** From now on it does not follow changes of the pool, as recorders of older versions do not. */
+  ignorePool(): void {
+    this.#oldPool = this.#deps.api.all('RecorderPool').get(POOL);
+  }
+
   /** The camera refuses its login: the Secret is read again. */
   refuseLogin(camera: string): void {
     if (this.isUp && !this.isFrozen) this.#cluster?.loginRefused(camera);
@@ -52,7 +62,7 @@ export class Recorder extends Process {
   protected onStart(): void {
     const { api: server, random, timeline, renewMs, Cluster } = this.#deps;
     this.#recordings = new Map();
-    const api = new RecorderApi({ process: this, server, timeline, random });
+    const api = new RecorderApi({ process: this, server, timeline, random, oldPool: () => this.#oldPool });
     const cluster = new Cluster({
       api,
       leaseApi: api,
