@@ -155,6 +155,25 @@ test('requests to one node are bounded, and a request that ends makes room', asy
   assert.equal((await ended).status, 404);
 });
 
+test('what is passed on for slow clients leaves room for what the node asks itself', async (t) => {
+  const members = await Members.open(t);
+  const api = buildServer({ log: silentLog, maxConnections: 200 });
+  let waiting = 0;
+  api.get('/wait', () => new Promise(() => void waiting++));
+  await members.listen('node-2', { api, playback: api });
+  const requests = await members.requestsOf('node-1');
+  const ending = new AbortController();
+  const all = Array.from({ length: 96 }, () =>
+    requests
+      .request('node-2', { listener: 'api', caller: itself('Bearer x'), path: '/wait', signal: ending.signal })
+      .catch((err: unknown) => err),
+  );
+  await until('all connections are taken', () => waiting >= 48);
+  assert.equal((await requests.request('node-2', { listener: 'api', caller: guard, path: '/none' })).status, 404);
+  ending.abort(new Error('enough'));
+  await Promise.all(all);
+});
+
 test('a new certificate of this node is used at once, and without one the peer is asked at its address for clients', async (t) => {
   const { members, app } = await stage(t);
   const own = await certificateOf(members.authority, 'node-1');

@@ -95,12 +95,12 @@ export const CALLER_HEADER = 'kube-nvr-caller';
 /** The node that passes a request on. A request with this header is not passed on again. */
 export const RELAYED_HEADER = 'kube-nvr-relayed-by';
 
-const CONNECT_MS = 2_000;
+const CONNECT_MS = 4_000;
 const HEAD_MS = 10_000;
 /** Longest pause within an answer, while its reader waits for it. */
 const PAUSE_MS = 60_000;
 const IDLE_MS = 4_000;
-/** For each listener of each peer: enough for downloads by slow clients, and below what the peer accepts from one member. */
+/** For each listener and kind of caller of each peer: enough for downloads by slow clients, and below what the peer accepts from one member. */
 const MAX_CONNECTIONS = 48;
 const MAX_REQUESTS = 96;
 /** After a failure, further requests fail at once for the first time, and after each further one for twice as long. */
@@ -108,6 +108,9 @@ const REST = { firstMs: 2_000, maxMs: 16_000 };
 /** How long the answer to whether a node answers is believed, and how long a node is given to answer. */
 const PROBE_MS = 2_000;
 const PROBE_HEAD_MS = 1_000;
+
+/** What is passed on for clients may last as long as they are slow: it has connections of its own, apart from what this node asks. */
+type Asking = Pick<PeerRequest, 'listener' | 'caller'>;
 
 interface Channel {
   readonly key: string;
@@ -120,7 +123,7 @@ interface Channel {
 
 export class PeerRequests implements PeerSender {
   readonly #o: PeerRequestsOptions;
-  /** By node and listener. */
+  /** By node, listener, and kind of caller. */
   readonly #pools = new Map<string, { readonly key: string; readonly pool: Pool }>();
   readonly #active = new Map<string, number>();
   readonly #resting = new Map<string, { readonly untilMs: number; readonly restMs: number }>();
@@ -135,7 +138,7 @@ export class PeerRequests implements PeerSender {
     return this.#answered(nodeId, request, async (signal) => {
       const { method = 'GET', path, body } = request;
       const send = (): Promise<Dispatcher.ResponseData> =>
-        this.#poolFor(nodeId, request.listener, channel).request({
+        this.#poolFor(nodeId, request, channel).request({
           method,
           path: `${channel.prefix}${path}`,
           headers: this.#headersOf(request, channel),
@@ -160,7 +163,7 @@ export class PeerRequests implements PeerSender {
   async upgrade(nodeId: string, request: PeerRequest): Promise<PeerUpgrade> {
     const channel = this.#channelTo(nodeId, request.listener);
     const open = (signal: AbortSignal): Promise<Dispatcher.UpgradeData> =>
-      this.#poolFor(nodeId, request.listener, channel).upgrade({
+      this.#poolFor(nodeId, request, channel).upgrade({
         path: `${channel.prefix}${request.path}`,
         headers: this.#headersOf(request, channel),
         protocol: 'websocket',
@@ -201,7 +204,7 @@ export class PeerRequests implements PeerSender {
         nodeId,
         live,
         (signal) =>
-          this.#poolFor(nodeId, 'api', channel).request({
+          this.#poolFor(nodeId, live, channel).request({
             method: 'GET',
             path: `${channel.prefix}${live.path}`,
             headers: this.#headersOf(live, channel),
@@ -226,7 +229,7 @@ export class PeerRequests implements PeerSender {
    */
   async #answered<T>(
     nodeId: string,
-    { signal, headMs = HEAD_MS }: PeerRequest,
+    { signal, headMs = HEAD_MS, caller }: PeerRequest,
     send: (signal: AbortSignal) => Promise<T>,
     { rests = true } = {},
   ): Promise<{ answer: T; release: () => void }> {
@@ -235,16 +238,17 @@ export class PeerRequests implements PeerSender {
     if (rests && clock.monotonicMs() < (this.#resting.get(nodeId)?.untilMs ?? -Infinity)) {
       throw new PeerUnavailable(nodeId, 'away', `the node ${nodeId} did not answer just now`);
     }
-    const active = this.#active.get(nodeId) ?? 0;
+    const place = `${nodeId} ${caller.kind}`;
+    const active = this.#active.get(place) ?? 0;
     if (active >= MAX_REQUESTS)
       throw new PeerUnavailable(nodeId, 'busy', `too many requests wait for the node ${nodeId}`);
-    this.#active.set(nodeId, active + 1);
+    this.#active.set(place, active + 1);
     const ending = new AbortController();
     const end = (): void => ending.abort(signal?.reason);
     signal?.addEventListener('abort', end, { once: true });
     const release = (): void => {
       signal?.removeEventListener('abort', end);
-      this.#active.set(nodeId, (this.#active.get(nodeId) ?? 1) - 1);
+      this.#active.set(place, (this.#active.get(place) ?? 1) - 1);
     };
     const silent = new PeerUnavailable(nodeId, 'away', `the node ${nodeId} does not answer`);
     const timer = clock.after(headMs, () => ending.abort(silent));
@@ -316,8 +320,8 @@ export class PeerRequests implements PeerSender {
     return { key: origin, origin, prefix: '', isMutual: false, connect };
   }
 
-  #poolFor(nodeId: string, listener: PeerListener, { key, origin, connect, isMutual }: Channel): Pool {
-    const place = `${nodeId} ${listener} ${isMutual}`;
+  #poolFor(nodeId: string, { listener, caller }: Asking, { key, origin, connect, isMutual }: Channel): Pool {
+    const place = `${nodeId} ${listener} ${caller.kind} ${isMutual}`;
     const known = this.#pools.get(place);
     if (known?.key === key) return known.pool;
     // The certificate or the address has changed: answers in progress are completed.
