@@ -199,6 +199,37 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     await page.close();
   });
 
+  test('dragging the playhead scrubs: the picture of the place where it is left is shown', async () => {
+    const page = await open(200);
+    await assertShown(page, 200);
+    const box = (await page.locator('.timeline-canvas').boundingBox()) ?? assert.fail('no timeline');
+    const x: number = await page.evaluate("document.querySelector('.timeline-canvas').model.playheadX");
+    await page.mouse.move(box.x + x, box.y + 30);
+    await page.mouse.down();
+    for (let step = 1; step <= 8; step++) await page.mouse.move(box.x + x + step * 15, box.y + 30);
+    await page.mouse.up();
+    const shown = await page.locator('.clock time').getAttribute('datetime');
+    const seconds = (Date.parse(shown ?? '') - START_MS) / 1000;
+    assert.ok(seconds > 230 && seconds < 290, `${seconds} s`);
+    await assertShown(page, seconds);
+    await page.close();
+  });
+
+  test('above sixteen times, pictures follow the clock', async () => {
+    const page = await open(145);
+    await assertShown(page, 145);
+    await page.getByLabel('Speed').selectOption('32');
+    await page.getByRole('button', { name: 'Play', exact: true }).click();
+    await until('the clock has come far', async () => {
+      const shown = await page.locator('.clock time').getAttribute('datetime');
+      return Date.parse(shown ?? '') > START_MS + 220_000;
+    });
+    await page.keyboard.press('k');
+    const shown = await page.locator('.clock time').getAttribute('datetime');
+    await assertShown(page, (Date.parse(shown ?? '') - START_MS) / 1000);
+    await page.close();
+  });
+
   test('a time that people type is found, and the address leads there again', async () => {
     const page = await open(200, ['cam2']);
     await page.keyboard.press('g');

@@ -329,16 +329,17 @@ export class Playback {
       return;
     }
     const isUnplayable = player?.state.peek() === 'unplayable';
-    if (areStills || isUnplayable) {
+    // Without pictures of the archive, the video seeks as fast as it can.
+    if (isUnplayable || (areStills && stills.isAvailable)) {
       player?.rest();
       // One picture a second where there is nothing better.
       stills.show(areStills ? atMs : Math.floor(atMs / 1000) * 1000);
       setPicture(picture, { kind: 'still' });
       return;
     }
-    player?.follow({ atMs, isRunning, speed });
+    player?.follow({ atMs, isRunning: isRunning && !areStills, speed });
     const state: PlayerState = player?.state.peek() ?? 'idle';
-    const hasPicture = state === 'ready' && player?.shownMs !== undefined && !player.video.seeking;
+    const hasPicture = state === 'ready' && player?.shownMs !== undefined && (areStills || !player.video.seeking);
     if (hasPicture) {
       setPicture(picture, { kind: 'video' });
       stills.clear();

@@ -45,8 +45,6 @@ export class CameraPlayer {
   readonly state = signal<PlayerState>('idle');
   readonly video: HTMLVideoElement;
   readonly #Hls: typeof Hls;
-  /** Of the archive of this or of another node. */
-  readonly #base: string;
   #hls: Hls | undefined;
   #stretch: Stretch | undefined;
   #parts: readonly MediaPart[] = [];
@@ -55,11 +53,10 @@ export class CameraPlayer {
   #soughtMs: number | undefined;
   #retryMs = -Infinity;
 
-  constructor(cameraId: string, video: HTMLVideoElement, Library: typeof Hls, base = '') {
+  constructor(cameraId: string, video: HTMLVideoElement, Library: typeof Hls) {
     this.cameraId = cameraId;
     this.video = video;
     this.#Hls = Library;
-    this.#base = base;
     if (!Library.isSupported()) this.state.value = 'unplayable';
   }
 
@@ -91,7 +88,9 @@ export class CameraPlayer {
     }
     if (!isRunning) {
       this.#stop();
-      if (this.#soughtMs !== atMs) this.#seek(media, atMs);
+      // While somebody scrubs, the next seek waits for the picture of the one before.
+      const isBusy = video.seeking && performance.now() - this.#seekedMs < SETTLE_MS;
+      if (this.#soughtMs !== atMs && !isBusy) this.#seek(media, atMs);
       return;
     }
     const shownMs = wallTimeOf(this.#parts, video.currentTime);
@@ -189,7 +188,7 @@ export class CameraPlayer {
       this.#retryMs = performance.now() + RETRY_MS;
     });
     const query = `from=${fromMs / 1000}&to=${toMs / 1000}`;
-    hls.loadSource(mediaAddress(`${this.#base}/playback/hls/${encodeURIComponent(this.cameraId)}/index.m3u8?${query}`));
+    hls.loadSource(mediaAddress(`/playback/hls/${encodeURIComponent(this.cameraId)}/index.m3u8?${query}`));
     hls.attachMedia(this.video);
   }
 

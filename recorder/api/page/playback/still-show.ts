@@ -16,6 +16,8 @@ interface Still {
 
 export class StillShow {
   readonly shown = signal<Still | undefined>(undefined);
+  /** Whether the recorder makes pictures at all: it needs ffmpeg for it. */
+  isAvailable = true;
   readonly #cameraId: string;
   readonly #width: number;
   #wantedMs: number | undefined;
@@ -57,6 +59,8 @@ export class StillShow {
         if (this.#wantedMs === undefined || this.#ended) URL.revokeObjectURL(still.url);
         else this.#keep(still);
       } catch (error) {
+        const code = error instanceof Problem ? error.code : '';
+        if (code === 'not-found' || code === 'ffmpeg-missing') this.isAvailable = false;
         if (error instanceof Problem && error.status === 404) this.#shownForMs = atMs;
         else pauseMs = BUSY_MS;
       }
