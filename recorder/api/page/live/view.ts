@@ -36,6 +36,8 @@ export function LiveView(): VNode {
   const largeId = params.get('c') ?? '';
   const large = known.find(({ id }) => id === largeId);
   const keep = { layout: params.get('layout') ?? undefined, page: params.get('page') ?? undefined };
+  // On a phone, the list takes the place of the pictures.
+  const isCovered = isListShown && window.innerWidth <= PHONE_WIDTH;
   const open = (id: string): void => {
     go('live', { ...keep, c: id });
     if (window.innerWidth <= PHONE_WIDTH) showList(false);
@@ -57,14 +59,15 @@ export function LiveView(): VNode {
         <${LayoutMenu} cameras=${known} layout=${layout} shown=${shown.map(({ id }) => id)} />
       </div>
       ${
-        large
+        !isCovered &&
+        (large
           ? html`<${Stage}
               camera=${large}
               others=${shown.map(({ id }) => id)}
               onOpen=${open}
               onBack=${() => go('live', keep)}
             />`
-          : html`<${Wall} key=${layout?.name ?? ''} shown=${shown} layout=${layout} onOpen=${open} />`
+          : html`<${Wall} key=${layout?.name ?? ''} shown=${shown} layout=${layout} onOpen=${open} />`)
       }
     </div>
   </main>`;
