@@ -73,8 +73,8 @@ interface Document {
 const documentAt = async (url: string): Promise<Document> =>
   (await (await fetch(`${url}/openapi.json`)).json()) as Document;
 
-/** Pages and the document itself. */
-const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json)|^OPTIONS /;
+/** Pages, the document itself, and what only other nodes ask. */
+const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json|footage\/)|^OPTIONS /;
 
 const describedIn = ({ paths }: Document): string[] =>
   Object.entries(paths).flatMap(([path, operations]) =>
