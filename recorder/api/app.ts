@@ -23,6 +23,7 @@ import { cameraSettingsRoutes } from './routes/camera-settings.ts';
 import { cameraRoutes } from './routes/cameras.ts';
 import { caseRoutes } from './routes/cases.ts';
 import { clusterRoutes } from './routes/cluster.ts';
+import { dayRoutes } from './routes/days.ts';
 import { eventRoutes } from './routes/events.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -90,7 +91,10 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(gapRoutes, { deps });
   const { times, protections, jobs, ptz, cameraSwitch, cameraEditor, stills, doctor, logLevels, events } = deps;
   if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
-  if (times) await app.register(timelineRoutes, { deps: { ...deps, times } });
+  if (times) {
+    await app.register(timelineRoutes, { deps: { ...deps, times } });
+    await app.register(dayRoutes, { deps: { ...deps, times } });
+  }
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) {
     const withJobs = { ...deps, jobs };

@@ -162,6 +162,12 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: (camera) => ({ url: `/api/archive/timeline?camera=${camera}&${window}` }),
   },
+  'GET /api/archive/:camera_id/days': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/${camera}/days?month=2026-01&tz=UTC` }),
+  },
   'POST /api/archive/:camera_id/protect': {
     role: 'operator',
     cameras: 'one',

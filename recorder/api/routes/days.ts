@@ -1,0 +1,115 @@
+// `/api/archive/{camera_id}/days`: how much of each day of a month is recorded, for a calendar.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Interval } from '../../../base/interval.ts';
+import { isTimeZone } from '../../config/values.ts';
+import { visibleCamera } from '../../http/access.ts';
+import { problemResponse } from '../../http/problem.ts';
+import type { ApiDeps } from '../deps.ts';
+import { readable } from '../interval.ts';
+import { daysOfMonth } from '../zone-days.ts';
+
+const Query = z.object({
+  month: z
+    .string()
+    .regex(/^(19[7-9]|[2-9]\d\d)\d-(0[1-9]|1[0-2])$/, 'expected a month such as 2026-10')
+    .describe('Such as 2026-10.'),
+  tz: z
+    .string()
+    .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
+    .optional()
+    .describe('IANA time zone whose days are counted, such as Europe/Berlin. Without it: that of the site.'),
+});
+
+const Days = z
+  .object({
+    camera_id: z.string(),
+    month: z.string(),
+    time_zone: z.string(),
+    days: z
+      .array(
+        z.object({
+          date: z.string(),
+          start_ms: z.number().int(),
+          end_ms: z.number().int().describe('Start of the next day: days on which clocks change have 23 or 25 hours.'),
+          recorded_seconds: z.number().describe('Footage on this node.'),
+          missing_seconds: z.number().describe('The sum of the gaps.'),
+          complete: z.boolean().describe('There is footage and no gap.'),
+        }),
+      )
+      .describe('Days with footage or gaps.'),
+  })
+  .meta({ id: 'DayList', description: 'How much of each day of a month is recorded.' });
+
+const DAY = {
+  date: '2026-10-25',
+  start_ms: Date.UTC(2026, 9, 24, 22),
+  end_ms: Date.UTC(2026, 9, 25, 23),
+  recorded_seconds: 89_988.4,
+  missing_seconds: 11.6,
+  complete: false,
+};
+
+/** Seconds of each day that are in `intervals`; both are sorted, and days follow each other. */
+function secondsIn(days: readonly Interval[], intervals: readonly Interval[]): number[] {
+  const sums = days.map(() => 0);
+  let first = 0;
+  for (const { fromMs, toMs } of intervals) {
+    while (first < days.length && (days[first] as Interval).toMs <= fromMs) first++;
+    for (let i = first; i < days.length && (days[i] as Interval).fromMs < toMs; i++) {
+      const day = days[i] as Interval;
+      sums[i] = (sums[i] ?? 0) + Math.min(day.toMs, toMs) - Math.max(day.fromMs, fromMs);
+    }
+  }
+  return sums.map((ms) => ms / 1000);
+}
+
+type Deps = Pick<ApiDeps, 'site'> & { readonly times: NonNullable<ApiDeps['times']> };
+
+export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { times, site } }) => {
+  app.get(
+    '/api/archive/:camera_id/days',
+    {
+      config: {
+        role: 'viewer',
+        cameras: 'filtered',
+        examples: { 200: { camera_id: 'gate', month: '2026-10', time_zone: 'Europe/Berlin', days: [DAY] } },
+      },
+      schema: {
+        operationId: 'listDays',
+        summary: 'How much of each day of a month is recorded',
+        description: 'For a camera that the node does not know, the list is empty.',
+        tags: ['archive'],
+        params: z.object({ camera_id: z.string() }),
+        querystring: Query,
+        response: {
+          200: Days,
+          400: problemResponse('month or tz is not valid; the detail names it.'),
+          401: problemResponse('No token, or a wrong one.'),
+          500: problemResponse('The archive on the disk cannot be read.'),
+        },
+      },
+    },
+    async (request) => {
+      const { camera_id } = request.params;
+      const { month, tz } = request.query;
+      const timeZone = tz ?? site?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+      const days = daysOfMonth(month, timeZone);
+      const [fromMs, toMs] = [days[0]?.fromMs ?? 0, days.at(-1)?.toMs ?? 0];
+      await readable(times.refresh(fromMs, toMs));
+      const { footage, report } = await readable(times.of(visibleCamera(request, camera_id), fromMs, toMs));
+      const [recorded, missing] = [secondsIn(days, footage), secondsIn(days, report.gaps)];
+      const listed = days.map(({ date, ...day }, i) => ({
+        date,
+        start_ms: day.fromMs,
+        end_ms: day.toMs,
+        recorded_seconds: recorded[i] ?? 0,
+        missing_seconds: missing[i] ?? 0,
+        complete: recorded[i] !== 0 && missing[i] === 0,
+      }));
+      const known = listed.filter((day) => day.recorded_seconds > 0 || day.missing_seconds > 0);
+      return { camera_id, month, time_zone: timeZone, days: known };
+    },
+  );
+};
