@@ -232,11 +232,7 @@ export class Authenticator {
       ? await this.#ownerOf(credentials.token, request)
       : await this.#user(request, credentials.name, credentials.password);
     requireRole(owner, 'viewer');
-    const holder = isToken
-      ? this.#reviewed?.isOurs(owner)
-        ? { kubernetes: credentials.token }
-        : { token: (owner as TokenHolder).key }
-      : { user: (owner as UserHolder).mark };
+    const holder = isToken ? credentials : { user: (owner as UserHolder).mark };
     const { session, setCookie } = this.#sessions.begin(request, holder);
     return { caller: inSession(owner, session), setCookie };
   }
@@ -272,11 +268,14 @@ export class Authenticator {
     throw this.#refusal('password', request, wrongPassword());
   }
 
-  /** The caller with the rights of a session or a link. */
+  /** The caller with the rights of a session. */
   #holding(holder: Holder, request: FastifyRequest): Caller | Promise<Caller> {
-    if ('kubernetes' in holder) return this.#ownerOf(holder.kubernetes, request);
-    const found =
-      'user' in holder ? this.#users.byMark(holder.user) : this.#holders.find(({ key }) => key === holder.token);
+    if ('token' in holder) {
+      // What is done for the caller at other nodes needs its credential.
+      request.headers.authorization = `Bearer ${holder.token}`;
+      return this.#ownerOf(holder.token, request);
+    }
+    const found = this.#users.byMark(holder.user);
     if (!found) throw unauthorized();
     return found;
   }

@@ -23,10 +23,8 @@ const PURPOSE = 'session';
 export const Holder = z.union([
   /** `user`: the digest of the entry of the user, so that a changed entry ends the session. */
   z.strictObject({ user: z.string() }),
-  /** `token`: the digest of a configured token. */
+  /** A token, which other nodes of a cluster are shown for requests that this one passes on. */
   z.strictObject({ token: z.string() }),
-  /** A token that the API server knows. */
-  z.strictObject({ kubernetes: z.string() }),
 ]);
 export type Holder = z.output<typeof Holder>;
 

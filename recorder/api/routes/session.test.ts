@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes, scryptSync } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
-import type { LightMyRequestResponse } from 'fastify';
+import type { FastifyRequest, LightMyRequestResponse } from 'fastify';
 import type { UserConfig } from '../../config/schema.ts';
+import { credentialOf } from '../../http/auth.ts';
 import { Seal } from '../../http/seal.ts';
 import { as, build, token, type TestApi } from '../test-support.ts';
 
@@ -92,6 +93,20 @@ test('a token begins a session as well, and a caller with a token needs none', a
   assert.equal((await api.app.inject({ url: '/api/log', headers })).statusCode, 404, 'no log levels in this test');
   const { expires_at, expires_ms, name } = (await api.app.inject({ url: '/api/session', headers: as('admin') })).json();
   assert.deepEqual([expires_at, expires_ms, name], [null, null, 'admin']);
+});
+
+test('a request with the cookie of a token is passed on to other nodes with that token', async (t) => {
+  const api = await withUsers(t);
+  const cookie = cookieOf(await signIn(api, { token: 'admin' }));
+  const request = {
+    headers: { cookie },
+    query: {},
+    raw: {},
+    ip: '127.0.0.1',
+    method: 'GET',
+  } as unknown as FastifyRequest;
+  assert.equal((await api.auth.identify(request, 'header')).name, 'admin');
+  assert.equal(credentialOf(request), 'Bearer admin');
 });
 
 test('the cookie holds neither the token nor anything that can be read', async (t) => {
