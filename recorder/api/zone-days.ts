@@ -3,7 +3,7 @@
 import type { Interval } from '../../base/interval.ts';
 import { DAY_MS } from '../../base/units.ts';
 
-export interface ZoneDay extends Interval {
+interface ZoneDay extends Interval {
   /** `YYYY-MM-DD` */
   readonly date: string;
 }
