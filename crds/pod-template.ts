@@ -1,8 +1,8 @@
 // `spec.podTemplate` of a RecorderPool: what the networks and rules of a cluster need in the pods of recorders, in the form that
-// a pod has it. Fields are named one by one, so that a typing error is refused, and none of them can name a Secret.
+// a pod has it, and the claims of its nodes. Fields are named one by one, so that a typing error is refused, and none of them can name a Secret.
 
 import { z } from 'zod';
-import { integer, listMap, listSet, stringMap, withRules, type Immutable } from './schema-parts.ts';
+import { integer, listMap, listSet, resources, stringMap, withRules, type Immutable } from './schema-parts.ts';
 
 /** Checked by the API server when the operator applies the DaemonSet. */
 const openObject = () => z.record(z.string(), z.unknown()).meta({ 'x-kubernetes-preserve-unknown-fields': true });
@@ -103,6 +103,29 @@ export const podTemplate = z.object({
         .describe('What is added to the container of the recorder.'),
     })
     .optional(),
+});
+
+/** What a PersistentVolumeClaim for each node is made from. */
+export const volumeClaimTemplate = z.object({
+  metadata: z
+    .object({
+      labels: stringMap(64, 63).optional().describe('Labels of the claims.'),
+      annotations: stringMap(64, 65_536).optional().describe('Annotations of the claims.'),
+    })
+    .optional(),
+  spec: z
+    .object({
+      storageClassName: z
+        .string()
+        .max(253)
+        .optional()
+        .describe("Class of the volumes, with volumeBindingMode WaitForFirstConsumer. Default: the cluster's own."),
+      accessModes: listSet(z.enum(['ReadWriteOnce', 'ReadWriteOncePod']), 2)
+        .default(['ReadWriteOnce'])
+        .describe('How a volume may be mounted: by one node, or one pod.'),
+      resources: resources().describe('requests.storage is the size of each volume. It may grow.'),
+    })
+    .describe('As the spec of a PersistentVolumeClaim.'),
 });
 
 export type PodTemplate = Immutable<z.output<typeof podTemplate>>;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
 import { parseResource } from './parse.ts';
 import { MAX_RENEW_SECONDS } from './renewal.ts';
-import { podTemplate } from './pod-template.ts';
+import { podTemplate, volumeClaimTemplate } from './pod-template.ts';
 import {
   atomicList,
   conditions,
@@ -196,19 +196,38 @@ const spec = withRules(
     runAsUser: integer(0, 2 ** 31 - 1)
       .default(65_532)
       .describe('User id that recorders run as. When a pod starts, its directories are given to this user.'),
-    archive: z.object({
-      hostPath: hostPath().describe(
-        'Directory on each node; the archive is in its subdirectory {namespace}_{pool}. It must exist and should be the mount point of a disk.',
-      ),
-      retention: retention().optional().describe('Limits of all cameras of a node together.'),
-      protectForSeconds: integer(3600, 36_525 * 86_400)
-        .optional()
-        .describe('A protection ends after this time unless an admin sets another end. Default: 90 days.'),
-    }),
+    archive: withRules(
+      z.object({
+        hostPath: hostPath()
+          .optional()
+          .describe(
+            'Directory on each node; the archive is in its subdirectory {namespace}_{pool}. It must exist and should be the mount point of a disk.',
+          ),
+        volumeClaimTemplate: volumeClaimTemplate
+          .optional()
+          .describe(
+            'Instead of hostPath: each node gets a PersistentVolumeClaim for archive and state. Claims stay when a node or the pool is deleted.',
+          ),
+        retention: retention().optional().describe('Limits of all cameras of a node together.'),
+        protectForSeconds: integer(3600, 36_525 * 86_400)
+          .optional()
+          .describe('A protection ends after this time unless an admin sets another end. Default: 90 days.'),
+      }),
+      {
+        rule: 'has(self.hostPath) != has(self.volumeClaimTemplate)',
+        message: 'needs either hostPath or volumeClaimTemplate',
+      },
+      {
+        rule: 'has(self.hostPath) == has(oldSelf.hostPath)',
+        message:
+          'must not change between hostPath and volumeClaimTemplate: footage would be left behind; make a new pool instead',
+        reason: 'FieldValueForbidden',
+      },
+    ),
     stateHostPath: hostPath()
       .prefault('/var/lib/kube-nvr')
       .describe(
-        'Directory on each node; the state of the recorder is in its subdirectory {namespace}_{pool}. It is made when it is missing.',
+        'Directory on each node; the state of the recorder is in its subdirectory {namespace}_{pool}. It is made when it is missing. Not used with archive.volumeClaimTemplate: the claim has the state, too.',
       ),
     databaseSecretRef: reference().optional().describe('A Secret with the key url: a Postgres database.'),
     redisSecretRef: reference()
@@ -338,7 +357,7 @@ const spec = withRules(
       .prefault({}),
   }),
   {
-    rule: "!has(self.stateHostPath) || !((self.stateHostPath + '/').startsWith(self.archive.hostPath + '/'))",
+    rule: "!has(self.stateHostPath) || !has(self.archive.hostPath) || !((self.stateHostPath + '/').startsWith(self.archive.hostPath + '/'))",
     message: 'must not lie in archive.hostPath: the state of the recorder is not footage',
     fieldPath: '.stateHostPath',
   },

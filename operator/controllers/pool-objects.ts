@@ -2,7 +2,7 @@
 // refuses does not hold up the others.
 
 import type { Clock } from '../../base/clock.ts';
-import { API_VERSION, metricsTokenName, recorderName, tokensName } from '../../crds/names.ts';
+import { API_VERSION, metricsTokenName, OPERATOR_MANAGER, recorderName, tokensName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { ApiError, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
 import { applyOwned, deleteOwned, type Owner } from '../kube/owned.ts';
@@ -10,6 +10,7 @@ import {
   CONFIG_MAP,
   DAEMON_SET,
   NETWORK_POLICY,
+  PERSISTENT_VOLUME_CLAIM,
   POD_DISRUPTION_BUDGET,
   ROLE,
   ROLE_BINDING,
@@ -19,6 +20,7 @@ import {
 import { disruptionBudgetOf } from '../manifests/guard.ts';
 import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
 import { configMapOf, daemonSetOf, servicesOf } from '../manifests/recorder.ts';
+import { claimOf, nodeRecorderName, usesClaims } from '../manifests/storage.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
 import type { Caches } from '../observe/caches.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
@@ -48,6 +50,8 @@ interface Inputs {
   readonly digest: string;
   /** Nodes that record for other pools. */
   readonly taken: readonly string[];
+  /** Nodes on which pods of the pool may run. */
+  readonly nodes: readonly string[];
   /** Certificates of the authorities that recorders trust. */
   readonly bundle: string | undefined;
   /** How many guards must not be evicted. */
@@ -106,7 +110,7 @@ export class PoolObjects {
       await deleteOwned(api, NETWORK_POLICY, { namespace, name: recorderName(name) }, owner);
       digests.set(policyID, NONE);
     }
-    let refusal: PlannedCondition | undefined;
+    let refusal = usesClaims(pool.spec) ? await this.#keepClaims(pool, inputs.nodes, digests, owner) : undefined;
     for (const [resource, object] of objects) {
       const id = `${resource.kind}/${object.metadata.name}`;
       const wanted = JSON.stringify(object);
@@ -118,6 +122,40 @@ export class PoolObjects {
     if (refusal) return { condition: refusal, isApplied: false };
     if (noTokens) return { condition: noTokens, isApplied: false };
     return noMetricsToken && { condition: noMetricsToken, isApplied: true };
+  }
+
+  /**
+   * Applies the claim of each node before the pod that waits for it, and deletes the DaemonSets of nodes that the pool has no
+   * longer. Their claims stay. Returns the first refusal.
+   */
+  async #keepClaims(
+    pool: RecorderPool,
+    nodes: readonly string[],
+    digests: Map<string, string>,
+    owner: Owner,
+  ): Promise<PlannedCondition | undefined> {
+    const { api, caches } = this.#o;
+    const { namespace, name } = pool.metadata;
+    let refusal: PlannedCondition | undefined;
+    for (const node of nodes) {
+      const claim = claimOf(pool, node);
+      const id = `${claim.kind}/${claim.metadata.name}`;
+      const wanted = JSON.stringify(claim);
+      if (digests.get(id) === wanted) continue;
+      const options = { fieldManager: OPERATOR_MANAGER, force: true };
+      const refused = await refusalOf(() => api.apply(PERSISTENT_VOLUME_CLAIM, claim, options), id);
+      if (refused) refusal ??= refused;
+      else digests.set(id, wanted);
+    }
+    const left = caches.nodesOf(pool).filter(({ spec }) => !nodes.includes(spec.nodeName));
+    for (const { spec } of left) {
+      const daemonSet = nodeRecorderName(name, spec.nodeName);
+      const id = `${DAEMON_SET.kind}/${daemonSet}`;
+      if (digests.get(id) === NONE) continue;
+      await deleteOwned(api, DAEMON_SET, { namespace, name: daemonSet }, owner);
+      digests.set(id, NONE);
+    }
+    return refusal;
   }
 
   #appliedOf(key: string, uid: string | undefined): Applied {
@@ -132,7 +170,7 @@ export class PoolObjects {
   async #objectsOf(
     key: string,
     pool: RecorderPool,
-    { digest, taken, bundle, guards }: Inputs,
+    { digest, taken, nodes, bundle, guards }: Inputs,
     metricsSha256: string | undefined,
   ): Promise<readonly (readonly [Resource, KubeObject])[]> {
     const { caches, image, priorityClass, logins, clusterNetworks, egress } = this.#o;
@@ -149,7 +187,9 @@ export class PoolObjects {
       ...servicesOf(pool).map((service) => [SERVICE, service] as const),
       [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool, guards)],
       ...(policy ? [[NETWORK_POLICY, policy] as const] : []),
-      [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)],
+      ...(usesClaims(pool.spec)
+        ? nodes.map((node) => [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, [], node)] as const)
+        : [[DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)] as const]),
     ];
   }
 

@@ -107,6 +107,7 @@ export class Recorders {
     const problem = await this.#objects.apply(key, pool, {
       digest,
       taken: [...taken.keys()],
+      nodes: this.#nodesFor(pool, taken),
       bundle,
       guards: guarding.budget,
     });
@@ -155,6 +156,15 @@ export class Recorders {
     });
     const taken = others.map((node) => [node.spec.nodeName, node.spec.poolRef.name] as const);
     return new Map(taken.sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** Kubernetes nodes on which pods of the pool may run. */
+  #nodesFor({ spec }: RecorderPool, taken: ReadonlyMap<string, string>): readonly string[] {
+    const nodes = this.#o.caches.nodes.list().filter((node) => isSelected(node, spec));
+    return nodes
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => !taken.has(name))
+      .sort();
   }
 
   /** What `kubectl rollout restart` wrote into the DaemonSet: pods that are older are replaced, one by one like others. */

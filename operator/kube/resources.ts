@@ -17,6 +17,7 @@ export const SECRET = core('Secret', 'secrets');
 export const SERVICE = core('Service', 'services');
 export const SERVICE_ACCOUNT = core('ServiceAccount', 'serviceaccounts');
 export const CONFIG_MAP = core('ConfigMap', 'configmaps');
+export const PERSISTENT_VOLUME_CLAIM = core('PersistentVolumeClaim', 'persistentvolumeclaims');
 export const DAEMON_SET = named('apps', 'DaemonSet', 'daemonsets');
 export const POD_DISRUPTION_BUDGET = named('policy', 'PodDisruptionBudget', 'poddisruptionbudgets');
 export const NETWORK_POLICY = named('networking.k8s.io', 'NetworkPolicy', 'networkpolicies');

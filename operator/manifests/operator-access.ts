@@ -35,7 +35,10 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: [''], resources: ['serviceaccounts', 'services', 'configmaps'], verbs: APPLY },
     // Outdated recorders, and guards of nodes that have cameras.
     { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete'] },
-    { apiGroups: ['apps'], resources: ['daemonsets'], verbs: APPLY },
+    // `delete` for those of single nodes, in pools with claims.
+    { apiGroups: ['apps'], resources: ['daemonsets'], verbs: [...APPLY, 'delete'] },
+    // Claims are never deleted: they have footage.
+    { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: APPLY },
     { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: APPLY },
     // `delete` for a policy that the pool no longer needs.
     { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: [...APPLY, 'delete'] },

@@ -17,11 +17,19 @@ type Open = Readonly<Record<string, unknown>>;
 
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 
-/** `taken`: nodes that record for other pools of the namespace, where no pod runs. */
-export function withPodTemplate(template: PodTemplate | undefined, taken: readonly string[], pod: Pod): Pod {
+/** No pod runs on these nodes. */
+export const notOn = (nodes: readonly string[]): readonly Requirement[] =>
+  nodes.map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
+
+export const onlyOn = (node: string): readonly Requirement[] => [
+  { key: 'metadata.name', operator: 'In', values: [node] },
+];
+
+/** `matchFields`: requirements for nodes in addition to those of the template. */
+export function withPodTemplate(template: PodTemplate | undefined, matchFields: readonly Requirement[], pod: Pod): Pod {
   const { metadata, spec = {} } = template ?? {};
   const { affinity, securityContext, containers = [], ...others } = spec;
-  const wholeAffinity = taken.length === 0 ? affinity : notOn(taken, affinity);
+  const wholeAffinity = matchFields.length === 0 ? affinity : withFields(matchFields, affinity);
   return {
     metadata: {
       labels: { ...metadata?.labels, ...pod.metadata.labels },
@@ -43,11 +51,10 @@ export function withPodTemplate(template: PodTemplate | undefined, taken: readon
   };
 }
 
-/** One requirement for each node; all must hold, in each of the terms of which one must hold. */
-function notOn(nodes: readonly string[], affinity: Open = {}): Open {
+/** All requirements must hold, in each of the terms of which one must hold. */
+function withFields(matchFields: readonly Requirement[], affinity: Open = {}): Open {
   const nodeAffinity = (affinity['nodeAffinity'] ?? {}) as Open;
   const terms = termsOf(affinity);
-  const matchFields = nodes.map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
   const nodeSelectorTerms = (terms.length === 0 ? [{}] : terms).map((term) => ({
     ...term,
     matchFields: [...(term.matchFields ?? []), ...matchFields],

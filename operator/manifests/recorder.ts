@@ -3,7 +3,6 @@
 import { stringify } from 'yaml';
 import {
   APP_NAME,
-  directoryOfPool,
   MANAGED_BY_LABEL,
   NAME_LABEL,
   POOL_LABEL,
@@ -13,7 +12,8 @@ import {
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
-import { withPodTemplate } from './pod-template.ts';
+import { notOn, onlyOn, withPodTemplate } from './pod-template.ts';
+import { nodeRecorderName, ownMounts, storageVolumes, wholeMounts } from './storage.ts';
 
 export const API_PORT = 9997;
 export const PLAYBACK_PORT = 9996;
@@ -26,6 +26,9 @@ export const SCHEME_ANNOTATION = 'kube-nvr.dev/scheme';
 
 /** Annotation of a pod whose metrics are read over HTTPS. */
 export const METRICS_SCHEME_ANNOTATION = 'kube-nvr.dev/metrics-scheme';
+
+/** Label of the pods of a DaemonSet for one node: those of other nodes are not its own. */
+const NODE_DAEMON_SET_LABEL = 'kube-nvr.dev/daemonset';
 
 const CONFIG_DIRECTORY = '/etc/recorder';
 const STATE_DIRECTORY = '/var/lib/recorder';
@@ -150,7 +153,8 @@ export const configMapOf = (
 
 /**
  * `image`, `priorityClass`: defaults for pools that name none. `digest`: of the settings that pods read only at their start; a
- * new digest makes a new revision. `taken`: nodes that record for other pools of the namespace, where no pod runs.
+ * new digest makes a new revision. `taken`: nodes that record for other pools of the namespace, where no pod runs. `node`: the
+ * only node of the DaemonSet, for pools with claims; '' for others.
  */
 export function daemonSetOf(
   pool: RecorderPool,
@@ -158,20 +162,22 @@ export function daemonSetOf(
   digest: string,
   priorityClass = '',
   taken: readonly string[] = [],
+  node = '',
 ): KubeObject {
   const { metadata, spec } = pool;
+  const ofNode = node === '' ? undefined : { [NODE_DAEMON_SET_LABEL]: nodeRecorderName(metadata.name, node) };
   const priorityClassName = spec.priorityClassName ?? priorityClass;
   return {
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',
-    metadata: meta(pool),
+    metadata: meta(pool, node === '' ? undefined : nodeRecorderName(metadata.name, node)),
     spec: {
-      selector: { matchLabels: { [NAME_LABEL]: APP_NAME, [POOL_LABEL]: metadata.name } },
+      selector: { matchLabels: { [NAME_LABEL]: APP_NAME, [POOL_LABEL]: metadata.name, ...ofNode } },
       // The operator itself deletes the pods, one node at a time.
       updateStrategy: { type: 'OnDelete' },
-      template: withPodTemplate(spec.podTemplate, taken, {
+      template: withPodTemplate(spec.podTemplate, node === '' ? notOn(taken) : onlyOn(node), {
         metadata: {
-          labels: poolLabels(metadata.name),
+          labels: { ...poolLabels(metadata.name), ...ofNode },
           annotations: {
             'kube-nvr.dev/settings': digest,
             [SCHEME_ANNOTATION]: spec.tls ? 'https' : 'http',
@@ -196,7 +202,7 @@ export function daemonSetOf(
             seccompProfile: { type: 'RuntimeDefault' },
           },
           containers: [container(pool, spec.image ?? image), directories(pool, spec.image ?? image)],
-          volumes: volumesOf(pool),
+          volumes: volumesOf(pool, node),
         },
       }),
     },
@@ -237,7 +243,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
       // To change owners, to continue in directories of the new owner, and to switch to the recorder's user.
       capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'SETGID', 'SETUID'] },
     },
-    volumeMounts: Object.entries(places).map(([name, mountPath]) => ({ name, mountPath })),
+    volumeMounts: wholeMounts({ metadata, spec }),
     terminationMessagePolicy: 'FallbackToLogsOnError',
   };
 }
@@ -254,7 +260,6 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
     ...(isReached && spec.advertise.type === 'HostPort' && { hostPort: containerPort }),
   });
   const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
-  const subPath = directoryOfPool({ namespace: metadata.namespace, pool: metadata.name });
   const tokens = tokensSecretOf({ metadata, spec });
   return {
     name: 'recorder',
@@ -297,8 +302,7 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
       capabilities: { drop: ['ALL'] },
     },
     volumeMounts: [
-      { name: 'state', mountPath: STATE_DIRECTORY, subPath },
-      { name: 'archive', mountPath: ARCHIVE_DIRECTORY, subPath },
+      ...ownMounts({ metadata, spec }, { archive: ARCHIVE_DIRECTORY, state: STATE_DIRECTORY }),
       mount('token', TOKEN_DIRECTORY),
       mount('config', CONFIG_DIRECTORY),
       { name: 'tmp', mountPath: TMP_DIRECTORY },
@@ -329,16 +333,14 @@ function advertised({ advertise }: RecorderPool['spec'], port: number): string {
   }
 }
 
-function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, unknown>[] {
+function volumesOf({ metadata, spec }: RecorderPool, node: string): readonly object[] {
   const secret = (name: string, secretName: string, options: object = {}) => ({
     name,
     secret: { secretName, ...options },
   });
   const tokens = tokensSecretOf({ metadata, spec });
   return [
-    // Not created if missing: the mount point of a disk that is not mounted must not be taken for the disk.
-    { name: 'archive', hostPath: { path: spec.archive.hostPath, type: 'Directory' } },
-    { name: 'state', hostPath: { path: spec.stateHostPath, type: 'DirectoryOrCreate' } },
+    ...storageVolumes({ metadata, spec }, node),
     { name: 'config', configMap: { name: recorderName(metadata.name) } },
     { name: 'tmp', emptyDir: {} },
     {

@@ -211,6 +211,21 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       body: pool('x', { archive: { hostPath: 'archive' } }),
       field: 'spec.archive.hostPath',
     },
+    { what: 'no archive', body: pool('x', { archive: {} }), field: 'spec.archive' },
+    {
+      what: 'a directory and a claim',
+      body: pool('x', { archive: { hostPath: '/mnt/archive', volumeClaimTemplate: { spec: { resources: {} } } } }),
+      field: 'spec.archive',
+    },
+    {
+      what: 'a variable of the operator',
+      body: pool('x', {
+        podTemplate: {
+          spec: { containers: [{ name: 'recorder', env: [{ name: 'KUBE_NVR_NODE_NAME', value: 'b' }] }] },
+        },
+      }),
+      field: 'spec.podTemplate.spec.containers[0].env[0].name',
+    },
     { what: 'the root as archive', body: pool('x', { archive: { hostPath: '/' } }), field: 'spec.archive.hostPath' },
     {
       what: 'an archive that climbs',

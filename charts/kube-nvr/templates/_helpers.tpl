@@ -165,8 +165,9 @@ preferredDuringSchedulingIgnoredDuringExecution:
 {{- if and .Values.watch.namespaces (not .Values.watch.allNamespaces) -}}
 {{- fail "watch.namespaces: is only for watch.allNamespaces" -}}
 {{- end -}}
-{{- if and .Values.pool.enabled (not (dig "archive" "hostPath" "" .Values.pool.spec)) -}}
-{{- fail "pool.spec.archive.hostPath: is required: a directory that exists on each node that records, as /mnt/archive" -}}
+{{- $archive := .Values.pool.spec.archive | default dict -}}
+{{- if and .Values.pool.enabled (not $archive.hostPath) (not $archive.volumeClaimTemplate) -}}
+{{- fail "pool.spec.archive.hostPath: is required: a directory that exists on each node that records, as /mnt/archive; or volumeClaimTemplate" -}}
 {{- end -}}
 {{- if and (not .Values.operator.serviceAccount.create) (not .Values.operator.serviceAccount.name) -}}
 {{- fail "operator.serviceAccount.name: is required when operator.serviceAccount.create is false" -}}

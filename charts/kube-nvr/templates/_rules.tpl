@@ -96,6 +96,15 @@
     - get
     - create
     - patch
+    - delete
+- apiGroups:
+    - ''
+  resources:
+    - persistentvolumeclaims
+  verbs:
+    - get
+    - create
+    - patch
 - apiGroups:
     - policy
   resources:
