@@ -14,6 +14,7 @@ import {
   EVENT,
   LEASE,
   NODE,
+  PERSISTENT_VOLUME_CLAIM,
   POD,
   RECORDER_NODE,
   RECORDER_POOL,
@@ -274,6 +275,28 @@ test('kubectl rollout restart of the DaemonSet makes every pod outdated', async 
   await world.api.mergePatch(DAEMON_SET, name, { spec: { template: { metadata: { annotations: restarted } } } });
   await world.pass(20);
   assert.notEqual((await annotations())['kube-nvr.dev/settings'], before);
+});
+
+test('with claims each node has a claim and a DaemonSet; of a node that leaves the pool only the claim stays', async (t) => {
+  const world = new World();
+  await world.start(t);
+  const pool = { namespace: NAMESPACE, name: 'default' };
+  const resources = { requests: { storage: '1Ti' } };
+  const archive = { hostPath: null, volumeClaimTemplate: { spec: { resources } } };
+  await world.api.mergePatch(RECORDER_POOL, pool, { metadata: { generation: 2 }, spec: { archive } });
+  await world.pass(20);
+  const names = async (resource: Resource): Promise<readonly string[]> =>
+    (await world.api.list(resource, { namespace: NAMESPACE })).items.map(({ metadata }) => metadata.name);
+  const ofNodes = async (): Promise<readonly string[]> =>
+    (await names(DAEMON_SET)).filter((name) => name !== 'default-recorder');
+  assert.deepEqual([(await names(PERSISTENT_VOLUME_CLAIM)).length, (await ofNodes()).length], [3, 3]);
+  await world.api.mergePatch(NODE, { name: 'c' }, { metadata: { labels: { zone: 'x' } } });
+  await world.api.mergePatch(RECORDER_POOL, pool, {
+    metadata: { generation: 3 },
+    spec: { nodeSelector: { zone: 'x' } },
+  });
+  await world.pass(20);
+  assert.deepEqual([(await names(PERSISTENT_VOLUME_CLAIM)).length, (await ofNodes()).length], [3, 1]);
 });
 
 test('a pool that the API server refuses says so, and everything else of it goes on being shown', async (t) => {

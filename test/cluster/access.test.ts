@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName, recorderName } from '../../crds/names.ts';
+import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName } from '../../crds/names.ts';
 import { parseRecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject as ObjectToApply, Resource } from '../../operator/kube/api.ts';
 import { RestKubeApi } from '../../operator/kube/client.ts';
@@ -484,9 +484,8 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await denied(client.mergePatch(CAMERA, { ...name, name: 'gate' }, { spec: { suspend: true } }), /cannot patch/);
     await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { status: { archives: [] } }, { subresource: 'status' });
     await client.delete(RECORDER_NODE, { ...name, name: 'node-5' });
-    const daemonSets = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
-    const unused = operator.delete(`${daemonSets}/${recorderName(name.name)}`);
-    await denied(unused, /cannot delete resource "daemonsets"/);
+    const claims = `/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`;
+    await denied(operator.delete(`${claims}/north-archive-1`), /cannot delete resource "persistentvolumeclaims"/);
   });
 
   test('the operator cannot give recorders what it does not have itself', async () => {
