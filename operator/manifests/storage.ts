@@ -1,6 +1,6 @@
 // Where the recorders of a pool keep archive and state: directories of the node, or a claim for each node. Pure.
 
-import { createHash } from 'node:crypto';
+import { sha256 } from '../../base/new-token.ts';
 import { directoryOfPool, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
@@ -14,7 +14,7 @@ const CLAIM = 'storage';
 const PLACES: readonly Place[] = ['archive', 'state'];
 
 /** Names of nodes may be longer than those of DaemonSets and claims. */
-const shortNameOf = (node: string): string => createHash('sha256').update(node).digest('hex').slice(0, 10);
+const shortNameOf = (node: string): string => sha256(node).toString('hex').slice(0, 10);
 
 /** Name of the DaemonSet of one node, for pools with claims: all pods of a DaemonSet name the same claim. */
 export const nodeRecorderName = (pool: string, node: string): string => `${recorderName(pool)}-${shortNameOf(node)}`;
