@@ -26,7 +26,7 @@ const Stop = Which.extend({
     .regex(/^[^\p{C}]{1,200}$/u, REASON)
     .optional()
     .describe('Why: shown with the name of the caller as the reason of the camera, and kept in the audit.')
-    .meta({ examples: ['works in the yard'] }),
+    .meta({ examples: ['works at the gate'] }),
 });
 
 const Ok = z.literal('ok');
@@ -98,7 +98,7 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
         cameras: { body: 'id' },
         follows: { body: 'id' },
         audit: 'stop-camera',
-        examples: { body: { id: 'gate', reason: 'works in the yard' }, 200: { status: 'ok', stopped: 1 } },
+        examples: { body: { id: 'gate', reason: 'works at the gate' }, 200: { status: 'ok', stopped: 1 } },
       },
       schema: {
         operationId: 'stopCamera',
