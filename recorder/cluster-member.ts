@@ -114,7 +114,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     members: () =>
       cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => {
         const own = mutual(nodeId, peerAddress);
-        return { address, ...(own && { mutual: own }) };
+        return { nodeId, address, ...(own && { mutual: own }) };
       }),
     unreachableMs: () => cluster.unreachableMs,
     warnings: () =>

@@ -11,10 +11,8 @@ import { buildHealthServer } from './api/health-server.ts';
 import { standaloneChecks, type ApiDeps, type ReadinessChecks } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
-import type { Archive } from './archive/archive.ts';
 import { nodeFileSystem } from './archive/disk/file-system.ts';
-import type { GapReport } from './archive/gaps/camera-ledger.ts';
-import type { GapLedger } from './archive/gaps/ledger.ts';
+import { causesIn } from './archive/gaps/elsewhere.ts';
 import { bytesOf } from './archive/retention/plan.ts';
 import type { CameraSwitch } from './camera/switch.ts';
 import type { ClusterMember } from './cluster-member.ts';
@@ -34,7 +32,10 @@ import { footageTimes } from './footage-times.ts';
 import type { OpenApiDocument } from './http/openapi.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import { buildPeersServer } from './api/peers-server.ts';
+import { FootageOfNodes } from './footage-of-nodes.ts';
+import { jobName } from './jobs/job-id.ts';
 import { Jobs } from './jobs/jobs.ts';
+import { NamedJobs } from './jobs/named-jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
 import { Ptz } from './onvif/ptz.ts';
 import type { MutualTls } from './peers/identity.ts';
@@ -87,7 +88,9 @@ export class Serving {
   readonly #deps: RecorderDeps;
   readonly #snapshots: Snapshots;
   readonly #thumbnails: Thumbnails;
+  readonly #footage: FootageOfNodes;
   readonly #jobs: Jobs;
+  readonly #namedJobs: NamedJobs;
   readonly #ptz: Ptz;
   readonly #peers: PeerRequests | undefined;
   readonly #listeners: FastifyInstance[] = [];
@@ -119,7 +122,9 @@ export class Serving {
       log,
     });
     this.#peers = openPeerRequests(recording, trust, deps);
-    this.#jobs = openJobs(config, recording, trust, deps);
+    this.#footage = footageOf(config, recording, this.#peers);
+    this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
+    this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
     this.#certificateInUse = trust.tls;
     registerCertificateMetrics(registry, () => this.#certificateInUse);
@@ -244,11 +249,11 @@ export class Serving {
       cameras,
       archive,
       segments: database ?? archive,
-      gaps: { report: (cameraId, fromMs, toMs) => gapsIn(gaps, archive, cameraId, fromMs, toMs) },
+      gaps: this.#footage,
       times: footageTimes(archive, gaps),
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
       peers: this.#peers,
-      jobs: this.#jobs,
+      jobs: this.#namedJobs,
       ptz: this.#ptz,
       cameraSwitch,
       ...(cameraEditor ? { cameraEditor } : {}),
@@ -329,7 +334,7 @@ export class Serving {
     const { visits } = this.#recording.audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
-    const peers = await buildPeersServer({ visits, pair, authorities, jobs: this.#jobs, listeners, clock, log });
+    const peers = await buildPeersServer({ visits, pair, authorities, jobs: this.#namedJobs, listeners, clock, log });
     own.follow(({ certificate, key }, ca) =>
       (peers.server as HttpsServer).setSecureContext({ cert: certificate, key, ca, minVersion: MIN_TLS_VERSION }),
     );
@@ -337,15 +342,13 @@ export class Serving {
   }
 }
 
-/** Footage and gaps of a camera, with the footage that the archive has. */
-async function gapsIn(
-  gaps: GapLedger,
-  archive: Archive,
-  cameraId: string,
-  fromMs: number,
-  toMs: number,
-): Promise<GapReport> {
-  return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs));
+function footageOf(
+  { nodeName }: Config,
+  { archive, gaps, member }: Recording,
+  peers: PeerRequests | undefined,
+): FootageOfNodes {
+  const cluster = member && peers && { peers, holders: (id: string) => member.view.footageHolders(id) };
+  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster });
 }
 
 /** Undefined outside of a cluster. */
@@ -371,7 +374,8 @@ const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
 
 function openJobs(
   config: Config,
-  { archive, gaps, member, registry, answers, events }: Recording,
+  { archive, member, registry, answers, events }: Recording,
+  footage: FootageOfNodes,
   { own, peerCa, redisCa }: ServingTrust,
   { version, clock, log }: RecorderDeps,
 ): Jobs {
@@ -406,15 +410,15 @@ function openJobs(
       ...(peerCa === undefined ? {} : { ca: peerCa }),
       own: () => mutualTls(own),
     },
-    async knownTime(cameraId, fromMs, toMs) {
-      const report = await gapsIn(gaps, archive, cameraId, fromMs, toMs);
-      return { gaps: report.gaps, untilMs: report.knownUntilMs };
+    async knownTime(cameraId, fromMs, toMs, by) {
+      const report = await footage.report(cameraId, fromMs, toMs, by);
+      return { gaps: causesIn(report), elsewhere: report.elsewhere, untilMs: report.knownUntilMs };
     },
     registry,
     memory: answers.jobs,
     mayHaveJobs: () => mayHaveJobs(queue),
     openQueue: (work, ended) => openQueue(queue, work, ended),
-    observer: events.jobs,
+    observer: (change, job) => events.jobs(change, { ...job, id: jobName(member?.view.nodeId, job.id) }),
   });
 }
 

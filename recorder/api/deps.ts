@@ -18,6 +18,8 @@ import type { Protections } from '../archive/retention/protections.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
+import type { GapCause } from '../archive/gaps/cause.ts';
+import type { Elsewhere } from '../peers/peer.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Authenticator } from '../http/auth.ts';
@@ -27,7 +29,7 @@ import type { CameraDirectory, RefusedCamera } from '../model/camera-view.ts';
 import type { StillImage } from '../still/shared-images.ts';
 import type { Examiner } from '../probe/doctor.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
-import type { PeerSender } from '../peers/peer-requests.ts';
+import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
@@ -47,9 +49,32 @@ export interface ArchiveReader {
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
 }
 
+/** Gaps of a camera, and its footage in files of this node. */
+export interface NodeReport extends GapReport {
+  readonly footage: readonly Interval[];
+}
+
+export interface ReportWithElsewhere extends NodeReport {
+  readonly elsewhere: readonly Elsewhere[];
+}
+
+/** What all nodes know of a camera in an interval. */
+export interface ClusterAccount {
+  /** This node first. */
+  readonly nodes: readonly { readonly nodeId: string; readonly footage: readonly Interval[] }[];
+  /** Time without footage on any node, as far as a cause is known. */
+  readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
+  /** Footage that nodes may have which did not answer. */
+  readonly elsewhere: readonly Elsewhere[];
+  readonly knownUntilMs: number;
+}
+
+/** All throw `ArchiveError` when the archive cannot be read. */
 export interface GapReader {
-  /** Footage and gaps of a camera. Throws `ArchiveError` when the archive cannot be read. */
-  report(cameraId: string, fromMs: number, toMs: number): Promise<GapReport>;
+  ofThisNode(cameraId: string, fromMs: number, toMs: number): Promise<NodeReport>;
+  /** The same; other nodes are asked for footage that this one does not have. */
+  report(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ReportWithElsewhere>;
+  ofAllNodes(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ClusterAccount>;
 }
 
 /** Footage and gaps of long intervals. Both methods throw ArchiveError when the archive cannot be read. */
@@ -81,17 +106,19 @@ export const isKnownCamera = ({ cameras, archive }: Pick<ApiDeps, 'cameras' | 'a
 /** Jobs. Methods that need Redis reject with `JobsUnavailable` when it cannot be reached. */
 export interface JobKeeper {
   ffmpegIsThere(): Promise<boolean>;
-  /** `credential`: the credential with which an assembly fetches parts from other nodes. */
+  /** `credential`: that of the caller, for requests to other nodes. */
   submit(request: JobRequest, credential?: string): Promise<Job>;
   /** Whether a member of the cluster has this address; only members are sent requests. */
   isMember(address: string): boolean;
+  /** The address of a node of the cluster, as parts of assemblies name it. */
+  addressOf(nodeId: string): string | undefined;
   get(id: string): Promise<Job | undefined>;
   /** Newest first. */
   list(): Promise<readonly Job[]>;
   /** Cancels the job if it has not ended, and removes it and its result; false when no job has this id. */
   remove(id: string): Promise<boolean>;
   /** Throws `JobError`. */
-  estimate(request: JobRequest): Promise<JobOutcome>;
+  estimate(request: JobRequest, credential?: string): Promise<JobOutcome>;
   /** The result of a job that is done; undefined when it has expired. */
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
   /** The manifest of a job that is done; undefined when the result has expired. */

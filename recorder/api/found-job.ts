@@ -15,8 +15,8 @@ export const JobParams = z.object({ job_id: z.string() });
 /** Answers of every route of one job. */
 export const jobRefusals = {
   401: problemResponse('No token, or a wrong one.'),
-  404: problemResponse('This node has no job with this id.'),
-  503: problemResponse('The jobs cannot be read: Redis does not answer.'),
+  404: problemResponse('There is no job with this id.'),
+  503: problemResponse('The jobs cannot be read: Redis does not answer, or the node that has this job.'),
 };
 
 export const unknownJob = (): ApiError => new ApiError(404, 'no-such-job', 'this node has no job with this id');

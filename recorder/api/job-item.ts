@@ -14,6 +14,7 @@ import {
 } from '../jobs/job.ts';
 import { codecName } from '../jobs/movie-name.ts';
 import { FROM, JOB_ID } from './examples.ts';
+import { ElsewhereItem, toElsewhere } from './elsewhere.ts';
 import { epochSeconds, isoTime } from './times.ts';
 
 export const Gap = z
@@ -42,6 +43,7 @@ const JobPartItem = z
     to_ms: z.number().int(),
     duration_seconds: z.number(),
     size_bytes: z.number().int(),
+    sha256: z.string().optional().describe('SHA-256 of the movie, hex.'),
     offset: z
       .number()
       .int()
@@ -58,6 +60,10 @@ const CaseCamera = z
       .optional()
       .describe('When the job is done: duration of the movies of this camera together.'),
     gaps: z.array(Gap).optional().describe('When the job is done.'),
+    elsewhere: z
+      .array(ElsewhereItem)
+      .optional()
+      .describe('When the job is done: footage of the window on other nodes.'),
     reason: z.string().optional().describe('When the job is done: why there is no movie of this camera.'),
     reason_code: z.enum(JOB_ERROR_CODES).optional(),
   })
@@ -80,6 +86,7 @@ export const JobItem = z
     from_ms: z.number().int().optional().describe('Start of the requested window, milliseconds since 1970.'),
     to_ms: z.number().int().optional(),
     created_at: z.number().int(),
+    created_at_ms: z.number().int().describe('The same in milliseconds since 1970.'),
     completed_at: z.number().int().optional().describe('When the job was done or failed, seconds since 1970.'),
     expires_at: z
       .number()
@@ -97,6 +104,14 @@ export const JobItem = z
     size_bytes: z.number().int().optional().describe('Of a job that is done: size of its result.'),
     duration_seconds: z.number().optional(),
     gaps: z.array(Gap).optional().describe('Parts of the window without footage; the movie skips them.'),
+    elsewhere: z
+      .array(ElsewhereItem)
+      .optional()
+      .describe('Of a job that is done: footage of the window on other nodes, which is not in the result.'),
+    sha256: z
+      .string()
+      .optional()
+      .describe('Of a job that is done, and whose result is one movie: SHA-256 of the file, hex.'),
     known_until_ms: KnownUntil,
     parts: z
       .array(JobPartItem)
@@ -124,6 +139,7 @@ const toPart = (id: string, part: JobPart, number: number): z.output<typeof JobP
   to_ms: Math.round(part.toMs),
   duration_seconds: Math.round(part.durationMs) / 1000,
   size_bytes: part.sizeBytes,
+  ...(part.sha256 === undefined ? {} : { sha256: part.sha256 }),
   offset: part.offset,
   download_url: `/api/archive/jobs/${id}/download?part=${number}`,
 });
@@ -145,6 +161,7 @@ export function toJobItem(job: Job, nowMs: number): z.output<typeof JobItem> {
     ...(job.case?.name === undefined ? {} : { name: job.case.name }),
     ...(isWindowKnown(job) && toWindow(job)),
     created_at: epochSeconds(job.createdAtMs),
+    created_at_ms: Math.round(job.createdAtMs),
     ...(job.completedAtMs === undefined ? {} : { completed_at: epochSeconds(job.completedAtMs) }),
     ...(job.state === 'done' && {
       expires_at: epochSeconds((job.completedAtMs ?? 0) + RESULT_KEPT_MS),
@@ -158,6 +175,8 @@ export function toJobItem(job: Job, nowMs: number): z.output<typeof JobItem> {
       size_bytes: outcome.sizeBytes,
       duration_seconds: Math.round(outcome.durationMs) / 1000,
       ...(job.case ? {} : { gaps: outcome.gaps.map(toGap) }),
+      ...(job.case ? {} : { elsewhere: (outcome.elsewhere ?? []).map(toElsewhere) }),
+      ...(outcome.sha256 === undefined ? {} : { sha256: outcome.sha256 }),
       ...toKnownUntil(outcome),
       ...(outcome.parts && { parts: outcome.parts.map((part, i) => toPart(job.id, part, i + 1)) }),
       manifest_url: `/api/archive/jobs/${job.id}/manifest`,
@@ -172,10 +191,11 @@ export const toKnownUntil = ({ untilMs }: JobOutcome): { known_until_ms?: number
 
 function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
   if (!outcome?.cameras) return camerasOf(job).map((camera_id) => ({ camera_id }));
-  return outcome.cameras.map(({ cameraId, durationMs, gaps, reason, reasonCode }: CameraOutcome) => ({
+  return outcome.cameras.map(({ cameraId, durationMs, gaps, elsewhere = [], reason, reasonCode }: CameraOutcome) => ({
     camera_id: cameraId,
     duration_seconds: Math.round(durationMs) / 1000,
     gaps: gaps.map(toGap),
+    elsewhere: elsewhere.map(toElsewhere),
     ...(reason === undefined ? {} : { reason, reason_code: reasonCode }),
   }));
 }
@@ -197,6 +217,7 @@ export const JOB = {
   job_id: JOB_ID,
   ...WINDOW,
   created_at: FROM + 900,
+  created_at_ms: (FROM + 900) * 1000,
   completed_at: FROM + 903,
   expires_at: FROM + 903 + 3_600,
   is_expired: false,
@@ -206,6 +227,8 @@ export const JOB = {
   size_bytes: 297_411_002,
   duration_seconds: 588.4,
   gaps: [{ start: '2026-11-21T09:28:00.000+00:00', end: '2026-11-21T09:28:11.600+00:00' }],
+  elsewhere: [],
+  sha256: '0f1e2d3c4b5a69788796a5b4c3d2e1f00112233445566778899aabbccddeeff0',
   manifest_url: `/api/archive/jobs/${JOB_ID}/manifest`,
   signature_url: `/api/archive/jobs/${JOB_ID}/signature`,
 };

@@ -9,7 +9,7 @@ import type { Segment } from '../archive/catalogue/segment.ts';
 import type { Protection } from '../archive/retention/protections.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Job } from '../jobs/job.ts';
-import { as, build, cameraStatus, noGaps } from './test-support.ts';
+import { as, build, cameraStatus, gapReader, noGaps } from './test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 const DAY = `from=${NOON_MS / 1000}&to=${NOON_MS / 1000 + 86_400}`;
@@ -100,13 +100,13 @@ test('gaps: pages hold gaps and degraded footage by their start; sums are of the
   const gaps = [0, 20, 40].map((second) => ({ ...gap, fromMs: at(second), toMs: at(second + 5) }));
   const degraded = [10, 20, 30].map((second) => ({ fromMs: at(second), toMs: at(second + 5), lost: 1, expected: 10 }));
   const report = async (camera: string, fromMs: number, toMs: number) => ({
-    ...(await noGaps.report(camera, fromMs, toMs)),
+    ...(await noGaps.ofThisNode(camera, fromMs, toMs)),
     gaps,
     degraded,
     wantedMs: 60_000,
     recordedMs: 45_000,
   });
-  const { app } = await build(t, { gaps: { report } });
+  const { app } = await build(t, { gaps: gapReader(report) });
   const url = `/api/archive/gate/gaps?${DAY}`;
   const starts = (page: Answer, name: string): number[] =>
     (page[name] as { start_ms: number }[]).map(({ start_ms }) => (start_ms - NOON_MS) / 1_000);

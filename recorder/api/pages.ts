@@ -45,7 +45,7 @@ export function placeOf<T extends Place>(cursor: string | undefined, schema: z.Z
   }
 }
 
-const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
+export const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
 
 /**
  * At most `limit` entries after `after`, and the cursor of the next page; all entries without limit and cursor. `placeOf`

@@ -1,6 +1,7 @@
 // The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves results
 // of jobs, whose ids cannot be guessed, and passes requests on to the listeners for clients: `/listener/api/…` and
-// `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who may only read.
+// `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who may
+// read, request exports, and remove jobs.
 
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
@@ -14,7 +15,7 @@ import { logAnswers } from '../http/access.ts';
 import { installAudit } from '../http/audit.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import { ApiError } from '../http/problem.ts';
-import { markRelayed, statedCaller } from '../http/relayed.ts';
+import { markRelayed, statedCaller, type StatedCaller } from '../http/relayed.ts';
 import { buildServer } from '../http/server.ts';
 import type { PeerListener } from '../peers/peer.ts';
 import { CALLER_HEADER, RELAYED_HEADER } from '../peers/peer-requests.ts';
@@ -84,6 +85,16 @@ const memberOf = ({ socket }: IncomingMessage): string =>
 
 const LISTENER = /^\/listener\/(api|playback)(?=\/)/;
 const SAFE: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
+/** What a stated caller may do besides reading. */
+const ALSO = {
+  export: { method: 'POST', path: /^\/listener\/api\/api\/archive\/[^/?]+\/export(?:\?|$)/ },
+  'remove-jobs': { method: 'DELETE', path: /^\/listener\/api\/api\/archive\/jobs\/[^/?]+$/ },
+} as const;
+
+function isStatedFor({ may }: StatedCaller, { method, url = '' }: IncomingMessage): boolean {
+  if (may === undefined) return SAFE.has(method);
+  return method === ALSO[may].method && ALSO[may].path.test(url);
+}
 
 /**
  * The listener that answers this request; `raw` is then the request as that listener must see it. Undefined when this
@@ -95,7 +106,7 @@ function passedOn(raw: IncomingMessage): PeerListener | 'refused' | undefined {
   const nodeId = memberOf(raw);
   const statement = raw.headers[CALLER_HEADER];
   const viewer = typeof statement === 'string' ? statedCaller(statement, nodeId) : undefined;
-  if (statement !== undefined && (!viewer || !SAFE.has(raw.method))) return 'refused';
+  if (statement !== undefined && (!viewer || !isStatedFor(viewer, raw))) return 'refused';
   raw.url = (raw.url as string).slice(found[0].length);
   raw.headers[RELAYED_HEADER] ??= nodeId;
   markRelayed(raw, { nodeId, viewer });

@@ -14,7 +14,8 @@ import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { buildApi } from './app.ts';
 import { standaloneChecks } from './deps.ts';
-import type { ApiDeps, ArchiveReader, GapReader, SegmentReader } from './deps.ts';
+import type { GapReport } from '../archive/gaps/camera-ledger.ts';
+import type { ApiDeps, ArchiveReader, GapReader, NodeReport, SegmentReader } from './deps.ts';
 import type { CameraView } from '../model/camera-view.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({
@@ -69,18 +70,32 @@ export const emptyArchive: ArchiveReader = {
 
 export const noSegments: SegmentReader = { list: async () => ({ segments: [], days: [] }) };
 
+/** The gaps of a node that has no others. */
+export function gapReader(
+  report: (cameraId: string, fromMs: number, toMs: number) => Promise<GapReport & Partial<NodeReport>>,
+): GapReader {
+  const ofThisNode: GapReader['ofThisNode'] = async (...asked) => ({ footage: [], ...(await report(...asked)) });
+  return {
+    ofThisNode,
+    report: async (cameraId, fromMs, toMs) => ({ ...(await ofThisNode(cameraId, fromMs, toMs)), elsewhere: [] }),
+    ofAllNodes: async (cameraId, fromMs, toMs) => {
+      const { footage, gaps, knownUntilMs } = await ofThisNode(cameraId, fromMs, toMs);
+      return { nodes: [{ nodeId: 'node', footage }], gaps, elsewhere: [], knownUntilMs };
+    },
+  };
+}
+
 /** The gaps of a camera that was never configured. */
-export const noGaps: GapReader = {
-  report: async (_cameraId, fromMs, toMs) => ({
-    fromMs,
-    toMs,
-    gaps: [],
-    knownUntilMs: toMs,
-    wantedMs: 0,
-    recordedMs: 0,
-    degraded: [],
-  }),
-};
+export const noGaps = gapReader(async (_cameraId, fromMs, toMs) => ({
+  fromMs,
+  toMs,
+  gaps: [],
+  knownUntilMs: toMs,
+  wantedMs: 0,
+  recordedMs: 0,
+  recorded: [],
+  degraded: [],
+}));
 
 export interface TestApi {
   readonly app: FastifyInstance;

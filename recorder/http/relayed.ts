@@ -25,14 +25,19 @@ export const relayedBy = (request: IncomingMessage): Relayed | undefined =>
 /** Whether another node passed the request on: it is not passed on again. A client that states it harms itself only. */
 export const isRelayed = ({ headers }: IncomingMessage): boolean => headers[RELAYED_HEADER] !== undefined;
 
-/** A caller that a member states: it may read, and nothing else. */
-interface StatedCaller extends Caller {
+/** A caller that a member states: it may read, and make the requests of `may`. */
+export interface StatedCaller extends Caller {
   readonly statedBy: string;
+  readonly may: 'export' | 'remove-jobs' | undefined;
 }
 
 export const isStated = (caller: Caller): caller is StatedCaller => 'statedBy' in caller;
 
-const Statement = z.object({ name: z.string().min(1).max(256), cameras: z.array(z.string().max(256)).max(1_000) });
+const Statement = z.object({
+  name: z.string().min(1).max(256),
+  cameras: z.array(z.string().max(256)).max(1_000),
+  may: z.enum(['export', 'remove-jobs']).optional(),
+});
 
 /** The caller in the header of a member; undefined when it cannot be read. */
 export function statedCaller(header: string, nodeId: string): StatedCaller | undefined {
@@ -44,6 +49,14 @@ export function statedCaller(header: string, nodeId: string): StatedCaller | und
   }
   const { success, data } = Statement.safeParse(value);
   if (!success) return undefined;
-  const { name, cameras } = data;
-  return { name, role: 'viewer', seesAll: false, sees: (cameraId) => inScope(cameras, cameraId), statedBy: nodeId };
+  const { name, cameras, may } = data;
+  return {
+    name,
+    role: may === 'remove-jobs' ? 'operator' : 'viewer',
+    exports: may === 'export',
+    seesAll: false,
+    sees: (cameraId) => inScope(cameras, cameraId),
+    statedBy: nodeId,
+    may,
+  };
 }

@@ -18,7 +18,7 @@ import type { ExportPlan, PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
 import { looksOf } from './ffmpeg.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
-import type { JobReport, JobRequest } from './job.ts';
+import type { Assembly, JobReport, JobRequest } from './job.ts';
 import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
 import { PartFile } from './recorded-part.ts';
 import { writeResult } from './write-result.ts';
@@ -70,7 +70,13 @@ export async function assemble(
       const options = { spareBytes: deps.spareBytes, progress };
       const { outcome, camera } = await writeResult(request.cameraId, movies, temporary, options, signal);
       await rename(temporary, path);
-      return { outcome, window: windowOf(fetched.map(({ job }) => job)), cameras: [camera] };
+      const elsewhere = request.assembly?.known?.elsewhere ?? [];
+      const about = elsewhere.length === 0 ? {} : { elsewhere };
+      return {
+        outcome: { ...outcome, ...about },
+        window: windowOf(fetched.map(({ job }) => job)),
+        cameras: [{ ...camera, ...about }],
+      };
     } catch (err) {
       await rm(temporary, { force: true });
       throw err;
@@ -220,7 +226,7 @@ async function planAssembly(
     const facts = new Map<number, JobFacts>();
     const asOne = request.speed !== undefined;
     const movies = planner.finish((placed, firstPart) => {
-      const known = factsOf(placed, sources.slice(firstPart), asOne ? window : undefined);
+      const known = factsOf(placed, sources.slice(firstPart), request.assembly?.known, asOne ? window : undefined);
       facts.set(firstPart, known);
       return describeMovie(request.cameraId, known, version, request.speed);
     }, asOne);
@@ -231,7 +237,8 @@ async function planAssembly(
       const { gaps, window, parts } = facts.get(movie.firstPart) ?? none;
       const next = facts.get(movies[i + 1]?.firstPart ?? -1)?.window;
       const between = next ? gapsIn({ fromMs: window.toMs, toMs: next.fromMs }, []) : [];
-      const all = [...gaps, ...withCauses(between, [])];
+      const { gaps: causes = [], elsewhere } = request.assembly?.known ?? {};
+      const all = [...gaps, ...withCauses(between, causes, elsewhere)];
       return { ...movie, gaps: all, window, parts, files: files.slice(movie.firstPart) };
     });
   }
@@ -294,7 +301,12 @@ function explained(err: unknown, named: string): unknown {
 }
 
 /** The contents of the movie in wall time, by the clocks of the nodes that recorded it. */
-function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], whole?: JoinWindow): JobFacts {
+function factsOf(
+  { durationMs, parts }: JoinFacts,
+  sources: readonly Source[],
+  whatIsKnown: Assembly['known'],
+  whole?: JoinWindow,
+): JobFacts {
   const used = parts.map(({ part }) => sources[part] as Source);
   const window = whole ?? {
     fromMs: Math.min(...used.map(({ window }) => window.fromMs)),
@@ -302,8 +314,8 @@ function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], w
   };
   const footage = parts.flatMap((part) => footageOf(part, sources[part.part] as Source));
   const inOrder = footage.toSorted((a, b) => a.wallStartMs - b.wallStartMs);
-  const known = sources.flatMap(({ gaps }) => gaps);
-  return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known) };
+  const { gaps: known = sources.flatMap(({ gaps }) => gaps), elsewhere } = whatIsKnown ?? {};
+  return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known, elsewhere) };
 }
 
 /** The intervals of a part between its gaps; in the movie they follow one another without the gaps. */

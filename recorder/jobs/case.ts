@@ -11,7 +11,7 @@ import { upToKnown, withCauses } from './gap-causes.ts';
 import type { CameraOutcome, JobPart } from './job.ts';
 import { MANIFEST_NAME, SIGNATURE_NAME, type SignedManifest } from './manifest.ts';
 import type { WriteOptions } from './write-movie.ts';
-import { endOf, partsOf, requireSpace, writeDirectory, writeMovies, writingFile } from './write-result.ts';
+import { elsewhereOf, endOf, partsOf, requireSpace, writeDirectory, writeMovies, writingFile } from './write-result.ts';
 import type { Written, WrittenCamera } from './written.ts';
 import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
@@ -121,14 +121,22 @@ async function writeCase(
     const resultBytes = Math.max(movieBytes, endOf(parts));
     const written = await writeMovies(cameraId, movies, target, { parts, resultBytes }, deps, signal);
     const gaps = movies.flatMap((movie) => movie.gaps);
-    return { written: { cameraId, movies: written.movies, gaps }, parts, entries: written.entries };
+    const elsewhere = elsewhereOf(movies);
+    return { written: { cameraId, movies: written.movies, gaps, ...elsewhere }, parts, entries: written.entries };
   }
 
   async function missing(cameraId: string): Promise<WrittenCamera> {
     const known = await knownTimeOf({ cameraId, ...window }, deps);
     const { gaps } = upToKnown({ window, gaps: [window] }, known.untilMs);
     const reason = 'this node has no footage of this camera in the window';
-    return { cameraId, movies: [], gaps: withCauses(gaps, known.gaps), reason, reasonCode: 'no-footage' };
+    return {
+      cameraId,
+      movies: [],
+      gaps: withCauses(gaps, known.gaps, known.elsewhere),
+      ...(known.elsewhere?.length && { elsewhere: known.elsewhere }),
+      reason,
+      reasonCode: 'no-footage',
+    };
   }
 }
 

@@ -10,6 +10,7 @@ import { JoinError } from '../mp4/join-error.ts';
 import type { FootageGap, JoinWindow } from '../mp4/join.ts';
 import { MoviesPlanner, type PlannedMovie } from '../mp4/join-movies.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
+import type { Elsewhere } from '../peers/peer.ts';
 import { JobError, noPictures } from './error.ts';
 import { describeMovie, isoTime } from './facts.ts';
 import { upToKnown, withCauses, type KnownTime } from './gap-causes.ts';
@@ -53,6 +54,8 @@ export interface PartRef {
 
 export interface ExportPlan extends PlannedMovie {
   readonly gaps: readonly JobGap[];
+  /** Footage of the window on other nodes; with the first movie. */
+  readonly elsewhere?: readonly Elsewhere[];
   /** Indexed by the numbers of parts in `contents`. */
   readonly files: readonly PartRef[];
 }
@@ -74,7 +77,7 @@ export async function planExport(
   try {
     return (await plan(false)) ?? (await plan(true)) ?? fail();
   } catch (err) {
-    throw err instanceof JoinError ? explained(err, request) : err;
+    throw err instanceof JoinError ? explained(err, request, known) : err;
   }
 
   /** Undefined if the movies turn out to need parameter sets at key frames. */
@@ -94,12 +97,16 @@ export async function planExport(
       (facts) => describeMovie(cameraId, settled(facts), deps.version, lapseSpeed),
       lapseSpeed !== undefined,
     );
-    return movies.map((movie) => ({ ...settled(movie), files: files.slice(movie.firstPart) }));
+    return movies.map((movie, i) => ({
+      ...settled(movie),
+      ...(i === 0 && known.elsewhere?.length && { elsewhere: known.elsewhere }),
+      files: files.slice(movie.firstPart),
+    }));
   }
 
   function settled<T extends { readonly window: JoinWindow; readonly gaps: readonly FootageGap[] }>(movie: T) {
     const over = movie.window.toMs < toMs ? movie : upToKnown(movie, known.untilMs);
-    return { ...over, gaps: withCauses(over.gaps, known.gaps) };
+    return { ...over, gaps: withCauses(over.gaps, known.gaps, known.elsewhere) };
   }
 
   function fail(): never {
@@ -147,7 +154,7 @@ async function addPart(
   }
 }
 
-function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest): JobError {
+function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest, { elsewhere = [] }: KnownTime): JobError {
   if (err.code === 'CODEC_CHANGED') {
     return new JobError(
       'codec-changed',
@@ -155,9 +162,14 @@ function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest): J
       { cause: err },
     );
   }
+  const nodes = [...new Set(elsewhere.map(({ nodeId }) => nodeId))];
+  const where =
+    nodes.length === 0
+      ? 'the whole window is a gap'
+      : `it is on ${nodes.join(', ')}, request it there or with scope=cluster`;
   return new JobError(
     'no-footage',
-    `this node has no footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: the whole window is a gap`,
+    `this node has no footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: ${where}`,
     { cause: err },
   );
 }

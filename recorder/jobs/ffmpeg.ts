@@ -138,6 +138,18 @@ const frameCount = (durationMs: number, speed: number): number => Math.max(1, fr
 export const lapseDurationMs = (durationMs: number, speed: number): number =>
   (frameCount(durationMs, speed) * 1000) / FRAMES_PER_SECOND;
 
+/** About what x264 makes of pictures of this size, 30 a second, at this quality: 4 Mbit/s. */
+const BYTES_PER_MS = 500;
+
+/** Duration and approximate size of a time-lapse of footage of this duration and size. */
+export function lapseEstimate(
+  { durationMs, sizeBytes }: { readonly durationMs: number; readonly sizeBytes: number },
+  speed: number,
+) {
+  const lapseMs = lapseDurationMs(durationMs, speed);
+  return { durationMs: lapseMs, sizeBytes: Math.round(Math.min(sizeBytes, lapseMs * BYTES_PER_MS)) };
+}
+
 function argumentsOf({ input, output, speed, durationMs, movies }: TimelapseRun): string[] {
   const step = speed / FRAMES_PER_SECOND;
   const count = frameCount(durationMs, speed);

@@ -1,6 +1,7 @@
 // Adds the causes of gaps to a movie, from the recorded gaps of the camera.
 
 import { MIN_GAP_MS, type FootageGap, type JoinWindow } from '../mp4/join.ts';
+import type { Elsewhere } from '../peers/peer.ts';
 import { startMs } from './facts.ts';
 import type { JobGap } from './job.ts';
 
@@ -14,6 +15,8 @@ export interface KnownTime {
   readonly gaps: readonly KnownGap[];
   /** Footage after this time may still be written. */
   readonly untilMs: number;
+  /** Footage of the window on other nodes. */
+  readonly elsewhere?: readonly Elsewhere[];
 }
 
 /** Ends the window of a movie where its footage ends or the known time ends: time that is not known yet is no gap. */
@@ -31,16 +34,35 @@ export function upToKnown<T extends { readonly window: JoinWindow; readonly gaps
 
 /**
  * Gaps in whole milliseconds, so that job, file and answers agree, each with its most frequent cause. The boundaries of a
- * movie and of the recorded gaps may differ by some frames.
+ * movie and of the recorded gaps may differ by some frames. Gaps are divided where footage is on another node.
  */
-export function withCauses(gaps: readonly FootageGap[], known: readonly KnownGap[]): JobGap[] {
-  return gaps.map(({ fromMs, toMs }) => {
-    const shares = new Map<string, number>();
-    for (const gap of known) {
-      const sharedMs = Math.min(toMs, gap.toMs) - Math.max(fromMs, gap.fromMs);
-      if (gap.cause !== undefined && sharedMs > 0) shares.set(gap.cause, (shares.get(gap.cause) ?? 0) + sharedMs);
-    }
-    const [most] = [...shares].sort((a, b) => b[1] - a[1]);
-    return { fromMs: Math.round(fromMs), toMs: startMs(toMs), ...(most ? { cause: most[0] } : {}) };
-  });
+export function withCauses(
+  gaps: readonly FootageGap[],
+  known: readonly KnownGap[],
+  elsewhere: readonly Elsewhere[] = [],
+): JobGap[] {
+  const edges = elsewhere.flatMap(({ fromMs, toMs }) => [fromMs, toMs]);
+  return gaps
+    .flatMap((gap) => dividedAt(gap, edges))
+    .map(({ fromMs, toMs }) => {
+      const shares = new Map<string, number>();
+      for (const gap of known) {
+        const sharedMs = Math.min(toMs, gap.toMs) - Math.max(fromMs, gap.fromMs);
+        if (gap.cause !== undefined && sharedMs > 0) shares.set(gap.cause, (shares.get(gap.cause) ?? 0) + sharedMs);
+      }
+      const [most] = [...shares].sort((a, b) => b[1] - a[1]);
+      return { fromMs: Math.round(fromMs), toMs: startMs(toMs), ...(most ? { cause: most[0] } : {}) };
+    });
+}
+
+/** The parts of a gap between these times; none is shorter than a gap. */
+function dividedAt({ fromMs, toMs }: FootageGap, edges: readonly number[]): FootageGap[] {
+  const parts: FootageGap[] = [];
+  let atMs = fromMs;
+  for (const edge of [...edges].sort((a, b) => a - b)) {
+    if (edge - atMs < MIN_GAP_MS || toMs - edge < MIN_GAP_MS) continue;
+    parts.push({ fromMs: atMs, toMs: edge });
+    atMs = edge;
+  }
+  return [...parts, { fromMs: atMs, toMs }];
 }

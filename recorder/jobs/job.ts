@@ -1,6 +1,7 @@
 // The types of jobs, for the API and for the queue.
 
 import type { FootageGap } from '../mp4/join.ts';
+import type { Elsewhere } from '../peers/peer.ts';
 import type { JobErrorCode } from './error.ts';
 import type { AssemblyPart } from './peer-part.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
@@ -22,6 +23,8 @@ export interface JobRequest {
   readonly case?: JobCase;
   /** Name of the token of the caller. */
   readonly by?: string;
+  /** A part of an export of several nodes: not listed. */
+  readonly isPart?: boolean;
 }
 
 interface JobCase {
@@ -34,10 +37,15 @@ interface JobCase {
 export const camerasOf = (request: Pick<JobRequest, 'cameraId' | 'case'>): readonly string[] =>
   request.case?.cameras ?? [request.cameraId];
 
-interface Assembly {
+export interface Assembly {
   readonly parts: readonly AssemblyPart[];
   /** The caller sent a credential. It is sent to the peers, and kept in memory only. */
   readonly withCredential: boolean;
+  /** What all nodes know of the window; without it, the gaps are those that the parts report. */
+  readonly known?: {
+    readonly gaps: readonly JobGap[];
+    readonly elsewhere: readonly Elsewhere[];
+  };
 }
 
 /** Wall time without footage. */
@@ -62,6 +70,8 @@ export interface JobPart {
   /** The part of the window that it covers. */
   readonly fromMs: number;
   readonly toMs: number;
+  /** Hex; absent in results of earlier versions. */
+  readonly sha256?: string;
   /** Four-letter code of its sample entry. */
   readonly codec: string;
   readonly width: number;
@@ -73,6 +83,7 @@ export interface CameraOutcome {
   readonly cameraId: string;
   readonly durationMs: number;
   readonly gaps: readonly JobGap[];
+  readonly elsewhere?: readonly Elsewhere[];
   /** Why there is no movie of this camera. */
   readonly reason?: string;
   readonly reasonCode?: JobErrorCode;
@@ -83,6 +94,10 @@ export interface JobOutcome {
   readonly durationMs: number;
   /** Empty for a case: see `cameras`. */
   readonly gaps: readonly JobGap[];
+  /** Footage of the window on other nodes, which is not in the result. */
+  readonly elsewhere?: readonly Elsewhere[];
+  /** Of a result that is one movie, hex; absent in results of earlier versions. */
+  readonly sha256?: string;
   /** Set if the window was not over: the end of its known part. */
   readonly untilMs?: number;
   /** Set for a result that is a ZIP file of movies. */

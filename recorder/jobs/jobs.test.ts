@@ -61,7 +61,12 @@ test('a node without jobs starts no redis-server; the first job does', { skip },
     progress: 1,
     createdAtMs: asked.createdAtMs,
     completedAtMs: done.completedAtMs,
-    outcome: { sizeBytes: statSync(path).size, durationMs: 2_000, gaps: [] },
+    outcome: {
+      sizeBytes: statSync(path).size,
+      durationMs: 2_000,
+      gaps: [],
+      sha256: createHash('sha256').update(readFileSync(path)).digest('hex'),
+    },
     reason: undefined,
     reasonCode: undefined,
   });

@@ -17,7 +17,8 @@ import { JobError } from './error.ts';
 import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
 import { newJobId } from './job-id.ts';
 import type { JobArchive, PlannerDeps } from './export-plan.ts';
-import { FfmpegCheck, lapseDurationMs, makeTimelapse } from './ffmpeg.ts';
+import { FfmpegCheck, lapseDurationMs, lapseEstimate, makeTimelapse } from './ffmpeg.ts';
+import type { KnownTime } from './gap-causes.ts';
 import {
   JOB_KEPT_MS,
   JobsUnavailable,
@@ -41,8 +42,9 @@ import { movieName } from './movie-name.ts';
 import { NodeKey, NodeKeyError } from './node-key.ts';
 import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
 import type { PeerAccess } from './peer-request.ts';
+import type { Asker } from '../peers/peer-requests.ts';
 import { SharedWork, type Made } from './shared-work.ts';
-import { lapsedFootage, type Written } from './written.ts';
+import { lapsedFootage, withHashes, type Written } from './written.ts';
 
 export interface JobsOptions {
   /** The directory of results. */
@@ -68,7 +70,7 @@ export interface JobsOptions {
   /** Other recorders, for assemblies; without it, there are none. */
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
   readonly peerLimits?: PeerLimits;
-  readonly knownTime?: PlannerDeps['knownTime'];
+  readonly knownTime?: (cameraId: string, fromMs: number, toMs: number, by: Asker) => Promise<KnownTime>;
   readonly registry?: Registry;
   /** For the buffers of jobs. */
   readonly memory?: MemoryAccount | undefined;
@@ -110,7 +112,7 @@ export class Jobs {
   readonly #leaving = new Set<string>();
   readonly #encoders = new Turns(CONCURRENT_ENCODERS);
   readonly #memory: MemoryAccount;
-  /** `Authorization` of the callers of assemblies that have not ended. In memory only. */
+  /** `Authorization` of the callers of jobs that have not ended, for requests to other nodes. In memory only. */
   readonly #credentials = new Map<string, string>();
   #queue: Promise<JobQueue> | undefined;
   #key: Promise<NodeKey> | undefined;
@@ -210,7 +212,13 @@ export class Jobs {
     return peers !== undefined && memberAt(peers.members(), address, peers.scheme) !== undefined;
   }
 
-  /** `credential`: the `Authorization` that an assembly sends to its peers. Rejects with JobsUnavailable. */
+  /** The address of a node of the cluster, as parts of assemblies name it. */
+  addressOf(nodeId: string): string | undefined {
+    const { peers } = this.#o;
+    return peers?.members().find((member) => member.nodeId === nodeId)?.address;
+  }
+
+  /** `credential`: the `Authorization` that the job sends to other nodes. Rejects with JobsUnavailable. */
   async submit(request: JobRequest, credential?: string): Promise<Job> {
     const { by } = request;
     if (by === undefined) return this.#asked((queue) => this.#submit(queue, request, credential));
@@ -277,8 +285,12 @@ export class Jobs {
   }
 
   /** Throws JobError. */
-  estimate(request: JobRequest): Promise<JobOutcome> {
-    return estimateExport(request, this.#plannerDeps());
+  async estimate(request: JobRequest, credential?: string): Promise<JobOutcome> {
+    const outcome = await estimateExport(request, this.#plannerDeps(request, credential));
+    const { speed } = request;
+    if (speed === undefined) return outcome;
+    const { parts: _, ...copied } = outcome;
+    return { ...copied, ...lapseEstimate(outcome, speed) };
   }
 
   /** The file of a job that is done; undefined when it has expired. */
@@ -402,6 +414,7 @@ export class Jobs {
       throw err;
     } finally {
       this.#running--;
+      if (!signal.aborted) this.#credentials.delete(id);
       this.#progressed();
     }
   }
@@ -417,7 +430,8 @@ export class Jobs {
       const jobs = (await this.list()).filter(
         (job) => !job.assembly && keyOf(job) === key && job.toMs < job.createdAtMs,
       );
-      const done = jobs.find(({ state }) => state === 'done');
+      // A node that did not answer then may answer now.
+      const done = jobs.find(({ state, outcome }) => state === 'done' && !outcome?.elsewhere);
       return done?.outcome && { id: done.id, outcome: done.outcome };
     };
     const adopt = (other: Made): Promise<boolean> => this.#adopt(other.id, id);
@@ -452,11 +466,11 @@ export class Jobs {
       const about = { kind, name: request.case?.name, speed: request.speed, madeMs: clock.wallMs(), version, node };
       return signManifest(about, written, key);
     };
-    const { outcome, manifest } = await this.#makeSigned(id, request, path, sign, report, signal);
+    const { outcome, cameras, manifest } = await this.#makeSigned(id, request, path, sign, report, signal);
     const temporary = temporaryName(this.#manifestPath(id));
     await writeFile(temporary, Buffer.concat([manifest.signature, manifest.text]));
     await rename(temporary, this.#manifestPath(id));
-    return outcome;
+    return withHashes(outcome, cameras);
   }
 
   async #makeSigned(
@@ -466,17 +480,18 @@ export class Jobs {
     sign: (written: Omit<Written, 'outcome'>) => SignedManifest,
     report: JobReport,
     signal: AbortSignal,
-  ): Promise<{ readonly outcome: JobOutcome; readonly manifest: SignedManifest }> {
+  ): Promise<Pick<Written, 'outcome' | 'cameras'> & { readonly manifest: SignedManifest }> {
     if (request.case) {
       const { fromMs, toMs } = request;
       const wanted = { cameraIds: request.case.cameras, fromMs, toMs };
-      const deps = { ...this.#plannerDeps(), spareBytes: this.#o.spareBytes, progress: report.progress, sign };
+      const planner = this.#plannerDeps(request, this.#credentials.get(id));
+      const deps = { ...planner, spareBytes: this.#o.spareBytes, progress: report.progress, sign };
       return this.#memory.during(COPY_BYTES, () => exportCase(wanted, path, deps, signal));
     }
     const written = await (request.kind === 'export'
       ? this.#copy(id, request, path, report, signal)
       : this.#lapse(id, request, path, report, signal));
-    return { outcome: written.outcome, manifest: sign(written) };
+    return { ...written, manifest: sign(written) };
   }
 
   async #lapse(
@@ -499,7 +514,7 @@ export class Jobs {
     try {
       const copied = { ...report, progress: (share: number): void => report.progress(share * copyShare) };
       const { outcome, window, cameras } = await this.#copy(id, request, source, copied, signal);
-      const { durationMs, gaps, parts: movies, untilMs } = outcome;
+      const { durationMs, gaps, parts: movies, untilMs, elsewhere } = outcome;
       const progress = (share: number): void => report.progress(copyShare + share * (1 - copyShare));
       const { ffmpegPath: program, spareBytes, clock } = this.#o;
       const run = { program, input: source, movies, output, speed, durationMs, progress, spareBytes, clock };
@@ -511,7 +526,8 @@ export class Jobs {
         const name = movieName(cameraId, window.fromMs, { speed });
         return { cameraId, gaps, movies: [{ ...made, name, sha256, window, footage: lapsedFootage(movies, speed) }] };
       });
-      return { outcome: { ...made, gaps, ...(untilMs === undefined ? {} : { untilMs }) }, window, cameras: lapses };
+      const about = { gaps, ...(untilMs === undefined ? {} : { untilMs }), ...(elsewhere && { elsewhere }) };
+      return { outcome: { ...made, ...about }, window, cameras: lapses };
     } finally {
       await Promise.all([source, output].map((left) => rm(left, { force: true })));
     }
@@ -521,7 +537,7 @@ export class Jobs {
   async #copy(id: string, request: JobRequest, path: string, report: JobReport, signal: AbortSignal): Promise<Written> {
     const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
     if (!request.assembly) {
-      const deps = { ...this.#plannerDeps(), spareBytes, progress: report.progress };
+      const deps = { ...this.#plannerDeps(request, this.#credentials.get(id)), spareBytes, progress: report.progress };
       return this.#memory.during(COPY_BYTES, () =>
         exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
       );
@@ -534,16 +550,21 @@ export class Jobs {
       return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));
     } finally {
       // After a restart, the job continues with the parts that were fetched.
-      if (!signal.aborted) {
-        this.#credentials.delete(id);
-        await rm(parts, { recursive: true, force: true });
-      }
+      if (!signal.aborted) await rm(parts, { recursive: true, force: true });
     }
   }
 
-  #plannerDeps(): PlannerDeps {
+  #plannerDeps({ by = '' }: JobRequest, credential: string | undefined): PlannerDeps {
     const { recordPath, archive, clock, version, knownTime } = this.#o;
-    return { recordPath, archive, version, wallMs: () => clock.wallMs(), ...(knownTime ? { knownTime } : {}) };
+    return {
+      recordPath,
+      archive,
+      version,
+      wallMs: () => clock.wallMs(),
+      ...(knownTime && {
+        knownTime: (cameraId, fromMs, toMs) => knownTime(cameraId, fromMs, toMs, { name: by, credential }),
+      }),
+    };
   }
 
   #resultPath(id: string): string {

@@ -5,6 +5,8 @@
 export interface Member {
   /** `host:port`, or `https://host:port` if its scheme differs from that of this node. */
   readonly address: string;
+  /** Undefined for a member that only the configuration names. */
+  readonly nodeId?: string;
   /** The listener that accepts members only, and its identity there: a URI in its certificate. */
   readonly mutual?: { readonly address: string; readonly identity: string };
 }

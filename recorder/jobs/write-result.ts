@@ -16,14 +16,21 @@ export function outcomeOf(cameraId: string, movies: readonly ExportPlan[]): JobO
   const durationMs = movies.reduce((sum, movie) => sum + movie.durationMs, 0);
   const gaps = movies.flatMap((movie) => movie.gaps);
   const [only] = movies;
-  if (only && movies.length === 1) return { sizeBytes: only.sizeBytes, durationMs, gaps };
+  const elsewhere = elsewhereOf(movies);
+  if (only && movies.length === 1) return { sizeBytes: only.sizeBytes, durationMs, gaps, ...elsewhere };
   const parts = partsOf(cameraId, movies, 0);
   const end = endOf(parts);
   const directory = centralDirectory(
     parts.map((part) => entryOf(part, 0)),
     end,
   );
-  return { sizeBytes: end + directory.length, durationMs, gaps, parts };
+  return { sizeBytes: end + directory.length, durationMs, gaps, parts, ...elsewhere };
+}
+
+/** Footage on other nodes, if there is any. */
+export function elsewhereOf(movies: readonly ExportPlan[]): Pick<JobOutcome, 'elsewhere'> {
+  const elsewhere = movies.flatMap((movie) => movie.elsewhere ?? []);
+  return elsewhere.length === 0 ? {} : { elsewhere };
 }
 
 /** The positions of movies of one camera in a ZIP file, after `offset` bytes. */

@@ -1,6 +1,7 @@
 // What was written into a result. The manifest needs more details than the job has.
 
 import type { JoinWindow, PlacedPart } from '../mp4/join.ts';
+import type { Elsewhere } from '../peers/peer.ts';
 import type { JobErrorCode } from './error.ts';
 import type { JobGap, JobOutcome } from './job.ts';
 
@@ -21,6 +22,7 @@ export interface WrittenCamera {
   readonly cameraId: string;
   readonly movies: readonly WrittenMovie[];
   readonly gaps: readonly JobGap[];
+  readonly elsewhere?: readonly Elsewhere[];
   /** Why there are no movies. */
   readonly reason?: string;
   readonly reasonCode?: JobErrorCode;
@@ -47,3 +49,13 @@ export function lapsedFootage(movies: readonly WrittenMovie[], speed: number): P
     }));
   });
 }
+
+/** The outcome with the SHA-256 of its movies. */
+export function withHashes(outcome: JobOutcome, cameras: readonly WrittenCamera[]): JobOutcome {
+  const hashes = cameras.flatMap(({ movies }) => movies.map(({ sha256 }) => sha256));
+  const { parts } = outcome;
+  if (parts) return { ...outcome, parts: parts.map((part, i) => ({ ...part, ...hashOf(hashes[i]) })) };
+  return { ...outcome, ...hashOf(hashes[0]) };
+}
+
+const hashOf = (sha256: string | undefined): { sha256?: string } => (sha256 === undefined ? {} : { sha256 });

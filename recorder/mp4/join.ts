@@ -367,7 +367,10 @@ const moved = (table: SampleTable, shift: number): Float64Array =>
   table.chunkOffsets.slice(0, table.chunkCount).map((offset) => offset + shift);
 
 /** Wall time of the window that no part covers; `parts` must be ordered by wall time. */
-export function gapsIn({ fromMs, toMs }: JoinWindow, parts: readonly PlacedPart[]): FootageGap[] {
+export function gapsIn(
+  { fromMs, toMs }: JoinWindow,
+  parts: readonly Pick<PlacedPart, 'wallStartMs' | 'wallEndMs'>[],
+): FootageGap[] {
   const gaps: FootageGap[] = [];
   let coveredTo = fromMs;
   const addUpTo = (ms: number): void => {

@@ -14,7 +14,7 @@ import type { PeerListener, PeerNode } from './peer.ts';
 
 /**
  * On whose behalf a node asks. `viewer`: this node has checked the caller, and states its name and what it may see; the peer
- * allows reads of these cameras and nothing else. `itself`: the peer checks the caller's credential, as if it had asked there.
+ * allows reads of these cameras, and what `may` says, but nothing else. `itself`: the peer checks the caller's credential, as if it had asked there.
  */
 export type PeerCaller =
   | {
@@ -23,10 +23,19 @@ export type PeerCaller =
       readonly name: string;
       /** Camera ids, or patterns as in the scope of a token. */
       readonly cameras: readonly string[];
+      /** What it may do besides reading: request exports, or remove jobs. */
+      readonly may?: 'export' | 'remove-jobs' | undefined;
       /** The `Authorization` of the caller, for a peer that cannot be asked as a member. */
       readonly credential?: string | undefined;
     }
   | { readonly kind: 'itself'; readonly credential: string | undefined };
+
+/** Who asks for footage that may be on other nodes. */
+export interface Asker {
+  readonly name: string;
+  /** `Authorization`, for peers that cannot be asked as members. */
+  readonly credential: string | undefined;
+}
 
 export interface PeerRequest {
   readonly listener: PeerListener;
@@ -283,8 +292,8 @@ export class PeerRequests implements PeerSender {
     const sent: Record<string, string | string[]> = { [RELAYED_HEADER]: this.#o.nodeId };
     for (const [name, value] of Object.entries(headers)) sent[name] = typeof value === 'string' ? value : [...value];
     if (isMutual && caller.kind === 'viewer') {
-      const { name, cameras } = caller;
-      sent[CALLER_HEADER] = Buffer.from(JSON.stringify({ name, cameras })).toString('base64url');
+      const { name, cameras, may } = caller;
+      sent[CALLER_HEADER] = Buffer.from(JSON.stringify({ name, cameras, may })).toString('base64url');
     } else if (caller.credential !== undefined) {
       sent['authorization'] = caller.credential;
     }

@@ -27,7 +27,10 @@ export interface FootageHolder {
   readonly isOnline: boolean | undefined;
 }
 
-/** A stretch of time whose footage is on a node that did not answer. Milliseconds since 1970. */
+/**
+ * A stretch of time whose footage is on another node. `isOnline`: the node has told so; otherwise it did not answer, and may
+ * have footage of this time. Milliseconds since 1970.
+ */
 export interface Elsewhere {
   readonly nodeId: string;
   readonly fromMs: number;

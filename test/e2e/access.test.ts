@@ -16,7 +16,15 @@ import { silentLog } from '../../base/log.ts';
 import { unlimitedMemory } from '../../base/memory-budget.ts';
 import type { ClusterAccess, ClusterCamera } from '../../recorder/api/cluster-access.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../../recorder/api/prometheus.ts';
-import { archiveStatus, build, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
+import {
+  archiveStatus,
+  build,
+  cameraStatus,
+  emptyArchive,
+  gapReader,
+  noGaps,
+  token,
+} from '../../recorder/api/test-support.ts';
 import type { EventSource, JobKeeper, ProtectionKeeper } from '../../recorder/api/deps.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import { temporaryDirectory, TestCamera, TestFileSystem } from '../../recorder/archive/test-support.ts';
@@ -155,6 +163,7 @@ function jobKeeper(t: TestContext): JobKeeper {
     manifest: async () => ({ text: Buffer.from('{}'), signature: Buffer.alloc(64) }),
     signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64) }),
     isMember: () => true,
+    addressOf: () => undefined,
   };
 }
 
@@ -280,18 +289,16 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     segments: {
       list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
     },
-    gaps: {
-      report: async (cameraId, fromMs, toMs) => ({
-        ...(await noGaps.report(cameraId, fromMs, toMs)),
-        ...(isKnown(cameraId) ? { wantedMs: 1000, recordedMs: 1000 } : {}),
-      }),
-    },
+    gaps: gapReader(async (cameraId, fromMs, toMs) => ({
+      ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
+      ...(isKnown(cameraId) ? { wantedMs: 1000, recordedMs: 1000 } : {}),
+    })),
     times: {
       refresh: async () => {},
       of: async (cameraId, fromMs, toMs) => ({
         keptFromMs: isKnown(cameraId) ? NOON_MS : undefined,
         footage: isKnown(cameraId) ? [{ fromMs, toMs }] : [],
-        report: await noGaps.report(cameraId, fromMs, toMs),
+        report: await noGaps.ofThisNode(cameraId, fromMs, toMs),
       }),
     },
     protections: protectionKeeper(),

@@ -59,6 +59,7 @@ export const ROOMS: readonly Room[] = [
     name: 'recorder/archive/gaps',
     rooms: [
       'base',
+      'recorder/peers',
       'recorder/mp4',
       'recorder/camera',
       'recorder/archive/disk',
@@ -199,7 +200,7 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],
   },
-  { name: 'recorder', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'yaml'] },
+  { name: 'recorder', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'yaml', 'zod'] },
   { name: 'operator/kube', rooms: ['base', 'crds'], packages: ['@kubernetes/client-node', 'type undici'] },
   { name: 'operator/plan', rooms: ['base', 'crds'], packages: ['node:crypto'] },
   { name: 'operator/manifests', rooms: ['base', 'crds', 'operator/kube'], packages: ['yaml'] },

@@ -22,7 +22,7 @@ const Part = z.object({
     .describe('host:port of a node of the cluster.'),
   peer_job_id: z
     .string({ error: 'expected the id of a job' })
-    .regex(/^[A-Za-z0-9_-]{1,128}$/, 'expected the id of a job')
+    .regex(/^[A-Za-z0-9._-]{1,300}$/, 'expected the id of a job')
     .describe('The id of a finished export on that node.'),
   ordinal: z
     .number({ error: 'expected a whole number from 0' })

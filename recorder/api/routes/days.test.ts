@@ -13,7 +13,7 @@ async function stage(t: TestContext, footage: readonly Interval[], gaps: readonl
         keptFromMs: undefined,
         footage: cameraId === 'gate' ? footage : [],
         report: {
-          ...(await noGaps.report(cameraId, fromMs, toMs)),
+          ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
           gaps: gaps.map((gap): Gap => ({ ...gap, cause: 'disk-full', isOpen: false, isProvisional: false })),
         },
       }),

@@ -3,6 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { causesIn } from '../../archive/gaps/elsewhere.ts';
 import { footageOf } from '../../audit/entry.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
@@ -10,9 +11,12 @@ import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
 import type { JobRequest } from '../../jobs/job.ts';
+import { gapsOfAll } from '../../jobs/node-turns.ts';
 import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
+import { ClusterExports } from '../cluster-export.ts';
+import { ElsewhereItem, askerOf, toElsewhere } from '../elsewhere.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
 import { SUBMITTED } from '../examples.ts';
 
@@ -21,12 +25,25 @@ const Window = z.object({
   to: EpochSeconds.describe('End of the window, at most four hours later.'),
 });
 
-const ExportQuery = Window.extend({
+const Scope = Window.extend({
+  scope: z
+    .enum(['node', 'cluster'], 'expected node or cluster')
+    .optional()
+    .describe('node, the default: the footage of this node. cluster: the footage of all nodes, as one result.'),
   dry_run: flag().optional().describe('1: only estimate how long and how large the result would be; no job is made.'),
 });
 
+const ExportQuery = Scope.extend({
+  part: flag().optional().describe('1: the result is a part of that of several nodes; the job is not listed.'),
+});
+
+const Body = z
+  .object({ dry_run: z.boolean('expected true or false').optional() })
+  .nullish()
+  .describe('`dry_run`: as in the query.');
+
 const SPEED = 'expected a whole number from 2 to 120';
-const TimelapseQuery = Window.extend({
+const TimelapseQuery = Scope.extend({
   speed: queryNumber(z.int(SPEED).min(2, SPEED).max(120, SPEED)).describe('How many times faster.'),
 });
 
@@ -42,11 +59,17 @@ const Estimate = z
     duration_seconds: z.number(),
     size_bytes: z.number().int(),
     gaps: z.array(Gap),
+    elsewhere: z
+      .array(ElsewhereItem)
+      .describe('Footage of the window on other nodes, which would not be in the result.'),
     known_until_ms: KnownUntil,
     reason: z.string().optional().describe('Why an export of this window would fail.'),
     reason_code: z.enum(JOB_ERROR_CODES).optional(),
   })
-  .meta({ id: 'Estimate', description: 'Duration and size that an export would have; no job is made.' });
+  .meta({
+    id: 'Estimate',
+    description: 'Duration and size that an export or a time-lapse would have; no job is made.',
+  });
 
 const refusals = {
   400: problemResponse('A parameter is missing or wrong; the detail names it.'),
@@ -57,38 +80,73 @@ const refusals = {
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
 };
 
-type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly jobs: JobKeeper };
+type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'gaps' | 'cluster' | 'peers'> & {
+  readonly jobs: JobKeeper;
+};
 
 export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (app, { deps }) => {
-  const { jobs, clock } = deps;
+  const { jobs, gaps, peers, cluster, clock } = deps;
+  const ofAllNodes = new ClusterExports({ jobs, gaps, peers, nodeId: cluster?.nodeId });
 
-  async function submit(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Submitted>> {
+  async function submit(
+    request: FastifyRequest,
+    scope: z.output<typeof Scope>['scope'],
+    wanted: JobRequest,
+  ): Promise<z.output<typeof Submitted>> {
     await requireFfmpeg(jobs);
-    const job = await available(jobs.submit(wanted));
+    const job = await (scope === 'cluster'
+      ? ofAllNodes.submit(request, wanted)
+      : available(jobs.submit(wanted, request.headers.authorization)));
     tell(request, { job: job.id });
     return toSubmitted(job);
   }
 
   /** The requested window of a known camera. Throws ApiError. */
-  function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Window>) {
+  function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Scope>) {
     tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
-    if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
+    const isElsewhere = query.scope === 'cluster' && isInCluster(cameraId);
+    if (!isElsewhere && !isKnownCamera(deps, cameraId)) throw unknownCamera();
     return { cameraId, ...checkWindow(query) };
   }
 
-  async function estimate(request: JobRequest): Promise<z.output<typeof Estimate>> {
-    const { cameraId, fromMs, toMs } = request;
+  const isInCluster = (cameraId: string): boolean =>
+    cluster !== undefined && (cluster.ownerOf(cameraId) !== undefined || cluster.holdersOf(cameraId).length > 0);
+
+  async function estimate(
+    request: FastifyRequest,
+    scope: z.output<typeof Scope>['scope'],
+    wanted: JobRequest,
+  ): Promise<z.output<typeof Estimate>> {
+    const { cameraId, fromMs, toMs } = wanted;
     const about = { camera_id: cameraId, ...toWindow({ fromMs, toMs }) };
     try {
-      const outcome = await jobs.estimate(request);
-      const { durationMs, sizeBytes, gaps } = outcome;
-      const duration_seconds = Math.round(durationMs) / 1000;
-      return { ...about, duration_seconds, size_bytes: sizeBytes, gaps: gaps.map(toGap), ...toKnownUntil(outcome) };
+      const outcome = await (scope === 'cluster'
+        ? ofAllNodes.estimate(request, wanted)
+        : jobs.estimate(wanted, request.headers.authorization));
+      const { durationMs, sizeBytes, gaps, elsewhere = [] } = outcome;
+      return {
+        ...about,
+        duration_seconds: Math.round(durationMs) / 1000,
+        size_bytes: sizeBytes,
+        gaps: gaps.map(toGap),
+        elsewhere: elsewhere.map(toElsewhere),
+        ...toKnownUntil(outcome),
+      };
     } catch (err) {
       if (!(err instanceof JobError)) throw err;
       const overMs = Math.min(toMs, clock.wallMs());
-      const gaps = err.code === 'no-footage' && fromMs < overMs ? [toGap({ fromMs, toMs: overMs })] : [];
-      return { ...about, duration_seconds: 0, size_bytes: 0, gaps, reason: err.message, reason_code: err.code };
+      const isEmpty = err.code === 'no-footage' && fromMs < overMs;
+      const known = isEmpty ? await deps.gaps.report(cameraId, fromMs, toMs, askerOf(request)) : undefined;
+      const missing = known ? gapsOfAll({ fromMs, toMs: overMs }, [], causesIn(known), known.elsewhere) : [];
+      return {
+        ...about,
+        duration_seconds: 0,
+        size_bytes: 0,
+        gaps: missing.map(toGap),
+        elsewhere: (known?.elsewhere ?? []).map(toElsewhere),
+        reason: err.message,
+        reason_code: err.code,
+      };
     }
   }
 
@@ -106,6 +164,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
             duration_seconds: 588.4,
             size_bytes: 297_400_000,
             gaps: JOB.gaps,
+            elsewhere: [],
           },
           202: SUBMITTED,
         },
@@ -116,16 +175,20 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         tags: ['jobs'],
         params: CameraParams,
         querystring: ExportQuery,
+        body: Body,
         response: { 200: Estimate, 202: Submitted, ...refusals },
       },
     },
     async (request, reply) => {
-      const { params, query } = request;
-      if (query.dry_run) tell(request, { what: 'estimate' });
+      const { params, query, body } = request;
+      const { scope, part } = query;
+      const isDry = query.dry_run ?? body?.dry_run;
+      if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
-      const wanted = { kind: 'export', ...windowOf(request, params.camera_id, query), by } as const;
-      if (query.dry_run) return reply.code(200).send(await estimate(wanted));
-      return reply.code(202).send(await submit(request, wanted));
+      const window = windowOf(request, params.camera_id, query);
+      const wanted = { kind: 'export', ...window, by, ...(part && { isPart: true }) } as const;
+      if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
+      return reply.code(202).send(await submit(request, scope, wanted));
     },
   );
 
@@ -145,15 +208,19 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         tags: ['jobs'],
         params: CameraParams,
         querystring: TimelapseQuery,
-        response: { 202: Submitted, ...refusals },
+        body: Body,
+        response: { 200: Estimate, 202: Submitted, ...refusals },
       },
     },
     async (request, reply) => {
-      const { params, query } = request;
-      const { speed } = query;
+      const { params, query, body } = request;
+      const { scope, speed } = query;
+      const isDry = query.dry_run ?? body?.dry_run;
+      if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       const wanted = { kind: 'timelapse', ...windowOf(request, params.camera_id, query), speed, by } as const;
-      return reply.code(202).send(await submit(request, wanted));
+      if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
+      return reply.code(202).send(await submit(request, scope, wanted));
     },
   );
 };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GapReport } from '../../archive/gaps/camera-ledger.ts';
 import { ArchiveError } from '../../archive/disk/faults.ts';
-import { archiveStatus, as, build, cameraStatus, noGaps } from '../test-support.ts';
+import { archiveStatus, as, build, cameraStatus, gapReader, noGaps } from '../test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 const HOUR_S = 3_600;
@@ -23,10 +23,11 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
       knownUntilMs: NOON_MS + 30_000,
       wantedMs: 30_000,
       recordedMs: 18_250,
+      recorded: [],
       degraded: [{ fromMs: NOON_MS + 2_000, toMs: NOON_MS + 10_000, lost: 2, expected: 200 }],
     };
   };
-  const { app } = await build(t, { gaps: { report } });
+  const { app } = await build(t, { gaps: gapReader(report) });
   const url = `/api/archive/gate/gaps?from=${NOON_MS / 1000}&to=${NOON_MS / 1000 + HOUR_S}`;
   const answer = await app.inject({ url, headers: as('viewer') });
   assert.equal(answer.statusCode, 200, answer.body);
@@ -44,6 +45,7 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
     recorded_seconds: 18.25,
     missing_seconds: 11.75,
     seconds_by_cause: { 'camera-unreachable': 1.75, 'disk-full': 10 },
+    elsewhere: [],
     degraded: [
       {
         start: '2026-01-01T12:00:02.000+00:00',
@@ -94,7 +96,7 @@ test('gaps: 401 without a token, 500 when the archive cannot be read', async (t)
   const report = async (): Promise<GapReport> => {
     throw new ArchiveError('the archive on disk cannot be read');
   };
-  const { app } = await build(t, { gaps: { report } });
+  const { app } = await build(t, { gaps: gapReader(report) });
   assert.equal((await app.inject('/api/archive/gate/gaps')).statusCode, 401);
   const answer = await app.inject({ url: '/api/archive/gate/gaps', headers: as('viewer') });
   assert.deepEqual([answer.statusCode, answer.json().code], [500, 'archive-unreadable']);

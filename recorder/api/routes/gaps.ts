@@ -7,10 +7,11 @@ import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
 import type { Degraded } from '../../archive/gaps/degraded.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
-import { EpochNumber } from '../../http/query.ts';
-import type { ApiDeps } from '../deps.ts';
+import { EpochNumber, flag } from '../../http/query.ts';
+import type { ApiDeps, NodeReport, ReportWithElsewhere } from '../deps.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
+import { ElsewhereItem, askerOf, toElsewhere } from '../elsewhere.ts';
 import { isoTime } from '../times.ts';
 import { START, TIME } from '../examples.ts';
 
@@ -29,6 +30,11 @@ const GapItem = z
     is_open: z.boolean().describe('The gap has not ended yet.'),
   })
   .meta({ id: 'Gap', description: 'Time without footage, and why.' });
+
+const StretchItem = z.object({
+  start_ms: z.number().int().describe('Milliseconds since 1970.'),
+  end_ms: z.number().int(),
+});
 
 const DegradedItem = z
   .object({
@@ -61,6 +67,14 @@ const Gaps = z
       .number()
       .describe('The sum of all gaps, including those that a user asked for by stopping the camera.'),
     seconds_by_cause: z.partialRecord(Cause, z.number()).describe('The sum of the gaps of each cause that occurs.'),
+    elsewhere: z
+      .array(ElsewhereItem)
+      .optional()
+      .describe('Footage of the interval on other nodes that this node does not have; not with local=1.'),
+    footage: z
+      .array(StretchItem)
+      .optional()
+      .describe('With footage=1: the time with footage in files of this node, oldest first, without overlap.'),
     degraded: z
       .array(DegradedItem)
       .describe(
@@ -159,7 +173,10 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
           'Gaps and footage together cover the time in which the camera was configured. Footage that retention removed is no gap. For a camera that the node does not know, the list is empty. Without from and to: the current day. With only one of them: the day that starts or ends at that time. A page has at most limit entries, gaps and degraded footage counted together, oldest first; the sums always cover the whole interval.',
         tags: ['archive'],
         params: z.object({ camera_id: z.string() }),
-        querystring: IntervalQuery.extend(PageQuery.shape),
+        querystring: IntervalQuery.extend(PageQuery.shape).extend({
+          local: flag().optional().describe('1: ask no other node.'),
+          footage: flag().optional().describe('1: list the time with footage, too.'),
+        }),
         response: {
           200: Gaps,
           400: problemResponse(
@@ -177,7 +194,10 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
       const interval = intervalOf(query, seen && { from: seen[1], to: seen[2] }, clock.wallMs());
       const { fromMs, toMs } = toQuery(interval);
       const cameraId = visibleCamera(request, camera_id);
-      const report = await readable(gaps.report(cameraId, Math.round(fromMs), Math.round(toMs)));
+      const asked = [cameraId, Math.round(fromMs), Math.round(toMs)] as const;
+      const report: NodeReport & Partial<ReportWithElsewhere> = await readable(
+        query.local ? gaps.ofThisNode(...asked) : gaps.report(...asked, askerOf(request)),
+      );
       const { from, to } = interval;
       const gapEntries = report.gaps.map((gap) => ({ startMs: gap.fromMs, rank: 0, gap }));
       const degradedEntries = report.degraded.map((degraded) => ({ startMs: degraded.fromMs, rank: 1, degraded }));
@@ -202,6 +222,10 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         recorded_seconds: report.recordedMs / 1000,
         missing_seconds: (report.wantedMs - report.recordedMs) / 1000,
         seconds_by_cause: secondsByCause(report.gaps),
+        ...(report.elsewhere && { elsewhere: report.elsewhere.map(toElsewhere) }),
+        ...(query.footage && {
+          footage: report.footage.map((part) => ({ start_ms: part.fromMs, end_ms: part.toMs })),
+        }),
         degraded: page.entries.flatMap(({ degraded }) => (degraded ? [toDegraded(degraded)] : [])),
       };
     },

@@ -141,6 +141,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
             job_id: JOB_ID,
             ...WINDOW,
             created_at: FROM + 900,
+            created_at_ms: (FROM + 900) * 1000,
             kind: 'export',
             state: 'running',
             progress: 42,

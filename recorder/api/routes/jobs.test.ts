@@ -56,6 +56,7 @@ function keeper(t: TestContext): Keeper {
     redis: true,
     ffmpegIsThere: async () => made.ffmpeg,
     isMember: (address) => address.startsWith('nvr'),
+    addressOf: () => undefined,
     async submit(request, credential) {
       checked();
       made.asked.push(request);
@@ -210,7 +211,8 @@ test('the state of a job has the fields of the specification', async (t) => {
   );
   const { app } = await build(t, { jobs });
   const window = { from: FROM, to: FROM + 60, from_ms: FROM * 1000, to_ms: (FROM + 60) * 1000 };
-  const common = { camera_id: 'gate', ...window, created_at: FROM + 100 };
+  const created_at_ms = FROM * 1000 + 100_500;
+  const common = { camera_id: 'gate', ...window, created_at: FROM + 100, created_at_ms };
   const expected = [
     {
       job_id: 'e0123',
@@ -224,6 +226,7 @@ test('the state of a job has the fields of the specification', async (t) => {
       size_bytes: 20,
       duration_seconds: 50,
       gaps: [{ start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:00:10.000+00:00' }],
+      elsewhere: [],
       manifest_url: '/api/archive/jobs/e0123/manifest',
       signature_url: '/api/archive/jobs/e0123/signature',
     },
@@ -381,8 +384,12 @@ test('a dry run says how long, how large and which gaps, and makes no job', asyn
   const estimate = await app.inject(post(`gate/${asked}`));
   assert.deepEqual(
     [estimate.statusCode, estimate.json()],
-    [200, { camera_id: 'gate', ...common, duration_seconds: 50, size_bytes: 1234, gaps: [] }],
+    [200, { camera_id: 'gate', ...common, duration_seconds: 50, size_bytes: 1234, gaps: [], elsewhere: [] }],
   );
+  for (const path of ['export?', 'timelapse?speed=2&']) {
+    const request = { ...post(`gate/${path}from=${FROM}&to=${FROM + 60}`), payload: { dry_run: true } };
+    assert.deepEqual((await app.inject(request)).json(), estimate.json());
+  }
   // What is still to come is no gap.
   const start = '2026-01-05T10:00:00.000+00:00';
   for (const gaps of [
@@ -397,6 +404,7 @@ test('a dry run says how long, how large and which gaps, and makes no job', asyn
       duration_seconds: 0,
       size_bytes: 0,
       gaps,
+      elsewhere: [],
       reason: 'nothing there',
       reason_code: 'no-footage',
     });
@@ -558,11 +566,12 @@ test('a case is taken with 202, and its job tells of each camera', async (t) => 
   const done = await told('c2');
   const times = { start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:01:00.000+00:00' };
   assert.deepEqual(done['cameras'], [
-    { camera_id: 'gate', duration_seconds: 60, gaps: [] },
+    { camera_id: 'gate', duration_seconds: 60, gaps: [], elsewhere: [] },
     {
       camera_id: 'yard',
       duration_seconds: 0,
       gaps: [{ ...times, cause: 'stopped' }],
+      elsewhere: [],
       reason: 'nothing',
       reason_code: 'no-footage',
     },

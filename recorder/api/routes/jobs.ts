@@ -1,23 +1,73 @@
 // `/api/archive/jobs`: exports, time-lapses, cases and assemblies of this node, their state and removal.
 
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { tell } from '../../http/audit.ts';
 import { problemResponse } from '../../http/problem.ts';
+import { isRelayed } from '../../http/relayed.ts';
 import { JobParams, findJob, isSeen, jobRefusals, unknownJob } from '../found-job.ts';
 import { JOB, JobItem, toJobItem } from '../job-item.ts';
-import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
+import { parseJobName } from '../../jobs/job-id.ts';
+import type { ApiDeps } from '../deps.ts';
+import { cursorOf, Next, PageQuery, pageOf, placeOf } from '../pages.ts';
+import { passOn, readFrom } from '../pass-on.ts';
 import { available } from '../submitted-job.ts';
 import { jobResultRoutes, type ResultDeps } from './job-results.ts';
 
 const JobList = z
-  .object({ jobs: z.array(JobItem), next: Next })
-  .meta({ id: 'JobList', description: 'Jobs of the node, newest first.' });
+  .object({
+    jobs: z.array(JobItem),
+    nodes_away: z
+      .array(z.string())
+      .optional()
+      .describe('With scope=cluster: the nodes that did not answer; their jobs are not in the list.'),
+    next: Next,
+  })
+  .meta({ id: 'JobList', description: 'Jobs, newest first.' });
+
+const ListQuery = PageQuery.extend({
+  scope: z
+    .enum(['node', 'cluster'], 'expected node or cluster')
+    .optional()
+    .describe('node, the default: the jobs of this node. cluster: the jobs of all nodes.'),
+});
 
 /** Newest first. */
 const JobPlace = z.tuple([z.literal('jobs'), z.number(), z.string()]);
+const placeIn = ({ created_at_ms, job_id }: z.output<typeof JobItem>) => ['jobs', -created_at_ms, job_id] as const;
 
-export const jobRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app, { deps }) => {
-  const { jobs, clock } = deps;
+type JobDeps = ResultDeps & Pick<ApiDeps, 'cluster' | 'peers'>;
+
+export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, { deps }) => {
+  const { jobs, cluster, peers, clock } = deps;
+
+  if (cluster && peers) {
+    app.addHook('preHandler', async (request, reply) => {
+      const { job_id } = request.params as { readonly job_id?: string };
+      const nodeId = job_id === undefined ? undefined : parseJobName(job_id).nodeId;
+      if (nodeId === undefined || nodeId === cluster.nodeId || isRelayed(request.raw)) return undefined;
+      tell(request, { job: job_id });
+      return passOn(request, reply, peers, nodeId, unknownJob);
+    });
+  }
+
+  /** The jobs of all other nodes, and the nodes that do not answer. */
+  async function ofOtherNodes(request: FastifyRequest, { limit, cursor }: z.output<typeof PageQuery>) {
+    if (!cluster || !peers) return { pages: [], away: [] };
+    const { nodes } = await cluster.metrics();
+    const others = nodes.filter(({ nodeId }) => nodeId !== cluster.nodeId).map(({ nodeId }) => nodeId);
+    const page = [limit === undefined ? '' : `&limit=${limit}`, cursor === undefined ? '' : `&cursor=${cursor}`].join(
+      '',
+    );
+    const answers = await Promise.all(
+      others.map((nodeId) => readFrom(request, peers, nodeId, `/api/archive/jobs?scope=node${page}`, JobList)),
+    );
+    return {
+      pages: answers.filter((answer) => answer !== undefined),
+      away: others.filter((_, i) => answers[i] === undefined),
+    };
+  }
 
   app.get(
     '/api/archive/jobs',
@@ -25,9 +75,9 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app
       config: { role: 'viewer', cameras: 'filtered', examples: { 200: { jobs: [JOB] } } },
       schema: {
         operationId: 'listJobs',
-        summary: 'The jobs of this node, newest first',
+        summary: 'The jobs of this node or of all nodes, newest first',
         tags: ['jobs'],
-        querystring: PageQuery,
+        querystring: ListQuery,
         response: {
           200: JobList,
           400: problemResponse('A parameter is missing or wrong; the detail names it.'),
@@ -37,13 +87,24 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app
       },
     },
     async (request) => {
-      const seen = (await available(jobs.list())).filter((job) => isSeen(request, job));
       const { query } = request;
       const after = placeOf(query.cursor, JobPlace);
-      const page = pageOf(seen, query, after, ({ createdAtMs, id }) => ['jobs', -createdAtMs, id]);
+      const listed = (await available(jobs.list())).filter((job) => !job.isPart && isSeen(request, job));
+      const items = listed.map((job) => toJobItem(job, clock.wallMs()));
+      if (query.scope !== 'cluster') {
+        const { entries, next } = pageOf(items, query, after, placeIn);
+        return { jobs: [...entries], ...(next === undefined ? {} : { next }) };
+      }
+      // Each node gives its part of the page, from the same place on.
+      const { pages, away } = await ofOtherNodes(request, query);
+      const all = [...items, ...pages.flatMap((page) => page.jobs)].sort((a, b) => b.created_at_ms - a.created_at_ms);
+      const { entries, next } = pageOf(all, query, after, placeIn);
+      const isMore = next === null && pages.some((page) => typeof page.next === 'string');
+      const last = entries.at(-1);
       return {
-        jobs: page.entries.map((job) => toJobItem(job, clock.wallMs())),
-        ...(page.next === undefined ? {} : { next: page.next }),
+        jobs: [...entries],
+        nodes_away: away,
+        ...(next === undefined ? {} : { next: isMore && last ? cursorOf(placeIn(last)) : next }),
       };
     },
   );

@@ -23,7 +23,7 @@ async function stage(t: TestContext, made: Readonly<Record<string, Made>>, chang
         keptFromMs: made[cameraId] && FROM_MS,
         footage: (made[cameraId]?.footage ?? []).map(at),
         report: {
-          ...(await noGaps.report(cameraId, fromMs, toMs)),
+          ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
           gaps: (made[cameraId]?.gaps ?? []).map((gap): Gap => ({
             ...at(gap),
             cause: 'camera-unreachable',

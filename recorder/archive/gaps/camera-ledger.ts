@@ -27,6 +27,8 @@ export interface GapReport {
   /** Time up to `knownUntilMs` in which the camera should have been recorded, and the part of it with footage. */
   readonly wantedMs: number;
   readonly recordedMs: number;
+  /** Time up to `toMs` with footage, also with footage that retention has removed; oldest first, without overlap. */
+  readonly recorded: readonly Interval[];
   /** Footage in which pictures are missing; oldest first, not cut to the interval. */
   readonly degraded: readonly Degraded[];
 }
@@ -145,8 +147,12 @@ export class CameraLedger {
     }
     const wantedMs = this.#wanted(fromMs, knownUntilMs, nowMs);
     const missingMs = gaps.reduce((sum, gap) => sum + gap.toMs - gap.fromMs, 0);
+    const recorded = Array.from(footage.overlapping(fromMs, limitMs), (part) => ({
+      fromMs: Math.max(part.fromMs, fromMs),
+      toMs: Math.min(part.toMs, limitMs),
+    }));
     const degraded = this.#degraded.within(fromMs, toMs);
-    return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs, degraded };
+    return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs, recorded, degraded };
   }
 
   /** Drops everything before `ms`, as if the camera had not been configured then. */

@@ -22,6 +22,8 @@ export const CAUSE_MEANINGS = {
   stopped: 'a user stopped it (`enabled: false`, `/cameras/stop`)',
   moved: 'its node was lost and this one took over: from the last renewal of that node on',
   unlicensed: 'the licence does not allow it',
+  'on-other-node': 'nothing is missing: another node has footage of this time, see `elsewhere`',
+  'on-node-away': 'a node that does not answer may have footage of this time, see `elsewhere`',
   unknown: 'none of these',
 } as const;
 

@@ -181,7 +181,8 @@ export class GapLedger implements SegmentObserver {
     const gaps = this.#entries.get(cameraId)?.gaps;
     if (gaps) return gaps.report(fromMs, toMs, files);
     const knownUntilMs = Math.max(fromMs, Math.min(toMs, this.#o.clock.wallMs()));
-    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, degraded: [] };
+    const recorded = [...files];
+    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, recorded, degraded: [] };
   }
 
   /** Written footage that overlaps [fromMs, toMs), not cut; retention may have removed it since. */

@@ -1,0 +1,389 @@
+// Footage of one camera on three nodes: exports, gaps and jobs as any node tells them. Real control plane, operator and
+// recorders; the recorders ask each other with certificates of the pool's CA.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { after, afterEach, before, suite, test } from 'node:test';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { RestKubeApi } from '../../operator/kube/client.ts';
+import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-config.ts';
+import { startOperator, type Operator } from '../../operator/operator.ts';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { until } from '../support/until.ts';
+import type { KubeObject } from './api-client.ts';
+import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
+import { OWN_IMAGES } from './own-images.ts';
+import { apply, makeArchives, NAMESPACE, poolOfAllNodes, resource, RESOURCES } from './own-operator.ts';
+import { reportFailure } from './report.ts';
+
+const NODES = ['node-1', 'node-2', 'node-3'] as const;
+const SLOW_MS = 120_000;
+const CORE = `/api/v1/namespaces/${NAMESPACE}`;
+const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
+const TOKENS = [
+  { name: 'ops', role: 'admin', sha256: sha256('ops') },
+  { name: 'guard', role: 'viewer', sha256: sha256('guard') },
+  { name: 'other', role: 'operator', cameras: ['yard'], sha256: sha256('other') },
+];
+
+interface Elsewhere {
+  readonly node_id: string;
+  readonly start_ms: number;
+  readonly end_ms: number;
+  readonly online: boolean;
+}
+interface Gap {
+  readonly start: string;
+  readonly end: string;
+  readonly cause?: string;
+}
+interface Job {
+  readonly job_id: string;
+  readonly status_url: string;
+  readonly state: string;
+  readonly reason?: string;
+  readonly duration_seconds: number;
+  readonly size_bytes: number;
+  readonly sha256: string;
+  readonly gaps: readonly Gap[];
+  readonly elsewhere: readonly Elsewhere[];
+}
+interface GapList {
+  readonly gaps: readonly (Gap & { readonly start_ms: number; readonly end_ms: number })[];
+  readonly elsewhere: readonly Elsewhere[];
+  readonly footage: readonly { readonly start_ms: number; readonly end_ms: number }[];
+}
+type CameraObject = KubeObject & {
+  readonly status?: { readonly assignment?: { readonly node?: string; readonly handover?: string } };
+};
+
+let cluster: Cluster;
+let camera: Camera;
+let operator: Operator;
+let connection: KubeConfigConnection;
+let authority: string;
+let directory: string;
+/** The window of all tests: footage of each of the nodes, in the order in which they had the camera. */
+let window: { fromMs: number; toMs: number };
+let order: readonly string[];
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+async function ask(node: string, path: string, { method = 'GET', token = 'ops' } = {}): Promise<Answer> {
+  const agent = new Agent({ keepAlive: false, ca: authority });
+  const url = `https://${cluster.node(node).address}:9997${path}`;
+  const sent = request(url, { agent, method, headers: { authorization: `Bearer ${token}` }, timeout: SLOW_MS }).end();
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) };
+}
+
+async function json<T>(node: string, path: string, options: Parameters<typeof ask>[2] = {}): Promise<T> {
+  const { status, body } = await ask(node, path, options);
+  assert.ok(status === 200 || status === 202, `${path} at ${node} answers ${status}: ${body.toString()}`);
+  return JSON.parse(body.toString()) as T;
+}
+
+const query = ({ fromMs, toMs } = window): string => `from=${fromMs / 1000}&to=${toMs / 1000}`;
+
+/** Requests a job at `node`, and follows it at `follower`. */
+async function made(node: string, path: string, follower = node): Promise<Job> {
+  const submitted = await json<Job>(node, path, { method: 'POST' });
+  const job = await until(
+    `${submitted.job_id} has ended`,
+    async () => {
+      const found = await json<Job>(follower, submitted.status_url);
+      return (found.state === 'done' || found.state === 'failed') && found;
+    },
+    SLOW_MS,
+  );
+  assert.equal(job.state, 'done', job.reason);
+  return job;
+}
+
+const gapsAt = (node: string, more = ''): Promise<GapList> =>
+  json<GapList>(node, `/api/archive/gate/gaps?${query()}${more}`);
+
+/** Pictures of a movie that are shown: time of each in seconds, and its size. */
+function picturesOf(bytes: Buffer): readonly { readonly time: number; readonly size: number }[] {
+  const file = join(directory, `${sha256(bytes).slice(0, 12)}.mp4`);
+  writeFileSync(file, bytes);
+  const show = ['-select_streams', 'v', '-show_entries', 'packet=pts_time,size,flags', '-of', 'json', file];
+  const { packets } = JSON.parse(
+    execFileSync('ffprobe', ['-v', 'error', ...show], { encoding: 'utf8', maxBuffer: 1 << 26 }),
+  ) as {
+    packets: readonly { pts_time: string; size: string; flags: string }[];
+  };
+  return packets
+    .filter(({ flags, pts_time }) => !flags.includes('D') && Number(pts_time) >= 0)
+    .map(({ pts_time, size }) => ({ time: Number(pts_time), size: Number(size) }));
+}
+
+const assignment = async () => (await cluster.api.get<CameraObject>(`${RESOURCES}/cameras/gate`)).status?.assignment;
+
+const drain = (node: string, drained: boolean): Promise<unknown> =>
+  cluster.api.patch(`${RESOURCES}/recordernodes/${node}`, 'merge', { spec: { drain: drained } });
+
+const footageAt = async (node: string): Promise<number> => {
+  const fromMs = Date.now() - 600_000;
+  const path = `/api/archive/gate/gaps?${query({ fromMs, toMs: Date.now() })}&local=1&footage=1`;
+  const { footage } = await json<GapList>(node, path);
+  return footage.reduce((sum, { start_ms, end_ms }) => sum + end_ms - start_ms, 0);
+};
+
+suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kube-nvr-export-'));
+    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
+    makeArchives(cluster);
+    const { controlPlane, addresses } = cluster;
+    await controlPlane.installKinds();
+    await cluster.api.create(`${CORE}/secrets`, {
+      metadata: { name: 'tokens' },
+      stringData: { 'tokens.yaml': JSON.stringify(TOKENS) },
+    });
+    camera = await startCamera({ pace: 'realtime', host: addresses.cameras });
+    connection = new KubeConfigConnection(loadKubeConfig(cluster.kubeconfig), systemClock);
+    operator = await startOperator({
+      api: new RestKubeApi(connection),
+      namespace: NAMESPACE,
+      ownNamespace: NAMESPACE,
+      identity: 'test/1',
+      image: 'kube-nvr-recorder:checkout',
+      clock: systemClock,
+      log: silentLog,
+    });
+    const auth = { mode: 'Token', tokensSecretRef: { name: 'tokens' } };
+    await apply(controlPlane, [
+      poolOfAllNodes({ auth, tls: { mode: 'Auto' } }),
+      resource('Camera', 'gate', {
+        source: camera.url,
+        transport: 'Tcp',
+        placement: { preferredNode: 'node-1' },
+        record: { segmentSeconds: 4 },
+      }),
+    ]);
+    authority = await until(
+      'the CA is published',
+      async () => {
+        const path = `${CORE}/configmaps/default-recorder-ca`;
+        return (await cluster.api.get<KubeObject & { data: Record<string, string> }>(path)).data['ca.crt'];
+      },
+      SLOW_MS,
+    );
+    const had: string[] = [];
+    for (const _ of NODES) {
+      const node = await until(
+        'the camera is recorded for some seconds on another node',
+        async () => {
+          const { node: now, handover } = (await assignment()) ?? {};
+          if (now === undefined || had.includes(now) || (had.length > 0 && handover !== 'Complete')) return false;
+          return (await footageAt(now)) > 6_000 && now;
+        },
+        SLOW_MS,
+      );
+      had.push(node);
+      if (had.length < NODES.length) await drain(node, true);
+    }
+    order = had;
+    const [first, , last] = await Promise.all(
+      had.map((node) =>
+        json<GapList>(
+          node,
+          `/api/archive/gate/gaps?${query({ fromMs: Date.now() - 600_000, toMs: Date.now() })}&local=1&footage=1`,
+        ),
+      ),
+    );
+    window = { fromMs: first!.footage[0]!.start_ms + 2_000, toMs: last!.footage.at(-1)!.end_ms - 1_000 };
+    await until(
+      'every node knows what the others hold',
+      async () => {
+        const lists = await Promise.all(NODES.map((node) => gapsAt(node)));
+        return lists.every(({ elsewhere }) => new Set(elsewhere.map(({ node_id }) => node_id)).size === 2);
+      },
+      SLOW_MS,
+    );
+  });
+
+  afterEach(reportFailure(() => cluster));
+  after(async () => {
+    await operator?.close();
+    await connection?.close();
+    await camera?.close();
+    await cluster?.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test('the gaps of a node name the footage of the others, and none is unknown', async () => {
+    for (const node of NODES) {
+      const { gaps, elsewhere } = await gapsAt(node);
+      const others = new Set(elsewhere.map(({ node_id }) => node_id));
+      assert.deepEqual(
+        [...others].sort(),
+        NODES.filter((other) => other !== node),
+      );
+      assert.ok(elsewhere.every(({ online }) => online));
+      assert.ok(!gaps.some(({ cause }) => cause === 'unknown'), JSON.stringify(gaps));
+    }
+  });
+
+  test('an export of a node has its own footage, and says what is on which other node', async () => {
+    const [, second = ''] = order;
+    const job = await made(second, `/api/archive/gate/export?${query()}`);
+    assert.ok(job.job_id.startsWith(`${second}.e`), job.job_id);
+    assert.ok(job.gaps.length >= 2);
+    assert.deepEqual([...new Set(job.gaps.map(({ cause }) => cause))], ['on-other-node']);
+    assert.deepEqual(
+      [...new Set(job.elsewhere.map(({ node_id }) => node_id))].sort(),
+      order.filter((node) => node !== second).sort(),
+    );
+    const elsewhereMs = job.elsewhere.reduce((sum, { start_ms, end_ms }) => sum + end_ms - start_ms, 0);
+    const secondsIn = (window.toMs - window.fromMs) / 1000;
+    assert.ok(Math.abs(job.duration_seconds + elsewhereMs / 1000 - secondsIn) < 0.5, JSON.stringify(job));
+  });
+
+  test('an export of all nodes is the same whole movie, wherever it is requested and fetched', async () => {
+    const seconds = (window.toMs - window.fromMs) / 1000;
+    const movies = [];
+    for (const [i, node] of NODES.entries()) {
+      const follower = NODES[(i + 1) % NODES.length] as string;
+      const job = await made(node, `/api/archive/gate/export?${query()}&scope=cluster`, follower);
+      assert.ok(job.job_id.startsWith(`${node}.a`), job.job_id);
+      assert.deepEqual([job.gaps, job.elsewhere], [[], []]);
+      assert.ok(Math.abs(job.duration_seconds - seconds) < 0.1, `${job.duration_seconds} of ${seconds} s`);
+      const { status, body, headers } = await ask(
+        follower,
+        `${job.status_url ?? `/api/archive/jobs/${job.job_id}`}/download`,
+      );
+      assert.deepEqual([status, body.length, headers['content-type']], [200, job.size_bytes, 'video/mp4']);
+      assert.equal(sha256(body), job.sha256);
+      const range = await ask(follower, `/api/archive/jobs/${job.job_id}/manifest`);
+      assert.match(range.body.toString(), new RegExp(`"node": "${node}"`));
+      movies.push(picturesOf(body));
+    }
+    const [movie = []] = movies;
+    assert.ok(movie.length >= seconds * 25 - 3, `${movie.length} pictures in ${seconds} s`);
+    const longest = Math.max(...movie.slice(1).map(({ time }, n) => time - movie[n]!.time));
+    assert.ok(longest < 0.1, `${longest} s between two pictures`);
+    for (const other of movies.slice(1)) {
+      assert.deepEqual(
+        other.map(({ size }) => size),
+        movie.map(({ size }) => size),
+      );
+      assert.ok(other.every(({ time }, n) => Math.abs(time - movie[n]!.time) < 0.02));
+    }
+  });
+
+  test('a time-lapse of all nodes shows all of the window', async () => {
+    const job = await made('node-1', `/api/archive/gate/timelapse?${query()}&speed=2&scope=cluster`, 'node-3');
+    assert.ok(Math.abs(job.duration_seconds - (window.toMs - window.fromMs) / 2000) < 0.2, `${job.duration_seconds} s`);
+  });
+
+  test('a dry run of all nodes says what the job would have, without one', async () => {
+    const before = await json<{ jobs: readonly Job[] }>('node-2', '/api/archive/jobs?scope=cluster');
+    const path = `/api/archive/gate/export?${query()}&scope=cluster&dry_run=1`;
+    const estimate = await json<Job>('node-2', path, { method: 'POST' });
+    const seconds = (window.toMs - window.fromMs) / 1000;
+    assert.ok(
+      Math.abs(estimate.duration_seconds - seconds) < 0.1 && estimate.size_bytes > 1_000,
+      JSON.stringify(estimate),
+    );
+    assert.deepEqual([estimate.gaps, estimate.elsewhere], [[], []]);
+    const after = await json<{ jobs: readonly Job[] }>('node-2', '/api/archive/jobs?scope=cluster');
+    assert.equal(after.jobs.length, before.jobs.length);
+  });
+
+  test('any node lists the jobs of all, newest first and in pages, without parts of other jobs', async () => {
+    interface List {
+      readonly jobs: readonly Job[];
+      readonly nodes_away: readonly string[];
+      readonly next?: string | null;
+    }
+    const whole = await json<List>('node-3', '/api/archive/jobs?scope=cluster');
+    assert.deepEqual(whole.nodes_away, []);
+    assert.deepEqual([...new Set(whole.jobs.map(({ job_id }) => job_id.split('.')[0] ?? ''))].sort(), [...NODES]);
+    assert.equal(whole.jobs.length, 5, 'one export of a node, four of all');
+    const paged: string[] = [];
+    for (let next: string | null | undefined; next !== null;) {
+      const path = `/api/archive/jobs?scope=cluster&limit=2${next === undefined ? '' : `&cursor=${next}`}`;
+      const page = await json<List>('node-1', path);
+      paged.push(...page.jobs.map(({ job_id }) => job_id));
+      ({ next } = page);
+      assert.ok(next !== undefined && paged.length <= 6);
+    }
+    assert.deepEqual(
+      paged,
+      whole.jobs.map(({ job_id }) => job_id),
+    );
+  });
+
+  test('another node lets a caller do with a job what the node of the job does', async () => {
+    const { job_id: id } = await json<Job>('node-1', `/api/archive/gate/export?${query()}`, { method: 'POST' });
+    const path = `/api/archive/jobs/${id}`;
+    const status = async (method: string, token: string, suffix = ''): Promise<number> =>
+      (await ask('node-2', `${path}${suffix}`, { method, token })).status;
+    assert.deepEqual(
+      [await status('GET', 'guess'), await status('GET', 'other'), await status('GET', 'guard')],
+      [401, 404, 200],
+    );
+    assert.deepEqual([await status('DELETE', 'guard'), await status('DELETE', 'other')], [403, 404]);
+    assert.equal(
+      (await ask('node-2', `/api/archive/gate/export?${query()}&scope=cluster`, { method: 'POST', token: 'guard' }))
+        .status,
+      403,
+    );
+    assert.equal(await status('DELETE', 'ops'), 204);
+    assert.equal((await ask('node-1', path)).status, 404);
+    assert.equal((await ask('node-2', '/api/archive/jobs/node-9.e0123')).status, 404);
+  });
+
+  test('a node that is away is named, with its time, and no gap is unknown', async () => {
+    const [first = '', away = ''] = order;
+    const { job_id: lost } = await json<Job>(away, `/api/archive/gate/export?${query()}`, { method: 'POST' });
+    cluster.node(away).cutOff();
+    await until(
+      `${first} knows that ${away} is away`,
+      async () => {
+        const { nodes } = await json<{ nodes: readonly { node_id: string; online: boolean }[] }>(
+          first,
+          '/cluster/metrics',
+        );
+        return nodes.some(({ node_id, online }) => node_id === away && !online);
+      },
+      SLOW_MS,
+    );
+    const job = await made(first, `/api/archive/gate/export?${query()}&scope=cluster`);
+    assert.deepEqual(
+      [...new Set(job.elsewhere.map(({ node_id, online }) => `${node_id} ${online}`))],
+      [`${away} false`],
+    );
+    assert.deepEqual([...new Set(job.gaps.map(({ cause }) => cause))], ['on-node-away']);
+    const gapMs = job.gaps.reduce((sum, { start, end }) => sum + Date.parse(end) - Date.parse(start), 0);
+    assert.ok(Math.abs(job.duration_seconds * 1000 + gapMs - (window.toMs - window.fromMs)) < 500, JSON.stringify(job));
+    for (const node of order.filter((one) => one !== away)) {
+      const { gaps, elsewhere } = await gapsAt(node);
+      assert.ok(!gaps.some(({ cause }) => cause === 'unknown'), JSON.stringify(gaps));
+      assert.ok(elsewhere.some(({ node_id, online }) => node_id === away && !online));
+    }
+    const refused = await ask(first, `/api/archive/jobs/${lost}`);
+    assert.deepEqual(
+      [refused.status, (JSON.parse(refused.body.toString()) as { code: string }).code],
+      [503, 'node-away'],
+    );
+    assert.ok(Number(refused.headers['retry-after']) > 0);
+    const { nodes_away } = await json<{ nodes_away: readonly string[] }>(first, '/api/archive/jobs?scope=cluster');
+    assert.deepEqual(nodes_away, [away]);
+  });
+});
