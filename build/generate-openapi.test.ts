@@ -21,14 +21,17 @@ interface Document {
 
 /**
  * Names that have two types nevertheless. Specified: `from` and `to` of jobs are numbers and `reason` is text; `status` is text,
- * but a number in problems (RFC 9457). The others are older than this rule; new names must obey it. `from_ms` and `to_ms` are the
- * same everywhere.
+ * but a number in problems (RFC 9457). `elsewhere` lists footage on other nodes, and `cameras` and `expires_at` of a session are
+ * named as in most programs; a job's `expires_at` is specified in seconds. The others are older than this rule; new names must obey
+ * it. `from_ms` and `to_ms` are the same everywhere.
  */
 const TWO_TYPES: Readonly<Record<string, readonly string[]>> = {
   audio: ['integer', 'object'],
-  cameras: ['array of object', 'integer'],
+  cameras: ['array of object', 'array of string', 'integer'],
   configured: ['boolean', 'string'],
+  elsewhere: ['array of object', 'integer'],
   end: ['object', 'string'],
+  expires_at: ['integer', 'string'],
   frames: ['integer', 'object'],
   from: ['integer', 'string'],
   node: ['object', 'string'],

@@ -500,6 +500,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     '/api/health/live',
     '/api/health/ready',
     '/api/metrics',
+    '/api/session',
     '/websocket/{camera_id}',
   ]);
   const segments = document.paths['/api/archive/{camera_id}/segments'].get;
@@ -508,6 +509,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     'cursor',
     'from',
     'limit',
+    'local',
     'to',
     'tz_offset_minutes',
   ]);

@@ -105,7 +105,7 @@ export class ClusterExports {
   async #part(request: FastifyRequest, wanted: JobRequest, turn: NodeTurn): Promise<z.output<typeof Submitted>> {
     const { jobs, nodeId } = this.#deps;
     const { cameraId, by } = wanted;
-    if (turn.nodeId !== nodeId) return Submitted.parse(await this.#ask(request, cameraId, turn, 'part=1'));
+    if (turn.nodeId !== nodeId) return Submitted.parse(await this.#ask(request, cameraId, turn, 'as_part=1'));
     const { fromMs, toMs } = turn;
     const part: JobRequest = { kind: 'export', cameraId, fromMs, toMs, isPart: true, ...(by !== undefined && { by }) };
     return { job_id: (await available(jobs.submit(part, request.headers.authorization))).id };

@@ -187,6 +187,7 @@ test('so many questions at a time and no more; those for tokens that were right 
           id: '1',
           protocol: 'https',
           server: { listenerName: 'api' },
+          raw: {},
         } as never,
         'header',
       ),
@@ -247,7 +248,7 @@ test('no token is in what a caller is or what is logged', async (t) => {
   reviewer.reviews.set('sesame', person());
   await ask('sesame');
   await ask('wrong-sesame');
-  const asked = { ip: '::1', protocol: 'http', headers: { authorization: 'Bearer sesame' } } as never;
+  const asked = { ip: '::1', protocol: 'http', headers: { authorization: 'Bearer sesame' }, raw: {} } as never;
   const caller = await auth.identify(asked, 'header');
   assert.doesNotMatch(JSON.stringify(caller) + lines.join(''), /sesame/);
 });

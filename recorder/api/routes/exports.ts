@@ -34,7 +34,7 @@ const Scope = Window.extend({
 });
 
 const ExportQuery = Scope.extend({
-  part: flag().optional().describe('1: the result is a part of that of several nodes; the job is not listed.'),
+  as_part: flag().optional().describe('1: the result is a part of that of several nodes; the job is not listed.'),
 });
 
 const Body = z
@@ -181,12 +181,12 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
     },
     async (request, reply) => {
       const { params, query, body } = request;
-      const { scope, part } = query;
+      const { scope, as_part: isPart } = query;
       const isDry = query.dry_run ?? body?.dry_run;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       const window = windowOf(request, params.camera_id, query);
-      const wanted = { kind: 'export', ...window, by, ...(part && { isPart: true }) } as const;
+      const wanted = { kind: 'export', ...window, by, ...(isPart && { isPart: true }) } as const;
       if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
       return reply.code(202).send(await submit(request, scope, wanted));
     },
