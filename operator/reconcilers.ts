@@ -105,6 +105,9 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     }
     const isShown = await this.#showPool(key, pool, rollout, guarding);
     if (failure !== undefined) throw failure;
+    const refused = rollout?.conditions.find(({ reason }) => reason === 'Rejected');
+    // What is refused is tried again as after any error, which alerts count: a webhook may allow it in a moment.
+    if (refused) throw new Error(refused.message);
     return {
       recheckMs: Math.min(isShown ? POOL_MS : EARLY_MS, rollout?.recheckMs ?? POOL_MS, guarding.recheckMs ?? POOL_MS),
     };
