@@ -131,27 +131,16 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
 
   test('a playlist lists the parts of all nodes, and the node that was asked sends them', async () => {
     for (const node of NODES) {
-      const playlist = await (await fetch(urlOf(node, 9996, `/hls/gate/index.m3u8?${between()}`))).text();
-      const holders = new Set([...playlist.matchAll(/^\/node\/([^/]+)\//gm)].map(([, holder = '']) => holder));
+      const address = urlOf(node, 9996, `/hls/gate/index.m3u8?${between()}`);
+      const playlist = await (await fetch(address)).text();
+      const holders = new Set(
+        [...playlist.matchAll(/^\.\.\/\.\.\/node\/([^/]+)\//gm)].map(([, holder = '']) => holder),
+      );
       assert.deepEqual(
         [...holders].sort(),
         NODES.filter((other) => other !== node),
       );
-      const file = join(cluster.directory, `${node}.m3u8`);
-      writeFileSync(file, playlist.replaceAll(/(?<=^|URI=")\/(?=[\w/])/gm, urlOf(node, 9996, '/')));
-      const args = [
-        '-v',
-        'error',
-        '-protocol_whitelist',
-        'file,http,tcp',
-        '-i',
-        file,
-        '-map',
-        '0:v',
-        '-f',
-        'null',
-        '-',
-      ];
+      const args = ['-v', 'error', '-i', address, '-map', '0:v', '-f', 'null', '-'];
       assert.equal((await run('ffmpeg', args)).stderr, '');
     }
   });

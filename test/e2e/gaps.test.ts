@@ -231,7 +231,7 @@ describe('the gap ledger', { concurrency: true }, () => {
     assert.ok((await metric('kube_nvr_camera_silence_seconds')) >= 15);
     assert.equal(recorder.child.output.split('camera is silent').length, 2, 'one line says so');
     const shown = await onThePage(recorder.url);
-    if (shown !== undefined) assert.match(shown, /^Not recorded since \d\d:\d\d – no video of it is written$/);
+    if (shown !== undefined) assert.match(shown, /^Not recorded since \d\d:\d\d – camera sends no video$/);
 
     delete camera.options.onFrame;
     await until('it is no longer silent', async () => !(await state()).silent, 60_000);

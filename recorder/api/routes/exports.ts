@@ -37,11 +37,6 @@ const ExportQuery = Scope.extend({
   as_part: flag().optional().describe('1: the result is a part of that of several nodes; the job is not listed.'),
 });
 
-const Body = z
-  .object({ dry_run: z.boolean('expected true or false').optional() })
-  .nullish()
-  .describe('`dry_run`: as in the query.');
-
 const SPEED = 'expected a whole number from 2 to 120';
 const TimelapseQuery = Scope.extend({
   speed: queryNumber(z.int(SPEED).min(2, SPEED).max(120, SPEED)).describe('How many times faster.'),
@@ -70,6 +65,8 @@ const Estimate = z
     id: 'Estimate',
     description: 'Duration and size that an export or a time-lapse would have; no job is made.',
   });
+
+const ESTIMATE = { ...WINDOW, duration_seconds: 588.4, size_bytes: 297_400_000, gaps: JOB.gaps, elsewhere: [] };
 
 const refusals = {
   400: problemResponse('A parameter is missing or wrong; the detail names it.'),
@@ -159,13 +156,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         cameras: { param: 'camera_id' },
         audit: 'export',
         examples: {
-          200: {
-            ...WINDOW,
-            duration_seconds: 588.4,
-            size_bytes: 297_400_000,
-            gaps: JOB.gaps,
-            elsewhere: [],
-          },
+          200: ESTIMATE,
           202: SUBMITTED,
         },
       },
@@ -175,14 +166,12 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         tags: ['jobs'],
         params: CameraParams,
         querystring: ExportQuery,
-        body: Body,
         response: { 200: Estimate, 202: Submitted, ...refusals },
       },
     },
     async (request, reply) => {
-      const { params, query, body } = request;
-      const { scope, as_part: isPart } = query;
-      const isDry = query.dry_run ?? body?.dry_run;
+      const { params, query } = request;
+      const { scope, as_part: isPart, dry_run: isDry } = query;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       const window = windowOf(request, params.camera_id, query);
@@ -200,7 +189,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         right: 'export',
         cameras: { param: 'camera_id' },
         audit: 'timelapse',
-        examples: { 202: SUBMITTED },
+        examples: { 200: ESTIMATE, 202: SUBMITTED },
       },
       schema: {
         operationId: 'makeTimelapse',
@@ -208,14 +197,12 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         tags: ['jobs'],
         params: CameraParams,
         querystring: TimelapseQuery,
-        body: Body,
         response: { 200: Estimate, 202: Submitted, ...refusals },
       },
     },
     async (request, reply) => {
-      const { params, query, body } = request;
-      const { scope, speed } = query;
-      const isDry = query.dry_run ?? body?.dry_run;
+      const { params, query } = request;
+      const { scope, speed, dry_run: isDry } = query;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       const wanted = { kind: 'timelapse', ...windowOf(request, params.camera_id, query), speed, by } as const;
