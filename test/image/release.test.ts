@@ -87,7 +87,7 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
       ].sort(),
     );
     execFileSync('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], { cwd: first });
-    assert.equal(readFileSync(join(first, 'SHA256SUMS'), 'utf8').split('\n').length, 6 + 1);
+    assert.equal(readFileSync(join(first, 'SHA256SUMS'), 'utf8').split('\n').length, 7 + 1);
     assert.equal(readFileSync(join(first, 'RELEASE_NOTES.md'), 'utf8'), '### Added\n\n- Recording.\n');
     const chart = execFileSync('tar', ['-xzOf', join(first, `kube-nvr-${VERSION}.tgz`), 'kube-nvr/Chart.yaml'], {
       encoding: 'utf8',
