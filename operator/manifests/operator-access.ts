@@ -37,8 +37,8 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete'] },
     // `delete` for those of single nodes, in pools with claims.
     { apiGroups: ['apps'], resources: ['daemonsets'], verbs: [...APPLY, 'delete'] },
-    // Claims are never deleted: they have footage.
-    { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: APPLY },
+    // Claims are never deleted: they have footage. They have no owner that would have to be read.
+    { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['create', 'patch'] },
     { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: APPLY },
     // `delete` for a policy that the pool no longer needs.
     { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: [...APPLY, 'delete'] },

@@ -23,6 +23,7 @@ import {
   LEASE,
   NETWORK_POLICY,
   NODE,
+  PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
   RECORDER_NODE,
@@ -51,6 +52,7 @@ import {
   tokenReviewBindingOf,
   type PolicyRule,
 } from '../../operator/manifests/recorder-access.ts';
+import { claimOf } from '../../operator/manifests/storage.ts';
 import { ClusterNetworks } from '../../operator/observe/cluster-networks.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
@@ -484,8 +486,17 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await denied(client.mergePatch(CAMERA, { ...name, name: 'gate' }, { spec: { suspend: true } }), /cannot patch/);
     await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { status: { archives: [] } }, { subresource: 'status' });
     await client.delete(RECORDER_NODE, { ...name, name: 'node-5' });
+    const spec = { accessModes: ['ReadWriteOnce'] as const, resources: { requests: { storage: '1Ti' } } };
+    const archive = { ...pool.spec.archive, volumeClaimTemplate: { spec } };
+    const claim = claimOf({ ...pool, spec: { ...pool.spec, archive } }, 'node-1');
+    const applyClaim = (): Promise<ObjectToApply> =>
+      client.apply(PERSISTENT_VOLUME_CLAIM, claim, { fieldManager: 'kube-nvr-operator' });
+    assert.equal((await applyClaim()).metadata.uid, (await applyClaim()).metadata.uid);
     const claims = `/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`;
-    await denied(operator.delete(`${claims}/north-archive-1`), /cannot delete resource "persistentvolumeclaims"/);
+    await denied(
+      operator.delete(`${claims}/${claim.metadata.name}`),
+      /cannot delete resource "persistentvolumeclaims"/,
+    );
   });
 
   test('the operator cannot give recorders what it does not have itself', async () => {

@@ -16,11 +16,13 @@ import {
   operatorRules,
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
+import { nodeRecorderName } from '../../operator/manifests/storage.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { formatPublicKey, signLicense } from '../../recorder/license/statement.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
+import { localVolume } from './local-volume.ts';
 import { OWN_IMAGES } from './own-images.ts';
 import { reportFailure } from './report.ts';
 import {
@@ -45,9 +47,16 @@ const MAX_RENEWAL_MS = 8_000;
 /** Rights of the operator that show in no request here. */
 const UNUSED_HERE = [
   // An apply of what is not there is a patch for clients, and a create for RBAC.
-  ...['configmaps', 'daemonsets', 'poddisruptionbudgets', 'rolebindings', 'roles', 'serviceaccounts', 'services'].map(
-    (plural) => `create ${plural}`,
-  ),
+  ...[
+    'configmaps',
+    'daemonsets',
+    'persistentvolumeclaims',
+    'poddisruptionbudgets',
+    'rolebindings',
+    'roles',
+    'serviceaccounts',
+    'services',
+  ].map((plural) => `create ${plural}`),
   // No pool here says where its cameras are.
   ...['create', 'delete', 'get', 'patch'].map((verb) => `${verb} networkpolicies`),
   // A node that is gone for good.
@@ -430,6 +439,38 @@ suite('the operator', { skip: clusterMissing() }, () => {
       return ready?.reason === 'NoPool' && ready;
     });
     assert.equal(why.message, 'there is no RecorderPool default');
+  });
+
+  test('a pool with claims has a claim and a DaemonSet for each node; of a node that leaves, only the claim stays', async () => {
+    const [first = '', second = ''] = NODES;
+    await apply(cluster.controlPlane, localVolume({ storageClass: 'local-disks', node: first, path: '/mnt/disk' }));
+    const on = (node: string): Json => ({ nodeSelector: { 'kubernetes.io/hostname': node } });
+    const claim = { storageClassName: 'local-disks', resources: { requests: { storage: '1Gi' } } };
+    const archive = { volumeClaimTemplate: { spec: claim } };
+    await apply(cluster.controlPlane, [resource('RecorderPool', 'disks', { archive, ...on(first) })]);
+    await until(
+      `${first} belongs to the pool`,
+      async () => (await readNodes()).some(({ metadata }) => metadata.name === first),
+      SLOW_MS,
+    );
+    await cluster.api.patch(`${BASE}/recorderpools/disks`, 'merge', { spec: on(second) });
+    const daemonSets = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
+    await until(
+      `only ${second} has a DaemonSet`,
+      async () => {
+        const names = (await cluster.api.list(daemonSets)).map(({ metadata }) => metadata.name);
+        return names.join() === nodeRecorderName('disks', second);
+      },
+      SLOW_MS,
+    );
+    const claims = await cluster.api.list(`/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`);
+    assert.deepEqual(
+      claims.map(({ metadata }) => [metadata.annotations?.['kube-nvr.dev/node'], metadata.deletionTimestamp]).sort(),
+      [
+        [first, undefined],
+        [second, undefined],
+      ],
+    );
   });
 
   test('every right of the operator is used, and it asks for nothing else', async () => {

@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION } from '../../crds/names.ts';
 import { CHART, Helm, helmMissing, type Manifest, type Values } from '../chart/helm.ts';
+import { localVolume } from '../cluster/local-volume.ts';
 import { gstreamerMissing, type GstreamerCamera } from '../support/gstreamer-cameras.ts';
 import { until } from '../support/until.ts';
 import { cameraPod, cameraUrl } from './camera-pod.ts';
@@ -39,32 +40,7 @@ suite(
       mkdirSync(join(node.root, DISK), { recursive: true });
       await apply([
         { apiVersion: 'v1', kind: 'Namespace', metadata: baseline(VIDEO) },
-        {
-          apiVersion: 'storage.k8s.io/v1',
-          kind: 'StorageClass',
-          metadata: { name: CLASS },
-          provisioner: 'kubernetes.io/no-provisioner',
-          volumeBindingMode: 'WaitForFirstConsumer',
-        },
-        {
-          apiVersion: 'v1',
-          kind: 'PersistentVolume',
-          metadata: { name: 'disk-of-node-1' },
-          spec: {
-            capacity: { storage: '10Gi' },
-            accessModes: ['ReadWriteOnce'],
-            persistentVolumeReclaimPolicy: 'Retain',
-            storageClassName: CLASS,
-            local: { path: DISK },
-            nodeAffinity: {
-              required: {
-                nodeSelectorTerms: [
-                  { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [node.name] }] },
-                ],
-              },
-            },
-          },
-        },
+        ...localVolume({ storageClass: CLASS, node: node.name, path: DISK }),
         ...cameraPod(SIGHTS, CAMERAS),
       ]);
     });
@@ -109,7 +85,7 @@ suite(
         });
       });
       const [claim] = await list(`/api/v1/namespaces/${VIDEO}/persistentvolumeclaims`);
-      assert.deepEqual([claim.status.phase, claim.spec.volumeName], ['Bound', 'disk-of-node-1']);
+      assert.deepEqual([claim.status.phase, claim.spec.volumeName], ['Bound', `disk-of-${cluster.node.name}`]);
     });
 
     test('without the pool its pods go, and claim and footage stay', async () => {

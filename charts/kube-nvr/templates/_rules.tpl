@@ -102,7 +102,6 @@
   resources:
     - persistentvolumeclaims
   verbs:
-    - get
     - create
     - patch
 - apiGroups:
