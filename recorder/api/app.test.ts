@@ -173,6 +173,7 @@ test('segments: the wire form of the specification', async (t) => {
         end: null,
         end_ms: null,
         duration_seconds: null,
+        duration_ms: null,
         sequence: 7,
         filename: '2026/01/01/Gate_gate_20260101_120000001.mp4',
         size: 123,

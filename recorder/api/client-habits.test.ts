@@ -62,14 +62,15 @@ test('parameters that caches and programs add are passed over', async (t) => {
 test('a segment tells its end, its length, and the numbers with which to ask again', async (t) => {
   const { app } = await build(t, { segments: listing });
   const answer = await app.inject({ url: '/api/archive/gate/segments', headers: as('viewer') });
-  const { start_ms, end, end_ms, duration_seconds } = answer.json().archive[0];
+  const { start_ms, end, end_ms, duration_seconds, duration_ms } = answer.json().archive[0];
   assert.deepEqual(
-    { start_ms, end, end_ms, duration_seconds },
+    { start_ms, end, end_ms, duration_seconds, duration_ms },
     {
       start_ms: Date.UTC(2026, 0, 1, 12),
       end: '2026-01-01T12:00:59.961+00:00',
       end_ms: Date.UTC(2026, 0, 1, 12) + 59_961,
       duration_seconds: 59.961,
+      duration_ms: 59_961,
     },
   );
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
-import type { FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
 import type { FootageHolder } from '../peers/peer.ts';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -131,4 +131,27 @@ test('a token for other cameras sees no segments of any node', async (t) => {
   const { status, body } = await ask('node-1', REDIRECTED, { authorization: 'Bearer porter' });
   assert.equal(status, 200);
   assert.deepEqual([body['archive'], body['days']], [[], []]);
+});
+
+test('a node of an older version, which does not tell the length in milliseconds, is listed too', async (t) => {
+  const { ask, members } = await stage(t);
+  const item = {
+    timestamp: new Date(FROM * 1_000).toISOString(),
+    start_ms: FROM * 1_000 + 500_000,
+    end: new Date((FROM + 560) * 1_000).toISOString(),
+    end_ms: FROM * 1_000 + 560_000,
+    duration_seconds: 60,
+    sequence: 9,
+    filename: '2026/01/01/Gate_gate_20260101_120820000.mp4',
+    size: 1_000,
+    mtime: FROM + 560,
+    is_open: false,
+  };
+  const old = fastify();
+  old.get('/api/archive/gate/segments', async () => ({ archive: [item], days: [] }));
+  await members.listen('node-3', { api: old, playback: old });
+  const { body } = await ask('node-1', REDIRECTED);
+  const listed = (body['archive'] ?? []) as readonly Record<string, unknown>[];
+  assert.deepEqual(listed.at(-1), { ...item, duration_ms: 60_000, node_id: 'node-3' });
+  assert.deepEqual(body['elsewhere'], []);
 });

@@ -27,7 +27,13 @@ const LIST_MS = 4_000;
 /** A day of ten-second files. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-const Answer = z.object({ archive: z.array(SegmentItem), days: z.array(z.iso.date()) });
+/** Nodes of an older version do not tell `duration_ms`. */
+const Item = SegmentItem.partial({ duration_ms: true }).transform(({ duration_ms, ...item }) => {
+  const { start_ms, end_ms } = item;
+  return { ...item, duration_ms: duration_ms ?? (end_ms === null ? null : end_ms - start_ms) };
+});
+
+const Answer = z.object({ archive: z.array(Item), days: z.array(z.iso.date()) });
 
 /** `interval`: in seconds since 1970. By start. */
 export async function collectSegments(

@@ -14,6 +14,7 @@ export const SegmentItem = z
       .describe('null while the segment is written, or where the file does not say.'),
     end_ms: z.number().int().nullable(),
     duration_seconds: z.number().nullable().describe('From start to end.'),
+    duration_ms: z.number().int().nullable().describe('The same in milliseconds: end_ms - start_ms.'),
     sequence: z.number().int(),
     filename: z.string().describe('Relative to the record path.'),
     size: z.number().int().describe('Bytes; final when is_open is false.'),
@@ -41,8 +42,9 @@ export const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string):
 });
 
 function endOf({ startMs, endMs }: ArchiveSegment, iso: (ms: number) => string) {
-  if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null };
+  if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null, duration_ms: null };
   // Whole milliseconds, as in the database.
   const wholeMs = Math.round(endMs);
-  return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: (wholeMs - Math.floor(startMs)) / 1000 };
+  const duration_ms = wholeMs - Math.floor(startMs);
+  return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: duration_ms / 1000, duration_ms };
 }
