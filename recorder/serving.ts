@@ -42,11 +42,13 @@ import type { MutualTls } from './peers/identity.ts';
 import type { PeerListener } from './peers/peer.ts';
 import { PeerRequests } from './peers/peer-requests.ts';
 import { Doctor } from './probe/doctor.ts';
-import { buildPlayback, playbackRoutes } from './playback/app.ts';
+import { buildPlayback, openPlayback } from './playback/app.ts';
 import type { PlaybackDeps } from './playback/deps.ts';
 import type { NodeAudit } from './node-audit.ts';
 import type { NodeCameras } from './node-cameras.ts';
 import type { RecorderDeps } from './deps.ts';
+import { ArchiveStills } from './still/archive-stills.ts';
+import { JpegMaker } from './still/jpeg-maker.ts';
 import { Snapshots } from './still/snapshots.ts';
 import { Thumbnails } from './still/thumbnails.ts';
 import type { Storage } from './storage.ts';
@@ -87,6 +89,7 @@ export class Serving {
   readonly #trust: ServingTrust;
   readonly #deps: RecorderDeps;
   readonly #snapshots: Snapshots;
+  readonly #jpegs: JpegMaker;
   readonly #thumbnails: Thumbnails;
   readonly #footage: FootageOfNodes;
   readonly #jobs: Jobs;
@@ -110,16 +113,16 @@ export class Serving {
     this.#trust = trust;
     this.#deps = deps;
     this.#snapshots = new Snapshots({ find: (id) => cameras.config(id), memory: answers.images, reach, clock });
+    this.#jpegs = new JpegMaker({ ffmpegPath: config.ffmpeg.path, clock, log });
     this.#thumbnails = new Thumbnails({
       find: (id) =>
         cameras.config(id) && {
           live: () => cameras.get(id)?.live?.keyFrame(),
           files: () => archive.newestFiles(id),
         },
-      ffmpegPath: config.ffmpeg.path,
+      maker: this.#jpegs,
       memory: answers.images,
       clock,
-      log,
     });
     this.#peers = openPeerRequests(recording, trust, deps);
     this.#footage = footageOf(config, recording, this.#peers);
@@ -146,9 +149,9 @@ export class Serving {
   /** Rejects when an address is taken. */
   async open(): Promise<void> {
     const { cluster, health, playback: playbackSettings, listen, metrics: metricsSettings } = this.#config;
-    const routes = playbackRoutes(this.#playbackDeps);
-    const playback = await buildPlayback(this.#playbackDeps, routes);
-    const apiDeps = this.#apiDeps(playback, routes);
+    const opened = openPlayback(this.#playbackDeps);
+    const playback = await buildPlayback(this.#playbackDeps, opened);
+    const apiDeps = this.#apiDeps(playback, opened);
     const api = await buildApi(apiDeps);
     // Last, so that all metrics are registered.
     const metrics = this.#buildMetrics();
@@ -187,7 +190,7 @@ export class Serving {
 
   /** Stops all requests to cameras. */
   async leaveCameras(): Promise<void> {
-    this.#thumbnails.close();
+    this.#jpegs.close();
     await Promise.all([this.#snapshots.close(), this.#ptz.close()]);
   }
 
@@ -236,11 +239,13 @@ export class Serving {
     };
   }
 
-  #apiDeps(playback: FastifyInstance, playbackRoutes: (app: FastifyInstance) => Promise<void>): ApiDeps {
+  #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
     const { archive, gaps, cameras, cameraSwitch, cameraEditor, reach, database, member, audit, events } =
       this.#recording;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, version, logLevels } = this.#deps;
+    const memory = this.#recording.answers.images;
+    const archived = new ArchiveStills({ find: keyFrameAt, maker: this.#jpegs, memory, clock });
     return {
       ...this.#facing,
       nodeName,
@@ -258,7 +263,11 @@ export class Serving {
       cameraSwitch,
       ...(cameraEditor ? { cameraEditor } : {}),
       ...(member ? { cluster: member.view } : {}),
-      stills: { snapshot: (id) => this.#snapshots.get(id), thumbnail: (id) => this.#thumbnails.get(id) },
+      stills: {
+        snapshot: (id) => this.#snapshots.get(id),
+        thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
+        archived: (...asked) => archived.get(...asked),
+      },
       doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
       ...(logLevels ? { logLevels } : {}),
       audit,
@@ -270,7 +279,7 @@ export class Serving {
         port: () => this.#playbackPort,
         advertised: urlOf(playbackSettings.advertise, this.#trust.tls !== undefined),
         document: () => playback.swagger() as OpenApiDocument,
-        routes: playbackRoutes,
+        routes,
       },
       machine: localMachine(recordPath, clock),
     };

@@ -16,6 +16,7 @@ import { buildServer } from '../http/server.ts';
 import { playbackAddress } from './playback-address.ts';
 import { installRedirects } from './redirect.ts';
 import { archiveRoutes } from './routes/archive.ts';
+import { archiveStillRoutes } from './routes/archive-still.ts';
 import { auditRoutes } from './routes/audit.ts';
 import { assembleRoutes } from './routes/assemble.ts';
 import { cameraControlRoutes } from './routes/camera-control.ts';
@@ -68,7 +69,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     requestHeaders:
       'authorization, content-type, if-match, if-none-match, if-range, last-event-id, range, x-request-id',
     exposedHeaders:
-      'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, link, retry-after, x-request-id, x-window-ends-at',
+      'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, link, retry-after, x-picture-time-ms, x-request-id, x-window-ends-at',
     sameHost: false,
   });
   if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
@@ -107,7 +108,10 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (ptz) await app.register(ptzRoutes, { ptz });
   if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });
-  if (stills) await app.register(stillRoutes, { stills });
+  if (stills) {
+    await app.register(stillRoutes, { stills });
+    await app.register(archiveStillRoutes, { deps: { ...deps, stills } });
+  }
   if (doctor) await app.register(probeRoutes, { deps: { cameras: deps.cameras, doctor } });
   if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
   if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });

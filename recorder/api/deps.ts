@@ -26,6 +26,7 @@ import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
 import type { CameraDirectory, RefusedCamera } from '../model/camera-view.ts';
+import type { ArchiveStill } from '../still/archive-stills.ts';
 import type { StillImage } from '../still/shared-images.ts';
 import type { Examiner } from '../probe/doctor.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
@@ -133,12 +134,14 @@ export interface PtzKeeper {
   get(cameraId: string): MovableCamera | 'disabled' | 'unknown';
 }
 
-/** Still images of cameras. Both reject with `StillError`. */
+/** Still images of cameras. All reject with `StillError`. */
 export interface StillSource {
   /** An image that the camera made. */
   snapshot(cameraId: string): Promise<StillImage>;
-  /** The newest key frame, scaled down. */
-  thumbnail(cameraId: string): Promise<StillImage>;
+  /** The newest key frame, scaled down; `isFresh`: as it was at most a second ago. */
+  thumbnail(cameraId: string, isFresh: boolean): Promise<StillImage>;
+  /** The key frame of a moment, in whole milliseconds since 1970, from a file of this node. Rejects with ApiError, too. */
+  archived(cameraId: string, atMs: number, maxWidth: number): Promise<ArchiveStill>;
 }
 
 /** What readiness depends on, apart from the recordings directory. */

@@ -35,6 +35,8 @@ export const PARAMETERS: Readonly<Record<string, unknown>> = {
   camera: 'gate',
   '/api/archive/timeline camera': ['gate', 'dock-1'],
   resolution_ms: 1_000,
+  at: FROM + 4.5,
+  width: 640,
   month: '2026-10',
   tz: 'Europe/Berlin',
   limit: 100,

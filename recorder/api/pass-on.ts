@@ -5,8 +5,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { readBody } from '../../base/http-answer.ts';
 import { callerOf } from '../http/access.ts';
+import { credentialOf } from '../http/auth.ts';
 import { ApiError } from '../http/problem.ts';
-import { PeerUnavailable, type PeerCaller, type PeerSender } from '../peers/peer-requests.ts';
+import { PeerUnavailable, type PeerAnswer, type PeerCaller, type PeerSender } from '../peers/peer-requests.ts';
 
 const REQUEST_HEADERS = [
   'accept',
@@ -24,10 +25,12 @@ const ANSWER_HEADERS = [
   'content-disposition',
   'content-length',
   'content-range',
+  'content-security-policy',
   'content-type',
   'etag',
   'last-modified',
   'retry-after',
+  'x-picture-time-ms',
 ] as const;
 
 const ANSWER_MS = 5_000;
@@ -60,11 +63,49 @@ export async function passOn(
       if (!(err instanceof PeerUnavailable)) throw err;
       throw err.problem === 'unknown' ? unknown() : nodeAway(err);
     });
-  return reply
-    .code(answer.status)
-    .headers(chosen(answer.headers, ANSWER_HEADERS))
+  return sendAnswer(reply, answer);
+}
+
+/** The answer of another node as that of this one. */
+const sendAnswer = (reply: FastifyReply, { status, headers, body }: PeerAnswer): FastifyReply =>
+  reply
+    .code(status)
+    .headers(chosen(headers, ANSWER_HEADERS))
     .serializer((payload: unknown) => payload as string)
-    .send(answer.body);
+    .send(body);
+
+/**
+ * For a GET that any of `nodeIds` may have the answer to: the first answer that is not 404, or else undefined. Throws ApiError
+ * 503 if there is none, and not all nodes answer.
+ */
+export async function firstFound(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  peers: PeerSender,
+  nodeIds: readonly string[],
+  path: string,
+): Promise<FastifyReply | undefined> {
+  const gone = new AbortController();
+  request.raw.socket.once('close', () => gone.abort());
+  let away: PeerUnavailable | undefined;
+  for (const nodeId of nodeIds) {
+    try {
+      const answer = await peers.request(nodeId, {
+        listener: 'api',
+        caller: statedBy(request, undefined),
+        path,
+        headers: chosen(request.headers, REQUEST_HEADERS),
+        signal: gone.signal,
+      });
+      if (answer.status !== 404) return sendAnswer(reply, answer);
+      answer.body.on('error', () => {}).destroy();
+    } catch (err) {
+      if (!(err instanceof PeerUnavailable)) throw err;
+      away = err;
+    }
+  }
+  if (away) throw nodeAway(away);
+  return undefined;
 }
 
 /** What another node answers to the caller; undefined if it does not answer, or not as expected. */
@@ -88,7 +129,7 @@ export async function readFrom<T extends z.ZodType>(
 function statedBy(request: FastifyRequest, may: 'remove-jobs' | undefined): PeerCaller {
   const { name, seesAll, patterns, cameras } = callerOf(request);
   const scope = seesAll ? ['*'] : (patterns ?? [...(cameras ?? [])]);
-  return { kind: 'viewer', name, cameras: scope, may, credential: request.headers.authorization };
+  return { kind: 'viewer', name, cameras: scope, may, credential: credentialOf(request) };
 }
 
 /** The answer for a node that does not answer. */

@@ -4,8 +4,8 @@
 import { concat, u32 } from './box.ts';
 import { entryCodec, hasParameterSets, parameterSetsOf } from './entry-sets.ts';
 import type { SetsAt } from './join.ts';
+import type { TrackHeader } from './movie.ts';
 import type { ReadAt } from './reader.ts';
-import type { TrackIndex } from './sample-index.ts';
 
 /** Parameter sets are at the start of an access unit. */
 const HEAD_BYTES = 1024;
@@ -15,13 +15,21 @@ const MAX_SETS = 16;
 /** NAL units, each with a 4-byte length. */
 type Sets = readonly Buffer[];
 
+/** What a track index says of its samples. */
+interface Samples {
+  readonly header: TrackHeader;
+  readonly offsets: ArrayLike<number>;
+  readonly sizes: ArrayLike<number>;
+  readonly syncs: ArrayLike<number>;
+}
+
 /**
  * Undefined if no key frame has parameter sets of its own, so that those of the sample entry are always in force. Examines only
  * the first `samples` samples.
  */
 export async function readSetsInForce(
   read: ReadAt,
-  video: TrackIndex,
+  video: Samples,
   samples = video.sizes.length,
 ): Promise<SetsAt | undefined> {
   if (!hasParameterSets(video.header.sampleEntry)) return undefined;

@@ -51,7 +51,7 @@ export interface PeerRequest {
   readonly headMs?: number;
 }
 
-interface PeerAnswer {
+export interface PeerAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** The caller must read or destroy it. It is read from the network only as fast as the caller reads. */

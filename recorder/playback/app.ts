@@ -18,6 +18,7 @@ import { Reading } from './reading.ts';
 import { Recordings } from './recording.ts';
 import { Responder } from './respond.ts';
 import { Collector } from './collected.ts';
+import { keyFrameAt, type KeyFrame } from './key-frame.ts';
 import { fileRoutes } from './routes/files.ts';
 import { footageRoutes } from './routes/footage.ts';
 import { hlsRoutes } from './routes/hls.ts';
@@ -30,7 +31,7 @@ const STALLED_CONNECTION_MS = 300_000;
 const MAX_CONNECTIONS = 512;
 
 /** The server of the playback listener, not listening yet. */
-export async function buildPlayback(deps: PlaybackDeps, routes = playbackRoutes(deps)): Promise<FastifyInstance> {
+export async function buildPlayback(deps: PlaybackDeps, { routes } = openPlayback(deps)): Promise<FastifyInstance> {
   const { log, tls, trustedProxies = [], origins = [] } = deps;
   const app = buildServer({
     name: 'playback',
@@ -60,8 +61,15 @@ export async function buildPlayback(deps: PlaybackDeps, routes = playbackRoutes(
   return app;
 }
 
-/** The routes of playback, for one listener or several; they share what is cached. */
-export function playbackRoutes(deps: PlaybackDeps): (app: FastifyInstance) => Promise<void> {
+interface Playback {
+  /** For one listener or several. */
+  readonly routes: (app: FastifyInstance) => Promise<void>;
+  /** `atMs`: whole milliseconds. Undefined where this node has nothing. Rejects with ApiError. */
+  readonly keyFrameAt: (cameraId: string, atMs: number) => Promise<KeyFrame | undefined>;
+}
+
+/** What shares the knowledge of the files. */
+export function openPlayback(deps: PlaybackDeps): Playback {
   const { archive, cluster, clock, peers } = deps;
   const sender = new Sender({ clock, memory: deps.memory, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
@@ -74,7 +82,7 @@ export function playbackRoutes(deps: PlaybackDeps): (app: FastifyInstance) => Pr
     cluster &&
     peers &&
     new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock });
-  return async (app) => {
+  const routes = async (app: FastifyInstance): Promise<void> => {
     if (cluster && peers) {
       installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places: () => cluster.places() });
     }
@@ -83,5 +91,9 @@ export function playbackRoutes(deps: PlaybackDeps): (app: FastifyInstance) => Pr
     await app.register(hlsRoutes, { deps: { ...whole, files, reading, responder } });
     await app.register(windowRoutes, { deps: { ...whole, files, responder } });
     await app.register(fileRoutes, { deps: { archive, cluster, peers, files, reading, recordings, responder } });
+  };
+  return {
+    routes,
+    keyFrameAt: (cameraId, atMs) => keyFrameAt({ archive, parts, files, clock }, cameraId, atMs),
   };
 }

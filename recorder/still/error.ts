@@ -3,7 +3,7 @@
 import { CodedError } from '../../base/error.ts';
 
 /**
- * The first four: there is no image to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
+ * `unknown-camera` to `no-footage`: there is no image to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
  * `address-refused`: cameras may not have this address. `camera-timeout`: no response in time. The others: the picture could not
  * be made by this node now.
  */
@@ -11,6 +11,7 @@ export type StillErrorCode =
   | 'unknown-camera'
   | 'no-snapshot-address'
   | 'nothing-recorded'
+  | 'no-footage'
   | 'camera-unreachable'
   | 'camera-refused-login'
   | 'camera-login-downgraded'

@@ -1,11 +1,11 @@
-// Reads the newest key frame from a camera's files as a movie of one picture.
+// Key frames as movies of one picture: of a camera's files, the newest one.
 
 import { PartFile, readIndex } from '../jobs/recorded-part.ts';
 import { concat } from '../mp4/box.ts';
 import { buildFragment } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { initSegmentOf } from '../mp4/init.ts';
-import type { TrackIndex } from '../mp4/sample-index.ts';
+import type { TrackHeader } from '../mp4/movie.ts';
 
 /** A file without a key frame was started a moment ago or is damaged; the previous ones have some. */
 const MAX_FILES = 8;
@@ -34,10 +34,11 @@ async function lastKeyFrame(file: PartFile): Promise<Buffer | undefined> {
   if (!video || sample < 0) return undefined;
   const sets = (await readSetsInForce(file.read, video, sample + 1))?.(sample);
   const picture = await file.read(video.offsets[sample] as number, video.sizes[sample] as number);
-  return movieOf(video, sets ? concat([sets, picture]) : picture);
+  return movieOf(video.header, sets ? concat([sets, picture]) : picture);
 }
 
-function movieOf({ header }: TrackIndex, picture: Buffer): Buffer {
+/** `picture`: a key frame as its file has it, with the parameter sets that it needs. */
+export function movieOf(header: TrackHeader, picture: Buffer): Buffer {
   const sample = { size: picture.length, duration: 1, compositionOffset: 0, sync: true };
   const fragment = buildFragment(1, [{ trackId: header.trackId, baseDecodeTime: 0, samples: [sample] }]);
   return Buffer.concat([initSegmentOf([header]), fragment, picture]);

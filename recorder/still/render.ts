@@ -5,17 +5,20 @@ import { startChild, type ChildLimits } from '../../base/child.ts';
 import { errorCode } from '../../base/error.ts';
 import { StillError } from './error.ts';
 
-/** Enough for a tile, with a tenth of the bytes of the full picture. */
-const MAX_WIDTH = 640;
 const MAX_JPEG_BYTES = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES = 4096;
 /** An 8K picture takes about 300 MB and a second or two. No footage is written. */
 const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, cpuSeconds: 60, fileBytes: 64 * 1024, openFiles: 32 };
 
-/** At most 640 pixels wide, never enlarged, with square pixels. Throws StillError, or the signal's reason. */
-export async function renderJpeg(program: string, movie: Buffer, signal: AbortSignal): Promise<Buffer> {
+/** At most `maxWidth` pixels wide, never enlarged, with square pixels. Throws StillError, or the signal's reason. */
+export async function renderJpeg(
+  program: string,
+  movie: Buffer,
+  maxWidth: number,
+  signal: AbortSignal,
+): Promise<Buffer> {
   signal.throwIfAborted();
-  const scale = `scale=w='trunc(min(${MAX_WIDTH},iw*sar)/2)*2':h='trunc(ow/dar/2)*2',setsar=1`;
+  const scale = `scale=w='trunc(min(${maxWidth},iw*sar)/2)*2':h='trunc(ow/dar/2)*2',setsar=1`;
   // prettier-ignore
   const args = ['-hide_banner', '-v', 'error', '-threads', '1',
     // The input must not make it read from elsewhere.

@@ -27,7 +27,14 @@ interface Entry {
   readonly from: string;
   readonly image: Promise<FetchedImage & { readonly etag: string }>;
   /** Undefined while it is being made. */
-  goodUntilMs: number | undefined;
+  kept: Kept | undefined;
+}
+
+interface Kept {
+  readonly madeMs: number;
+  readonly goodForMs: number;
+  /** To be called once. */
+  readonly release: () => void;
 }
 
 export class SharedImages {
@@ -38,21 +45,33 @@ export class SharedImages {
     this.#o = options;
   }
 
-  /** Returns the image `key`, made by `make` unless there is one with the same `from`. Rejects with what `make` throws. */
-  async get(key: string, from: string, make: () => Promise<FetchedImage>): Promise<StillImage> {
-    const { clock } = this.#o;
+  /**
+   * Returns the image `key`, made by `make` unless there is one with the same `from` that is younger than `maxAgeMs`. Rejects
+   * with what `make` throws.
+   */
+  async get(
+    key: string,
+    from: string,
+    make: () => Promise<FetchedImage>,
+    maxAgeMs = this.#o.goodForMs,
+  ): Promise<StillImage> {
     let entry = this.#entries.get(key);
-    if (!entry || entry.from !== from || (entry.goodUntilMs ?? Infinity) <= clock.monotonicMs()) {
+    if (!entry || entry.from !== from || (entry.kept && this.#remainingMs(entry.kept, maxAgeMs) <= 0)) {
       entry = this.#make(key, from, make);
     }
     const image = await entry.image;
-    return { ...image, remainingMs: Math.max(0, (entry.goodUntilMs ?? 0) - clock.monotonicMs()) };
+    return { ...image, remainingMs: entry.kept ? Math.max(0, this.#remainingMs(entry.kept, maxAgeMs)) : 0 };
+  }
+
+  #remainingMs({ madeMs, goodForMs }: Kept, maxAgeMs: number): number {
+    return madeMs + Math.min(goodForMs, maxAgeMs) - this.#o.clock.monotonicMs();
   }
 
   #make(key: string, from: string, make: () => Promise<FetchedImage>): Entry {
     const { goodForMs, failureGoodForMs } = this.#o;
     const image = make().then((made) => ({ ...made, etag: etagOf(made.body) }));
-    const entry: Entry = { from, image, goodUntilMs: undefined };
+    const entry: Entry = { from, image, kept: undefined };
+    this.#entries.get(key)?.kept?.release();
     this.#entries.set(key, entry);
     image.then(
       ({ body }) => this.#keep(key, entry, goodForMs, body.length),
@@ -62,18 +81,20 @@ export class SharedImages {
   }
 
   /** Releases images that are no longer requested. */
-  #keep(key: string, entry: Entry, forMs: number, bytes: number): void {
+  #keep(key: string, entry: Entry, goodForMs: number, bytes: number): void {
     const { clock, memory } = this.#o;
-    const forget = (): void => {
-      if (this.#entries.get(key) === entry) this.#entries.delete(key);
-    };
-    if (!memory.take(bytes)) return forget();
-    entry.goodUntilMs = clock.monotonicMs() + forMs;
-    clock.after(forMs, () => {
+    const isCurrent = this.#entries.get(key) === entry;
+    if (!isCurrent || !memory.take(bytes)) {
+      if (isCurrent) this.#entries.delete(key);
+      return;
+    }
+    const timer = clock.after(goodForMs, () => release());
+    const release = (): void => {
+      timer.cancel();
       memory.giveBack(bytes);
-      forget();
-    });
-    return undefined;
+      this.#entries.delete(key);
+    };
+    entry.kept = { madeMs: clock.monotonicMs(), goodForMs, release };
   }
 }
 

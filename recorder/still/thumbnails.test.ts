@@ -12,6 +12,7 @@ import { until } from '../../test/support/until.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { SegmentWriter } from '../mp4/segment.ts';
 import { StillError } from './error.ts';
+import { JpegMaker } from './jpeg-maker.ts';
 import { Thumbnails } from './thumbnails.ts';
 
 interface Options {
@@ -21,14 +22,10 @@ interface Options {
 }
 
 function thumbnails(t: TestContext, files: readonly string[], options: Options = {}): Thumbnails {
-  const made = new Thumbnails({
-    find: (id) => (id === 'unknown' ? undefined : { live: options.live ?? (() => undefined), files: () => files }),
-    ffmpegPath: options.ffmpegPath ?? 'ffmpeg',
-    clock: options.clock ?? systemClock,
-    log: silentLog,
-  });
-  t.after(() => made.close());
-  return made;
+  const { ffmpegPath = 'ffmpeg', clock = systemClock, live = () => undefined } = options;
+  const maker = new JpegMaker({ ffmpegPath, clock, log: silentLog });
+  t.after(() => maker.close());
+  return new Thumbnails({ find: (id) => (id === 'unknown' ? undefined : { live, files: () => files }), maker, clock });
 }
 
 function write(directory: string, name: string, bytes: Buffer): string {
@@ -141,6 +138,26 @@ test('one picture for all who ask, kept for 10 seconds; at most two are made at 
   for (const mark of marks().slice(4)) most = Math.max(most, (running += mark === 'begin' ? 1 : -1));
   assert.equal(marks().length, 4 + 16);
   assert.equal(most, 2);
+});
+
+test('a fresh picture is at most a second old, and serves all who ask meanwhile', async (t) => {
+  const directory = workspace(t);
+  const pictures = [1, 2].map((firstNumber) => recordedPart(numberedVideo(directory, { firstNumber, frames: 1 })));
+  let newest = pictures[0];
+  const clock = new VirtualClock();
+  const { path, marks } = watched(directory);
+  const made = thumbnails(t, [], { ffmpegPath: path, clock, live: () => newest });
+  const numberOf = async (isFresh: boolean): Promise<number | undefined> =>
+    (await look(directory, (await made.get('gate', isFresh)).body)).number;
+  assert.deepEqual([await numberOf(false), (await made.get('gate', true)).remainingMs], [1, 1_000]);
+  newest = pictures[1];
+  clock.advance(999);
+  assert.deepEqual([await numberOf(true), await numberOf(false)], [1, 1]);
+  clock.advance(1);
+  assert.equal(await numberOf(false), 1, 'good enough for ten seconds');
+  await Promise.all(Array.from({ length: 5 }, () => made.get('gate', true)));
+  assert.deepEqual([await numberOf(true), await numberOf(false)], [2, 2]);
+  assert.equal(marks().length, 4, 'two pictures were made');
 });
 
 test('without ffmpeg, without footage and for an unknown camera there is none, and the reason is told', async (t) => {

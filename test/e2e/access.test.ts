@@ -40,7 +40,7 @@ import type { Job } from '../../recorder/jobs/job.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
 import { run } from '../../recorder/live/test-support.ts';
-import { buildPlayback, playbackRoutes } from '../../recorder/playback/app.ts';
+import { buildPlayback, openPlayback } from '../../recorder/playback/app.ts';
 import { startRecorder } from '../../recorder/recorder.ts';
 import type { ProbeReport } from '../../recorder/probe/report.ts';
 import { StillError } from '../../recorder/still/error.ts';
@@ -304,7 +304,14 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     protections: protectionKeeper(),
     jobs: jobKeeper(t),
     ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
-    stills: { snapshot: still, thumbnail: still },
+    stills: {
+      snapshot: still,
+      thumbnail: still,
+      archived: async (cameraId, timeMs) => {
+        if (!isKnown(cameraId)) throw new StillError('no-footage', 'none');
+        return { ...image, timeMs, isSettled: true };
+      },
+    },
     doctor: {
       report: async () => probeReport,
       capture: async () => Buffer.from('capture'),
@@ -363,7 +370,7 @@ async function playbackStage(t: TestContext, options: Auth, underApi = false): P
   await fs.idle();
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
   const deps = { version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog };
-  if (underApi) return build(t, { auth: options, playback: { port: () => 1, routes: playbackRoutes(deps) } });
+  if (underApi) return build(t, { auth: options, playback: { port: () => 1, routes: openPlayback(deps).routes } });
   const app = await buildPlayback(deps);
   t.after(() => app.close());
   return { app, auth, clock };

@@ -156,6 +156,13 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: (camera) => ({ url: `/api/archive/${camera}/gaps?${window}` }),
   },
+  'GET /api/archive/:camera_id/still': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/${camera}/still?at=${FROM + 5}` }),
+  },
   'GET /api/archive/timeline': {
     role: 'viewer',
     cameras: 'one',

@@ -215,7 +215,7 @@ test('what an admin reads of a camera, and who looks at its still image, is writ
       capture: async () => Buffer.from('capture'),
       tryOut: () => assert.fail('nobody asked'),
     },
-    stills: { snapshot: still, thumbnail: still },
+    stills: { snapshot: still, thumbnail: still, archived: () => assert.fail('nobody asked') },
   });
   await app.inject({ url: '/api/cameras/gate/capture', headers: as('admin') });
   await app.inject({ url: '/api/cameras/gate/probe', headers: as('operator') });

@@ -42,6 +42,7 @@ async function setup(t: TestContext, thumbnail?: StillSource['thumbnail']): Prom
   const stills: StillSource = {
     snapshot: (id) => snapshots.get(id),
     thumbnail: thumbnail ?? (() => Promise.reject(new StillError('nothing-recorded', 'there is none'))),
+    archived: () => Promise.reject(new StillError('no-footage', 'there is none')),
   };
   const scoped = { ...token('viewer', 'scoped'), cameras: ['dock-*'] };
   const auth = { mode: 'token', tokens: [token('viewer'), scoped] } as const;
@@ -145,6 +146,7 @@ test('what a camera did wrong is a line of the log without a trace, and no error
   const stills: StillSource = {
     snapshot: () => Promise.reject(new StillError('camera-error', 'the camera answered 500')),
     thumbnail: () => Promise.reject(new Error('a fault of ours')),
+    archived: () => Promise.reject(new Error('a fault of ours')),
   };
   const away = () => Promise.reject(new DatabaseError('UNAVAILABLE', 'connect ECONNREFUSED 10.0.0.5:5432'));
   const api = await build(t, { stills, log, segments: { list: away } });

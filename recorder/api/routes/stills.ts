@@ -5,65 +5,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { visit } from '../../http/audit.ts';
-import { listsTag } from '../../http/conditions.ts';
-import { Bytes } from '../../http/openapi.ts';
-import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
-import { StillError, type StillErrorCode } from '../../still/error.ts';
+import { problemResponse } from '../../http/problem.ts';
+import { flag } from '../../http/query.ts';
 import type { StillImage } from '../../still/shared-images.ts';
 import type { StillSource } from '../deps.ts';
+import { imageBody, imageOf, ImageQuery, imageResponses, sendImage } from '../image-answer.ts';
 
 const CameraParams = z.object({ id: z.string() });
-/** An image element in a page cannot send headers, so its token is in the query. */
-const Query = z.object({ access_token: z.string().optional() });
-
-const images = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: Bytes }]));
-
-const common = {
-  304: z.null().describe('If-None-Match names the current image.'),
-  401: problemResponse('No token, or a wrong one.'),
-};
-
-const STATUS: Readonly<Record<Exclude<StillErrorCode, 'unknown-camera'>, number>> = {
-  'no-snapshot-address': 404,
-  'nothing-recorded': 404,
-  'camera-unreachable': 502,
-  'camera-refused-login': 502,
-  'camera-login-downgraded': 502,
-  'camera-error': 502,
-  'not-an-image': 502,
-  'image-too-large': 502,
-  'redirected-elsewhere': 502,
-  'address-refused': 502,
-  'camera-timeout': 504,
-  'ffmpeg-missing': 503,
-  'thumbnail-failed': 503,
-  'too-many-thumbnails': 503,
-};
-
-async function imageOf(answer: Promise<StillImage>): Promise<StillImage> {
-  try {
-    return await answer;
-  } catch (err) {
-    if (!(err instanceof StillError)) throw err;
-    if (err.code === 'unknown-camera') throw unknownCamera();
-    throw new ApiError(STATUS[err.code], err.code, err.message, { cause: err });
-  }
-}
-
-function send(request: FastifyRequest, reply: FastifyReply, { type, body, etag, remainingMs }: StillImage) {
-  reply.headers({
-    'cache-control': `private, max-age=${Math.round(remainingMs / 1000)}`,
-    etag,
-    // The bytes come from the camera: a browser must treat them as an image only.
-    'content-security-policy': "default-src 'none'; sandbox",
-  });
-  if (listsTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  // Sends the bytes unchanged: the serializer of the schema would turn them into text.
-  return reply
-    .type(type)
-    .serializer((payload: unknown) => payload as string)
-    .send(body);
-}
+const ThumbnailQuery = ImageQuery.extend({
+  fresh: flag().optional().describe('A picture that was made at most a second ago, instead of ten.'),
+});
 
 async function show(
   request: FastifyRequest<{ Params: z.output<typeof CameraParams> }>,
@@ -72,7 +23,7 @@ async function show(
 ): Promise<FastifyReply> {
   const found = await imageOf(image);
   visit(request, reply, { camera: request.params.id });
-  return send(request, reply, found);
+  return sendImage(request, reply, found, `private, max-age=${Math.round(found.remainingMs / 1000)}`);
 }
 
 export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async (app, { stills }) => {
@@ -93,13 +44,13 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
           'Fetched from the address `snapshot` of the camera (`snapuri` in the database). One image serves all requests for 15 seconds; Cache-Control has the remaining time.',
         tags: ['cameras'],
         params: CameraParams,
-        querystring: Query,
+        querystring: ImageQuery,
         response: {
           200: {
             description: 'The image.',
-            content: images('image/jpeg', 'image/png', 'image/gif', 'image/webp', 'image/avif'),
+            content: imageBody('image/jpeg', 'image/png', 'image/gif', 'image/webp', 'image/avif'),
           },
-          ...common,
+          ...imageResponses,
           404: problemResponse('The node does not know this camera, or it has no snapshot address.'),
           502: problemResponse('The camera answered with an error, or not with an image.'),
           504: problemResponse('The camera did not answer within 10 seconds.'),
@@ -122,18 +73,19 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
       schema: {
         operationId: 'getThumbnail',
         summary: 'The newest key frame of the live stream or the archive, as a small picture',
-        description: 'At most 640 pixels wide. One image serves all requests for 10 seconds.',
+        description:
+          'At most 640 pixels wide. One image serves all requests for 10 seconds, and those with fresh=1 for one second. Cache-Control has the remaining time.',
         tags: ['cameras'],
         params: CameraParams,
-        querystring: Query,
+        querystring: ThumbnailQuery,
         response: {
-          200: { description: 'The picture.', content: images('image/jpeg') },
-          ...common,
+          200: { description: 'The picture.', content: imageBody('image/jpeg') },
+          ...imageResponses,
           404: problemResponse('The node does not know this camera or has no picture of it.'),
           503: problemResponse('ffmpeg is missing on the node, busy, or cannot decode the picture.'),
         },
       },
     },
-    async (request, reply) => show(request, reply, stills.thumbnail(request.params.id)),
+    async (request, reply) => show(request, reply, stills.thumbnail(request.params.id, request.query.fresh ?? false)),
   );
 };

@@ -116,7 +116,7 @@ export function Stills({ camera, isPast = false, message = '' }: StillsProps): V
     let shown: string | undefined;
     const load = async (): Promise<void> => {
       try {
-        const path = `/api/cameras/${encodeURIComponent(id)}/thumbnail`;
+        const path = `/api/cameras/${encodeURIComponent(id)}/thumbnail${isPast ? '' : '?fresh=1'}`;
         const image = await (await request(path, { base, signal: abort.signal })).blob();
         if (abort.signal.aborted) return;
         const before = shown;

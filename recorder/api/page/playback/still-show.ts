@@ -61,8 +61,10 @@ export class StillShow {
       } catch (error) {
         const code = error instanceof Problem ? error.code : '';
         if (code === 'not-found' || code === 'ffmpeg-missing') this.isAvailable = false;
-        if (error instanceof Problem && error.status === 404) this.#shownForMs = atMs;
-        else pauseMs = BUSY_MS;
+        if (error instanceof Problem && error.status === 404) {
+          this.#shownForMs = atMs;
+          this.#keep(undefined);
+        } else pauseMs = BUSY_MS;
       }
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, begunMs + pauseMs - performance.now())));
     }

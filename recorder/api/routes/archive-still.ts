@@ -1,0 +1,81 @@
+// `/api/archive/{camera_id}/still`: the picture of a moment. In a cluster, a node that does not have it fetches it from the node
+// that does.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { visibleCamera } from '../../http/access.ts';
+import { visit } from '../../http/audit.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
+import { holdersIn } from '../../peers/peer.ts';
+import type { ApiDeps, StillSource } from '../deps.ts';
+import { imageBody, imageOf, ImageQuery, imageResponses, sendImage } from '../image-answer.ts';
+import { firstFound } from '../pass-on.ts';
+
+const WIDTH = { least: 64, most: 1920, usual: 640, expected: 'expected a number of pixels from 64 to 1920' };
+
+const Query = ImageQuery.extend({
+  at: EpochSeconds.describe('The moment, seconds since 1970; may have a fraction.'),
+  width: queryNumber(z.int(WIDTH.expected).min(WIDTH.least, WIDTH.expected).max(WIDTH.most, WIDTH.expected))
+    .default(WIDTH.usual)
+    .describe('The picture is at most so many pixels wide; it is never enlarged.'),
+  local: flag().optional().describe('In a cluster: only the footage on this node.'),
+});
+
+/** A year: footage does not change. */
+const FOREVER = 'private, max-age=31536000, immutable';
+
+interface Deps extends Pick<ApiDeps, 'cluster' | 'peers'> {
+  readonly stills: StillSource;
+}
+
+export const archiveStillRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { stills, cluster, peers } = deps;
+  app.get(
+    '/api/archive/:camera_id/still',
+    {
+      config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'still' },
+      schema: {
+        operationId: 'getArchivedStill',
+        summary: 'The recorded picture of a moment, as JPEG',
+        description:
+          'The newest key frame at or before the moment. X-Picture-Time-Ms says when it was captured, in milliseconds since 1970. It can be kept for ever, apart from the picture at the end of what is being recorded.',
+        tags: ['archive'],
+        params: z.object({ camera_id: z.string() }),
+        querystring: Query,
+        response: {
+          200: { description: 'The picture.', content: imageBody('image/jpeg') },
+          ...imageResponses,
+          400: problemResponse('at or width is missing or not valid.'),
+          404: problemResponse('Nothing is recorded at this moment.'),
+          500: problemResponse('The archive on the disk cannot be read.'),
+          503: problemResponse(
+            'ffmpeg is missing on the node, busy, or cannot decode the picture; or the footage is on a node that does not answer.',
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { at, width, local } = request.query;
+      const cameraId = visibleCamera(request, request.params.camera_id);
+      const atMs = Math.round(at * 1000);
+      try {
+        const still = await imageOf(stills.archived(cameraId, atMs, width));
+        visit(request, reply, { camera: cameraId, fromMs: still.timeMs, toMs: atMs });
+        reply.header('x-picture-time-ms', String(still.timeMs));
+        return await sendImage(request, reply, still, still.isSettled ? FOREVER : 'no-store');
+      } catch (err) {
+        if (!(err instanceof ApiError && err.code === 'no-footage')) throw err;
+        // Out of scope: no node is asked about it.
+        if (local || cameraId === '' || !cluster || !peers) throw err;
+        const holders = holdersIn(await cluster.footageHolders(cameraId), atMs, atMs + 1);
+        const path = `/api/archive/${encodeURIComponent(cameraId)}/still?at=${at}&width=${width}&local=1`;
+        const nodeIds = holders.map(({ nodeId }) => nodeId);
+        const found = await firstFound(request, reply, peers, nodeIds, path);
+        if (!found) throw err;
+        visit(request, reply, { camera: cameraId, fromMs: atMs, toMs: atMs });
+        return found;
+      }
+    },
+  );
+};

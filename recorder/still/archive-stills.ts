@@ -1,0 +1,64 @@
+// Stills of the archive: the key frame of a moment as a JPEG. All moments of a key frame share one picture.
+
+import type { Clock } from '../../base/clock.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
+import type { TrackHeader } from '../mp4/movie.ts';
+import { StillError } from './error.ts';
+import type { JpegMaker } from './jpeg-maker.ts';
+import { movieOf } from './key-frame.ts';
+import { SharedImages, type StillImage } from './shared-images.ts';
+
+interface ArchivedKeyFrame {
+  /** Distinguishes it from all others, also of other cameras. */
+  readonly id: string;
+  /** When it was captured, in whole milliseconds since 1970. */
+  readonly timeMs: number;
+  /** Nothing that is written later can be the picture of the moment. */
+  readonly isSettled: boolean;
+  readonly header: TrackHeader;
+  /** With the parameter sets that it needs; undefined if the file is gone. */
+  read(): Promise<Buffer | undefined>;
+}
+
+export interface ArchiveStill extends StillImage, Pick<ArchivedKeyFrame, 'timeMs' | 'isSettled'> {}
+
+interface ArchiveStillsDeps {
+  /** Undefined where nothing is recorded. */
+  readonly find: (cameraId: string, atMs: number) => Promise<ArchivedKeyFrame | undefined>;
+  readonly maker: Pick<JpegMaker, 'make'>;
+  readonly clock: Clock;
+  /** For cached images. */
+  readonly memory?: MemoryAccount | undefined;
+}
+
+/** Whoever moves along the timeline comes back to the same pictures. */
+const GOOD_FOR_MS = 10_000;
+const FAILURE_GOOD_FOR_MS = 1_000;
+
+export class ArchiveStills {
+  readonly #d: ArchiveStillsDeps;
+  readonly #images: SharedImages;
+
+  constructor(deps: ArchiveStillsDeps) {
+    this.#d = deps;
+    const { clock } = deps;
+    const memory = deps.memory ?? unlimitedMemory('images');
+    this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock, memory });
+  }
+
+  /** `atMs`: whole milliseconds. Rejects with StillError, or with what `find` rejects with. */
+  async get(cameraId: string, atMs: number, maxWidth: number): Promise<ArchiveStill> {
+    const frame = await this.#d.find(cameraId, atMs);
+    if (!frame) throw noFootage();
+    const read = async (): Promise<Buffer> => {
+      const picture = await frame.read();
+      if (!picture) throw noFootage();
+      return movieOf(frame.header, picture);
+    };
+    const make = () => this.#d.maker.make(cameraId, maxWidth, read);
+    const image = await this.#images.get(`${frame.id} ${maxWidth}`, '', make);
+    return { ...image, timeMs: frame.timeMs, isSettled: frame.isSettled };
+  }
+}
+
+const noFootage = (): StillError => new StillError('no-footage', 'nothing is recorded at this moment');
