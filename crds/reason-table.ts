@@ -317,6 +317,13 @@ export const POOL_CONDITIONS = {
       means: 'the operator may not make the Secret with the tokens of the pool, which its recorders wait for',
       todo: 'give the operator the rights of the chart, or name a Secret in `spec.auth.tokensSecretRef`',
     },
+    {
+      status: 'False',
+      reason: 'NoSessionKey',
+      means:
+        'the operator may not make the Secret with the key of sessions, or the Secret has none; recorders continue to record, but whoever signs in is signed in on one node only',
+      todo: 'give the operator the rights of the chart, or delete that Secret',
+    },
   ],
   NodesTaken: [
     {

@@ -522,6 +522,23 @@ test('a pool has a token for metrics, and another one after its deletion; record
   assert.notEqual((await digests()).made, first.made);
 });
 
+test('a pool has a key of sessions; recorders go on without a usable one, and the pool says why', async (t) => {
+  const world = new World();
+  await world.start(t);
+  const secret = { namespace: NAMESPACE, name: 'default-session-key' };
+  const isApplied = async (): Promise<boolean> =>
+    (await world.condition('default', 'ResourcesApplied'))?.status === 'True';
+  await world.until('nothing is missing', isApplied);
+  await world.api.mergePatch(SECRET, secret, { data: { 'session.key': null } });
+  await world.until(
+    'the pool says so',
+    async () => (await world.condition('default', 'ResourcesApplied'))?.reason === 'NoSessionKey',
+  );
+  assert.deepEqual(await world.keptOff('default'), [], 'it has its DaemonSet');
+  await world.api.delete(SECRET, secret);
+  await world.until('another one is made', isApplied);
+});
+
 test('without the right to make the token for metrics there are recorders all the same, and the pool says why', async (t) => {
   const world = new World();
   await world.start(t, (verb, { kind }) => {

@@ -8,7 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { COMMANDS } from './commands.ts';
-import { inEnvironment, metricsTokenFile, withMetricsToken } from './config/environment.ts';
+import { inEnvironment, metricsTokenFile, usersFileIn, withMetricsToken } from './config/environment.ts';
 import { ConfigError, loadConfig, located } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { DatabaseError } from './database/error.ts';
@@ -73,7 +73,7 @@ async function main(): Promise<void> {
       print,
       printError,
       interrupted: () => abortsOn('SIGINT'),
-      load: async (file) => inEnvironment(await loadConfig(file), process.env),
+      load: async (file) => inEnvironment(await loadFiles(file), process.env),
     });
     return;
   }
@@ -87,7 +87,7 @@ async function main(): Promise<void> {
 
   const file = options.config;
   const load = async (): Promise<Config> =>
-    withMetricsToken(inEnvironment(await loadConfig(file), process.env), process.env);
+    withMetricsToken(inEnvironment(await loadFiles(file), process.env), process.env);
   const config = await load();
   await directoriesPrepared(config);
   if (options['check-config']) {
@@ -102,6 +102,8 @@ async function main(): Promise<void> {
   const pod = podPlace(process.env);
   await new RecorderProcess(config, { file, load, namedFiles, logs, version, pod }).run();
 }
+
+const loadFiles = (file: string): Promise<Config> => loadConfig(file, { usersFile: usersFileIn(process.env) });
 
 function parseArguments() {
   try {
@@ -168,7 +170,9 @@ function abortsOn(...signals: readonly NodeJS.Signals[]): AbortSignal {
 
 /** Files besides those of the configuration that are read again when they change. */
 const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
-  [auth.tokensFile, auth.usersFile, webhooksFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
+  [auth.tokensFile, auth.usersFile, auth.sessionKeyFile, webhooksFile, metricsTokenFile(process.env)].filter(
+    (file) => file !== undefined,
+  );
 
 main().catch((err: unknown) => {
   // One line for an error in the configuration; a stack trace for a bug.

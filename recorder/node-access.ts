@@ -27,6 +27,7 @@ interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
 export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<NodeAccess> {
   const { clock, log, registry, audit } = deps;
   const tokenReviews = await openReviews(config, deps);
+  const seal = await openSeal(config.workDir, log, config.auth.sessionKeyFile);
   const auth = new Authenticator(
     {
       ...config.auth,
@@ -34,7 +35,7 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
       metricsSha256: config.metrics.tokenSha256,
       allowedHosts: allowedHostsOf(config),
     },
-    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal: await openSeal(config.workDir, log) },
+    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal },
   );
   return { auth, close: async () => tokenReviews?.close() };
 }

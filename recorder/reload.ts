@@ -9,6 +9,7 @@ import type { CurrentConfig } from './current-config.ts';
 import type { RecorderDatabase } from './database/database.ts';
 import type { EventJournal } from './events/journal.ts';
 import type { Authenticator } from './http/auth.ts';
+import { sharedKey } from './http/seal-key.ts';
 import type { License } from './license/license.ts';
 import { tokensOf } from './node-access.ts';
 import { networksOf } from './node-cameras.ts';
@@ -46,6 +47,8 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
     auth.replaceUsers(users);
     log.info({ users: users.map(({ name }) => name) }, 'the users were replaced');
   }
+  const key = await sharedKey(before.auth.sessionKeyFile, log);
+  if (key && auth.replaceSessionKey(key)) log.info({}, 'the key of sessions was replaced');
   const { tokenSha256 } = next.metrics;
   if (tokenSha256 !== before.metrics.tokenSha256) {
     auth.replaceMetricsToken(tokenSha256);

@@ -2,7 +2,14 @@
 // refuses does not hold up the others.
 
 import type { Clock } from '../../base/clock.ts';
-import { API_VERSION, metricsTokenName, OPERATOR_MANAGER, recorderName, tokensName } from '../../crds/names.ts';
+import {
+  API_VERSION,
+  metricsTokenName,
+  OPERATOR_MANAGER,
+  recorderName,
+  sessionKeyName,
+  tokensName,
+} from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { ApiError, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
 import { applyOwned, deleteOwned, type Owner } from '../kube/owned.ts';
@@ -28,6 +35,7 @@ import { makeTokens } from './admin-token.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import { trustOf } from './certificates.ts';
 import { metricsTokenOf } from './metrics-token.ts';
+import { makeSessionKey } from './session-key.ts';
 import { refusalOf } from './refusals.ts';
 
 interface PoolObjectsOptions {
@@ -77,6 +85,7 @@ interface Applied {
   /** Digest of the token for metrics. */
   metricsSha256?: string;
   areTokensMade?: boolean;
+  isSessionKeyMade?: boolean;
   readonly sinceMs: number;
 }
 
@@ -102,6 +111,7 @@ export class PoolObjects {
     const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name, uid: uid ?? '' };
     const noMetricsToken = await this.#keepMetricsToken(pool, applied, owner);
     const noTokens = await this.#keepTokens(pool, applied);
+    const noSessionKey = await this.#keepSessionKey(pool, applied, owner);
     const objects = await this.#objectsOf(key, pool, inputs, applied.metricsSha256);
     // A policy that an earlier spec required.
     const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
@@ -121,7 +131,8 @@ export class PoolObjects {
     }
     if (refusal) return { condition: refusal, isApplied: false };
     if (noTokens) return { condition: noTokens, isApplied: false };
-    return noMetricsToken && { condition: noMetricsToken, isApplied: true };
+    const lack = noMetricsToken ?? noSessionKey;
+    return lack && { condition: lack, isApplied: true };
   }
 
   /**
@@ -226,6 +237,23 @@ export class PoolObjects {
       const message = `the Secret ${tokensName(pool.metadata.name)} may not be read or made: ${err.message}`;
       return { type: 'ResourcesApplied', status: 'False', reason: 'NoTokens', message };
     }
+  }
+
+  /** Makes the key of sessions. Returns the condition if there is none: then each recorder has a key of its own. */
+  async #keepSessionKey(pool: RecorderPool, applied: Applied, owner: Owner): Promise<PlannedCondition | undefined> {
+    if (pool.spec.auth.mode === 'None' || applied.isSessionKeyMade === true) return undefined;
+    const secret = `the Secret ${sessionKeyName(pool.metadata.name)}`;
+    let why = `${secret} has no key of 64 hexadecimal digits: delete it, and a new one is created`;
+    try {
+      if (await makeSessionKey(this.#o.api, pool, owner)) {
+        applied.isSessionKeyMade = true;
+        return undefined;
+      }
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 403) throw err;
+      why = `${secret} with the key of sessions may not be read or made: ${err.message}`;
+    }
+    return { type: 'ResourcesApplied', status: 'False', reason: 'NoSessionKey', message: why };
   }
 
   /** Includes nodes whose pod has just started: their recorders are about to write. */

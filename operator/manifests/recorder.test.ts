@@ -102,6 +102,32 @@ test('the digest of the token for metrics is beside the settings: another one re
   assert.deepEqual([schemeOf({}), schemeOf(tls), schemeOf({ ...tls, ...off })], [undefined, 'https', undefined]);
 });
 
+test('recorders get the key of sessions and the users of the pool as files that may be missing; old recorders start', () => {
+  const podOf = (auth: object): Manifest =>
+    (daemonSetOf(pool({ auth }), 'image', 'digest') as Manifest).spec.template.spec;
+  const valueOf = ({ containers }: Manifest, name: string): string | undefined =>
+    containers[0].env.find((variable: Manifest) => variable.name === name)?.value;
+  const secretAt = ({ containers, volumes }: Manifest, file: string | undefined): unknown => {
+    const at = containers[0].volumeMounts.find(({ mountPath }: Manifest) => file?.startsWith(`${mountPath}/`));
+    return volumes.find(({ name }: Manifest) => name === at?.name)?.secret;
+  };
+  for (const auth of [{ mode: 'Token' }, { mode: 'Kubernetes', tokensSecretRef: { name: 'mine' } }]) {
+    const pod = podOf(auth);
+    const key = valueOf(pod, 'KUBE_NVR_SESSION_KEY_FILE');
+    assert.equal(key?.split('/').at(-1), 'session.key');
+    assert.deepEqual(secretAt(pod, key), { secretName: 'north-session-key', optional: true });
+    const users = valueOf(pod, 'KUBE_NVR_USERS_FILE');
+    assert.equal(users?.split('/').at(-1), 'users.yaml');
+    const secretName = auth.tokensSecretRef?.name ?? 'north-tokens';
+    assert.deepEqual(secretAt(pod, users), { secretName });
+    const { auth: settings } = settingsOf(pool({ auth })) as Manifest;
+    assert.deepEqual([settings.usersFile, settings.sessionKeyFile], [undefined, undefined]);
+  }
+  const open = podOf({ mode: 'None' });
+  assert.equal(valueOf(open, 'KUBE_NVR_SESSION_KEY_FILE'), undefined, 'nobody signs in');
+  assert.equal(valueOf(open, 'KUBE_NVR_USERS_FILE'), undefined);
+});
+
 test('recorders of whom nobody needs a token answer to the names of their Services', () => {
   const { auth } = settingsOf(pool({ auth: { mode: 'None' } })) as Manifest;
   for (const service of servicesOf(pool())) {

@@ -8,6 +8,8 @@ import {
   POOL_LABEL,
   poolLabels,
   recorderName,
+  SESSION_KEY_FILE,
+  sessionKeyName,
   tokensName,
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -37,6 +39,7 @@ const ARCHIVE_DIRECTORY = `${STATE_DIRECTORY}/recordings`;
 const METRICS_TOKEN_FILE = 'metrics-token.sha256';
 const TLS_DIRECTORY = `${CONFIG_DIRECTORY}-tls`;
 const TOKENS_DIRECTORY = `${CONFIG_DIRECTORY}-tokens`;
+const SESSION_DIRECTORY = `${CONFIG_DIRECTORY}-session`;
 const LICENSE_DIRECTORY = `${CONFIG_DIRECTORY}-license`;
 const WEBHOOKS_DIRECTORY = `${CONFIG_DIRECTORY}-webhooks`;
 /** Where Kubernetes clients look for the token of their pod. */
@@ -111,6 +114,9 @@ export function settingsOf(
 function tokensSecretOf({ metadata, spec: { auth } }: Pick<RecorderPool, 'metadata' | 'spec'>): string | undefined {
   return auth.tokensSecretRef?.name ?? (auth.mode === 'Token' ? tokensName(metadata.name) : undefined);
 }
+
+/** Whether people sign in. */
+const hasSessions = ({ auth }: RecorderPool['spec']): boolean => auth.mode !== 'None';
 
 const retentionOf = ({
   maxAgeSeconds,
@@ -280,6 +286,10 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
       ...(spec.metrics.mode === 'Token'
         ? [{ name: 'KUBE_NVR_METRICS_TOKEN_FILE', value: `${CONFIG_DIRECTORY}/${METRICS_TOKEN_FILE}` }]
         : []),
+      ...(tokens === undefined ? [] : [{ name: 'KUBE_NVR_USERS_FILE', value: `${TOKENS_DIRECTORY}/users.yaml` }]),
+      ...(hasSessions(spec)
+        ? [{ name: 'KUBE_NVR_SESSION_KEY_FILE', value: `${SESSION_DIRECTORY}/${SESSION_KEY_FILE}` }]
+        : []),
       { name: 'KUBE_NVR_ADVERTISE', value: advertised(spec, API_PORT) },
       { name: 'KUBE_NVR_PLAYBACK_ADVERTISE', value: advertised(spec, PLAYBACK_PORT) },
       ...(spec.databaseSecretRef ? [secretEnv('KUBE_NVR_DATABASE_URL', spec.databaseSecretRef.name)] : []),
@@ -308,6 +318,7 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
       { name: 'tmp', mountPath: TMP_DIRECTORY },
       ...(spec.tls?.secretRef ? [mount('tls', TLS_DIRECTORY)] : []),
       ...(tokens === undefined ? [] : [mount('tokens', TOKENS_DIRECTORY)]),
+      ...(hasSessions(spec) ? [mount('session', SESSION_DIRECTORY)] : []),
       ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
       ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
     ],
@@ -355,6 +366,7 @@ function volumesOf({ metadata, spec }: RecorderPool, node: string): readonly obj
     },
     ...(spec.tls?.secretRef ? [secret('tls', spec.tls.secretRef.name)] : []),
     ...(tokens === undefined ? [] : [secret('tokens', tokens)]),
+    ...(hasSessions(spec) ? [secret('session', sessionKeyName(metadata.name), { optional: true })] : []),
     ...(spec.licenseSecretRef ? [secret('license', spec.licenseSecretRef.name)] : []),
     // Nothing is recorded by a pod that waits for a Secret.
     ...(spec.webhooksSecretRef ? [secret('webhooks', spec.webhooksSecretRef.name, { optional: true })] : []),

@@ -8,7 +8,7 @@ import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { shortenAnswers } from '../http/answers.ts';
 import { installAudit } from '../http/audit.ts';
 import { installCors, type Origins } from '../http/cors.ts';
-import { installRelay } from '../relay/relay.ts';
+import { installRelay, ownAddress } from '../relay/relay.ts';
 import { aboutApi } from './about.ts';
 import type { ApiDeps } from './deps.ts';
 import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts';
@@ -53,7 +53,13 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { auth, log, tls, trustedProxies = [], origins = [] } = deps;
   const { cluster } = deps;
   const memberOrigins = cluster && ((): Origins => cluster.origins());
-  const app = buildServer({ log, trustedProxies, maxConnections: MAX_CONNECTIONS, ...(tls ? { tls } : {}) });
+  const app = buildServer({
+    log,
+    trustedProxies,
+    maxConnections: MAX_CONNECTIONS,
+    rewriteUrl: cluster && ownAddress(cluster.nodeId),
+    ...(tls ? { tls } : {}),
+  });
   // Before any hook that may refuse a request: otherwise nothing would close the connection of a refused upgrade.
   await app.register(fastifyWebsocket, {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },

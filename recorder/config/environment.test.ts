@@ -28,12 +28,14 @@ test('what the environment says is instead of what the file says', () => {
     KUBE_NVR_PLAYBACK_ADVERTISE: '10.0.0.1:9996',
     KUBE_NVR_DATABASE_URL: 'postgresql://nvr:s3cret@db/recorder\n',
     KUBE_NVR_REDIS_URL: 'rediss://:s3cret@cache',
+    KUBE_NVR_SESSION_KEY_FILE: '/etc/session.key',
   });
   assert.deepEqual(changed, {
     ...config,
     nodeName: 'rack-1',
     database: { url: 'postgresql://nvr:s3cret@db/recorder' },
     redis: { url: 'rediss://:s3cret@cache', ca: '/etc/ca.pem' },
+    auth: { ...config.auth, sessionKeyFile: '/etc/session.key' },
     cluster: { ...config.cluster, advertise: '10.0.0.1:9997' },
     playback: { ...config.playback, advertise: '10.0.0.1:9996' },
   });

@@ -27,6 +27,7 @@ export function inEnvironment(config: Config, env: Environment): Config {
     ...(nodeName ? { nodeName } : {}),
     ...(database === undefined ? {} : { database: { ...config.database, url: database } }),
     ...(redis === undefined ? {} : { redis: { ...config.redis, url: redis } }),
+    auth: { ...config.auth, sessionKeyFile: env['KUBE_NVR_SESSION_KEY_FILE'] || undefined },
     cluster: { ...config.cluster, ...(advertise ? { advertise } : {}), ...(peers ? { listen: peers } : {}) },
     ...(health ? { health: { listen: health } } : {}),
     playback: { ...config.playback, ...(playback ? { advertise: playback } : {}) },
@@ -38,6 +39,12 @@ function withBrackets(address: string | undefined): string | undefined {
   const [, host = '', port] = /^(.*):(\d+)$/.exec(address ?? '') ?? [];
   return isIPv6(host) ? `[${host}]:${port}` : address;
 }
+
+/**
+ * The file with the users of a pool. A variable and not a setting, as all that pods get besides the settings: recorders of an
+ * older version that restart before their update read the settings, too, and would reject one that they do not know.
+ */
+export const usersFileIn = ({ KUBE_NVR_USERS_FILE: file }: Environment): string | undefined => file || undefined;
 
 /** The SHA-256 of no known text. */
 const OF_NO_TOKEN = '0'.repeat(64);

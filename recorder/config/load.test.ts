@@ -60,6 +60,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       tokensFile: undefined,
       users: [],
       usersFile: undefined,
+      sessionKeyFile: undefined,
       audiences: ['kube-nvr.dev'],
       allowPlaintext: false,
       allowedHosts: [],
@@ -99,6 +100,18 @@ const refused = (t: TestContext, text: string, message: RegExp): Promise<void> =
   assert.rejects(load(t, { 'config.yaml': text }), message);
 
 const PASSWORD = `scrypt$16384$8$5$${'a'.repeat(22)}$${'b'.repeat(43)}`;
+
+test('the users of a pool are read from its file unless the configuration names another, and it may be missing', async (t) => {
+  const file = await files(t, { 'config.yaml': '' });
+  const usersFile = join(dirname(file), 'users.yaml');
+  const load = async () => (await loadConfig(file, { usersFile })).auth;
+  assert.deepEqual((await load()).users, []);
+  await writeFile(usersFile, JSON.stringify([{ name: 'anna', role: 'viewer', password: PASSWORD }]));
+  const auth = await load();
+  assert.deepEqual([auth.usersFile, auth.users.map(({ name }) => name)], [usersFile, ['anna']]);
+  await writeFile(file, JSON.stringify({ auth: { usersFile: join(dirname(file), 'others.yaml') } }));
+  assert.deepEqual((await load()).users, []);
+});
 
 test('users are refused whose name is taken or whose password is no hash, and zones that are unknown', async (t) => {
   const anna = `{ name: anna, role: viewer, password: ${PASSWORD} }`;
@@ -195,6 +208,7 @@ cameras:
       tokensFile: undefined,
       users: [{ name: 'anna', role: 'viewer', export: true, cameras: ['gate'], password: PASSWORD }],
       usersFile: undefined,
+      sessionKeyFile: undefined,
       audiences: ['kube-nvr'],
       allowPlaintext: true,
       allowedHosts: ['nvr.example'],

@@ -27,6 +27,8 @@ interface RawFile extends YamlFile {
 interface LoadOptions {
   /** Replaces an empty `nodeName`; the host name of the system by default. */
   readonly hostName?: string;
+  /** Replaces a missing `auth.usersFile`. */
+  readonly usersFile?: string | undefined;
   /**
    * A planned change of a file in `conf.d`; undefined text removes it. It is read last, so that conflicts are reported as
    * errors of this file.
@@ -48,6 +50,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   // Each file is valid by itself, so the last one caused the error.
   if (!parsed.success) throw ConfigError.all(mistakesIn(raw.at(-1) as RawFile, parsed));
   const { data } = parsed;
+  data.auth.usersFile ??= options.usersFile;
   const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw)];
   const nodeName = data.nodeName || (options.hostName ?? hostname()).trim();
   if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, but the system has no host name'));

@@ -661,6 +661,8 @@ export function toConfig(
       usersFile: auth.usersFile,
       /** Includes those of `usersFile`. */
       users: [...auth.users, ...named.users],
+      /** The key of sessions that all nodes of a pool have; from the environment. */
+      sessionKeyFile: undefined as string | undefined,
     },
     archive: {
       ...defaults,

@@ -88,10 +88,10 @@ const holderOf = ({ sha256, ...rights }: TokenConfig): TokenHolder => ({
   key: sha256,
 });
 
-const inSession = (holder: Caller, { id, expiresMs, isDue }: Session): SessionCaller => ({
+const inSession = (holder: Caller, { id, expiresMs, isDue, keyNumber }: Session): SessionCaller => ({
   ...holder,
   holder,
-  session: { id, expiresMs, isDue },
+  session: { id, expiresMs, isDue, keyNumber },
 });
 
 const holderIn = (caller: Caller): Caller => ('holder' in caller ? (caller as SessionCaller).holder : caller);
@@ -159,6 +159,13 @@ export class Authenticator {
   /** Replaces the token for metrics; undefined: metrics need a token with the role viewer. */
   replaceMetricsToken(sha256: string | undefined): void {
     this.#metrics = sha256 === undefined ? undefined : holderOf({ name: 'metrics', role: 'viewer', sha256 });
+  }
+
+  /** Replaces the key of sessions, which ends those of another key. Returns whether it is another one. */
+  replaceSessionKey(key: Buffer): boolean {
+    const isOther = this.#sessions.replaceKey(key);
+    if (isOther) this.#tellChange();
+    return isOther;
   }
 
   /** Calls `listener` when the rights of callers have changed, until the returned function is called. */

@@ -4,6 +4,7 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { ApiError } from './problem.ts';
+import { relayedBy } from './relayed.ts';
 
 /**
  * Refuses requests for hosts other than addresses, `localhost` and `names` (lower case). An address cannot resolve to another
@@ -13,6 +14,8 @@ export function installHostCheck(app: FastifyInstance, names: readonly string[])
   const known = new Set(['localhost', ...names]);
   const isOurs = (host: string): boolean => isIP(host) !== 0 || known.has(host);
   app.addHook('onRequest', (request, _reply, done) => {
+    // The member that sent it has checked the host at which the caller asked.
+    if (relayedBy(request.raw)) return done();
     // A proxy may send the original host in X-Forwarded-Host.
     for (const host of [request.raw.headers.host, request.host]) {
       const name = nameOf(host ?? '');
@@ -23,7 +26,7 @@ export function installHostCheck(app: FastifyInstance, names: readonly string[])
         'this recorder needs no token, so it answers to known host names only: add this one to auth.allowedHosts',
       );
     }
-    done();
+    return done();
   });
 }
 

@@ -1,16 +1,18 @@
-// The key that seals sessions and links: 256 random bits in a file that only its owner can read, so that sessions survive a
-// restart.
+// The key that seals sessions and links: 256 random bits. The recorders of a pool have one together, in a file that Kubernetes
+// mounts. Any other recorder has its own in a file that only its owner can read, so that sessions survive a restart.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../base/error.ts';
+import { errorCode, messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { readPrivate, writePrivate } from '../../base/private-file.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
 
 /** A file that cannot be used only ends sessions at the next start: recording does not depend on it. */
-export async function openSeal(workDir: string, log: Log): Promise<Seal> {
+export async function openSeal(workDir: string, log: Log, sharedFile?: string): Promise<Seal> {
+  const shared = await sharedKey(sharedFile, log);
+  if (shared) return new Seal(shared);
   const file = join(workDir, 'session.key');
   try {
     await mkdir(workDir, { recursive: true });
@@ -22,6 +24,22 @@ export async function openSeal(workDir: string, log: Log): Promise<Seal> {
   } catch (err) {
     log.warn({ problem: messageOf(err) }, 'the key of sessions cannot be kept: sessions end when the recorder stops');
     return new Seal(randomBytes(SEAL_KEY_BYTES));
+  }
+}
+
+/** The key of the pool; undefined without one: while the Secret does not exist, the file does not, either. */
+export async function sharedKey(file: string | undefined, log: Log): Promise<Buffer | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return keyIn(await readFile(file, 'utf8'), file);
+  } catch (err) {
+    if (errorCode(err) !== 'ENOENT') {
+      log.warn(
+        { problem: messageOf(err) },
+        'the key of sessions of the pool cannot be used: sessions are for this node',
+      );
+    }
+    return undefined;
   }
 }
 

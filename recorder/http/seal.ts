@@ -12,10 +12,17 @@ const TAG_BYTES = 16;
 const MAX_LENGTH = 4096;
 
 export class Seal {
-  readonly #key: Buffer;
+  #key: Buffer;
 
   constructor(key: Buffer) {
     this.#key = key;
+  }
+
+  /** Returns whether the key is another one: what was sealed before can then not be opened any more. */
+  replaceKey(key: Buffer): boolean {
+    if (this.#key.equals(key)) return false;
+    this.#key = key;
+    return true;
   }
 
   /** `purpose`: what is sealed for one purpose cannot be opened for another. Base64url. */

@@ -32,6 +32,8 @@ export interface ServerOptions {
   readonly trustedProxies?: readonly string[];
   /** When it is reached, the longest idle connection without a valid token is closed; if there is none, the new one. */
   readonly maxConnections: number;
+  /** The address that a request is for, if it asks with another one. */
+  readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined;
   /** A connection without a byte in either direction is closed after this time. */
   readonly stalledMs?: number;
   readonly timeouts?: Timeouts;
@@ -68,6 +70,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     trustedProxies = [],
     maxConnections,
     stalledMs,
+    rewriteUrl,
     timeouts = TIMEOUTS,
   } = options;
   const limits = {
@@ -84,6 +87,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
     genReqId: requestId,
+    ...(rewriteUrl && { rewriteUrl }),
     frameworkErrors: answerFrameworkError,
     clientErrorHandler: answerClientError,
     // `__proto__` and `constructor` in a body are removed, like unknown keys.

@@ -36,6 +36,8 @@ export interface Session {
   readonly expiresMs: number;
   /** The cookie should be replaced by a newer one. */
   readonly isDue: boolean;
+  /** Which of the keys of this process sealed it. */
+  readonly keyNumber: number;
 }
 
 interface OpenSession extends Session {
@@ -48,6 +50,7 @@ export class Sessions {
   readonly #clock: Pick<Clock, 'wallMs'>;
   /** Sessions that were signed out on this node before they expired: a copy of the cookie is useless. */
   readonly #ended = new Set<string>();
+  #keyNumber = 0;
 
   constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>) {
     this.#seal = seal;
@@ -64,11 +67,18 @@ export class Sessions {
     const expiresMs = expiryOf(sinceMs, issuedMs);
     if (nowMs >= expiresMs || this.#ended.has(id)) return undefined;
     const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(sinceMs, nowMs) > expiresMs;
-    return { id, holder, sinceMs, expiresMs, isDue };
+    return { id, holder, sinceMs, expiresMs, isDue, keyNumber: this.#keyNumber };
   }
 
-  isEnded({ id }: Session): boolean {
-    return this.#ended.has(id);
+  isEnded({ id, keyNumber }: Session): boolean {
+    return this.#ended.has(id) || keyNumber !== this.#keyNumber;
+  }
+
+  /** All sessions of another key end. Returns whether it is another one. */
+  replaceKey(key: Buffer): boolean {
+    const isOther = this.#seal.replaceKey(key);
+    if (isOther) this.#keyNumber++;
+    return isOther;
   }
 
   /** The session is not accepted any more. */
@@ -89,7 +99,10 @@ export class Sessions {
     const expiresMs = expiryOf(sinceMs, nowMs);
     const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }));
     const age = `Max-Age=${Math.floor((expiresMs - nowMs) / 1000)}`;
-    return { session: { id, expiresMs, isDue: false }, setCookie: cookieOf(sealed, age, protocol) };
+    return {
+      session: { id, expiresMs, isDue: false, keyNumber: this.#keyNumber },
+      setCookie: cookieOf(sealed, age, protocol),
+    };
   }
 
   /** `Set-Cookie` that makes the browser forget its session. */

@@ -8,7 +8,7 @@ import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import { openApiOptions } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
-import { installRelay } from '../relay/relay.ts';
+import { installRelay, ownAddress } from '../relay/relay.ts';
 import { aboutPlayback } from './about.ts';
 import { ArchiveFiles } from './archive-file.ts';
 import type { PlaybackDeps } from './deps.ts';
@@ -39,6 +39,7 @@ export async function buildPlayback(deps: PlaybackDeps, { routes } = openPlaybac
     trustedProxies,
     maxConnections: MAX_CONNECTIONS,
     stalledMs: STALLED_CONNECTION_MS,
+    rewriteUrl: deps.cluster && ownAddress(deps.cluster.nodeId),
     ...(tls ? { tls } : {}),
   });
   installAudit(app, { audit: noAudit, visits: deps.visits, clock: deps.clock });

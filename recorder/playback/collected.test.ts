@@ -136,11 +136,13 @@ function partsIn(playlist: string): { address: string; range?: string; seconds: 
   return parts;
 }
 
-test('a playlist over three nodes is the same at each, and all its parts come through the node that was asked', async (t) => {
+test('a playlist over three nodes is the same at each, and all its parts come through any of them', async (t) => {
   const { nodes } = await cluster(t);
   const seen = new Set<string>();
   for (const name of NODES) {
-    const { ask, app } = nodes[name];
+    const { ask } = nodes[name];
+    // As at the address of a Service, where the next request reaches another node.
+    const { app } = nodes[NODES[(NODES.indexOf(name) + 1) % NODES.length] as NodeName];
     const { status, body } = await ask(`/hls/gate/index.m3u8?${BETWEEN}`);
     assert.equal(status, 200);
     const playlist = body.toString();
@@ -158,9 +160,9 @@ test('a playlist over three nodes is the same at each, and all its parts come th
     for (const [, address = ''] of playlist.matchAll(/#EXT-X-MAP:URI="([^"]+)"/g)) {
       assert.equal((await ask(address)).status, 200);
     }
-    seen.add(playlist.replaceAll(/^.*URI=.*$|^[^#].*$/gm, ''));
+    seen.add(playlist);
   }
-  assert.equal(seen.size, 1, 'times, numbers and durations are the same at each node');
+  assert.equal(seen.size, 1, 'times, numbers and addresses are the same at each node');
 });
 
 test('while a node is away, the others play what they have, and say what is missing and where', async (t) => {

@@ -53,13 +53,16 @@ export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
 
 /**
  * Put before the addresses of a node in a playlist: relative to the playlist, which may be under the prefix of the API, and which
- * another node may have passed on.
+ * another node may have passed on. In a cluster it names this node, too: at the address of a Service, the next request may reach
+ * another one.
  */
-export const placeOf = (
+export function placeOf(
   request: FastifyRequest,
   nodeId: string | undefined,
   cluster: PlaybackCluster | undefined,
-): string =>
-  nodeId === undefined || nodeId === cluster?.nodeId
-    ? '../..'
-    : `${isRelayed(request.raw) ? '../../../..' : '../..'}/node/${nodeId}`;
+): string {
+  const isPassedOn = isRelayed(request.raw);
+  const holder = nodeId ?? cluster?.nodeId;
+  if (holder === undefined || (isPassedOn && holder === cluster?.nodeId)) return '../..';
+  return `${isPassedOn ? '../../../..' : '../..'}/node/${holder}`;
+}

@@ -1,9 +1,11 @@
 // Requests to a node through another one: the API and its WebSockets.
 
 import assert from 'node:assert/strict';
+import { randomBytes, scryptSync } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
 import { WebSocket } from 'ws';
 import { silentLog } from '../../base/log.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
@@ -11,6 +13,7 @@ import { Members } from '../../test/support/members.ts';
 import { archiveStatus, as, build, cameraStatus, token } from '../api/test-support.ts';
 import type { ClusterAccess } from '../api/cluster-access.ts';
 import type { AuditEntry } from '../audit/entry.ts';
+import { Seal, SEAL_KEY_BYTES } from '../http/seal.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
@@ -18,17 +21,30 @@ import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
 const clusterOf = (nodeId: string): ClusterAccess =>
   ({
     nodeId,
-    ownerOf: () => undefined,
+    ownerOf: (cameraId: string) =>
+      cameraId === 'yard' && nodeId === 'node-1'
+        ? { nodeId: 'node-2', url: 'http://node-2:9997', epoch: 1 }
+        : undefined,
     holdersOf: () => [],
     footageHolders: async () => [],
     others: () => new Map(),
     origins: () => [],
     playbackOrigins: () => [],
-    places: () => [{ nodeId: 'node-1', url: 'http://node-1:9997' }],
+    places: () => ['node-1', 'node-2'].map((name) => ({ nodeId: name, url: `http://${name}:9997` })),
   }) as unknown as ClusterAccess;
 
+const seal = new Seal(randomBytes(SEAL_KEY_BYTES));
+const SALT = '0123456789abcdef';
+const HASH = scryptSync('correct horse', SALT, 32, { N: 16_384, r: 8, p: 1 }).toString('base64url');
+const ANNA = {
+  name: 'anna',
+  role: 'admin',
+  password: `scrypt$16384$8$1$${Buffer.from(SALT).toString('base64url')}$${HASH}`,
+} as const;
 const auth = {
   mode: 'token',
+  seal,
+  users: [ANNA],
   tokens: [token('viewer'), token('operator'), token('admin'), { ...token('viewer', 'porter'), cameras: ['yard'] }],
 } as const;
 
@@ -127,4 +143,65 @@ test('a node that is gone is named, soon', async (t) => {
   assert.ok(performance.now() - startedMs < 4_000);
   assert.deepEqual([answer.statusCode, answer.json<{ code: string }>().code], [503, 'node-away']);
   assert.equal(answer.headers['retry-after'], '5');
+});
+
+/** The headers of the page of node-1, where a user has signed in, as browsers send them over plain HTTP. */
+async function signedIn(near: FastifyInstance) {
+  const payload = { name: 'anna', password: 'correct horse' };
+  const answer = await near.inject({ method: 'POST', url: '/api/session', payload });
+  const cookie = String(answer.headers['set-cookie']).split(';', 1)[0] ?? '';
+  return { cookie, host: 'nvr.example', origin: 'http://nvr.example' };
+}
+
+test('who is signed in at one node may do the same through it at another', async (t) => {
+  const staged = await stage(t);
+  const headers = await signedIn(staged.near);
+  const ask = (url: string, method: 'GET' | 'POST', changed: object = {}) =>
+    staged.near.inject({ url, method, headers: { ...headers, ...changed }, ...(method === 'POST' && { payload: {} }) });
+  assert.equal((await ask('/node/node-2/api/cameras/gate', 'GET')).statusCode, 200);
+  const change = await ask('/node/node-2/cluster/remove-node', 'POST');
+  assert.match(change.json<{ detail: string }>().detail, /node_id/, 'it gets as far as the body');
+  const foreign = await ask('/node/node-2/cluster/remove-node', 'POST', { origin: 'http://evil.example' });
+  assert.deepEqual([foreign.statusCode, foreign.json<{ code: string }>().code], [403, 'foreign-origin']);
+});
+
+test('a live stream of a session is watched through another node, and not by other pages', async (t) => {
+  const staged = await stage(t);
+  const { hub, port } = staged;
+  hub.begin(run());
+  const { cookie } = await signedIn(staged.near);
+  const open = (origin: string): WebSocket => {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate`, { headers: { cookie }, origin });
+    t.after(() => socket.terminate());
+    return socket;
+  };
+  const own = open(`http://127.0.0.1:${port}`);
+  await once(own, 'open');
+  const closed = once(own, 'close').then(([code]) => code as number);
+  assert.equal(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 200, 'open'))]), 'open');
+  const [err] = (await once(open('http://evil.example'), 'error')) as [Error];
+  assert.match(err.message, /403/);
+});
+
+test('who signs out at one node is signed out at the others', async (t) => {
+  const staged = await stage(t);
+  const headers = await signedIn(staged.near);
+  const session = () => staged.far.inject({ url: '/api/session', headers });
+  assert.equal((await session()).statusCode, 200);
+  assert.equal((await staged.near.inject({ url: '/api/session', method: 'DELETE', headers })).statusCode, 204);
+  assert.equal((await session()).statusCode, 401);
+});
+
+test('a node answers itself what is asked of it by its own name', async (t) => {
+  const { near, port } = await stage(t);
+  const ask = (url: string) => near.inject({ url, headers: as('viewer') });
+  assert.equal((await ask('/node/node-1/api/cameras')).json<{ elsewhere: number }>().elsewhere, 0);
+  assert.equal((await ask('/node/node%2D1/api/cameras?x=')).statusCode, (await ask('/api/cameras?x=')).statusCode);
+  const moved = await ask('/node/node-1/api/cameras/yard');
+  assert.equal(moved.statusCode, 307);
+  assert.match(String(moved.headers.location), /^\/node\/node-2\/api\/cameras\/yard\?/);
+  assert.equal((await ask('/node/node-1/node/node-2/api/cameras')).statusCode, 404, 'is not passed on again');
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/node/node-1/websocket/nowhere?access_token=viewer`);
+  const [code] = (await once(socket, 'close')) as [number];
+  assert.equal(code, 4404);
 });

@@ -1,7 +1,7 @@
 // `/node/{node_id}/…`: any node passes requests on to any other, for callers that reach only one of them or cannot follow a
 // redirect. The other node checks the caller's own credential, as if it had been asked directly.
 
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Duplex, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -35,6 +35,8 @@ interface RelayDeps {
 const HEAD_MS = 35_000;
 const MAX_LISTENERS = 20;
 const PREFIX = /^\/node\/([^/?]+)(\/(?!\/)[^?]*)?(\?.*)?$/;
+/** The same on a whole listener: the API also has playback, under a prefix. */
+const ADDRESS = /^(\/playback)?\/node\/([^/?]+)(\/(?!\/)[^?]*)?(\?.*)?$/;
 
 /** Of one connection, not of the request (RFC 9110 §7.6.1); and what only members may state. */
 const NOT_PASSED_ON: ReadonlySet<string> = new Set([
@@ -59,8 +61,31 @@ const NOT_PASSED_BACK = /^(access-control-|strict-transport-security$|alt-svc$|s
 /** Documents of another node must not act in the origin of this one. */
 const NO_SCRIPTS = "default-src 'none'; sandbox";
 
+/**
+ * For the server of a listener: what is asked of `/node/{the own name}/…`, this node answers itself, as if another one had passed
+ * it on. At one address for all nodes, such as that of a Service, a caller does not know which node it reaches.
+ */
+export const ownAddress =
+  (nodeId: string) =>
+  (request: IncomingMessage): string => {
+    const { url = '/' } = request;
+    const [, prefix = '', named = '', path = '/', query = ''] = ADDRESS.exec(url) ?? [];
+    if (named === '' || decoded(named) !== nodeId) return url;
+    request.headers[RELAYED_HEADER] ??= nodeId;
+    return `${prefix}${path}${query}`;
+  };
+
 /** Registers the routes; `app` checks callers. */
 export function installRelay(app: FastifyInstance, deps: RelayDeps): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const location = reply.getHeader('location');
+    const { prefix } = request.server;
+    if (typeof location === 'string' && request.originalUrl !== request.url) {
+      const own = location.startsWith(`${prefix}/`) ? location.slice(prefix.length) : location;
+      reply.header('location', relayed(own, deps.nodeId, prefix, deps));
+    }
+    done(null, payload);
+  });
   void app.register(async (relay) => {
     // Bodies are passed on as they come.
     relay.removeAllContentTypeParsers();
@@ -82,17 +107,14 @@ export function installRelay(app: FastifyInstance, deps: RelayDeps): void {
 }
 
 /** Throws ApiError. */
-function targetOf(request: FastifyRequest, { nodeId }: RelayDeps): { nodeId: string; path: string } {
+function targetOf(request: FastifyRequest): { nodeId: string; path: string } {
   const found = PREFIX.exec(request.url.slice(request.server.prefix.length));
   if (!found) throw new ApiError(404, 'not-found', 'expected /node/{node_id}/ and a path');
   const [, named = '', path = '/', query = ''] = found;
   if (isRelayed(request.raw)) {
     throw new ApiError(404, 'not-found', 'another node passed this request on: it is not passed on again');
   }
-  const target = decoded(named);
-  if (target === nodeId)
-    throw new ApiError(404, 'unknown-node', `this is the node ${nodeId}: leave out /node/${named}`);
-  return { nodeId: target, path: `${path}${query}` };
+  return { nodeId: decoded(named), path: `${path}${query}` };
 }
 
 function decoded(text: string): string {
@@ -103,6 +125,10 @@ function decoded(text: string): string {
   }
 }
 
+/**
+ * With the host at which the caller asked, because the other node has another one: it compares the origin of a page with that, as
+ * this node does.
+ */
 function headersOf({ headers, id, method }: FastifyRequest): Record<string, string | string[]> {
   const named = (headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
   const passed: Record<string, string | string[]> = { 'x-request-id': id };
@@ -111,11 +137,12 @@ function headersOf({ headers, id, method }: FastifyRequest): Record<string, stri
     if (method === 'GET' && name.startsWith('content-')) continue;
     passed[name] = value;
   }
+  if (headers.host !== undefined) passed['x-forwarded-host'] ??= headers.host;
   return passed;
 }
 
 async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: RelayDeps): Promise<FastifyReply> {
-  const { nodeId, path } = targetOf(request, deps);
+  const { nodeId, path } = targetOf(request);
   const { raw } = reply;
   const gone = new AbortController();
   raw.once('close', () => gone.abort(new Error('the caller has gone')));
@@ -177,7 +204,7 @@ function relayed(location: string, nodeId: string, prefix: string, { places, nod
 
 /** Joins the connection of the caller and one to the other node, once both speak WebSocket. */
 async function relayUpgrade(request: FastifyRequest, reply: FastifyReply, deps: RelayDeps): Promise<void> {
-  const { nodeId, path } = targetOf(request, deps);
+  const { nodeId, path } = targetOf(request);
   if (deps.listener !== 'api') throw new ApiError(404, 'not-found', 'this listener has no WebSockets');
   const { raw } = request;
   const caller: PeerRequest['caller'] = { kind: 'itself', credential: credentialOf(request) };

@@ -246,3 +246,19 @@ test('a body without name and password or token is refused', async (t) => {
     assert.equal(answer.json().detail, 'expected name and password, or a token');
   }
 });
+
+test('another key of sessions ends all that were sealed with the one before, and their streams', async (t) => {
+  const api = await withUsers(t, new Seal(Buffer.alloc(32, 1)));
+  const headers = { cookie: cookieOf(await signIn(api, password)) };
+  const request = { headers, query: {}, raw: {}, ip: '127.0.0.1', method: 'GET' } as unknown as FastifyRequest;
+  const caller = await api.auth.identify(request, 'header');
+  let changes = 0;
+  api.auth.onChange(() => changes++);
+  assert.equal(api.auth.replaceSessionKey(Buffer.alloc(32, 1)), false);
+  assert.deepEqual([api.auth.renewed(caller)?.name, changes], ['anna', 0]);
+  assert.equal(api.auth.replaceSessionKey(Buffer.alloc(32, 2)), true);
+  assert.deepEqual([api.auth.renewed(caller), changes], [undefined, 1]);
+  assert.equal((await api.app.inject({ url: '/api/session', headers })).statusCode, 401);
+  const again = { cookie: cookieOf(await signIn(api, password)) };
+  assert.equal((await api.app.inject({ url: '/api/session', headers: again })).statusCode, 200);
+});

@@ -8,9 +8,13 @@ import { callerOf } from '../../http/access.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import { mayExport, type Caller } from '../../http/caller.ts';
 import { problemResponse } from '../../http/problem.ts';
+import { isRelayed } from '../../http/relayed.ts';
 import type { ApiDeps } from '../deps.ts';
 import { TIME } from '../examples.ts';
 import { isoTime, timeOrNull } from '../times.ts';
+
+/** How long a person who signs out waits for other nodes. */
+const ELSEWHERE_MS = 2_000;
 
 const SIGN_IN = 'expected name and password, or a token';
 const Credentials = z.union(
@@ -73,12 +77,15 @@ const SESSION = {
 const EXAMPLES = { 200: SESSION };
 
 interface Options {
-  readonly deps: Pick<ApiDeps, 'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'stills' | 'ptz' | 'cluster'>;
+  readonly deps: Pick<
+    ApiDeps,
+    'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'stills' | 'ptz' | 'cluster' | 'peers'
+  >;
   readonly auth: Authenticator;
 }
 
 export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth }) => {
-  const { nodeName, version, clock, site, jobs, stills, ptz, cluster } = deps;
+  const { nodeName, version, clock, site, jobs, stills, ptz, cluster, peers } = deps;
 
   async function describe(caller: Caller): Promise<z.output<typeof Session>> {
     const nowMs = clock.wallMs();
@@ -107,6 +114,22 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
         cluster: cluster !== undefined,
       },
     };
+  }
+
+  /** Other nodes do not know that a session has ended unless they are told. Those that do not answer now are not waited for. */
+  async function signOutElsewhere({ headers: { cookie = '' } }: FastifyRequest): Promise<void> {
+    const others = new Set(cluster?.places().map(({ nodeId }) => nodeId));
+    others.delete(cluster?.nodeId ?? '');
+    const request = {
+      listener: 'api',
+      path: '/api/session',
+      method: 'DELETE',
+      caller: { kind: 'itself', credential: undefined },
+      // This node has checked that its own page asks.
+      headers: { cookie, 'sec-fetch-site': 'same-origin' },
+      headMs: ELSEWHERE_MS,
+    } as const;
+    await Promise.allSettled([...others].map(async (nodeId) => (await peers?.request(nodeId, request))?.body.resume()));
   }
 
   app.post(
@@ -162,7 +185,8 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       schema: {
         operationId: 'signOut',
         summary: 'Sign out',
-        description: 'The cookie is removed, and this node does not accept it any more.',
+        description:
+          'The cookie is removed, and this node does not accept it any more; nor do the other nodes of a cluster that answer.',
         tags: ['session'],
         response: { 204: z.null().describe('Signed out, or not signed in.') },
       },
@@ -170,7 +194,9 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
     async (request, reply) => {
       // For the audit; whoever is not signed in may sign out all the same.
       request.caller = await auth.callerOf(request, 'header');
-      return reply.code(204).header('set-cookie', auth.signOut(request)).send(null);
+      const setCookie = auth.signOut(request);
+      if (request.caller?.session && !isRelayed(request.raw)) await signOutElsewhere(request);
+      return reply.code(204).header('set-cookie', setCookie).send(null);
     },
   );
 };
