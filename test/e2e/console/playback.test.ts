@@ -11,6 +11,8 @@ import { until } from '../../support/until.ts';
 import { distance, footageStage, type FootageStage } from './footage-stage.ts';
 
 const MINUTE_MS = 60_000;
+/** A machine that runs other tests decodes slowly. */
+const SLOW_MS = 120_000;
 const START_MS = Math.floor(Date.now() / MINUTE_MS - 180) * MINUTE_MS;
 const SECONDS = 420;
 const BOTH = { from: 300, to: 330, cause: 'process-down' } as const;
@@ -49,9 +51,15 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     for (const end of ends.toReversed()) await end();
   });
 
-  async function open(seconds: number, ids: readonly string[] = IDS): Promise<Page> {
+  async function open(
+    seconds: number,
+    ids: readonly string[] = IDS,
+    prepare?: (page: Page) => Promise<unknown>,
+  ): Promise<Page> {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.setDefaultTimeout(SLOW_MS);
     page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
+    await prepare?.(page);
     await page.goto(`${stage.recorder.url}/${addressAt(seconds, ids)}`);
     await until('the view', () => page.locator('.ptile').count());
     return page;
@@ -59,6 +67,9 @@ describe('playback in the console', { skip: browserMissing() }, () => {
 
   const go = (page: Page, seconds: number): Promise<unknown> =>
     page.evaluate(`window.location.hash = ${JSON.stringify(addressAt(seconds))}`);
+
+  const clockOf = async (page: Page): Promise<number> =>
+    Date.parse((await page.locator('.clock time').getAttribute('datetime')) ?? '');
 
   const pictureOf = (page: Page, id: string): Promise<string> =>
     page.evaluate(`document.querySelector('[data-camera=${id}]').dataset.picture`);
@@ -68,14 +79,18 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     for (const id of IDS) {
       const wanted = stage.numberAt(id, START_MS + Math.round(seconds * 1000));
       let seen = '';
-      await until(`${id} at ${seconds} s: ${wanted}`, async () => {
-        const [kind, { frameNumber }] = [
-          await pictureOf(page, id),
-          await videoState(page, `[data-camera=${id}] video`),
-        ];
-        seen = `${kind} ${frameNumber}`;
-        return wanted === undefined ? kind === 'plate' : kind === 'video' && distance(frameNumber, wanted) <= 1;
-      }).catch((error: unknown) => assert.fail(`${String(error)}: ${seen}`));
+      await until(
+        `${id} at ${seconds} s: ${wanted}`,
+        async () => {
+          const [kind, { frameNumber }] = [
+            await pictureOf(page, id),
+            await videoState(page, `[data-camera=${id}] video`),
+          ];
+          seen = `${kind} ${frameNumber}`;
+          return wanted === undefined ? kind === 'plate' : kind === 'video' && distance(frameNumber, wanted) <= 1;
+        },
+        SLOW_MS,
+      ).catch((error: unknown) => assert.fail(`${String(error)}: ${seen}`));
     }
   }
 
@@ -90,6 +105,39 @@ describe('playback in the console', { skip: browserMissing() }, () => {
       await go(page, seconds);
       await assertShown(page, seconds);
     }
+    await page.close();
+  });
+
+  test('a seek while the videos are loaded is not lost', async () => {
+    for (const seconds of [50, 250]) {
+      const held = Promise.withResolvers<undefined>();
+      const page = await open(200, IDS, (opened) =>
+        opened.route(/index\.m3u8/, async (route) => {
+          await held.promise;
+          await route.continue();
+        }),
+      );
+      await go(page, seconds);
+      const wanted = START_MS + seconds * 1000;
+      await until('the clock', async () => (await clockOf(page)) === wanted, SLOW_MS);
+      held.resolve(undefined);
+      await assertShown(page, seconds);
+      await page.close();
+    }
+  });
+
+  test('an address that comes when the own one is about to be written is followed', async () => {
+    const page = await open(200);
+    await assertShown(page, 200);
+    await page.keyboard.press('ArrowRight');
+    // The page is busy until its address is overdue, and the new one comes in the same task.
+    await page.evaluate(`
+      const endMs = performance.now() + 1000;
+      while (performance.now() < endMs);
+      window.location.hash = ${JSON.stringify(addressAt(60))};
+    `);
+    await until('the clock', async () => (await clockOf(page)) === START_MS + 60_000, SLOW_MS);
+    await assertShown(page, 60);
     await page.close();
   });
 
@@ -234,20 +282,20 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     const page = await open(200, ['cam2']);
     await page.keyboard.press('g');
     const moment = new Date(START_MS + 245_000).toISOString();
+    const field = page.getByRole('textbox', { name: 'Go to time' });
+    await until('the field has the keys', () => field.evaluate<boolean>('(field) => field === document.activeElement'));
     await page.keyboard.type(moment);
+    assert.equal(await field.inputValue(), moment);
     await page.keyboard.press('Enter');
     await until('the address', () => page.url().includes('c=cam2') && !page.url().includes('undefined'));
-    await until('the moment', async () => {
-      const shown = await page.locator('.clock time').getAttribute('datetime');
-      return Date.parse(shown ?? '') === START_MS + 245_000;
-    });
+    await until('the moment', async () => (await clockOf(page)) === START_MS + 245_000, SLOW_MS);
     const wanted = await page.locator('.clock').innerText();
     await until('the address has the moment', async () => {
       const t = new URLSearchParams(page.url().split('?')[1]).get('t') ?? '';
       return Date.parse(t.replace(' ', '+')) === START_MS + 245_000;
     });
     await page.reload();
-    await until('the same moment', async () => (await page.locator('.clock').innerText()) === wanted);
+    await until('the same moment', async () => (await page.locator('.clock').innerText()) === wanted, SLOW_MS);
     await page.close();
   });
 

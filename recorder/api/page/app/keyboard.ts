@@ -1,20 +1,31 @@
 // Keys of the console. Views add theirs while they are shown; none works while somebody types or a dialogue is open.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /** By the value of `KeyboardEvent.key`, with `Shift+` before the names of arrows and letters. */
 export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
-const stack: (() => Keys)[] = [];
+interface Entry {
+  /** A component is rendered before those inside of it, so theirs are higher. */
+  readonly order: number;
+  readonly keys: () => Keys;
+}
 
-/** For a component: its keys, which come before those of the components around it. */
+/** By their order: the keys of the innermost component are the last. */
+const entries: Entry[] = [];
+let rendered = 0;
+
+/** For a component: its keys, which come before those of the components around it. They work as soon as it is shown. */
 export function useKeys(keys: Keys): void {
+  const [order] = useState(() => ++rendered);
   const current = useRef(keys);
   current.current = keys;
-  useEffect(() => {
-    const entry = (): Keys => current.current;
-    stack.push(entry);
-    return () => void stack.splice(stack.indexOf(entry), 1);
+  // Effects of a child run before those of its parent: their order does not say which one is inside.
+  useLayoutEffect(() => {
+    const entry: Entry = { order, keys: () => current.current };
+    entries.push(entry);
+    entries.sort((a, b) => a.order - b.order);
+    return () => void entries.splice(entries.indexOf(entry), 1);
   }, []);
 }
 
@@ -33,7 +44,7 @@ export function startKeyboard(): void {
     const name = nameOf(event);
     // A button takes these itself.
     if ((name === 'Enter' || name === ' ') && target.closest('button, a, summary, [role=slider]')) return;
-    for (const keys of stack.toReversed()) {
+    for (const { keys } of entries.toReversed()) {
       const action = keys()[name];
       if (!action) continue;
       event.preventDefault();

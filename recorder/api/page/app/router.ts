@@ -37,18 +37,26 @@ export function go(
   options: { readonly replace?: boolean } = {},
 ): void {
   const hash = hashOf(view, params);
-  if (options.replace) {
-    window.history.replaceState(null, '', hash);
-    follow();
-  } else if (window.location.hash === hash) follow();
-  else window.location.hash = hash;
+  if (options.replace) window.history.replaceState(null, '', hash);
+  else if (window.location.hash !== hash) window.location.hash = hash;
+  // The browser tells of the change later. What people press meanwhile is meant for the new view.
+  show();
 }
 
-function follow(): void {
-  route.value = routeOf(window.location.hash);
+/** Shows what the address says. The browser changes it before it tells so: call this before writing over it. */
+export function followAddress(): void {
+  if (window.location.hash !== shown) show();
+}
+
+/** The address of `route`. */
+let shown: string | undefined;
+
+function show(): void {
+  shown = window.location.hash;
+  route.value = routeOf(shown);
 }
 
 export function startRouter(): void {
-  window.addEventListener('hashchange', follow);
-  follow();
+  window.addEventListener('hashchange', followAddress);
+  followAddress();
 }

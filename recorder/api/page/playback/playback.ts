@@ -4,7 +4,7 @@
 import { batch, computed, effect, signal, untracked, type Signal } from '@preact/signals';
 import type Hls from 'hls.js';
 import { now } from '../app/clock.ts';
-import { route, go } from '../app/router.ts';
+import { followAddress, go, route } from '../app/router.ts';
 import { session } from '../app/session.ts';
 import { zone as zoneName } from '../app/zone.ts';
 import { addressFields, MAX_CAMERAS, parseAddress } from './address.ts';
@@ -418,6 +418,10 @@ export class Playback {
     );
     clearTimeout(this.#addressTimer);
     this.#addressTimer = setTimeout(() => {
+      const before = route.peek();
+      followAddress();
+      // Somebody has just gone elsewhere: that is not written over.
+      if (route.peek() !== before) return;
       if (route.peek().view !== 'playback' || !session.peek()) return;
       const set = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
       const written = new URLSearchParams(set).toString();

@@ -21,6 +21,8 @@ const RETRY_MS = 2_000;
 const SETTLE_MS = 1_000;
 /** In the middle of a picture there is no doubt which one is shown. */
 const INTO_PICTURE_MS = 1;
+/** A video that stands is at its place to this precision: a fraction of a picture. */
+const PRECISION_MS = 5;
 /** Browsers do not play faster. */
 export const MAX_VIDEO_SPEED = 16;
 
@@ -50,6 +52,7 @@ export class CameraPlayer {
   #parts: readonly MediaPart[] = [];
   #factor = 1;
   #seekedMs = -Infinity;
+  #wantedMs = 0;
   #soughtMs: number | undefined;
   #retryMs = -Infinity;
 
@@ -76,6 +79,7 @@ export class CameraPlayer {
   /** Called some ten times a second, and after each jump of the clock, while there is footage. */
   follow({ atMs, isRunning, speed }: Follow): void {
     if (this.state.peek() === 'unplayable') return;
+    this.#wantedMs = atMs;
     if (!this.#covers(atMs)) {
       this.#load(atMs);
       return;
@@ -88,9 +92,12 @@ export class CameraPlayer {
     }
     if (!isRunning) {
       this.#stop();
+      const isRecent = performance.now() - this.#seekedMs < SETTLE_MS;
       // While somebody scrubs, the next seek waits for the picture of the one before.
-      const isBusy = video.seeking && performance.now() - this.#seekedMs < SETTLE_MS;
-      if (this.#soughtMs !== atMs && !isBusy) this.#seek(media, atMs);
+      const isNext = this.#soughtMs !== atMs && !(video.seeking && isRecent);
+      // The library begins where it was told at first, and parts learn their exact times when they are decoded.
+      const isElsewhere = !video.seeking && !isRecent && this.#offsetMs(media) > PRECISION_MS;
+      if (isNext || isElsewhere) this.#seek(media, atMs);
       return;
     }
     const shownMs = wallTimeOf(this.#parts, video.currentTime);
@@ -132,7 +139,18 @@ export class CameraPlayer {
   #seek(media: number, atMs: number): void {
     this.#soughtMs = atMs;
     this.#seekedMs = performance.now();
-    this.video.currentTime = media + INTO_PICTURE_MS / 1000;
+    this.video.currentTime = this.#placeOf(media);
+  }
+
+  /** In the video, which may end a little earlier than its last part says. */
+  #placeOf(media: number): number {
+    const { duration } = this.video;
+    return Math.min(media + INTO_PICTURE_MS / 1000, Number.isNaN(duration) ? Infinity : duration);
+  }
+
+  /** How far the video is away from a moment. */
+  #offsetMs(media: number): number {
+    return Math.abs(this.video.currentTime - this.#placeOf(media)) * 1000;
   }
 
   /** Whether what is loaded has this moment, or will have it by itself. */
@@ -170,7 +188,8 @@ export class CameraPlayer {
       this.#take(details.fragments);
       if (this.state.peek() !== 'loading') return;
       this.state.value = 'ready';
-      hls.startLoad(mediaTimeOf(this.#parts, atMs) ?? nearest(this.#parts, atMs));
+      // The clock may have gone on, or somebody elsewhere, while the playlist was loaded.
+      hls.startLoad(mediaTimeOf(this.#parts, this.#wantedMs) ?? nearest(this.#parts, this.#wantedMs));
     });
     // Parts learn their exact times when they are decoded.
     hls.on(Events.FRAG_PARSED, () => this.#take(hls.levels[0]?.details?.fragments ?? []));
