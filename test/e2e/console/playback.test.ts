@@ -283,7 +283,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     await page.keyboard.press('g');
     const moment = new Date(START_MS + 245_000).toISOString();
     const field = page.getByRole('textbox', { name: 'Go to time' });
-    await until('the field has the keys', () => field.evaluate<boolean>('(field) => field === document.activeElement'));
+    await until('the field has the keys', () => field.evaluate((one) => one === one.ownerDocument.activeElement));
     await page.keyboard.type(moment);
     assert.equal(await field.inputValue(), moment);
     await page.keyboard.press('Enter');
