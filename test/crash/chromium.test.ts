@@ -153,9 +153,12 @@ class Player {
 
   /** The number of the picture that is on screen after a seek. */
   async numberAt(seconds: number): Promise<number> {
+    // On a busy machine the picture comes some time after `seeked`; for the one that is on screen already, none comes.
     await this.#page.evaluate(`new Promise((resolve) => {
       const video = document.querySelector('video');
-      video.onseeked = resolve;
+      const shown = new Promise((done) => { video.requestVideoFrameCallback(done); });
+      const same = () => new Promise((done) => { setTimeout(done, 2_000); });
+      video.onseeked = () => { Promise.race([shown, same()]).then(resolve); };
       video.currentTime = ${seconds};
     })`);
     return (await videoState(this.#page, 'video')).frameNumber;
