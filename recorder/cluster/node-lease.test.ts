@@ -9,22 +9,35 @@ import { NodeLease } from './node-lease.ts';
 
 const RENEW_MS = 2_000;
 const STEP_MS = 100;
+/** After which a renewal without an answer is given up. */
+const TIMEOUT_MS = 2_500;
 
 /** A Lease on an API server that takes `answerMs` for each renewal, or fails it. */
 function stage(t: TestContext) {
   const clock = new VirtualClock();
-  const server = { pool: 'default', answerMs: 0, fails: false, renewMs: RENEW_MS };
+  const server = { pool: 'default', answerMs: 0, fails: false, losesAnswer: false, renewMs: RENEW_MS };
   const seen = { renewals: [] as number[], announced: [] as number[], recovered: 0, reconnects: 0 };
-  const object = { metadata: { name: 'node-a', resourceVersion: '1' } };
+  let version = 1;
+  const object = () => ({ metadata: { name: 'node-a', resourceVersion: String(version) } });
   const lease = new NodeLease({
     api: {
-      get: async () => ({ metadata: { ...object.metadata, labels: { [POOL_LABEL]: server.pool } } }),
+      get: async () => ({ metadata: { ...object().metadata, labels: { [POOL_LABEL]: server.pool } } }),
       call: async (_method, _path, body) => {
+        const { metadata, spec } = body as {
+          metadata: { resourceVersion: string };
+          spec: { leaseDurationSeconds: number };
+        };
+        if (metadata.resourceVersion !== String(version)) throw new ApiServerError(409, 'Conflict', 'changed before');
         seen.renewals.push(clock.monotonicMs());
-        seen.announced.push((body as { spec: { leaseDurationSeconds: number } }).spec.leaseDurationSeconds);
+        seen.announced.push(spec.leaseDurationSeconds);
         if (server.answerMs > 0) await new Promise<void>((resolve) => clock.after(server.answerMs, resolve));
         if (server.fails) throw new ApiServerError(0, 'UNREACHABLE', 'no answer');
-        return object;
+        version++;
+        if (server.losesAnswer) {
+          await new Promise<void>((resolve) => clock.after(TIMEOUT_MS, resolve));
+          throw new ApiServerError(0, 'UNREACHABLE', 'no answer');
+        }
+        return object();
       },
     },
     reconnect: () => seen.reconnects++,
@@ -156,4 +169,17 @@ test('a longer interval that is wanted while a renewal is under way does not beg
   await pass(2);
   assert.equal(seen.renewals.length, before + 1);
   assert.equal(seen.announced.at(-1), 140);
+});
+
+test('a renewal whose answer was lost is followed by the next one as soon as it is given up', async (t) => {
+  const { pass, seen, server } = stage(t);
+  await pass(9);
+  server.losesAnswer = true;
+  const before = seen.renewals.length;
+  await pass(2);
+  assert.equal(seen.renewals.length, before + 1);
+  server.losesAnswer = false;
+  await pass(3);
+  const [lost = 0, next = Infinity] = seen.renewals.slice(before);
+  assert.ok(next - lost <= TIMEOUT_MS + STEP_MS, `${next - lost} ms`);
 });

@@ -111,7 +111,7 @@ export class NodeLease {
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
       this.#failures++;
-      // It was changed or deleted by others: read it again.
+      // It was changed again or deleted by others: read it again.
       if (err.status === 409 || err.status === 404) this.#lease = undefined;
       if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) reconnect();
       if (this.#failures === 1)
@@ -126,15 +126,34 @@ export class NodeLease {
   }
 
   async #write(renewMs: number): Promise<KubernetesObject> {
-    const { api, nodeId, pool } = this.#options;
-    const options = { timeoutMs: RENEW_TIMEOUT_MS };
-    const path = `${this.#path}/${nodeLeaseName(nodeId)}`;
+    const known = this.#lease;
+    if (!known) return this.#readAndPut(renewMs);
+    try {
+      return await this.#put(known, renewMs);
+    } catch (err) {
+      if (!(err instanceof ApiServerError) || err.status !== 409) throw err;
+      // Mostly our own renewal, whose answer was lost: a pause here would make one lost answer cost two renewals of the three
+      // for which a node counts as heard.
+      this.#lease = undefined;
+      return this.#readAndPut(renewMs);
+    }
+  }
+
+  async #readAndPut(renewMs: number): Promise<KubernetesObject> {
+    const { api, nodeId } = this.#options;
     // The operator creates the Lease: a right to create one would also allow creating those of other nodes or programs.
-    this.#lease ??= await api.get(path, options);
-    const owner = poolOfLease(this.#lease);
+    this.#lease = await api.get(`${this.#path}/${nodeLeaseName(nodeId)}`, { timeoutMs: RENEW_TIMEOUT_MS });
+    return this.#put(this.#lease, renewMs);
+  }
+
+  async #put(lease: KubernetesObject, renewMs: number): Promise<KubernetesObject> {
+    const { api, nodeId, pool } = this.#options;
+    const owner = poolOfLease(lease);
     this.#isOurs = owner === undefined || owner === pool;
     if (!this.#isOurs) throw new ApiServerError(409, 'OTHER_POOL', `the pool ${owner} records on this node already`);
-    return (await api.call('PUT', path, this.#body(this.#lease, renewMs), options)) as KubernetesObject;
+    const path = `${this.#path}/${nodeLeaseName(nodeId)}`;
+    const options = { timeoutMs: RENEW_TIMEOUT_MS };
+    return (await api.call('PUT', path, this.#body(lease, renewMs), options)) as KubernetesObject;
   }
 
   #body(before: KubernetesObject, renewMs: number): unknown {
