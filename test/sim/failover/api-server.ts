@@ -133,21 +133,37 @@ export class ApiServer {
 
   // ── requests ──
 
-  /** `done` gets what `work` returned, or undefined when there was no answer in time. */
-  call<T>(client: Process, timeoutMs: number, work: () => T, done: (result: T | undefined) => void): void {
+  /**
+   * `done` gets what `work` returned, or undefined when there was no answer in time. `lost` is called at once when the weather
+   * takes the request or its reply.
+   */
+  call<T>(
+    client: Process,
+    timeoutMs: number,
+    work: () => T,
+    done: (result: T | undefined) => void,
+    lost: () => void = () => {},
+  ): void {
     const sentMs = this.#timeline.nowMs;
     const answer = client.inThisLife(() => done(undefined));
     const fail = (): void => this.#timeline.at(sentMs + timeoutMs, answer);
     const execute = (): void => {
       const result = work();
-      if (this.#random.chance(this.weather.lostReplies)) return fail();
+      if (this.#random.chance(this.weather.lostReplies)) {
+        lost();
+        return fail();
+      }
       // One that was frozen meanwhile: its time limit is over before it reads what came.
       const reply = client.inThisLife(() => done(this.#timeline.nowMs > sentMs + timeoutMs ? undefined : result));
       const atMs = this.#timeline.nowMs + this.#latencyMs();
       this.#timeline.at(atMs, () => (client.isCut || atMs > sentMs + timeoutMs ? fail() : reply()));
     };
     this.#timeline.at(sentMs + this.#latencyMs(), () => {
-      if (client.isCut || this.#random.chance(this.weather.lostRequests)) return fail();
+      if (client.isCut) return fail();
+      if (this.#random.chance(this.weather.lostRequests)) {
+        lost();
+        return fail();
+      }
       if (this.#state === 'down') return this.#timeline.at(this.#timeline.nowMs + 2, answer);
       if (this.#state === 'up') return execute();
       // Whoever gives up waiting does not stop what is on its way to the disk.

@@ -34,6 +34,11 @@ const DOUBLE_MS = 5_000;
 /** So long a voter counts as heard, from the news of its last renewal. */
 const HEARD_RENEWALS = 3;
 
+/** After this time a recorder gives up a renewal, and tries again at once. */
+const RENEW_TIMEOUT_MS = 2_500;
+/** A read and a write of the Lease that are answered take less. */
+const RENEWAL_MS = 500;
+
 const PLANNED = ['Drain', 'Failback', 'Preferred', 'Ineligible'];
 
 export class Monitor {
@@ -46,7 +51,11 @@ export class Monitor {
   readonly renewals = new Map<string, number>();
   /** When each node spoke again after a silence that condemns it. */
   readonly #returnedMs = new Map<string, number>();
-  /** Nothing befalls any node: failover must not be suspended. */
+  /** What the network lost of each node's requests for its Lease since its last sign of life. */
+  readonly #losses = new Map<string, { readonly isAnswered: boolean; readonly count: number }>();
+  /** Cameras that were taken from a live node, rightly: of its renewals, the network lost as many in a row as its limit covers. */
+  readonly lostByNetwork = new Set<string>();
+  /** Nothing befalls any node but the loss of single requests: failover must not be suspended. */
   mustHaveMajority = false;
   #poolBefore: PoolView | undefined;
   #poolChangedMs = -Infinity;
@@ -86,6 +95,7 @@ export class Monitor {
       if (holder === '') return;
       if (this.#isCondemned(name)) this.#returnedMs.set(name, this.#timeline.nowMs);
       this.signs.set(name, this.#timeline.nowMs);
+      this.#losses.delete(name);
       this.renewals.set(name, (this.renewals.get(name) ?? 0) + 1);
     } else if (kind === 'RecorderPool') {
       this.#poolBefore = (before as PoolView | undefined) ?? (after as PoolView);
@@ -140,7 +150,9 @@ export class Monitor {
       this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
     }
     if (assignment.reason !== 'NodeUnavailable') return;
-    if (now?.node !== undefined) this.#condemns(now.node, camera);
+    if (now?.node === undefined) return;
+    this.#condemns(now.node, camera);
+    if (!this.#canRenew(now.node, this.limitMs(now.node))) this.lostByNetwork.add(camera);
   }
 
   #condemns(node: string, camera: string): void {
@@ -165,9 +177,31 @@ export class Monitor {
     return renewMsOf(this.#api.all('Lease').get(node)?.leaseDurationSeconds) ?? this.#limits.renewMs;
   }
 
+  /** The network lost a request of this node for its Lease, or the reply. */
+  renewalLost(node: string): void {
+    const isAnswered = this.signs.get(node) !== this.#timeline.nowMs;
+    const before = this.#losses.get(node) ?? { isAnswered, count: 0 };
+    this.#losses.set(node, { ...before, count: before.count + 1 });
+  }
+
   /** The leading operator has made a plan. */
   planned(operator: Process, { majorityForMs }: Snapshot): void {
-    if (majorityForMs === 0 && this.mustHaveMajority) this.#fail(`${operator.name} hears no majority`);
+    if (majorityForMs > 0 || !this.mustHaveMajority) return;
+    const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
+    const able = voters.filter(({ name }) => this.#canRenew(name, HEARD_RENEWALS * this.#renewMs(name)));
+    if (2 * able.length > voters.length) this.#fail(`${operator.name} hears no majority`);
+  }
+
+  /**
+   * Whether a node that does what it should renews within this time of its last sign of life, in spite of what the network lost.
+   * Each loss costs it the time limit of a request: with an interval of two seconds, two lost requests in a row take longer
+   * than three renewals (2 + 2 * 2.5 s), and the operator is right not to count on the node. A renewal that was carried out and
+   * not answered is tried again after the time limit, without the interval, so there a second loss is not too many (2 * 2.5 s).
+   */
+  #canRenew(node: string, withinMs: number): boolean {
+    const renewMs = this.#renewMs(node);
+    const { isAnswered, count } = this.#losses.get(node) ?? { isAnswered: true, count: 0 };
+    return (isAnswered ? renewMs : 0) + count * RENEW_TIMEOUT_MS + RENEWAL_MS < withinMs;
   }
 
   #silentMs(node: string): number {
@@ -196,13 +230,17 @@ export class Monitor {
     if (!this.firstWritten.has(key)) this.firstWritten.set(key, this.#timeline.nowMs);
   }
 
-  stopped(recorder: Process, camera: string, uid: string, why: 'told' | 'killed'): void {
+  stopped(recorder: Process, camera: string, uid: string, why: 'told' | 'suspended' | 'killed'): void {
     const writers = this.writers.get(camera);
     const wasWriting = writers?.delete(recorder.name) === true;
     const truth = this.#api.all('Camera').get(camera);
     const assignment = truth?.assignment;
     // One that was deleted is stopped, also when there is another of its name by now.
     if (why === 'killed' || truth?.uid !== uid || truth.suspend || !assignment?.node) return;
+    // Recorders follow the suspension of a camera by themselves and in its order, but the watch may be late: it may be over by
+    // then, before the operator took note of it, so that the same assignment is in force. The next event starts the camera.
+    const wasSuspended = this.#timeline.nowMs - (this.#suspendedMs.get(camera) ?? -Infinity) < CONNECT_MS;
+    if (why === 'suspended' && (wasSuspended || this.#isDisturbed(recorder.name, CONNECT_MS))) return;
     if (assignment.node === recorder.name && this.#sinceAssignedMs(camera) > CONNECT_MS) {
       this.#fail(`${recorder.name} stops ${camera}, which is its own`);
     }

@@ -32,6 +32,8 @@ interface RecorderApiOptions {
   readonly random: Random;
   /** The pool as a recorder sees it that no longer follows it; undefined: as it is. */
   readonly oldPool: () => VersionedPool | undefined;
+  /** The network lost a request for the Lease, or its reply. */
+  readonly renewalLost: () => void;
 }
 
 interface LeaseBody {
@@ -54,7 +56,8 @@ export class RecorderApi implements ClusterApi {
     const { server } = this.#o;
     const { kind, name } = partsOf(path);
     if (kind === undefined) return this.#call(timeoutMs, () => ({ ok: SECRET_OBJECT }));
-    return asObject(kind, await this.#call(timeoutMs, () => server.get(kind, viewName(kind, name))));
+    const lost = kind === 'Lease' ? this.#o.renewalLost : undefined;
+    return asObject(kind, await this.#call(timeoutMs, () => server.get(kind, viewName(kind, name)), lost));
   }
 
   async list(path: string, { query = {} }: { readonly query?: Readonly<Record<string, string>> } = {}) {
@@ -165,7 +168,7 @@ export class RecorderApi implements ClusterApi {
         () => ({ name: node, holder, leaseDurationSeconds, renewedWallMs }),
         process,
       );
-    return asObject('Lease', await this.#call(timeoutMs, write));
+    return asObject('Lease', await this.#call(timeoutMs, write, this.#o.renewalLost));
   }
 
   /** The report of the recorder. */
@@ -182,17 +185,18 @@ export class RecorderApi implements ClusterApi {
 
   async close(): Promise<void> {}
 
-  #call<T>(timeoutMs: number, work: () => Outcome<T>): Promise<T> {
+  #call<T>(timeoutMs: number, work: () => Outcome<T>, lost?: () => void): Promise<T> {
     const { server, process, timeline } = this.#o;
     timeline.isStirred = true;
     return new Promise((resolve, reject) => {
-      server.call(process, timeoutMs, work, (answer) => {
+      const answered = (answer: Outcome<T> | undefined): void => {
         timeline.isStirred = true;
         if (!answer) reject(refusal(0, 'UNREACHABLE', 'no answer'));
         else if ('ok' in answer) resolve(answer.ok);
         else if ('conflict' in answer) reject(refusal(409, 'Conflict', 'somebody else wrote before'));
         else reject(refusal(404, 'NotFound', 'there is none'));
-      });
+      };
+      server.call(process, timeoutMs, work, answered, lost);
     });
   }
 }

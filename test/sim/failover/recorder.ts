@@ -2,6 +2,7 @@
 // copy of the assignments on a disk that survives the process.
 
 import { silentLog } from '../../../base/log.ts';
+import { isSuspended } from '../../../crds/camera.ts';
 import type { CameraReport, Cluster, NodeFacts } from '../../../recorder/cluster/cluster.ts';
 import type { Kept } from '../../../recorder/cluster/kept-state.ts';
 import type { ApiServer, VersionedPool } from './api-server.ts';
@@ -60,9 +61,16 @@ export class Recorder extends Process {
   }
 
   protected onStart(): void {
-    const { api: server, random, timeline, renewMs, Cluster } = this.#deps;
+    const { api: server, random, timeline, monitor, renewMs, Cluster } = this.#deps;
     this.#recordings = new Map();
-    const api = new RecorderApi({ process: this, server, timeline, random, oldPool: () => this.#oldPool });
+    const api = new RecorderApi({
+      process: this,
+      server,
+      timeline,
+      random,
+      oldPool: () => this.#oldPool,
+      renewalLost: () => monitor.renewalLost(this.name),
+    });
     const cluster = new Cluster({
       api,
       leaseApi: api,
@@ -123,8 +131,9 @@ export class Recorder extends Process {
     const { assignments } = cluster;
     const wanted = new Set(cluster.cameras().cameras.flatMap(({ id, enabled }) => (enabled ? [id] : [])));
     for (const [name, { uid }] of this.#recordings) {
-      const assigned = assignments.get(name);
-      if (!wanted.has(name) || assigned?.camera.metadata.uid !== uid) this.#stop(name);
+      const camera = assignments.get(name)?.camera;
+      if (camera?.metadata.uid !== uid) this.#stop(name, 'told');
+      else if (!wanted.has(name)) this.#stop(name, isSuspended(camera) ? 'suspended' : 'told');
     }
     for (const [name, { camera, state, epoch }] of assignments) {
       const { uid = '' } = camera.metadata;
@@ -153,11 +162,11 @@ export class Recorder extends Process {
     });
   }
 
-  #stop(name: string): void {
+  #stop(name: string, why: 'told' | 'suspended'): void {
     const recording = this.#recordings.get(name);
     if (!recording) return;
     this.#recordings.delete(name);
-    this.#deps.monitor.stopped(this, name, recording.uid, 'told');
+    this.#deps.monitor.stopped(this, name, recording.uid, why);
   }
 
   #facts(): NodeFacts {
