@@ -90,7 +90,10 @@ describe('playback in the console', { skip: browserMissing() }, () => {
           return wanted === undefined ? kind === 'plate' : kind === 'video' && distance(frameNumber, wanted) <= 1;
         },
         SLOW_MS,
-      ).catch((error: unknown) => assert.fail(`${String(error)}: ${seen}`));
+      ).catch(async (error: unknown) => {
+        const about = `${page.url()} ${(await page.locator('body').innerText()).slice(0, 500)}`;
+        assert.fail(`${String(error)}: ${seen}; ${about}`);
+      });
     }
   }
 
@@ -280,10 +283,15 @@ describe('playback in the console', { skip: browserMissing() }, () => {
 
   test('a time that people type is found, and the address leads there again', async () => {
     const page = await open(200, ['cam2']);
-    await page.keyboard.press('g');
     const moment = new Date(START_MS + 245_000).toISOString();
     const field = page.locator('[name=go-to]');
-    await until('the field has the keys', () => page.evaluate<boolean>("document.activeElement?.name === 'go-to'"));
+    // A key that is pressed before the page knows its keys does nothing.
+    await until('the field has the keys', async () => {
+      if (await page.evaluate<boolean>("document.activeElement?.name === 'go-to'")) return true;
+      await page.keyboard.press('g');
+      return false;
+    });
+    await field.fill('');
     await page.keyboard.type(moment);
     assert.equal(await field.inputValue(), moment);
     await page.keyboard.press('Enter');
