@@ -2,7 +2,6 @@
 // asked; one that does not answer is named with the time of which it may have footage.
 
 import { z } from 'zod';
-import { readBody } from '../base/http-answer.ts';
 import type { Interval } from '../base/interval.ts';
 import type { Archive } from './archive/archive.ts';
 import type { GapReport } from './archive/gaps/camera-ledger.ts';
@@ -18,8 +17,9 @@ import {
 import { IntervalSet } from './archive/gaps/intervals.ts';
 import type { GapLedger } from './archive/gaps/ledger.ts';
 import type { ClusterAccount, NodeReport, ReportWithElsewhere } from './api/deps.ts';
-import { holdersIn, missingAt, type FootageHolder } from './peers/peer.ts';
-import { PeerUnavailable, type Asker, type PeerSender } from './peers/peer-requests.ts';
+import { holdersIn, silentAt, type FootageHolder } from './peers/peer.ts';
+import type { Asker, PeerSender } from './peers/peer-requests.ts';
+import { viewerOf, wholeAnswer } from './peers/whole-answer.ts';
 
 interface FootageOfNodesOptions {
   readonly nodeId: string;
@@ -102,9 +102,7 @@ export class FootageOfNodes {
     );
     return {
       answered: accounts.flatMap(({ holder: { nodeId }, account }) => (account ? [{ nodeId, ...account }] : [])),
-      away: accounts.flatMap(({ holder, account }) =>
-        account ? [] : [{ ...missingAt(holder, fromMs, toMs), isOnline: false }],
-      ),
+      away: accounts.flatMap(({ holder, account }) => (account ? [] : [silentAt(holder, fromMs, toMs)])),
     };
   }
 
@@ -114,31 +112,24 @@ export class FootageOfNodes {
     { nodeId, isOnline }: FootageHolder,
     cameraId: string,
     { fromMs, toMs }: Interval,
-    { name, credential }: Asker,
+    by: Asker,
   ): Promise<(NodeAccount & { readonly knownUntilMs: number }) | undefined> {
     if (isOnline === false) return undefined;
     const query = `from=${fromMs / 1000}&to=${toMs / 1000}&local=1&footage=1`;
-    try {
-      const { status, body } = await peers.request(nodeId, {
-        listener: 'api',
-        caller: { kind: 'viewer', name: name || this.#o.nodeId, cameras: [cameraId], credential },
-        path: `/api/archive/${encodeURIComponent(cameraId)}/gaps?${query}`,
-        headMs: ANSWER_MS,
-      });
-      const tooLong = (): Error => new PeerUnavailable(nodeId, 'away', 'the answer is too long');
-      const text = (await readBody(body, MAX_ANSWER_BYTES, tooLong)).toString();
-      if (status !== 200) return undefined;
-      const { data } = Answer.safeParse(JSON.parse(text));
-      return (
-        data && {
-          footage: data.footage.map(toInterval),
-          gaps: data.gaps.map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
-          knownUntilMs: data.known_until_ms,
-        }
-      );
-    } catch {
-      return undefined;
-    }
+    const request = {
+      listener: 'api',
+      caller: viewerOf({ name: by.name || this.#o.nodeId, credential: by.credential }, cameraId),
+      path: `/api/archive/${encodeURIComponent(cameraId)}/gaps?${query}`,
+      headMs: ANSWER_MS,
+    } as const;
+    const told = await wholeAnswer(peers, nodeId, request, MAX_ANSWER_BYTES, (text) => Answer.parse(JSON.parse(text)));
+    return (
+      told && {
+        footage: told.footage.map(toInterval),
+        gaps: told.gaps.map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
+        knownUntilMs: told.known_until_ms,
+      }
+    );
   }
 }
 

@@ -5,14 +5,15 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { assert } from '../../base/assert.ts';
 import { readBody } from '../../base/http-answer.ts';
+import { askerOf } from '../http/access.ts';
 import { tell } from '../http/audit.ts';
 import { ApiError } from '../http/problem.ts';
 import { lapseEstimate } from '../jobs/ffmpeg.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import { gapsOfAll, turnsOf, type NodeTurn } from '../jobs/node-turns.ts';
 import { PeerUnavailable, type PeerSender } from '../peers/peer-requests.ts';
+import { viewerOf } from '../peers/whole-answer.ts';
 import type { ClusterAccount, GapReader, JobKeeper } from './deps.ts';
-import { askerOf } from './elsewhere.ts';
 import { available } from './submitted-job.ts';
 
 interface ClusterExportDeps {
@@ -128,11 +129,10 @@ export class ClusterExports {
   async #ask(request: FastifyRequest, cameraId: string, turn: NodeTurn, query: string): Promise<unknown> {
     const { peers } = this.#deps;
     assert(peers, 'there are other nodes');
-    const { name, credential } = askerOf(request);
     const window = `from=${turn.fromMs / 1000}&to=${turn.toMs / 1000}`;
     const { status, body } = await peers.request(turn.nodeId, {
       listener: 'api',
-      caller: { kind: 'viewer', name, cameras: [cameraId], may: 'export', credential },
+      caller: { ...viewerOf(askerOf(request), cameraId), may: 'export' },
       method: 'POST',
       path: `/api/archive/${encodeURIComponent(cameraId)}/export?${window}&${query}`,
       headMs: ANSWER_MS,

@@ -3,11 +3,10 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
-import { readBody } from '../../base/http-answer.ts';
-import { callerOf } from '../http/access.ts';
-import { credentialOf } from '../http/auth.ts';
-import { holdersIn, missingAt, type Elsewhere } from '../peers/peer.ts';
+import { askerOf } from '../http/access.ts';
+import { holdersIn, silentAt, type Elsewhere } from '../peers/peer.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
+import { viewerOf, wholeAnswer } from '../peers/whole-answer.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { SegmentItem } from './segment-item.ts';
 
@@ -43,25 +42,13 @@ export async function collectSegments(
   cameraId: string,
   { from, to, tzOffsetMinutes }: { from: number; to: number; tzOffsetMinutes: number | undefined },
 ): Promise<Listed & { readonly elsewhere: readonly Elsewhere[] }> {
-  const { name } = callerOf(request);
-  const credential = credentialOf(request);
   const zone = tzOffsetMinutes === undefined ? '' : `&tz_offset_minutes=${tzOffsetMinutes}`;
   const path = `/api/archive/${encodeURIComponent(cameraId)}/segments?local=1&from=${from}&to=${to}${zone}`;
-  const list = async (nodeId: string): Promise<Listed | undefined> => {
-    try {
-      const { status, body } = await peers.request(nodeId, {
-        listener: 'api',
-        caller: { kind: 'viewer', name, cameras: [cameraId], credential },
-        path,
-        headMs: LIST_MS,
-        signal: AbortSignal.timeout(2 * LIST_MS),
-      });
-      const bytes = await readBody(body, MAX_BYTES, () => new Error('its list is too long'));
-      return status === 200 ? Answer.parse(JSON.parse(bytes.toString())) : undefined;
-    } catch {
-      // Unreachable, or its answer is none: it is named with what is missing.
-      return undefined;
-    }
+  const caller = viewerOf(askerOf(request), cameraId);
+  const list = (nodeId: string): Promise<Listed | undefined> => {
+    const signal = AbortSignal.timeout(2 * LIST_MS);
+    const asked = { listener: 'api', caller, path, headMs: LIST_MS, signal } as const;
+    return wholeAnswer(peers, nodeId, asked, MAX_BYTES, (text) => Answer.parse(JSON.parse(text)));
   };
   const toMs = Math.min(to * 1000, clock.wallMs());
   const all = await cluster.footageHolders(cameraId);
@@ -81,10 +68,6 @@ export async function collectSegments(
   return {
     archive: [...segments.values()].sort((a, b) => a.start_ms - b.start_ms || (a.filename < b.filename ? -1 : 1)),
     days: [...days].sort(),
-    elsewhere: holdersIn(silent, from * 1000, toMs).map((holder) => ({
-      ...missingAt(holder, from * 1000, toMs),
-      // Whatever its Lease says: it did not answer.
-      isOnline: false,
-    })),
+    elsewhere: holdersIn(silent, from * 1000, toMs).map((holder) => silentAt(holder, from * 1000, toMs)),
   };
 }

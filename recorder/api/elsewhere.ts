@@ -1,10 +1,7 @@
-// Footage on other nodes, as answers show it, and who asks for it.
+// Footage on other nodes, as answers show it.
 
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { callerOf } from '../http/access.ts';
 import type { Elsewhere } from '../peers/peer.ts';
-import type { Asker } from '../peers/peer-requests.ts';
 
 export const ElsewhereItem = z
   .object({
@@ -24,9 +21,4 @@ export const toElsewhere = ({ nodeId, fromMs, toMs, isOnline }: Elsewhere): z.ou
   start_ms: Math.round(fromMs),
   end_ms: Math.round(toMs),
   online: isOnline,
-});
-
-export const askerOf = (request: FastifyRequest): Asker => ({
-  name: callerOf(request).name,
-  credential: request.headers.authorization,
 });

@@ -3,11 +3,17 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { readBody } from '../../base/http-answer.ts';
 import { callerOf } from '../http/access.ts';
 import { credentialOf } from '../http/auth.ts';
 import { ApiError } from '../http/problem.ts';
-import { PeerUnavailable, type PeerAnswer, type PeerCaller, type PeerSender } from '../peers/peer-requests.ts';
+import {
+  PeerUnavailable,
+  type PeerAnswer,
+  type PeerCaller,
+  type PeerRequest,
+  type PeerSender,
+} from '../peers/peer-requests.ts';
+import { wholeAnswer } from '../peers/whole-answer.ts';
 
 const REQUEST_HEADERS = [
   'accept',
@@ -47,23 +53,21 @@ export async function passOn(
   nodeId: string,
   unknown: () => ApiError,
 ): Promise<FastifyReply> {
+  const { method, url: path } = request;
+  const caller = statedBy(request, method === 'DELETE' ? 'remove-jobs' : undefined);
+  const answer = await peers.request(nodeId, { ...passedOn(request, path), method, caller }).catch((err: unknown) => {
+    if (!(err instanceof PeerUnavailable)) throw err;
+    throw err.problem === 'unknown' ? unknown() : nodeAway(err);
+  });
+  return sendAnswer(reply, answer);
+}
+
+/** The request as a GET of another node. It ends when the caller goes. */
+function passedOn(request: FastifyRequest, path: string): PeerRequest {
   const gone = new AbortController();
   request.raw.socket.once('close', () => gone.abort());
-  const { method, url: path, headers } = request;
-  const answer = await peers
-    .request(nodeId, {
-      listener: 'api',
-      caller: statedBy(request, method === 'DELETE' ? 'remove-jobs' : undefined),
-      method,
-      path,
-      headers: chosen(headers, REQUEST_HEADERS),
-      signal: gone.signal,
-    })
-    .catch((err: unknown) => {
-      if (!(err instanceof PeerUnavailable)) throw err;
-      throw err.problem === 'unknown' ? unknown() : nodeAway(err);
-    });
-  return sendAnswer(reply, answer);
+  const headers = chosen(request.headers, REQUEST_HEADERS);
+  return { listener: 'api', caller: statedBy(request), path, headers, signal: gone.signal };
 }
 
 /** The answer of another node as that of this one. */
@@ -85,18 +89,11 @@ export async function firstFound(
   nodeIds: readonly string[],
   path: string,
 ): Promise<FastifyReply | undefined> {
-  const gone = new AbortController();
-  request.raw.socket.once('close', () => gone.abort());
+  const asked = passedOn(request, path);
   let away: PeerUnavailable | undefined;
   for (const nodeId of nodeIds) {
     try {
-      const answer = await peers.request(nodeId, {
-        listener: 'api',
-        caller: statedBy(request, undefined),
-        path,
-        headers: chosen(request.headers, REQUEST_HEADERS),
-        signal: gone.signal,
-      });
+      const answer = await peers.request(nodeId, asked);
       if (answer.status !== 404) return sendAnswer(reply, answer);
       answer.body.on('error', () => {}).destroy();
     } catch (err) {
@@ -109,24 +106,18 @@ export async function firstFound(
 }
 
 /** What another node answers to the caller; undefined if it does not answer, or not as expected. */
-export async function readFrom<T extends z.ZodType>(
+export function readFrom<T extends z.ZodType>(
   request: FastifyRequest,
   peers: PeerSender,
   nodeId: string,
   path: string,
   schema: T,
 ): Promise<z.output<T> | undefined> {
-  try {
-    const caller = statedBy(request, undefined);
-    const { status, body } = await peers.request(nodeId, { listener: 'api', caller, path, headMs: ANSWER_MS });
-    const text = (await readBody(body, MAX_ANSWER_BYTES, () => new Error('the answer is too long'))).toString();
-    return status === 200 ? schema.parse(JSON.parse(text)) : undefined;
-  } catch {
-    return undefined;
-  }
+  const asked = { listener: 'api', caller: statedBy(request), path, headMs: ANSWER_MS } as const;
+  return wholeAnswer(peers, nodeId, asked, MAX_ANSWER_BYTES, (text) => schema.parse(JSON.parse(text)));
 }
 
-function statedBy(request: FastifyRequest, may: 'remove-jobs' | undefined): PeerCaller {
+function statedBy(request: FastifyRequest, may?: 'remove-jobs'): PeerCaller {
   const { name, seesAll, patterns, cameras } = callerOf(request);
   const scope = seesAll ? ['*'] : (patterns ?? [...(cameras ?? [])]);
   return { kind: 'viewer', name, cameras: scope, may, credential: credentialOf(request) };

@@ -5,7 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { assert } from '../../base/assert.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
-import { requireRole, type Authenticator, type CredentialPlace } from './auth.ts';
+import type { Asker } from '../peers/peer-requests.ts';
+import { credentialOf, requireRole, type Authenticator, type CredentialPlace } from './auth.ts';
 import { mayExport, type Caller } from './caller.ts';
 import { installHostCheck } from './host.ts';
 import { ApiError, pathOf, unknownCamera } from './problem.ts';
@@ -44,6 +45,12 @@ export function callerOf({ caller }: FastifyRequest): Caller {
   assert(caller, 'the route has a role');
   return caller;
 }
+
+/** The caller, for requests to other nodes. */
+export const askerOf = (request: FastifyRequest): Asker => ({
+  name: callerOf(request).name,
+  credential: credentialOf(request),
+});
 
 /** The id if the camera is in the caller's scope, else one that no camera has: for routes that answer for unknown cameras. */
 export const visibleCamera = (request: FastifyRequest, cameraId: string): string =>

@@ -61,3 +61,9 @@ export const missingAt = (
   toMs: Math.min(toMs, newestMs + REPORT_AGE_MS),
   isOnline: isOnline ?? false,
 });
+
+/** The same for a holder that was asked and has not answered, whatever its Lease says. */
+export const silentAt = (holder: FootageHolder, fromMs: number, toMs: number): Elsewhere => ({
+  ...missingAt(holder, fromMs, toMs),
+  isOnline: false,
+});

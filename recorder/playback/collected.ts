@@ -4,19 +4,14 @@
 import type { Clock } from '../../base/clock.ts';
 import { readBody } from '../../base/http-answer.ts';
 import type { Interval } from '../../base/interval.ts';
-import { holdersIn, missingAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
-import type { PeerCaller, PeerSender } from '../peers/peer-requests.ts';
+import { holdersIn, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
+import type { Asker, PeerSender } from '../peers/peer-requests.ts';
+import { viewerOf, wholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
 import { footageIn } from './footage-message.ts';
 import { RemoteFile } from './remote-file.ts';
 import { inTurns } from './turns.ts';
-
-/** Who asks, for one camera. */
-export interface CollectCaller {
-  readonly name: string;
-  readonly credential: string | undefined;
-}
 
 export interface Collected {
   readonly footage: readonly Footage[];
@@ -49,12 +44,7 @@ export class Collector {
   }
 
   /** `own`: the footage of this node. */
-  async collect(
-    cameraId: string,
-    interval: Interval,
-    own: readonly Footage[],
-    caller: CollectCaller,
-  ): Promise<Collected> {
+  async collect(cameraId: string, interval: Interval, own: readonly Footage[], caller: Asker): Promise<Collected> {
     const { nodeId, clock } = this.#o;
     const { fromMs } = interval;
     const toMs = Math.min(interval.toMs, clock.wallMs());
@@ -63,18 +53,16 @@ export class Collector {
     const found = await Promise.all(
       holders.map(async (holder) => ({ holder, footage: await this.#footageOf(holder, cameraId, interval, caller) })),
     );
-    const elsewhere = found.flatMap(({ holder, footage }) =>
-      footage ? [] : [{ ...missingAt(holder, fromMs, toMs), isOnline: false }],
-    );
+    const elsewhere = found.flatMap(({ holder, footage }) => (footage ? [] : [silentAt(holder, fromMs, toMs)]));
     const all = [own.map((item) => ({ ...item, nodeId })), ...found.map(({ footage }) => footage ?? [])].flat();
     return { footage: inTurns(all as (Footage & { nodeId: string })[]), elsewhere };
   }
 
   /** A file of another node, to be read with the rights of the caller. */
-  open({ nodeId = '', path, sizeBytes, isOpen, parts }: Footage, caller: CollectCaller): PlayedFile {
+  open({ nodeId = '', path, sizeBytes, isOpen, parts }: Footage, caller: Asker): PlayedFile {
     // The state of a growing file that has these bytes stays the same after it is closed.
     const query = isOpen ? `?size=${sizeBytes}` : '';
-    const as = asViewer(caller, parts.meta.cameraId);
+    const as = viewerOf(caller, parts.meta.cameraId);
     return new RemoteFile(sizeBytes, async (from, to) => {
       const answer = await this.#o.peers.request(nodeId, {
         listener: 'playback',
@@ -94,7 +82,7 @@ export class Collector {
     { nodeId }: FootageHolder,
     cameraId: string,
     { fromMs, toMs }: Interval,
-    caller: CollectCaller,
+    caller: Asker,
   ): Promise<readonly Footage[] | undefined> {
     const from = Math.floor(fromMs / ROUNDED_MS) * (ROUNDED_MS / 1000);
     const to = Math.ceil(toMs / ROUNDED_MS) * (ROUNDED_MS / 1000);
@@ -108,31 +96,14 @@ export class Collector {
     return footage;
   }
 
-  async #ask(
-    nodeId: string,
-    cameraId: string,
-    query: string,
-    caller: CollectCaller,
-  ): Promise<readonly Footage[] | undefined> {
-    try {
-      const { status, body } = await this.#o.peers.request(nodeId, {
-        listener: 'playback',
-        caller: asViewer(caller, cameraId),
-        path: `/footage/${encodeURIComponent(cameraId)}?${query}`,
-        headMs: LIST_MS,
-        signal: AbortSignal.timeout(2 * LIST_MS),
-      });
-      const text = (await readBody(body, MAX_LIST_BYTES, () => new Error('its list is too long'))).toString();
-      return status === 200 ? footageIn(text, nodeId, cameraId) : undefined;
-    } catch {
-      return undefined;
-    }
+  #ask(nodeId: string, cameraId: string, query: string, caller: Asker): Promise<readonly Footage[] | undefined> {
+    const request = {
+      listener: 'playback',
+      caller: viewerOf(caller, cameraId),
+      path: `/footage/${encodeURIComponent(cameraId)}?${query}`,
+      headMs: LIST_MS,
+      signal: AbortSignal.timeout(2 * LIST_MS),
+    } as const;
+    return wholeAnswer(this.#o.peers, nodeId, request, MAX_LIST_BYTES, (text) => footageIn(text, nodeId, cameraId));
   }
 }
-
-const asViewer = ({ name, credential }: CollectCaller, cameraId: string): PeerCaller => ({
-  kind: 'viewer',
-  name,
-  cameras: [cameraId],
-  credential,
-});

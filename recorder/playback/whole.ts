@@ -3,13 +3,12 @@
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
-import { callerOf } from '../http/access.ts';
-import { credentialOf } from '../http/auth.ts';
+import { askerOf } from '../http/access.ts';
 import { ApiError } from '../http/problem.ts';
 import { isRelayed } from '../http/relayed.ts';
 import { elsewhereHeaders } from '../http/elsewhere-header.ts';
 import type { Elsewhere } from '../peers/peer.ts';
-import type { CollectCaller, Collected, Collector } from './collected.ts';
+import type { Collected, Collector } from './collected.ts';
 import type { PlaybackArchive, PlaybackCluster } from './deps.ts';
 import { footageOf } from './footage.ts';
 import type { PartsCache } from './parts-cache.ts';
@@ -23,11 +22,6 @@ export interface WholeDeps {
   readonly clock: Clock;
 }
 
-export const collectCaller = (request: FastifyRequest): CollectCaller => ({
-  name: callerOf(request).name,
-  credential: credentialOf(request),
-});
-
 /** `local`: the caller asks for what this node has. */
 export async function wholeFootage(
   request: FastifyRequest,
@@ -37,7 +31,7 @@ export async function wholeFootage(
   const own = await footageOf(deps, cameraId, interval);
   // Out of scope: no node is asked about it.
   if (local || cameraId === '' || !deps.collector) return { footage: own, elsewhere: [] };
-  return deps.collector.collect(cameraId, interval, own, collectCaller(request));
+  return deps.collector.collect(cameraId, interval, own, askerOf(request));
 }
 
 /** When nothing of the interval can be played here. */

@@ -5,7 +5,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { causesIn } from '../../archive/gaps/elsewhere.ts';
 import { footageOf } from '../../audit/entry.ts';
-import { callerOf } from '../../http/access.ts';
+import { askerOf, callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
@@ -16,7 +16,7 @@ import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
 import { ClusterExports } from '../cluster-export.ts';
-import { ElsewhereItem, askerOf, toElsewhere } from '../elsewhere.ts';
+import { ElsewhereItem, toElsewhere } from '../elsewhere.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
 import { SUBMITTED } from '../examples.ts';
 

@@ -5,13 +5,13 @@ import { z } from 'zod';
 import type { Gap } from '../../archive/gaps/camera-ledger.ts';
 import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
 import type { Degraded } from '../../archive/gaps/degraded.ts';
-import { visibleCamera } from '../../http/access.ts';
+import { askerOf, visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { EpochNumber, flag } from '../../http/query.ts';
 import type { ApiDeps, NodeReport, ReportWithElsewhere } from '../deps.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { ElsewhereItem, askerOf, toElsewhere } from '../elsewhere.ts';
+import { ElsewhereItem, toElsewhere } from '../elsewhere.ts';
 import { isoTime } from '../times.ts';
 import { START, TIME } from '../examples.ts';
 

@@ -5,7 +5,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { isCameraId } from '../../../base/camera-id.ts';
 import { parsePath } from '../../archive/disk/names.ts';
-import { visibleCamera } from '../../http/access.ts';
+import { askerOf, visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
 import { flag } from '../../http/query.ts';
@@ -16,7 +16,7 @@ import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
 import { IntervalQuery, toInterval, wallAt } from '../footage.ts';
 import type { Responder } from '../respond.ts';
 import { firstPartOf, isSettled, partsInTurn, startOf } from '../turns.ts';
-import { collectCaller, nothingToPlay, wholeFootage, type WholeDeps } from '../whole.ts';
+import { nothingToPlay, wholeFootage, type WholeDeps } from '../whole.ts';
 import { WindowStream, goesOn } from '../window.ts';
 
 interface WindowDeps extends WholeDeps {
@@ -78,7 +78,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
       const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
       const { responder, collector } = deps;
-      const caller = collectCaller(request);
+      const caller = askerOf(request);
       const sent = responder.stream(request, reply, 200, async (raw) => {
         await responder.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
         for (const item of footage) {
