@@ -11,7 +11,7 @@ import {
   tokensName,
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import { ApiError, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
+import type { KubeApi, KubeObject, Resource } from '../kube/api.ts';
 import { applyOwned, deleteOwned, type Owner } from '../kube/owned.ts';
 import {
   CONFIG_MAP,
@@ -35,6 +35,7 @@ import { makeTokens } from './admin-token.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import { trustOf } from './certificates.ts';
 import { metricsTokenOf } from './metrics-token.ts';
+import { withoutRight } from './pool-secret.ts';
 import { makeSessionKey } from './session-key.ts';
 import { refusalOf } from './refusals.ts';
 
@@ -219,8 +220,7 @@ export class PoolObjects {
         return undefined;
       }
     } catch (err) {
-      if (!(err instanceof ApiError) || err.status !== 403) throw err;
-      why = `${secret} with the token for metrics may not be read or made: ${err.message}`;
+      why = withoutRight(err, `${secret} with the token for metrics`);
     }
     return { type: 'ResourcesApplied', status: 'False', reason: 'NoMetricsToken', message: why };
   }
@@ -233,8 +233,7 @@ export class PoolObjects {
       applied.areTokensMade = true;
       return undefined;
     } catch (err) {
-      if (!(err instanceof ApiError) || err.status !== 403) throw err;
-      const message = `the Secret ${tokensName(pool.metadata.name)} may not be read or made: ${err.message}`;
+      const message = withoutRight(err, `the Secret ${tokensName(pool.metadata.name)}`);
       return { type: 'ResourcesApplied', status: 'False', reason: 'NoTokens', message };
     }
   }
@@ -250,8 +249,7 @@ export class PoolObjects {
         return undefined;
       }
     } catch (err) {
-      if (!(err instanceof ApiError) || err.status !== 403) throw err;
-      why = `${secret} with the key of sessions may not be read or made: ${err.message}`;
+      why = withoutRight(err, `${secret} with the key of sessions`);
     }
     return { type: 'ResourcesApplied', status: 'False', reason: 'NoSessionKey', message: why };
   }
