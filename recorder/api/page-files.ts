@@ -27,6 +27,8 @@ interface PageFile {
   /** For the header content-type. */
   readonly type: string;
   readonly body: string;
+  /** SHA-256 of the body, base64url. */
+  readonly digest: string;
 }
 
 interface PageFiles {
@@ -44,7 +46,8 @@ export function readPage(directory: string, strip: (source: string) => string = 
   const isBuilt = existsSync(join(directory, 'vendor'));
   const files = new Map<string, PageFile>();
   const add = (path: string, body: string): void => {
-    files.set(path, { type: TYPES[extname(path)] ?? '', body });
+    const digest = createHash('sha256').update(body).digest('base64url');
+    files.set(path, { type: TYPES[extname(path)] ?? '', body, digest });
   };
   for (const path of pathsIn(directory)) {
     const source = readFileSync(join(directory, path), 'utf8');
@@ -133,6 +136,6 @@ const STATIC_IMPORT = /(?:\bfrom|\bimport)\s*["'](\.[^"']+)["']/g;
 
 function versionOf(files: ReadonlyMap<string, PageFile>): string {
   const hash = createHash('sha256');
-  for (const [path, { body }] of files) hash.update(`${path}\0${body}\0`);
+  for (const [path, { digest }] of files) hash.update(`${path}\0${digest}\0`);
   return hash.digest('base64url').slice(0, 16);
 }

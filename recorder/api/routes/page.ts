@@ -1,7 +1,6 @@
 // `GET /`: the console. `GET /page/…`: its scripts, styles and libraries. `GET /reference`: the API documentation.
 
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
-import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { listsTag } from '../../http/conditions.ts';
 import { ApiError } from '../../http/problem.ts';
@@ -24,9 +23,6 @@ export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'p
   { deps },
 ) => {
   const { files, version } = readPage(fileURLToPath(new URL('../page', import.meta.url)));
-  const tags = new Map(
-    [...files].map(([path, { body }]) => [path, `"${createHash('sha256').update(body).digest('base64url')}"`]),
-  );
 
   for (const { url, file, entry } of PAGES) {
     const source = files.get(file)?.body.replaceAll('"/page/', `"/page/${version}/`) ?? '';
@@ -45,7 +41,7 @@ export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'p
     const [, asked, path = ''] = VERSIONED.exec(request.params['*']) ?? [];
     const file = files.get(path);
     if (!file || path.endsWith('.html')) throw new ApiError(404, 'not-found', `there is no GET ${request.url}`);
-    const etag = tags.get(path) ?? '';
+    const etag = `"${file.digest}"`;
     reply
       .header('cache-control', asked === version ? FOR_GOOD : 'no-cache')
       .header('content-security-policy', HEADER_POLICY)
