@@ -23,7 +23,7 @@ const Stop = Which.extend({
   reason: z
     .string(REASON)
     .trim()
-    .regex(/^[^\p{C}]{1,200}$/u, REASON)
+    .regex(/^[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}]{1,200}$/u, REASON)
     .optional()
     .describe('Why: shown with the name of the caller as the reason of the camera, and kept in the audit.')
     .meta({ examples: ['works at the gate'] }),
