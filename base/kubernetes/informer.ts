@@ -78,6 +78,8 @@ const RELIST_MS = 600_000;
 const RETRY = { firstMs: 250, maxMs: 30_000, jitter: 0.3 };
 /** After this many failures in a row the saved `resourceVersion` is dropped and the objects are listed again. */
 const RELIST_AFTER_FAILURES = 5;
+/** Lists that are older than the copy for longer than this show that the server was restored from a backup. */
+const RESTORED_MS = 60_000;
 /** A watch that ends sooner without an event counts as a failure, so that the next one starts after a delay. */
 const SHORT_WATCH_MS = 5_000;
 
@@ -97,6 +99,10 @@ export class Informer<T, O extends Listed = Listed> {
   #isRefused = false;
   #failures = 0;
   #relistAtMs = 0;
+  /** The `resourceVersion` up to which the copy has seen every change. */
+  #seenUntil: string | undefined;
+  /** Since when lists have been older than the copy; undefined: the last one was not. */
+  #olderSinceMs: number | undefined;
   #contactMs: number;
   #run: Promise<void> | undefined;
 
@@ -227,7 +233,8 @@ export class Informer<T, O extends Listed = Listed> {
       if (type === 'DELETED') this.#remove(this.#keyOf(object.metadata));
       else if (type !== 'BOOKMARK') this.#put(object);
       if (type !== 'BOOKMARK') this.#updated();
-      yield object.metadata.resourceVersion ?? from;
+      this.#seenUntil = object.metadata.resourceVersion ?? from;
+      yield this.#seenUntil;
     }
     if (signal.aborted) return;
     if (isQuiet && clock.monotonicMs() - startMs < SHORT_WATCH_MS) {
@@ -242,6 +249,9 @@ export class Informer<T, O extends Listed = Listed> {
     const { items, resourceVersion } = await source.list(signal);
     if (signal.aborted) return resourceVersion;
     this.#contactMs = clock.monotonicMs();
+    const current = this.#seenUntil;
+    if (current !== undefined && this.#isOutdated(resourceVersion, current)) return current;
+    this.#seenUntil = resourceVersion;
     let missed = 0;
     const gone = new Set([...this.#objects.keys(), ...this.#invalid.keys()]);
     for (const item of items) {
@@ -263,6 +273,22 @@ export class Informer<T, O extends Listed = Listed> {
     this.#updated();
     this.#synced.resolve();
     return resourceVersion;
+  }
+
+  /**
+   * Whether a list comes from a server that lags behind. It would set objects back to a state that was over long ago, until the
+   * watch has caught up: the copy stays as it is, and the watch goes on from there.
+   */
+  #isOutdated(listed: string, current: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    const isOlder = isNewer(current, listed) && !isNewer(listed, current);
+    if (isOlder) this.#olderSinceMs ??= nowMs;
+    else this.#olderSinceMs = undefined;
+    if (this.#olderSinceMs === undefined || nowMs - this.#olderSinceMs >= RESTORED_MS) {
+      this.#olderSinceMs = undefined;
+      return false;
+    }
+    return true;
   }
 
   /** Stores an object; returns whether the copy changed. */

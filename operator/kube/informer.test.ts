@@ -228,6 +228,57 @@ test('whatever watches lose is found by the list every ten minutes, told, and co
   await s.informer.close();
 });
 
+/** From now on lists are those of a server that stopped to follow at this moment. */
+async function lagBehind({ api }: Setup): Promise<() => void> {
+  const old = await api.list(CAMERA, {});
+  const list = api.list.bind(api);
+  api.list = async () => structuredClone(old);
+  return () => (api.list = list);
+}
+
+test('a list that is older than the copy takes nothing back, and the watch goes on', async () => {
+  const s = new Setup();
+  await s.api.create(CAMERA, camera('a', { suspend: true }));
+  await s.start();
+  const catchUp = await lagBehind(s);
+  await s.api.mergePatch(CAMERA, ref('a'), { spec: { suspend: false } });
+  await s.api.create(CAMERA, camera('b'));
+  await settle();
+  s.changes.length = 0;
+  s.informer.resync();
+  await settle();
+  assert.deepEqual(s.changes, []);
+  assert.equal(s.informer.get('home/a')?.spec.suspend, false);
+  await s.api.create(CAMERA, camera('c'));
+  await settle();
+  assert.deepEqual(s.changes, ['added home/c']);
+  catchUp();
+  s.informer.resync();
+  await settle();
+  assert.deepEqual(s.names(), ['a', 'b', 'c']);
+  await s.informer.close();
+});
+
+test('lists that stay older than the copy are those of a server that was restored: they count after a minute', async () => {
+  const s = new Setup();
+  await s.api.create(CAMERA, camera('a'));
+  await s.start();
+  await lagBehind(s);
+  await s.api.create(CAMERA, camera('b'));
+  await settle();
+  s.informer.resync();
+  await settle();
+  await s.pass(59_000);
+  s.informer.resync();
+  await settle();
+  assert.deepEqual(s.names(), ['a', 'b']);
+  await s.pass(1_000);
+  s.informer.resync();
+  await settle();
+  assert.deepEqual(s.names(), ['a']);
+  await s.informer.close();
+});
+
 test('what changes between the last event and the list is not called missed', async () => {
   const s = new Setup();
   await s.start();
