@@ -216,7 +216,7 @@ export class CameraSet implements CameraDirectory {
           camera.reconnect(new CameraError('no-key-frame', 'the camera has sent no key frame for too long')),
       },
     );
-    const sinks = [recording.sink, live, gaps.sinkFor(config.id)];
+    const sinks = [recording, live, gaps.sinkFor(config.id)];
     const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.status());
     const camera = new Camera(config, { clock, log, pool, pacer, reach, receiveBuffer, sinks, changed });
     camera.start();

@@ -41,7 +41,7 @@ function send(
     writer.append(bytes, 0, bytes.length);
     const data = writer.finish();
     const wallMs = NOON_MS + ((dts + compositionOffset) * 1000) / rate;
-    recording.sink.sample({
+    recording.sample({
       kind,
       dts,
       compositionOffset,
@@ -69,7 +69,7 @@ for (const format of ['fmp4', 'mp4'] as const) {
     await archive.recover();
     const options = { cameraId: 'gate', name: 'Gate', format, segmentDurationMs: 2_000 };
     const recording = archive.sinkFor(options, { needKeyFrame() {} });
-    recording.sink.begin(runOf({ lead: video.parameters, audio: audio.parameters }));
+    recording.begin(runOf({ lead: video.parameters, audio: audio.parameters }));
     for (let second = 0; second <= 6; second++) {
       const within = ({ dts }: EncodedSample, rate: number): boolean => Math.floor(dts / rate) === second;
       send(
@@ -85,7 +85,7 @@ for (const format of ['fmp4', 'mp4'] as const) {
         48_000,
       );
     }
-    recording.sink.end('stopped');
+    recording.end('stopped');
     // Not `archive.close`: in a hurry a progressive file would stay a hybrid one.
     while (recording.status().segmentsClosed < 3) await new Promise((resolve) => setImmediate(resolve));
     await archive.close();
@@ -335,7 +335,7 @@ test('a camera that is configured anew goes on in the same sequence while its la
     { cameraId: 'gate', name: 'Renamed', format: 'fmp4', segmentDurationMs: 60_000 },
     { needKeyFrame() {} },
   );
-  const camera = new TestCamera(b.clock, again.sink, () => again.tick());
+  const camera = new TestCamera(b.clock, again, () => again.tick());
   camera.begin(runOf({ runId: '00000000000000bb' }));
   await camera.play(2, b.fs);
   const listed = await b.archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 10_000 });
@@ -367,7 +367,7 @@ test('closing completes every file of twenty cameras, and takes no more samples'
   const cameras = Array.from({ length: 20 }, (_, i) => {
     const options = { cameraId: `cam-${i}`, name: 'Cam', format: 'fmp4', segmentDurationMs: 60_000 } as const;
     const recording = archive.sinkFor(options, { needKeyFrame() {} });
-    const camera = new TestCamera(new VirtualClock(), recording.sink, () => recording.tick());
+    const camera = new TestCamera(new VirtualClock(), recording, () => recording.tick());
     camera.begin(runOf({ audio: AUDIO }));
     return { camera, recording };
   });
@@ -424,7 +424,7 @@ test('failures of files and the time of syncs are counted', async (t) => {
   await archive.recover();
   const options = { cameraId: 'gate', name: 'Gate', format: 'fmp4', segmentDurationMs: 60_000 } as const;
   const recording = archive.sinkFor(options, { needKeyFrame() {} });
-  const camera = new TestCamera(clock, recording.sink, () => recording.tick());
+  const camera = new TestCamera(clock, recording, () => recording.tick());
   camera.begin();
   await camera.play(5, fs);
   fs.before = ({ name }) => {

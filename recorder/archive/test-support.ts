@@ -366,7 +366,7 @@ export async function bench(options: BenchOptions): Promise<Bench> {
     { cameraId, name: 'Front Gate', format, segmentDurationMs },
     { needKeyFrame: () => void requests++ },
   );
-  const camera = new TestCamera(clock, recording.sink, () => recording.tick());
+  const camera = new TestCamera(clock, recording, () => recording.tick());
   return { root, clock, fs, archive, recording, camera, memory, keyFrameRequests: () => requests };
 }
 

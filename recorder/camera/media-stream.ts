@@ -34,14 +34,19 @@ interface Format {
   open(): Depacketizer;
 }
 
+/** Gets what a stream delivers. */
+export interface MediaStreamOwner {
+  /** Takes an access unit; the stream releases its data afterwards. */
+  unit(unit: AccessUnit, stream: MediaStream): void;
+  /** The packets continue with another clock rate. */
+  clockRateChanged(): void;
+}
+
 export interface MediaStreamDeps {
   readonly pool: SlabPool;
   readonly counters: CameraCounters;
   readonly clock: Clock;
-  /** Takes an access unit; the stream releases its data afterwards. */
-  readonly unit: (unit: AccessUnit, stream: MediaStream) => void;
-  /** The packets continue with another clock rate. */
-  readonly clockRateChanged: (stream: MediaStream) => void;
+  readonly owner: MediaStreamOwner;
 }
 
 export class MediaStream {
@@ -176,7 +181,7 @@ export class MediaStream {
     if (this.#awaitsKeyFrame && !unit.randomAccess) this.#deps.counters.framesDiscarded++;
     else {
       this.#awaitsKeyFrame = false;
-      this.#deps.unit(unit, this);
+      this.#deps.owner.unit(unit, this);
     }
     unit.data.slab.release();
   }
@@ -252,7 +257,7 @@ export class MediaStream {
     this.#discarded = 0;
     this.#awaitsKeyFrame = true;
     if (!isFirst) this.#receiver.noteBreak();
-    if (format.clockRate !== clockRate) this.#deps.clockRateChanged(this);
+    if (format.clockRate !== clockRate) this.#deps.owner.clockRateChanged();
   }
 
   #noteDiscarded(): void {

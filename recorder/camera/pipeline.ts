@@ -13,12 +13,12 @@ import { CameraError } from './error.ts';
 import { describeInstead, onlyKeyFrameIsMissing } from './instead.ts';
 import type { Brought } from './instead.ts';
 import { MediaStream } from './media-stream.ts';
-import type { MediaStreamDeps } from './media-stream.ts';
+import type { MediaStreamDeps, MediaStreamOwner } from './media-stream.ts';
 import type { PacketPlace } from './packet-place.ts';
 import type { Playing } from './session-options.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 import type { CameraCounters } from './status.ts';
-import type { TimelineMemory } from './run.ts';
+import type { TimelineMemory, TimelineOwner } from './run.ts';
 import type { Pictures } from './watchdog.ts';
 import { Timeline } from './timeline.ts';
 import type { Sample } from '../mp4/sample.ts';
@@ -50,7 +50,7 @@ export interface PipelineOptions {
   readonly clockWrong: (errorMs: number, isUseless: boolean) => void;
 }
 
-export class Pipeline implements Pictures {
+export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   readonly #o: PipelineOptions;
   /** Indices of the sections of the presentation that are recorded: the video first. */
   readonly chosen: readonly number[];
@@ -80,11 +80,7 @@ export class Pipeline implements Pictures {
       pool: options.pool,
       counters: options.counters,
       clock: options.clock,
-      unit: (unit, stream) => (stream.kind === 'video' ? this.#videoUnit(unit, stream) : this.#audioUnit(unit, stream)),
-      clockRateChanged: () => {
-        this.#timeline.end('parameters');
-        this.#timeline = this.#newTimeline();
-      },
+      owner: this,
     };
     const video = MediaStream.choose(presentation, 'video', deps);
     const offersVideo = presentation.media.some(({ kind, backchannel }) => kind === 'video' && !backchannel);
@@ -178,35 +174,44 @@ export class Pipeline implements Pictures {
   }
 
   #newTimeline(): Timeline {
-    const { clock, sink, memory, counters, clockWrong } = this.#o;
+    const { clock, sink, memory } = this.#o;
     return new Timeline({
       clock,
-      sink: {
-        begin: (run) => sink.begin(run),
-        change: (run) => sink.change(run),
-        sample: (sample) => {
-          if (sample.kind === 'video') this.#pictureCame();
-          sink.sample(sample);
-        },
-        end: (reason) => sink.end(reason),
-      },
+      sink,
       memory,
-      clockWrong,
+      owner: this,
       newRunId: () => randomBytes(8).toString('hex'),
       videoClockRate: this.#lead.clockRate,
       audioClockRate: this.#audio?.clockRate ?? 0,
-      discarded: (kind, frames) => {
-        if (kind === 'audio') this.#sound.discarded += frames;
-        if (kind !== 'video') return;
-        counters.framesDiscarded += frames;
-        this.#beforeKeyFrame += frames;
-      },
     });
   }
 
-  #pictureCame(): void {
+  unit(unit: AccessUnit, stream: MediaStream): void {
+    if (stream.kind === 'video') this.#videoUnit(unit, stream);
+    else this.#audioUnit(unit, stream);
+  }
+
+  clockRateChanged(): void {
+    this.#timeline.end('parameters');
+    this.#timeline = this.#newTimeline();
+  }
+
+  leadPassed(): void {
     this.#lastPictureMs = this.#arrivalMs;
     this.#firstPictureMs ??= this.#arrivalMs;
+  }
+
+  discarded(kind: 'video' | 'audio', frames: number): void {
+    if (kind === 'audio') {
+      this.#sound.discarded += frames;
+      return;
+    }
+    this.#o.counters.framesDiscarded += frames;
+    this.#beforeKeyFrame += frames;
+  }
+
+  clockWrong(errorMs: number, isUseless: boolean): void {
+    this.#o.clockWrong(errorMs, isUseless);
   }
 
   playing(playing: Playing): void {

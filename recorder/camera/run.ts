@@ -54,14 +54,22 @@ export interface TimelineMemory {
   wrongAtMs?: number;
 }
 
+/** Is told what becomes of the frames of a connection. */
+export interface TimelineOwner {
+  /** A picture is passed to the sink next, or an audio frame if there is no video. */
+  leadPassed(): void;
+  /** Frames are dropped instead of passed on. */
+  discarded(kind: 'video' | 'audio', frames: number): void;
+  /** Timestamps cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now on. */
+  clockWrong(errorMs: number, isUseless: boolean): void;
+}
+
 interface RunOptions {
   readonly clock: Clock;
   readonly sink: SampleSink;
   readonly memory: TimelineMemory;
   readonly runId: string;
-  readonly discarded: (kind: 'video' | 'audio', frames: number) => void;
-  /** Notified of timestamps that cannot be right, with the size of the error. */
-  readonly clockWrong: (errorMs: number) => void;
+  readonly owner: TimelineOwner;
   /** What to add to the media time of the audio according to the camera; undefined if it does not say. */
   readonly soundShiftMs: (nowMs: number) => number | undefined;
   readonly soundBias: SoundBias;
@@ -172,7 +180,7 @@ export class Run {
     if (this.#state.kind === 'flowing' && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
     const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
     // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
-    if (mediaMs < this.#originMs) return this.#o.discarded(parameters.kind, 1);
+    if (mediaMs < this.#originMs) return this.#o.owner.discarded(parameters.kind, 1);
     this.#mediaMs = Math.max(this.#mediaMs, mediaMs);
     this.#usualMs = this.#arrivals?.usualMs ?? clock.usualMs;
     this.#videoLine.observe(mediaMs, arrivalMs);
@@ -266,7 +274,7 @@ export class Run {
   }
 
   #emitLead(state: Flowing, unit: AccessUnit, parameters: TrackParameters, mediaMs: number, arrivalMs: number): void {
-    const { sink, runId, memory } = this.#o;
+    const { sink, owner, runId, memory } = this.#o;
     if (parameters !== state.lead && unit.randomAccess) {
       state.lead = parameters;
       sink.change({ runId, lead: parameters, audio: state.audio });
@@ -278,6 +286,7 @@ export class Run {
     if (isUnsaid && this.#order.observedDepth > memory.reorderDepth) {
       memory.reorderDepth = this.#order.observedDepth;
     }
+    owner.leadPassed();
     sink.sample({
       kind: 'video',
       dts,
@@ -294,7 +303,7 @@ export class Run {
     if (parameters !== state.audio) {
       // The tracks of a run are fixed: audio that starts late or changes has to wait for a run that starts at the next key frame.
       this.endsAs ??= 'parameters';
-      return this.#o.discarded('audio', 1);
+      return this.#o.owner.discarded('audio', 1);
     }
     const { sampleRate } = parameters;
     const { durationTicks } = unit;
@@ -304,7 +313,7 @@ export class Run {
     const videoMs = mediaMs + shiftMs;
     if (videoMs < this.#originMs) return;
     const dts = this.#sound.place(RUN_START_MS + videoMs - this.#originMs, durationTicks, sampleRate);
-    if (dts === undefined) return this.#o.discarded('audio', 1);
+    if (dts === undefined) return this.#o.owner.discarded('audio', 1);
     this.#o.sink.sample({
       kind: 'audio',
       dts,
@@ -335,13 +344,13 @@ export class Run {
    * longer trusted.
    */
   #startOver(arrivalMs: number): void {
-    const { memory, clockWrong } = this.#o;
+    const { memory, owner } = this.#o;
     const lately = arrivalMs - (memory.wrongAtMs ?? -Infinity) < AGAIN_MS;
     const proven = arrivalMs - this.#rightAtMs >= PROVEN_MS || this.#videoLine.isTooSteep;
     memory.wrongAtMs = arrivalMs;
     if (lately || proven) memory.useless = true;
     this.stampByArrival(arrivalMs);
-    clockWrong(this.clockErrorMs);
+    owner.clockWrong(this.clockErrorMs, memory.useless ?? false);
     this.#rightAtMs = arrivalMs;
     this.#wrongSinceMs = undefined;
     this.#delayMs = 0;

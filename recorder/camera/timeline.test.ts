@@ -90,8 +90,11 @@ function play(scene: Scene) {
     newRunId: () => `run${run}`,
     videoClockRate: 90_000,
     audioClockRate: 48_000,
-    discarded: (kind, frames) => (discarded[kind] += frames),
-    clockWrong: (errorMs, isUseless) => wrong.push({ errorMs, isUseless }),
+    owner: {
+      leadPassed: () => undefined,
+      discarded: (kind, frames) => (discarded[kind] += frames),
+      clockWrong: (errorMs, isUseless) => wrong.push({ errorMs, isUseless }),
+    },
     sink: {
       begin: () => run++,
       change: () => undefined,

@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { RtpClock } from './rtp-clock.ts';
-import { Run, type TimelineMemory } from './run.ts';
+import { Run, type TimelineMemory, type TimelineOwner } from './run.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 
 /** More than this, and than this many usual distances, without a picture is a gap and not a long picture. */
@@ -42,13 +42,7 @@ interface TimelineOptions {
   readonly audioClockRate: number;
   /** What was learnt from earlier connections of this camera; kept by the caller. */
   readonly memory: TimelineMemory;
-  /** Gets the number of frames that were dropped instead of stored. */
-  readonly discarded: (kind: Kind, frames: number) => void;
-  /**
-   * Notified of timestamps that cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now
-   * on.
-   */
-  readonly clockWrong: (errorMs: number, isUseless: boolean) => void;
+  readonly owner: TimelineOwner;
 }
 
 interface Report {
@@ -107,7 +101,7 @@ export class Timeline {
       if (depth !== run.depth) run.endsAs ??= 'parameters';
       if (run.endsAs) this.end(run.endsAs);
     }
-    if (!this.#run && !unit.randomAccess) return this.#o.discarded('video', 1);
+    if (!this.#run && !unit.randomAccess) return this.#o.owner.discarded('video', 1);
     this.#run ??= this.#begin(depth, arrivalMs);
     this.#run.lead(unit, parameters, arrivalMs);
   }
@@ -167,14 +161,13 @@ export class Timeline {
   }
 
   #begin(depth: number, arrivalMs: number): Run {
-    const { clock, sink, memory, discarded, clockWrong, newRunId } = this.#o;
+    const { clock, sink, memory, owner, newRunId } = this.#o;
     const options = {
       clock,
       sink,
       memory,
-      discarded,
+      owner,
       runId: newRunId(),
-      clockWrong: (errorMs: number) => clockWrong(errorMs, memory.useless ?? false),
       soundShiftMs: (nowMs: number) => this.#soundShiftMs(nowMs),
       soundBias: this.#soundBias,
     };
@@ -196,11 +189,11 @@ export class Timeline {
   }
 
   #giveUpStamps(nowMs: number): void {
-    const { memory, clockWrong } = this.#o;
+    const { memory, owner } = this.#o;
     if (memory.useless) return;
     memory.useless = true;
     this.#run?.stampByArrival(nowMs);
-    clockWrong(this.#run?.clockErrorMs ?? 0, true);
+    owner.clockWrong(this.#run?.clockErrorMs ?? 0, true);
   }
 
   /** Whether useless timestamps have become plausible again. */

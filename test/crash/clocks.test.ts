@@ -55,7 +55,7 @@ class Node {
       { needKeyFrame() {} },
     );
     this.#tick = () => recording.tick();
-    this.#camera = new TestCamera(clock, recording.sink, this.#tick);
+    this.#camera = new TestCamera(clock, recording, this.#tick);
     this.#camera.framesPerSecond = 2;
     this.#camera.keyFrameInterval = 2;
     this.#camera.bytesPerFrame = 20;

@@ -361,7 +361,7 @@ async function playbackStage(t: TestContext, options: Auth, underApi = false): P
     const name = `${cameraId.slice(0, 1).toUpperCase()}${cameraId.slice(1)}`;
     const camera = { cameraId, name, format: 'fmp4', segmentDurationMs: 300_000 } as const;
     const recording = archive.sinkFor(camera, { needKeyFrame: () => undefined });
-    const source = new TestCamera(clock, recording.sink, () => recording.tick());
+    const source = new TestCamera(clock, recording, () => recording.tick());
     source.begin();
     return source;
   });

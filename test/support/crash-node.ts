@@ -116,7 +116,7 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
     );
     const pictures: SentPicture[] = [];
     sent.set(cameraId, pictures);
-    const sink = new FanOut([recording.sink, gaps.sinkFor(cameraId)], silentLog);
+    const sink = new FanOut([recording, gaps.sinkFor(cameraId)], silentLog);
     const camera = new TestCamera(clock, listening(sink, pictures, clock), () => {});
     camera.bytesPerFrame = 700;
     return { camera, audio, recording, counters: newCounters() };

@@ -101,11 +101,11 @@ export class FootageCamera {
       lead: videoParameters(this.video),
       audio: this.#audio && audioParameters(this.#audio),
     };
-    this.recording.sink.begin(run);
+    this.recording.begin(run);
   }
 
   end(reason: EndReason = 'stopped'): void {
-    this.recording.sink.end(reason);
+    this.recording.end(reason);
   }
 
   /** Sends for `seconds`, advancing the clock and letting the disk work. */
@@ -162,7 +162,7 @@ export class FootageCamera {
     const writer = this.#writers[kind];
     writer.append(bytes, 0, bytes.length);
     const data = writer.finish();
-    this.recording.sink.sample({ ...rest, data, lostPackets: 0 });
+    this.recording.sample({ ...rest, data, lostPackets: 0 });
     data.slab.release();
   }
 }

@@ -90,7 +90,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
       pool,
       reach: options.reach ?? anywhere(),
       receiveBuffer: Buffer.alloc(65_536),
-      sinks: [recording.sink, witness.sink, ...(options.sinks ?? [])],
+      sinks: [recording, witness.sink, ...(options.sinks ?? [])],
     },
   );
   // What happens while it is being stopped does not count.

@@ -34,7 +34,7 @@ test('an observer is told of each closed segment with what its file says', async
   const archive = await recorded(root, notes, clock);
   const options = { cameraId: 'gate', name: 'Gate', format: 'fmp4', segmentDurationMs: 2_000 } as const;
   const recording = archive.sinkFor(options, { needKeyFrame() {} });
-  const camera = new TestCamera(clock, recording.sink, () => recording.tick());
+  const camera = new TestCamera(clock, recording, () => recording.tick());
   camera.begin();
   await camera.play(5);
   camera.end();

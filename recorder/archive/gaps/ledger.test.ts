@@ -76,7 +76,7 @@ class Node {
     this.configure(enabled);
     const options = { cameraId: 'gate', name: 'Gate', format: 'fmp4', segmentDurationMs: 10_000 } as const;
     this.recording = this.archive.sinkFor(options, { needKeyFrame: () => {} });
-    const sink = new FanOut([this.recording.sink, this.ledger.sinkFor('gate')], log);
+    const sink = new FanOut([this.recording, this.ledger.sinkFor('gate')], log);
     this.camera = new TestCamera(clock, sink, () => this.tick());
     await fs.idle();
   }

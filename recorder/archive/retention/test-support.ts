@@ -129,7 +129,7 @@ export class RetentionBench {
       { cameraId: id, name: id, format: 'fmp4', segmentDurationMs: this.#segmentDurationMs },
       { needKeyFrame() {} },
     );
-    const camera = new TestCamera(this.clock, recording.sink, () => recording.tick());
+    const camera = new TestCamera(this.clock, recording, () => recording.tick());
     const made = { id, recording, camera };
     this.all.push(made);
     return made;

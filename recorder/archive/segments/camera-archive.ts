@@ -140,11 +140,6 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     return this.#o.cameraId;
   }
 
-  /** Where the camera's samples go. */
-  get sink(): SampleSink {
-    return this;
-  }
-
   begin(run: Run): void {
     if (!this.#closing) this.#perform(this.#segmenter.begin(run));
   }

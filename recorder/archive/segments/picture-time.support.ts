@@ -118,8 +118,11 @@ export function record(scene: Scene) {
     newRunId: () => run.toString(16).padStart(16, '0'),
     videoClockRate: 90_000,
     audioClockRate: 48_000,
-    discarded: (kind, count) => (discarded[kind] += count),
-    clockWrong: (errorMs, isUseless) => wrong.push({ errorMs, isUseless }),
+    owner: {
+      leadPassed: () => undefined,
+      discarded: (kind, count) => (discarded[kind] += count),
+      clockWrong: (errorMs, isUseless) => wrong.push({ errorMs, isUseless }),
+    },
     sink: {
       begin: (next) => {
         run++;

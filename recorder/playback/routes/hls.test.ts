@@ -257,9 +257,8 @@ test('where pictures are reordered, a part shows its first picture when it is de
   const { camera, fs, start, recording, clock } = stand;
   camera.begin(runOf({ audio: AUDIO }));
   // Two pictures later than they are decoded, as with B-frames.
-  const { sink } = recording;
-  const send = sink.sample.bind(sink);
-  sink.sample = (sample) => send(sample.kind === 'video' ? { ...sample, compositionOffset: 7200 } : sample);
+  const send = recording.sample.bind(recording);
+  recording.sample = (sample) => send(sample.kind === 'video' ? { ...sample, compositionOffset: 7200 } : sample);
   await camera.play(20, fs);
   camera.end('camera-lost');
   await fs.idle();
