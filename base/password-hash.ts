@@ -6,14 +6,14 @@ import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 const NEW = { N: 2 ** 14, r: 8, p: 5 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** A check may take this much memory. */
+/** The most memory that a check may take. */
 const MAX_MEMORY_BYTES = 64 * 2 ** 20;
-/** And as much computation as eight checks of a new hash. */
+/** The most computation that a check may take: as much as eight checks of a new hash. */
 const MAX_WORK = 8 * NEW.N * NEW.r * NEW.p;
 /** Weaker hashes can be reversed by trying passwords. */
 const MIN_WORK = (NEW.N * NEW.r * NEW.p) / 5;
 
-/** Longer texts would only cost time. */
+/** Longer texts are rejected, because checking them takes time. */
 export const MAX_PASSWORD_LENGTH = 256;
 
 interface PasswordHash {
@@ -24,7 +24,7 @@ interface PasswordHash {
   readonly hash: Buffer;
 }
 
-/** Undefined for text that is no such hash, or one that is too cheap or too expensive to check. */
+/** Undefined if the text is not such a hash, or if the hash is too cheap or too expensive to check. */
 export function parsePasswordHash(text: string): PasswordHash | undefined {
   const match = /^scrypt\$(\d{1,8})\$(\d{1,3})\$(\d{1,3})\$([\w-]{22,86})\$([\w-]{43,86})$/.exec(text);
   if (!match) return undefined;

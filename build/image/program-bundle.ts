@@ -70,7 +70,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
   const { page } = PROGRAMS[program];
   if (page) {
     writePage(join(ROOT, page.from), join(directory, page.to));
-    // Their licences go with the program.
+    // The licences of the libraries are shipped with the program.
     for (const { path } of libraryFiles()) metafile.inputs[relative(ROOT, path)] = { bytes: 0, imports: [] };
   }
   return metafile;

@@ -16,7 +16,7 @@ interface GuardsOptions {
   readonly api: KubeApi;
   readonly caches: Pick<Caches, 'guardsOf' | 'nodes' | 'recorderNodes'>;
   readonly events: Pick<EventRecorder, 'record'>;
-  /** For pools that name none. */
+  /** For pools that do not name one. */
   readonly image: string;
   readonly priorityClass: string;
   readonly clock: Clock;
@@ -24,7 +24,7 @@ interface GuardsOptions {
 
 /** A node that is being drained. */
 interface Drain {
-  /** Cameras that have to leave it. */
+  /** Cameras that have to move to another node. */
   readonly cameras: number;
   /** When the last one left it, or the drain was first seen; monotonic ms of this process. */
   readonly sinceMs: number;
@@ -91,7 +91,7 @@ export class Guards {
     const guards = new Map(caches.guardsOf(pool).map((guard) => [guard.metadata.name, guard]));
     for (const { metadata, status } of guards.values()) {
       const isWanted = [...nodes].some((node) => guardName(node) === metadata.name);
-      // A pod that was ended for want of resources stays as it is; it is created again when it is gone.
+      // A pod that was evicted because resources ran out is left alone; it is created again when it is gone.
       const hasEnded = status?.phase === 'Failed' || status?.phase === 'Succeeded';
       if ((isWanted && !hasEnded) || metadata.deletionTimestamp !== undefined) continue;
       await api.delete(POD, { namespace, name: metadata.name }, { uid: metadata.uid }).catch((err: unknown) => {

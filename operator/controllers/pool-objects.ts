@@ -53,9 +53,9 @@ interface PoolObjectsOptions {
   readonly clock: Clock;
 }
 
-/** What the objects are made from, besides the pool. */
+/** What the objects are made from, in addition to the pool. */
 interface Inputs {
-  /** Of the settings that pods read only at their start. */
+  /** A digest of the settings that pods read only at their start. */
   readonly digest: string;
   /** Nodes that record for other pools. */
   readonly taken: readonly string[];
@@ -114,7 +114,7 @@ export class PoolObjects {
     const noTokens = await this.#keepTokens(pool, applied);
     const noSessionKey = await this.#keepSessionKey(pool, applied, owner);
     const objects = await this.#objectsOf(key, pool, inputs, applied.metricsSha256);
-    // A policy that an earlier spec required.
+    // Deletes the policy that an earlier spec required.
     const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
     const hasPolicy = objects.some(([resource]) => resource === NETWORK_POLICY);
     if (!hasPolicy && egress && digests.get(policyID) !== NONE) {

@@ -12,7 +12,7 @@ interface PoolSecret {
   readonly type: string;
   /** The key in its data. */
   readonly key: string;
-  /** Makes the text that a new Secret has. */
+  /** Returns the text of a new Secret. */
   readonly make: () => string;
 }
 
@@ -21,7 +21,7 @@ type Pool = KubeObject['metadata'];
 interface NewSecret {
   readonly name: string;
   readonly type?: string;
-  /** Without owners it stays when the pool is deleted. */
+  /** A Secret without owners stays when the pool is deleted. */
   readonly ownerReferences?: KubeObject['metadata']['ownerReferences'];
 }
 

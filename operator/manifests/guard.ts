@@ -6,7 +6,7 @@ import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 
-/** Of `recorder wait`, which has nothing to finish. */
+/** The grace period of `recorder wait`, which has nothing to finish. */
 const GRACE_SECONDS = 1;
 
 /** `image`, `priorityClass`: defaults for pools that name none. */
@@ -72,7 +72,7 @@ export const disruptionBudgetOf = ({ metadata: { namespace, name } }: RecorderPo
   metadata: { name: recorderName(name), namespace, labels: poolLabels(name) },
   spec: {
     minAvailable: guards,
-    // A guard that does not start keeps nobody waiting.
+    // A guard that does not start would not make a drain wait.
     unhealthyPodEvictionPolicy: 'AlwaysAllow',
     selector: { matchLabels: guardLabels(name) },
   },

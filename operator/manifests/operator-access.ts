@@ -35,9 +35,9 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: [''], resources: ['serviceaccounts', 'services', 'configmaps'], verbs: APPLY },
     // Outdated recorders, and guards of nodes that have cameras.
     { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete'] },
-    // `delete` for those of single nodes, in pools with claims.
+    // `delete`: DaemonSets of single nodes, in pools with claims.
     { apiGroups: ['apps'], resources: ['daemonsets'], verbs: [...APPLY, 'delete'] },
-    // Claims are never deleted: they have footage. They have no owner that would have to be read.
+    // Claims are never deleted, because footage is on them. They have no owner, so no right to read one is needed.
     { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['create', 'patch'] },
     { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: APPLY },
     // `delete` for a policy that the pool no longer needs.

@@ -19,14 +19,14 @@ import { available } from './submitted-job.ts';
 interface ClusterExportDeps {
   readonly jobs: JobKeeper;
   readonly gaps: GapReader;
-  /** Both undefined outside of a cluster. */
+  /** Outside of a cluster, both are undefined. */
   readonly nodeId: string | undefined;
   readonly peers: PeerSender | undefined;
 }
 
 const MAX_TURNS = 64;
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** An estimate reads the index of each file. */
+/** Limits how long an estimate takes, which reads the index of each file. */
 const ANSWER_MS = 30_000;
 
 const Submitted = z.object({ job_id: z.string() });

@@ -52,7 +52,7 @@ export async function collectSegments(
   };
   const toMs = Math.min(to * 1000, clock.wallMs());
   const all = await cluster.footageHolders(cameraId);
-  // The days are those of all footage, whatever the interval.
+  // The days of all footage are returned, not only those of the interval.
   const answers = await Promise.all(all.map(async (holder) => ({ holder, answer: await list(holder.nodeId) })));
   const segments = new Map(own.archive.map((item) => [`${item.node_id ?? ''} ${item.filename}`, item]));
   const days = new Set(own.days);

@@ -73,7 +73,7 @@ export interface ClusterAccount {
 /** All throw `ArchiveError` when the archive cannot be read. */
 export interface GapReader {
   ofThisNode(cameraId: string, fromMs: number, toMs: number): Promise<NodeReport>;
-  /** The same; other nodes are asked for footage that this one does not have. */
+  /** Like the above, but also asks other nodes for footage that this node does not have. */
   report(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ReportWithElsewhere>;
   ofAllNodes(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ClusterAccount>;
 }
@@ -189,7 +189,7 @@ export interface MachineSource {
 
 export interface ApiDeps {
   readonly nodeName: string;
-  /** Name and time zone of the site, for the page. */
+  /** The site's name and time zone, which the page shows. */
   readonly site?: { readonly name: string; readonly timeZone: string | undefined };
   /** Where others reach this node, as `host:port` or a URL; empty when it is not configured. */
   readonly address: string;

@@ -1,4 +1,4 @@
-// Footage on other nodes, as answers show it.
+// The part of an answer that names footage on other nodes.
 
 import { z } from 'zod';
 import type { Elsewhere } from '../peers/peer.ts';

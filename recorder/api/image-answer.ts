@@ -1,4 +1,4 @@
-// Images as answers.
+// Sends images as answers, with the headers that caches need.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -36,7 +36,7 @@ const STATUS: Readonly<Record<Exclude<StillErrorCode, 'unknown-camera'>, number>
   'too-many-thumbnails': 503,
 };
 
-/** Turns what went wrong into an answer. */
+/** Turns an error into an answer. */
 export async function imageOf<T extends StillImage>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 interface PageFile {
-  /** For the header content-type. */
+  /** The value of the header `content-type`. */
   readonly type: string;
   readonly body: string;
   /** SHA-256 of the body, base64url. */
@@ -34,7 +34,7 @@ interface PageFile {
 interface PageFiles {
   /** By the path below the page's directory. */
   readonly files: ReadonlyMap<string, PageFile>;
-  /** A digest of all of them. */
+  /** A digest of all files. */
   readonly version: string;
 }
 
@@ -93,7 +93,7 @@ function pathsIn(directory: string): readonly string[] {
     .sort();
 }
 
-/** Of a package: a name, not any text that follows the word. */
+/** The import of a package. Requires a quoted name, so that the words `from` and `import` in other text do not match. */
 const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])(@?[a-z][\w./-]*)\2/g;
 
 /** Browsers do not know where packages are: their names become addresses. Throws for a package that is not served. */
@@ -111,7 +111,7 @@ function withAddresses(path: string, source: string): string {
 /** Keeps lines and columns: what the browser's debugger shows is the source. */
 function stripTypes(source: string): string {
   const warn = process.emitWarning.bind(process);
-  // Node says once in each process that the function is experimental; a test states what is needed of it.
+  // Suppresses Node's warning that the function is experimental: a test checks the behaviour that is needed of it.
   process.emitWarning = () => {};
   try {
     return stripTypeScriptTypes(source);

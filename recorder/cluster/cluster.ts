@@ -98,7 +98,7 @@ export interface ClusterOptions {
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
-  /** For the jitter of pauses. */
+  /** Adds jitter to pauses. */
   readonly random?: () => number;
 }
 

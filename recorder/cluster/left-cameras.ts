@@ -13,7 +13,7 @@ export type RetentionLimits = CameraConfig['record']['retention'];
 
 interface LeftCamerasOptions {
   readonly api: Pick<ApiServer, 'list'>;
-  /** Of the Cameras of the namespace. */
+  /** The path of the Cameras of the namespace. */
   readonly path: string;
   /** Cameras with footage here that are not assigned to this node. */
   readonly held: () => readonly string[];
@@ -23,7 +23,7 @@ interface LeftCamerasOptions {
 }
 
 const LOOK_MS = 60_000;
-/** A list of thousands is read less often. */
+/** A list of thousands of Cameras is read less often. */
 const PAUSE_PER_LOOK = 100;
 
 export class LeftCameras {

@@ -72,7 +72,7 @@ export class Directory {
     // Behind a Service or a proxy, nodes may have addresses that this browser cannot reach.
     const isHidden = this.#relay || !url || this.#isUnreachable(url);
     if (!isHidden) return url;
-    // Also for the node that answered last: the next request to a Service may reach another one.
+    // This also holds for the node that answered last: the next request to a Service may reach another one.
     return this.nodes.some(({ node_id }) => node_id === nodeId)
       ? `${this.#origin}/node/${encodeURIComponent(nodeId)}`
       : undefined;

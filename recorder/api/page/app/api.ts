@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { heard, lost } from './contact.ts';
 
-/** An answer that says no: RFC 9457 as docs/api.md has it. */
+/** An error answer of the recorder: a problem of RFC 9457, as in docs/api.md. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -18,7 +18,7 @@ export class Problem extends Error {
   }
 }
 
-/** Counts answers that said that nobody is signed in: see session.ts. */
+/** Counts the answers 401: session.ts then shows the sign-in screen. */
 export const refusals = signal(0);
 
 interface Asked {
@@ -26,7 +26,7 @@ interface Asked {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly signal?: AbortSignal;
-  /** Of another node, as `camera.base`. */
+  /** The base URL of another node, as `camera.base`. */
   readonly base?: string | undefined;
 }
 
@@ -37,7 +37,7 @@ export async function api<T>(path: string, asked: Asked = {}): Promise<T> {
   return (await response.json()) as T;
 }
 
-/** The answer itself: for its headers or for other bodies than JSON. */
+/** Returns the answer itself, for its headers or if the body is not JSON. */
 export async function request(
   path: string,
   { method = 'GET', body, signal: abort, base }: Asked = {},
@@ -66,7 +66,7 @@ export async function request(
   );
 }
 
-/** What to say of a request that failed. */
+/** The text to show for a request that failed. */
 export const wordsOf = (error: unknown): string =>
   error instanceof Problem ? sentence(error.message) : 'The recorder cannot be reached.';
 
@@ -76,6 +76,6 @@ export const sentence = (text: string): string =>
 
 const isOwn = (base: string | undefined): boolean => base === undefined || base === window.location.origin;
 
-/** `base` may have a path: that of a node behind this one. The cookie of the session goes along. */
+/** `base` may have a path, that of a node that is reached through this one. The session's cookie is sent as well. */
 export const mediaAddress = (path: string, base?: string): string =>
   new URL(`${base ?? ''}${path}`, window.location.origin).href;

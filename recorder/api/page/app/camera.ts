@@ -1,4 +1,4 @@
-// A camera as the console knows it: `GET /api/cameras` of its node, or what the cluster says while that does not answer.
+// A camera as the console knows it: from `GET /api/cameras` of its node, or from the cluster while that node does not answer.
 
 export interface Reason {
   readonly code: string;

@@ -23,17 +23,17 @@ export const cameras = signal<readonly Camera[] | undefined>(undefined);
 export const warnings = signal<readonly Warning[]>([]);
 /** Nodes of the cluster; empty for a single recorder. */
 export const nodes = signal<readonly ClusterNode[]>([]);
-/** Node id to why this browser does not get an answer of it. */
+/** By node id: why this browser gets no answer from the node. */
 export const unreachedNodes = signal<ReadonlyMap<string, string>>(new Map());
 /** Where cameras and footage are in a cluster; undefined for a single recorder. */
 export const directory = signal<Directory | undefined>(undefined);
 
-/** Cameras of which a person has to know. */
+/** Cameras with a problem that a person has to know about. */
 export const alarms = computed(() => (cameras.value ?? []).filter((camera) => conditionOf(camera).level === 'alarm'));
 
-/** Events tell what changes; this is for bit rates, and for what was missed. */
+/** Events report changes. The interval is for bit rates, and for events that were missed. */
 const EVERY_MS = 15_000;
-/** In a cluster only the own node tells of events: the list of all cameras is asked for this often. */
+/** In a cluster, events come only from the node that serves the page, so the list of all cameras is requested this often. */
 const CLUSTER_EVERY_MS = 3_000;
 /** While a camera connects for the first time. */
 const NEW_MS = 2_000;
@@ -64,7 +64,7 @@ async function read(): Promise<readonly Camera[]> {
   if (answer.elsewhere === undefined) {
     return answer.cameras.map((camera) => ({ ...camera, base: window.location.origin }));
   }
-  // The cookie of a session is for this address alone: where one is needed, other nodes are asked through this one.
+  // A session's cookie is valid for this address only, so with a session, other nodes are asked through this one.
   directory.value = new Directory({ relay: session.peek()?.hasEnd ?? true });
   return readCluster(directory.peek() as Directory);
 }
@@ -103,7 +103,7 @@ export async function refreshCameras(): Promise<void> {
     .then((found) => {
       cameras.value = found;
     })
-    // The banner of the shell says that the recorder is away; the session that nobody is signed in.
+    // The shell's banner shows that the recorder is away, and the session that nobody is signed in.
     .catch(() => {})
     .finally(() => {
       running = undefined;
@@ -122,7 +122,7 @@ function pauseMs(): number {
 const refreshIfSeen = (): Promise<void> | undefined =>
   document.hidden || !session.peek() ? undefined : refreshCameras();
 
-/** Events after which the list of cameras is another. */
+/** Events that change the list of cameras. */
 const CHANGES: ReadonlySet<EventType> = new Set([
   'recorder.started',
   'camera.state',

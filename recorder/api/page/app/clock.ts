@@ -1,8 +1,8 @@
-// The recorder's clock: every time that the console shows is by it, because the clock of a viewer's device may be wrong.
+// The recorder's clock. The console shows all times by it, because the clock of a viewer's device may be wrong.
 
 import { computed, signal } from '@preact/signals';
 
-/** A device whose clock differs by more gets a banner. */
+/** A larger difference from the device's clock is shown as a banner. */
 const WRONG_MS = 30_000;
 /** Measurements less exact than this are used only until there is a better one. */
 const GOOD_ENOUGH_MS = 200;

@@ -14,7 +14,7 @@ interface Listed {
   readonly archives: readonly { readonly node_id: string }[];
 }
 
-/** What is known of each comes from its node; if that does not answer, from the cluster. */
+/** The state of each camera comes from its node, or from the cluster if the node does not answer. */
 export const clusterCameras = (directory: Directory): readonly Camera[] =>
   (directory.cameras as readonly Listed[]).map((listed) => {
     const { cameras = [], problem } = listed.node_id ? directory.detailsOf(listed.node_id) : {};

@@ -1,4 +1,4 @@
-// What is wrong with a camera, in words: the only thing that a tile says beside the name.
+// What is wrong with a camera, in words. A tile shows nothing else besides the name.
 
 import type { Camera, Reason } from './camera.ts';
 
@@ -18,7 +18,7 @@ interface Condition {
   readonly why: string;
 }
 
-/** For the reasons that people meet most; others keep the recorder's words. */
+/** Texts for the most frequent reasons; for all others, the recorder's message is shown. */
 const WORDS: Readonly<Record<string, string>> = {
   unreachable: 'camera does not answer',
   'no-answer': 'camera does not answer',

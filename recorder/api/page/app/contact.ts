@@ -1,16 +1,16 @@
-// Whether the recorder answers. What was heard before is shown as old at once, so that nothing claims to be recorded while
-// the recorder is away.
+// Whether the recorder answers. While it does not, all states are marked as old at once, so that nothing claims to be recorded
+// meanwhile.
 
 import { computed, signal } from '@preact/signals';
 
-/** An idle page asks for a sign of life this often. */
+/** An idle page checks this often that the recorder answers. */
 const ASK_AFTER_MS = 5_000;
 const ANSWER_MS = 4_000;
 const STALE_MS = 10_000;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 10_000;
 
-/** By the clock of the page's process, which nobody sets. */
+/** Measured with `performance.now`, which is not affected when somebody sets the clock. */
 const lastContactMs = signal(performance.now());
 const atMs = signal(performance.now());
 const isAway = signal(false);
@@ -33,7 +33,7 @@ export function heard(): void {
   retryMs = FIRST_RETRY_MS;
 }
 
-/** A request got no answer: the page asks at once whether the recorder is there. */
+/** A request got no answer: checks at once whether the recorder answers. */
 export function lost(): void {
   askAgainMs = 0;
   void ask();

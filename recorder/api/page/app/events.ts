@@ -1,4 +1,4 @@
-// What happens at the recorder, as it happens: server-sent events (docs/events.md).
+// Receives the recorder's events as server-sent events (docs/events.md).
 
 import { effect } from '@preact/signals';
 import { heard } from './contact.ts';
@@ -35,7 +35,7 @@ interface RecorderEvent {
 type Listener = (event: RecorderEvent) => void;
 const listeners = new Set<Listener>();
 
-/** Calls `listener` for every event; returns what ends that. */
+/** Calls `listener` for every event, until the returned function is called. */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
@@ -52,7 +52,7 @@ export function watchEvents(): void {
     const open = (): void => {
       source = new EventSource('/api/events');
       source.onopen = heard;
-      // Browsers reconnect after a lost connection, but not after an answer that is no stream.
+      // Browsers reconnect after a lost connection, but not after an answer that is not an event stream.
       source.onerror = () => {
         if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, RETRY_MS);
       };

@@ -6,21 +6,21 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
 interface Entry {
-  /** A component is rendered before those inside of it, so theirs are higher. */
+  /** A component is rendered before its children, so the numbers of the children are higher. */
   readonly order: number;
   readonly keys: () => Keys;
 }
 
-/** By their order: the keys of the innermost component are the last. */
+/** Sorted by that number: the keys of the innermost component come last. */
 const entries: Entry[] = [];
 let rendered = 0;
 
-/** For a component: its keys, which come before those of the components around it. They work as soon as it is shown. */
+/** Adds the keys of a component, which take precedence over those of its parents. They work as soon as it is shown. */
 export function useKeys(keys: Keys): void {
   const [order] = useState(() => ++rendered);
   const current = useRef(keys);
   current.current = keys;
-  // Effects of a child run before those of its parent: their order does not say which one is inside.
+  // Effects of a child run before those of its parent, so their order does not show which component is the inner one.
   useLayoutEffect(() => {
     const entry: Entry = { order, keys: () => current.current };
     entries.push(entry);
@@ -42,7 +42,7 @@ export function startKeyboard(): void {
     const target = event.target instanceof Element ? event.target : document.body;
     if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;
     const name = nameOf(event);
-    // A button takes these itself.
+    // A focused button handles these keys itself.
     if ((name === 'Enter' || name === ' ') && target.closest('button, a, summary, [role=slider]')) return;
     for (const { keys } of entries.toReversed()) {
       const action = keys()[name];

@@ -41,7 +41,7 @@ export function Login(): VNode {
     return undefined;
   }
 
-  // While the recorder is away, what was typed stays, and is tried again.
+  // While the recorder is away, the form keeps its values and is submitted again.
   useEffect(() => {
     if (state.kind === 'away') {
       const timer = setTimeout(() => void attempt(), RETRY_MS);

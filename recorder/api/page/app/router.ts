@@ -1,4 +1,4 @@
-// Which view is shown: all of it is in the address, so that every view is a link, and back and forward work.
+// Determines which view is shown. The whole state is in the address, so every view has a link, and back and forward work.
 
 import { signal } from '@preact/signals';
 
@@ -39,11 +39,11 @@ export function go(
   const hash = hashOf(view, params);
   if (options.replace) window.history.replaceState(null, '', hash);
   else if (window.location.hash !== hash) window.location.hash = hash;
-  // The browser tells of the change later. What people press meanwhile is meant for the new view.
+  // The browser reports the change later, but keys that people press meanwhile are meant for the new view.
   show();
 }
 
-/** Shows what the address says. The browser changes it before it tells so: call this before writing over it. */
+/** Shows the view in the address. The browser changes the address before it reports that: call this before writing it. */
 export function followAddress(): void {
   if (window.location.hash !== shown) show();
 }

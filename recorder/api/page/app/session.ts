@@ -16,7 +16,7 @@ interface Session {
   readonly node: string;
   readonly version: string;
   readonly site: string;
-  /** False where the recorder asks nobody who they are: then nobody can sign out. */
+  /** False if the recorder requires no sign-in: then there is no way to sign out. */
   readonly hasEnd: boolean;
   readonly features: Readonly<Record<'export' | 'timelapse' | 'thumbnails' | 'ptz' | 'discover' | 'cluster', boolean>>;
 }
@@ -71,7 +71,7 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-/** The code is that of the link which makes the first admin. */
+/** The code is in the link that creates the first admin. */
 export type Credentials =
   { readonly name: string; readonly password: string; readonly code?: string } | { readonly token: string };
 
@@ -84,7 +84,7 @@ export async function signOut(): Promise<void> {
   go('login');
 }
 
-/** What to show after signing in: kept in the address of the sign-in page. */
+/** Shows the sign-in page while nobody is signed in. Its address keeps the view to show afterwards. */
 export function watchSession(): void {
   effect(() => {
     if (session.value !== null || route.value.view === 'login' || route.value.view === 'welcome') return;
@@ -101,7 +101,7 @@ export function watchSession(): void {
   effect(() => {
     if (refusals.value === seen) return;
     seen = refusals.value;
-    // A right or a session that ended while the page was open.
+    // A right was withdrawn, or the session ended, while the page was open.
     if (session.peek()) session.value = null;
   });
 }

@@ -2,7 +2,7 @@
 
 const PREFIX = 'kube-nvr.';
 
-/** Undefined if nothing was chosen, or if the browser keeps nothing. */
+/** Undefined if nothing was chosen, or if the browser stores nothing. */
 export function kept(name: string): string | undefined {
   try {
     return localStorage.getItem(PREFIX + name) ?? undefined;
@@ -11,12 +11,12 @@ export function kept(name: string): string | undefined {
   }
 }
 
-/** `undefined` forgets it. */
+/** `undefined` removes the setting. */
 export function keep(name: string, value: string | undefined): void {
   try {
     if (value === undefined) localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, value);
   } catch {
-    // A browser that keeps nothing for this page: the choice holds until it is closed.
+    // This browser stores nothing for the page: the choice lasts until the page is closed.
   }
 }

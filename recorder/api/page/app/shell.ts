@@ -1,4 +1,4 @@
-// What is around every view: name of the site, tabs, the pill that says whether everything is recorded, the person's menu,
+// The frame around every view: name of the site, tabs, the pill that shows whether everything is recorded, the user's menu,
 // and banners.
 
 import type { VNode } from 'preact';
@@ -36,7 +36,7 @@ export function App(): VNode {
   return html`<${Shell} view=${view} />`;
 }
 
-/** Before the first answer: nothing but the outline, so that nothing jumps. */
+/** Shown before the first answer: only the outline, so that the layout does not jump later. */
 const Waiting = (): VNode =>
   html`<div class="shell">
     <header class="bar"><span class="site">Recorder</span></header>
@@ -48,7 +48,7 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
   const [isHelpShown, showHelp] = useState(false);
   useKeys({
     '?': () => showHelp(true),
-    // Playback has it for playing, as editors do.
+    // Playback uses this key to play, as editors do.
     ...(view === 'playback' ? {} : { l: () => go('live') }),
   });
   const site = session.value?.site || (directory.value ? 'Cluster' : session.value?.node) || 'Recorder';
@@ -78,7 +78,7 @@ const VIEWS: Readonly<Partial<Record<ViewName, () => VNode>>> = {
   health: HealthView,
 };
 
-/** The answer to the first question of whoever opens the page: is everything recorded? */
+/** Shows whether everything is recorded, which is what people look for first. */
 function Pill(): VNode {
   const count = alarms.value.length;
   const known = cameras.value;

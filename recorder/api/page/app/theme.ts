@@ -1,4 +1,4 @@
-// Light or dark: as the device is set, unless the person has chosen.
+// The light or dark theme: the device's setting, unless the user has chosen one.
 
 import { effect, signal } from '@preact/signals';
 import { keep, kept } from './settings.ts';

@@ -1,4 +1,4 @@
-// The time zone in which the console shows times: the recorder's, or that of this device if the person wants so.
+// The time zone in which the console shows times: the recorder's, or that of this device if the user has chosen it.
 
 import { computed, signal } from '@preact/signals';
 import { keep, kept } from './settings.ts';

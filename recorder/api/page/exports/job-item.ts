@@ -1,4 +1,4 @@
-// A job in a list: what it is, how far it has come, and what can be done with it.
+// A job in a list: its kind, its progress and its buttons.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -15,7 +15,7 @@ import { digestOf, downloadAddress, removeJob, type Job } from './jobs.ts';
 interface JobItemProps {
   readonly job: Job;
   readonly zone: Zone;
-  /** Of several cameras as one line, without a link to their footage. */
+  /** Whether to name several cameras in one line, without a link to their footage. */
   readonly isBrief?: boolean;
 }
 

@@ -59,7 +59,7 @@ export const ownJobs = signal<readonly string[]>([]);
 
 /** Ids of results that the browser has been told to download. */
 const downloaded = new Set<string>();
-/** Events come at most once a second for each job; this is for jobs of other nodes, and for what was missed. */
+/** Events report the progress of jobs on this node. The interval is for jobs of other nodes, and for events that were missed. */
 const EVERY_MS = 5_000;
 
 const query = ({ startMs, endMs, speed }: ExportWish): string =>
@@ -68,7 +68,7 @@ const query = ({ startMs, endMs, speed }: ExportWish): string =>
 const pathOf = ({ cameraId, speed }: ExportWish): string =>
   `/api/archive/${encodeURIComponent(cameraId)}/${speed === undefined ? 'export' : 'timelapse'}`;
 
-/** Of all parts together. Rejects with Problem. */
+/** The estimate for all parts together. Rejects with Problem. */
 export async function estimate(wish: ExportWish, abort: AbortSignal): Promise<Estimate> {
   const parts = splitExport(wish).map((part) => ({ ...wish, ...part }));
   const answers = await Promise.all(
@@ -103,7 +103,7 @@ export async function removeJob(jobId: string): Promise<void> {
 export const downloadAddress = (jobId: string): string =>
   mediaAddress(`/api/archive/jobs/${encodeURIComponent(jobId)}/download?download=1`);
 
-/** Begins a download as a click on a link does. */
+/** Starts a download, like a click on a link. */
 export function download(address: string, name = ''): void {
   const link = document.createElement('a');
   link.href = address;

@@ -1,4 +1,5 @@
-// Export beside the pictures: from the selection, or from the shown moment on. Says length, size and gaps before it begins.
+// The export panel beside the pictures. It exports the selection, or footage from the shown moment on, and shows length, size
+// and gaps beforehand.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -16,7 +17,7 @@ import { gapsText, JobItem } from './job-item.ts';
 import { beginExport, estimate, followJobs, jobs, ownJobs, type Estimate } from './jobs.ts';
 import { splitExport } from './split.ts';
 
-/** Without a selection: a minute from the shown moment on. */
+/** The duration without a selection, from the shown moment on. */
 const USUAL_MS = 60_000;
 const LENGTHS = [
   ['1 min', 60_000],
@@ -25,10 +26,10 @@ const LENGTHS = [
   ['1 h', 3_600_000],
 ] as const;
 const SPEEDS = [2, 4, 8, 16, 32, 60, 120];
-/** While marks are dragged, only the last place is asked for. */
+/** While somebody drags a mark, only its last position is requested. */
 const SETTLE_MS = 350;
 
-/** What an export would have now. */
+/** The window that an export would have now. */
 export function windowOf(playback: Playback): Span {
   const selection = playback.selection.value;
   if (selection) return selection;
@@ -158,7 +159,7 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
   </section>`;
 }
 
-/** While it plays, the window stays where it was: it would move away under the pointer. */
+/** During playback the window stays as it is; otherwise it would move away under the pointer. */
 const stopped = new WeakMap<Playback, Span>();
 function stoppedWindow(playback: Playback): Span {
   const known = stopped.get(playback);
@@ -212,7 +213,7 @@ interface FactsProps {
   readonly speed: number | undefined;
 }
 
-/** Length, size and gaps, as the recorder says before it begins. */
+/** The length, size and gaps that the recorder estimates for the export. */
 function Facts({ cameras, window, speed }: FactsProps): VNode {
   const [answer, setAnswer] = useState<readonly Estimate[] | string | undefined>(undefined);
   const { startMs, endMs } = window;

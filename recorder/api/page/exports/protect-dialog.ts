@@ -1,4 +1,4 @@
-// Asks why footage is protected, and until when.
+// The dialogue that asks why footage is to be protected, and until when.
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

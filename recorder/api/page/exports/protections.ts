@@ -1,4 +1,4 @@
-// Footage that retention does not remove: the list of it, and how it becomes part of it.
+// Protections: lists and creates windows whose footage retention does not remove.
 
 import { signal } from '@preact/signals';
 import { api, wordsOf } from '../app/api.ts';
@@ -30,7 +30,7 @@ export async function refreshProtections(): Promise<void> {
 interface Wish extends Span {
   readonly cameraIds: readonly string[];
   readonly note: string;
-  /** Milliseconds since 1970, `never`, or undefined for as long as is usual. */
+  /** Milliseconds since 1970, `never`, or undefined for the recorder's default duration. */
   readonly untilMs: number | 'never' | undefined;
 }
 

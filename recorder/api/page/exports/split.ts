@@ -1,4 +1,4 @@
-// An export has at most four hours: a longer selection becomes several jobs of the same length.
+// Splits a selection that is longer than an export may be (four hours) into several jobs of the same length.
 
 import type { Span } from '../playback/spans.ts';
 

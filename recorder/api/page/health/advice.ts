@@ -1,4 +1,4 @@
-// What to do about a camera that is not recorded.
+// Advice for a camera that is not recorded.
 
 import type { Camera } from '../app/camera.ts';
 
@@ -18,6 +18,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   'disk-missing': 'Mount the disk of the archive.',
 };
 
-/** Empty where nothing general can be said. */
+/** Empty if there is no general advice. */
 export const adviceOf = ({ recording, reason }: Camera): string =>
   ADVICE[(recording.state === 'failed' ? recording.reason : reason)?.code ?? ''] ?? '';

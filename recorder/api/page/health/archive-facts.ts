@@ -16,9 +16,9 @@ interface StripPart {
   readonly width: number;
 }
 
-/** Gaps are drawn at least this wide, so that a short one is seen. */
+/** Gaps are drawn at least this wide, so that short ones are visible. */
 const MIN_SHARE = 0.004;
-/** Less is no loss that anybody sees. */
+/** A shorter gap is not shown as a loss. */
 const MIN_SECONDS = 1;
 
 /** Footage and gaps of an interval as parts of a strip. */
@@ -33,10 +33,10 @@ export function stripOf({ spans, gaps }: TimelineCamera, fromMs: number, toMs: n
   return [...spans.flatMap(part('footage', 0)), ...gaps.flatMap(part('gap', MIN_SHARE))];
 }
 
-/** Causes that nobody has to look into: somebody wanted it so. */
+/** Causes that need no attention, because somebody stopped the recording on purpose. */
 const WANTED: ReadonlySet<string> = new Set(['stopped', 'unlicensed']);
 
-/** Seconds missing by cause, most first; without what somebody stopped. */
+/** Seconds missing by cause, longest first, without those causes. */
 export function missingByCause(
   { gaps }: TimelineCamera,
   fromMs: number,

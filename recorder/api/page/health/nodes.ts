@@ -1,4 +1,4 @@
-// The nodes: this recorder, or all of its cluster, with their room.
+// The list of nodes, with their disk space: this recorder, or all recorders of its cluster.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';

@@ -1,4 +1,4 @@
-// Health: what needs a person, the cameras with what was recorded of them, and the nodes.
+// The view Health: problems that need a person, the cameras with their recorded time, and the nodes.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -164,7 +164,7 @@ function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
   </tr>`;
 }
 
-/** A link to playback: the day with its gaps, oldest at the left. */
+/** The strip of a day with its gaps, oldest on the left, as a link to playback. */
 function Strip({ camera, facts, atMs }: { camera: Camera; facts: TimelineCamera; atMs: number }): VNode {
   const parts = stripOf(facts, atMs - DAY_MS, atMs);
   const gaps = parts.filter(({ kind }) => kind === 'gap').length;
@@ -182,7 +182,7 @@ function Strip({ camera, facts, atMs }: { camera: Camera; facts: TimelineCamera;
   </a>`;
 }
 
-/** Asks each node for its cameras once a minute while the page is seen. */
+/** Requests the cameras of each node once a minute while the page is visible. */
 function useArchive(known: readonly Camera[]): Archive | undefined {
   const [archive, setArchive] = useState<Archive>();
   const places = known.map(({ id, base }) => `${base ?? ''} ${id}`).join('\n');

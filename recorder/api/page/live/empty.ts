@@ -1,4 +1,4 @@
-// No cameras yet: three ways to the first one.
+// Shown when there are no cameras yet: three ways to add the first one.
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

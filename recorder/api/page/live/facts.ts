@@ -1,4 +1,4 @@
-// What is known of one camera, in a panel beside its picture.
+// The panel beside a camera's picture with its details.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -23,7 +23,7 @@ export function Facts({ camera }: { readonly camera: Camera }): VNode {
       const found = await newestRecordings(camera);
       if (!isShown) return;
       setMissing(found.missing);
-      // If no node answers, the list stays as it is.
+      // If no node answers, the list is not changed.
       if (found.newest.length > 0 || found.missing.length === 0) setNewest(found.newest);
     };
     void load();

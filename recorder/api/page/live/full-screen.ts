@@ -1,4 +1,4 @@
-// Full screen of a part of the page.
+// Shows a part of the page in full screen.
 
 export async function toggleFullScreen(element: HTMLElement | null): Promise<void> {
   if (document.fullscreenElement) await document.exitFullscreen();

@@ -8,7 +8,7 @@ interface Group<T> {
 
 const PREFIX = /^(.+?)[-_.].+$/;
 
-/** Groups of at least two cameras, in the order of their names; the others come last. A single group is none. */
+/** Groups of at least two cameras, sorted by name; all other cameras come last. A single group of all cameras has no name. */
 export function groupsOf<T extends { readonly id: string }>(cameras: readonly T[]): readonly Group<T>[] {
   const byPrefix = Map.groupBy(cameras, ({ id }) => PREFIX.exec(id)?.[1] ?? '');
   const groups = [...byPrefix].filter(([name, members]) => name !== '' && members.length > 1);

@@ -1,4 +1,4 @@
-// Which cameras the wall shows: all, or those of a saved layout.
+// The menu that selects which cameras the wall shows: all, or those of a saved layout.
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
@@ -75,7 +75,7 @@ function LayoutDialog({ cameras, layout, shown, onClose }: LayoutMenuProps & { r
   const save = (event: SubmitEvent): void => {
     event.preventDefault();
     const title = name.trim();
-    // In the order of the wall; those that were not on it follow.
+    // In the order of the wall; cameras that were not on it follow.
     const rank = (id: string): number => (shown.includes(id) ? shown.indexOf(id) : shown.length);
     saveLayout({ name: title, cameras: chosen.toSorted((a, b) => rank(a) - rank(b)), perPage });
     if (layout && layout.name !== title) removeLayout(layout.name);

@@ -1,4 +1,4 @@
-// Layouts of the wall: which cameras, in which order, how many a page. Kept on this device.
+// Layouts of the wall: which cameras, their order, and how many on each page. They are stored on this device.
 
 import { signal } from '@preact/signals';
 import { keep, kept } from '../app/settings.ts';
@@ -9,7 +9,7 @@ export interface Layout {
   readonly name: string;
   /** Ids in their order; `null`: all cameras. */
   readonly cameras: readonly string[] | null;
-  /** At most this many tiles a page; `null`: as many as fit. */
+  /** The maximum number of tiles on a page; `null`: as many as fit. */
   readonly perPage: number | null;
 }
 
@@ -35,7 +35,7 @@ const areIds = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((id) => typeof id === 'string');
 
 export const layouts = signal(load('layouts', areLayouts, []));
-/** The order in which somebody has dragged the tiles of all cameras. */
+/** The order of all cameras after somebody dragged their tiles. */
 export const order = signal(load('order', areIds, []));
 
 /** Saves a layout in place of one with the same name. */
@@ -56,7 +56,7 @@ export function saveOrder(ids: readonly string[]): void {
   keep('order', JSON.stringify(ids));
 }
 
-/** The cameras of a layout; those that are gone are left out. Without one, all, those in `order` first. */
+/** The cameras of a layout that still exist; without a layout, all cameras, those in `order` first. */
 export function arranged(
   cameras: readonly Camera[],
   layout: Layout | undefined,

@@ -1,4 +1,4 @@
-// The list of cameras beside the wall: what has problems first, then by groups; with a search.
+// The list of cameras beside the wall, with a search: cameras with problems first, the others by group.
 
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';

@@ -14,16 +14,16 @@ export interface PictureState {
   /** As of the player, and `stills`. */
   readonly kind:
     'connecting' | 'playing' | 'offline' | 'lost' | 'unsupported' | 'refused' | 'unknown' | 'stopped' | 'stills';
-  /** What to say in place of the picture. */
+  /** The text to show in place of the picture. */
   readonly message: string;
   /** Seconds without a new picture although the stream is open; 0 while there are some. */
   readonly frozenSeconds: number;
 }
 
-/** The one camera that is heard; undefined: none. */
+/** The only camera whose sound is on; undefined: none. */
 export const audible = signal<string | undefined>(undefined);
 
-/** Whether somebody sees the page: hidden pages get no pictures. */
+/** Whether the page is visible: hidden pages request no pictures. */
 const isSeen = signal(!document.hidden);
 document.addEventListener('visibilitychange', () => (isSeen.value = !document.hidden));
 
@@ -45,7 +45,7 @@ export function usePlayer(
   const [player, setPlayer] = useState<LivePlayer>();
   const { id, state, base } = camera;
   const places = directory.value;
-  // The list of cameras says when it sends again. In a cluster another node may have it already: the player looks there.
+  // The list of cameras shows when the camera sends again. In a cluster another node may record it by now: the player looks there.
   const isWanted = isSeen.value && (places ? !DARK.has(state) : state === 'recording');
   useEffect(() => {
     const element = video.current;
@@ -77,7 +77,7 @@ export function usePlayer(
   return { picture, player };
 }
 
-/** Tells how long no new picture has come: a camera with few pictures a second is given three of its usual pauses. */
+/** Reports for how long no new picture has arrived. A camera with a low frame rate is allowed three of its usual intervals. */
 function watchFrames(video: HTMLVideoElement, isOpen: () => boolean, tell: (seconds: number) => void): () => void {
   let frames = -1;
   let lastMs = performance.now();
@@ -98,13 +98,13 @@ function watchFrames(video: HTMLVideoElement, isOpen: () => boolean, tell: (seco
 
 interface StillsProps {
   readonly camera: Camera;
-  /** Only the newest picture that there is: of a camera that sends none now. */
+  /** The newest recorded picture, for a camera that sends none now. */
   readonly isPast?: boolean;
   /** Shown while there is no picture. */
   readonly message?: string;
 }
 
-/** Key frames of a camera whose stream the browser cannot decode. The recorder says how long each is the newest. */
+/** Shows key frames of a camera whose stream the browser cannot decode. The recorder says for how long each is the newest. */
 export function Stills({ camera, isPast = false, message = '' }: StillsProps): VNode {
   const [source, setSource] = useState<string>();
   const { id, base } = camera;
@@ -124,7 +124,7 @@ export function Stills({ camera, isPast = false, message = '' }: StillsProps): V
         setSource(shown);
         if (before) URL.revokeObjectURL(before);
       } catch {
-        // The previous picture stays; the camera's state says what is wrong.
+        // The previous picture stays; the camera's state shows what is wrong.
       }
       if (!isPast && !abort.signal.aborted) timer = setTimeout(() => void load(), STILL_MS);
     };
@@ -142,7 +142,7 @@ export function Stills({ camera, isPast = false, message = '' }: StillsProps): V
   `;
 }
 
-/** `Stills (H.265)`: why a camera is shown as stills. */
+/** Why a camera is shown as stills, such as `Stills (H.265)`. */
 export const stillsWords = ({ codecs }: Camera): string =>
   codecs.video ? `Stills (${codecName(codecs.video.codec)})` : 'Stills';
 

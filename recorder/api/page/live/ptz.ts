@@ -61,7 +61,7 @@ class Mover {
     this.#sent = (async () => {
       await before;
       try {
-        // The button may have been released while another request was pending.
+        // The button may have been released while the previous request was pending.
         if (command === 'stop' || this.#repeat !== undefined) {
           const { id, base } = this.#camera;
           await api(`/api/ptz/${command}`, { method: 'POST', body: { camera_id: id, ...value }, base });
@@ -101,7 +101,7 @@ export function PtzPad({ camera }: { readonly camera: Camera }): VNode {
       signal: abort.signal,
     })
       .then((answer) => setPresets(answer.presets))
-      // A camera without presets moves all the same.
+      // A camera without presets can still be moved.
       .catch(() => setPresets([]));
     return () => abort.abort();
   }, [id, base]);

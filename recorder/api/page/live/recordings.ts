@@ -38,7 +38,7 @@ export async function newestRecordings(
   camera: Camera,
 ): Promise<{ readonly newest: readonly Recording[]; readonly missing: readonly string[] }> {
   const to = Math.ceil(now() / 1000);
-  // local=1: the footage of the node itself, whichever node records the camera now.
+  // local=1: the node's own footage, also if another node records the camera now.
   const path = `/api/archive/${encodeURIComponent(camera.id)}/segments?from=${to - DAY_SECONDS}&to=${to}&local=1`;
   const nodeIds = nodesOf(camera);
   const places = directory.peek();

@@ -1,4 +1,4 @@
-// One camera large: its picture with clock and lag, sound, turning and zooming, and what can be done with it.
+// One camera in full size: its picture with clock and lag, its sound, PTZ, and the buttons for it.
 
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -21,7 +21,7 @@ import { startCamera, StopDialog } from './stop.ts';
 import { Badge, badgeOf, Screen } from './tile.ts';
 import { toggleFullScreen } from './full-screen.ts';
 
-/** A finger that moves this far sideways shows the next camera. */
+/** Swiping this far shows the next camera. */
 const SWIPE_PX = 60;
 const REFUSAL_SHOWN_MS = 10_000;
 
@@ -136,7 +136,7 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
   </div>`;
 }
 
-/** The recorder's clock, and how far the picture is behind it. */
+/** The recorder's clock, and by how much the picture lags. */
 function Clock({ player }: { readonly player: LivePlayer | undefined }): VNode {
   const timeMs = tick.value;
   return html`<p class="stage-clock">

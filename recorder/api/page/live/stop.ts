@@ -1,4 +1,4 @@
-// Asks before a camera is no longer recorded, and for the reason, which others read in the list of gaps.
+// The dialogue that asks for a reason before recording of a camera is stopped. The list of gaps shows the reason.
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

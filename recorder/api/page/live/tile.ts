@@ -14,7 +14,7 @@ import { audible, downloadStill, Stills, stillsWords, usePlayer, type PictureSta
 
 interface TileProps {
   readonly camera: Camera;
-  /** Has the one place in the order of Tab that the wall has. */
+  /** Whether Tab leads to this tile: the wall has one place in the tab order. */
   readonly isCurrent: boolean;
   readonly onFocus: () => void;
   readonly onOpen: () => void;
@@ -88,7 +88,7 @@ interface ScreenProps {
   readonly video: RefObject<HTMLVideoElement | null>;
 }
 
-/** The picture, and what stands in its place. */
+/** The picture, or what is shown in its place. */
 export function Screen({ camera, picture, video }: ScreenProps): VNode {
   const isStills = picture.kind === 'unsupported' && camera.codecs.video !== null;
   const isPast = picture.kind !== 'playing' && camera.state !== 'recording';
@@ -119,7 +119,7 @@ export const Badge = ({ level, text }: BadgeProps): VNode =>
     ${level === 'alarm' || level === 'attention' ? icon('warning') : ''}${text}
   </p>`;
 
-/** Undefined for a camera with which nothing is wrong. */
+/** Undefined for a camera without a problem. */
 export function badgeOf(camera: Camera, picture: PictureState): BadgeProps | undefined {
   if (isStale.value) return { level: 'note', text: 'State unknown' };
   const condition = conditionOf(camera);
@@ -131,12 +131,12 @@ export function badgeOf(camera: Camera, picture: PictureState): BadgeProps | und
   return undefined;
 }
 
-/** What stands in place of the picture. */
+/** What is shown in place of the picture. */
 function noticeOf({ state, problem }: Camera, { kind, message }: PictureState): string {
   if (state === 'stopped') return 'Not recorded';
   if (state === 'unassigned') return 'No node records this camera';
   if (problem) return problem;
-  // Why there is none, the badge says.
+  // The badge shows why there is no picture.
   if (state === 'retrying') return 'No picture';
   return message === '' && (kind === 'connecting' || state === 'connecting') ? 'Connecting …' : message;
 }

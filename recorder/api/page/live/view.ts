@@ -22,7 +22,7 @@ const GAP = 6;
 /** Narrower pictures show too little. */
 const MIN_TILE = { desk: 240, phone: 170 };
 const PHONE_WIDTH = 700;
-/** Pages change by themselves this often, if somebody wants that. */
+/** The interval at which pages change by themselves, if somebody has switched that on. */
 const TURN_MS = 10_000;
 
 export function LiveView(): VNode {

@@ -1,4 +1,4 @@
-// How many columns a wall of pictures has: as many as make the pictures largest.
+// Computes how many columns a wall of pictures has, so that the pictures are as large as possible.
 
 export interface Size {
   readonly width: number;
@@ -45,7 +45,7 @@ export function tilesPerPage(
   return Math.max(1, Math.ceil(count / Math.max(1, pages)));
 }
 
-/** The aspect ratio that most pictures have. */
+/** The most frequent aspect ratio of the pictures. */
 export function usualAspect(sizes: readonly (Size | null)[]): number {
   const counts = new Map<number, number>();
   for (const size of sizes) {
@@ -57,7 +57,7 @@ export function usualAspect(sizes: readonly (Size | null)[]): number {
   return most?.[0] ?? 16 / 9;
 }
 
-/** The tile that an arrow key leads to from the tile `index` of `count`; the same at a border. */
+/** The tile to which an arrow key moves the focus from tile `index` of `count`; at the border, the same tile. */
 export function neighbour(index: number, key: string, columns: number, count: number): number {
   const steps: Readonly<Record<string, number>> = {
     ArrowLeft: -1,

@@ -5,5 +5,5 @@ import { h, type VNode } from 'preact';
 
 type Html = (strings: TemplateStringsArray, ...values: unknown[]) => VNode;
 
-// Its types are those of another module format: the function is the module's default export.
+// Its types describe a CommonJS module, but in browsers the function is the module's default export.
 export const html = (htm.default as unknown as { bind(make: typeof h): Html }).bind(h);

@@ -7,10 +7,10 @@ import { html } from './html.ts';
 interface MenuProps {
   /** What the button shows. */
   readonly label: ComponentChildren;
-  /** For screen readers, where the button shows an icon only. */
+  /** The label for screen readers if the button shows only an icon. */
   readonly name?: string;
   readonly className?: string;
-  /** The choices; `close` is for those that end it. */
+  /** The choices. They call `close` to close the menu. */
   readonly children: (close: () => void) => ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-// What the address of Playback says: `#/playback?c=cam4,cam5&t=2026-11-22T02:13:00+01:00&z=1h`, so that a link shows the same.
+// The address of Playback, such as `#/playback?c=cam4,cam5&t=2026-11-22T02:13:00+01:00&z=1h`: a link shows the same.
 
 import { MAX_WIDTH_MS, MIN_WIDTH_MS } from './scale.ts';
 import type { Zone } from './zone.ts';
@@ -32,7 +32,7 @@ function parseWidth(text: string | null): number | undefined {
   return Math.min(MAX_WIDTH_MS, Math.max(MIN_WIDTH_MS, Number(count) * UNITS[unit as keyof typeof UNITS]));
 }
 
-/** Only with an offset: a link means the same moment everywhere. */
+/** Requires an offset, so that a link means the same moment everywhere. */
 function parseMoment(text: string | null): number | undefined {
   // Some programs write the plus of an offset as a space.
   const written = text?.replace(' ', '+') ?? '';
@@ -41,7 +41,7 @@ function parseMoment(text: string | null): number | undefined {
   return Number.isNaN(atMs) ? undefined : atMs;
 }
 
-/** What cannot be understood counts as absent. */
+/** Fields that cannot be parsed count as absent. */
 export function parseAddress(params: URLSearchParams): PlaybackAddress {
   const moment = (name: string): number | undefined => parseMoment(params.get(name));
   const cameras =

@@ -49,7 +49,7 @@ export function monthAfter({ year, month }: MonthName, months: number): MonthNam
   return { year: Math.floor(index / 12), month: (index % 12) + 1 };
 }
 
-/** By the date: of several cameras, a day is complete if it is for each that has it. */
+/** By date. With several cameras, a day is complete if it is complete for each camera that has footage of it. */
 export function dayStates(answers: readonly (readonly DayItem[])[]): ReadonlyMap<string, DayState> {
   const states = new Map<string, DayState>();
   for (const { date, recorded_seconds, complete } of answers.flat()) {

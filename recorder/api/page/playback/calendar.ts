@@ -1,4 +1,4 @@
-// The month: which days are recorded, and whether something is missing.
+// The calendar: shows which days of a month are recorded, and whether something is missing.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -92,7 +92,7 @@ export function Calendar({ playback }: { readonly playback: Playback }): VNode {
   </section>`;
 }
 
-/** Of each camera; one that cannot be asked has no days. */
+/** The days of each camera; none for a camera whose days cannot be read. */
 function readDays(cameras: readonly string[], month: string, timeZone: string, signal: AbortSignal) {
   const query = new URLSearchParams({ month, tz: timeZone });
   return Promise.all(

@@ -1,4 +1,4 @@
-// How a video follows the wall clock of the view: all cameras show the same moment, whatever their decoders do.
+// Makes a video follow the wall clock of the view, so that all cameras show the same moment whatever their decoders do.
 
 /** Over this error a video seeks. */
 const SEEK_MS = 500;
@@ -20,6 +20,6 @@ export function correctionOf(errorMs: number, speed: number, factor: number): Co
   if (error > SEEK_MS * scale) return { kind: 'seek' };
   const towards = errorMs > 0 ? 1 - CORRECTION : 1 + CORRECTION;
   if (error > DRIFT_MS * scale) return { kind: 'rate', factor: towards };
-  // A correction ends when the error is gone, not when it is barely allowed: it would begin again at once.
+  // A correction ends when the error is gone, not as soon as it is within the limit: otherwise it would start again at once.
   return { kind: 'rate', factor: factor === towards && error > CLOSE_MS * scale ? factor : 1 };
 }

@@ -4,7 +4,7 @@ import { nextWithin, spanAt, subtractSpans, type Span } from './spans.ts';
 
 interface GapSpan extends Span {
   readonly cause: string;
-  /** It lasts still. */
+  /** Whether it still lasts. */
   readonly isOpen: boolean;
 }
 
@@ -21,7 +21,7 @@ interface ElsewhereSpan extends Span {
 
 export interface CameraFootage {
   readonly cameraId: string;
-  /** What was recorded before is no longer kept; undefined if nothing has been removed. */
+  /** Footage before this time was removed; undefined if nothing has been removed. */
   readonly keptFromMs: number | undefined;
   /** Recorded time without the gaps, in order. */
   readonly footage: readonly Span[];
@@ -72,7 +72,7 @@ export function toFootage(item: CameraItem): CameraFootage {
   };
 }
 
-/** What there is of a camera at one moment. */
+/** What a camera has at one moment: footage, a gap, or nothing. */
 export type Moment =
   | { readonly kind: 'footage' }
   | { readonly kind: 'gap'; readonly gap: GapSpan }
@@ -80,7 +80,7 @@ export type Moment =
   /** Retention has removed it. */
   | { readonly kind: 'not-kept'; readonly keptFromMs: number }
   | { readonly kind: 'future' }
-  /** Neither footage nor a gap: the camera was not there. */
+  /** Neither footage nor a gap: the camera was not configured. */
   | { readonly kind: 'nothing' };
 
 export function momentOf(camera: CameraFootage, atMs: number, nowMs: number): Moment {
@@ -107,7 +107,7 @@ export const nextFootage = (cameras: readonly CameraFootage[], atMs: number): nu
     atMs,
   );
 
-/** Why nothing was recorded, for people. The codes are those of docs/gaps.md; later versions may have more. */
+/** Why nothing was recorded, as text. The codes are those of docs/gaps.md; later versions may have more. */
 const CAUSES: Readonly<Record<string, string>> = {
   'camera-unreachable': 'camera does not answer',
   'refused-login': 'camera refuses user and password',

@@ -1,4 +1,4 @@
-// The gaps that the timeline shows, as text: for screen readers, and for whoever wants to go through them.
+// The gaps that the timeline shows, as text: for screen readers, and to step through them.
 
 import type { VNode } from 'preact';
 import { cameraName } from '../parts/camera-name.ts';

@@ -9,7 +9,7 @@ type GoTo = { readonly moments: readonly number[] } | { readonly problem: string
 interface Context {
   readonly zone: Zone;
   readonly nowMs: number;
-  /** What is shown: a time without a date is meant on this day. */
+  /** The shown moment: a time without a date is on its day. */
   readonly shownMs: number;
 }
 
@@ -93,7 +93,7 @@ function takeDate(text: string, { zone, nowMs, shownMs }: Context) {
   return { date: { year, month: shown, day }, isGiven: false, left: text };
 }
 
-/** Without a year: the last such day. */
+/** Without a year: the most recent such day. */
 function pastDate(day: number, month: number, year: string | undefined, today: LocalTime): DateParts {
   if (year !== undefined) return { year: Number(year), month, day };
   const isAhead = month > today.month || (month === today.month && day > today.day);

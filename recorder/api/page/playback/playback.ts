@@ -20,13 +20,13 @@ import { Zone } from './zone.ts';
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64] as const;
 const STEP_MS = 100;
 const FIRST_WIDTH_MS = 3_600_000;
-/** The newest footage that can be played is this old: parts are listed when the next one has begun. */
+/** The age of the newest footage that can be played: parts are listed when the next one has begun. */
 const LATEST_MS = 12_000;
-/** Around the shown moment, it is known to this precision what is recorded. */
+/** Around the shown moment, footage and gaps are requested with this resolution. */
 const NEAR_MS = 10 * 60_000;
 const NEAR_RESOLUTION_MS = 100;
 const ADDRESS_MS = 400;
-/** How far ahead the next footage is looked for. */
+/** How far ahead the next footage is searched. */
 const SEARCH_MS = 31 * 86_400_000;
 const USUAL_FRAME_MS = 40;
 const STILL_WIDTH = 960;
@@ -48,7 +48,7 @@ export interface Follower {
 
 export class Playback {
   readonly cameras = signal<readonly string[]>([]);
-  /** The camera that keys and single actions are about. */
+  /** The camera to which keys and single actions apply. */
   readonly focused = signal<string | undefined>(undefined);
   readonly atMs = signal(0);
   readonly range = signal<Range>(rangeAround(0, FIRST_WIDTH_MS));
@@ -57,7 +57,7 @@ export class Playback {
   readonly isScrubbing = signal(false);
   readonly inMs = signal<number | undefined>(undefined);
   readonly outMs = signal<number | undefined>(undefined);
-  /** Every camera is in a gap: the clock stands; `nextMs` is where it can go on, null if nothing follows. */
+  /** Set while every camera is in a gap and the clock stands. `nextMs`: where playback can go on; null if nothing follows. */
   readonly pause = signal<{ readonly nextMs: number | null | undefined } | undefined>(undefined);
   readonly zone = computed(() => new Zone(zoneName.value));
   /** What the timeline shows, the day around the shown moment, and what is needed to play. */
@@ -73,7 +73,7 @@ export class Playback {
     return start !== undefined && end !== undefined && start < end ? { startMs: start, endMs: end } : undefined;
   });
   readonly followers = signal<readonly Follower[]>([]);
-  /** Pictures a second of what was played last. */
+  /** The frame rate of the footage that was played last. */
   frameMs = USUAL_FRAME_MS;
   readonly #dayMs = signal(0);
   readonly #clock = new MasterClock(() => performance.now(), 0);
@@ -116,7 +116,7 @@ export class Playback {
     for (const store of [this.seen, this.day, this.near]) store.stop();
   }
 
-  /** In pixels: as fine as the timeline can show. */
+  /** The resolution for the timeline: one pixel. */
   set timelineWidth(pixels: number) {
     this.#timelineWidth = Math.max(100, pixels);
   }
@@ -152,7 +152,7 @@ export class Playback {
     this.#step();
   }
 
-  /** Shows a moment; `reveals`: the timeline moves so that it is seen. */
+  /** Shows a moment; `reveals`: the timeline moves so that the moment is visible. */
   seek(atMs: number, { reveals = true } = {}): void {
     const latestMs = now() - LATEST_MS;
     const wanted = Math.round(Math.min(atMs, latestMs));
@@ -170,7 +170,7 @@ export class Playback {
     this.seek(this.#clock.atMs + byMs);
   }
 
-  /** Pauses, and goes on by one picture. */
+  /** Pauses, and moves by one picture. */
   stepFrame(direction: 1 | -1): void {
     this.setPlaying(false);
     this.move(direction * this.frameMs);
@@ -195,7 +195,7 @@ export class Playback {
     this.#step();
   }
 
-  /** Faster in one direction, as editors do. */
+  /** Plays faster in one direction with each press, as editors do. */
   shuttle(direction: 1 | -1): void {
     const speed = this.speed.peek();
     const isSame = this.isPlaying.peek() && Math.sign(speed) === direction;
@@ -226,7 +226,7 @@ export class Playback {
     this.range.value = rangeAround(atMs, widthMs, share);
   }
 
-  /** To the border of a gap; looks further than the timeline shows. */
+  /** Jumps to the border of a gap; also searches outside the shown range. */
   async goToGap(direction: 1 | -1): Promise<void> {
     const atMs = this.atMs.peek();
     const nowMs = now();
@@ -243,7 +243,7 @@ export class Playback {
     if (border !== undefined && border < nowMs - LATEST_MS) this.seek(border);
   }
 
-  /** Where all cameras are in a gap: to the next footage. */
+  /** Jumps to the next footage when all cameras are in a gap. */
   skip(): void {
     const nextMs = this.pause.peek()?.nextMs;
     if (nextMs) this.seek(nextMs);
@@ -260,14 +260,14 @@ export class Playback {
     }
   }
 
-  /** What there is of a camera at the shown moment; undefined until it is known. */
+  /** What a camera has at the shown moment; undefined until it is known. */
   momentOf(cameraId: string, atMs = this.#clock.atMs): Moment | undefined {
     const loaded = this.near.loaded.peek();
     const camera = loaded?.byCamera.get(cameraId);
     if (!loaded || !camera || atMs < loaded.range.fromMs || atMs >= loaded.range.toMs) return undefined;
     const nowMs = now();
     const moment = momentOf(camera, atMs, nowMs);
-    // Footage that was written after the answer.
+    // The footage was written after the answer.
     const isNewer = atMs >= loaded.atMs - LATEST_MS && moment.kind !== 'footage' && moment.kind !== 'gap';
     return isNewer && momentOf(camera, loaded.atMs - LATEST_MS - 1, nowMs).kind === 'footage'
       ? { kind: 'footage' }
@@ -286,7 +286,7 @@ export class Playback {
     if (atMs < fromMs || atMs >= toMs) this.#dayMs.value = atMs;
   }
 
-  /** On each picture of the display. */
+  /** Runs before each repaint. */
   #show(): void {
     if (!this.#clock.isRunning) return;
     const atMs = this.#clock.atMs;
@@ -294,14 +294,14 @@ export class Playback {
       this.atMs.value = atMs;
       this.#showDay();
       const range = this.range.peek();
-      // A timeline that somebody has moved away stays where it is.
+      // If somebody has moved the timeline away, it stays there.
       if (atMs > range.toMs - widthOf(range) * 0.02 && atMs < range.toMs + widthOf(range) * 0.02) {
         this.range.value = rangeAround(atMs, widthOf(range), 0.1);
       }
     });
   }
 
-  /** Lets all cameras follow, and the clock stand or run. */
+  /** Makes all cameras follow, and stops or starts the clock. */
   #step(): void {
     const speed = this.speed.peek();
     const atMs = this.#clock.atMs;
@@ -329,10 +329,10 @@ export class Playback {
       return;
     }
     const isUnplayable = player?.state.peek() === 'unplayable';
-    // Without pictures of the archive, the video seeks as fast as it can.
+    // If the recorder makes no pictures, the video seeks as fast as it can.
     if (isUnplayable || (areStills && stills.isAvailable)) {
       player?.rest();
-      // One picture a second where there is nothing better.
+      // Without stills there is one picture a second.
       stills.show(areStills ? atMs : Math.floor(atMs / 1000) * 1000);
       setPicture(picture, { kind: 'still' });
       return;
@@ -344,7 +344,7 @@ export class Playback {
       setPicture(picture, { kind: 'video' });
       stills.clear();
     } else if (picture.peek().kind !== 'video' || state === 'loading') {
-      // A picture of the archive until the video has one.
+      // A still is shown until the video has a picture.
       if (moment && !isRunning) stills.show(atMs);
       setPicture(picture, stills.shown.peek() ? { kind: 'still' } : { kind: 'loading' });
     }
@@ -370,7 +370,7 @@ export class Playback {
     if (this.pause.peek() && this.#clock.atMs === atMs) this.pause.value = { nextMs: nextMs ?? null };
   }
 
-  /** Asks for what is needed now. */
+  /** Requests the data that is needed now. */
   #ask(): void {
     const cameras = this.cameras.value;
     const range = this.range.value;
@@ -389,7 +389,7 @@ export class Playback {
     });
   }
 
-  /** Back and forward of the browser, and links. */
+  /** Follows the browser's back and forward buttons, and links. */
   #followAddress(): void {
     const { view, params } = route.value;
     if (view !== 'playback' || params.toString() === this.#written) return;
@@ -408,7 +408,7 @@ export class Playback {
     const fields = addressFields(
       {
         cameras: this.cameras.value,
-        // While it plays, the address stays: it would change all the time.
+        // During playback the address is not written, because it would change all the time.
         atMs: this.isPlaying.value ? Math.round(this.atMs.peek()) : this.atMs.value,
         widthMs: widthOf(this.range.value),
         inMs: this.inMs.value,
@@ -420,7 +420,7 @@ export class Playback {
     this.#addressTimer = setTimeout(() => {
       const before = route.peek();
       followAddress();
-      // Somebody has just gone elsewhere: that is not written over.
+      // Somebody has just opened another address, which must not be overwritten.
       if (route.peek() !== before) return;
       if (route.peek().view !== 'playback' || !session.peek()) return;
       const set = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
@@ -458,7 +458,7 @@ function setPicture(picture: Signal<Picture>, next: Picture): void {
 
 const isSamePlate = (a: Picture, b: Picture): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Learns how long a picture lasts, from what is played. */
+/** Measures the duration of a picture during playback. */
 function watchFrames(video: HTMLVideoElement, learn: (frameMs: number) => void): void {
   if (!('requestVideoFrameCallback' in video)) return;
   let before: VideoFrameCallbackMetadata | undefined;

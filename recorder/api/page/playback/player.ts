@@ -12,16 +12,16 @@ import { mediaTimeOf, wallTimeOf, type MediaPart } from './media-time.ts';
 /** How much of the archive a playlist has: before the shown moment, and after it. */
 const BEFORE_MS = 5 * 60_000;
 const AFTER_MS = 25 * 60_000;
-/** The next stretch is loaded this long before the end of the playlist. */
+/** The next playlist is loaded this long before the end of the current one. */
 const AHEAD_MS = 20_000;
-/** A part is listed when the next one has begun: what is newer comes later. */
+/** A part is listed when the next one has begun, so newer footage is listed later. */
 const WRITTEN_MS = 15_000;
 const RETRY_MS = 2_000;
-/** After a seek, a decoder needs this long: no other seek meanwhile. */
+/** How long a decoder needs after a seek; no other seek starts before. */
 const SETTLE_MS = 1_000;
-/** In the middle of a picture there is no doubt which one is shown. */
+/** Seeks go this far into a picture, so that it is clear which one is shown. */
 const INTO_PICTURE_MS = 1;
-/** A video that stands is at its place to this precision: a fraction of a picture. */
+/** A paused video is positioned with this precision, a fraction of a picture. */
 const PRECISION_MS = 5;
 /** Browsers do not play faster. */
 export const MAX_VIDEO_SPEED = 16;
@@ -37,7 +37,7 @@ interface Stretch {
 
 interface Follow {
   readonly atMs: number;
-  /** The clock runs, at this many times the speed of life. */
+  /** Whether the clock runs; `speed` is its speed relative to real time. */
   readonly isRunning: boolean;
   readonly speed: number;
 }
@@ -69,7 +69,7 @@ export class CameraPlayer {
     return wallTimeOf(this.#parts, this.video.currentTime);
   }
 
-  /** Whether it shows the wanted moment, or can go on from there. */
+  /** Whether it shows the wanted moment, or can play on from there. */
   get isReady(): boolean {
     return (
       this.state.peek() === 'ready' && !this.video.seeking && this.video.readyState >= HTMLMediaElement.HAVE_FUTURE_DATA
@@ -93,9 +93,9 @@ export class CameraPlayer {
     if (!isRunning) {
       this.#stop();
       const isRecent = performance.now() - this.#seekedMs < SETTLE_MS;
-      // While somebody scrubs, the next seek waits for the picture of the one before.
+      // While somebody scrubs, the next seek waits until the picture of the previous one is shown.
       const isNext = this.#soughtMs !== atMs && !(video.seeking && isRecent);
-      // The library begins where it was told at first, and parts learn their exact times when they are decoded.
+      // The library starts at the position that it was given first, and times of parts are exact only once they are decoded.
       const isElsewhere = !video.seeking && !isRecent && this.#offsetMs(media) > PRECISION_MS;
       if (isNext || isElsewhere) this.#seek(media, atMs);
       return;
@@ -114,7 +114,7 @@ export class CameraPlayer {
     if (video.paused) video.play().catch(() => {});
   }
 
-  /** A gap: what is decoded stays, because footage may follow at once. */
+  /** Waits in a gap. Decoded data stays, because footage may follow at once. */
   rest(): void {
     this.#stop();
     this.#soughtMs = undefined;
@@ -142,7 +142,7 @@ export class CameraPlayer {
     this.video.currentTime = this.#placeOf(media);
   }
 
-  /** In the video, which may end a little earlier than its last part says. */
+  /** Limits a position to the video, which may end a little earlier than its last part says. */
   #placeOf(media: number): number {
     const { duration } = this.video;
     return Math.min(media + INTO_PICTURE_MS / 1000, Number.isNaN(duration) ? Infinity : duration);
@@ -153,7 +153,7 @@ export class CameraPlayer {
     return Math.abs(this.video.currentTime - this.#placeOf(media)) * 1000;
   }
 
-  /** Whether what is loaded has this moment, or will have it by itself. */
+  /** Whether the loaded playlist has this moment, or will have it without another request. */
   #covers(atMs: number): boolean {
     const stretch = this.#stretch;
     if (!stretch) return false;
@@ -188,10 +188,10 @@ export class CameraPlayer {
       this.#take(details.fragments);
       if (this.state.peek() !== 'loading') return;
       this.state.value = 'ready';
-      // The clock may have gone on, or somebody elsewhere, while the playlist was loaded.
+      // While the playlist was loaded, the clock may have advanced, or somebody may have jumped to another time.
       hls.startLoad(mediaTimeOf(this.#parts, this.#wantedMs) ?? nearest(this.#parts, this.#wantedMs));
     });
-    // Parts learn their exact times when they are decoded.
+    // The exact times of parts are known only once they are decoded.
     hls.on(Events.FRAG_PARSED, () => this.#take(hls.levels[0]?.details?.fragments ?? []));
     hls.on(Events.ERROR, (_event, { fatal, type, details }) => {
       if (!fatal) return;

@@ -1,4 +1,4 @@
-// The scale of the timeline: which time is at which place, and how zooming and panning change that.
+// The scale of the timeline: maps times to pixels, and zooms and pans.
 
 export const MIN_WIDTH_MS = 10_000;
 export const MAX_WIDTH_MS = 31 * 86_400_000;
@@ -17,7 +17,7 @@ export const xOf = (range: Range, atMs: number, width: number): number =>
 
 export const timeAt = (range: Range, x: number, width: number): number => range.fromMs + (x / width) * widthOf(range);
 
-/** A range of the allowed width around a moment, which stays at the same share of it: 0 is the left edge, 1 the right one. */
+/** A range of the allowed width in which `atMs` is at `share` of the width: 0 is the left edge, 1 the right one. */
 export function rangeAround(atMs: number, widthMs: number, share = 0.5): Range {
   const width = Math.min(MAX_WIDTH_MS, Math.max(MIN_WIDTH_MS, widthMs));
   const fromMs = atMs - share * width;

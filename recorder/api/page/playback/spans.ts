@@ -40,7 +40,7 @@ export const clipSpans = (spans: readonly Span[], { startMs, endMs }: Span): Spa
     return clipped.startMs < clipped.endMs ? [clipped] : [];
   });
 
-/** The one that contains a moment. */
+/** The span that contains a moment. */
 export const spanAt = <T extends Span>(spans: readonly T[], atMs: number): T | undefined =>
   spans.find(({ startMs, endMs }) => atMs >= startMs && atMs < endMs);
 

@@ -10,13 +10,13 @@ const BUSY_MS = 1_000;
 
 interface Still {
   readonly url: string;
-  /** When it was captured. */
+  /** When the picture was captured. */
   readonly atMs: number;
 }
 
 export class StillShow {
   readonly shown = signal<Still | undefined>(undefined);
-  /** Whether the recorder makes pictures at all: it needs ffmpeg for it. */
+  /** Whether the recorder can make pictures: it needs ffmpeg for that. */
   isAvailable = true;
   readonly #cameraId: string;
   readonly #width: number;

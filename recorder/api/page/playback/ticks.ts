@@ -53,7 +53,7 @@ function timeTicks({ fromMs, toMs }: Range, step: number, zone: Zone): Tick[] {
   const stride = Math.min(step, SHIFT);
   const ticks: Tick[] = [];
   const offset = zone.offsetMs(fromMs);
-  // Offsets are multiples of a quarter of an hour, but not all of half of one.
+  // All offsets are multiples of a quarter of an hour, but not all are multiples of half an hour.
   const first = Math.ceil((fromMs + offset) / stride) * stride - offset;
   for (let atMs = first; atMs < toMs; atMs += stride) {
     const { hour, minute, second } = zone.local(atMs);

@@ -22,7 +22,7 @@ export type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
 const FONT = '12px system-ui, "Noto Sans", sans-serif';
 const HATCH_PIXELS = 6;
 
-/** As the canvas needs them: without the functions of style sheets. */
+/** Colours as the canvas needs them: without functions of CSS. */
 export function coloursOf(element: HTMLElement): Colours {
   const before = element.style.color;
   const entries = COLOURS.map((name) => {

@@ -22,7 +22,7 @@ export interface Row {
   readonly label: string;
   readonly y: number;
   readonly height: number;
-  /** The time that the row shows: the overview has one of its own. */
+  /** The time that the row shows: the overview shows another one than the rows of cameras. */
   readonly range: Range;
   readonly shapes: readonly Shape[];
 }
@@ -30,7 +30,7 @@ export interface Row {
 export interface TimelineModel {
   readonly width: number;
   readonly height: number;
-  /** Where the time begins: names are to the left. */
+  /** Where the scale begins; names are to the left of it. */
   readonly left: number;
   readonly range: Range;
   readonly ticks: readonly { readonly x: number; readonly label: string; readonly isDay: boolean }[];
@@ -66,9 +66,9 @@ const OVERVIEW_HEIGHT = 12;
 const ROW_HEIGHT = 20;
 const ROW_GAP = 5;
 const LABEL_WIDTH = 132;
-/** Narrower: no column for names. */
+/** A narrower timeline has no column for names. */
 const NARROW = 700;
-/** A gap is seen, however short it is. */
+/** Gaps are drawn at least this wide, so that short ones are visible. */
 const LEAST_GAP = 2;
 
 export function timelineModel(view: View): TimelineModel {
@@ -134,7 +134,7 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
 function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: number, nowMs: number): Shape[] {
   const known = cameras.flatMap((camera) => (camera.day ? [camera.day] : []));
   if (known.length === 0) return [];
-  // What is a pixel apart looks joined anyway.
+  // Spans a pixel apart look joined anyway.
   const pixelMs = (day.toMs - day.fromMs) / width;
   const all: CameraFootage = {
     cameraId: '',
@@ -153,7 +153,7 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
 export interface Hit {
   readonly atMs: number;
   readonly row: Row | undefined;
-  /** The topmost one there. */
+  /** The topmost rectangle at a place. */
   readonly shape: Shape | undefined;
 }
 

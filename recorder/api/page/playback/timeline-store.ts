@@ -6,9 +6,9 @@ import { now } from '../app/clock.ts';
 import { toFootage, type CameraFootage, type CameraItem } from './footage.ts';
 import { MAX_WIDTH_MS, rangeAround, widthOf, type Range } from './scale.ts';
 
-/** While somebody drags, only the last place is asked for. */
+/** While somebody drags, only the last range is requested. */
 const SETTLE_MS = 120;
-/** What includes the present is asked for again. */
+/** Ranges that include the present are requested again at this interval. */
 const FRESH_MS = 5_000;
 const RETRY_MS = 3_000;
 
@@ -35,14 +35,14 @@ export class TimelineStore {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #asked: AbortController | undefined;
 
-  /** Call it as often as what is looked at changes. */
+  /** Call it whenever the shown range changes. */
   want(wanted: Wanted): void {
     this.#wanted = wanted;
     if (this.#timer !== undefined || this.#asked || this.#isFresh(wanted)) return;
     this.#timer = setTimeout(() => void this.#ask(), this.loaded.peek() ? SETTLE_MS : 0);
   }
 
-  /** Asks again soon: something was protected, say. */
+  /** Requests the data again soon, for example after a protection was created. */
   refresh(): void {
     const loaded = this.loaded.peek();
     if (loaded) this.loaded.value = { ...loaded, atMs: -Infinity };
@@ -80,7 +80,7 @@ export class TimelineStore {
     this.#asked = new AbortController();
     let retry = false;
     try {
-      // More than is seen: panning shows something at once.
+      // Requests more than is shown, so that panning shows something at once.
       const around = rangeAround((wanted.range.fromMs + wanted.range.toMs) / 2, widthOf(wanted.range) * 2);
       const range = { fromMs: Math.floor(around.fromMs), toMs: Math.ceil(around.toMs) };
       const atMs = now();

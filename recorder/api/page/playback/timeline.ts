@@ -15,7 +15,7 @@ import { StillShow } from './still-show.ts';
 import { coloursOf, drawTimeline, type Colours } from './timeline-draw.ts';
 import { hitTest, momentsText, timelineModel, type Hit, type TimelineModel } from './timeline-model.ts';
 
-/** Less is a click. */
+/** A shorter movement is a click. */
 const DRAG_PIXELS = 5;
 const GRIP_PIXELS = { mouse: 7, touch: 18 };
 const HOVER_STILL_WIDTH = 240;
@@ -28,7 +28,7 @@ type Drag =
   | { readonly kind: 'in' | 'out' }
   | { readonly kind: 'pinch'; apart: number };
 
-/** The canvas says what it shows: for tests, and for whoever looks into the page. */
+/** A canvas with what it shows as a property: for tests and for debugging. */
 type TimelineCanvas = HTMLCanvasElement & { model?: TimelineModel };
 
 interface Hover {
@@ -56,7 +56,7 @@ export function Timeline({ playback }: { readonly playback: Playback }): VNode {
     dark.addEventListener('change', redraw);
     const endTheme = effect(() => {
       void theme.value;
-      // The style sheet takes the theme after this.
+      // The style sheet switches to the new theme only after this.
       requestAnimationFrame(redraw);
     });
     return () => {
@@ -99,7 +99,7 @@ function draw(element: TimelineCanvas, playback: Playback, colours: Colours): vo
   drawTimeline(element, model, colours, playback.focused.value);
 }
 
-/** With only a begin or an end, that is shown as a line. */
+/** If only the start or only the end is set, it is shown as a line. */
 function oneMark(playback: Playback) {
   const at = playback.inMs.value ?? playback.outMs.value;
   return at === undefined ? undefined : { startMs: at, endMs: at + 1 };
@@ -112,7 +112,7 @@ interface SliderProps {
 
 function Slider({ playback, children }: SliderProps): VNode {
   const { fromMs, toMs } = playback.range.value;
-  // The exact moment changes with every picture; nobody listens to that.
+  // Screen readers must not announce the exact moment, which changes with every picture.
   const atMs = playback.isPlaying.value ? Math.floor(playback.atMs.value / 10_000) * 10_000 : playback.atMs.value;
   const zone = playback.zone.value;
   const seen = playback.seen.loaded.value;

@@ -101,7 +101,7 @@ export function Transport({ playback }: { readonly playback: Playback }): VNode 
 const speeds = (shown: number): readonly number[] =>
   SPEEDS.some((one) => one === shown) ? SPEEDS : [shown, ...SPEEDS];
 
-/** Date, time and offset; of a time that its night has twice, which one. */
+/** Date, time and offset; for a time that occurs twice in its night, also which of the two. */
 function Clock({ playback }: { readonly playback: Playback }): VNode {
   const zone = playback.zone.value;
   const atMs = playback.atMs.value;

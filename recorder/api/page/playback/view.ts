@@ -32,7 +32,7 @@ export function PlaybackView(): VNode {
     return () => playback.end();
   }, [playback]);
   const known = cameras.value;
-  // A site with one camera has nothing to choose.
+  // With a single camera there is nothing to choose.
   useEffect(() => {
     const [only] = known ?? [];
     if (known?.length === 1 && only && playback.cameras.peek().length === 0) playback.select([only.id]);
@@ -92,7 +92,7 @@ export function PlaybackView(): VNode {
   </main>`;
 }
 
-/** Where every camera is in a gap: nothing plays until somebody skips it. */
+/** Shown when every camera is in a gap: nothing plays until somebody skips it. */
 function Pause({ playback }: { readonly playback: Playback }): VNode | false {
   const pause = playback.pause.value;
   if (!pause) return false;
