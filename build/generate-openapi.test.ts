@@ -145,6 +145,21 @@ describe('OpenAPI: the document of a recorder that has everything', () => {
     );
   });
 
+  test('patterns mean the same in every language and version of Unicode: classes are given by code points', () => {
+    const patterns = new Set<string>();
+    JSON.stringify(document, (key, value: unknown) => {
+      if (key === 'pattern' && typeof value === 'string') patterns.add(value);
+      return value;
+    });
+    assert.ok(patterns.size > 5);
+    const PORTABLE = /^(?:[^\\]|\\x[0-9a-f]{2}|\\[^A-Za-z0-9])*$/u;
+    assert.deepEqual(
+      [...patterns].filter((pattern) => !PORTABLE.test(pattern) || /\(\?[^:]/.test(pattern)),
+      [],
+      'Go, Java, JavaScript and Python differ in \\d, \\s, \\w, \\p and \\u, and in what looks around',
+    );
+  });
+
   test('numbers are numbers that are wide enough, in parameters and answers', () => {
     const known = new Map([
       ['from', 'number'],

@@ -29,7 +29,7 @@ export interface AuditPage {
 }
 
 /** The number of the first line of a file, and the offset in it before which nothing has been read yet. */
-export const AUDIT_CURSOR = /^(\d{1,12})-(\d{1,12})$/;
+export const AUDIT_CURSOR = /^([0-9]{1,12})-([0-9]{1,12})$/;
 
 /** Throws errors of the file system. */
 export async function readAudit(directory: string, query: AuditQuery): Promise<AuditPage> {

@@ -7,6 +7,7 @@ import { parsePeer } from './peer.ts';
 import { CAMERA_ID } from '../../base/camera-id.ts';
 import { LOG_LEVELS } from '../../base/log-level.ts';
 import { parsePasswordHash } from '../../base/password-hash.ts';
+import { NO_CONTROLS } from '../../base/printable.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
 import { EVENT_TYPES, matchesType } from '../events/event.ts';
@@ -123,7 +124,7 @@ export const CameraFile = z.strictObject({
     .string()
     .min(1, 'expected a name')
     .max(100, 'expected at most 100 characters')
-    .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
+    .regex(NO_CONTROLS, 'a name has no control characters')
     .optional()
     .describe(
       'Name for people; default: the id. In file names, every character except ASCII letters, digits, "." and "-" becomes "-"; the results must be unique.',

@@ -2,10 +2,10 @@
 // until `forget`. Every call ends with a value, an `OnvifError`, or the reason of its signal.
 
 import type { Clock } from '../../base/clock.ts';
+import { printable } from '../../base/printable.ts';
 import type { Reach } from '../reach/reach.ts';
 import { OnvifError } from './error.ts';
 import { Exchange } from './exchange.ts';
-import { printable } from './printable.ts';
 import { buildRequest, type Operation } from './request.ts';
 import { securityHeader } from './security.ts';
 import { capabilityPaths, servicePaths, type ServicePaths } from './services.ts';

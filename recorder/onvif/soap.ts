@@ -1,8 +1,8 @@
 // Formats SOAP requests and parses the responses: returns the content of the body, or throws why there is none. SOAP 1.2, and 1.1,
 // with which some cameras respond.
 
+import { printable } from '../../base/printable.ts';
 import { LoginRefused, OnvifError } from './error.ts';
-import { printable } from './printable.ts';
 import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.ts';
 
 /** `content`: XML of the body. `security`: the security header, if the request has a login. */

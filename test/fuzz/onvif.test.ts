@@ -10,7 +10,7 @@ import { Answers } from '../../recorder/onvif/discovery/answers.ts';
 import { streamAt } from '../../recorder/onvif/discovery/describe.ts';
 import { formatConfig, formatManifests, formatTable } from '../../recorder/onvif/discovery/output.ts';
 import { parseProbeMatches } from '../../recorder/onvif/discovery/ws-discovery.ts';
-import { printable } from '../../recorder/onvif/printable.ts';
+import { printable } from '../../base/printable.ts';
 import { readEnvelope } from '../../recorder/onvif/soap.ts';
 import { escapeXml, parseXml, XmlError, type XmlElement } from '../../recorder/onvif/xml.ts';
 import { probeMatches } from '../onvif/announcer.ts';

@@ -17,7 +17,7 @@ const Part = z.object({
   peer_addr: z
     .string({ error: ADDRESS })
     .max(300, ADDRESS)
-    .regex(/^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/, ADDRESS)
+    .regex(/^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/, ADDRESS)
     .refine((address) => isPort(Number(address.slice(address.lastIndexOf(':') + 1))), 'expected a port from 1 to 65535')
     .describe('host:port of a node of the cluster.'),
   peer_job_id: z

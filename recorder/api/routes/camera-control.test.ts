@@ -86,11 +86,32 @@ test('the reason for a stop goes with the name of the caller, into the audit as 
     lines.map((line) => (line as { reason?: string }).reason),
     ['works in the yard'],
   );
-  for (const wrong of ['', 'a'.repeat(201), 'two\nlines', 7]) {
+  for (const wrong of ['', 'a'.repeat(201), 'two\nlines', '\u{9f}', 7]) {
     const { status, json } = await post(api, '/cameras/stop', { id: 'gate', reason: wrong });
     assert.equal(status, 400);
     assert.match(String(json['detail']), /^reason: expected 1 to 200/);
   }
+});
+
+test('a reason may have every character but controls, and is shown as one line that nothing in it can turn', async (t) => {
+  const calls: string[] = [];
+  const api = await setup(t, { cameraSwitch: cameraSwitch(calls) });
+  const unassigned = '\u20f3';
+  for (const reason of [
+    'Tor öffnet nicht 🚪',
+    'a\u2028b',
+    '\u202eab',
+    `a${unassigned}b`,
+    '\ud800',
+    '  ',
+    '🚪'.repeat(200),
+  ]) {
+    assert.equal((await post(api, '/cameras/stop', { id: 'gate', reason })).status, 200, reason);
+  }
+  assert.deepEqual(
+    calls.map((call) => call.replace('stop gate by operator', '')),
+    [': Tor öffnet nicht 🚪', ': a b', ': ab', ': a b', ': \ufffd', '', `: ${'🚪'.repeat(200)}`],
+  );
 });
 
 test('what keeps a camera from being started is told', async (t) => {

@@ -4,6 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { SwitchError, type CameraSwitch } from '../../camera/switch.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
+import { printable } from '../../../base/printable.ts';
 import { callerOf } from '../../http/access.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 
@@ -18,14 +19,19 @@ const Which = z.object(
   { error: 'id: expected a JSON object with the id of a camera' },
 );
 
-const REASON = 'expected 1 to 200 printable characters';
+const REASON = 'expected 1 to 200 characters without control characters';
+/** By code points, as NO_CONTROLS is. */
+// oxlint-disable-next-line no-control-regex
+const REASON_PATTERN = /^[^\x00-\x1f\x7f-\x9f]{1,200}$/u;
 const Stop = Which.extend({
   reason: z
     .string(REASON)
-    .trim()
-    .regex(/^[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}]{1,200}$/u, REASON)
+    .regex(REASON_PATTERN, REASON)
     .optional()
-    .describe('Why: shown with the name of the caller as the reason of the camera, and kept in the audit.')
+    .describe(
+      'Why: shown with the name of the caller as the reason of the camera, and kept in the audit, as one line. ' +
+        'Characters that nobody can see become spaces.',
+    )
     .meta({ examples: ['works at the gate'] }),
 });
 
@@ -113,10 +119,11 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
       },
     },
     async (request) => {
-      const { id, reason } = request.body;
+      const { id, reason: given } = request.body;
       const { name } = callerOf(request);
-      if (reason !== undefined) request.told = { ...request.told, reason };
-      const stopped = await changed(cameraSwitch.stop(id, reason === undefined ? name : `${name}: ${reason}`));
+      const reason = printable(given ?? '');
+      if (reason !== '') request.told = { ...request.told, reason };
+      const stopped = await changed(cameraSwitch.stop(id, reason === '' ? name : `${name}: ${reason}`));
       return { status: 'ok' as const, stopped };
     },
   );

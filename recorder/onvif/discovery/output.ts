@@ -2,11 +2,11 @@
 // texts from devices were made printable before; YAML is written by a library that quotes where necessary.
 
 import { Document, stringify } from 'yaml';
+import { printable } from '../../../base/printable.ts';
 import { hostIn } from '../../../crds/login-hosts.ts';
 import { CAMERA_HOSTS } from '../../../crds/names.ts';
 import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
 import type { Profile } from '../client.ts';
-import { printable } from '../printable.ts';
 import type { Credentials } from '../target.ts';
 import type { DeviceReport } from './describe.ts';
 import { cameraEntries, type CameraEntry } from './entries.ts';

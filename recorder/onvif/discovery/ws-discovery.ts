@@ -1,7 +1,7 @@
 // Formats Probes and parses the answers of WS-Discovery (OASIS 1.0 as used by ONVIF: ONVIF Core Specification §7). Pure; a
 // datagram may come from anyone.
 
-import { printable } from '../printable.ts';
+import { printable } from '../../../base/printable.ts';
 import { at, childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../xml.ts';
 
 export const DISCOVERY_GROUP = '239.255.255.250';

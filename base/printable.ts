@@ -1,5 +1,12 @@
 // Makes texts from strangers safe for logs, terminals and responses.
 
+/**
+ * For the schema of a request. By code points, because other languages have no `\p{Cc}`, or read classes such as `\d` by their own
+ * version of Unicode: a client must come to the same result.
+ */
+// oxlint-disable-next-line no-control-regex
+export const NO_CONTROLS = /^[^\x00-\x1f\x7f-\x9f]*$/u;
+
 const DEFAULT_MAX = 200;
 /**
  * Control, format (including those that change the direction of text), unassigned and private characters, lone surrogates, line
