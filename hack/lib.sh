@@ -383,8 +383,8 @@ setup_group() {
     clients) need_client_generators ;;
     # iproute2 for network namespaces: each node has one.
     kube)
-      if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi
-      need_packages openssl=openssl iproute2=ip
+      if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd || return 1; fi
+      need_packages openssl=openssl iproute2=ip || return 1
       need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
       ;;
     helm) need_helm && need_chart_checks ;;

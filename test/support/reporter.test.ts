@@ -11,7 +11,14 @@ const REPORTER = join(import.meta.dirname, 'reporter.ts');
 
 /** What hack/test prints and counts for these files, named relative to the directory in which it runs. */
 function report(directory: string, files: readonly string[], changes: NodeJS.ProcessEnv = {}) {
-  const { NODE_TEST_CONTEXT: _, KUBE_NVR_COUNTS: __, KUBE_NVR_REQUIRE: ___, ...env } = process.env;
+  const {
+    NODE_TEST_CONTEXT: _,
+    KUBE_NVR_COUNTS: __,
+    KUBE_NVR_REQUIRE: ___,
+    LONG: ____,
+    SEED: _____,
+    ...env
+  } = process.env;
   const counts = join(directory, 'counts');
   const args = ['--test', `--test-reporter=${REPORTER}`, '--test-reporter-destination=stdout', ...files];
   const { stdout, status } = spawnSync(process.execPath, args, {
@@ -19,7 +26,8 @@ function report(directory: string, files: readonly string[], changes: NodeJS.Pro
     env: { ...env, KUBE_NVR_COUNTS: counts, ...changes },
     encoding: 'utf8',
   });
-  return { stdout, status, counts: readFileSync(counts, 'utf8').trim().split('\n').at(-1) };
+  const lines = readFileSync(counts, 'utf8').trim().split('\n').slice(-files.length);
+  return { stdout, status, counts: lines.toSorted() };
 }
 
 test('a skipped suite is counted, and where everything is required a skip for want of something fails the run', (t) => {
@@ -33,11 +41,69 @@ test('a skipped suite is counted, and where everything is required a skip for wa
      test('it works', () => {});`,
   );
   const free = report(directory, ['it.test.cjs']);
-  assert.deepEqual([free.status, free.counts], [0, '1 0 3'], free.stdout);
+  assert.deepEqual([free.status, free.counts], [0, ['1 0 3 it.test.cjs']], free.stdout);
   assert.match(free.stdout, /^skip a cluster .*: helm is not installed$/m);
   const required = report(directory, ['it.test.cjs'], { KUBE_NVR_REQUIRE: 'all' });
-  assert.deepEqual([required.status, required.counts], [1, '1 2 1'], required.stdout);
+  assert.deepEqual([required.status, required.counts], [1, ['1 2 1 it.test.cjs']], required.stdout);
   assert.match(required.stdout, /^FAIL, it must not be skipped: a cluster .*: helm is not installed$/m);
+});
+
+test('a skip is allowed for the variant of the run, not for another reason that names it', (t) => {
+  const directory = workspace(t);
+  writeFileSync(
+    join(directory, 'it.test.cjs'),
+    `const { test } = require('node:test');
+     test('days', { skip: 'takes days; LONG=1 runs it' });
+     test('one seed', { skip: 'no SEED is given' });
+     test('all seeds', { skip: 'SEED names one world' });
+     test('a seed', { skip: 'the SEED is not installed' });
+     test('later', { todo: true }, () => { throw new Error('not yet'); });
+     test('some of it', async (t) => { await t.test('one', () => {}); await t.test('two', { skip: 'no disk' }); });`,
+  );
+  const short = report(directory, ['it.test.cjs'], { KUBE_NVR_REQUIRE: 'all' });
+  assert.deepEqual([short.status, short.counts], [1, ['2 4 2 it.test.cjs']], short.stdout);
+  const long = report(directory, ['it.test.cjs'], { KUBE_NVR_REQUIRE: 'all', LONG: '1', SEED: '1' });
+  assert.deepEqual([long.status, long.counts], [1, ['2 5 1 it.test.cjs']], long.stdout);
+});
+
+test('a file of which a test did not run fails', (t) => {
+  const directory = workspace(t);
+  const passes = "test('it works', () => {});";
+  // What node:test does not report as a failure.
+  const files: Record<string, string> = {
+    'ends-at-once.test.cjs': `${passes} process.exit(0);`,
+    // The results of its first test are sent before it ends.
+    'ends-later.test.cjs': `test('it works', () => new Promise((done) => setTimeout(done, 500)));
+      test('it works on', async () => { await new Promise((done) => setTimeout(done, 500)); process.exit(0); }); ${passes}`,
+    'has-none.test.cjs': 'for (const name of []) test(name, () => {});',
+    'has-an-empty-suite.test.cjs': "suite('of cases', () => {});",
+    // What it does.
+    'has-a-suite-that-throws.test.cjs': `suite('s', () => { ${passes} throw new Error('no'); });`,
+    'has-a-hook-that-throws.test.cjs': `suite('s', () => { after(() => { throw new Error('no'); }); ${passes} });`,
+    'is-killed.test.cjs': `${passes} process.kill(process.pid, 'SIGKILL');`,
+    'is-good.test.cjs': `test.only('one', () => {}); ${passes}`,
+  };
+  for (const [name, code] of Object.entries(files))
+    writeFileSync(join(directory, name), `const { after, suite, test } = require('node:test'); ${code}`);
+  const { stdout, status, counts } = report(directory, Object.keys(files));
+  assert.equal(status, 1);
+  const failed = counts.filter((line) => line.split(' ')[1] !== '0').map((line) => line.split(' ')[3]);
+  const bad = Object.keys(files).filter((name) => name !== 'is-good.test.cjs');
+  assert.deepEqual(new Set(failed), new Set(bad), stdout);
+  for (const name of bad) assert.match(stdout, new RegExp(`^FAIL .*${name}`, 'm'));
+  assert.ok(counts.includes('2 0 0 is-good.test.cjs'));
+});
+
+test('a failure counts for the test file, wherever its test was written', (t) => {
+  const directory = workspace(t);
+  writeFileSync(
+    join(directory, 'cases.cjs'),
+    "require('node:test').test('it works', () => { throw new Error('no'); });",
+  );
+  writeFileSync(join(directory, 'it.test.cjs'), "require('./cases.cjs');");
+  const { stdout, counts } = report(directory, ['it.test.cjs']);
+  assert.deepEqual(counts, ['0 1 0 it.test.cjs']);
+  assert.match(stdout, /^FAIL it works \(cases\.cjs:1\)$/m);
 });
 
 test('of a file that failed all that it printed is shown, of one that passed nothing', (t) => {
