@@ -81,6 +81,11 @@ export class Cluster {
     this.timeline.at(atMs, run);
   }
 
+  /** Ends what still waits in this world, which would keep all of it in memory. */
+  dispose(): void {
+    for (const recorder of this.recorders) recorder.dispose();
+  }
+
   get nowMs(): number {
     return this.timeline.nowMs;
   }

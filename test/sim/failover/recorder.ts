@@ -34,6 +34,8 @@ export class Recorder extends Process {
   #disk: Kept | undefined;
   #recordings = new Map<string, Recording>();
   #cluster: Cluster | undefined;
+  /** Of all lives of the process. */
+  readonly #clusters: Cluster[] = [];
   #oldPool: VersionedPool | undefined;
 
   constructor(name: string, deps: RecorderDeps) {
@@ -58,6 +60,11 @@ export class Recorder extends Process {
   /** The camera refuses its login: the Secret is read again. */
   refuseLogin(camera: string): void {
     if (this.isUp && !this.isFrozen) this.#cluster?.loginRefused(camera);
+  }
+
+  /** At the end of the world: what still waits in it would keep it in memory. */
+  dispose(): void {
+    for (const cluster of this.#clusters) void cluster.close();
   }
 
   protected onStart(): void {
@@ -94,6 +101,7 @@ export class Recorder extends Process {
       random: () => random.next(),
     });
     this.#cluster = cluster;
+    this.#clusters.push(cluster);
     timeline.isStirred = true;
     this.after(random.between(0, TICK_MS), () => {
       timeline.isStirred = true;

@@ -15,7 +15,7 @@ const RUNS = LONG ? 100_000 : 2_000;
 
 export async function tryOut(scenario: Scenario, seed: number): Promise<void> {
   try {
-    await scenario.run(seed, RULES);
+    (await scenario.run(seed, RULES)).dispose();
   } catch (err) {
     const what = err instanceof Violation ? err.message : String(err instanceof Error ? err.stack : err);
     assert.fail(`SEED=${seed} (${scenario.name}): ${what}`);
