@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import { Members } from '../../test/support/members.ts';
+import { seeded } from '../../test/support/random.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
 import type { FootageHolder } from '../peers/peer.ts';
@@ -41,15 +42,21 @@ interface Node extends Stage {
   ) => Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>;
 }
 
-async function cluster(t: TestContext) {
+interface Recording {
+  readonly recorded?: typeof RECORDED;
+  /** How far the clock of each node is ahead. */
+  readonly aheadMs?: Readonly<Record<NodeName, number>>;
+}
+
+async function cluster(t: TestContext, { recorded = RECORDED, aheadMs = { a: 0, b: 0, c: 0 } }: Recording = {}) {
   const members = await Members.open(t);
   const online = new Set<string>(NODES);
   const nodes = {} as Record<NodeName, Node>;
   const holders = (except: string): FootageHolder[] =>
     NODES.filter((name) => name !== except).map((nodeId) => ({
       nodeId,
-      oldestMs: START_MS + RECORDED[nodeId][0] * 1_000,
-      newestMs: START_MS + RECORDED[nodeId][1] * 1_000,
+      oldestMs: START_MS + recorded[nodeId][0] * 1_000,
+      newestMs: START_MS + recorded[nodeId][1] * 1_000,
       isOnline: online.has(nodeId),
     }));
   for (const name of NODES) {
@@ -64,8 +71,8 @@ async function cluster(t: TestContext) {
     const peers = await members.requestsOf(name);
     const made = await stage(t, { clock, epoch: EPOCHS[name], playback: { cluster: others, peers, auth: TOKENS } });
     const { app, camera, fs } = made;
-    const [from, to] = RECORDED[name];
-    clock.advance(from * 1_000);
+    const [from, to] = recorded[name];
+    clock.advance(from * 1_000 + aheadMs[name]);
     camera.bytesPerFrame = BYTES[name];
     camera.begin(runOf());
     await camera.play(to - from, fs);
@@ -118,6 +125,17 @@ test('a window over three nodes is the same at each, with every picture once, of
     shown.filter(({ at }) => at >= 45.48),
     expected.filter(({ at }) => at >= 45.48 && at < 55),
   );
+});
+
+test('where clocks of nodes differ, a window still has every picture of a handover once', async (t) => {
+  const random = seeded();
+  const ahead = (): number => Math.round((random() - 0.5) * 400);
+  const recorded = { b: [0, 53], a: [50, 123], c: [120, 180] } as const;
+  const { nodes } = await cluster(t, { recorded, aheadMs: { b: 0, a: ahead(), c: ahead() } });
+  for (const name of NODES) {
+    const { body } = await nodes[name].ask(`/window/gate.mp4?${BETWEEN}.9`);
+    assert.deepEqual(await pictures(body), expected, name);
+  }
 });
 
 /** The parts of a playlist: address, range and time. */

@@ -10,13 +10,13 @@ import type { FileParts } from '../mp4/parts.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { fragmentsFrom } from './fragments.ts';
-import { timeAt } from './footage.ts';
-import { cutAt, joined, ranges, timed, type SampleRun } from './sample-runs.ts';
+import { joined, ranges, timed, type SampleRun } from './sample-runs.ts';
+import { untilTurnEnds } from './turn-end.ts';
 
 /** Whether parts are served as byte ranges of the file. */
 export const isServedAsIs = ({ unit, shownFrom }: FileParts): boolean => unit === 'fragments' && shownFrom === 0;
 
-/** `untilMs`: the wall time at which the part ends, if it ends before its last picture. */
+/** `untilMs`: when another node goes on, if the part ends there. */
 export async function partPieces(
   file: PlayedFile,
   parts: FileParts,
@@ -24,16 +24,16 @@ export async function partPieces(
   untilMs = Infinity,
 ): Promise<Piece[]> {
   const audio = parts.headers.find(({ trackId }) => trackId === AUDIO_TRACK_ID);
-  const endTime = timeAt(parts, untilMs);
-  const audioTicks = (audio?.timescale ?? 0) / VIDEO_TIMESCALE;
+  const partEnd = parts.times[part + 1] as number;
   const audioShift = Math.round((parts.shownFrom * (audio?.timescale ?? 0)) / VIDEO_TIMESCALE);
   const pieces: Piece[] = [];
   let sequenceNumber = 0;
-  for await (const runs of fragmentsFrom(file, parts, part, part + 1)) {
+  // The key frame with which the other node goes on may be that after the part.
+  const further = untilMs === Infinity ? part + 1 : undefined;
+  for await (const runs of untilTurnEnds(fragmentsFrom(file, parts, part, further), parts, untilMs)) {
+    if (runs.some(({ track }) => track.trackId === VIDEO_TRACK_ID && track.baseDecodeTime >= partEnd)) break;
     const shifted = runs.map((run) =>
-      run.track.trackId === VIDEO_TRACK_ID
-        ? shownAtOnce(cutAt(run, endTime), parts.shownFrom)
-        : earlier(cutAt(run, endTime * audioTicks), audioShift),
+      run.track.trackId === VIDEO_TRACK_ID ? shownAtOnce(run, parts.shownFrom) : earlier(run, audioShift),
     );
     const tracks = shifted.map(({ track }) => track);
     if (tracks.every(({ samples }) => samples.length === 0)) continue;

@@ -114,13 +114,17 @@ export function cutAt(run: SampleRun, endTime: number): SampleRun {
   let dts = track.baseDecodeTime;
   for (let i = 0; i < track.samples.length; i++) {
     if (dts >= endTime) {
-      const samples = timed(run).slice(0, i);
-      const kept = samples.slice(0, wantedBefore(samples, endTime));
-      return { track: { ...track, samples: kept }, pieces: ranges(kept) };
+      return firstOf(run, wantedBefore(timed(run).slice(0, i), endTime));
     }
     dts += sampleAt(track, i).duration;
   }
   return run;
+}
+
+/** The first `count` samples of a run. */
+export function firstOf(run: SampleRun, count: number): SampleRun {
+  const samples = timed(run).slice(0, count);
+  return { track: { ...run.track, samples }, pieces: ranges(samples) };
 }
 
 /** The number of samples without those at the end that are shown after the interval. */

@@ -6,7 +6,7 @@ import type { FileParts } from '../mp4/parts.ts';
 import type { Footage } from './footage.ts';
 import { partsWithin, wallOfPart } from './part-times.ts';
 
-/** Clocks and networks of two nodes date the same picture differently. Pictures of cameras are further apart than this. */
+/** Clocks and networks of two nodes date the same picture differently. Pictures of most cameras are further apart than this. */
 const SAME_PICTURE_MS = 15;
 
 /** A file of a node; `nodeId` is that of this node, too, so that all nodes come to the same order. */
@@ -50,14 +50,17 @@ function joined(times: readonly Interval[]): Interval[] {
   return found;
 }
 
-/** The item, once for each stretch of it that no other node plays. */
+/**
+ * The item, once for each stretch of it that no other node plays. A turn ends when the first picture of another node was captured,
+ * as that one dates it: see `untilTurnEnds`.
+ */
 function turnsOf(item: Held, others: readonly Interval[]): Held[] {
   const whole = timeOf(item);
   let left: Interval[] = [whole];
   for (const { fromMs, toMs } of others) {
     if (toMs <= whole.fromMs || fromMs >= whole.toMs) continue;
     left = left.flatMap((one) => [
-      { fromMs: one.fromMs, toMs: Math.min(one.toMs, fromMs - SAME_PICTURE_MS) },
+      { fromMs: one.fromMs, toMs: Math.min(one.toMs, fromMs) },
       { fromMs: Math.max(one.fromMs, toMs - SAME_PICTURE_MS), toMs: one.toMs },
     ]);
     left = left.filter((one) => one.fromMs < one.toMs);
@@ -78,7 +81,8 @@ export function firstPartOf(parts: FileParts, turn: Interval | undefined): numbe
 
 /** The complete parts of a file that are played in [fromMs, toMs): the first, and the one after the last. */
 export function partsInTurn({ parts, turn }: Footage, { fromMs, toMs }: Interval): [from: number, to: number] {
-  const [first, end] = partsWithin(parts, fromMs, Math.min(toMs, turn?.toMs ?? Infinity));
+  // What begins with the first picture of the other node belongs to that one.
+  const [first, end] = partsWithin(parts, fromMs, Math.min(toMs, (turn?.toMs ?? Infinity) - SAME_PICTURE_MS));
   const from = Math.max(first, firstPartOf(parts, turn));
   return [from, Math.max(from, end)];
 }

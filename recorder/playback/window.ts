@@ -17,6 +17,7 @@ import type { PlayedFile } from './archive-file.ts';
 import { timeAt, type Footage } from './footage.ts';
 import { fragmentsFrom } from './fragments.ts';
 import { partAt } from './part-times.ts';
+import { untilTurnEnds } from './turn-end.ts';
 import { firstPartOf } from './turns.ts';
 import {
   cutAt,
@@ -36,10 +37,8 @@ interface Mapping {
   /** Parameter sets to insert before each key frame; empty if the parameters are those of the stream. */
   readonly sets: Buffer;
   readonly hasAudio: boolean;
-  /** Video ticks of the file at which the interval ends, or the turn of the file. */
+  /** Video ticks of the file at which the interval ends. */
   readonly endTime: number;
-  /** The stream ends there, not only this file. */
-  readonly endsStream: boolean;
 }
 
 /** Whether video of files with the headers `next` can continue a stream that began with `headers`; if not, the stream ends. */
@@ -57,7 +56,7 @@ export class WindowStream {
   #videoEnd = 0;
   #audioEnd = 0;
   #ended = false;
-  /** The current file goes on after what belongs to the stream. */
+  /** The interval ends in the current file. */
   #isCut = false;
 
   /** `headers` are those of the first file. */
@@ -75,7 +74,7 @@ export class WindowStream {
 
   /** The fragments of a file that belong to the stream, as pieces to send. Call it once for each item, in order. */
   async *take(file: PlayedFile, { parts, turn }: Pick<Footage, 'parts' | 'turn'>): AsyncGenerator<readonly Piece[]> {
-    const mapping = this.#mapping(parts, turn?.toMs ?? Infinity);
+    const mapping = this.#mapping(parts);
     if (!mapping) {
       this.#ended = true;
       return;
@@ -83,7 +82,7 @@ export class WindowStream {
     const startTime = Math.round(timeAt(parts, this.#interval.fromMs));
     const first = Math.max(partAt(parts, this.#interval.fromMs), firstPartOf(parts, turn));
     if (first >= parts.starts.length) return;
-    const fragments = fragmentsFrom(file, parts, first);
+    const fragments = untilTurnEnds(fragmentsFrom(file, parts, first), parts, turn?.toMs ?? Infinity);
     this.#isCut = false;
     const isWithin = startTime > parts.shownFrom && (turn?.fromMs ?? -Infinity) <= this.#interval.fromMs;
     if (this.#sequenceNumber === 0 && isWithin) {
@@ -98,10 +97,10 @@ export class WindowStream {
       const pieces = this.#fragment(next.value, mapping);
       if (pieces) yield pieces;
     }
-    this.#ended = mapping.endsStream;
+    this.#ended = true;
   }
 
-  #mapping({ headers, ...parts }: FileParts, turnEndMs: number): Mapping | undefined {
+  #mapping({ headers, ...parts }: FileParts): Mapping | undefined {
     const find = (list: readonly TrackHeader[], id: number) => list.find(({ trackId }) => trackId === id);
     const video = find(headers, VIDEO_TRACK_ID);
     const own = find(this.#headers, VIDEO_TRACK_ID);
@@ -112,8 +111,7 @@ export class WindowStream {
       shift: 0,
       sets: video.sampleEntry.equals(own.sampleEntry) ? Buffer.alloc(0) : parameterSetsOf(video.sampleEntry),
       hasAudio: audio !== undefined && ownAudio !== undefined && audio.sampleEntry.equals(ownAudio.sampleEntry),
-      endTime: timeAt({ headers, ...parts }, Math.min(this.#interval.toMs, turnEndMs)),
-      endsStream: this.#interval.toMs <= turnEndMs,
+      endTime: timeAt({ headers, ...parts }, this.#interval.toMs),
     };
   }
 

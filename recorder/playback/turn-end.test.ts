@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
+import type { FileParts } from '../mp4/parts.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import { timed, type SampleRun } from './sample-runs.ts';
+import { untilTurnEnds } from './turn-end.ts';
+
+const START_MS = Date.UTC(2026, 0, 1);
+const TICKS_A_MS = VIDEO_TIMESCALE / 1000;
+
+interface Film {
+  readonly pictures: number;
+  /** Pictures from one key frame to the next. */
+  readonly gop: number;
+  readonly ticks: number;
+}
+
+const PARTS = {
+  meta: { wallStartMs: START_MS, wallDurationMs: 0, mediaDurationMs: 0 },
+  headers: [{ trackId: VIDEO_TRACK_ID, timescale: VIDEO_TIMESCALE }],
+  shownFrom: 0,
+} as unknown as FileParts;
+
+/** In fragments of about a second; picture `i` has `i + 1` bytes. */
+async function* fragmentsOf({ pictures, gop, ticks }: Film): AsyncGenerator<readonly SampleRun[]> {
+  const each = Math.ceil(VIDEO_TIMESCALE / ticks);
+  for (let from = 0; from < pictures; from += each) {
+    const numbers = Array.from({ length: Math.min(each, pictures - from) }, (_, i) => from + i);
+    const samples = numbers.map((i) => ({ size: i + 1, duration: ticks, compositionOffset: 0, sync: i % gop === 0 }));
+    const pieces = [{ offset: 0, size: samples.reduce((sum, { size }) => sum + size, 0) }];
+    yield [{ track: { trackId: VIDEO_TRACK_ID, baseDecodeTime: from * ticks, samples }, pieces }];
+  }
+}
+
+async function playedOf(film: Film, untilMs: number): Promise<number[]> {
+  const numbers: number[] = [];
+  for await (const runs of untilTurnEnds(fragmentsOf(film), PARTS, untilMs)) {
+    numbers.push(...runs.flatMap(timed).map(({ size }) => size - 1));
+  }
+  return numbers;
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+
+test('a turn ends before the key frame with which the other node begins, whatever the two clocks say', async () => {
+  const film = fc.record({
+    fps: fc.constantFrom(5, 12.5, 15, 25, 30, 60),
+    gop: fc.integer({ min: 1, max: 250 }),
+    gops: fc.integer({ min: 2, max: 12 }),
+    last: fc.nat({ max: 200 }),
+    seam: fc.nat(),
+    skew: fc.double({ min: -0.999, max: 0.999, noNaN: true }),
+  });
+  await fc.assert(
+    fc.asyncProperty(film, async ({ fps, gop, gops, last, seam, skew }) => {
+      const ticks = VIDEO_TIMESCALE / fps;
+      const begins = gop * (1 + (seam % gops));
+      const pictures = Math.max(begins + 1, gop * gops + last);
+      const gopMs = (gop * ticks) / TICKS_A_MS;
+      const skewMs = skew * Math.min(gopMs / 2, 499);
+      const untilMs = START_MS + (begins * ticks) / TICKS_A_MS + skewMs;
+      assert.deepEqual(await playedOf({ pictures, gop, ticks }, untilMs), upTo(begins));
+    }),
+  );
+});
+
+test('without such a key frame it ends where the other node begins, within half a picture', async () => {
+  const film = { pictures: 1_000, gop: 500, ticks: 3_600 };
+  for (const offMs of [-19, 0, 19]) {
+    assert.deepEqual(await playedOf(film, START_MS + 300 * 40 + offMs), upTo(300), `${offMs} ms`);
+  }
+});
+
+test('a turn has a picture, and one without an end has all', async () => {
+  const film = { pictures: 100, gop: 25, ticks: 3_600 };
+  assert.deepEqual(await playedOf(film, START_MS + 30), upTo(1));
+  assert.deepEqual(await playedOf(film, Infinity), upTo(100));
+});
