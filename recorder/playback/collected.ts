@@ -26,10 +26,12 @@ interface CollectorOptions {
   readonly clock: Clock;
 }
 
-/** Players that follow a recording ask every few seconds: they share what a node told. */
+/** Players that follow a recording ask every few seconds: they share what a node told, as long as it answers. */
 const FRESH_MS = 2_000;
 /** Times of requests to nodes are rounded, so that requests for nearly the same interval are shared. */
 const ROUNDED_MS = 10_000;
+/** A list without a file shows that a node, which may have died since its last list, still answers. */
+const NO_TIME = 'from=0&to=1';
 const LIST_MS = 4_000;
 const RANGE_MS = 10_000;
 /** A day of ten-second files. */
@@ -78,7 +80,7 @@ export class Collector {
     });
   }
 
-  #footageOf(
+  async #footageOf(
     { nodeId }: FootageHolder,
     cameraId: string,
     { fromMs, toMs }: Interval,
@@ -89,10 +91,11 @@ export class Collector {
     // Callers that may see the camera may see all of it.
     const key = `${nodeId} ${cameraId} ${from} ${to}`;
     const kept = this.#kept.get(key);
-    if (kept) return kept;
+    if (kept) return (await this.#ask(nodeId, cameraId, NO_TIME, caller)) && kept;
     const footage = this.#ask(nodeId, cameraId, `from=${from}&to=${to}`, caller);
     this.#kept.set(key, footage);
     this.#o.clock.after(FRESH_MS, () => this.#kept.delete(key));
+    if ((await footage) === undefined && this.#kept.get(key) === footage) this.#kept.delete(key);
     return footage;
   }
 

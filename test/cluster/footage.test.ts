@@ -171,7 +171,7 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
     const startedMs = Date.now();
     const window = await fetch(urlOf('node-1', 9996, `/window/gate.mp4?${between()}`));
     assert.equal(window.status, 200);
-    assert.ok(Date.now() - startedMs < 10_000);
+    assert.ok(Date.now() - startedMs < 30_000);
     assert.match(window.headers.get('x-elsewhere') ?? '', /^"node-2";from=[\d.]+;to=[\d.]+;online=\?0$/);
     assert.ok((await timesOf(Buffer.from(await window.arrayBuffer()), 'without')).length > 10 * FRAMES_A_SECOND);
     const path = `/api/archive/gate/segments?${between()}`;
