@@ -436,9 +436,10 @@ class ChartRights {
 
   constructor(api: MemoryApi) {
     const may =
-      (verb: keyof KubeApi) =>
+      (call: keyof KubeApi) =>
       (resource: Resource, on: ObjectName | KubeObject, ...rest: readonly unknown[]): unknown => {
         const { namespace, name } = { name: '', ...on, ...('metadata' in on ? (on.metadata as ObjectName) : {}) };
+        const verb = call === 'pages' ? 'list' : call;
         const isOurs = namespace === 'system' || resource.clusterScoped || this.granted.has(namespace ?? '');
         if (!isOurs && !this.#everywhere.has(`${verb} ${resource.plural}`)) {
           this.refused.add(`${verb} ${resource.plural}`);
@@ -447,10 +448,10 @@ class ChartRights {
         if (!['get', 'list', 'watch'].includes(verb) && namespace !== 'system') {
           this.writes.push(`${verb} ${resource.plural}/${namespace}/${name.split('.')[0]}`);
         }
-        return (api[verb] as (...args: readonly unknown[]) => unknown).call(api, resource, on, ...rest);
+        return (api[call] as (...args: readonly unknown[]) => unknown).call(api, resource, on, ...rest);
       };
-    const verbs = ['get', 'list', 'watch', 'create', 'replace', 'mergePatch', 'apply', 'delete'] as const;
-    this.api = Object.fromEntries(verbs.map((verb) => [verb, may(verb)])) as unknown as KubeApi;
+    const calls = ['get', 'list', 'pages', 'watch', 'create', 'replace', 'mergePatch', 'apply', 'delete'] as const;
+    this.api = Object.fromEntries(calls.map((call) => [call, may(call)])) as unknown as KubeApi;
   }
 
   get options(): object {

@@ -111,6 +111,51 @@ test('what is no answer of an API server is refused', async () => {
   }
 });
 
+/** Answers with pages of names; the next place is the index of the next page. Refuses the n-th request with 410. */
+const paged =
+  (pages: readonly (readonly string[])[], asked: string[], refused = -1): Handler =>
+  (request, response) => {
+    asked.push(new URL(request.url ?? '', 'http://x').search);
+    const place = Number(new URL(request.url ?? '', 'http://x').searchParams.get('continue') ?? 0);
+    if (asked.length === refused) return answer(410, { code: 410, reason: 'Expired' })(request, response);
+    const metadata = { resourceVersion: '7', ...(place + 1 < pages.length && { continue: String(place + 1) }) };
+    answer(200, { metadata, items: pages[place]?.map((name) => object(name)) })(request, response);
+  };
+
+const namesOf = ({ items }: { readonly items: readonly { readonly metadata: { readonly name: string } }[] }) =>
+  items.map(({ metadata }) => metadata.name);
+
+test('a long list is read in pages; a place in it is not asked for together with a resourceVersion', async () => {
+  const asked: string[] = [];
+  const client = await clientOf(paged([['a', 'b'], ['c'], []], asked));
+  const list = await client.list('/x', { query: { resourceVersion: '0', labelSelector: 'l' } });
+  assert.deepEqual([namesOf(list), list.resourceVersion], [['a', 'b', 'c'], '7']);
+  assert.deepEqual(asked, [
+    '?labelSelector=l&limit=500&resourceVersion=0',
+    '?labelSelector=l&limit=500&continue=1',
+    '?labelSelector=l&limit=500&continue=2',
+  ]);
+});
+
+test('a list whose place was forgotten before its end is begun again, and given up in the end', async () => {
+  const asked: string[] = [];
+  const client = await clientOf(paged([['a'], ['b']], asked, 2));
+  assert.deepEqual(namesOf(await client.list('/x')), ['a', 'b']);
+  assert.equal(asked.length, 4);
+  const expired = await clientOf(answer(410, { code: 410, reason: 'Expired' }));
+  await assert.rejects(expired.list('/x'), { status: 410 });
+});
+
+test('pages are handed on as they come', async () => {
+  const asked: string[] = [];
+  const client = await clientOf(paged([['a'], ['b']], asked));
+  for await (const page of client.pages('/x')) {
+    assert.deepEqual(namesOf(page), ['a']);
+    break;
+  }
+  assert.equal(asked.length, 1);
+});
+
 test('no answer in time, a connection that breaks, and nobody there: an error without address or token', async () => {
   const tries = [
     [(): void => {}, { timeoutMs: 100 }],

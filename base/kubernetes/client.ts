@@ -33,6 +33,8 @@ export interface ClientOptions {
   readonly watchSeconds?: { readonly least: number; readonly most: number };
   /** A watch without any data for longer than this is on a dead connection. Default: 5 s more than the longest watch. */
   readonly watchSilenceMs?: number;
+  /** How many objects of a list are asked for at a time. Default 500. */
+  readonly pageSize?: number;
   readonly random?: () => number;
 }
 
@@ -50,6 +52,7 @@ export interface KubernetesObject {
   readonly [field: string]: unknown;
 }
 
+/** A list, or a page of one; all pages show the same moment. */
 interface ObjectList {
   readonly items: readonly KubernetesObject[];
   readonly resourceVersion: string;
@@ -76,7 +79,11 @@ interface WatchOptions {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The longest response body that is read: a list of thousands of cameras. */
+/** So many objects of the largest kind have a few megabytes, which are read well within the deadline of a call. */
+const PAGE_SIZE = 500;
+/** A list that takes so long that its place is forgotten in between (minutes) is begun again this often. */
+const LIST_ATTEMPTS = 3;
+/** The longest response body that is read: a page of large objects, or a list from a cache, which has no pages. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** One object in a watch: etcd stores none above 1.5 MB. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
@@ -118,11 +125,37 @@ export class KubernetesClient {
     return asObject(await this.call('GET', path, undefined, options));
   }
 
+  /** The whole list. Read it by `pages` if it may be long and not all of it has to be kept. */
   async list(path: string, options?: CallOptions): Promise<ObjectList> {
-    const list = await this.call('GET', path, undefined, options);
-    const { items, metadata } = (list ?? {}) as { items?: unknown; metadata?: { resourceVersion?: unknown } };
-    if (!Array.isArray(items) || typeof metadata?.resourceVersion !== 'string') throw invalid('a list');
-    return { items: items.map(asObject), resourceVersion: metadata.resourceVersion };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const pages: ObjectList[] = [];
+        for await (const page of this.pages(path, options)) pages.push(page);
+        return { items: pages.flatMap(({ items }) => items), resourceVersion: pages[0]?.resourceVersion ?? '' };
+      } catch (err) {
+        if (!(err instanceof ApiError && err.status === 410) || attempt === LIST_ATTEMPTS) throw err;
+      }
+    }
+  }
+
+  /**
+   * The list page by page; the deadline holds for each page. Throws ApiError; status 410 means that the list has to be begun
+   * again, because the moment that its first page showed is forgotten.
+   */
+  async *pages(path: string, options: CallOptions = {}): AsyncGenerator<ObjectList> {
+    const { resourceVersion, ...query } = options.query ?? {};
+    const limit = String(this.#options.pageSize ?? PAGE_SIZE);
+    // https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
+    let place: { readonly continue: string } | { readonly resourceVersion?: string } | undefined =
+      resourceVersion === undefined ? {} : { resourceVersion };
+    while (place) {
+      const list = await this.call('GET', path, undefined, { ...options, query: { ...query, limit, ...place } });
+      const { items, metadata } = (list ?? {}) as { items?: unknown; metadata?: Readonly<Record<string, unknown>> };
+      if (!Array.isArray(items) || typeof metadata?.['resourceVersion'] !== 'string') throw invalid('a list');
+      yield { items: items.map(asObject), resourceVersion: metadata['resourceVersion'] };
+      const next = metadata['continue'];
+      place = typeof next === 'string' && next !== '' ? { continue: next } : undefined;
+    }
   }
 
   /**

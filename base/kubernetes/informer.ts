@@ -26,7 +26,8 @@ interface ListedMetadata {
 interface ObjectSource<O extends Listed> {
   /** The name used in logs, such as `cameras`. */
   readonly name: string;
-  list(signal: AbortSignal): Promise<{ readonly items: readonly O[]; readonly resourceVersion: string }>;
+  /** All objects, as of one moment. Throws ApiError; after status 410 the list is begun again. */
+  pages(signal: AbortSignal): AsyncIterable<{ readonly items: readonly O[]; readonly resourceVersion: string }>;
   /** Changes after `resourceVersion`, including bookmarks, until the server ends the watch. Throws ApiError. */
   watch(
     resourceVersion: string,
@@ -73,6 +74,11 @@ interface Version {
   readonly resourceVersion: string;
   readonly uid: string | undefined;
 }
+
+/** An object that was parsed, or why it could not be. */
+type Read<T> = Version & { readonly key: string } & (
+    { readonly object: T; readonly problem?: never } | { readonly problem: string }
+  );
 
 const RELIST_MS = 600_000;
 const RETRY = { firstMs: 250, maxMs: 30_000, jitter: 0.3 };
@@ -231,7 +237,7 @@ export class Informer<T, O extends Listed = Listed> {
       this.#contactMs = clock.monotonicMs();
       observer?.event(type);
       if (type === 'DELETED') this.#remove(this.#keyOf(object.metadata));
-      else if (type !== 'BOOKMARK') this.#put(object);
+      else if (type !== 'BOOKMARK' && !this.#isKnown(object)) this.#put(this.#read(object));
       if (type !== 'BOOKMARK') this.#updated();
       this.#seenUntil = object.metadata.resourceVersion ?? from;
       yield this.#seenUntil;
@@ -243,22 +249,34 @@ export class Informer<T, O extends Listed = Listed> {
     this.#contactMs = clock.monotonicMs();
   }
 
-  /** `seenUntil`: the `resourceVersion` up to which the watch should have reported every change. */
+  /**
+   * Each page is parsed when it comes, so that the text of thousands of objects is never in memory at once; the copy changes when
+   * the last page is there. `seenUntil`: the `resourceVersion` up to which the watch should have reported every change.
+   */
   async #list(seenUntil: string | undefined, signal: AbortSignal): Promise<string> {
     const { source, clock, observer, random = Math.random } = this.#options;
-    const { items, resourceVersion } = await source.list(signal);
-    if (signal.aborted) return resourceVersion;
-    this.#contactMs = clock.monotonicMs();
-    const current = this.#seenUntil;
-    if (current !== undefined && this.#isOutdated(resourceVersion, current)) return current;
-    this.#seenUntil = resourceVersion;
-    let missed = 0;
     const gone = new Set([...this.#objects.keys(), ...this.#invalid.keys()]);
-    for (const item of items) {
-      gone.delete(this.#keyOf(item.metadata));
+    const changed: Read<T>[] = [];
+    let listedVersion: string | undefined;
+    for await (const { items, resourceVersion } of source.pages(signal)) {
+      if (signal.aborted) return resourceVersion;
+      this.#contactMs = clock.monotonicMs();
+      const current = this.#seenUntil;
+      if (listedVersion === undefined && current !== undefined && this.#isOutdated(resourceVersion, current)) {
+        return current;
+      }
+      listedVersion ??= resourceVersion;
+      for (const item of items) {
+        gone.delete(this.#keyOf(item.metadata));
+        if (!this.#isKnown(item)) changed.push(this.#read(item));
+      }
+    }
+    this.#seenUntil = listedVersion;
+    let missed = 0;
+    for (const read of changed) {
+      this.#put(read);
       // A change after the last event may just not have arrived yet.
-      const isOld = seenUntil !== undefined && !isNewer(item.metadata.resourceVersion ?? '', seenUntil);
-      if (this.#put(item) && isOld) missed++;
+      if (seenUntil !== undefined && !isNewer(read.resourceVersion, seenUntil)) missed++;
     }
     for (const key of gone) {
       this.#remove(key);
@@ -272,7 +290,7 @@ export class Informer<T, O extends Listed = Listed> {
     this.#isRefused = false;
     this.#updated();
     this.#synced.resolve();
-    return resourceVersion;
+    return listedVersion ?? '';
   }
 
   /**
@@ -291,36 +309,45 @@ export class Informer<T, O extends Listed = Listed> {
     return true;
   }
 
-  /** Stores an object; returns whether the copy changed. */
-  #put(raw: O): boolean {
-    const { parse, log, source } = this.#options;
-    const key = this.#keyOf(raw.metadata);
+  /** Whether the copy has the object at this version. */
+  #isKnown({ metadata }: O): boolean {
+    const key = this.#keyOf(metadata);
+    const { resourceVersion = '' } = metadata;
+    const known = this.#versions.get(key)?.resourceVersion === resourceVersion;
+    return known || this.#invalid.get(key)?.resourceVersion === resourceVersion;
+  }
+
+  #read(raw: O): Read<T> {
     const { resourceVersion = '', uid } = raw.metadata;
-    const before = this.#objects.get(key);
-    const known = this.#versions.get(key);
-    if (known?.resourceVersion === resourceVersion || this.#invalid.get(key)?.resourceVersion === resourceVersion) {
-      return false;
-    }
-    let object: T;
+    const version = { key: this.#keyOf(raw.metadata), resourceVersion, uid };
     try {
-      object = deepFreeze(parse(withoutManagedFields(raw)));
+      return { ...version, object: deepFreeze(this.#options.parse(withoutManagedFields(raw))) };
     } catch (err) {
-      const message = messageOf(err);
-      this.#invalid.set(key, { key, uid, message, resourceVersion });
-      log.warn({ resource: source.name, key, problem: message }, 'an object is not valid');
+      return { ...version, problem: messageOf(err) };
+    }
+  }
+
+  #put({ key, resourceVersion, uid, ...read }: Read<T>): void {
+    const { log, source } = this.#options;
+    const known = this.#versions.get(key);
+    const isOther = known !== undefined && known.uid !== uid;
+    if (read.problem !== undefined) {
+      this.#invalid.set(key, { key, uid, message: read.problem, resourceVersion });
+      log.warn({ resource: source.name, key, problem: read.problem }, 'an object is not valid');
       // Keep what was known: a node must not lose its cameras because its newer recorder reports fields that we cannot parse. A
       // write based on the old object is refused, because its resourceVersion is outdated.
-      if (known && known.uid !== uid) this.#remove(key);
-      return true;
+      if (isOther) this.#remove(key);
+      return;
     }
     this.#invalid.delete(key);
     // The same name with another uid is another object: nothing known of the old one applies to it.
-    if (known && known.uid !== uid) this.#remove(key);
+    if (isOther) this.#remove(key);
+    const { object } = read;
+    const previous = this.#objects.get(key);
     this.#objects.set(key, object);
     this.#versions.set(key, { resourceVersion, uid });
-    if (before !== undefined && known?.uid === uid) this.#tell({ kind: 'changed', key, object, previous: before });
-    else this.#tell({ kind: 'added', key, object });
-    return true;
+    if (previous === undefined) this.#tell({ kind: 'added', key, object });
+    else this.#tell({ kind: 'changed', key, object, previous });
   }
 
   #remove(key: string): void {

@@ -100,6 +100,8 @@ export interface DeleteOptions extends CallOptions {
 export interface KubeApi {
   get(resource: Resource, name: ObjectName, options?: CallOptions): Promise<KubeObject>;
   list(resource: Resource, selection: Selection, options?: CallOptions): Promise<ObjectList>;
+  /** The same page by page. Status 410 means that the list has to be begun again. */
+  pages(resource: Resource, selection: Selection, options?: CallOptions): AsyncIterable<ObjectList>;
   /**
    * Changes after `resourceVersion`, including bookmarks. The generator ends when the server ends the watch, as it does after
    * some time. Throws ApiError when the watch fails; status 410 means that `resourceVersion` is too old to resume from.

@@ -22,7 +22,7 @@ import type {
 } from './api.ts';
 import { apiVersionOf } from './resources.ts';
 
-interface RestKubeApiOptions extends Pick<ClientOptions, 'watchSeconds' | 'watchSilenceMs'> {
+interface RestKubeApiOptions extends Pick<ClientOptions, 'watchSeconds' | 'watchSilenceMs' | 'pageSize'> {
   /** Default 10 s. */
   readonly callTimeoutMs?: number;
 }
@@ -46,6 +46,11 @@ export class RestKubeApi implements KubeApi {
 
   async list(resource: Resource, selection: Selection, options: CallOptions = {}): Promise<ObjectList> {
     return this.#client.list(collectionPath(resource, selection.namespace), { ...options, query: queryOf(selection) });
+  }
+
+  pages(resource: Resource, selection: Selection, options: CallOptions = {}): AsyncIterable<ObjectList> {
+    const path = collectionPath(resource, selection.namespace);
+    return this.#client.pages(path, { ...options, query: queryOf(selection) });
   }
 
   watch(

@@ -13,6 +13,7 @@ export function countedCalls(api: KubeApi, count: (verb: string, resource: strin
   return {
     get: counted('get', api.get.bind(api)),
     list: counted('list', api.list.bind(api)),
+    pages: counted('list', api.pages.bind(api)),
     watch: counted('watch', api.watch.bind(api)),
     create: counted('create', api.create.bind(api)),
     replace: counted('update', api.replace.bind(api)),

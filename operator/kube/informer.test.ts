@@ -82,6 +82,22 @@ test('what is there and what changes is told once, and kept', async () => {
   await s.informer.close();
 });
 
+test('a list of several pages is taken as a whole: if its second page is refused, nothing of the first one is told', async () => {
+  const s = new Setup();
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await s.api.create(CAMERA, camera(name));
+  let refusals = 1;
+  s.api.before = (verb) => {
+    if (verb === 'page' && refusals-- > 0) throw new ApiError(410, 'Expired', 'the list is too old to go on with');
+  };
+  await s.start();
+  assert.equal(refusals, 0);
+  assert.deepEqual([s.changes, s.informer.isSynced], [[], false]);
+  await s.pass(2_000);
+  assert.deepEqual(s.names(), ['a', 'b', 'c', 'd', 'e']);
+  assert.deepEqual([s.api.count('list'), s.changes.length, s.informer.isSynced], [2, 5, true]);
+  await s.informer.close();
+});
+
 test('nobody can change what others see', async () => {
   const s = new Setup();
   await s.api.create(CAMERA, camera('a'));

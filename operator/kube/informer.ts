@@ -28,7 +28,7 @@ export class Informer<T> extends ObjectInformer<T, KubeObject> {
       ...rest,
       source: {
         name: resource.plural,
-        list: (signal) => api.list(resource, selection, { signal }),
+        pages: (signal) => api.pages(resource, selection, { signal }),
         watch: (resourceVersion, signal) => api.watch(resource, { ...selection, resourceVersion }, signal),
       },
     });

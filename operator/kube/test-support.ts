@@ -17,7 +17,7 @@ import {
   type WriteOptions,
 } from './api.ts';
 
-type Verb = 'get' | 'list' | 'watch' | 'create' | 'replace' | 'mergePatch' | 'apply' | 'delete';
+type Verb = 'get' | 'list' | 'page' | 'watch' | 'create' | 'replace' | 'mergePatch' | 'apply' | 'delete';
 
 interface Watcher {
   readonly resource: Resource;
@@ -75,6 +75,15 @@ export class MemoryApi implements KubeApi {
         .map(([, object]) => structuredClone(object)),
       resourceVersion: String(this.#version),
     }));
+  }
+
+  /** Pages of two objects. */
+  async *pages(resource: Resource, selection: Selection, options?: CallOptions): AsyncGenerator<ObjectList> {
+    const { items, resourceVersion } = await this.list(resource, selection, options);
+    for (let from = 0; from === 0 || from < items.length; from += 2) {
+      if (from > 0) await this.before('page', resource);
+      yield { items: items.slice(from, from + 2), resourceVersion };
+    }
   }
 
   async *watch(

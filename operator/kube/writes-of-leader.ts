@@ -10,6 +10,7 @@ export function writesOfLeader(api: KubeApi, isLeader: () => boolean): KubeApi {
   return {
     get: (...args) => api.get(...args),
     list: (...args) => api.list(...args),
+    pages: (...args) => api.pages(...args),
     watch: (...args) => api.watch(...args),
     async create(...args) {
       check();

@@ -75,7 +75,7 @@ export interface AssignmentObserver {
 }
 
 /** As much of the API server's client as a member uses. */
-export type ClusterApi = Pick<ApiServer, 'get' | 'list' | 'watch' | 'call' | 'apply' | 'reconnect' | 'close'>;
+export type ClusterApi = Pick<ApiServer, 'get' | 'list' | 'pages' | 'watch' | 'call' | 'apply' | 'reconnect' | 'close'>;
 
 export interface ClusterOptions {
   readonly api: ClusterApi;
@@ -165,7 +165,7 @@ export class Cluster {
       const informer = new Informer<T, KubernetesObject>({
         source: {
           name: plural,
-          list: (signal) => api.list(path, { query, signal }),
+          pages: (signal) => api.pages(path, { query, signal }),
           watch: (resourceVersion, signal) => api.watch(path, resourceVersion, { query, signal }),
         },
         parse,
@@ -215,7 +215,8 @@ export class Cluster {
     this.#leftCameras = new LeftCameras({
       api,
       path: `${this.#base}/${CAMERAS}`,
-      held: () => options.held().filter((id) => !this.#assignments.has(id)),
+      // Before the first lists, cameras of this node would count as well.
+      held: () => (this.#isSynced ? options.held().filter((id) => !this.#assignments.has(id)) : []),
       changed: () => options.changed(),
       clock,
     });
@@ -368,9 +369,13 @@ export class Cluster {
     return ref && this.#logins.get(ref.name);
   }
 
+  get #isSynced(): boolean {
+    return this.#owned.isSynced && this.#previous.isSynced;
+  }
+
   /** Call when one of the mirrors has changed. */
   #look(): void {
-    if (this.#closed || !this.#owned.isSynced || !this.#previous.isSynced) return;
+    if (this.#closed || !this.#isSynced) return;
     const mirrored = new Map(this.#previous.objects);
     for (const [name, camera] of this.#owned.objects) {
       const other = mirrored.get(name);

@@ -148,6 +148,27 @@ suite('operator/kube with a real API server', { skip: apiServerMissing() }, () =
     await assert.rejects(client.get(CAMERA, ref('x')), { status: 404 }, 'a new connection is made');
   });
 
+  test('a list in pages shows one moment', async (t) => {
+    const connection = new KubeConfigConnection(loadKubeConfig(controlPlane.kubeconfig), systemClock);
+    const client = new RestKubeApi(connection, { pageSize: 2 });
+    t.after(() => client.close());
+    for (let i = 0; i < 5; i++) await api.create(CAMERA, camera(`page-${i}`));
+    const names: string[] = [];
+    const sizes: number[] = [];
+    for await (const { items } of client.pages(CAMERA, { namespace: NAMESPACE })) {
+      // Made after the list began, and last in its order: no page shows it.
+      if (sizes.length === 0) await api.create(CAMERA, camera('zz-later'));
+      names.push(...items.map(({ metadata }) => metadata.name));
+      sizes.push(items.length);
+    }
+    assert.ok(sizes.length >= 3 && sizes.every((size) => size <= 2), String(sizes));
+    assert.deepEqual(new Set(names).size, names.length);
+    assert.equal(names.filter((name) => name.startsWith('page-')).length, 5);
+    assert.ok(!names.includes('zz-later'));
+    const watched = await new Watched(t, client).start();
+    assert.ok(watched.informer.get(`${NAMESPACE}/zz-later`));
+  });
+
   test('listed and watched objects are the same', async (t) => {
     await api.create(CAMERA, camera('same', { record: { retention: { maxSize: '1Gi', maxAgeSeconds: 3600 } } }));
     const watched = await new Watched(t, api).start();

@@ -130,6 +130,10 @@ export class ProcessApi implements KubeApi {
     return this.#call(timeoutMs, write).then((view) => objectOf('Camera', view));
   }
 
+  pages(): AsyncIterable<never> {
+    throw new Error('caches are simulated (reflector.ts)');
+  }
+
   watch(): AsyncIterable<never> {
     throw new Error('caches are simulated (reflector.ts)');
   }

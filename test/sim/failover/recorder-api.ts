@@ -79,6 +79,10 @@ export class RecorderApi implements ClusterApi {
     return { items: shown.map((object) => asObject(kind, object)), resourceVersion: String(version) };
   }
 
+  async *pages(...args: Parameters<RecorderApi['list']>) {
+    yield await this.list(...args);
+  }
+
   async *watch(
     path: string,
     resourceVersion: string,
