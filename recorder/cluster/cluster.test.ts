@@ -84,6 +84,7 @@ class Server {
             : [];
       return { items, resourceVersion: '1' };
     },
+    pages: (path: string, options: { query: Record<string, string> }) => this.#pages(path, options),
     watch: (_path: string, _version: string, { signal }: { signal: AbortSignal }) => this.#watch(signal),
     call: async () => {
       this.#answer();
@@ -103,6 +104,10 @@ class Server {
   /** Ends every watch, and says that its place is too old to go on from: the mirrors list again. */
   endWatches(): void {
     for (const end of this.#watches) end(new ApiServerError(410, 'Expired', 'too old'));
+  }
+
+  async *#pages(path: string, options: { query: Record<string, string> }) {
+    yield await this.api.list(path, options);
   }
 
   #answer(): void {
@@ -349,18 +354,44 @@ for (const [how, leave] of Object.entries({
   });
 }
 
-test('limits of other cameras are read only while there is footage of one that another node records', async (t) => {
+test('of other cameras only those are read of which there is footage here: one a second, and each every ten minutes', async (t) => {
   const { server, held, pass, start } = stage(t);
   server.assign('gate', { node: 'a', epoch: 1 }, 60);
-  server.assign('yard', { node: 'b', epoch: 1 }, 60);
   held.push('gate');
   const cluster = await start();
   await pass(120);
-  assert.deepEqual([server.lists, ageOf(cluster, 'yard')], [0, undefined]);
-  held.push('yard');
-  await pass(180);
-  assert.ok(server.lists >= 2 && server.lists <= 4, `${server.lists} in three minutes`);
-  assert.equal(ageOf(cluster, 'yard'), 60_000);
+  assert.deepEqual([server.reads, server.lists, ageOf(cluster, 'gate')], [0, 0, 60_000]);
+  for (let i = 0; i < 20; i++) {
+    server.assign(`left-${i}`, { node: 'b', epoch: 1 }, 60 + i);
+    server.assign(`other-${i}`, { node: 'b', epoch: 1 }, 60);
+    held.push(`left-${i}`);
+  }
+  await pass(10);
+  assert.ok(server.reads >= 8 && server.reads <= 11, `${server.reads} in ten seconds`);
+  await pass(20);
+  for (let i = 0; i < 20; i++) assert.equal(ageOf(cluster, `left-${i}`), (60 + i) * 1000);
+  await pass(540);
+  assert.equal(server.reads, 20);
+  server.assign('left-7', { node: 'b', epoch: 1 }, 600);
+  await pass(90);
+  assert.deepEqual([server.reads, server.lists, ageOf(cluster, 'left-7')], [40, 0, 600_000]);
+  assert.equal(ageOf(cluster, 'other-7'), undefined);
+});
+
+test('a camera that has left is read again soon if the API server does not answer, and has no limits once it is deleted', async (t) => {
+  const { server, held, pass, start } = stage(t);
+  server.assign('gate', { node: 'b', epoch: 1 }, 60);
+  const cluster = await start();
+  server.isAway = true;
+  held.push('gate');
+  await pass(30);
+  assert.equal(ageOf(cluster, 'gate'), undefined);
+  server.isAway = false;
+  await pass(3);
+  assert.equal(ageOf(cluster, 'gate'), 60_000);
+  server.cameras.delete('gate');
+  await pass(610);
+  assert.equal(ageOf(cluster, 'gate'), undefined);
 });
 
 test('what was read of a camera while it was elsewhere does not count once it has come back and gone again', async (t) => {

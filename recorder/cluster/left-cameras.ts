@@ -1,6 +1,6 @@
 // The retention limits of cameras whose footage this node has, but which it does not record: they moved to another node, are
-// suspended, or belong to another pool now. Reads all Cameras from time to time, because a node that watched them would get
-// each change of each status.
+// suspended, or belong to another pool now. Reads these Cameras one by one and slowly: a watch of all Cameras would send each
+// node each change of each status, and lists of all by all nodes would grow by the square of the cluster.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
@@ -12,7 +12,7 @@ import { retentionOf } from './camera-settings.ts';
 export type RetentionLimits = CameraConfig['record']['retention'];
 
 interface LeftCamerasOptions {
-  readonly api: Pick<ApiServer, 'list'>;
+  readonly api: Pick<ApiServer, 'get'>;
   /** The path of the Cameras of the namespace. */
   readonly path: string;
   /** Cameras with footage here that are not assigned to this node. */
@@ -22,14 +22,17 @@ interface LeftCamerasOptions {
   readonly clock: Clock;
 }
 
-const LOOK_MS = 60_000;
-/** A list of thousands of Cameras is read less often. */
-const PAUSE_PER_LOOK = 100;
+/** A camera is read when it has left, and then this often. */
+const AGAIN_MS = 600_000;
+/** The pause between reads, of whichever camera. */
+const PAUSE_MS = 1_000;
 
 export class LeftCameras {
   readonly #o: LeftCamerasOptions;
   readonly #closing = new AbortController();
-  #limits = new Map<string, RetentionLimits>();
+  readonly #limits = new Map<string, RetentionLimits>();
+  /** When each camera was read last. */
+  readonly #readMs = new Map<string, number>();
   #dueMs = -Infinity;
   #looking: Promise<void> | undefined;
 
@@ -37,22 +40,24 @@ export class LeftCameras {
     this.#o = options;
   }
 
-  /** As of the last answer of the API server. Cameras that were deleted, or whose limits cannot be read, are not in it. */
+  /** As of the last answers of the API server. Cameras that were deleted, or whose limits cannot be read, are not in it. */
   get limits(): ReadonlyMap<string, RetentionLimits> {
     return this.#limits;
   }
 
   /** Call several times a second. */
   tick(): void {
-    if (this.#looking || this.#closing.signal.aborted) return;
-    const { held, clock } = this.#o;
-    if (clock.monotonicMs() < this.#dueMs) return;
-    if (held().length > 0) this.#looking = this.#look().finally(() => (this.#looking = undefined));
+    const nowMs = this.#o.clock.monotonicMs();
+    if (this.#looking || this.#closing.signal.aborted || nowMs < this.#dueMs) return;
+    this.#dueMs = nowMs + PAUSE_MS;
+    const next = this.#next(nowMs);
+    if (next !== undefined) this.#looking = this.#look(next).finally(() => (this.#looking = undefined));
   }
 
   /** A camera is recorded here now: what was read of it may soon be outdated. */
   taken(cameraId: string): void {
     this.#limits.delete(cameraId);
+    this.#readMs.delete(cameraId);
   }
 
   async close(): Promise<void> {
@@ -60,26 +65,42 @@ export class LeftCameras {
     await this.#looking;
   }
 
-  async #look(): Promise<void> {
-    const { api, path, held, changed, clock } = this.#o;
-    const startMs = clock.monotonicMs();
+  /** The camera that was not read for the longest time, if that is long enough. */
+  #next(nowMs: number): string | undefined {
+    const held = new Set(this.#o.held());
+    for (const id of this.#readMs.keys()) if (!held.has(id)) this.taken(id);
+    let next: string | undefined;
+    let nextMs = nowMs - AGAIN_MS;
+    for (const id of held) {
+      const readMs = this.#readMs.get(id) ?? -Infinity;
+      if (readMs > nextMs) continue;
+      next = id;
+      nextMs = readMs;
+    }
+    return next;
+  }
+
+  async #look(id: string): Promise<void> {
+    const { api, path, changed, clock } = this.#o;
+    // Also if it fails: the others come first then.
+    this.#readMs.set(id, clock.monotonicMs());
+    let own: RetentionLimits | undefined;
     try {
-      // 0: from the cache of the API server.
-      const { items } = await api.list(path, { query: { resourceVersion: '0' }, signal: this.#closing.signal });
-      const wanted = new Set(held());
-      const limits = new Map<string, RetentionLimits>();
-      for (const item of items) {
-        const { name } = item.metadata;
-        const own = wanted.has(name) ? limitsOf(item) : undefined;
-        if (own) limits.set(name, own);
-      }
-      const isSame = isDeepStrictEqual(limits, this.#limits);
-      this.#limits = limits;
-      if (!isSame) changed();
+      own = limitsOf(await api.get(`${path}/${encodeURIComponent(id)}`, { signal: this.#closing.signal }));
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
+      if (err.status !== 404) return this.#again(id);
     }
-    this.#dueMs = Math.max(startMs + LOOK_MS, clock.monotonicMs() + PAUSE_PER_LOOK * (clock.monotonicMs() - startMs));
+    // It may have been taken meanwhile.
+    if (!this.#readMs.has(id) || isDeepStrictEqual(own, this.#limits.get(id))) return;
+    if (own) this.#limits.set(id, own);
+    else this.#limits.delete(id);
+    changed();
+  }
+
+  /** It is read as soon as those that wait longer have been. */
+  #again(id: string): void {
+    if (this.#readMs.has(id)) this.#readMs.set(id, this.#o.clock.monotonicMs() - AGAIN_MS);
   }
 }
 
