@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { GapCause } from '../../../recorder/archive/gaps/cause.ts';
-import { videoMedia, type VideoName } from '../../camera/media.ts';
+import { videoMedia, type VideoMedia, type VideoName } from '../../camera/media.ts';
 import { Footage } from '../../support/footage.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { workspace } from '../../support/workspace.ts';
@@ -21,6 +21,8 @@ interface StageCamera {
   readonly id: string;
   readonly name: string;
   readonly gaps?: readonly StageGap[];
+  /** Its pictures, in place of numbered ones. */
+  readonly media?: VideoMedia;
 }
 
 interface StageOptions {
@@ -87,14 +89,14 @@ export function distance(a: number, b: number): number {
 /** Writes the footage of a camera into a directory of its own, and returns that. */
 async function record(
   t: Pick<TestContext, 'after'>,
-  { id, name, gaps = [] }: StageCamera,
+  { id, name, gaps = [], media }: StageCamera,
   options: StageOptions,
 ): Promise<string> {
   const footage = await Footage.open(t, { startMs: options.startMs, root: workspace(t) });
   const camera = footage.camera({
     cameraId: id,
     name,
-    video: await videoMedia(options.video ?? 'h264'),
+    video: media ?? (await videoMedia(options.video ?? 'h264')),
     segmentDurationMs: SEGMENT_MS,
   });
   let at = 0;
