@@ -1,12 +1,13 @@
 // The Camera resource: users write its spec, the operator writes its status.
 
 import { z } from 'zod';
+import { addressWithoutUser } from './address.ts';
 import { API_VERSION, CAMERA_HOSTS } from './names.ts';
 import { parseResource } from './parse.ts';
 import {
-  addressWithoutUser,
   atomicList,
   conditions,
+  formed,
   integer,
   listMap,
   listSet,
@@ -39,16 +40,18 @@ export const ASSIGNMENT_REASONS = [
 ] as const;
 
 const spec = z.object({
-  displayName: z
-    .string()
-    .min(1)
-    .max(100)
-    .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
+  displayName: formed(z.string().min(1).max(100), /^[^\p{Cc}]*$/u, 'must have no control characters')
     .optional()
     .describe('Name for people. Default: the name of the resource.'),
-  source: addressWithoutUser('rtsp', 'rtsps', 'rtsp+http', 'rtsp+https', 'rtsp+ws', 'rtsp+wss').describe(
-    'Address of the stream, without a login.',
-  ),
+  source: addressWithoutUser(
+    'rtsp://10.0.0.5/stream',
+    'rtsp',
+    'rtsps',
+    'rtsp+http',
+    'rtsp+https',
+    'rtsp+ws',
+    'rtsp+wss',
+  ).describe('Address of the stream, without a login.'),
   credentialsSecretRef: reference()
     .optional()
     .describe(
@@ -62,16 +65,18 @@ const spec = z.object({
         .describe(
           'true: over TLS, refuse the camera unless its certificate is signed by a trusted authority and names its host.',
         ),
-      ca: z
-        .string()
-        .max(65_536)
-        .regex(/-----BEGIN CERTIFICATE-----/, 'expected certificates in PEM')
+      ca: formed(
+        z.string().max(65_536),
+        /-----BEGIN CERTIFICATE-----/,
+        'must be certificates in PEM, which begin with -----BEGIN CERTIFICATE-----',
+      )
         .optional()
         .describe("PEM certificates of the authorities to trust, instead of the system's. With it, verify is true."),
-      fingerprint: z
-        .string()
-        .max(95)
-        .regex(/^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/, 'expected the SHA-256 of a certificate in hexadecimal digits')
+      fingerprint: formed(
+        z.string().max(95),
+        /^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/,
+        'must be the SHA-256 of a certificate: 64 hexadecimal digits, with colons or without',
+      )
         .optional()
         .describe(
           'SHA-256 of the only certificate to accept, whoever signed it: 64 hexadecimal digits, with or without colons.',
@@ -93,14 +98,16 @@ const spec = z.object({
     .describe(
       'How media is carried: inside the RTSP connection (Tcp), as datagrams (Udp) or to a group (Multicast). Auto: Tcp or Udp, whichever works.',
     ),
-  snapshot: addressWithoutUser('http', 'https').optional().describe('Address of a still image, without a login.'),
+  snapshot: addressWithoutUser('http://10.0.0.5/snapshot.jpg', 'http', 'https')
+    .optional()
+    .describe('Address of a still image, without a login.'),
   maxBitrate: integer(1, 10_000)
     .default(100)
     .describe(
       'Megabits a second that the camera may send, measured over ten seconds. A camera that sends more is paused until its average is back at this rate, with the reason BitrateExceeded.',
     ),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
-  onvif: addressWithoutUser('http', 'https')
+  onvif: addressWithoutUser('http://10.0.0.5/onvif/device_service', 'http', 'https')
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
   suspend: z.boolean().default(false).describe('true: the camera is listed, but not recorded.'),

@@ -79,6 +79,16 @@ test('every kind has spec and status, and status is a subresource', () => {
   }
 });
 
+test('no field has a pattern, which users would see: a rule with a message in words says the same', () => {
+  assert.deepEqual(paths(FIELDS.filter(({ schema }) => schema['pattern'] !== undefined)), []);
+  const rules = FIELDS.flatMap(({ schema }) => (schema['x-kubernetes-validations'] ?? []) as { message: string }[]);
+  assert.ok(rules.length > 50);
+  assert.deepEqual(
+    rules.filter(({ message }) => /[\^$\\]/.test(message)),
+    [],
+  );
+});
+
 test('schemas are structural: unions only where a quantity is a number or a string', () => {
   const odd = FIELDS.filter(
     ({ schema }) =>

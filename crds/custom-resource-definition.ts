@@ -30,7 +30,7 @@ export function toCustomResourceDefinition(definition: KindDefinition): CustomRe
           name: VERSION,
           served: true,
           storage: true,
-          schema: { openAPIV3Schema: rootSchema(definition) },
+          schema: { openAPIV3Schema: removePatterns(schemaOf(definition)) },
           subresources: { status: {} },
           additionalPrinterColumns: definition.columns.map(printerColumn),
           ...(definition.selectableFields.length > 0 && {
@@ -50,7 +50,8 @@ function printerColumn({ wide, ...column }: PrinterColumn): Json {
   return { ...column, priority: wide ? 1 : 0 };
 }
 
-function rootSchema(definition: KindDefinition): Json {
+/** The schema of a kind, with the patterns that Helm checks. */
+export function schemaOf(definition: KindDefinition): Json {
   const schema = z.toJSONSchema(definition.schema, {
     target: 'openapi-3.0',
     // The schema of what users write: fields with a default are optional.
@@ -80,7 +81,7 @@ function makeStructural(schema: Json): void {
     replaceUnion(schema, {
       'x-kubernetes-int-or-string': true,
       anyOf: [{ type: 'integer' }, { type: 'string' }],
-      pattern: schema['crdIntOrString'],
+      ...(schema['crdIntOrString'] as Json),
       maxLength: 32,
     });
   }
@@ -88,6 +89,17 @@ function makeStructural(schema: Json): void {
   // The API server prunes unknown fields, and rejects `additionalProperties` beside `properties`.
   if (schema['properties'] !== undefined) delete schema['additionalProperties'];
   if (schema['type'] === 'integer') schema['format'] = 'int64';
+}
+
+/** The API server would show a pattern to whoever made the mistake; the rule beside it has a message in words. */
+function removePatterns(schema: Json): Json {
+  const { properties = {}, items, additionalProperties } = schema as { [key: string]: Json | undefined };
+  const inner = [...Object.values(properties), items, additionalProperties];
+  for (const one of inner) if (typeof one === 'object' && one !== null) removePatterns(one as Json);
+  if (schema['pattern'] === undefined) return schema;
+  if (schema['x-kubernetes-validations'] === undefined) throw new Error(`no rule: ${JSON.stringify(schema)}`);
+  delete schema['pattern'];
+  return schema;
 }
 
 /**

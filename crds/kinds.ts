@@ -23,7 +23,7 @@ export interface KindDefinition {
   readonly shortName: string;
   readonly schema: z.ZodType;
   /** Restrictions of `metadata.name` beyond those of Kubernetes. */
-  readonly name: { readonly maxLength: number; readonly pattern?: string };
+  readonly name: { readonly maxLength: number };
   readonly columns: readonly PrinterColumn[];
   /** Fields for field selectors, such as `status.assignment.node`. */
   readonly selectableFields: readonly string[];
@@ -72,8 +72,7 @@ const RECORDER_POOL_KIND: KindDefinition = {
   singular: 'recorderpool',
   shortName: 'rpool',
   schema: recorderPoolSchema,
-  // No dots: the name becomes part of the name of a Service.
-  name: { maxLength: MAX_POOL_NAME, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' },
+  name: { maxLength: MAX_POOL_NAME },
   columns: [
     {
       name: 'Nodes',

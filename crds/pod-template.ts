@@ -2,7 +2,7 @@
 // a pod has it, and the claims of its nodes. Fields are named one by one, so that a typing error is refused, and none of them can name a Secret.
 
 import { z } from 'zod';
-import { integer, listMap, listSet, resources, stringMap, withRules, type Immutable } from './schema-parts.ts';
+import { formed, integer, listMap, listSet, resources, stringMap, withRules, type Immutable } from './schema-parts.ts';
 
 /** Checked by the API server when the operator applies the DaemonSet. */
 const openObject = () => z.record(z.string(), z.unknown()).meta({ 'x-kubernetes-preserve-unknown-fields': true });
@@ -37,11 +37,11 @@ const securityContext = z.object({
 
 const env = withRules(
   z.object({
-    name: z
-      .string()
-      .max(256)
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected letters, digits and _')
-      .describe('Its name.'),
+    name: formed(
+      z.string().max(256),
+      /^[A-Za-z_][A-Za-z0-9_]*$/,
+      'must have only letters, digits and "_", and begin with no digit',
+    ).describe('Its name.'),
     value: z.string().max(4096).default('').describe('Its value.'),
   }),
   {
@@ -89,11 +89,7 @@ export const podTemplate = z.object({
       securityContext: securityContext.optional().describe('Security context of the pods.'),
       containers: listMap(
         z.object({
-          name: z
-            .string()
-            .max(63)
-            .regex(/^recorder$/, 'expected recorder')
-            .describe('recorder.'),
+          name: formed(z.string().max(63), /^recorder$/, 'must be recorder').describe('recorder.'),
           env: listMap(env, 64, 'name').optional().describe('Environment variables, such as TZ.'),
         }),
         1,

@@ -5,6 +5,7 @@ import { API_VERSION } from './names.ts';
 import { parseResource } from './parse.ts';
 import {
   conditions,
+  formed,
   integer,
   listMap,
   listSet,
@@ -16,6 +17,7 @@ import {
   subdomain,
   time,
   withRules,
+  word,
   type CelRule,
   type Immutable,
 } from './schema-parts.ts';
@@ -41,10 +43,7 @@ const response = z.object({
 
 /** Base URL of a listener, such as `https://10.0.0.7:9997`. */
 const url = () =>
-  z
-    .string()
-    .max(512)
-    .regex(/^https?:\/\/[^\s/?#@]+$/, 'expected https://host:port');
+  formed(z.string().max(512), /^https?:\/\/[^\s/?#@]+$/, 'must be an address such as https://10.0.0.7:9997');
 
 const pem = () => z.string().max(16_384);
 
@@ -92,12 +91,7 @@ const reportedCamera = statusObject({
   name: cameraName(),
   epoch: epoch().describe('Epoch of the assignment that the recorder carries out.'),
   state: statusEnum(CAMERA_STATES),
-  reason: z
-    .string()
-    .max(128)
-    .regex(/^[A-Z][A-Za-z0-9]*$/)
-    .optional()
-    .describe('Why the camera is in this state, as one word.'),
+  reason: word(128).optional().describe('Why the camera is in this state, as one word.'),
   message: z.string().max(512).optional(),
   lastWrittenTime: time().optional().describe('Approximate: written when something else changes, or every 300 s.'),
 });

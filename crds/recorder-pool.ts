@@ -8,7 +8,9 @@ import { podTemplate, volumeClaimTemplate } from './pod-template.ts';
 import {
   atomicList,
   conditions,
+  formed,
   integer,
+  LABEL_RULE,
   listMap,
   listSet,
   metadata,
@@ -32,10 +34,11 @@ export const MAX_CAMERAS_PER_NODE = 500;
 /** A directory of the host. `/` and `..` are forbidden, because they would let a pod write anywhere. */
 const hostPath = () =>
   withRules(
-    z
-      .string()
-      .max(512)
-      .regex(/^\/[^\p{Cc}]*[^/\p{Cc}]$/u, 'expected an absolute path without / at its end'),
+    formed(
+      z.string().max(512),
+      /^\/[^\p{Cc}]*[^/\p{Cc}]$/u,
+      'must be an absolute path such as /mnt/archive, without / at its end',
+    ),
     { rule: "!self.split('/').exists(part, part == '..')", message: 'must not contain ..' },
     {
       rule: 'self == oldSelf',
@@ -46,25 +49,24 @@ const hostPath = () =>
 
 /** An origin as browsers send it. `*` is not accepted: it would show every camera to every web page if anyone may look. */
 const origin = () =>
-  z
-    .string()
-    .max(270)
-    .regex(
-      /^https?:\/\/[a-z0-9.-]+(:[0-9]{1,5})?$|^https?:\/\/\[[0-9a-f:]+\](:[0-9]{1,5})?$/,
-      'expected https://nvr.example:8443',
-    );
+  formed(
+    z.string().max(270),
+    /^https?:\/\/[a-z0-9.-]+(:[0-9]{1,5})?$|^https?:\/\/\[[0-9a-f:]+\](:[0-9]{1,5})?$/,
+    'must be an origin in lower case and without a path, such as https://nvr.example:8443',
+  );
 
 const hostName = () =>
-  z
-    .string()
-    .max(253)
-    .regex(/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/, 'expected nvr.example.com');
+  formed(
+    z.string().max(253),
+    /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/,
+    'must be a host name in lower case and without a port, such as nvr.example.com',
+  );
 
 /** The format of the recorder's configuration file. */
 const network = () =>
   withRules(z.string().max(64), {
     rule: 'isIP(self) || isCIDR(self)',
-    message: 'expected an address or a network such as 10.0.0.1 or 10.0.0.0/8',
+    message: 'must be an address or a network such as 10.0.0.1 or 10.0.0.0/8',
   });
 /** The format of a NetworkPolicy. */
 const cidr = () =>
@@ -72,7 +74,7 @@ const cidr = () =>
     z
       .string()
       .max(49)
-      .regex(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/, 'expected a network such as 10.20.0.0/16'),
+      .regex(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/, 'must be a network such as 10.20.0.0/16 or fd00:20::/64'),
     { rule: 'isCIDR(self)', message: 'must be a network such as 10.20.0.0/16 or fd00:20::/64' },
   );
 
@@ -84,10 +86,11 @@ const advertise = withRules(
       .describe(
         'PodAddress: the IP address of the pod. HostPort: the IP address of the node. Template: an address made from template.',
       ),
-    template: z
-      .string()
-      .max(512)
-      .regex(/^https?:\/\/[^\s/?#]+$/, 'expected https://{node}.example.com')
+    template: formed(
+      z.string().max(512),
+      /^https?:\/\/[^\s/?#]+$/,
+      'must be an address without a path, such as https://{node}.example.com',
+    )
       .optional()
       .describe('With type Template: https://{node}.nvr.example.com.'),
   }),
@@ -168,11 +171,7 @@ const spec = withRules(
   z.object({
     nodeSelector: nodeSelector().optional(),
     tolerations: atomicList(toleration(), 32).optional().describe('Taints that the recorder pods tolerate.'),
-    image: z
-      .string()
-      .min(1)
-      .max(512)
-      .regex(/^\S+$/, 'an image has no spaces')
+    image: formed(z.string().min(1).max(512), /^\S+$/, 'must have no spaces')
       .optional()
       .describe("The recorder's image. Without it, the operator's."),
     imagePullSecretRefs: listMap(reference(), 16, 'name')
@@ -287,10 +286,11 @@ const spec = withRules(
     licenseSecretRef: reference()
       .optional()
       .describe('A Secret with the key recorder.lic: the licence of each node. It is read only with licensePublicKey.'),
-    licensePublicKey: z
-      .string()
-      .max(44)
-      .regex(/^[A-Za-z0-9+/]{43}=$/, 'expected the 32 bytes of an Ed25519 key in base64')
+    licensePublicKey: formed(
+      z.string().max(44),
+      /^[A-Za-z0-9+/]{43}=$/,
+      'must be the 32 bytes of an Ed25519 key in base64: 44 characters, of which the last is =',
+    )
       .optional()
       .describe('The Ed25519 public key that verifies licences, in base64. With it, each node needs a licence.'),
     origins: listSet(origin(), 32)
@@ -382,13 +382,16 @@ const status = statusObject({
   conditions: conditions().optional(),
 });
 
-export const recorderPoolSchema = statusObject({
-  apiVersion: z.literal(API_VERSION),
-  kind: z.literal('RecorderPool'),
-  metadata,
-  spec,
-  status: status.optional(),
-});
+export const recorderPoolSchema = withRules(
+  statusObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal('RecorderPool'),
+    metadata,
+    spec,
+    status: status.optional(),
+  }),
+  LABEL_RULE,
+);
 
 export type RecorderPool = Immutable<z.output<typeof recorderPoolSchema>>;
 export type RecorderPoolStatus = NonNullable<RecorderPool['status']>;

@@ -4,7 +4,7 @@
 import { toCustomResourceDefinition, type Json } from './custom-resource-definition.ts';
 import { KINDS, type KindDefinition } from './kinds.ts';
 import { API_VERSION } from './names.ts';
-import type { CelRule } from './schema-parts.ts';
+import { NAME_FORM, WORD_FORM, type CelRule } from './schema-parts.ts';
 
 interface Schema extends Json {
   readonly type?: string;
@@ -41,7 +41,11 @@ lists all objects, and \`kubectl explain camera.spec\` shows these descriptions.
 
 The API server checks objects when they are written, and names a wrong field. An address must not contain a login, because
 everybody who may read the Camera could read it. User and password are in the Secret that \`credentialsSecretRef\` names.
+Names of objects and nodes have lower-case letters, digits, "-" and ".".
 `;
+
+/** Rules of so many fields that the reference explains them once, or of fields that only our programs write. */
+const EXPLAINED: ReadonlySet<string> = new Set([NAME_FORM, WORD_FORM]);
 
 export function resourceReference(): string {
   return [INTRODUCTION, ...KINDS.map(kindReference)].join('\n');
@@ -121,10 +125,9 @@ function formatDefault({ default: value, properties = {} }: Schema): string {
 }
 
 function rulesOf(path: string, schema: Schema): { readonly field: string; readonly message: string }[] {
-  const own = (schema['x-kubernetes-validations'] ?? []).map(({ fieldPath = '', message }) => ({
-    field: `${path}${fieldPath}`.replace(/^\./, ''),
-    message,
-  }));
+  const own = (schema['x-kubernetes-validations'] ?? [])
+    .filter(({ message }) => !EXPLAINED.has(message))
+    .map(({ fieldPath = '', message }) => ({ field: `${path}${fieldPath}`.replace(/^\./, ''), message }));
   const below = Object.entries(schema.properties ?? {}).flatMap(([name, value]) => rulesOf(`${path}.${name}`, value));
   return [...own, ...below, ...(schema.items ? rulesOf(`${path}[]`, schema.items) : [])];
 }

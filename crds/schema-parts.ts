@@ -19,10 +19,25 @@ export type Immutable<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]: Immutable<T[Key]> }
     : T;
 
-/** Sets the CEL rules of a field; a later call replaces the rules of an earlier one. */
+const RULES = 'x-kubernetes-validations';
+
+/** The CEL rules of a field. */
+const rulesOf = (schema: z.ZodType): readonly CelRule[] => (schema.meta()?.[RULES] ?? []) as readonly CelRule[];
+
+/** Adds CEL rules to those of a field. */
 export function withRules<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
-  return schema.meta({ 'x-kubernetes-validations': rules });
+  return schema.meta({ [RULES]: [...rulesOf(schema), ...rules] });
 }
+
+/** A CEL expression: whether `value` matches. The source of `pattern` must be RE2 as well, and has no single quote. */
+const matches = (pattern: RegExp, value = 'self'): string => `${value}.matches(r'${pattern.source}')`;
+
+/**
+ * Text of a form. In the CRD it is a rule with `message` instead of a pattern: of a pattern, the API server shows the regular
+ * expression to whoever made the mistake.
+ */
+export const formed = (schema: z.ZodString, pattern: RegExp, message: string): z.ZodString =>
+  withRules(schema.regex(pattern, message), { rule: matches(pattern), message });
 
 /**
  * An object in a status. It keeps unknown fields, so that an older program that replaces the status does not erase what a newer
@@ -57,17 +72,27 @@ export const integer = (min: number, max: number) => z.number().int().min(min).m
 /** RFC 3339 as Kubernetes writes it. Kept as a string, because clients differ in how they return dates from lists and watches. */
 export const time = () => z.string().max(64).meta({ format: 'date-time' });
 
-const DNS_LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
-
-const SUBDOMAIN = `${DNS_LABEL}(\\.${DNS_LABEL})*`;
-const EXPECTED_SUBDOMAIN = 'expected lower-case letters, digits, "-" and "."';
+// Short, because the cost of a rule grows with the length of its regular expression.
+const DNS_LABEL = '[a-z0-9]+(-+[a-z0-9]+)*';
+const SUBDOMAIN = String.raw`[a-z0-9]+((-+|\.)[a-z0-9]+)*`;
+/** What the forms of names and of words in a status are called in messages. */
+export const NAME_FORM =
+  'must have only lower-case letters, digits, "-" and ".", with a letter or digit at both ends of each part';
+export const WORD_FORM = 'must be one word of letters and digits that begins with a capital letter';
 
 /** RFC 1123 subdomain: the name of most objects, including nodes. */
 export const subdomain = (maxLength = 253) =>
-  z
-    .string()
-    .max(maxLength)
-    .regex(new RegExp(`^${SUBDOMAIN}$`), EXPECTED_SUBDOMAIN);
+  formed(z.string().max(maxLength), new RegExp(`^${SUBDOMAIN}$`), NAME_FORM);
+
+/** RFC 1123 label: the name of a Service. */
+export const LABEL_RULE: CelRule = {
+  rule: matches(new RegExp(`^${DNS_LABEL}$`), 'self.metadata.name'),
+  message:
+    'metadata.name: must have only lower-case letters, digits and "-", with a letter or digit at both ends; it becomes part of the name of a Service',
+};
+
+/** One word in CamelCase, as the reason of a condition. */
+export const word = (maxLength: number) => formed(z.string().min(1).max(maxLength), /^[A-Z][A-Za-z0-9]*$/, WORD_FORM);
 
 /** Leaves room for the prefix of a node's Lease, whose name has at most 253 characters. */
 const MAX_NODE_NAME = 239;
@@ -75,53 +100,35 @@ const MAX_NODE_NAME = 239;
 export const nodeName = () => subdomain(MAX_NODE_NAME);
 
 /** Manifests rendered from templates have an empty string where no node is meant. */
-export const nodeNameOrEmpty = () =>
-  z
-    .string()
-    .max(MAX_NODE_NAME)
-    .regex(new RegExp(`^(${SUBDOMAIN})?$`), EXPECTED_SUBDOMAIN);
+export const nodeNameOrEmpty = () => formed(z.string().max(MAX_NODE_NAME), new RegExp(`^(${SUBDOMAIN})?$`), NAME_FORM);
 
 /** A reference to an object in the same namespace. */
 export const reference = () => z.object({ name: subdomain().min(1).describe('Name of an object in this namespace.') });
 
-/**
- * An address that must not contain a login, because everyone who may read the object would see it. `schemes`: such as `rtsp`,
- * `rtsps`. The pattern accepts a user part and leaves it to the rule, whose message does not repeat the address.
- */
-export function addressWithoutUser(...schemes: string[]) {
-  return withRules(
-    z
-      .string()
-      .min(1)
-      .max(2048)
-      .regex(
-        new RegExp(`^(${schemes.join('|').replaceAll('+', '\\+')})://[^\\s/?#][^\\s]*$`),
-        `expected ${schemes.join(':// or ')}://…`,
-      ),
-    {
-      rule: `!self.matches('^[A-Za-z0-9+.-]+://[^/?#]*@')`,
-      message: 'must not have a user part: put username and password into a Secret and name it in credentialsSecretRef',
-      reason: 'FieldValueForbidden',
-    },
-  );
-}
-
 const QUANTITY = /^[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/;
+const SIZE_FORM = 'must be a size such as 200Gi';
 
 /** A number of bytes as Kubernetes writes quantities: `200Gi`, `1.5T`, `1048576`. */
 const quantity = () =>
-  z
-    .union([z.number().int().nonnegative(), z.string().max(32).regex(QUANTITY, 'expected a size such as 200Gi')])
-    .meta({ crdIntOrString: QUANTITY.source });
+  intOrString(z.number().int().nonnegative(), QUANTITY, SIZE_FORM, `self >= 0 : ${matches(QUANTITY)}`);
 
 /** A quantity of CPU or memory in a pod; also allows `500m` and exponents. */
-const podQuantity = () => {
-  const pattern =
-    /^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$/;
+const podQuantity = () =>
+  intOrString(
+    z.number().int(),
+    /^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$/,
+    'must be a quantity such as 500m or 1Gi',
+    // Not the pattern: for the cost of this rule, the API server assumes the longest text that a request can have.
+    'true : isQuantity(self)',
+  );
+
+/** `rule`: CEL expressions for a number and for text. */
+function intOrString(number: z.ZodNumber, pattern: RegExp, message: string, rule: string) {
+  const rules: CelRule[] = [{ rule: `type(self) == int ? ${rule}`, message }];
   return z
-    .union([z.number().int(), z.string().max(32).regex(pattern, 'expected a quantity such as 500m or 1Gi')])
-    .meta({ crdIntOrString: pattern.source });
-};
+    .union([number, z.string().max(32).regex(pattern, message)])
+    .meta({ crdIntOrString: { pattern: pattern.source, [RULES]: rules } });
+}
 
 export const stringMap = (maxProperties: number, maxLength: number) =>
   z.record(z.string(), z.string().max(maxLength)).meta({ maxProperties });
@@ -158,27 +165,21 @@ export const retention = () =>
       .optional()
       .describe('Footage older than this is deleted.'),
     maxSize: quantity().optional().describe('The oldest footage is deleted when all of it is larger than this.'),
-    minFree: z
-      .string()
-      .max(32)
-      .regex(/^(([0-8]?[0-9]|90)%|[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$/, 'expected 5% or 20Gi')
+    minFree: formed(
+      z.string().max(32),
+      /^(([0-8]?[0-9]|90)%|[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$/,
+      'must be a share of at most 90%, such as 5%, or a size such as 20Gi',
+    )
       .optional()
       .describe('The oldest footage is deleted when less than this is free on the file system: 5% or 20Gi.'),
   });
 
 const conditionSchema = statusObject({
-  type: z
-    .string()
-    .max(316)
-    .regex(/^[A-Z][A-Za-z0-9]*$/),
+  type: word(316),
   status: z.enum(['True', 'False', 'Unknown']),
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
   lastTransitionTime: time(),
-  reason: z
-    .string()
-    .min(1)
-    .max(128)
-    .regex(/^[A-Z][A-Za-z0-9]*$/),
+  reason: word(128),
   message: z.string().max(4096),
 });
 

@@ -2,7 +2,7 @@
 // is that of RecorderPool.
 
 import { z } from 'zod';
-import { toCustomResourceDefinition, type Json } from '../../crds/custom-resource-definition.ts';
+import { schemaOf, type Json } from '../../crds/custom-resource-definition.ts';
 import { KINDS } from '../../crds/kinds.ts';
 
 const stringMap = () => z.record(z.string(), z.string());
@@ -133,8 +133,7 @@ export function valuesSchema(): Json {
 
 function poolSpec(): Json {
   const pool = KINDS.find(({ kind }) => kind === 'RecorderPool')!;
-  const [version] = toCustomResourceDefinition(pool).spec['versions'] as [Json];
-  const spec = closed(at(version, 'schema', 'openAPIV3Schema', 'properties', 'spec')) as Json;
+  const spec = closed(at(schemaOf(pool), 'properties', 'spec')) as Json;
   // A chart without a pool has neither; the template requires the directory.
   delete spec['required'];
   delete at(spec, 'properties', 'archive')['required'];

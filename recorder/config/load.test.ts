@@ -372,6 +372,39 @@ const refusals: { name: string; yaml: string; message: string }[] = [
       'config.yaml: cameras[0].source: expected an address with a host, and a port from 1 to 65535 if it has one',
   },
   {
+    name: 'source with an IPv6 address without brackets',
+    yaml: 'cameras: [{id: a, source: "rtsp://u:secret@fd00::5/stream"}]',
+    message: 'config.yaml: cameras[0].source: expected brackets around the IPv6 address, as in rtsp://[fd00::5]/stream',
+  },
+  {
+    name: 'snapshot with an impossible port',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", snapshot: "http://a:99999/x.jpg"}]',
+    message:
+      'config.yaml: cameras[0].snapshot: expected an address with a host, and a port from 1 to 65535 if it has one',
+  },
+  {
+    name: 'snapshot at port 0',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", snapshot: "http://a:0/x.jpg"}]',
+    message:
+      'config.yaml: cameras[0].snapshot: expected an address with a host, and a port from 1 to 65535 if it has one',
+  },
+  {
+    name: 'snapshot with an IPv6 address without brackets',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", snapshot: "http://fd00::5/x.jpg"}]',
+    message:
+      'config.yaml: cameras[0].snapshot: expected brackets around the IPv6 address, as in rtsp://[fd00::5]/stream',
+  },
+  {
+    name: 'snapshot that is no HTTP address',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", snapshot: "ftp://a/x.jpg"}]',
+    message: 'config.yaml: cameras[0].snapshot: expected an address that begins with http:// or https://',
+  },
+  {
+    name: 'onvif with an impossible port',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", onvif: "https://a:65536/"}]',
+    message: 'config.yaml: cameras[0].onvif: expected an address with a host, and a port from 1 to 65535 if it has one',
+  },
+  {
     name: 'camera id outside the grammar',
     yaml: 'cameras: [{id: a_b, source: "rtsp://a"}]',
     message:

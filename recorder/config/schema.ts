@@ -14,6 +14,7 @@ import { EVENT_TYPES, matchesType } from '../events/event.ts';
 import { WEBHOOK_SECRET } from '../events/signature.ts';
 import { parsePublicKey } from '../license/statement.ts';
 import {
+  checkCameraUrl,
   checkSource,
   checkUrl,
   isCertificates,
@@ -82,6 +83,12 @@ const url = (...schemes: string[]) =>
     return text;
   });
 
+const cameraUrl = () =>
+  written('URL', (text) => {
+    checkCameraUrl(text);
+    return text;
+  });
+
 /** Limits of a camera, or of all cameras together. */
 export const RetentionFile = z
   .strictObject({
@@ -141,7 +148,7 @@ export const CameraFile = z.strictObject({
     .describe(
       'How media is carried: inside the RTSP connection (tcp), as datagrams (udp) or to a group (multicast). auto: tcp or udp, whichever works.',
     ),
-  snapshot: url('http', 'https')
+  snapshot: cameraUrl()
     .optional()
     .describe(
       'Address of a still image, http:// or https://, with user and password if they differ from those of source.',
@@ -183,7 +190,7 @@ export const CameraFile = z.strictObject({
     ),
   maxBitrate: MAX_BITRATE().optional().describe('Replaces archive.maxBitrate for this camera.'),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
-  onvif: url('http', 'https')
+  onvif: cameraUrl()
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
   enabled: z.boolean().default(true).describe('false: the camera is listed, but not recorded.'),

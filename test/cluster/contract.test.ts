@@ -51,6 +51,7 @@ async function assertRefused(call: Promise<unknown>, field: string, words = ''):
     assert.equal(err.status, 422, err.message);
     assert.ok(err.message.includes(`${field}: `), `${field} is not named: ${err.message}`);
     assert.ok(err.message.includes(words), err.message);
+    assert.doesNotMatch(err.message, /should match|regex/, 'a message is in words');
     return true;
   });
 }
@@ -144,6 +145,42 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       field: 'spec.tls.fingerprint',
     },
     { what: 'an authority that is none', body: camera('x', { tls: { ca: 'x' } }), field: 'spec.tls.ca' },
+    ...[
+      ['rtsp://10.0.0.9:99999/1', 'must have a port from 1 to 65535, or none'],
+      ['rtsp://10.0.0.9:65536', 'must have a port from 1 to 65535, or none'],
+      ['rtsp://10.0.0.9:0/1', 'must have a port from 1 to 65535, or none'],
+      ['rtsp://[fd00::5]:99999/1', 'must have a port from 1 to 65535, or none'],
+      ['rtsp://user:pa/ss@10.0.0.9/1', 'must have a port from 1 to 65535, or none'],
+      ['rtsp://fd00::5/stream', 'must have brackets around an IPv6 address: rtsp://[fd00::5]/stream'],
+      ['rtsps://fd00::5:322/stream', 'must have brackets around an IPv6 address: rtsp://[fd00::5]/stream'],
+      ['10.0.0.9/stream', 'must be an address that begins with rtsp://, rtsps://, '],
+      ['http://10.0.0.9/1', ' or rtsp+wss://, such as rtsp://10.0.0.5/stream'],
+      ['rtsp://10.0.0.9/1 2', 'must have no spaces, as in rtsp://10.0.0.5/stream'],
+      ['rtsp://:554/1', 'must name a host, as in rtsp://10.0.0.5/stream'],
+    ].map(([source, words]) => ({
+      what: `${source} as source`,
+      body: camera('x', { source }),
+      field: 'spec.source',
+      words: words as string,
+    })),
+    {
+      what: 'a port of a snapshot that does not exist',
+      body: camera('x', { snapshot: 'http://10.0.0.9:99999/s.jpg' }),
+      field: 'spec.snapshot',
+      words: 'must have a port from 1 to 65535, or none',
+    },
+    {
+      what: 'an IPv6 address of a snapshot without brackets',
+      body: camera('x', { snapshot: 'http://fd00::5/s.jpg' }),
+      field: 'spec.snapshot',
+      words: 'must have brackets around an IPv6 address: http://[fd00::5]/snapshot.jpg',
+    },
+    {
+      what: 'a port of ONVIF that does not exist',
+      body: camera('x', { onvif: 'http://10.0.0.9:99999' }),
+      field: 'spec.onvif',
+      words: 'must have a port from 1 to 65535, or none',
+    },
     { what: 'a source without a host', body: camera('x', { source: 'rtsp:///1' }), field: 'spec.source' },
     { what: 'no source', body: object('Camera', 'x', {}), field: 'spec.source' },
     {
@@ -259,7 +296,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       what: 'a proxy that is a name',
       body: pool('x', { trustedProxies: ['10.0.0.1', 'proxy.example'] }),
       field: 'spec.trustedProxies[1]',
-      words: 'expected an address or a network',
+      words: 'must be an address or a network',
     },
     {
       what: 'a proxy whose network is too long',
@@ -329,9 +366,15 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     {
       what: 'a memory in words',
       body: pool('x', { resources: { limits: { memory: 'lots' } } }),
-      field: 'spec.resources.limits.memory',
+      field: 'spec.resources.limits[memory]',
+      words: 'must be a quantity such as 500m or 1Gi',
     },
-    { what: 'a pool whose Service could have no name', body: pool('a.b'), field: 'metadata.name' },
+    {
+      what: 'a pool whose Service could have no name',
+      body: pool('a.b'),
+      field: 'metadata.name',
+      words: 'it becomes part of the name of a Service',
+    },
     { what: 'a long name of a pool', body: pool('x'.repeat(41)), field: 'metadata.name' },
     {
       what: 'the same Secret twice',
@@ -368,6 +411,28 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     test(`${body['kind'] as string}: ${what} is refused, and ${field} named`, () =>
       assertRefused(create(body, '?dryRun=All'), field, words));
   }
+
+  test('a wrong address has one message, and addresses of every kind are taken', async () => {
+    const causes = async (source: string): Promise<number> =>
+      create(camera('x', { source }), '?dryRun=All').then(
+        () => 0,
+        (err: Error) => err.message.split('spec.source: ').length - 1,
+      );
+    const wrong = ['x', 'rtsp://', 'rtsp://a b/', 'rtsp://a:b/', 'rtsp://fd00::5', 'rtsp://a:70000', 'rtsp://u@a/'];
+    for (const source of wrong) assert.equal(await causes(source), 1, source);
+    for (const source of [
+      'rtsp://gate/1',
+      'rtsp://gate:/1',
+      'rtsp://gate.example:554?a=b:c:d',
+      'rtsp://10.0.0.9:65535/x@y:z:1',
+      'rtsps://[fd00::5]',
+      'rtsp://[fe80::5%25eth0]:8554/1',
+      'rtsp+ws://10.0.0.9/rtsp-over-ws#/stream1',
+      'rtsp://camera_1/',
+    ]) {
+      assert.equal(await causes(source), 0, source);
+    }
+  });
 
   const TIME = '2026-01-01T12:00:00Z';
   const request = (parts: Json): Json => ({ requests: [{ id: 'r', time: TIME, ...parts }] });
