@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { callerOf } from '../http/access.ts';
-import { credentialOf } from '../http/auth.ts';
+import { credentialOf } from '../http/credentials.ts';
 import { ApiError } from '../http/problem.ts';
 import {
   PeerUnavailable,

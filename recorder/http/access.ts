@@ -6,8 +6,9 @@ import { assert } from '../../base/assert.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
 import type { Asker } from '../peers/peer-requests.ts';
-import { credentialOf, requireRole, type Authenticator, type CredentialPlace } from './auth.ts';
+import { requireRole, type Authenticator, type CredentialPlace } from './auth.ts';
 import { mayExport, type Caller } from './caller.ts';
+import { credentialOf } from './credentials.ts';
 import { installHostCheck } from './host.ts';
 import { ApiError, pathOf, unknownCamera } from './problem.ts';
 

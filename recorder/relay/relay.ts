@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Duplex, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { credentialOf } from '../http/auth.ts';
+import { credentialOf } from '../http/credentials.ts';
 import { ApiError } from '../http/problem.ts';
 import { isRelayed } from '../http/relayed.ts';
 import type { PeerListener } from '../peers/peer.ts';

@@ -3,7 +3,7 @@ import { randomBytes, scryptSync } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import type { FastifyRequest, LightMyRequestResponse } from 'fastify';
 import type { UserConfig } from '../../config/schema.ts';
-import { credentialOf } from '../../http/auth.ts';
+import { credentialOf } from '../../http/credentials.ts';
 import { Seal } from '../../http/seal.ts';
 import { as, build, token, type TestApi } from '../test-support.ts';
 

@@ -1,0 +1,196 @@
+// Finds the owner of a token: in the configuration, or by asking the API server. Tokens are kept and compared as SHA-256 digests
+// only.
+
+import type { FastifyRequest } from 'fastify';
+import { timingSafeEqual } from 'node:crypto';
+import { isGuessable, sha256 } from '../../base/new-token.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Warning } from '../../base/reason.ts';
+import type { TokenConfig } from '../config/schema.ts';
+import { isLoopback } from '../config/values.ts';
+import type { AuthOptions } from './auth.ts';
+import { callerFor, type Caller } from './caller.ts';
+import { networkOf } from './failed-attempts.ts';
+import { ApiError } from './problem.ts';
+import { plaintext, unauthorized, wrongAudience, type Refusals } from './refusals.ts';
+import { RightPlaces } from './right-places.ts';
+import { claimsOf, type TokenClaims } from './token-claims.ts';
+import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
+
+interface TokenHolder extends Caller {
+  readonly digest: Buffer;
+  /** The same in hexadecimal digits. */
+  readonly key: string;
+  /** Whether the token is easy to guess; undefined until it is presented. */
+  isGuessable?: boolean;
+}
+
+/** A token as it was presented. */
+interface Presented {
+  readonly request: FastifyRequest;
+  readonly token: string;
+  readonly digest: string;
+  readonly network: string;
+  /** Set for a token of Kubernetes. */
+  readonly claims: TokenClaims | undefined;
+}
+
+interface TokenDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly refusals: Refusals;
+  readonly reviewer: TokenReviewer | undefined;
+  /** Called when rights that the API server told have changed. */
+  readonly changed: () => void;
+}
+
+const holderOf = ({ sha256, ...rights }: TokenConfig): TokenHolder => ({
+  ...callerFor(rights),
+  digest: Buffer.from(sha256, 'hex'),
+  key: sha256,
+});
+
+export class TokenOwners {
+  readonly #places: RightPlaces;
+  readonly #refusals: Refusals;
+  readonly #audiences: readonly string[];
+  readonly #needsTls: boolean;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #reviewed: ReviewedTokens | undefined;
+  #holders: readonly TokenHolder[];
+  #metrics: TokenHolder | undefined;
+
+  constructor(options: AuthOptions, { clock, log, refusals, reviewer, changed }: TokenDeps) {
+    this.#holders = options.tokens.map(holderOf);
+    this.replaceMetricsToken(options.metricsSha256);
+    this.#places = new RightPlaces(clock);
+    this.#refusals = refusals;
+    this.#audiences = options.mode === 'kubernetes' ? (options.audiences ?? []) : [];
+    this.#needsTls = options.mode === 'kubernetes' && !options.allowPlaintext;
+    this.#clock = clock;
+    this.#log = log;
+    if (options.mode === 'kubernetes' && reviewer)
+      this.#reviewed = new ReviewedTokens(reviewer, changed, { clock, log });
+  }
+
+  /** Whether metrics have a token of their own. */
+  get hasMetricsToken(): boolean {
+    return this.#metrics !== undefined;
+  }
+
+  replace(tokens: readonly TokenConfig[]): void {
+    this.#holders = tokens.map(holderOf);
+  }
+
+  replaceMetricsToken(sha256: string | undefined): void {
+    this.#metrics = sha256 === undefined ? undefined : holderOf({ name: 'metrics', role: 'viewer', sha256 });
+  }
+
+  /** Until the returned function is called, the rights of the caller are checked repeatedly. */
+  hold(caller: Caller): () => void {
+    return this.#reviewed?.hold(caller) ?? (() => {});
+  }
+
+  /** The owner with its present rights; undefined if its token was removed. */
+  renewed(caller: Caller): Caller | undefined {
+    if (this.#reviewed?.isOurs(caller)) return this.#reviewed.renewed(caller);
+    const { digest } = caller as TokenHolder;
+    return this.#holders.find((holder) => holder.digest.equals(digest));
+  }
+
+  /**
+   * Throws 401 for a wrong token, 429 after too many of them, 403 for tokens of Kubernetes without TLS. Returns a promise only
+   * if the API server must be asked. `forMetrics`: the token for metrics is accepted, too.
+   */
+  ownerOf(token: string, request: FastifyRequest, forMetrics = false): Caller | Promise<Caller> {
+    const digest = sha256(token);
+    const metrics =
+      forMetrics && this.#metrics && timingSafeEqual(this.#metrics.digest, digest) ? this.#metrics : undefined;
+    if (!metrics && this.#needsTls && request.protocol !== 'https' && !isLoopback({ host: request.ip })) {
+      throw this.#refusals.of('plaintext', request, plaintext());
+    }
+    const holder = metrics ?? this.#holderOf(digest);
+    const key = holder?.key ?? digest.toString('hex');
+    const known = holder ? undefined : this.#reviewed?.fresh(key);
+    const isSettled = holder !== undefined || known?.kind === 'known';
+    const claims = this.#reviewed && !(isSettled && this.#refusals.attempts.size === 0) ? claimsOf(token) : undefined;
+    const presented = { request, token, digest: key, network: networkOf(request.ip), claims };
+    // Valid tokens are refused too: the answer must not tell an attacker whether a guess was right.
+    if (this.#isHeldOff(presented)) throw this.#refusals.heldOff(this.#attemptsOf(presented), request);
+    if (holder) {
+      this.#places.note(presented.network, key);
+      if (holder.isGuessable === undefined) this.#judge(holder, token);
+      return holder;
+    }
+    if (!this.#reviewed) throw this.#wrong(presented);
+    if (claims && this.#isForOthers(claims)) {
+      throw this.#refusals.of('audience', request, wrongAudience(this.#audiences[0] as string));
+    }
+    if (known) return this.#callerIn(known, presented);
+    // An expired token needs no review.
+    if (claims?.expires !== undefined && claims.expires * 1000 < this.#clock.wallMs()) throw this.#wrong(presented);
+    return this.#reviewed.ask(key, token).then((answer) => this.#callerIn(answer, presented));
+  }
+
+  /** Warns of presented tokens that are easy to guess. The configuration has digests only, so tokens are unknown before. */
+  warnings(): Warning[] {
+    const holders = [...this.#holders, ...(this.#metrics ? [this.#metrics] : [])];
+    const names = holders.filter(({ isGuessable }) => isGuessable).map(({ name }) => name);
+    if (names.length === 0) return [];
+    const message = `these tokens can be guessed: ${names.join(', ')}; replace them with "recorder token create"`;
+    return [{ code: 'token-guessable', message, cameraId: undefined }];
+  }
+
+  #judge(holder: TokenHolder, token: string): void {
+    holder.isGuessable = isGuessable(token);
+    if (!holder.isGuessable) return;
+    this.#log.warn({ token: holder.name }, 'this token can be guessed: replace it with "recorder token create"');
+  }
+
+  #callerIn(answer: Answer, presented: Presented): Caller {
+    if (answer.kind === 'known') {
+      const { network, digest, claims } = presented;
+      this.#places.note(network, digest);
+      if (claims) this.#places.note(network, claims.subject);
+      return answer.caller;
+    }
+    if (answer.kind === 'wrong') throw this.#wrong(presented);
+    const detail = `your token cannot be checked now: ${answer.problem}; tokens that were checked in the last seconds still work`;
+    throw new ApiError(503, 'auth-unavailable', detail, { headers: { 'retry-after': '5' }, isExpected: true });
+  }
+
+  #isForOthers({ audiences }: TokenClaims): boolean {
+    return this.#audiences.length > 0 && !this.#audiences.some((audience) => audiences.includes(audience));
+  }
+
+  /**
+   * The key under which attempts are counted. Tokens signed by an API server cannot be guessed, so wrong guesses from their
+   * address do not hold them off; nor do forged tokens, if the subject was valid from this network before.
+   */
+  #attemptsOf({ network, claims }: Presented): string {
+    if (!claims) return network;
+    return this.#places.has(network, claims.subject) ? `${network} ${claims.subject}` : `${network} signed`;
+  }
+
+  #isHeldOff(presented: Presented): boolean {
+    const { attempts } = this.#refusals;
+    if (attempts.size === 0) return false;
+    return attempts.isSpent(this.#attemptsOf(presented)) && !this.#places.has(presented.network, presented.digest);
+  }
+
+  #wrong(presented: Presented): ApiError {
+    const { request } = presented;
+    const key = this.#attemptsOf(presented);
+    const mayGoOn = this.#refusals.attempts.add(key, presented.digest);
+    return mayGoOn ? this.#refusals.of('wrong', request, unauthorized()) : this.#refusals.heldOff(key, request);
+  }
+
+  #holderOf(digest: Buffer): TokenHolder | undefined {
+    let found: TokenHolder | undefined;
+    // Every token is compared, so that the response time reveals nothing.
+    for (const holder of this.#holders) if (timingSafeEqual(holder.digest, digest)) found = holder;
+    return found;
+  }
+}
