@@ -500,6 +500,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     '/api/cameras/{id}',
     '/api/health/live',
     '/api/health/ready',
+    '/api/links',
     '/api/metrics',
     '/api/session',
     '/websocket/{camera_id}',

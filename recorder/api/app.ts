@@ -31,6 +31,7 @@ import { healthRoutes } from './routes/health.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { linkRoutes } from './routes/links.ts';
 import { liveRoutes } from './routes/live.ts';
 import { logRoutes } from './routes/log.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
@@ -91,6 +92,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places: () => cluster.places() });
   }
   await app.register(sessionRoutes, { deps, auth });
+  await app.register(linkRoutes, { auth });
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
   await app.register(cameraRoutes, { deps });

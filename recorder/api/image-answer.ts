@@ -8,9 +8,6 @@ import { ApiError, problemResponse, unknownCamera } from '../http/problem.ts';
 import { StillError, type StillErrorCode } from '../still/error.ts';
 import type { StillImage } from '../still/shared-images.ts';
 
-/** An image element in a page cannot send headers, so its token is in the query. */
-export const ImageQuery = z.object({ access_token: z.string().optional() });
-
 export const imageBody = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: Bytes }]));
 
 export const imageResponses = {

@@ -16,6 +16,7 @@ export const ACTIONS = [
   'export',
   'failed-logins',
   'leave-cluster',
+  'link',
   'live',
   'log-level',
   'move-camera',

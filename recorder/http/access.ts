@@ -90,7 +90,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }
     // Media may be sent for hours; the connection is closed when the token is revoked.
-    if (credentials === 'header-or-query') {
+    if (credentials === 'header-or-query' || credentials === 'anywhere') {
       sending.set(reply, caller);
       const letGo = auth.hold(caller);
       reply.raw.once('close', () => {
@@ -99,6 +99,11 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
       });
     }
   }
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const location = reply.getHeader('location');
+    if (typeof location === 'string') reply.header('location', auth.followed(request.caller, location));
+    done(null, payload);
+  });
   app.addHook('preHandler', (request, _reply, done) => {
     const { role, cameras } = request.routeOptions.config;
     if (role === undefined || typeof cameras !== 'object') return done();
@@ -120,7 +125,7 @@ export function installKeepAwake(app: FastifyInstance, keepAwake: () => () => vo
   });
 }
 
-/** One line per request, without its query, which may contain a token. */
+/** One line per request, without its query, which may contain a token or a link. */
 export function logAnswers(app: FastifyInstance, log: Log): void {
   app.addHook('onResponse', (request, reply, done) => {
     log.debug(

@@ -1,4 +1,4 @@
-// Identifies the caller of a request: by its token, or by the cookie of its session.
+// Identifies the caller of a request: by its token, by the cookie of its session, or by a link.
 
 import type { FastifyRequest } from 'fastify';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -12,26 +12,19 @@ import { AuthFailures } from './auth-failures.ts';
 import { callerFor, hasRole, type Caller } from './caller.ts';
 import { requireOwnPage } from './cors.ts';
 import { tokenInHeader, tokenInQuery } from './credentials.ts';
+import { hasLink, Links, type Link } from './links.ts';
 import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
-import { busy, Refusals, unauthorized, wrongPassword } from './refusals.ts';
+import { busy, Refusals, staleLink, unauthorized, wrongPassword } from './refusals.ts';
 import { isStated, relayedBy } from './relayed.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
-import { TokenOwners } from './token-owners.ts';
+import { TokenOwners, type TokenOptions } from './token-owners.ts';
 import type { TokenReviewer } from './token-review.ts';
 import { Users, type UserHolder } from './users.ts';
 
-export interface AuthOptions {
-  readonly mode: 'token' | 'kubernetes' | 'none';
-  readonly tokens: readonly TokenConfig[];
+export interface AuthOptions extends TokenOptions {
   readonly users?: readonly UserConfig[];
-  /** SHA-256, in hexadecimal digits, of a token for metrics only; if it is set, metrics need a token in every mode. */
-  readonly metricsSha256?: string | undefined;
-  /** With mode `kubernetes`: accepted audiences of tokens; if empty, that of the API server. */
-  readonly audiences?: readonly string[];
-  /** With mode `kubernetes`: tokens from other machines are accepted without TLS too. */
-  readonly allowPlaintext?: boolean;
   /** With mode `none`: names accepted as `Host`, besides addresses and localhost. */
   readonly allowedHosts?: readonly string[];
 }
@@ -49,26 +42,36 @@ export interface AuthDeps {
 
 const newSeal = (): Seal => new Seal(randomBytes(SEAL_KEY_BYTES));
 
-/** Where a route accepts credentials. `metrics`: in the header, and the token for metrics is accepted too. */
-export type CredentialPlace = 'header' | 'header-or-query' | 'metrics';
+/**
+ * Where a route accepts credentials. `anywhere`: in the header, as a token in the query, and as a link. `metrics`: in the header,
+ * and the token for metrics is accepted too.
+ */
+export type CredentialPlace = 'header' | 'header-or-query' | 'anywhere' | 'metrics';
 
 /** A caller who signed in, for one request. */
 interface SessionCaller extends Caller {
   readonly session: Session;
   /** Without the session. */
   readonly holder: Caller;
+  /** With which the request came, instead of a cookie. */
+  readonly link?: Link | undefined;
 }
 
 /** The caller of every request where no token is required. */
 const ANYBODY: Caller = callerFor({ name: 'anonymous', role: 'admin' });
 
-const inSession = (holder: Caller, { id, expiresMs, isDue, keyNumber }: Session): SessionCaller => ({
+const inSession = (holder: Caller, { id, expiresMs, isDue, keyNumber }: Session, link?: Link): SessionCaller => ({
   ...holder,
   holder,
+  link,
   session: { id, expiresMs, isDue, keyNumber },
 });
 
 const holderIn = (caller: Caller): Caller => ('holder' in caller ? (caller as SessionCaller).holder : caller);
+
+/** Without a promise where none is needed. */
+const after = (found: Caller | Promise<Caller>, then: (holder: Caller) => Caller): Caller | Promise<Caller> =>
+  found instanceof Promise ? found.then(then) : then(found);
 
 /** Throws 403 unless the caller has at least `role`. */
 export function requireRole(caller: Caller, role: Role): void {
@@ -87,6 +90,7 @@ export class Authenticator {
   readonly #tokens: TokenOwners;
   readonly #users: Users;
   readonly #sessions: Sessions;
+  readonly #links: Links;
 
   constructor(
     options: AuthOptions,
@@ -99,6 +103,7 @@ export class Authenticator {
     this.#tokens = new TokenOwners(options, { clock, log, refusals: this.#refusals, reviewer, changed });
     this.#users = new Users(options.users ?? [], clock);
     this.#sessions = new Sessions(seal, clock);
+    this.#links = new Links(seal, clock);
   }
 
   /** Replaces all configured tokens. */
@@ -171,13 +176,17 @@ export class Authenticator {
     if (stated) return stated;
     const isForMetrics = place === 'metrics';
     if (this.isOpen && !(isForMetrics && this.#tokens.hasMetricsToken)) return ANYBODY;
-    const token = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);
+    // Before a token: a node that passes a request on adds that of the link's maker, and only the link may follow a redirect.
+    const link = place === 'anywhere' ? this.#links.of(request) : undefined;
+    const linked = link && this.#sessions.linked(link.id, link.expiresMs);
+    if (linked) return after(this.#holding(link.holder, request), (holder) => inSession(holder, linked, link));
+    const isInQuery = place === 'header-or-query' || place === 'anywhere';
+    const token = tokenInHeader(request) ?? (isInQuery ? tokenInQuery(request) : undefined);
     if (token !== undefined) return this.#tokens.ownerOf(token, request, isForMetrics);
     const session = isForMetrics ? undefined : this.#sessions.of(request);
-    if (!session) throw unauthorized();
+    if (!session) throw place === 'anywhere' && hasLink(request) ? staleLink() : unauthorized();
     requireOwnPage(request);
-    const found = this.#holding(session.holder, request);
-    return found instanceof Promise ? found.then((holder) => inSession(holder, session)) : inSession(found, session);
+    return after(this.#holding(session.holder, request), (holder) => inSession(holder, session));
   }
 
   /**
@@ -208,6 +217,26 @@ export class Authenticator {
       this.#tellChange();
     }
     return this.#sessions.forget(request);
+  }
+
+  /**
+   * `path` as an address that opens without a token, for its caller's rights and a few minutes. Where no token is required, it is
+   * the path itself. Undefined for a caller that another node states.
+   */
+  linkTo(path: string, request: FastifyRequest): { readonly url: string; readonly expiresMs: number } | undefined {
+    const expiresMs = this.#links.untilMs;
+    if (this.isOpen) return { url: path, expiresMs };
+    const open = this.#sessions.of(request);
+    const token = tokenInHeader(request);
+    const holder = open?.holder ?? (token === undefined ? undefined : { token });
+    if (!holder) return undefined;
+    return { url: this.#links.addressOf(path, { id: open?.id ?? randomUUID(), holder, expiresMs }), expiresMs };
+  }
+
+  /** Where a request is redirected to, so that its link opens that address, too. */
+  followed(caller: Caller | undefined, location: string): string {
+    const link = caller && 'link' in caller ? (caller as SessionCaller).link : undefined;
+    return link ? this.#links.addressOf(location, link) : location;
   }
 
   /** The cookie with which the session of a request lasts longer; undefined unless the session is due. */

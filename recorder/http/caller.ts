@@ -23,7 +23,7 @@ export interface Caller {
   readonly patterns?: readonly string[] | undefined;
   /** For tokens of the API server: all cameras in its scope, unless it sees all. */
   readonly cameras?: ReadonlySet<string> | undefined;
-  /** Set if it signed in: its request has a cookie. */
+  /** Set if its request has the cookie of a session, or a link. */
   readonly session?: Session | undefined;
 }
 

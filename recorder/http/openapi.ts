@@ -102,6 +102,12 @@ export function openApiOptions({ title, version, description, tags, parameters }
             name: 'access_token',
             description: 'The token, for media elements and WebSockets of browsers, which cannot send headers.',
           },
+          link: {
+            type: 'apiKey',
+            in: 'query',
+            name: 'access_link',
+            description: 'A link to this very address, as POST /api/links makes it.',
+          },
         },
       },
     },
@@ -181,14 +187,17 @@ function completed(schema: Schema, url: string, method: string, config: FastifyC
     operationId: operationId(method, url),
     security: securityOf(config),
     ...schema,
-    // access_token is a security scheme, not a parameter.
+    // access_token and access_link are security schemes, not parameters.
     ...(token ? { querystring: withoutToken(querystring) } : {}),
     response: { ...commonAnswers(schema, method, config), ...schema.response },
   };
 }
 
 function withoutToken(querystring: z.ZodObject): z.ZodObject | undefined {
-  const rest = querystring.omit({ access_token: true });
+  const rest = querystring.omit({
+    access_token: true,
+    ...('access_link' in querystring.shape && { access_link: true }),
+  });
   return Object.keys(rest.shape).length === 0 ? undefined : rest;
 }
 
@@ -198,7 +207,8 @@ function securityOf({ role, credentials }: FastifyContextConfig): Record<string,
     { bearer: [] },
     { basic: [] },
     { session: [] },
-    ...(credentials === 'header-or-query' ? [{ query: [] }] : []),
+    ...(credentials === 'header-or-query' || credentials === 'anywhere' ? [{ query: [] }] : []),
+    ...(credentials === 'anywhere' ? [{ link: [] }] : []),
   ];
 }
 

@@ -230,6 +230,6 @@ function hasBegunToAnswer(socket: Socket): boolean {
   return response?.headersSent === true;
 }
 
-/** The path of a URL, for logs and answers. The query may contain an access token, even if it is joined incorrectly. */
+/** The path of a URL, for logs and answers. The query may contain a token or a link, even if it is joined incorrectly. */
 export const pathOf = (url: string): string => url.split(QUERY, 1)[0] as string;
-const QUERY = /\?|%3f|[&;]?access_token/i;
+const QUERY = /\?|%3f|[&;]?access_(?:token|link)/i;

@@ -19,6 +19,12 @@ export const EpochNumber = z
 
 export const EpochSeconds = queryNumber(EpochNumber);
 
+/** A token in the address: an element of a page cannot send headers. Not a parameter in the OpenAPI document. */
+export const TokenQuery = z.object({ access_token: z.string().optional() });
+
+/** Also a link (`POST /api/links`). */
+export const LinkQuery = TokenQuery.extend({ access_link: z.string().optional() });
+
 const FLAG = ['0', '1', 'false', 'true'] as const;
 
 /** `0` or `false`, `1` or `true`. */

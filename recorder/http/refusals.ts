@@ -46,6 +46,9 @@ export const unauthorized = (): ApiError =>
     CHALLENGE,
   );
 
+export const staleLink = (): ApiError =>
+  new ApiError(401, 'unauthorized', 'this link has expired, or is for another address: make a new one', CHALLENGE);
+
 export const wrongPassword = (): ApiError => new ApiError(401, 'unauthorized', 'wrong name or password', CHALLENGE);
 
 export const busy = (): ApiError =>

@@ -1,4 +1,4 @@
-// Knows the methods of every path, for the answer 405 to other methods (RFC 9110 §15.5.6).
+// Knows the methods of every path, for the answer 405 to other methods (RFC 9110 §15.5.6), and which paths links may open.
 
 import type { FastifyInstance } from 'fastify';
 
@@ -10,10 +10,12 @@ declare module 'fastify' {
 
 export class RouteList {
   readonly #methods = new Map<string, Set<string>>();
+  readonly #linkable = new Set<string>();
 
   /** Collects the routes that are added from now on. */
   constructor(app: FastifyInstance) {
-    app.addHook('onRoute', ({ url, method }) => {
+    app.addHook('onRoute', ({ url, method, config }) => {
+      if (config?.credentials === 'anywhere') this.#linkable.add(url);
       const known = this.#methods.get(url) ?? new Set();
       for (const name of [method].flat()) known.add(name);
       this.#methods.set(url, known);
@@ -23,6 +25,12 @@ export class RouteList {
   /** Such as `GET /api/cameras/:id`. */
   get names(): string[] {
     return Array.from(this.#methods, ([url, methods]) => Array.from(methods, (method) => `${method} ${url}`)).flat();
+  }
+
+  /** Whether every route that matches `path` accepts a link. */
+  mayBeLinked(path: string): boolean {
+    const routes = [...this.#methods.keys()].filter((url) => url !== '/*' && isAt(url, path));
+    return routes.length > 0 && routes.every((url) => this.#linkable.has(url));
   }
 
   /** Empty when no route matches `path`. A route for preflights alone does not count. */

@@ -8,8 +8,8 @@ export const SEAL_KEY_BYTES = 32;
 /** A random one may be used 2^32 times with a key (§8.3): one each second for a century. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** A cookie has at most 4 KiB. */
-const MAX_LENGTH = 4096;
+/** A cookie has at most 4 KiB; a link may hold a longer token. */
+const MAX_LENGTH = 8192;
 
 export class Seal {
   #key: Buffer;

@@ -9,7 +9,6 @@ import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
 import type { TokenConfig } from '../config/schema.ts';
 import { isLoopback } from '../config/values.ts';
-import type { AuthOptions } from './auth.ts';
 import { callerFor, type Caller } from './caller.ts';
 import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
@@ -17,6 +16,17 @@ import { plaintext, unauthorized, wrongAudience, type Refusals } from './refusal
 import { RightPlaces } from './right-places.ts';
 import { claimsOf, type TokenClaims } from './token-claims.ts';
 import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
+
+export interface TokenOptions {
+  readonly mode: 'token' | 'kubernetes' | 'none';
+  readonly tokens: readonly TokenConfig[];
+  /** SHA-256, in hexadecimal digits, of a token for metrics only; if it is set, metrics need a token in every mode. */
+  readonly metricsSha256?: string | undefined;
+  /** With mode `kubernetes`: accepted audiences of tokens; if empty, that of the API server. */
+  readonly audiences?: readonly string[];
+  /** With mode `kubernetes`: tokens from other machines are accepted without TLS too. */
+  readonly allowPlaintext?: boolean;
+}
 
 interface TokenHolder extends Caller {
   readonly digest: Buffer;
@@ -62,7 +72,7 @@ export class TokenOwners {
   #holders: readonly TokenHolder[];
   #metrics: TokenHolder | undefined;
 
-  constructor(options: AuthOptions, { clock, log, refusals, reviewer, changed }: TokenDeps) {
+  constructor(options: TokenOptions, { clock, log, refusals, reviewer, changed }: TokenDeps) {
     this.#holders = options.tokens.map(holderOf);
     this.replaceMetricsToken(options.metricsSha256);
     this.#places = new RightPlaces(clock);

@@ -7,7 +7,7 @@ import { HOUR_MS } from '../../base/units.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import { IntervalQuery as Bounds, MAX_INTERVAL_MS, requireAtMostOneDay, requireOrder } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
-import { flag } from '../http/query.ts';
+import { flag, LinkQuery } from '../http/query.ts';
 import { paceOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { TICKS_PER_MS } from '../mp4/sample.ts';
@@ -19,7 +19,7 @@ const DEFAULT_INTERVAL_MS = HOUR_MS;
 const CONCURRENT_READS = 8;
 
 export const IntervalQuery = Bounds.extend({
-  access_token: z.string().optional(),
+  ...LinkQuery.shape,
   local: flag().optional().describe('In a cluster: only the footage on this node.'),
 });
 

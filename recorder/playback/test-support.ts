@@ -11,6 +11,7 @@ import type { PlaybackDeps } from './deps.ts';
 
 export interface Stage extends Bench {
   readonly app: FastifyInstance;
+  readonly auth: Authenticator;
   /** Seconds since 1970 at which the first picture was captured. */
   readonly start: number;
 }
@@ -24,12 +25,13 @@ export async function stage(
 ): Promise<Stage> {
   const root = temporaryDirectory(t);
   const { playback, ...rest } = options;
-  const { auth, ...others } = playback ?? {};
+  const { auth: access, ...others } = playback ?? {};
   const archive = await bench({ root, segmentDurationMs: 30_000, ...rest });
+  const auth = new Authenticator(access ?? { mode: 'none', tokens: [] }, { clock: archive.clock });
   const app = await buildPlayback({
     version: '1.2.3',
     recordPath: root,
-    auth: new Authenticator(auth ?? { mode: 'none', tokens: [] }, { clock: archive.clock }),
+    auth,
     archive: archive.archive,
     clock: archive.clock,
     log: silentLog,
@@ -39,7 +41,7 @@ export async function stage(
     await app.close();
     await archive.archive.close();
   });
-  return { ...archive, app, start: archive.clock.wallMs() / 1000 };
+  return { ...archive, app, auth, start: archive.clock.wallMs() / 1000 };
 }
 
 export interface PlayedSample {

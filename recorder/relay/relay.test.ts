@@ -17,6 +17,7 @@ import { Seal, SEAL_KEY_BYTES } from '../http/seal.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
+import { StillError } from '../still/error.ts';
 
 const clusterOf = (nodeId: string): ClusterAccess =>
   ({
@@ -48,11 +49,16 @@ const auth = {
   tokens: [token('viewer'), token('operator'), token('admin'), { ...token('viewer', 'porter'), cameras: ['yard'] }],
 } as const;
 
+const noImage = async (cameraId: string): Promise<never> => {
+  throw new StillError(cameraId === 'gate' ? 'nothing-recorded' : 'unknown-camera', 'none');
+};
+const stills = { snapshot: noImage, thumbnail: noImage, archived: noImage };
+
 /** node-1, which listens to clients, and node-2, which has the camera gate. */
 async function stage(t: TestContext) {
   const members = await Members.open(t);
   const audited: AuditEntry[] = [];
-  const far = await build(t, { auth, cluster: clusterOf('node-2') });
+  const far = await build(t, { auth, stills, cluster: clusterOf('node-2') });
   const hub = new LiveHub({
     cameraId: 'gate',
     limits: new LiveLimits({}, new MemoryBudget(64 * 1024 ** 2)),
@@ -63,6 +69,7 @@ async function stage(t: TestContext) {
   await members.listen('node-2', { api: far.app, playback: far.app });
   const near = await build(t, {
     auth,
+    stills,
     cluster: clusterOf('node-1'),
     peers: await members.requestsOf('node-1'),
     audit: { sink: { write: (entry) => void audited.push(entry) } },
@@ -204,4 +211,23 @@ test('a node answers itself what is asked of it by its own name', async (t) => {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/node/node-1/websocket/nowhere?access_token=viewer`);
   const [code] = (await once(socket, 'close')) as [number];
   assert.equal(code, 4404);
+});
+
+test('a link opens its address through any node, and follows redirects', async (t) => {
+  const { near, far } = await stage(t);
+  const link = async (headers: Record<string, string>, path: string): Promise<string> =>
+    (await near.inject({ method: 'POST', url: '/api/links', headers, payload: { path } })).json<{ url: string }>().url;
+  const code = async (app: FastifyInstance, url: string): Promise<string> =>
+    (await app.inject({ url })).json<{ code: string }>().code;
+  for (const headers of [as('viewer'), await signedIn(near)]) {
+    // The camera is known there, and has made no picture: nobody who is not let in gets this answer.
+    const url = await link(headers, '/node/node-2/api/cameras/gate/thumbnail');
+    assert.equal(await code(near, url), 'nothing-recorded');
+    assert.equal(await code(far, url.replace('/node/node-2', '')), 'nothing-recorded', 'a link is not for one node');
+    assert.equal(await code(near, url.replace('gate', 'dock')), 'unauthorized');
+    const moved = await near.inject({ url: await link(headers, '/api/cameras/yard/thumbnail') });
+    const [, path = ''] = /^http:\/\/node-2:9997(.*)$/.exec(String(moved.headers.location)) ?? [];
+    assert.deepEqual([moved.statusCode, await code(far, path)], [307, 'unknown-camera']);
+    assert.equal(await code(far, path.replace('assigned=1', 'assigned=2')), 'unauthorized');
+  }
 });

@@ -98,7 +98,7 @@ export function installRelay(app: FastifyInstance, deps: RelayDeps): void {
       },
       handler: (request: FastifyRequest, reply: FastifyReply) => relayRequest(request, reply, deps),
     };
-    const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' } as const;
+    const config = { role: 'viewer', credentials: 'anywhere', cameras: 'filtered' } as const;
     relay.route({ ...common, method: ['GET', 'HEAD'], url: '/node/:node_id/*', config });
     if (deps.listener === 'playback') return;
     const audited = { ...config, audit: 'relay' } as const;

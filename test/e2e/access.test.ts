@@ -130,7 +130,7 @@ function reviewOf(presented: string): Review {
   return { ...known, role, ...(presented.startsWith('few-') && { cameras: new Set(['gate', 'ghost']) }) };
 }
 
-const PLACES = ['bearer', 'basic', 'query', 'cookie'] as const;
+const PLACES = ['bearer', 'basic', 'query', 'cookie', 'link'] as const;
 type Place = (typeof PLACES)[number];
 
 const isKnown = (cameraId: string): boolean => CAMERAS.includes(cameraId);
@@ -414,13 +414,19 @@ async function ask(
   clock.advance(3_600_000);
   const { url, payload } = facts.request(camera);
   const given = caller.token;
-  const inQuery = given !== undefined && place === 'query';
+  const isInAddress = given !== undefined && (place === 'query' || place === 'link');
   return app.inject({
     method: name.split(' ')[0] as 'GET',
-    url: inQuery ? `${url}${url.includes('?') ? '&' : '?'}access_token=${given}` : url,
+    url: isInAddress ? addressOf(url, given, place, auth) : url,
     ...(payload === undefined ? {} : { payload }),
-    headers: given === undefined || inQuery ? {} : await headersOf(given, place, auth),
+    headers: given === undefined || isInAddress ? {} : await headersOf(given, place, auth),
   });
+}
+
+function addressOf(url: string, given: string, place: Place, auth: Authenticator): string {
+  if (place === 'query') return `${url}${url.includes('?') ? '&' : '?'}access_token=${given}`;
+  const headers = { authorization: authorizationOf(given, 'bearer') };
+  return auth.linkTo(url, { headers } as unknown as FastifyRequest)?.url ?? url;
 }
 
 async function headersOf(given: string, place: Place, auth: Authenticator): Promise<Record<string, string>> {
@@ -442,8 +448,9 @@ function statusFor(facts: RouteFacts, caller: Caller, place: Place, takesCookies
   const { role, scoped, powerless, exports } = caller;
   if (facts.role === 'anyone') return facts.status;
   if (place === 'cookie' && (powerless || !takesCookies)) return 401;
-  if (powerless && (place !== 'query' || facts.query)) return 403;
-  if (role === undefined || (place === 'query' && !facts.query)) return 401;
+  const isRead = (place !== 'query' || facts.query) && (place !== 'link' || facts.link);
+  if (powerless && isRead) return 403;
+  if (role === undefined || !isRead) return 401;
   if (RANK[role] < RANK[facts.role] && !(facts.right === 'export' && exports)) return 403;
   return scoped && facts.cameras === 'nothing' ? 403 : facts.status;
 }

@@ -16,6 +16,8 @@ export interface RouteFacts {
   readonly right?: 'export';
   /** `?access_token=` is accepted. */
   readonly query?: true;
+  /** A link opens it. */
+  readonly link?: true;
   /** The request is for a WebSocket. */
   readonly webSocket?: true;
   /** The status for an existing camera. */
@@ -45,6 +47,12 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     request: post('/api/session', { name: 'nobody', password: 'wrong' }),
   },
   'DELETE /api/session': { role: 'anyone', cameras: 'all', status: 204, request: at('/api/session') },
+  'POST /api/links': {
+    role: 'viewer',
+    cameras: 'all',
+    status: 201,
+    request: post('/api/links', { path: '/api/archive/jobs/of-gate/download' }),
+  },
   'GET /api/health/live': { role: 'anyone', cameras: 'all', status: 200, request: at('/api/health/live') },
   'GET /api/health/ready': { role: 'anyone', cameras: 'some', status: 200, request: at('/api/health/ready') },
   'GET /api/metrics': { role: 'viewer', cameras: 'all', status: 200, request: at('/api/metrics') },
@@ -104,6 +112,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/api/cameras/${camera}/snapshot` }),
   },
@@ -111,6 +120,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/api/cameras/${camera}/thumbnail` }),
   },
@@ -160,6 +170,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/api/archive/${camera}/still?at=${FROM + 5}` }),
   },
@@ -235,6 +246,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/api/archive/jobs/of-${camera}/manifest` }),
   },
@@ -242,6 +254,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/api/archive/jobs/of-${camera}/signature` }),
   },
@@ -262,6 +275,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/api/archive/jobs/of-${camera}/download` }),
   },
@@ -367,6 +381,7 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/window/${camera}.mp4?${window}` }),
   },
@@ -374,6 +389,7 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
     role: 'viewer',
     cameras: 'one',
     query: true,
+    link: true,
     status: 200,
     request: (camera) => ({ url: `/${pathOf(camera)}` }),
   },

@@ -6,15 +6,15 @@ import { z } from 'zod';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
+import { EpochSeconds, flag, LinkQuery, queryNumber } from '../../http/query.ts';
 import { holdersIn } from '../../peers/peer.ts';
 import type { ApiDeps, StillSource } from '../deps.ts';
-import { imageBody, imageOf, ImageQuery, imageResponses, sendImage } from '../image-answer.ts';
+import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
 import { firstFound } from '../pass-on.ts';
 
 const WIDTH = { least: 64, most: 1920, usual: 640, expected: 'expected a number of pixels from 64 to 1920' };
 
-const Query = ImageQuery.extend({
+const Query = LinkQuery.extend({
   at: EpochSeconds.describe('The moment, seconds since 1970; may have a fraction.'),
   width: queryNumber(z.int(WIDTH.expected).min(WIDTH.least, WIDTH.expected).max(WIDTH.most, WIDTH.expected))
     .default(WIDTH.usual)
@@ -34,7 +34,7 @@ export const archiveStillRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (
   app.get(
     '/api/archive/:camera_id/still',
     {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'still' },
+      config: { role: 'viewer', credentials: 'anywhere', cameras: 'filtered', audit: 'still' },
       schema: {
         operationId: 'getArchivedStill',
         summary: 'The recorded picture of a moment, as JPEG',

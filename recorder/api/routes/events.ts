@@ -10,7 +10,7 @@ import { callerOf } from '../../http/access.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import { inScope } from '../../http/camera-scope.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { queryNumber } from '../../http/query.ts';
+import { queryNumber, TokenQuery } from '../../http/query.ts';
 import type { EventSource } from '../deps.ts';
 
 const SECONDS = 'expected a whole number from 0 to 86400';
@@ -24,7 +24,7 @@ const patterns = (what: string) =>
     .transform((text) => text.split(',').map((pattern) => pattern.trim()))
     .refine((all) => all.every((pattern) => pattern !== ''), `expected ${what}, with commas between them`);
 
-const Query = z.object({
+const Query = TokenQuery.extend({
   types: patterns('types of events')
     .refine(
       (all) => all.every((pattern) => EVENT_TYPES.some((type) => matchesType([pattern], type))),
@@ -49,7 +49,6 @@ const Query = z.object({
     .describe(
       'End the answer after this many seconds; 0: after the events that are there. Without it, the answer does not end.',
     ),
-  access_token: z.string().optional(),
 });
 
 /** JSON Schema of the data of each event, for clients generated from the OpenAPI document. */

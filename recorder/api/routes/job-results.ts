@@ -9,7 +9,7 @@ import { visit } from '../../http/audit.ts';
 import { contentRange } from '../../http/byte-range.ts';
 import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { flag, queryNumber } from '../../http/query.ts';
+import { flag, LinkQuery, queryNumber } from '../../http/query.ts';
 import { select } from '../../http/selection.ts';
 import type { Job } from '../../jobs/job.ts';
 import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
@@ -133,7 +133,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
     {
       config: {
         role: 'viewer',
-        credentials: 'header-or-query',
+        credentials: 'anywhere',
         cameras: 'filtered',
         audit: 'download',
         examples: {
@@ -155,12 +155,11 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
           'Supports ranges. Answers 202 with the state of the job until it is done. Where the codec changed in the window, the result is a ZIP file with all movies (application/zip), or, with part, one of them.',
         tags: ['jobs'],
         params: JobParams,
-        querystring: z.object({
+        querystring: LinkQuery.extend({
           download: flag().optional().describe('1: send it as an attachment.'),
           part: queryNumber(z.int(PART).min(1, PART).max(9_999, PART))
             .optional()
             .describe('Number of a movie of a result that has several.'),
-          access_token: z.string().optional(),
         }),
         response: {
           200: movies('The movie, or a ZIP file with several.'),
@@ -194,11 +193,11 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
 
   /** Shared by the routes of the manifest and its signature. */
   const about = {
-    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
+    config: { role: 'viewer', credentials: 'anywhere', cameras: 'filtered' },
     schema: {
       tags: ['jobs'],
       params: JobParams,
-      querystring: z.object({ access_token: z.string().optional() }),
+      querystring: LinkQuery,
       response: {
         409: problemResponse('The job is not done.'),
         410: problemResponse('The result has expired, one hour after the job was done.'),

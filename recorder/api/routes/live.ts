@@ -14,7 +14,7 @@ import type { Caller } from '../../http/caller.ts';
 import { isMember, isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { flag } from '../../http/query.ts';
+import { flag, TokenQuery } from '../../http/query.ts';
 
 /** A viewer that answers no ping for one interval is gone: TCP would report that only after about 15 minutes. */
 const PING_INTERVAL_MS = 20_000;
@@ -23,9 +23,8 @@ const PING_INTERVAL_MS = 20_000;
 const CLOSE_GRACE_MS = 5_000;
 
 const LiveParams = z.object({ camera_id: z.string() });
-const LiveQuery = z.object({
+const LiveQuery = TokenQuery.extend({
   audio: flag().optional().describe('false: video only.'),
-  access_token: z.string().optional(),
 });
 
 type Deps = Pick<ApiDeps, 'cameras' | 'clock' | 'log'>;

@@ -6,13 +6,13 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { visit } from '../../http/audit.ts';
 import { problemResponse } from '../../http/problem.ts';
-import { flag } from '../../http/query.ts';
+import { flag, LinkQuery } from '../../http/query.ts';
 import type { StillImage } from '../../still/shared-images.ts';
 import type { StillSource } from '../deps.ts';
-import { imageBody, imageOf, ImageQuery, imageResponses, sendImage } from '../image-answer.ts';
+import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
 
 const CameraParams = z.object({ id: z.string() });
-const ThumbnailQuery = ImageQuery.extend({
+const ThumbnailQuery = LinkQuery.extend({
   fresh: flag().optional().describe('A picture that was made at most a second ago, instead of ten.'),
 });
 
@@ -32,7 +32,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
     {
       config: {
         role: 'viewer',
-        credentials: 'header-or-query',
+        credentials: 'anywhere',
         cameras: { param: 'id' },
         follows: { param: 'id' },
         audit: 'still',
@@ -44,7 +44,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
           'Fetched from the address `snapshot` of the camera (`snapuri` in the database). One image serves all requests for 15 seconds; Cache-Control has the remaining time.',
         tags: ['cameras'],
         params: CameraParams,
-        querystring: ImageQuery,
+        querystring: LinkQuery,
         response: {
           200: {
             description: 'The image.',
@@ -65,7 +65,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
     {
       config: {
         role: 'viewer',
-        credentials: 'header-or-query',
+        credentials: 'anywhere',
         cameras: { param: 'id' },
         follows: { param: 'id' },
         audit: 'still',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { LightMyRequestResponse } from 'fastify';
+import type { FastifyRequest, LightMyRequestResponse } from 'fastify';
 import { token } from '../../api/test-support.ts';
 import { AUDIO, runOf, segmentPaths } from '../../archive/test-support.ts';
 import { readSampleIndex } from '../../mp4/sample-index.ts';
@@ -104,6 +104,22 @@ test('a growing file is served as it would be had it just been closed', async (t
     const carried = answer.rawPayload.readUIntBE(offset + 5, 6) - 900_000;
     assert.equal(carried, video?.dts[i]);
   }
+});
+
+test('a link to a growing file leads to a state of it, with a link of its own', async (t) => {
+  const access = { mode: 'token', tokens: [token('viewer')] } as const;
+  const { app, auth, camera, fs, root } = await stage(t, { segmentDurationMs: 300_000, playback: { auth: access } });
+  camera.begin(runOf({ audio: AUDIO }));
+  await camera.play(12, fs);
+  const [path = ''] = segmentPaths(root);
+  const maker = { headers: { authorization: 'Bearer viewer' } } as unknown as FastifyRequest;
+  const { url = '' } = auth.linkTo(`/playback/${path}`, maker) ?? {};
+  const headers = { range: 'bytes=0-' };
+  const first = await app.inject({ url: url.replace('/playback', ''), headers });
+  assert.equal(first.statusCode, 307, first.body);
+  const state = String(first.headers.location);
+  assert.equal((await app.inject({ url: state, headers })).statusCode, 206);
+  assert.equal((await app.inject({ url: state.replace(/size=\d+/, 'size=1'), headers })).statusCode, 401);
 });
 
 test('a player that asks a growing file for ranges is sent to one state of it, and keeps that when it grows and closes', async (t) => {

@@ -6,7 +6,7 @@ import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { callerOf } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
-import { flag, queryNumber } from '../../http/query.ts';
+import { flag, LinkQuery, queryNumber } from '../../http/query.ts';
 import { rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../../http/conditions.ts';
@@ -29,12 +29,11 @@ interface FileDeps {
 }
 
 const BYTES = 'expected a number of bytes';
-const FileQuery = z.object({
+const FileQuery = LinkQuery.extend({
   size: queryNumber(z.int(BYTES).min(1, BYTES))
     .optional()
     .describe('The file as it was when it had this many bytes: the size that `current` reports while the file grows.'),
   download: flag().optional(),
-  access_token: z.string().optional(),
 });
 
 /** A closed file does not change, and neither does a state of a growing file. */
@@ -44,7 +43,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
   app.route({
     method: ['GET', 'HEAD'],
     url: '/*',
-    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' },
+    config: { role: 'viewer', credentials: 'anywhere', cameras: 'filtered', audit: 'playback' },
     schema: {
       operationId: 'getFile',
       summary: 'A file of the archive, finished or still being written',

@@ -8,7 +8,7 @@ import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
-import { queryNumber } from '../../http/query.ts';
+import { queryNumber, TokenQuery } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import { intervalOf, rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
@@ -36,7 +36,6 @@ const UNCHANGING = 'private, max-age=3600';
 const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' } as const;
 const UNTIL = 'expected milliseconds since 1970';
 const PART = 'expected the number of a part, from 0';
-const TokenQuery = z.object({ access_token: z.string().optional() });
 
 export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, { deps }) => {
   const playlists = new Playlists();

@@ -32,7 +32,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
   app.route({
     method: ['GET', 'HEAD'],
     url: '/window/:file',
-    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'window' },
+    config: { role: 'viewer', credentials: 'anywhere', cameras: 'filtered', audit: 'window' },
     schema: {
       operationId: 'getWindow',
       summary: 'The footage of a camera in an interval, as one MP4 file that begins at from',

@@ -13,6 +13,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { probe } from '../../support/probe.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
+import { signIn } from './console.ts';
 import { distance, footageStage, type FootageStage } from './footage-stage.ts';
 
 const skip =
@@ -69,6 +70,38 @@ for (const viewport of [
     );
   });
 }
+
+test('a link to a result opens in a program that has not signed in', { skip }, async (t) => {
+  const sha256 = createHash('sha256').update('operator').digest('hex');
+  const { recorder } = await footageStage(t, {
+    cameras: [{ id: 'cam1', name: 'Camera 1' }],
+    startMs: lastNight(),
+    seconds: 60,
+    config: { auth: { mode: 'token', tokens: [{ name: 'operator', role: 'operator', sha256 }] } },
+  });
+  const from = lastNight() / 1000;
+  const headers = { authorization: 'Bearer operator' };
+  const url = `${recorder.url}/api/archive/cam1/export?from=${from + 10}&to=${from + 20}`;
+  assert.equal((await fetch(url, { method: 'POST', headers })).status, 202);
+  const browser = await launchBrowser();
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  page.setDefaultTimeout(60_000);
+  await page.goto(`${recorder.url}/#/exports`);
+  await signIn(page, 'operator');
+  await page.getByRole('button', { name: 'Copy link' }).click();
+  const link = await page.getByLabel('Link to Camera 1').inputValue();
+  assert.match(link, /\/api\/archive\/jobs\/[^/]+\/download\?download=1&access_link=/);
+  const answer = await fetch(link);
+  assert.equal(answer.status, 200);
+  const digest = createHash('sha256')
+    .update(Buffer.from(await answer.arrayBuffer()))
+    .digest('hex');
+  await until('it is the file of the page', async () =>
+    (await page.locator('.job-digest').innerText()).includes(digest),
+  );
+  assert.equal((await fetch(link.replace('download=1', 'download=0'))).status, 401);
+});
 
 test('a selection is protected with a note, listed, and released', { skip }, async (t) => {
   const { page, stage } = await open(t);

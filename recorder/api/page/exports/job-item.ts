@@ -10,7 +10,8 @@ import { formatDuration, formatSize } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import type { Zone } from '../playback/zone.ts';
-import { digestOf, downloadAddress, removeJob, type Job } from './jobs.ts';
+import { CopyLink } from './copy-link.ts';
+import { digestOf, downloadAddress, downloadPath, removeJob, type Job } from './jobs.ts';
 
 interface JobItemProps {
   readonly job: Job;
@@ -46,6 +47,7 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
     ${problem !== '' && html`<p class="job-problem" role="alert">${problem}</p>`}
     <div class="job-actions">
       ${job.state === 'done' && !job.is_expired && html`<a class="button" href=${downloadAddress(job.job_id)} download>Download</a>`}
+      ${!isBrief && job.state === 'done' && !job.is_expired && html`<${CopyLink} path=${downloadPath(job.job_id)} name=${name} />`}
       ${!isBrief && job.from_ms !== undefined && html`<a class="button" href=${footageAddress(job, zone)}>Show footage</a>`}
       ${may('operator') && html`<button type="button" onClick=${remove}>${isBusy ? 'Cancel' : 'Remove'}</button>`}
     </div>

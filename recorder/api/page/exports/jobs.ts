@@ -100,8 +100,10 @@ export async function removeJob(jobId: string): Promise<void> {
   await refreshJobs();
 }
 
-export const downloadAddress = (jobId: string): string =>
-  mediaAddress(`/api/archive/jobs/${encodeURIComponent(jobId)}/download?download=1`);
+export const downloadPath = (jobId: string): string =>
+  `/api/archive/jobs/${encodeURIComponent(jobId)}/download?download=1`;
+
+export const downloadAddress = (jobId: string): string => mediaAddress(downloadPath(jobId));
 
 /** Starts a download, like a click on a link. */
 export function download(address: string, name = ''): void {
