@@ -2,21 +2,16 @@
 // network interfaces.
 
 import { hostname, networkInterfaces } from 'node:os';
+import type { Warning } from '../base/reason.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, isLoopback } from './config/values.ts';
-
-interface ExposureWarning {
-  readonly code: 'no-tls';
-  readonly message: string;
-  readonly cameraId: undefined;
-}
 
 /** A warning if other machines reach listeners without TLS: tokens and pictures can be read in transit. */
 export function plainListeners({
   listen,
   playback,
   tls,
-}: Pick<Config, 'listen' | 'playback' | 'tls'>): readonly ExposureWarning[] {
+}: Pick<Config, 'listen' | 'playback' | 'tls'>): readonly Warning[] {
   const reached = [listen, playback.listen].filter((address) => !isLoopback(address)).map(formatListen);
   if (tls || reached.length === 0) return [];
   return [

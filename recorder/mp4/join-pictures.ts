@@ -1,17 +1,7 @@
 // Selects the video samples of one recorded file that show a window of time. Times are video ticks of the file, in which the
 // first picture is shown at 0.
 
-import { paceOf, type RecordedMeta } from './meta.ts';
 import type { TrackIndex } from './sample-index.ts';
-import { TICKS_PER_MS } from './sample.ts';
-
-/** Wall time at which the picture shown at `time` was captured. */
-export const wallAt = (meta: RecordedMeta, time: number): number =>
-  meta.wallStartMs + (time / TICKS_PER_MS) * paceOf(meta);
-
-/** The time at which the picture captured at `wallMs` is shown. */
-export const timeAt = (meta: RecordedMeta, wallMs: number): number =>
-  ((wallMs - meta.wallStartMs) / paceOf(meta)) * TICKS_PER_MS;
 
 interface PictureQuery {
   readonly from: number;

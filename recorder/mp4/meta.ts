@@ -6,6 +6,7 @@ import type { Part } from './box.ts';
 import { box, concat, u16, u24, u32, u64, u8 } from './box.ts';
 import { Mp4Error } from './error.ts';
 import { Fields } from './parse.ts';
+import { TICKS_PER_MS } from './sample.ts';
 
 /**
  * How reliable the wall time of a file is. `settled`: the run's clock had seen enough frames to know the smallest delay;
@@ -44,6 +45,14 @@ export interface SegmentClosing {
 /** Wall milliseconds per media millisecond of the file; about 1. */
 export const paceOf = ({ wallDurationMs, mediaDurationMs }: RecordedMeta): number =>
   wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
+
+/** Wall time at which the picture was captured that is shown `ticks` of video after the first one. */
+export const wallAt = (meta: RecordedMeta, ticks: number): number =>
+  meta.wallStartMs + (ticks / TICKS_PER_MS) * paceOf(meta);
+
+/** How many ticks of video after the first picture the one captured at `wallMs` is shown. */
+export const ticksAt = (meta: RecordedMeta, wallMs: number): number =>
+  ((wallMs - meta.wallStartMs) / paceOf(meta)) * TICKS_PER_MS;
 
 /** One track, as needed in a row of the database. */
 export interface TrackSummary {

@@ -8,9 +8,8 @@ import { ArchiveError } from '../archive/disk/faults.ts';
 import { IntervalQuery as Bounds, MAX_INTERVAL_MS, requireAtMostOneDay, requireOrder } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
 import { flag, LinkQuery } from '../http/query.ts';
-import { paceOf } from '../mp4/meta.ts';
+import { ticksAt, wallAt as wallOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import { TICKS_PER_MS } from '../mp4/sample.ts';
 import type { PlaybackArchive } from './deps.ts';
 import type { PartsCache } from './parts-cache.ts';
 
@@ -76,9 +75,7 @@ async function listed<T>(list: Promise<T>): Promise<T> {
 }
 
 /** The wall time at which the picture was captured that the file shows at `time`, in video ticks. */
-export const wallAt = (parts: FileParts, time: number): number =>
-  parts.meta.wallStartMs + ((time - parts.shownFrom) / TICKS_PER_MS) * paceOf(parts.meta);
+export const wallAt = (parts: FileParts, time: number): number => wallOf(parts.meta, time - parts.shownFrom);
 
 /** The time in the file, in video ticks, at which it shows what was captured at `wallMs`. */
-export const timeAt = (parts: FileParts, wallMs: number): number =>
-  parts.shownFrom + ((wallMs - parts.meta.wallStartMs) / paceOf(parts.meta)) * TICKS_PER_MS;
+export const timeAt = (parts: FileParts, wallMs: number): number => parts.shownFrom + ticksAt(parts.meta, wallMs);

@@ -26,17 +26,20 @@ async function show(
   return sendImage(request, reply, found, `private, max-age=${Math.round(found.remainingMs / 1000)}`);
 }
 
+/** Who may see a camera's pictures, and how that is recorded. */
+const ACCESS = {
+  role: 'viewer',
+  credentials: 'anywhere',
+  cameras: { param: 'id' },
+  follows: { param: 'id' },
+  audit: 'still',
+} as const;
+
 export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async (app, { stills }) => {
   app.get(
     '/api/cameras/:id/snapshot',
     {
-      config: {
-        role: 'viewer',
-        credentials: 'anywhere',
-        cameras: { param: 'id' },
-        follows: { param: 'id' },
-        audit: 'still',
-      },
+      config: ACCESS,
       schema: {
         operationId: 'getSnapshot',
         summary: 'A still image, as the camera made it',
@@ -63,13 +66,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
   app.get(
     '/api/cameras/:id/thumbnail',
     {
-      config: {
-        role: 'viewer',
-        credentials: 'anywhere',
-        cameras: { param: 'id' },
-        follows: { param: 'id' },
-        audit: 'still',
-      },
+      config: ACCESS,
       schema: {
         operationId: 'getThumbnail',
         summary: 'The newest key frame of the live stream or the archive, as a small picture',
