@@ -3,7 +3,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Recorders } from './controllers/recorders.ts';
-import { keyOf } from './kube/api.ts';
+import { ApiError, keyOf } from './kube/api.ts';
 import type { LeaderElector } from './kube/leader.ts';
 import { runWorkers } from './kube/workqueue.ts';
 import type { OperatorMetrics } from './metrics.ts';
@@ -20,6 +20,8 @@ interface LeadershipOptions {
   readonly recorders: Recorders;
   readonly reconcilers: Reconcilers;
   readonly metrics: OperatorMetrics;
+  /** Aborts when running calls have taken too long. */
+  readonly hardStop: AbortController;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -32,7 +34,6 @@ const WORKERS: Readonly<Record<QueueName, number>> = { camera: 8, pool: 2, reque
 export class Leadership {
   readonly #o: LeadershipOptions;
   readonly #stop = new AbortController();
-  readonly #hardStop = new AbortController();
   #election: Promise<void> = Promise.resolve();
 
   constructor(options: LeadershipOptions) {
@@ -46,7 +47,8 @@ export class Leadership {
   /** Finishes running writes, and releases the Lease. */
   async close(): Promise<void> {
     this.#stop.abort();
-    const timer = this.#o.clock.after(STOP_MS, () => this.#hardStop.abort());
+    const { clock, hardStop } = this.#o;
+    const timer = clock.after(STOP_MS, () => hardStop.abort(new ApiError(0, 'STOPPED', 'this replica has stopped')));
     await this.#election;
     timer.cancel();
   }
@@ -72,7 +74,7 @@ export class Leadership {
   }
 
   #work(name: QueueName, term: AbortSignal): Promise<void> {
-    const { queues, reconcilers, metrics, clock, log } = this.#o;
+    const { queues, reconcilers, metrics, hardStop, clock, log } = this.#o;
     return runWorkers(
       {
         queue: queues[name],
@@ -83,7 +85,7 @@ export class Leadership {
         observe: (outcome, seconds) => metrics.reconciled(name, outcome, seconds),
       },
       term,
-      this.#hardStop.signal,
+      hardStop.signal,
     );
   }
 }

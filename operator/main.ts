@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
@@ -102,6 +102,9 @@ async function main(): Promise<void> {
   for (const network of options['cluster-network']) {
     if (!isNetwork(network)) throw new Error(`--cluster-network ${network}: expected a network such as 10.42.0.0/16`);
   }
+  // Nothing has begun yet that would have to be ended.
+  let stop = (code: number): void => process.exit(code);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(0));
   // Unlimited for all namespaces: there are two watches in each, and their number is unknown.
   const connection = await connect(options.kubeconfig, options['all-namespaces'] ? undefined : CONNECTIONS);
   const home = ownNamespace();
@@ -123,28 +126,24 @@ async function main(): Promise<void> {
     clock: systemClock,
     log,
   });
-  const server = await listen(options.listen, operator);
-  log.info({ version, namespace: namespace ?? '(all)', listen: options.listen }, 'operator started');
-
-  let stopping = false;
-  const stop = (code: number): void => {
-    if (stopping) return;
-    stopping = true;
+  let server: Server | undefined;
+  const end = async (code: number): Promise<void> => {
     setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
-    operator.close().then(
-      async () => {
-        server.close();
-        await connection.close();
-        log.info('operator stopped');
-        process.exit(code);
-      },
-      (err: unknown) => {
-        log.error({ err }, 'the operator could not be stopped cleanly');
-        process.exit(1);
-      },
-    );
+    try {
+      await operator.close();
+      server?.close();
+      await connection.close();
+      log.info('operator stopped');
+      process.exit(code);
+    } catch (err) {
+      log.error({ err }, 'the operator could not be stopped cleanly');
+      process.exit(1);
+    }
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(0));
+  let ending: Promise<void> | undefined;
+  stop = (code) => void (ending ??= end(code));
+  server = await listen(options.listen, operator);
+  log.info({ version, namespace: namespace ?? '(all)', listen: options.listen }, 'operator started');
   process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
   process.on('uncaughtException', (err) => {
     log.error({ err }, 'uncaught exception');

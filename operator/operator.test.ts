@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { sha256 } from '../base/new-token.ts';
-import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName, poolLabels } from '../crds/names.ts';
+import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName, OPERATOR_LEASE, poolLabels } from '../crds/names.ts';
 import { ApiError, type KubeApi, type KubeObject, type ObjectName, type Resource } from './kube/api.ts';
 import {
   CAMERA,
@@ -22,7 +22,7 @@ import {
 } from './kube/resources.ts';
 import { MemoryApi, settle } from './kube/test-support.ts';
 import { until } from '../test/support/until.ts';
-import { startOperator } from './operator.ts';
+import { startOperator, type Operator } from './operator.ts';
 import { AUTHORITY_LIFE_MS } from './plan/authorities.ts';
 
 const NAMESPACE = 'video';
@@ -46,6 +46,7 @@ class World {
   readonly clock = new VirtualClock();
   readonly live = new Set(['a', 'b', 'c']);
   #renewedMs = -Infinity;
+  #operator: Operator | undefined;
 
   /** `more`: options of the operator. */
   async start(t: TestContext, before: MemoryApi['before'] = () => {}, more: object = {}): Promise<void> {
@@ -70,14 +71,19 @@ class World {
     api.calls.length = 0;
     api.before = before;
     const options = { namespace: NAMESPACE, ownNamespace: 'system', identity: 'one/1', image: 'recorder' };
-    const operator = await startOperator({ ...options, api, clock, log: silentLog, ...more });
-    t.after(async () => {
-      const end = { isReached: false };
-      void operator.close().then(() => (end.isReached = true));
-      const deadlineMs = performance.now() + MAX_WAIT_MS;
-      while (!end.isReached && performance.now() < deadlineMs) await this.#step();
-      assert.ok(end.isReached, 'it does not end');
-    });
+    this.#operator = await startOperator({ ...options, api, clock, log: silentLog, ...more });
+    t.after(() => this.stop());
+  }
+
+  /** Resolves to how long it took, in milliseconds. */
+  async stop(): Promise<number> {
+    const startMs = this.clock.monotonicMs();
+    const end = { isReached: false };
+    void this.#operator?.close().then(() => (end.isReached = true));
+    const deadlineMs = performance.now() + MAX_WAIT_MS;
+    while (!end.isReached && performance.now() < deadlineMs) await this.#step();
+    assert.ok(end.isReached, 'it does not end');
+    return this.clock.monotonicMs() - startMs;
   }
 
   addCamera(name: string): Promise<unknown> {
@@ -161,6 +167,25 @@ test('nothing is written before the caches are filled', async (t) => {
   lists.resolve();
   await world.pass(20);
   assert.ok(await world.assignment('gate'));
+});
+
+test('an operator that is stopped soon after its start ends in time, although the API server hangs or refuses Events', async (t) => {
+  for (const hung of [DAEMON_SET, RECORDER_POOL, CAMERA, EVENT]) {
+    const world = new World();
+    let isHung = false;
+    await world.start(t, async (verb, { plural }) => {
+      if (plural === EVENT.plural) throw new ApiError(500, 'InternalError', 'busy');
+      if (plural !== hung.plural || verb === 'list' || verb === 'watch' || !isHung) return;
+      await new Promise(() => {});
+    });
+    await world.addCamera('gate');
+    isHung = true;
+    await world.pass(3);
+    const tookMs = await world.stop();
+    assert.ok(tookMs < 8_000, `${hung.plural}: ${tookMs} ms`);
+    const { spec } = await world.api.get(LEASE, { namespace: 'system', name: OPERATOR_LEASE });
+    assert.equal((spec as { holderIdentity?: string }).holderIdentity ?? null, null, 'the Lease is free');
+  }
 });
 
 test('assignments do not wait for what is shown: status is written by a queue of its own', async (t) => {

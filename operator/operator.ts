@@ -11,6 +11,7 @@ import { Recorders } from './controllers/recorders.ts';
 import { ReportJudge } from './controllers/reports.ts';
 import { followChanges } from './changes.ts';
 import { keyOf, type KubeApi } from './kube/api.ts';
+import { callsUntil } from './kube/calls-until.ts';
 import { countedCalls } from './kube/counted-calls.ts';
 import { EventRecorder } from './kube/events.ts';
 import { LeaderElector } from './kube/leader.ts';
@@ -73,8 +74,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const isLeader = (): boolean => elector.isLeader;
   metrics.follow({ isLeader, watches: () => caches.ages, queues: () => queues.unfinished });
 
-  const api = writesOfLeader(readApi, isLeader);
-  const events = new EventRecorder({ api, clock, log, instance: identity });
+  const hardStop = new AbortController();
+  const api = writesOfLeader(callsUntil(readApi, hardStop.signal), isLeader);
+  // They tell of what was done while it led, and may be written after that.
+  const events = new EventRecorder({ api: readApi, clock, log, instance: identity });
   const judge = new ReportJudge({ api, caches, clock });
   const logins = new CameraLogins({ api, changed: ({ metadata }) => queues.showSoon(keyOf(metadata)), clock });
   const networks = new ClusterNetworks({ api: readApi, nodes: () => caches.nodes.list(), told, clock, log });
@@ -107,7 +110,18 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     grantCommand: namespace === undefined ? grantCommand : undefined,
     clock,
   });
-  const leadership = new Leadership({ elector, caches, pools, queues, recorders, reconcilers, metrics, clock, log });
+  const leadership = new Leadership({
+    elector,
+    caches,
+    pools,
+    queues,
+    recorders,
+    reconcilers,
+    metrics,
+    hardStop,
+    clock,
+    log,
+  });
 
   const parts = new Parts([
     { name: 'caches', start: () => caches.start(), close: () => caches.close() },

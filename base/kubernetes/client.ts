@@ -4,6 +4,7 @@
 import { request, type Dispatcher } from 'undici';
 import { errorCode } from '../error.ts';
 import { readBody } from '../http-answer.ts';
+import { promptly } from '../promptly.ts';
 import { ApiError } from './api-error.ts';
 
 /** How to reach the API server and authenticate to it. */
@@ -227,6 +228,8 @@ export class KubernetesClient {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...(options.signal && { signal: options.signal }),
       });
+      // undici rejects only once the request has a connection, which on a dead link takes until its connect timeout; it then drops
+      // the request unsent.
       return await promptly(answer, options.signal);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
@@ -241,25 +244,6 @@ export class KubernetesClient {
 }
 
 const invalid = (what: string): ApiError => new ApiError(0, 'INVALID_ANSWER', `the API server's answer is not ${what}`);
-
-/**
- * Rejects as soon as `signal` aborts. undici does so only once the request has a connection, which on a dead link takes until its
- * connect timeout; it then drops the request unsent.
- */
-async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return answer;
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([answer, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-    answer.catch(() => {});
-    aborted.promise.catch(() => {});
-  }
-}
 
 /**
  * Describes why there was no response. The address is left out, because the message ends up in statuses and in logs of others.

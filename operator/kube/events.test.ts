@@ -107,6 +107,21 @@ test('what cannot be written is tried again, and never thrown at whoever records
   assert.equal((await written()).length, 1);
 });
 
+for (const [what, before] of [
+  ['fails', () => Promise.reject(new ApiError(0, 'UNREACHABLE', 'cut off'))],
+  ['does not answer', () => new Promise<void>(() => {})],
+] as const) {
+  test(`an API server that ${what} holds up the end for a second, however much is pending`, async () => {
+    const { api, clock, events } = setup();
+    api.before = before;
+    for (const note of ['one', 'two', 'three']) events.record(CAMERA, { ...MOVED, note });
+    await settle();
+    const closed = events.close();
+    clock.advance(1_000);
+    await closed;
+  });
+}
+
 test('a note is cut to what the API server takes', async () => {
   const { events, written } = setup();
   events.record(CAMERA, { ...MOVED, note: 'x'.repeat(5_000) });

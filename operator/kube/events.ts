@@ -6,6 +6,7 @@ import type { Log } from '../../base/log.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { OPERATOR_MANAGER } from '../../crds/names.ts';
 import { ApiError, isNotFound, type KubeApi, type KubeObject, type ObjectMetadata } from './api.ts';
+import { callsUntil } from './calls-until.ts';
 import { EVENT } from './resources.ts';
 import { microTime } from './time.ts';
 
@@ -58,6 +59,8 @@ const OBJECT_REFILL_MS = 60_000;
 const MAX_NOTE = 1024;
 const MAX_TRIES = 3;
 const RETRY_MS = 2_000;
+/** What is pending has this long when the operator stops. */
+const CLOSE_MS = 1_000;
 
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -66,11 +69,14 @@ export class EventRecorder {
   /** Series that wait to be written, in order. */
   readonly #pending = new Set<Series>();
   readonly #refreshes = new Map<Series, Timer>();
+  readonly #api: KubeApi;
+  readonly #end = new AbortController();
   #sending: Promise<void> | undefined;
   #names = 0;
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
+    this.#api = callsUntil(options.api, this.#end.signal);
   }
 
   /** Returns at once and never throws. */
@@ -102,15 +108,18 @@ export class EventRecorder {
     else this.#refreshLater(series);
   }
 
-  /** Writes what is pending; resolves when it is written or has failed. */
+  /** Writes what is pending; resolves when it is written, has failed, or has taken too long. */
   async close(): Promise<void> {
+    const { clock } = this.#options;
     for (const [series, timer] of this.#refreshes) {
       timer.cancel();
       this.#pending.add(series);
     }
     this.#refreshes.clear();
     this.#sending ??= this.#sendAll();
+    const timer = clock.after(CLOSE_MS, () => this.#end.abort());
     await this.#sending;
+    timer.cancel();
   }
 
   /** Takes a token from the object's bucket; false if it is empty. */
@@ -142,6 +151,7 @@ export class EventRecorder {
     // Let the callers of `record` continue first, so that Events recorded together are sent together.
     await Promise.resolve();
     for (const series of this.#pending) {
+      if (this.#end.signal.aborted) break;
       this.#pending.delete(series);
       if (series.written < series.count) await this.#write(series);
     }
@@ -149,27 +159,27 @@ export class EventRecorder {
   }
 
   async #write(series: Series): Promise<void> {
-    const { api, log, clock } = this.#options;
+    const { log, clock } = this.#options;
     for (let tries = 1; ; tries++) {
       const { count } = series;
       try {
-        if (series.name) await api.mergePatch(EVENT, series.name, seriesOf(series));
+        if (series.name) await this.#api.mergePatch(EVENT, series.name, seriesOf(series));
         else series.name = await this.#create(series);
         series.written = series.written === 0 ? 1 : count;
         if (series.written >= count) return;
       } catch (err) {
         // The API server has deleted the Event meanwhile (after an hour by default): create it again.
         if (isNotFound(err) && series.name) Object.assign(series, { name: undefined, written: 0 });
-        else if (tries >= MAX_TRIES || !isPassing(err)) {
+        else if (tries >= MAX_TRIES || !isPassing(err) || this.#end.signal.aborted) {
           log.debug({ err, reason: series.text.reason }, 'an Event could not be written');
           return;
-        } else await clock.sleep((err instanceof ApiError && err.retryAfterMs) || RETRY_MS);
+        } else await clock.sleep((err instanceof ApiError && err.retryAfterMs) || RETRY_MS, this.#end.signal);
       }
     }
   }
 
   async #create(series: Series): Promise<{ namespace: string; name: string }> {
-    const { api, clock, instance } = this.#options;
+    const { clock, instance } = this.#options;
     const { regarding, text, lastWallMs } = series;
     const { apiVersion, kind, metadata } = regarding;
     const { name, namespace, uid, resourceVersion } = metadata;
@@ -188,7 +198,7 @@ export class EventRecorder {
       reportingInstance: instance.slice(0, 128),
       regarding: { apiVersion, kind, name, namespace, uid, resourceVersion },
     };
-    await api.create(EVENT, event);
+    await this.#api.create(EVENT, event);
     return { namespace: namespace ?? 'default', name: event.metadata.name };
   }
 }

@@ -16,8 +16,8 @@ const NAMESPACE = 'default';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 const OPERATOR_LEASE = `${LEASES}/kube-nvr-operator`;
 const SLOW_MS = 60_000;
-/** A pod has 15 s from SIGTERM to SIGKILL. */
-const MAX_STOP_MS = 10_000;
+/** From SIGTERM to SIGKILL of a pod. */
+const MAX_STOP_MS = 15_000;
 
 type Lease = KubeObject & { spec: { holderIdentity?: string | null } };
 
