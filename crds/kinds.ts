@@ -103,7 +103,7 @@ const RECORDER_NODE_KIND: KindDefinition = {
   name: { maxLength: 239 },
   columns: [
     { name: 'Role', type: 'string', jsonPath: '.spec.role' },
-    { name: 'Drain', type: 'boolean', jsonPath: '.spec.drain' },
+    { name: 'Drain', type: 'boolean', jsonPath: '.status.drain' },
     condition('Online'),
     condition('Ready'),
     whyNotReady,

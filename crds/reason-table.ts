@@ -132,6 +132,22 @@ export const CAMERA_CONDITIONS = {
     { status: 'False', reason: 'Suspended', means: 'the same as for `Assigned`' },
     { status: 'False', reason: 'Connecting', means: 'its node connects' },
   ],
+  Reconciling: [
+    {
+      status: 'True',
+      reason: 'that of `Ready`',
+      means: 'it is on its way to be recorded; otherwise the condition is absent',
+    },
+  ],
+  Stalled: [
+    {
+      status: 'True',
+      reason: 'that of `Ready`',
+      means:
+        'it is not recorded until somebody changes the Camera, its Secret, its pool or the camera itself; otherwise the condition is absent',
+      todo: 'see the condition with this reason',
+    },
+  ],
 } satisfies ConditionTable;
 
 /** By the code that the recorder's API gives; `reasonOf` makes the reason of `Recording`. */

@@ -123,6 +123,12 @@ const request = withRules(
 
 const status = statusObject({
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+  drain: z
+    .boolean()
+    .optional()
+    .describe(
+      'true: its cameras move to other nodes, because of spec.drain or because the Kubernetes node is cordoned, out of service or about to be removed. Written by the operator.',
+    ),
   address: z
     .string()
     .max(512)

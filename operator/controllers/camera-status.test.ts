@@ -159,3 +159,45 @@ suite('what a Camera shows', () => {
     assert.deepEqual(archives([told({ archiveID: 'another' })]), []);
   });
 });
+
+suite('what tools that wait for a Camera are told (kstatus)', () => {
+  const progress = (of: Camera, nodes: readonly RecorderNode[], assigned = true, hasPool = true) => {
+    const { status } = statusOfCamera({
+      camera: of,
+      assigned: assigned ? ASSIGNED : { type: 'Assigned', status: 'False', reason: 'NoEligibleNode', message: 'none' },
+      labels: new Map(),
+      nodes: byName(nodes),
+      isLive: () => true,
+      hasPool,
+      secret: undefined,
+      nowMs: 0,
+    });
+    const conditions = status['conditions'] as readonly Shown[];
+    assert.equal(status['observedGeneration'], 1);
+    return conditions
+      .filter(({ type }) => ['Reconciling', 'Stalled'].includes(type))
+      .map(({ type, status: is, reason }) => `${type} ${is} ${reason}`);
+  };
+
+  test('a camera that is recorded has neither condition, which counts as current', () => {
+    assert.deepEqual(progress(camera(at('a')), [node('a', 'Recording')]), []);
+  });
+
+  test('a camera on its way to be recorded is reconciling', () => {
+    assert.deepEqual(progress(camera(at('a')), [node('a')]), ['Reconciling True NotTakenUp']);
+    const connecting = node('a', 'Connecting', 2, 'Connecting');
+    assert.deepEqual(progress(camera(at('a')), [connecting]), ['Reconciling True Connecting']);
+  });
+
+  test('a camera that needs somebody is stalled: without a node, without a pool, with a wrong login', () => {
+    assert.deepEqual(progress(camera(undefined), [], false), ['Stalled True NoEligibleNode']);
+    assert.deepEqual(progress(camera(undefined), [], true, false), ['Stalled True NoPool']);
+    const refused = node('a', 'Failed', 2, 'RefusedLogin');
+    assert.deepEqual(progress(camera(at('a')), [refused]), ['Stalled True RefusedLogin']);
+  });
+
+  test('a camera that cannot be reached, or that somebody stopped, is neither', () => {
+    assert.deepEqual(progress(camera(at('a')), [node('a', 'Failed', 2, 'Unreachable')]), []);
+    assert.deepEqual(progress(camera(at('a'), { suspend: true }), [node('a', 'Stopped')]), []);
+  });
+});

@@ -66,7 +66,12 @@ function conditionsOf({
 }: CameraFacts): readonly StatedCondition[] {
   if (!hasPool) {
     const missing = state(false, 'NoPool', `there is no RecorderPool ${camera.spec.poolRef.name}`);
-    return TYPES.map((type) => ({ type, ...missing, ...(UNKNOWN_WITHOUT_POOL.has(type) && { status: 'Unknown' }) }));
+    const known = TYPES.map((type) => ({
+      type,
+      ...missing,
+      ...(UNKNOWN_WITHOUT_POOL.has(type) && { status: 'Unknown' as const }),
+    }));
+    return [...known, ...progressOf(missing)];
   }
   if (!assigned || !labels) return unknownConditions(TYPES);
   const { assignment } = camera.status ?? {};
@@ -94,7 +99,43 @@ function conditionsOf({
       reason: ready?.reason ?? 'Recording',
       message: ready?.message ?? '',
     },
+    ...progressOf(ready),
   ];
+}
+
+/** Reasons for which a camera is not recorded until somebody changes the Camera, its Secret, its pool or the camera itself. */
+const STALLED: ReadonlySet<string> = new Set([
+  'AddressRefused',
+  'BitrateExceeded',
+  'Encrypted',
+  'InvalidCamera',
+  'LicenseExceeded',
+  'LoginDowngraded',
+  'NoCredentials',
+  'NoEligibleNode',
+  'NoHosts',
+  'NoPool',
+  'NoRoom',
+  'NoVideo',
+  'NotFound',
+  'RefusedLogin',
+  'SecretGone',
+  'TransportRefused',
+  'TwoNodesLost',
+  'UnsupportedParameters',
+]);
+/** Reasons of a camera on its way to be recorded. */
+const RECONCILING: ReadonlySet<string> = new Set(['Connecting', 'LoginUnread', 'NotReported', 'NotTakenUp', 'Waiting']);
+
+/**
+ * What tools that wait for resources look at (kstatus, of Flux, Argo CD and kpt). Absent for a camera that is recorded, and for one
+ * that cannot be reached or is suspended: nothing is in progress, and nobody has to change the Camera.
+ */
+function progressOf(problem: State | undefined): readonly StatedCondition[] {
+  if (!problem) return [];
+  const { reason, message } = problem;
+  if (STALLED.has(reason)) return [{ type: 'Stalled', status: 'True', reason, message }];
+  return RECONCILING.has(reason) ? [{ type: 'Reconciling', status: 'True', reason, message }] : [];
 }
 
 type State = Omit<StatedCondition, 'type'>;

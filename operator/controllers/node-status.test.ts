@@ -7,13 +7,13 @@ import { LIVE, UNAVAILABLE, UNKNOWN } from '../../test/support/snapshots.ts';
 import type { Liveness } from '../plan/snapshot.ts';
 import { statusOfNode, type DrainFacts } from './node-status.ts';
 
-const node = (conditions: readonly Condition[]): RecorderNode =>
+const node = (conditions: readonly Condition[], status: object = {}, spec: object = {}): RecorderNode =>
   parseRecorderNode({
     apiVersion: API_VERSION,
     kind: 'RecorderNode',
     metadata: { name: 'a', namespace: 'default', uid: 'u', generation: 7 },
-    spec: { nodeName: 'a', poolRef: { name: 'default' } },
-    status: { conditions },
+    spec: { nodeName: 'a', poolRef: { name: 'default' }, ...spec },
+    status: { conditions, ...status },
   });
 const ready: Condition = {
   type: 'Ready',
@@ -40,8 +40,8 @@ test('it is written when it changes, and not again', () => {
   const first = statusOfNode(node([ready]), facts(LIVE));
   assert.deepEqual([first.isChanged, first.transitions.length], [true, 1]);
   const conditions = first.status['conditions'] as readonly Condition[];
-  assert.equal(statusOfNode(node([ready, ...conditions]), facts(LIVE)).isChanged, false);
-  assert.equal(statusOfNode(node([ready, ...conditions]), facts(UNAVAILABLE)).isChanged, true);
+  assert.equal(statusOfNode(node([ready, ...conditions], { drain: false }), facts(LIVE)).isChanged, false);
+  assert.equal(statusOfNode(node([ready, ...conditions], { drain: false }), facts(UNAVAILABLE)).isChanged, true);
 });
 
 test('a node that is drained says why, what it still has, and what becomes of that', () => {
@@ -70,4 +70,15 @@ test('a node that is drained says why, what it still has, and what becomes of th
     'Empty',
     'the Kubernetes node is cordoned; no camera is recorded here',
   ]);
+});
+
+test('the column DRAIN of kubectl get shows a cordoned node, and not one that was removed', () => {
+  const cordoned = { cause: 'the Kubernetes node is cordoned', held: 0, cameras: 0, isGivenUp: false };
+  const shown = (drain: DrainFacts | undefined, spec: object = {}) =>
+    statusOfNode(node([ready], {}, spec), { liveness: LIVE, drain, nowMs: 0 }).status['drain'];
+  assert.equal(shown(undefined), false);
+  assert.equal(shown(cordoned), true);
+  const removed = { ...cordoned, cause: 'spec.role is Removed' };
+  assert.equal(shown(removed, { role: 'Removed' }), false);
+  assert.equal(shown(removed, { role: 'Removed', drain: true }), true);
 });

@@ -33,7 +33,10 @@ export function statusOfNode(node: RecorderNode, { liveness, drain, nowMs }: Nod
   const stated = [online(liveness), ...(drain ? [drained(drain)] : [])];
   // No observedGeneration: the generation also grows with each response to a request, which does not concern these conditions.
   const { conditions, transitions } = mergeConditions(before, stated, undefined, new Date(nowMs));
-  return { status: { conditions }, isChanged: conditions !== before, transitions };
+  // A removed node is not drained, it is gone: `kubectl get` shows its role.
+  const isDrained = drain !== undefined && (node.spec.role !== 'Removed' || node.spec.drain);
+  const isChanged = conditions !== before || node.status?.drain !== isDrained;
+  return { status: { drain: isDrained, conditions }, isChanged, transitions };
 }
 
 function online(liveness: Liveness | undefined): StatedCondition {

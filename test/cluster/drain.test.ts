@@ -168,6 +168,8 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
       [drained.reason, drained.message],
       ['Empty', 'the Kubernetes node is cordoned; no camera is recorded here'],
     );
+    const shown = await kubectl('get', 'recordernodes', node, '-n', NAMESPACE);
+    assert.match(shown, /^NAME +ROLE +DRAIN .*\n\S+ +\w+ +true /, 'the column DRAIN shows it, too');
     await nothingIsMissing(startMs - 1_000, endMs);
     await untilGuarded();
 
