@@ -1,6 +1,8 @@
 // Requests of recorders, answered over an API server in memory: which are carried out, and which would cost the pool its majority.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
@@ -23,6 +25,12 @@ interface Site {
   readonly mode?: 'Automatic' | 'Manual';
   /** Whether the first node leads; default true. */
   readonly hasLeader?: boolean;
+  /** Whether the pool exists; default true. */
+  readonly hasPool?: boolean;
+  /** The nodes of cameras. */
+  readonly cameras?: Readonly<Record<string, string>>;
+  /** A camera that is deleted while it is being stopped. */
+  readonly vanishes?: string;
   readonly nodes: Readonly<Record<string, Role>>;
   readonly live: readonly string[];
 }
@@ -34,16 +42,21 @@ const object = (kind: string, name: string, rest: object): KubeObject => ({
   ...rest,
 });
 
-async function stage(t: TestContext, { mode = 'Manual', hasLeader = true, nodes, live }: Site) {
+const cameraOf = (name: string, node: string, spec = {}): KubeObject =>
+  object('Camera', name, {
+    spec: { source: 'rtsp://10.0.0.9/1', ...spec },
+    status: { assignment: { node, epoch: 1, reason: 'Scheduled', time: TIME } },
+  });
+
+async function stage(
+  t: TestContext,
+  { mode = 'Manual', hasLeader = true, hasPool = true, cameras = {}, vanishes, nodes, live }: Site,
+) {
   const api = new MemoryApi();
   const poolSpec = { archive: { hostPath: '/a' }, membership: { mode } };
-  await api.create(
-    RECORDER_POOL,
-    object('RecorderPool', 'default', {
-      spec: poolSpec,
-      status: hasLeader ? { leader: Object.keys(nodes)[0] } : { voters: [] },
-    }),
-  );
+  const status = hasLeader ? { leader: Object.keys(nodes)[0] } : { voters: [] };
+  if (hasPool) await api.create(RECORDER_POOL, object('RecorderPool', 'default', { spec: poolSpec, status }));
+  for (const [name, node] of Object.entries(cameras)) await api.create(CAMERA, cameraOf(name, node));
   for (const [name, role] of Object.entries(nodes)) {
     const spec = { nodeName: name, poolRef: { name: 'default' }, role };
     await api.create(RECORDER_NODE, object('RecorderNode', name, { spec }));
@@ -66,6 +79,13 @@ async function stage(t: TestContext, { mode = 'Manual', hasLeader = true, nodes,
       );
       await settle();
       const node = caches.recorderNodes.get(`${NAMESPACE}/${from}`) ?? assert.fail(`no node ${from}`);
+      if (vanishes !== undefined) {
+        api.before = async (verb, resource) => {
+          if (verb !== 'mergePatch' || resource !== CAMERA) return;
+          api.before = () => {};
+          await api.delete(CAMERA, { namespace: NAMESPACE, name: vanishes });
+        };
+      }
       await answerRequests(node, { api, caches, isLive });
       await settle();
       const responses = caches.recorderNodes.get(`${NAMESPACE}/${from}`)?.spec.responses ?? [];
@@ -329,38 +349,69 @@ const CASES: readonly Case[] = [
     code: 503,
     says: /the cluster has no majority/,
   },
+  {
+    name: 'without its pool nothing is carried out',
+    hasPool: false,
+    request: { kind: 'Leave' },
+    code: 503,
+    says: /^there is no RecorderPool default$/,
+  },
+  {
+    name: 'a camera of another node is not stopped',
+    cameras: { yard: 'c' },
+    from: 'b',
+    request: { kind: 'Suspend', camera: 'yard', suspend: true },
+    code: 404,
+    says: /^yard is not a camera of b$/,
+  },
+  {
+    name: 'a camera that is deleted meanwhile is not stopped',
+    cameras: { gate: 'b' },
+    vanishes: 'gate',
+    from: 'b',
+    request: { kind: 'Suspend', camera: 'gate', suspend: true },
+    code: 404,
+    says: /^gate is gone$/,
+  },
 ];
 
-for (const {
-  name,
-  from = 'a',
-  request,
-  code,
-  says,
-  changed = {},
-  nodes = THREE,
-  live = ALL,
-  mode,
-  hasLeader,
-} of CASES) {
+/** Every answer that a row got. */
+const answers: string[] = [];
+
+for (const { name, from = 'a', request, code, says, changed = {}, ...site } of CASES) {
   test(`requests: ${name}`, async (t) => {
-    const { ask } = await stage(t, { nodes, live, ...(mode && { mode }), ...(hasLeader === false && { hasLeader }) });
+    const { ask } = await stage(t, { nodes: THREE, live: ALL, ...site });
     const answer = await ask(from, request);
     assert.match(answer.message ?? '', says);
     assert.deepEqual({ code: answer.code, changed: answer.changed }, { code, changed });
+    answers.push(`${answer.code} ${answer.message}`);
   });
 }
+
+test('requests: every refusal in the code has a row above', () => {
+  const source = readFileSync(join(import.meta.dirname, 'requests.ts'), 'utf8');
+  const calls = source.split('refused(').length - 1;
+  const refusals = [...source.matchAll(/refused\(\s*(\d+),\s*(['`])(.*?)\2,?\s*\)/gs)];
+  assert.equal(refusals.length, calls, 'this test understands every call of refused()');
+  const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+  const without = refusals
+    .map(([, code = '', , text = '']) => ({ code, text }))
+    .filter(({ code, text }) => {
+      const form = new RegExp(
+        `^${code} ${text
+          .split(/\$\{.*?\}(?=[^}]|$)/)
+          .map(escape)
+          .join('.+')}$`,
+      );
+      return !answers.some((answer) => form.test(answer));
+    });
+  assert.deepEqual(without, []);
+});
 
 async function withCameras(t: TestContext) {
   const { api, ask } = await stage(t, { nodes: THREE, live: ALL });
   const camera = (name: string, node: string, spec = {}): Promise<KubeObject> =>
-    api.create(
-      CAMERA,
-      object('Camera', name, {
-        spec: { source: 'rtsp://10.0.0.9/1', ...spec },
-        status: { assignment: { node, epoch: 1, reason: 'Scheduled', time: TIME } },
-      }),
-    );
+    api.create(CAMERA, cameraOf(name, node, spec));
   let asked = 0;
   const suspend = async (from: string, name: string, is: boolean): Promise<number | undefined> =>
     (await ask(from, { kind: 'Suspend', camera: name, suspend: is, by: 'ops' }, `r${++asked}`)).code;
