@@ -53,6 +53,8 @@ export class Monitor {
   readonly #returnedMs = new Map<string, number>();
   /** What the network lost of each node's requests for its Lease since its last sign of life. */
   readonly #losses = new Map<string, { readonly isAnswered: boolean; readonly count: number }>();
+  /** When each node renewed after a silence in which it did not count as heard: the operator learns of it a little later. */
+  readonly #heardAgainMs = new Map<string, number>();
   /** Cameras that were taken from a live node, rightly: of its renewals, the network lost as many in a row as its limit covers. */
   readonly lostByNetwork = new Set<string>();
   /** Nothing befalls any node but the loss of single requests: failover must not be suspended. */
@@ -94,6 +96,8 @@ export class Monitor {
       const { name, holder } = after as LeaseView;
       if (holder === '') return;
       if (this.#isCondemned(name)) this.#returnedMs.set(name, this.#timeline.nowMs);
+      const renewMs = renewMsOf((before as LeaseView | undefined)?.leaseDurationSeconds) ?? this.#limits.renewMs;
+      if (this.#silentMs(name) >= HEARD_RENEWALS * renewMs) this.#heardAgainMs.set(name, this.#timeline.nowMs);
       this.signs.set(name, this.#timeline.nowMs);
       this.#losses.delete(name);
       this.renewals.set(name, (this.renewals.get(name) ?? 0) + 1);
@@ -188,7 +192,11 @@ export class Monitor {
   planned(operator: Process, { majorityForMs }: Snapshot): void {
     if (majorityForMs > 0 || !this.mustHaveMajority) return;
     const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
-    const able = voters.filter(({ name }) => this.#canRenew(name, HEARD_RENEWALS * this.#renewMs(name)));
+    const { nowMs } = this.#timeline;
+    const isNews = (name: string): boolean => nowMs - (this.#heardAgainMs.get(name) ?? -Infinity) < this.#limits.newsMs;
+    const able = voters.filter(
+      ({ name }) => this.#canRenew(name, HEARD_RENEWALS * this.#renewMs(name)) && !isNews(name),
+    );
     if (2 * able.length > voters.length) this.#fail(`${operator.name} hears no majority`);
   }
 
