@@ -247,8 +247,7 @@ export class Monitor {
     if (why === 'killed' || truth?.uid !== uid || truth.suspend || !assignment?.node) return;
     // Recorders follow the suspension of a camera by themselves and in its order, but the watch may be late: it may be over by
     // then, before the operator took note of it, so that the same assignment is in force. The next event starts the camera.
-    const wasSuspended = this.#timeline.nowMs - (this.#suspendedMs.get(camera) ?? -Infinity) < CONNECT_MS;
-    if (why === 'suspended' && (wasSuspended || this.#isDisturbed(recorder.name, CONNECT_MS))) return;
+    if (why === 'suspended' && (this.#wasSuspended(camera) || this.#isDisturbed(recorder.name, CONNECT_MS))) return;
     if (assignment.node === recorder.name && this.#sinceAssignedMs(camera) > CONNECT_MS) {
       this.#fail(`${recorder.name} stops ${camera}, which is its own`);
     }
@@ -270,7 +269,7 @@ export class Monitor {
     for (const { name, uid, suspend, assignment } of this.#api.all('Camera').values()) {
       const writers = this.activeWriters(name);
       const owner = assignment?.node;
-      const isToldToStop = suspend || this.#timeline.nowMs - (this.#suspendedMs.get(name) ?? -Infinity) < CONNECT_MS;
+      const isToldToStop = suspend || this.#wasSuspended(name);
       if (
         !isToldToStop &&
         owner !== undefined &&
@@ -336,6 +335,11 @@ export class Monitor {
 
   #isDisturbed(name: string, forMs = 20_000): boolean {
     return !this.#isRunning(name) || this.#timeline.nowMs - (this.#disturbedMs.get(name) ?? -Infinity) < forMs;
+  }
+
+  /** So lately that a recorder may still hear of it, or be about to start the camera again. */
+  #wasSuspended(camera: string): boolean {
+    return this.#timeline.nowMs - (this.#suspendedMs.get(camera) ?? -Infinity) < CONNECT_MS + this.#limits.newsMs;
   }
 
   #sinceAssignedMs(camera: string): number {
