@@ -61,7 +61,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
     await prepare?.(page);
     await page.goto(`${stage.recorder.url}/${addressAt(seconds, ids)}`);
-    await until('the view', () => page.locator('.ptile').count());
+    await until('the view', async () => (await page.locator('.ptile').count()) > 0, SLOW_MS);
     return page;
   }
 
@@ -314,7 +314,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     test(`axe finds nothing to complain of in ${theme} at ${size.width} pixels`, async () => {
       const page = await browser.newPage({ viewport: size, colorScheme: theme, bypassCSP: true });
       await page.goto(`${stage.recorder.url}/${addressAt(120)}`);
-      await until('a gap', () => page.locator('.plate').count());
+      await until('a gap', async () => (await page.locator('.plate').count()) > 0, SLOW_MS);
       await until('the gaps', async () => (await page.locator('.gap-list li').count()) > 2);
       await page.evaluate(AXE);
       const found = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(

@@ -21,6 +21,9 @@ export class Problem extends Error {
 /** Counts the answers 401: session.ts then shows the sign-in screen. */
 export const refusals = signal(0);
 
+/** A machine that was switched off does not close its connections: what it was asked last is asked again after this time. */
+const ANSWER_MS = 30_000;
+
 interface Asked {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Sent as JSON. */
@@ -47,7 +50,7 @@ export async function request(
     response = await fetch(mediaAddress(path, base), {
       method,
       ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-      ...(abort ? { signal: abort } : {}),
+      signal: limited(method, abort),
     });
   } catch (error) {
     if (!abort?.aborted && isOwn(base)) lost();
@@ -64,6 +67,13 @@ export async function request(
     problem.detail ?? `the recorder answers with status ${response.status}`,
     Number.isFinite(retryAfter) ? retryAfter : undefined,
   );
+}
+
+/** Whoever reads asks again. A change may last as long as it needs, because nobody should make it twice. */
+function limited(method: string, abort: AbortSignal | undefined): AbortSignal | null {
+  if (method !== 'GET') return abort ?? null;
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  return abort ? AbortSignal.any([abort, limit]) : limit;
 }
 
 /** The text to show for a request that failed. */

@@ -37,7 +37,7 @@ const EVERY_MS = 15_000;
 const CLUSTER_EVERY_MS = 3_000;
 /** While a camera connects for the first time. */
 const NEW_MS = 2_000;
-/** While a camera moves to another node. */
+/** While a camera moves to another node, and after a request that failed. */
 const SOON_MS = 1_000;
 /** The first tiles of a cluster wait this long for the answers of their nodes. */
 const DETAILS_WAIT_MS = 1_000;
@@ -104,7 +104,7 @@ export async function refreshCameras(): Promise<void> {
       cameras.value = found;
     })
     // The shell's banner shows that the recorder is away, and the session that nobody is signed in.
-    .catch(() => {})
+    .catch(() => void (isWantedAgain = true))
     .finally(() => {
       running = undefined;
       timer = setTimeout(() => void refreshIfSeen(), isWantedAgain ? SOON_MS : pauseMs());

@@ -30,6 +30,7 @@ const ADDRESS_MS = 400;
 const SEARCH_MS = 31 * 86_400_000;
 const USUAL_FRAME_MS = 40;
 const STILL_WIDTH = 960;
+const LIBRARY_RETRY_MS = 2_000;
 
 /** What the tile of a camera shows. */
 type Picture =
@@ -77,7 +78,8 @@ export class Playback {
   frameMs = USUAL_FRAME_MS;
   readonly #dayMs = signal(0);
   readonly #clock = new MasterClock(() => performance.now(), 0);
-  #library: Promise<typeof Hls> | undefined;
+  #library: Promise<typeof Hls | undefined> | undefined;
+  #hasEnded = false;
   #ends: (() => void)[] = [];
   #written = '';
   #addressTimer: ReturnType<typeof setTimeout> | undefined;
@@ -111,6 +113,7 @@ export class Playback {
   }
 
   end(): void {
+    this.#hasEnded = true;
     for (const end of this.#ends) end();
     for (const follower of this.followers.peek()) endFollower(follower);
     for (const store of [this.seen, this.day, this.near]) store.stop();
@@ -143,9 +146,9 @@ export class Playback {
 
   /** The tile of a camera has its video element. */
   async attach(follower: Follower, video: HTMLVideoElement): Promise<void> {
-    this.#library ??= import('hls.js').then((module) => module.default);
+    this.#library ??= loadLibrary(() => this.#hasEnded);
     const Library = await this.#library;
-    if (!this.followers.peek().includes(follower) || follower.player?.video === video) return;
+    if (!Library || !this.followers.peek().includes(follower) || follower.player?.video === video) return;
     follower.player?.destroy();
     follower.player = new CameraPlayer(follower.cameraId, video, Library);
     watchFrames(video, (frameMs) => (this.frameMs = frameMs));
@@ -430,6 +433,18 @@ export class Playback {
       go('playback', fields, { replace: true });
     }, ADDRESS_MS);
   }
+}
+
+/** Tries until it is there; undefined if it is no longer needed. */
+async function loadLibrary(isOver: () => boolean): Promise<typeof Hls | undefined> {
+  while (!isOver()) {
+    try {
+      return (await import('hls.js')).default;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, LIBRARY_RETRY_MS));
+    }
+  }
+  return undefined;
 }
 
 const newFollower = (cameraId: string): Follower => ({

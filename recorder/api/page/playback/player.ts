@@ -17,6 +17,10 @@ const AHEAD_MS = 20_000;
 /** A part is listed when the next one has begun, so newer footage is listed later. */
 const WRITTEN_MS = 15_000;
 const RETRY_MS = 2_000;
+/** A slow computer, or a file that is damaged at one place, is no reason to give up: so many failures without a picture are. */
+const MAX_FAILURES = 3;
+/** Then stills are shown for this long before the video is tried again, and longer after each further failure. */
+const UNPLAYABLE_MS = 20_000;
 /** How long a decoder needs after a seek; no other seek starts before. */
 const SETTLE_MS = 1_000;
 /** Seeks go this far into a picture, so that it is clear which one is shown. */
@@ -25,6 +29,13 @@ const INTO_PICTURE_MS = 1;
 const PRECISION_MS = 5;
 /** Browsers do not play faster. */
 export const MAX_VIDEO_SPEED = 16;
+
+/** Errors of the library that no other attempt mends. */
+const CODEC_ERRORS: ReadonlySet<string> = new Set([
+  'manifestIncompatibleCodecsError',
+  'bufferAddCodecError',
+  'bufferIncompatibleCodecsError',
+]);
 
 export type PlayerState = 'idle' | 'loading' | 'ready' | 'unplayable';
 
@@ -55,12 +66,14 @@ export class CameraPlayer {
   #wantedMs = 0;
   #soughtMs: number | undefined;
   #retryMs = -Infinity;
+  /** In a row, without a picture between them. */
+  #failures = 0;
 
   constructor(cameraId: string, video: HTMLVideoElement, Library: typeof Hls) {
     this.cameraId = cameraId;
     this.video = video;
     this.#Hls = Library;
-    if (!Library.isSupported()) this.state.value = 'unplayable';
+    if (!Library.isSupported()) this.#giveUp(Infinity);
   }
 
   /** Wall time of the picture on screen; undefined if there is none. */
@@ -78,8 +91,9 @@ export class CameraPlayer {
 
   /** Called some ten times a second, and after each jump of the clock, while there is footage. */
   follow({ atMs, isRunning, speed }: Follow): void {
-    if (this.state.peek() === 'unplayable') return;
     this.#wantedMs = atMs;
+    if (this.isReady) this.#failures = 0;
+    if (this.#hls && this.video.error) this.#fail(true);
     if (!this.#covers(atMs)) {
       this.#load(atMs);
       return;
@@ -195,20 +209,30 @@ export class CameraPlayer {
     hls.on(Events.FRAG_PARSED, () => this.#take(hls.levels[0]?.details?.fragments ?? []));
     hls.on(Events.ERROR, (_event, { fatal, type, details }) => {
       if (!fatal) return;
-      const isCodec =
-        details === this.#Hls.ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR ||
-        details === this.#Hls.ErrorDetails.BUFFER_ADD_CODEC_ERROR;
-      this.destroy();
-      if (isCodec || type === ErrorTypes.MEDIA_ERROR) {
-        this.state.value = 'unplayable';
-        return;
-      }
-      this.state.value = 'loading';
-      this.#retryMs = performance.now() + RETRY_MS;
+      if (CODEC_ERRORS.has(details)) this.#giveUp(Infinity);
+      else this.#fail(type === ErrorTypes.MEDIA_ERROR);
     });
     const query = `from=${fromMs / 1000}&to=${toMs / 1000}`;
     hls.loadSource(mediaAddress(`/playback/hls/${encodeURIComponent(this.cameraId)}/index.m3u8?${query}`));
     hls.attachMedia(this.video);
+  }
+
+  /** Loads again soon. The library takes a decoder for broken that stands still for some seconds, because the computer is busy. */
+  #fail(isMedia: boolean): void {
+    if (isMedia) this.#failures++;
+    if (this.#failures >= MAX_FAILURES) {
+      this.#giveUp(UNPLAYABLE_MS * (this.#failures - MAX_FAILURES + 1));
+      return;
+    }
+    this.destroy();
+    this.state.value = 'loading';
+    this.#retryMs = performance.now() + RETRY_MS;
+  }
+
+  #giveUp(ms: number): void {
+    this.destroy();
+    this.state.value = 'unplayable';
+    this.#retryMs = performance.now() + ms;
   }
 
   #take(fragments: readonly Fragment[]): void {

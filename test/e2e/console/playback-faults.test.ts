@@ -1,0 +1,125 @@
+// Playback on a slow computer, and over a connection that fails: what did not come once comes later, without a reload of the page.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test, type TestContext } from 'node:test';
+import type { Browser, Page, Route } from 'playwright-core';
+import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
+import { until } from '../../support/until.ts';
+import { distance, footageStage, type FootageStage } from './footage-stage.ts';
+
+const MINUTE_MS = 60_000;
+/** A machine that runs other tests decodes slowly. */
+const SLOW_MS = 180_000;
+const START_MS = Math.floor(Date.now() / MINUTE_MS - 180) * MINUTE_MS;
+const AT_SECONDS = 15;
+
+describe('playback when something fails', { skip: browserMissing(), concurrency: 3 }, () => {
+  const ends: (() => unknown)[] = [];
+  let stage: FootageStage;
+  let browser: Browser;
+
+  before(async () => {
+    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
+    stage = await footageStage(stay, { cameras: [{ id: 'gate', name: 'Gate' }], startMs: START_MS, seconds: 40 });
+    browser = await launchBrowser();
+    ends.push(() => browser.close());
+  });
+  after(async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+
+  async function open(t: TestContext, prepare: (page: Page) => Promise<unknown>): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width: 1000, height: 700 } });
+    t.after(() => page.close());
+    page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
+    await prepare(page);
+    const at = new Date(START_MS + AT_SECONDS * 1000).toISOString();
+    await page.goto(`${stage.recorder.url}/#/playback?c=gate&t=${at}&z=10m`);
+    return page;
+  }
+
+  async function untilShown(page: Page): Promise<void> {
+    const wanted = stage.numberAt('gate', START_MS + AT_SECONDS * 1000) ?? assert.fail();
+    await until(
+      `the picture ${wanted}`,
+      async () => {
+        if ((await page.locator('[data-camera=gate][data-picture=video]').count()) === 0) return false;
+        const { frameNumber } = await videoState(page, '[data-camera=gate] video');
+        return frameNumber >= 0 && distance(frameNumber, wanted) <= 1;
+      },
+      SLOW_MS,
+    );
+  }
+
+  /** Fails the first requests for an address, and lets the others through. Returns how many were failed. */
+  async function failFirst(page: Page, address: RegExp, count: number, fail: (route: Route) => Promise<void>) {
+    let failed = 0;
+    await page.route(address, async (route) => {
+      if (failed >= count) return route.continue();
+      failed++;
+      return fail(route);
+    });
+    return (): number => failed;
+  }
+
+  const abort = (route: Route): Promise<void> => route.abort('connectionreset');
+
+  for (const [what, address] of [
+    ['a script of the page', /\/app\/shell\.ts$/],
+    ['the session', /\/api\/session$/],
+    ['the list of cameras', /\/api\/cameras$/],
+    ['what is recorded', /\/api\/archive\/timeline/],
+    ['the playlist', /index\.m3u8/],
+    ['the library that plays', /\/vendor\/hls\.js/],
+  ] as const) {
+    test(`the picture comes although the first two requests for ${what} get no answer`, async (t) => {
+      let failed = (): number => 0;
+      const page = await open(t, async (one) => (failed = await failFirst(one, address, 2, abort)));
+      await untilShown(page);
+      assert.equal(failed(), 2);
+    });
+  }
+
+  test('what never gets an answer is asked again', async (t) => {
+    const page = await open(t, (one) => failFirst(one, /\/api\/archive\/timeline/, 3, () => Promise.resolve()));
+    await until(
+      'footage on the timeline',
+      async () =>
+        page.evaluate<boolean>(
+          "!!document.querySelector('.timeline-canvas').model?.rows.some(({ shapes }) => shapes.some(({ kind }) => kind === 'footage'))",
+        ),
+      SLOW_MS,
+    );
+    await untilShown(page);
+  });
+
+  test('the picture comes although every answer takes seconds', async (t) => {
+    const page = await open(t, (one) =>
+      one.route(/\/(api|playback)\//, async (route) => {
+        await new Promise((resolve) => setTimeout(resolve, 2_000));
+        await route.continue();
+      }),
+    );
+    await untilShown(page);
+  });
+
+  test('a decoder that breaks down is started again', async (t) => {
+    const page = await open(t, () => Promise.resolve());
+    await untilShown(page);
+    const before = await page.locator('[data-camera=gate] video').getAttribute('src');
+    // What the browser reports when its decoder is gone.
+    await page.evaluate(`Object.defineProperty(document.querySelector('[data-camera=gate] video'), 'error', {
+      configurable: true,
+      get() { return this.currentSrc === ${JSON.stringify(before)} ? { code: 3, message: 'gone' } : null; },
+    })`);
+    await until(
+      'another source',
+      async () => {
+        const src = await page.locator('[data-camera=gate] video').getAttribute('src');
+        return src !== null && src !== before;
+      },
+      SLOW_MS,
+    );
+    await untilShown(page);
+  });
+});
