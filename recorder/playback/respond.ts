@@ -20,6 +20,8 @@ interface Answer {
   readonly file: ArchiveFile | undefined;
   readonly contentType: string;
   readonly cacheControl: string;
+  /** The answer does not state its length, but ends with a chunk of no bytes. */
+  readonly isChunked?: boolean;
 }
 
 export class Responder {
@@ -38,15 +40,15 @@ export class Responder {
     const selected = select(request, reply, representation, { what: 'recording', cacheControl });
     if (selected === 'not-modified') return this.stream(request, reply, 304, async () => {});
     reply.header('content-type', contentType);
-    if (selected === 'whole') return this.#send(request, reply, 200, answer.file, pieces);
+    if (selected === 'whole') return this.#send(request, reply, 200, answer, pieces);
     const [first, second] = selected;
     if (first && !second) {
       reply.header('content-range', contentRange(first, sizeBytes));
-      return this.#send(request, reply, 206, answer.file, slice(pieces, first));
+      return this.#send(request, reply, 206, answer, slice(pieces, first));
     }
     const boundary = randomBytes(12).toString('hex');
     reply.header('content-type', `multipart/byteranges; boundary=${boundary}`);
-    return this.#send(request, reply, 206, answer.file, multipart(answer, selected, boundary));
+    return this.#send(request, reply, 206, answer, multipart(answer, selected, boundary));
   }
 
   /** Takes the reply over from fastify and lets `send` write the body. If `send` fails, the connection is closed. */
@@ -74,10 +76,10 @@ export class Responder {
     request: FastifyRequest,
     reply: FastifyReply,
     status: number,
-    file: ArchiveFile | undefined,
+    { file, isChunked = false }: Answer,
     body: readonly Piece[],
   ): Promise<void> {
-    reply.header('content-length', totalSize(body));
+    if (!isChunked || request.method === 'HEAD') reply.header('content-length', totalSize(body));
     return this.stream(request, reply, status, (raw) => this.sender.send(raw, file, body));
   }
 }

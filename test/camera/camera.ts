@@ -201,7 +201,11 @@ export class Camera {
 
   /** Ends all connections; the camera listens on. */
   disconnect(how: 'fin' | 'reset' = 'fin'): void {
-    for (const connection of this.connections) if (!connection.closed) connection.close(how);
+    for (const connection of this.connections.filter(({ closed }) => !closed)) {
+      // At once, not when the socket has closed: who waits for the next session must not see this one.
+      for (const session of connection.sessions) session.playing = false;
+      connection.close(how);
+    }
   }
 
   async close(): Promise<void> {

@@ -144,8 +144,7 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
         [...playlist.matchAll(/^\.\.\/\.\.\/node\/([^/]+)\//gm)].map(([, holder = '']) => holder),
       );
       assert.deepEqual([...holders].sort(), [...NODES].sort());
-      // On a connection that it keeps, ffmpeg warned of an early end of a part; why is not known yet.
-      const args = ['-v', 'error', '-http_persistent', '0', '-i', address, '-map', '0:v', '-f', 'null', '-'];
+      const args = ['-v', 'error', '-i', address, '-map', '0:v', '-f', 'null', '-'];
       assert.equal((await run('ffmpeg', args)).stderr, '');
     }
   });

@@ -142,7 +142,10 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
         if (!parts || part >= parts.starts.length - 1) throw noPart();
         const { until = Infinity } = request.query;
         const pieces = await partPieces(file, parts, part, until);
-        await respondWith(request, reply, deps, file, pieces, `part-${part}-${until}`, 'video/iso.segment');
+        // After a part that is a range of a file, ffmpeg (5.1) asks on the same connection for as many bytes of this one. It would
+        // wait for all of them until the connection ends, but knows that chunks are over.
+        const isChunked = until < Infinity;
+        await respondWith(request, reply, deps, file, pieces, `part-${part}-${until}`, 'video/iso.segment', isChunked);
       });
       return reply;
     },
@@ -183,6 +186,7 @@ function respondWith(
   pieces: readonly Piece[],
   name: string,
   contentType: string,
+  isChunked = false,
 ): Promise<void> {
   visit(request, reply, { camera: file.segment.cameraId, fromMs: file.segment.startMs });
   const representation = {
@@ -191,7 +195,7 @@ function respondWith(
     etag: `"${name}-${file.segment.startMs.toString(16)}"`,
     modifiedMs: file.segment.startMs,
   };
-  return responder.respond(request, reply, { representation, file, contentType, cacheControl: UNCHANGING });
+  return responder.respond(request, reply, { representation, file, contentType, cacheControl: UNCHANGING, isChunked });
 }
 
 const noPart = (): ApiError => new ApiError(404, 'no-recording', 'the recording has no such part');
