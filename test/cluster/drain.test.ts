@@ -248,10 +248,11 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
     assert.equal((await conditionOf('Recording'))?.status, 'True');
     await drain(node);
     assert.deepEqual(await camerasOf(node), ['vault']);
-    await until('the time is over after which handovers were forced', async () => {
+    const isOver = async (): Promise<boolean> => {
       const { time = '' } = (await assignmentOf('vault')) ?? {};
       return Date.now() - Date.parse(time) > 40_000;
-    });
+    };
+    await until('the time is over after which handovers were forced', isOver, SLOW_MS);
     assert.deepEqual(await camerasOf(node), ['vault']);
     assert.deepEqual(
       [(await drainedOf(node))?.reason, (await conditionOf('Recording'))?.status],
