@@ -314,7 +314,9 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     end.abort();
     await watching;
     assert.deepEqual([...statuses], [404]);
-    assert.equal((await reads()) - before, 0);
+    // A node reads the limits of a camera that has left it, one read in ten minutes each.
+    const cost = (await reads()) - before;
+    assert.ok(cost <= 2, `${cost} reads`);
     const times = [...signs.values()];
     const longestMs = Math.max(...times.slice(1).map((ms, i) => ms - (times[i] ?? ms)));
     assert.ok(longestMs < 15_000, `${Math.round(longestMs)} ms without a sign of life are a failover`);
