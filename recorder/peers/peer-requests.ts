@@ -9,6 +9,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import { errorCode } from '../../base/error.ts';
+import { promptly } from '../../base/promptly.ts';
 import { memberTls, type MutualTls } from './identity.ts';
 import type { PeerListener, PeerNode } from './peer.ts';
 
@@ -262,7 +263,8 @@ export class PeerRequests implements PeerSender {
     const silent = new PeerUnavailable(nodeId, 'away', `the node ${nodeId} does not answer`);
     const timer = clock.after(headMs, () => ending.abort(silent));
     try {
-      const answer = await orAborted(send(ending.signal), ending.signal);
+      // A request that waits for a connection notices an abort only when it has one.
+      const answer = await promptly(send(ending.signal), ending.signal);
       this.#resting.delete(nodeId);
       return { answer, release };
     } catch (err) {
@@ -346,13 +348,4 @@ export class PeerRequests implements PeerSender {
     this.#pools.set(place, { key, pool });
     return pool;
   }
-}
-
-/** Rejects at once when the signal aborts: a request that waits for a connection notices that only when it has one. */
-function orAborted<T>(sent: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', aborted, { once: true });
-    sent.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
-  });
 }
