@@ -70,7 +70,7 @@ export class Sessions {
     return { id, holder, sinceMs, expiresMs, isDue, keyNumber: this.#keyNumber };
   }
 
-  /** For who has a link instead of the cookie: it ends with the session. */
+  /** For a caller with a link instead of the cookie: the link ends with the session. */
   linked(id: string, expiresMs: number): Session | undefined {
     return this.#ended.has(id) ? undefined : { id, expiresMs, isDue: false, keyNumber: this.#keyNumber };
   }

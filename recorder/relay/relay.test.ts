@@ -220,7 +220,7 @@ test('a link opens its address through any node, and follows redirects', async (
   const code = async (app: FastifyInstance, url: string): Promise<string> =>
     (await app.inject({ url })).json<{ code: string }>().code;
   for (const headers of [as('viewer'), await signedIn(near)]) {
-    // The camera is known there, and has made no picture: nobody who is not let in gets this answer.
+    // The camera is known there and has made no picture: only a caller with the right to see it gets this answer.
     const url = await link(headers, '/node/node-2/api/cameras/gate/thumbnail');
     assert.equal(await code(near, url), 'nothing-recorded');
     assert.equal(await code(far, url.replace('/node/node-2', '')), 'nothing-recorded', 'a link is not for one node');

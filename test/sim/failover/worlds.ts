@@ -1,5 +1,5 @@
-// Thousands of worlds in, those in which something that must hold does not out. A failing world is named by its seed; run
-// it alone with SEED=<seed> node --test test/sim/failover.test.ts
+// Runs thousands of worlds, and fails for each in which something that must hold does not. The message names the seed of the world;
+// run it alone with SEED=<seed> node --test test/sim/failover.test.ts
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -69,7 +69,7 @@ export async function request(
   );
 }
 
-/** Whoever reads asks again. A change may last as long as it needs, because nobody should make it twice. */
+/** The page repeats a read that failed. A change may last as long as it needs, because nobody should make it twice. */
 function limited(method: string, abort: AbortSignal | undefined): AbortSignal | null {
   if (method !== 'GET') return abort ?? null;
   const limit = AbortSignal.timeout(ANSWER_MS);
