@@ -20,6 +20,7 @@ import { License } from '../recorder/license/license.ts';
 import { registerMemoryMetrics } from '../recorder/memory.ts';
 import { observePlayback } from '../recorder/playback/metrics.ts';
 import { Sender } from '../recorder/playback/sender.ts';
+import { RelayMetrics } from '../recorder/relay/metrics.ts';
 import { registerWebhookMetrics } from '../recorder/webhook-metrics.ts';
 
 export interface MetricFacts {
@@ -91,6 +92,7 @@ function recorderRegistry(): Registry {
   });
   registerWebhookMetrics(own, () => []);
   observePlayback(own, new Sender({ clock: systemClock }));
+  void new RelayMetrics(own);
   return Registry.merge([
     buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', clock: systemClock }),
     own,

@@ -41,6 +41,7 @@ import { Ptz } from './onvif/ptz.ts';
 import type { MutualTls } from './peers/identity.ts';
 import type { PeerListener } from './peers/peer.ts';
 import { PeerRequests } from './peers/peer-requests.ts';
+import { RelayMetrics } from './relay/metrics.ts';
 import { Doctor } from './probe/doctor.ts';
 import { buildPlayback, openPlayback } from './playback/app.ts';
 import type { PlaybackDeps } from './playback/deps.ts';
@@ -96,6 +97,7 @@ export class Serving {
   readonly #namedJobs: NamedJobs;
   readonly #ptz: Ptz;
   readonly #peers: PeerRequests | undefined;
+  readonly #relayMetrics: RelayMetrics;
   readonly #listeners: FastifyInstance[] = [];
   #certificateInUse: CertificatePair | undefined;
   #following: { close(): void } | undefined;
@@ -125,6 +127,7 @@ export class Serving {
       clock,
     });
     this.#peers = openPeerRequests(recording, trust, deps);
+    this.#relayMetrics = new RelayMetrics(registry);
     this.#footage = footageOf(config, recording, this.#peers);
     this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
@@ -233,6 +236,7 @@ export class Serving {
       archive,
       cluster: member?.view,
       peers: this.#peers,
+      relayMetrics: this.#relayMetrics,
       memory: answers.playback,
       registry,
       visits: audit.visits,
@@ -258,6 +262,7 @@ export class Serving {
       times: footageTimes(archive, gaps),
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
       peers: this.#peers,
+      relayMetrics: this.#relayMetrics,
       jobs: this.#namedJobs,
       ptz: this.#ptz,
       cameraSwitch,

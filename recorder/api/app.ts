@@ -88,8 +88,9 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (cluster) {
     installRedirects(app, { cluster, cameras: deps.cameras, auth, peers: deps.peers });
     await app.register(clusterRoutes, { cluster });
-    const { peers } = deps;
-    if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places: () => cluster.places() });
+    const { peers, relayMetrics: metrics } = deps;
+    const places = () => cluster.places();
+    if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics });
   }
   await app.register(sessionRoutes, { deps, auth });
   await app.register(linkRoutes, { auth });

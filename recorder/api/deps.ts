@@ -31,6 +31,7 @@ import type { StillImage } from '../still/shared-images.ts';
 import type { Examiner } from '../probe/doctor.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
+import type { RelayMetrics } from '../relay/metrics.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
@@ -214,6 +215,7 @@ export interface ApiDeps {
   readonly cluster?: ClusterAccess;
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
+  readonly relayMetrics?: RelayMetrics | undefined;
   /** Without it, there are no jobs. */
   readonly jobs?: JobKeeper;
   /** Without it, no camera can be moved. */

@@ -85,7 +85,8 @@ export function openPlayback(deps: PlaybackDeps): Playback {
     new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock });
   const routes = async (app: FastifyInstance): Promise<void> => {
     if (cluster && peers) {
-      installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places: () => cluster.places() });
+      const places = () => cluster.places();
+      installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places, metrics: deps.relayMetrics });
     }
     const whole = { archive, cluster, collector, clock, parts };
     await app.register(footageRoutes, { deps: whole });

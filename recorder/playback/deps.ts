@@ -12,6 +12,7 @@ import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
 import type { FootageHolder } from '../peers/peer.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
+import type { RelayMetrics } from '../relay/metrics.ts';
 import type { KeepAwake } from './archive-file.ts';
 
 /** The archive on this node's disk. */
@@ -62,6 +63,7 @@ export interface PlaybackDeps {
   readonly cluster?: PlaybackCluster | undefined;
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
+  readonly relayMetrics?: RelayMetrics | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;

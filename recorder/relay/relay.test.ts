@@ -4,11 +4,14 @@ import assert from 'node:assert/strict';
 import { randomBytes, scryptSync } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
 import { WebSocket } from 'ws';
 import { silentLog } from '../../base/log.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
+import { until } from '../../test/support/until.ts';
 import { Members } from '../../test/support/members.ts';
 import { archiveStatus, as, build, cameraStatus, token } from '../api/test-support.ts';
 import type { ClusterAccess } from '../api/cluster-access.ts';
@@ -18,6 +21,8 @@ import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
 import { StillError } from '../still/error.ts';
+import type { PeerRequest, PeerSender } from '../peers/peer-requests.ts';
+import { RelayMetrics } from './metrics.ts';
 
 const clusterOf = (nodeId: string): ClusterAccess =>
   ({
@@ -58,6 +63,7 @@ const stills = { snapshot: noImage, thumbnail: noImage, archived: noImage };
 async function stage(t: TestContext) {
   const members = await Members.open(t);
   const audited: AuditEntry[] = [];
+  const registry = new Registry();
   const far = await build(t, { auth, stills, cluster: clusterOf('node-2') });
   const hub = new LiveHub({
     cameraId: 'gate',
@@ -73,10 +79,11 @@ async function stage(t: TestContext) {
     cluster: clusterOf('node-1'),
     peers: await members.requestsOf('node-1'),
     audit: { sink: { write: (entry) => void audited.push(entry) } },
+    relayMetrics: new RelayMetrics(registry),
   });
   await near.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = near.app.server.address() as AddressInfo;
-  return { members, near: near.app, far: far.app, hub, port, audited };
+  return { members, near: near.app, far: far.app, hub, port, audited, registry };
 }
 
 test('a request through another node has the rights of its caller, and a change is in the audit of both', async (t) => {
@@ -140,6 +147,28 @@ test('a live stream that the node refuses is closed with its code; without a tok
   const unknown = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate`);
   const [err] = (await once(unknown, 'error')) as [Error];
   assert.match(err.message, /401/);
+});
+
+test('what is passed on is counted by node: requests by what became of them, and bytes', async (t) => {
+  const { port, members, registry } = await stage(t);
+  const ask = (nodeId: string) =>
+    fetch(`http://127.0.0.1:${port}/node/${nodeId}/api/cameras`, { headers: as('viewer') }).then(async (answer) => {
+      await answer.arrayBuffer();
+      return answer.status;
+    });
+  const valuesOf = async (name: string) =>
+    ((await registry.getSingleMetric(name)?.get())?.values ?? []).map(({ labels, value }) => ({ ...labels, value }));
+  assert.equal(await ask('node-2'), 200);
+  assert.equal(await ask('node-9'), 404);
+  const requests = 'kube_nvr_relay_requests_total';
+  await until('it is counted', async () => (await valuesOf(requests)).length > 0);
+  assert.deepEqual(await valuesOf(requests), [{ peer: 'node-2', result: 'answered', value: 1 }]);
+  const [bytes] = await valuesOf('kube_nvr_relay_bytes_total');
+  assert.equal((bytes as { peer?: unknown } | undefined)?.peer, 'node-2');
+  assert.ok((bytes?.value ?? 0) > 100, String(bytes?.value));
+  await members.kill('node-2');
+  assert.equal(await ask('node-2'), 503);
+  assert.deepEqual((await valuesOf(requests)).at(-1), { peer: 'node-2', result: 'away', value: 1 });
 });
 
 test('a node that is gone is named, soon', async (t) => {
@@ -230,4 +259,42 @@ test('a link opens its address through any node, and follows redirects', async (
     assert.deepEqual([moved.statusCode, await code(far, path)], [307, 'unknown-camera']);
     assert.equal(await code(far, path.replace('assigned=1', 'assigned=2')), 'unauthorized');
   }
+});
+
+test('an answer that breaks off is counted as broken, and not one that its caller does not want any more', async (t) => {
+  const registry = new Registry();
+  const bodies: PassThrough[] = [];
+  const peers = {
+    request: async (_nodeId: string, { signal }: PeerRequest) => {
+      const body = new PassThrough();
+      bodies.push(body);
+      body.write('the beginning');
+      signal?.addEventListener('abort', () => body.destroy(signal.reason as Error));
+      return { status: 200, headers: {}, body };
+    },
+  } as unknown as PeerSender;
+  const relayMetrics = new RelayMetrics(registry);
+  const { app } = await build(t, { auth, cluster: clusterOf('node-1'), peers, relayMetrics });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const leaving = new AbortController();
+  const begin = async (signal?: AbortSignal) => {
+    const url = `http://127.0.0.1:${port}/node/node-2/api/cameras`;
+    const { body } = await fetch(url, { headers: as('viewer'), ...(signal && { signal }) });
+    const reader = body!.getReader();
+    await reader.read();
+    return reader;
+  };
+  const counted = async () =>
+    ((await registry.getSingleMetric('kube_nvr_relay_requests_total')?.get())?.values ?? []).map(
+      ({ labels, value }) => `${labels['result']} ${value}`,
+    );
+  const wanted = await begin();
+  bodies[0]?.destroy(new Error('the connection broke'));
+  await assert.rejects(wanted.read());
+  await until('it is counted', async () => (await counted()).join() === 'broken 1');
+  const left = await begin(leaving.signal);
+  leaving.abort();
+  await assert.rejects(left.read());
+  await until('it is counted, too', async () => (await counted()).join() === 'broken 1,answered 1');
 });

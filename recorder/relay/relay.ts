@@ -16,6 +16,7 @@ import {
   type PeerRequest,
   type PeerSender,
 } from '../peers/peer-requests.ts';
+import type { RelayMetrics } from './metrics.ts';
 
 interface Place {
   readonly nodeId: string;
@@ -29,6 +30,7 @@ interface RelayDeps {
   readonly peers: PeerSender;
   /** The base URLs of the listeners of all nodes, for redirects that they answer with. */
   readonly places: () => readonly Place[];
+  readonly metrics?: RelayMetrics | undefined;
 }
 
 /** Longer than any answer of the API takes to begin. */
@@ -149,6 +151,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   const { listener, peers } = deps;
   const body = request.body as Readable | undefined;
   const answer = await asked(
+    nodeId,
     peers.request(nodeId, {
       listener,
       path,
@@ -160,6 +163,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
       headMs: HEAD_MS,
     }),
     raw,
+    deps,
   );
   if (!answer) return reply.hijack();
   const named = (answer.headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
@@ -169,22 +173,35 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   }
   reply.header('content-security-policy', NO_SCRIPTS);
   reply.hijack();
+  let isBroken = false;
+  // Not when the caller goes, which ends the answer as well.
+  answer.body.once('error', () => (isBroken = !gone.signal.aborted));
+  const counted = raw.socket && deps.metrics?.passing(nodeId, raw.socket);
   raw.writeHead(answer.status, reply.getHeaders() as Record<string, string | string[]>);
   // The hooks of a request and the pipeline listen to its end, more than Node takes for usual.
   raw.setMaxListeners(MAX_LISTENERS);
   // A broken answer breaks this one: its caller sees that it is not whole.
   await pipeline(answer.body, raw).catch(() => raw.destroy());
+  counted?.();
+  deps.metrics?.request(nodeId, isBroken ? 'broken' : 'answered');
   return reply;
 }
 
 /** Undefined when the caller has gone meanwhile. Rejects with ApiError. */
-async function asked<T>(answer: Promise<T>, raw: ServerResponse): Promise<T | undefined> {
+async function asked<T>(
+  nodeId: string,
+  answer: Promise<T>,
+  raw: ServerResponse,
+  { metrics }: RelayDeps,
+): Promise<T | undefined> {
   try {
     return await answer;
   } catch (err) {
     if (raw.destroyed) return undefined;
     if (!(err instanceof PeerUnavailable)) throw err;
+    // Not counted: callers can name any node.
     if (err.problem === 'unknown') throw new ApiError(404, 'unknown-node', err.message, { cause: err });
+    metrics?.request(nodeId, err.problem);
     const headers = { 'retry-after': '5' };
     throw new ApiError(503, 'node-away', err.message, { headers, isExpected: true, cause: err });
   }
@@ -210,8 +227,10 @@ async function relayUpgrade(request: FastifyRequest, reply: FastifyReply, deps: 
   const caller: PeerRequest['caller'] = { kind: 'itself', credential: credentialOf(request) };
   const headers = headersOf(request);
   const opened = await asked(
+    nodeId,
     deps.peers.upgrade(nodeId, { listener: 'api', path, caller, headers, headMs: HEAD_MS }),
     reply.raw,
+    deps,
   );
   const socket: Duplex = raw.socket;
   reply.hijack();
@@ -221,6 +240,9 @@ async function relayUpgrade(request: FastifyRequest, reply: FastifyReply, deps: 
     const value = opened.headers[name];
     if (value !== undefined) answered.push(`${name}: ${String(value)}`);
   }
+  const counted = deps.metrics?.passing(nodeId, raw.socket);
+  socket.once('close', () => counted?.());
+  deps.metrics?.request(nodeId, 'answered');
   socket.write(`${answered.join('\r\n')}\r\n\r\n`);
   join(socket, opened.socket);
 }

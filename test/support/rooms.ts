@@ -155,7 +155,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/relay',
     rooms: ['recorder/peers', 'recorder/http'],
-    packages: ['type fastify', 'node:http', 'node:stream', 'node:stream/promises'],
+    packages: ['type fastify', 'node:http', 'node:net', 'node:stream', 'node:stream/promises', 'prom-client'],
   },
   {
     name: 'recorder/playback',
@@ -237,6 +237,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/database',
       'recorder/jobs',
       'recorder/http',
+      'recorder/relay',
       'recorder/playback',
       'recorder/api',
       'recorder',
