@@ -25,6 +25,9 @@ import {
   type Immutable,
 } from './schema-parts.ts';
 
+/** Of more nodes with footage of a camera, its status lists those with the newest. */
+export const MAX_ARCHIVES = 256;
+
 /** Longer names would not fit where the archive and URLs use a camera's id. */
 export const MAX_CAMERA_NAME = 63;
 
@@ -197,7 +200,7 @@ const status = statusObject({
     .describe('The hosts of a Secret that names none and was in use before this was required.'),
   archives: listMap(
     statusObject({ node: nodeName(), oldestTime: time().optional(), newestTime: time().optional() }),
-    256,
+    MAX_ARCHIVES,
     'node',
   )
     .optional()

@@ -150,7 +150,9 @@ const failover = withRules(
       .describe('A node whose Lease has not changed for this long is unavailable, and its cameras move.'),
     renewSeconds: integer(1, MAX_RENEW_SECONDS)
       .default(2)
-      .describe('How often a recorder renews its Lease. Recorders follow a change without a restart.'),
+      .describe(
+        'How often a recorder renews its Lease. In a pool of more than 100 nodes for each second of it, less often, so that all nodes together renew 100 times a second, but at least three times within unavailableAfterSeconds. Recorders follow a change without a restart.',
+      ),
     failbackAfterSeconds: integer(0, 7 * 86_400)
       .default(600)
       .describe('How long a node must be back before cameras that prefer it return to it.'),

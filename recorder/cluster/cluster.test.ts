@@ -39,11 +39,12 @@ const cameraOf = (
   status: { assignment: { ...assigned, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' } },
 });
 
-const poolOf = (renewSeconds: number): KubernetesObject => ({
+const poolOf = (renewSeconds: number, nodes: number, unavailableAfterSeconds = 3 * renewSeconds): KubernetesObject => ({
   apiVersion: API_VERSION,
   kind: 'RecorderPool',
-  metadata: { name: 'default', namespace: 'video', uid: 'uid-pool', resourceVersion: `${renewSeconds}` },
-  spec: { archive: { hostPath: '/srv' }, failover: { renewSeconds, unavailableAfterSeconds: 3 * renewSeconds } },
+  metadata: { name: 'default', namespace: 'video', uid: 'uid-pool', resourceVersion: `${renewSeconds}${nodes}` },
+  spec: { archive: { hostPath: '/srv' }, failover: { renewSeconds, unavailableAfterSeconds } },
+  status: { nodes },
 });
 
 /** The API server: what it says to reads, and what it shows to lists, which may lag behind. */
@@ -53,6 +54,8 @@ class Server {
   readonly unseen = new Set<string>();
   isAway = false;
   renewSeconds = 2;
+  unavailableAfterSeconds: number | undefined;
+  nodes = 3;
   reads = 0;
   renewals = 0;
   /** Lists of all cameras. */
@@ -80,7 +83,7 @@ class Server {
             ? [...this.cameras.values()]
             : this.#selected(selector)
           : path === POOLS
-            ? [poolOf(this.renewSeconds)]
+            ? [poolOf(this.renewSeconds, this.nodes, this.unavailableAfterSeconds)]
             : [];
       return { items, resourceVersion: '1' };
     },
@@ -331,6 +334,24 @@ test('the pool says how often the Lease is renewed, and a change of it needs no 
   server.endWatches();
   await pass(5);
   assert.equal(await renewalsIn(30), 30);
+});
+
+test('a node of a large pool renews less often, and again as before when the pool has become smaller', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.unavailableAfterSeconds = 15;
+  server.nodes = 400;
+  await start();
+  await pass(10);
+  const renewalsIn = async (seconds: number): Promise<number> => {
+    const before = server.renewals;
+    await pass(seconds);
+    return server.renewals - before;
+  };
+  assert.equal(await renewalsIn(40), 10);
+  server.nodes = 100;
+  server.endWatches();
+  await pass(5);
+  assert.equal(await renewalsIn(40), 20);
 });
 
 const ageOf = (cluster: Cluster, id: string): number | undefined => cluster.limits().get(id)?.maxAgeMs;

@@ -22,6 +22,7 @@ import {
   type ReportedCamera,
 } from '../../crds/recorder-node.ts';
 import { reasonOf } from '../../crds/reasons.ts';
+import { renewMsFor } from '../../crds/renewal.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import type { CameraConfig } from '../config/schema.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
@@ -117,6 +118,8 @@ interface WantedSettings {
 const CONFIRM_RETRY_MS = 1_000;
 /** Number of Cameras, including deleted ones. */
 const MAX_SEEN_EPOCHS = 10_000;
+/** Of more, those with the newest footage are reported. */
+const MAX_ARCHIVES = 1_000;
 /** Longer reasons are truncated, because a report contains hundreds. */
 const MAX_MESSAGE = 200;
 
@@ -196,7 +199,7 @@ export class Cluster {
       namespace,
       nodeId,
       pool,
-      renewMs: () => (this.pool ? this.pool.spec.failover.renewSeconds * 1_000 : options.renewMs),
+      renewMs: () => (this.pool ? renewMsFor(this.pool.status?.nodes ?? 0, this.pool.spec.failover) : options.renewMs),
       recovered: () => this.#recovered(),
       clock,
       log,
@@ -554,11 +557,13 @@ export class Cluster {
       ...(facts.archiveID !== undefined && { archiveID: facts.archiveID }),
       ...(facts.freeBytes !== undefined && { freeBytes: Math.round(facts.freeBytes) }),
       cameras: cameras.filter((camera) => camera !== undefined),
-      archives: facts.archives.slice(0, 1_000).map(({ camera, oldestMs, newestMs }) => ({
-        camera,
-        ...(oldestMs !== undefined && { oldestTime: timeOf(oldestMs) }),
-        ...(newestMs !== undefined && { newestTime: timeOf(newestMs) }),
-      })),
+      archives: newestFirst(facts.archives)
+        .slice(0, MAX_ARCHIVES)
+        .map(({ camera, oldestMs, newestMs }) => ({
+          camera,
+          ...(oldestMs !== undefined && { oldestTime: timeOf(oldestMs) }),
+          ...(newestMs !== undefined && { newestTime: timeOf(newestMs) }),
+        })),
       requests: [...this.#requests.list()],
       conditions: [
         {
@@ -575,6 +580,11 @@ export class Cluster {
 
 const recordedOf = (assignments: ReadonlyMap<string, Assignment>): ReadonlySet<string> =>
   new Set([...assignments].flatMap(([id, assignment]) => (isRecorded(assignment) ? [id] : [])));
+
+const newestFirst = (archives: NodeFacts['archives']): NodeFacts['archives'] =>
+  archives.length <= MAX_ARCHIVES
+    ? archives
+    : archives.toSorted((a, b) => (b.newestMs ?? -Infinity) - (a.newestMs ?? -Infinity) || 0);
 
 const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 0;
 

@@ -9,6 +9,7 @@ import type { Log } from '../../../base/log.ts';
 import { parseCamera, type CameraAssignment } from '../../../crds/camera.ts';
 import { API_VERSION, CAMERAS } from '../../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../../crds/recorder-node.ts';
+import { renewMsFor } from '../../../crds/renewal.ts';
 import { NodeLease } from '../../../recorder/cluster/node-lease.ts';
 import { Report } from '../../../recorder/cluster/report.ts';
 import type { ControlPlane } from '../../cluster/control-plane.ts';
@@ -16,7 +17,6 @@ import { sleep } from '../processes.ts';
 
 /** Time from the assignment to the first key frame in a file. */
 const CONNECT_MS = 800;
-const RENEW_MS = 2_000;
 /** As in real recorders. */
 const REFRESH_TOUCH_MS = 10_000;
 
@@ -135,11 +135,13 @@ class Member {
   #report: Report | undefined;
   #tick: NodeJS.Timeout | undefined;
   #renewedMs = 0;
+  readonly #renewMs: number;
 
   constructor(node: string, api: KubernetesClient, options: MembersOptions) {
     this.#node = node;
     this.#api = api;
     this.#options = options;
+    this.#renewMs = renewMsFor(options.nodes.length, { renewSeconds: 2, unavailableAfterSeconds: 15 });
   }
 
   start(): void {
@@ -159,7 +161,7 @@ class Member {
         },
       },
       pool,
-      renewMs: () => RENEW_MS,
+      renewMs: () => this.#renewMs,
       recovered: () => this.#report?.renew(),
     });
     this.#report = new Report({
@@ -177,7 +179,7 @@ class Member {
       status: () => Promise.resolve(this.#status()),
     });
     // Recorders do not all start at the same moment.
-    setTimeout(() => this.#lease?.start(), Math.random() * RENEW_MS);
+    setTimeout(() => this.#lease?.start(), Math.random() * this.#renewMs);
     this.#tick = setInterval(() => this.#report?.touch(), REFRESH_TOUCH_MS);
     this.#report.touch();
   }
