@@ -53,7 +53,11 @@ function recorderNodeChanged(change: Change<RecorderNode>, { pools, queues, judg
   if (change.kind === 'added') metrics.knows(nameOfKey(poolKey), node.metadata.name);
   pools.changed(poolKey);
   queues.pool.addAfter(poolKey, POOL_SOON_MS);
-  if (change.kind === 'deleted') return judge.forget(change.key);
+  if (change.kind === 'deleted') {
+    // The Cameras still list its footage.
+    for (const { camera } of node.status?.archives ?? []) queues.showSoon(`${node.metadata.namespace}/${camera}`);
+    return judge.forget(change.key);
+  }
   queues.request.add(change.key);
   const before = change.kind === 'changed' ? change.previous.status : undefined;
   for (const camera of newlyReportedCameras(before, node.status)) {

@@ -69,6 +69,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       assigned: runtime?.lastPlan?.plan.cameras.get(camera.metadata.name),
       labels: runtime?.lastPlan?.nodes,
       nodes: pool ? caches.reportsOf(pool) : new Map(),
+      hasNode: (node) => caches.recorderNodes.get(`${camera.metadata.namespace}/${node}`) !== undefined,
       isLive: (node) => runtime?.isLive(node) ?? false,
       hasPool: pool !== undefined,
       secret: logins.secretOf(poolKey, camera),

@@ -48,6 +48,7 @@ function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string
     assigned: ASSIGNED,
     labels: new Map(),
     nodes: byName(nodes),
+    hasNode: () => true,
     isLive: (name) => !dead.includes(name),
     hasPool: true,
     secret: undefined,
@@ -96,6 +97,7 @@ suite('what a Camera shows', () => {
         assigned: ASSIGNED,
         labels: new Map(),
         nodes: byName([node('a', 'Recording')]),
+        hasNode: () => true,
         isLive: () => true,
         hasPool: true,
         secret,
@@ -121,7 +123,14 @@ suite('what a Camera shows', () => {
   test('a Secret that is gone: what records goes on and says so, what needs it says that it is missing', () => {
     const named = camera(at('a'), { credentialsSecretRef: { name: 'gate-login' } });
     const shownFor = (report: RecorderNode): readonly string[] => {
-      const facts = { labels: new Map(), isLive: () => true, hasPool: true, secret: 'Missing', nowMs: 0 } as const;
+      const facts = {
+        labels: new Map(),
+        hasNode: () => true,
+        isLive: () => true,
+        hasPool: true,
+        secret: 'Missing',
+        nowMs: 0,
+      } as const;
       const { status } = statusOfCamera({ camera: named, assigned: ASSIGNED, nodes: byName([report]), ...facts });
       const conditions = status['conditions'] as readonly Shown[];
       return ['CredentialsResolved', 'Recording', 'Ready'].map((wanted) => {
@@ -147,6 +156,7 @@ suite('what a Camera shows', () => {
         assigned: ASSIGNED,
         labels: new Map(),
         nodes: byName(nodes),
+        hasNode: () => true,
         isLive: () => true,
         hasPool: true,
         secret: undefined,
@@ -158,6 +168,38 @@ suite('what a Camera shows', () => {
     assert.deepEqual(archives([told(held)]), [{ node: 'a', ...times }]);
     assert.deepEqual(archives([told({ archiveID: 'another' })]), []);
   });
+
+  const archivesOf = (archives: readonly Json[], nodes: readonly RecorderNode[], hasNode: (name: string) => boolean) =>
+    statusOfCamera({
+      camera: { ...camera(at('b')), status: { ...camera(at('b')).status, archives } } as Camera,
+      assigned: ASSIGNED,
+      labels: new Map(),
+      nodes: byName(nodes),
+      hasNode,
+      isLive: () => true,
+      hasPool: true,
+      secret: undefined,
+      nowMs: 0,
+    }).status['archives'] as readonly { readonly node: string }[];
+
+  test('footage of a node that has left for good is listed no more', () => {
+    const archives = [{ node: 'a' }, { node: 'b' }, { node: 'other-pool' }];
+    assert.deepEqual(
+      archivesOf(archives, [], (name) => name !== 'a').map((archive) => archive.node),
+      ['b', 'other-pool'],
+    );
+  });
+
+  test('of more nodes than a status may list, those with the newest footage are listed, and the one that records', () => {
+    const old = Array.from({ length: 300 }, (_, i) => ({
+      node: `n${i}`,
+      newestTime: new Date(i * 86_400_000).toISOString(),
+    }));
+    const held = { archiveID: 'one', archives: [{ camera: 'gate', newestTime: '1970-01-01T00:00:00Z' }] };
+    const listed = archivesOf(old, [{ ...node('b'), status: held }], () => true).map((archive) => archive.node);
+    assert.equal(listed.length, 256);
+    assert.deepEqual([listed.includes('b'), listed.includes('n299'), listed.includes('n44')], [true, true, false]);
+  });
 });
 
 suite('what tools that wait for a Camera are told (kstatus)', () => {
@@ -167,6 +209,7 @@ suite('what tools that wait for a Camera are told (kstatus)', () => {
       assigned: assigned ? ASSIGNED : { type: 'Assigned', status: 'False', reason: 'NoEligibleNode', message: 'none' },
       labels: new Map(),
       nodes: byName(nodes),
+      hasNode: () => true,
       isLive: () => true,
       hasPool,
       secret: undefined,

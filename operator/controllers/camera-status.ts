@@ -1,6 +1,6 @@
 // Computes the status of a Camera that the operator applies: conditions and the nodes that hold its footage. Pure.
 
-import type { Camera } from '../../crds/camera.ts';
+import { MAX_ARCHIVES, type Camera } from '../../crds/camera.ts';
 import { CAMERA_HOSTS } from '../../crds/names.ts';
 import type { ReportedCamera } from '../../crds/recorder-node.ts';
 import { mergeConditions, unknownConditions, type StatedCondition, type Transition } from '../kube/conditions.ts';
@@ -18,6 +18,8 @@ interface CameraFacts {
   readonly labels: NodeLabels | undefined;
   /** What the nodes of the camera's pool report, by node name. */
   readonly nodes: ReadonlyMap<string, Reports>;
+  /** Whether the node records for any pool of the namespace. */
+  readonly hasNode: (node: string) => boolean;
   /** Whether a node is Live. */
   readonly isLive: (node: string) => boolean;
   readonly hasPool: boolean;
@@ -43,11 +45,11 @@ const NO_CREDENTIALS = 'NoCredentials';
 const LOGIN_UNREAD = 'LoginUnread';
 
 export function statusOfCamera(facts: CameraFacts): ShownStatus {
-  const { camera, nodes, nowMs } = facts;
+  const { camera, nowMs } = facts;
   const { generation } = camera.metadata;
   const before = camera.status?.conditions ?? [];
   const { conditions, transitions } = mergeConditions(before, conditionsOf(facts), generation, new Date(nowMs));
-  const archives = archivesOf(camera, nodes);
+  const archives = archivesOf(facts);
   const isChanged =
     conditions !== before ||
     camera.status?.observedGeneration !== generation ||
@@ -201,9 +203,15 @@ function credentialsOf(camera: Camera, known: LoginSecret | undefined, report: R
 /** A time in the status is not updated for a smaller difference: thousands of cameras would cause writes all day. */
 const COARSE_MS = 6 * HOUR_MS;
 
-/** Footage stays where it was recorded, so what is known of an unreachable node is kept. */
-function archivesOf(camera: Camera, nodes: CameraFacts['nodes']): readonly Archive[] {
-  const known = new Map((camera.status?.archives ?? []).map((archive) => [archive.node, archive]));
+/**
+ * Footage stays where it was recorded, so what is known of an unreachable node is kept, until its RecorderNode is gone: then nobody
+ * can ask for it any more. If the node comes back, it reports it again.
+ */
+function archivesOf({ camera, nodes, hasNode, hasPool }: CameraFacts): readonly Archive[] {
+  const shown = camera.status?.archives ?? [];
+  // Without a pool, the nodes are about to be deleted with it, and may come back with it.
+  const kept = hasPool ? shown.filter(({ node }) => hasNode(node)) : shown;
+  const known = new Map(kept.map((archive) => [archive.node, archive]));
   const owner = camera.status?.assignment?.node;
   for (const [node, { isTold, archives }] of nodes) {
     // If a node has reported and lists no archives, it holds no footage: server-side apply drops a list that became empty.
@@ -223,8 +231,17 @@ function archivesOf(camera: Camera, nodes: CameraFacts['nodes']): readonly Archi
       ...(newestTime !== undefined && { newestTime }),
     });
   }
-  return [...known.values()].sort((a, b) => (a.node < b.node ? -1 : 1));
+  const held = [...known.values()];
+  const listed = held.length > MAX_ARCHIVES ? newest(held, owner).slice(0, MAX_ARCHIVES) : held;
+  return listed.sort((a, b) => (a.node < b.node ? -1 : 1));
 }
+
+/** The node that records the camera comes first. */
+const newest = (archives: readonly Archive[], owner: string | undefined): Archive[] =>
+  archives.toSorted((a, b) => {
+    const [first, second] = [a, b].map(({ node, newestTime = '' }) => (node === owner ? 'now' : newestTime));
+    return first === second ? 0 : (first ?? '') > (second ?? '') ? -1 : 1;
+  });
 
 const coarse = (before: string | undefined, now: string | undefined): string | undefined =>
   before !== undefined && now !== undefined && Math.abs(Date.parse(now) - Date.parse(before)) < COARSE_MS
