@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import type { Connection } from '../base/kubernetes/client.ts';
@@ -44,6 +45,12 @@ const TURN_MS = 1_000;
 /** For watches, the Lease, and simultaneous writes of the queues. */
 const CONNECTIONS = 64;
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+
+/**
+ * Old objects are collected when there are 30 % more of them than after the last time; V8 lets a small heap become four times as
+ * large. This halves what thousands of cameras need in addition to the program, for no measurable CPU time.
+ */
+setFlagsFromString('--heap-growing-percent=30');
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;

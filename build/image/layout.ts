@@ -1,8 +1,8 @@
 // Which files of the repository are in which image.
 
 /**
- * For the operator's Node, wherever it runs: limits the space for young objects (in MiB) that a burst of events uses. With 5 000
- * cameras on 200 nodes the operator needs 280 MB of memory; with twice the space 295 MB.
+ * For the operator's Node, wherever it runs: limits the space for young objects (in MiB) that a burst of events uses. It holds only
+ * from the start of a process; operator/main.ts sets what can be set later.
  */
 export const OPERATOR_NODE_FLAG = '--max-semi-space-size=2';
 

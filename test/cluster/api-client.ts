@@ -64,7 +64,7 @@ const CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
   json: 'application/json-patch+json',
   apply: 'application/apply-patch+yaml',
 };
-const REQUEST_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
 
 interface RequestOptions {
   readonly body?: unknown;
@@ -153,7 +153,8 @@ export class ApiClient {
         },
         ...(options.signal ? { signal: options.signal } : {}),
       });
-      outgoing.once('response', resolve).once('error', reject);
+      // A request can fail twice: by its time limit after its answer was cut off.
+      outgoing.once('response', resolve).on('error', reject);
       outgoing.end(body);
     });
     const status = answer.statusCode ?? 0;

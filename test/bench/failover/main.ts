@@ -34,8 +34,9 @@ const { values, positionals } = parseArgs({
   options: {
     runs: { type: 'string', default: '20' },
     quick: { type: 'boolean', default: false },
-    nodes: { type: 'string', default: '3' },
-    cameras: { type: 'string', default: '30' },
+    nodes: { type: 'string' },
+    cameras: { type: 'string' },
+    idle: { type: 'string' },
     'key-frames': { type: 'string', default: '1' },
     stages: { type: 'string', default: '1' },
     resume: { type: 'boolean', default: false },
@@ -47,6 +48,8 @@ if (positionals[0] === 'scale') {
   const { runScale } = await import('./scale.ts');
   process.exit(await runScale(values));
 }
+const nodes = Number(values.nodes ?? 3);
+const camerasPerNode = Number(values.cameras ?? 30);
 const unknown = positionals.find((name) => !EVENTS.some((event) => event.name === name));
 if (unknown !== undefined) {
   console.error(`no such event: ${unknown}; events are ${EVENTS.map(({ name }) => name).join(' ')}`);
@@ -89,7 +92,7 @@ const disk = statfsSync(tmpdir()).type === IN_MEMORY ? 'in memory (tmpfs)' : 'on
 const head = [
   `kube-nvr failover bench, ${new Date().toISOString().slice(0, 10)}`,
   machine(),
-  `cluster  ${values.nodes} nodes of ${values.cameras} cameras (160x90, 25 pictures a second, a key frame every ${keyFrameSeconds} s), ${values.stages} side by side; etcd and archives ${disk}`,
+  `cluster  ${nodes} nodes of ${camerasPerNode} cameras (160x90, 25 pictures a second, a key frame every ${keyFrameSeconds} s), ${values.stages} side by side; etcd and archives ${disk}`,
 ].join('\n');
 console.log(`${head}\n`);
 
@@ -104,8 +107,8 @@ const startStage = (number: number): Promise<FailoverStage> =>
     media,
     keyFrameMs: keyFrameSeconds * 1000,
     directory: join(directory, `stage-${number}`),
-    nodes: Number(values.nodes),
-    camerasPerNode: Number(values.cameras),
+    nodes,
+    camerasPerNode,
   });
 
 /** Performs runs until none is left. If a run does not end, its cluster is abandoned and the next run uses a new one. */
