@@ -46,6 +46,7 @@ export class MemoryBudget {
    * memory.
    */
   #makeRoom(account: MemoryAccount, bytes: number): boolean {
+    if (account.usedBytes + bytes <= account.maxBytes && this.#usedBytes + bytes <= this.limitBytes) return true;
     const ownExcess = (): number => account.usedBytes + bytes - account.maxBytes;
     const excess = (): number => this.#usedBytes + bytes - this.limitBytes;
     if (ownExcess() > 0) account.shed(ownExcess());

@@ -12,7 +12,7 @@ import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
-import { stoppedStatus, type CameraStatus } from './camera/status.ts';
+import { stoppedStatus, type CameraCondition } from './camera/status.ts';
 import type { SlabPool } from './codec/slab.ts';
 import { diffCameras } from './config/changes.ts';
 import type { CameraConfig } from './config/schema.ts';
@@ -44,8 +44,8 @@ export interface CameraSetDeps {
   readonly liveLimits: LiveLimits;
   /** Memory for the data that cameras send. */
   readonly memory?: MemoryAccount;
-  /** Called often with the current status of a camera, which may be unchanged; undefined for a removed camera. */
-  readonly state?: (cameraId: string, status: CameraStatus | undefined) => void;
+  /** Called often with the current state of a camera, which may be unchanged; undefined for a removed camera. */
+  readonly state?: (cameraId: string, condition: CameraCondition | undefined) => void;
   /** Why wanted cameras may not be recorded, by id. Cameras in `running` continue. */
   readonly refusals?: (wanted: readonly CameraConfig[], running: ReadonlySet<string>) => ReadonlyMap<string, Reason>;
 }
@@ -139,9 +139,9 @@ export class CameraSet implements CameraDirectory {
       const { camera, recording } = active;
       camera.tick(nowMs);
       recording.tick();
-      const status = camera.status();
-      this.#deps.state?.(cameraId, status);
-      gaps.observe(cameraId, { camera: status, archive: recording.status(), written: recording.written() });
+      const condition = camera.condition();
+      this.#deps.state?.(cameraId, condition);
+      gaps.observe(cameraId, { camera: condition, archive: recording.status(), written: recording.written() });
     }
     gaps.tick();
   }
@@ -217,7 +217,7 @@ export class CameraSet implements CameraDirectory {
       },
     );
     const sinks = [recording, live, gaps.sinkFor(config.id)];
-    const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.status());
+    const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.condition());
     const camera = new Camera(config, { clock, log, pool, pacer, reach, receiveBuffer, sinks, changed });
     camera.start();
     return { camera, recording, live };

@@ -9,7 +9,7 @@ import type { EventSource } from './api/deps.ts';
 import { isoTime } from './api/times.ts';
 import type { GapObserver } from './archive/gaps/gap-teller.ts';
 import { isGapCause } from './archive/gaps/cause.ts';
-import type { CameraStatus } from './camera/status.ts';
+import type { CameraCondition } from './camera/status.ts';
 import type { AssignmentObserver, TimeAccount } from './cluster/cluster.ts';
 import type { Config } from './config/schema.ts';
 import type { Told } from './events/event.ts';
@@ -29,7 +29,7 @@ export interface NodeEvents extends EventSource {
   /** The events of this process follow this one. */
   readonly beginId: number;
   /** Called by the parts of the recorder. */
-  readonly cameraState: (cameraId: string, status: CameraStatus | undefined) => void;
+  readonly cameraState: (cameraId: string, condition: CameraCondition | undefined) => void;
   readonly gapsOf: (cameraId: string) => GapObserver;
   readonly jobs: JobObserver;
   readonly assignments: AssignmentObserver;
@@ -64,13 +64,13 @@ export async function openEvents({ workDir, nodeName }: Config, deps: NodeEvents
     journal: opened,
     beginId,
     streams: new EventStreams({ clock, memory: memory.streams }),
-    cameraState(cameraId, status) {
+    cameraState(cameraId, condition) {
       if (isStopping) return;
-      if (!status) {
+      if (!condition) {
         states.delete(cameraId);
         return;
       }
-      const { state, reason } = status;
+      const { state, reason } = condition;
       const last = states.get(cameraId);
       if (last?.state === state && last.code === reason?.code) return;
       states.set(cameraId, { state, code: reason?.code });

@@ -20,7 +20,7 @@ import { runSession } from './session.ts';
 import type { SessionMemory, TransportChoice } from './session-options.ts';
 import type { SampleSink } from './sink.ts';
 import { newCounters } from './status.ts';
-import type { CameraCounters, CameraState, CameraStatus } from './status.ts';
+import type { CameraCondition, CameraCounters, CameraState, CameraStatus } from './status.ts';
 
 const BITRATE_WINDOW_MS = 10_000;
 const CLOCK_UNUSABLE: Reason = {
@@ -158,15 +158,12 @@ export class Camera {
     const elapsedMs = first && last ? last.atMs - first.atMs : 0;
     const session = this.#session;
     const pipeline = session.pictures;
-    const stalled = this.#stop.signal.aborted ? undefined : session.stalled(this.#state === 'recording');
     this.#counters.heldMs = this.#meter.heldMs;
     this.#counters.longestHoldMs = this.#meter.longestMs(this.#deps.clock.monotonicMs());
     return {
       id: this.#source.id,
       name: this.#source.name,
-      state: stalled ? 'connecting' : this.#state,
-      reason:
-        stalled ?? this.#reason ?? (this.#state === 'recording' && this.#memory.useless ? CLOCK_UNUSABLE : undefined),
+      ...this.condition(),
       stateSinceMs: this.#stateSinceMs,
       transport: session.transport,
       video: pipeline?.video,
@@ -176,6 +173,16 @@ export class Camera {
       bitrate: elapsedMs > 0 && first && last ? Math.round(((last.bytes - first.bytes) * 8000) / elapsedMs) : 0,
       lastFrameMs: this.#lastFrameMs,
       clockErrorMs: pipeline?.clockErrorMs,
+    };
+  }
+
+  /** The part of the status that is watched: it is asked for several times a second. */
+  condition(): CameraCondition {
+    const state = this.#state;
+    const stalled = this.#stop.signal.aborted ? undefined : this.#session.stalled(state === 'recording');
+    return {
+      state: stalled ? 'connecting' : state,
+      reason: stalled ?? this.#reason ?? (state === 'recording' && this.#memory.useless ? CLOCK_UNUSABLE : undefined),
       counters: this.#counters,
     };
   }

@@ -37,6 +37,10 @@ const NOTHING: Brought = {
   faults: new Map(),
 };
 
+/** `none` for an empty map: most cameras send nothing odd, and this is done several times a second. */
+const copyOf = <K, V>(map: ReadonlyMap<K, V>, none: ReadonlyMap<K, V>): ReadonlyMap<K, V> =>
+  map.size === 0 ? none : new Map(map);
+
 export interface PipelineOptions {
   readonly clock: Clock;
   readonly pool: SlabPool;
@@ -290,9 +294,9 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       packets: statistics.packets,
       foreign: statistics.foreign,
       malformed: statistics.malformed,
-      otherPayloadTypes: new Map(statistics.otherPayloadTypes),
+      otherPayloadTypes: copyOf(statistics.otherPayloadTypes, NOTHING.otherPayloadTypes),
       beforeKeyFrame: this.#beforeKeyFrame,
-      faults: new Map(faults.counts),
+      faults: copyOf(faults.counts, NOTHING.faults),
     };
   }
 

@@ -113,6 +113,9 @@ export function newCounters(): CameraCounters {
   };
 }
 
+/** Whether a camera records, and what it has sent. */
+export type CameraCondition = Pick<CameraStatus, 'state' | 'reason' | 'counters'>;
+
 /** The status of a camera that is known but not wanted. */
 export function stoppedStatus(
   camera: { readonly id: string; readonly name: string },

@@ -138,8 +138,8 @@ export class WallLine {
       const at = (this.#newest + BUCKETS - i) % BUCKETS;
       if (size > 0 && (media[at] as number) <= (media[hull[size - 1] as number] as number)) continue;
       while (size >= 2) {
-        const [a, b] = [hull[size - 2] as number, hull[size - 1] as number];
-        if (slopeOf(a, b) < slopeOf(b, at)) break;
+        const last = hull[size - 1] as number;
+        if (slopeOf(hull[size - 2] as number, last) < slopeOf(last, at)) break;
         size--;
       }
       hull[size++] = at;

@@ -102,7 +102,8 @@ export class SlabHolds {
   /** Total bytes of those `slabs` that are not held yet. */
   bytesOfNew(slabs: readonly Slab[]): number {
     let bytes = 0;
-    for (const [i, slab] of slabs.entries()) {
+    for (let i = 0; i < slabs.length; i++) {
+      const slab = slabs[i] as Slab;
       if (!this.#counts.has(slab) && slabs.indexOf(slab) === i) bytes += slab.buffer.length;
     }
     return bytes;

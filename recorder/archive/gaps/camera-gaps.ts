@@ -4,7 +4,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { SampleSink } from '../../camera/sink.ts';
-import type { CameraStatus } from '../../camera/status.ts';
+import type { CameraCondition } from '../../camera/status.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { CameraArchiveStatus } from '../segments/camera-archive.ts';
 import { CameraLedger, MIN_GAP_MS, type GapReport } from './camera-ledger.ts';
@@ -17,7 +17,7 @@ import { Silence } from './silence.ts';
 
 /** The state at one moment of a camera that should be recorded. */
 export interface Observation {
-  readonly camera: Pick<CameraStatus, 'state' | 'reason' | 'counters'>;
+  readonly camera: CameraCondition;
   readonly archive: Pick<CameraArchiveStatus, 'state' | 'reason' | 'framesWritten' | 'framesDropped'>;
   /** Intervals of the pictures in files that are not closed yet. */
   readonly written: readonly Interval[];

@@ -119,9 +119,9 @@ export class CameraLedger {
   }
 
   /** The report of the part of [fromMs, toMs) that has passed at `nowMs`. `files`: footage that is known from files. */
-  report(fromMs: number, toMs: number, nowMs: number, files: Iterable<Interval> = []): GapReport {
+  report(fromMs: number, toMs: number, nowMs: number, files?: Iterable<Interval>): GapReport {
     const limitMs = Math.max(fromMs, Math.min(toMs, nowMs));
-    const footage = this.#recorded.with(files);
+    const footage = files ? this.#recorded.with(files) : this.#recorded;
     const firstMs = footage.holeStart(fromMs);
     const lastMs = Math.min(nowMs, footage.holeEnd(limitMs));
     const gaps: Gap[] = [];
