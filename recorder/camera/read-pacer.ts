@@ -5,7 +5,7 @@
 // and so does this: turns in which camera data was read start at least `intervalMs` apart, and the kernel collects data in
 // between. Data is delayed by at most that time.
 
-const DEFAULT_INTERVAL_MS = 2;
+const DEFAULT_INTERVAL_MS = 4;
 /** A shorter pause costs more than it saves. */
 const LEAST_REST_MS = 0.2;
 
