@@ -76,8 +76,8 @@ async function costOf(bench: Bench, program: string | undefined, meet: () => Pro
   const name = program === undefined ? 'now' : 'before';
   const options = { cameras: CAMERAS, name, ...(program === undefined ? {} : { program }) };
   const { result, verdict } = await recording(bench, options, async ({ recorder }) => {
-    // Lets V8 compile the hot code.
-    await sleep(bench.quick ? 6_000 : 12_000);
+    // Lets V8 compile the hot code. After 12 s, its threads still use a tenth of what the recorder does, and after 40 s a fortieth.
+    await sleep(bench.quick ? 6_000 : 40_000);
     await meet();
     const cpu = await cpuShare(recorder.pids, seconds);
     const { calls } = countSystemCalls(recorder.pid, bench.quick ? 3 : 5);
