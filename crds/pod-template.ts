@@ -2,7 +2,17 @@
 // a pod has it, and the claims of its nodes. Fields are named one by one, so that a typing error is refused, and none of them can name a Secret.
 
 import { z } from 'zod';
-import { formed, integer, listMap, listSet, resources, stringMap, withRules, type Immutable } from './schema-parts.ts';
+import {
+  formed,
+  integer,
+  listMap,
+  listSet,
+  podQuantity,
+  resources,
+  stringMap,
+  withRules,
+  type Immutable,
+} from './schema-parts.ts';
 
 /** Checked by the API server when the operator applies the DaemonSet. */
 const openObject = () => z.record(z.string(), z.unknown()).meta({ 'x-kubernetes-preserve-unknown-fields': true });
@@ -15,7 +25,8 @@ const profile = () =>
     localhostProfile: z.string().min(1).max(1024).optional().describe('With type Localhost: name of the profile.'),
   });
 
-const securityContext = z.object({
+/** What pods and containers have in common. */
+const confinement = {
   seLinuxOptions: z
     .object({
       user: z.string().max(256).optional().describe('The user.'),
@@ -27,12 +38,119 @@ const securityContext = z.object({
     .describe('SELinux labels of the containers.'),
   appArmorProfile: profile().optional().describe('The AppArmor profile of the containers.'),
   seccompProfile: profile().optional().describe('The seccomp profile of the containers. Default: RuntimeDefault.'),
+};
+
+const securityContext = z.object({
+  ...confinement,
   supplementalGroups: listSet(integer(0, 2 ** 31 - 1), 32)
     .optional()
     .describe('Groups of the recorder in addition to 65532.'),
   fsGroup: integer(0, 2 ** 31 - 1)
     .optional()
     .describe('Group that volumes of claims are given to.'),
+});
+
+const capabilities = () => listSet(z.string().max(64), 64).optional();
+
+const containerSecurityContext = z.object({
+  ...confinement,
+  readOnlyRootFilesystem: z.boolean().optional().describe('Default: true.'),
+  capabilities: z
+    .object({
+      add: capabilities().describe('Capabilities in addition. They have an effect with runAsUser: 0.'),
+      drop: capabilities().describe('Default: ALL.'),
+    })
+    .optional()
+    .describe('Linux capabilities.'),
+});
+
+/** The volumes that the operator makes. */
+export const OWN_VOLUMES = [
+  'archive',
+  'state',
+  'storage',
+  'config',
+  'tmp',
+  'token',
+  'tls',
+  'tokens',
+  'session',
+  'license',
+  'webhooks',
+] as const;
+
+const absolutePath = (example: string) =>
+  withRules(
+    formed(
+      z.string().max(512),
+      /^\/[^\p{Cc}:]*[^/\p{Cc}:]$/u,
+      `must be an absolute path such as ${example}, without / at its end`,
+    ),
+    { rule: "!self.split('/').exists(part, part == '..')", message: 'must not contain ..' },
+  );
+
+const volumeName = () =>
+  formed(
+    z.string().max(63),
+    /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/,
+    'must have only lower-case letters, digits and "-", with a letter or digit at both ends',
+  ).describe('Its name.');
+
+const SOURCES = ['configMap', 'emptyDir', 'hostPath', 'persistentVolumeClaim'] as const;
+
+const volume = withRules(
+  z.object({
+    name: volumeName(),
+    configMap: z
+      .object({
+        name: z.string().min(1).max(253).describe('Name of the ConfigMap.'),
+        optional: z.boolean().optional().describe('The pods start without it, too.'),
+      })
+      .optional()
+      .describe('Files of a ConfigMap, such as certificates of a CA.'),
+    emptyDir: z
+      .object({
+        medium: z.enum(['Memory']).optional().describe('Memory: in the memory of the pod.'),
+        sizeLimit: podQuantity().optional().describe('A pod with more in it is evicted.'),
+      })
+      .optional()
+      .describe('An empty directory of the pod.'),
+    hostPath: z
+      .object({
+        path: absolutePath('/dev/dri').describe('The path on the node.'),
+        type: z
+          .enum(['DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'])
+          .optional()
+          .describe('What must be there; not checked when left out.'),
+      })
+      .optional()
+      .describe('A file or directory of the node.'),
+    persistentVolumeClaim: z
+      .object({
+        claimName: z.string().min(1).max(253).describe('Name of the claim, which all nodes of the pool can mount.'),
+        readOnly: z.boolean().optional().describe('It is mounted for reading only.'),
+      })
+      .optional()
+      .describe('A claim.'),
+  }),
+  {
+    rule: `[${SOURCES.map((source) => `has(self.${source})`).join(', ')}].filter(is, is).size() == 1`,
+    message: `needs one of ${SOURCES.join(', ')}`,
+  },
+  {
+    rule: `!(self.name in [${OWN_VOLUMES.map((name) => `'${name}'`).join(', ')}])`,
+    message: 'is the name of a volume of the operator',
+    fieldPath: '.name',
+  },
+);
+
+const volumeMount = z.object({
+  name: volumeName().describe('Name of the volume.'),
+  mountPath: absolutePath('/etc/ssl/cameras').describe('Where the recorder sees it.'),
+  subPath: formed(z.string().max(512), /^[^/]/, 'must be a path without / at its beginning')
+    .optional()
+    .describe('A path in the volume. Default: all of it.'),
+  readOnly: z.boolean().optional().describe('For reading only.'),
 });
 
 const env = withRules(
@@ -87,10 +205,13 @@ export const podTemplate = z.object({
       schedulerName: z.string().max(253).optional().describe('The scheduler that places the pods.'),
       runtimeClassName: z.string().max(253).optional().describe('The RuntimeClass of the pods.'),
       securityContext: securityContext.optional().describe('Security context of the pods.'),
+      volumes: listMap(volume, 16, 'name').optional().describe('Volumes in addition to those of the operator.'),
       containers: listMap(
         z.object({
           name: formed(z.string().max(63), /^recorder$/, 'must be recorder').describe('recorder.'),
           env: listMap(env, 64, 'name').optional().describe('Environment variables, such as TZ.'),
+          volumeMounts: listMap(volumeMount, 16, 'mountPath').optional().describe('Where volumes are mounted.'),
+          securityContext: containerSecurityContext.optional().describe('Security context of the container.'),
         }),
         1,
         'name',

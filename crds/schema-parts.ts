@@ -113,7 +113,7 @@ const quantity = () =>
   intOrString(z.number().int().nonnegative(), QUANTITY, SIZE_FORM, `self >= 0 : ${matches(QUANTITY)}`);
 
 /** A quantity of CPU or memory in a pod; also allows `500m` and exponents. */
-const podQuantity = () =>
+export const podQuantity = () =>
   intOrString(
     z.number().int(),
     /^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$/,

@@ -44,6 +44,36 @@ test('a guard has no token, no volume and no capability', () => {
   );
 });
 
+test('of a pod template, a guard takes what rules of a cluster ask of every pod, and nothing of networks or volumes', () => {
+  const podTemplate = {
+    metadata: {
+      labels: { team: 'video', 'app.kubernetes.io/component': 'mine' },
+      annotations: { 'k8s.v1.cni.cncf.io/networks': 'cameras' },
+    },
+    spec: {
+      hostNetwork: true,
+      runtimeClassName: 'kata',
+      securityContext: { seLinuxOptions: { type: 'container_t' }, fsGroup: 5 },
+      volumes: [{ name: 'gpu', hostPath: { path: '/dev/dri' } }],
+    },
+  };
+  const { metadata, spec } = guardOf(
+    pool({ podTemplate, imagePullSecretRefs: [{ name: 'registry' }], nodeSelector: { disks: 'yes' } }),
+    node,
+    'recorder:1',
+    'recorders',
+  ) as Manifest;
+  assert.deepEqual(metadata.labels, { team: 'video', ...guard.metadata.labels });
+  assert.equal(metadata.annotations, undefined);
+  assert.deepEqual(spec, {
+    ...guard.spec,
+    priorityClassName: 'recorders',
+    imagePullSecrets: [{ name: 'registry' }],
+    runtimeClassName: 'kata',
+    securityContext: { ...guard.spec.securityContext, seLinuxOptions: { type: 'container_t' } },
+  });
+});
+
 test('the budget covers all guards of its pool and no recorder; Services and the DaemonSet do not select guards', () => {
   const { spec } = disruptionBudgetOf(pool(), 3) as Manifest;
   assert.equal(spec.minAvailable, 3);

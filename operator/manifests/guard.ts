@@ -5,6 +5,7 @@ import { API_VERSION, guardLabels, guardName, poolLabels, recorderName } from '.
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
+import { guardTemplateOf } from './pod-template.ts';
 
 /** The grace period of `recorder wait`, which has nothing to finish. */
 const GRACE_SECONDS = 1;
@@ -17,18 +18,21 @@ export function guardOf(
   priorityClass = '',
 ): KubeObject {
   const priorityClassName = spec.priorityClassName ?? priorityClass;
+  const template = guardTemplateOf(spec.podTemplate);
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       name: guardName(node),
       namespace,
-      labels: guardLabels(poolName),
+      labels: { ...template.labels, ...guardLabels(poolName) },
       // `kubectl drain` refuses to evict pods without a controller.
       ownerReferences: [{ apiVersion: API_VERSION, kind: 'RecorderNode', name: node, uid, controller: true }],
     },
     spec: {
-      // Without the scheduler, which puts no pod on a node that is cordoned.
+      ...template.spec,
+      // Without the scheduler, which puts no pod on a node that is cordoned; and without a node selector, because cameras may
+      // still be on a node that has lost its label.
       nodeName: node,
       tolerations: [{ operator: 'Exists' }],
       terminationGracePeriodSeconds: GRACE_SECONDS,
@@ -41,6 +45,7 @@ export function guardOf(
         runAsGroup: 65_532,
         runAsNonRoot: true,
         seccompProfile: { type: 'RuntimeDefault' },
+        ...template.securityContext,
       },
       containers: [
         {

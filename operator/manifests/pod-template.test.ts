@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { API_VERSION } from '../../crds/names.ts';
+import { OWN_VOLUMES } from '../../crds/pod-template.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { allowsNode } from './pod-template.ts';
 import { daemonSetOf } from './recorder.ts';
@@ -40,6 +41,47 @@ test('a template adds what networks and rules of a cluster need', () => {
   const [recorder, directories] = spec.containers;
   assert.deepEqual(recorder.env.at(-1), { name: 'TZ', value: 'Europe/Berlin' });
   assert.equal(directories.env, undefined);
+});
+
+test('a template adds volumes to those of the operator, mounted by the recorder only', () => {
+  const template = {
+    spec: {
+      volumes: [{ name: 'camera-ca', configMap: { name: 'camera-ca' } }],
+      containers: [
+        { name: 'recorder', volumeMounts: [{ name: 'camera-ca', mountPath: '/etc/ssl/cameras', readOnly: true }] },
+      ],
+    },
+  };
+  const before = templateOf(pool()).spec;
+  const { volumes, containers } = templateOf(pool(template)).spec;
+  assert.deepEqual(volumes, [...before.volumes, { name: 'camera-ca', configMap: { name: 'camera-ca' } }]);
+  const mounts = ({ volumeMounts }: Manifest): unknown => volumeMounts;
+  assert.deepEqual(containers.map(mounts), [
+    [...before.containers[0].volumeMounts, { name: 'camera-ca', mountPath: '/etc/ssl/cameras', readOnly: true }],
+    before.containers[1].volumeMounts,
+  ]);
+});
+
+test('a security context of the container replaces fields of the same name, and capabilities one by one', () => {
+  const securityContext = { seLinuxOptions: { type: 'container_t' }, capabilities: { add: ['NET_RAW'] } };
+  const { containers } = templateOf(pool({ spec: { containers: [{ name: 'recorder', securityContext }] } })).spec;
+  assert.deepEqual(containers[0].securityContext, {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    seLinuxOptions: { type: 'container_t' },
+    capabilities: { drop: ['ALL'], add: ['NET_RAW'] },
+  });
+  assert.deepEqual(containers[1], templateOf(pool()).spec.containers[1]);
+});
+
+test('no volume of a template can have the name of one that the operator makes', () => {
+  const secrets = {
+    tls: { secretRef: { name: 'tls' } },
+    licenseSecretRef: { name: 'l' },
+    licensePublicKey: `${'A'.repeat(43)}=`,
+  };
+  const all = templateOf(pool(undefined, { ...secrets, webhooksSecretRef: { name: 'w' } })).spec.volumes;
+  for (const { name } of all) assert.ok((OWN_VOLUMES as readonly string[]).includes(name), name);
 });
 
 test('what the operator needs stays: labels by which it finds its pods, and the digest of the settings', () => {

@@ -7,10 +7,21 @@ interface Pod {
   readonly metadata: Readonly<Record<'labels' | 'annotations', Readonly<Record<string, string>>>>;
   readonly spec: {
     readonly securityContext: object;
-    readonly containers: readonly (Readonly<Record<string, unknown>> & { readonly name?: unknown })[];
+    readonly containers: readonly Container[];
+    readonly volumes: readonly object[];
     readonly [field: string]: unknown;
   };
 }
+
+interface Container {
+  readonly name: string;
+  readonly env?: readonly object[];
+  readonly volumeMounts: readonly object[];
+  readonly securityContext: { readonly capabilities: object; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+type ContainerTemplate = NonNullable<NonNullable<PodTemplate['spec']>['containers']>[number];
 
 /** A part of an affinity that only the API server checks. */
 type Open = Readonly<Record<string, unknown>>;
@@ -28,7 +39,7 @@ export const onlyOn = (node: string): readonly Requirement[] => [
 /** `matchFields`: requirements for nodes in addition to those of the template. */
 export function withPodTemplate(template: PodTemplate | undefined, matchFields: readonly Requirement[], pod: Pod): Pod {
   const { metadata, spec = {} } = template ?? {};
-  const { affinity, securityContext, containers = [], ...others } = spec;
+  const { affinity, securityContext, volumes = [], containers = [], ...others } = spec;
   const wholeAffinity = matchFields.length === 0 ? affinity : withFields(matchFields, affinity);
   return {
     metadata: {
@@ -41,12 +52,43 @@ export function withPodTemplate(template: PodTemplate | undefined, matchFields: 
       ...pod.spec,
       ...(wholeAffinity && { affinity: wholeAffinity }),
       securityContext: { ...pod.spec.securityContext, ...securityContext },
-      containers: pod.spec.containers.map((container) => {
-        const { env = [] } = containers.find(({ name }) => name === container.name) ?? {};
-        return env.length === 0
-          ? container
-          : { ...container, env: [...(container['env'] as readonly object[]), ...env] };
-      }),
+      containers: pod.spec.containers.map((container) =>
+        withContainer(
+          containers.find(({ name }) => name === container.name),
+          container,
+        ),
+      ),
+      volumes: [...pod.spec.volumes, ...volumes],
+    },
+  };
+}
+
+function withContainer(template: ContainerTemplate | undefined, container: Container): Container {
+  if (template === undefined) return container;
+  const { env = [], volumeMounts = [], securityContext: { capabilities, ...securityContext } = {} } = template;
+  const own = container.securityContext;
+  return {
+    ...container,
+    ...(env.length > 0 && { env: [...(container.env ?? []), ...env] }),
+    volumeMounts: [...container.volumeMounts, ...volumeMounts],
+    securityContext: {
+      ...own,
+      ...securityContext,
+      capabilities: { ...own.capabilities, ...capabilities },
+    },
+  };
+}
+
+/** What of a template fits a guard: what rules of a cluster ask of every pod, and nothing of networks or volumes. */
+export function guardTemplateOf({ metadata, spec }: PodTemplate = {}) {
+  const { seLinuxOptions, appArmorProfile, seccompProfile } = spec?.securityContext ?? {};
+  return {
+    labels: metadata?.labels ?? {},
+    spec: spec?.runtimeClassName === undefined ? {} : { runtimeClassName: spec.runtimeClassName },
+    securityContext: {
+      ...(seLinuxOptions && { seLinuxOptions }),
+      ...(appArmorProfile && { appArmorProfile }),
+      ...(seccompProfile && { seccompProfile }),
     },
   };
 }

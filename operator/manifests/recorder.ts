@@ -229,7 +229,7 @@ function resourcesFor(cameras: number) {
  * Until then it is root with the capabilities for that; it has no token, settings or Secrets. It runs beside the recorder, not
  * before it: kubelets take a second or two to continue after a container has ended, and nothing would be recorded in that time.
  */
-function directories({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
+function directories({ metadata, spec }: RecorderPool, image: string) {
   const { namespace, name } = metadata;
   const words = { namespace, pool: name, user: spec.runAsUser, group: GROUP };
   const places = { archive: '/archive', state: '/state' };
@@ -256,7 +256,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
 
 const pullPolicy = ({ imagePullPolicy }: RecorderPool['spec']) => imagePullPolicy && { imagePullPolicy };
 
-function container({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
+function container({ metadata, spec }: RecorderPool, image: string) {
   // A separate port: clients that occupy all connections of the API must not make the kubelet restart the recorder.
   const probe = (path: string) => ({ httpGet: { path, port: 'health' }, timeoutSeconds: 5 });
   const port = (name: string, containerPort: number, isReached = true) => ({

@@ -263,6 +263,22 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       }),
       field: 'spec.podTemplate.spec.containers[0].env[0].name',
     },
+    {
+      what: 'a volume of the operator',
+      body: pool('x', { podTemplate: { spec: { volumes: [{ name: 'token', emptyDir: {} }] } } }),
+      field: 'spec.podTemplate.spec.volumes[0].name',
+    },
+    {
+      what: 'a volume of nothing',
+      body: pool('x', { podTemplate: { spec: { volumes: [{ name: 'a' }] } } }),
+      field: 'spec.podTemplate.spec.volumes[0]',
+      words: 'needs one of configMap, emptyDir',
+    },
+    {
+      what: 'a Secret as a volume',
+      body: pool('x', { podTemplate: { spec: { volumes: [{ name: 'a', secret: { secretName: 'b' } }] } } }),
+      field: 'spec.podTemplate.spec.volumes[0]',
+    },
     { what: 'the root as archive', body: pool('x', { archive: { hostPath: '/' } }), field: 'spec.archive.hostPath' },
     {
       what: 'an archive that climbs',
