@@ -13,6 +13,8 @@ const MAX_WORK = 8 * NEW.N * NEW.r * NEW.p;
 /** Weaker hashes can be reversed by trying passwords. */
 const MIN_WORK = (NEW.N * NEW.r * NEW.p) / 5;
 
+/** NIST SP 800-63B §3.1.1.2 */
+export const MIN_PASSWORD_LENGTH = 8;
 /** Longer texts are rejected, because checking them takes time. */
 export const MAX_PASSWORD_LENGTH = 256;
 

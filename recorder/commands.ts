@@ -32,6 +32,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['wait', waitForEnd],
   ['audit', checkAudit],
   ['verify', verifyResult],
+  ['admin-link', makeAdminLink],
 ]);
 
 async function discoverCameras(args: readonly string[], around: Surroundings): Promise<number> {
@@ -86,6 +87,14 @@ async function checkAudit(args: readonly string[], { print }: Surroundings): Pro
 async function verifyResult(args: readonly string[], { print }: Surroundings): Promise<number> {
   const { runVerify } = await import('./verify.ts');
   return runVerify(args, print);
+}
+
+async function makeAdminLink(args: readonly string[], around: Surroundings): Promise<number> {
+  const { ADMIN_LINK_USAGE, runAdminLink } = await import('./admin-link.ts');
+  return explained(around, ADMIN_LINK_USAGE, async () => {
+    around.print(await runAdminLink(args, around));
+    return 0;
+  });
 }
 
 /** Prints the usage for arguments that make no sense. */

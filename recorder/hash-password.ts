@@ -4,16 +4,15 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import type { ReadStream } from 'node:tty';
-import { hashPassword, MAX_PASSWORD_LENGTH } from '../base/password-hash.ts';
+import { hashPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../base/password-hash.ts';
 import { UsageError } from './usage-error.ts';
-
-/** NIST SP 800-63B §3.1.1.2 */
-const SHORTEST = 8;
 
 /** `ask` writes to the terminal. Throws `UsageError` for a password that is too short or too long. */
 export async function runHashPassword(input: NodeJS.ReadableStream, ask: (text: string) => void): Promise<string> {
   const password = (input as ReadStream).isTTY ? await typed(input, ask) : await firstLine(input);
-  if (password.length < SHORTEST) throw new UsageError(`expected a password of at least ${SHORTEST} characters`);
+  if (password.length < MIN_PASSWORD_LENGTH) {
+    throw new UsageError(`expected a password of at least ${MIN_PASSWORD_LENGTH} characters`);
+  }
   if (password.length > MAX_PASSWORD_LENGTH) {
     throw new UsageError(`expected a password of at most ${MAX_PASSWORD_LENGTH} characters`);
   }

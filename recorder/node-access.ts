@@ -8,12 +8,16 @@ import { urlOf } from './cluster/peers.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config, TokenConfig } from './config/schema.ts';
 import type { RecorderDeps } from './deps.ts';
+import { AdminCode } from './http/admin-code.ts';
 import { adminToken } from './http/admin-token.ts';
 import { Authenticator } from './http/auth.ts';
+import { PageUsers } from './http/page-users.ts';
 import { openSeal } from './http/seal-key.ts';
 
 interface NodeAccess {
   readonly auth: Authenticator;
+  /** Where nobody can sign in yet: makes the code of a link for the first admin. */
+  readonly firstCode: (() => Promise<string>) | undefined;
   close(): Promise<void>;
 }
 
@@ -28,6 +32,7 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
   const { clock, log, registry, audit } = deps;
   const tokenReviews = await openReviews(config, deps);
   const seal = await openSeal(config.workDir, log, config.auth.sessionKeyFile);
+  const made = await openMade(config, deps);
   const auth = new Authenticator(
     {
       ...config.auth,
@@ -35,10 +40,27 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
       metricsSha256: config.metrics.tokenSha256,
       allowedHosts: allowedHostsOf(config),
     },
-    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal },
+    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal, made },
   );
-  return { auth, close: async () => tokenReviews?.close() };
+  const isFirst = made && made.users.list.length === 0 && config.auth.users.length + config.auth.tokens.length === 0;
+  // A restart ends a link that was not used.
+  await made?.code.withdraw();
+  return {
+    auth,
+    firstCode: isFirst ? () => made.code.make() : undefined,
+    close: async () => tokenReviews?.close(),
+  };
 }
+
+/** Undefined where users cannot be made on the page. */
+async function openMade({ auth, cluster, workDir }: Config, { clock, log }: NodeAccessDeps) {
+  if (!makesUsers({ auth, cluster })) return undefined;
+  return { users: await PageUsers.open(workDir, log), code: new AdminCode(workDir, clock) };
+}
+
+/** Whether users can be made on the page. Those of a pool are in a Secret, the same for all nodes. */
+export const makesUsers = ({ auth, cluster }: Pick<Config, 'auth' | 'cluster'>): boolean =>
+  auth.mode === 'token' && cluster.mode === 'none';
 
 /** The configured tokens; without any, the admin token that the first start created. */
 export async function tokensOf({ auth: { mode, tokens }, workDir }: Config, log: Log): Promise<readonly TokenConfig[]> {

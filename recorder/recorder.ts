@@ -1,5 +1,7 @@
 // One recorder, composed of its parts: archive, cameras, live streams, HTTP. Two recorders can run in one process.
 
+import { messageOf } from '../base/error.ts';
+import type { Log } from '../base/log.ts';
 import type { Archive } from './archive/archive.ts';
 import { Parts, type Part } from '../base/parts.ts';
 import type { CameraSet } from './camera-set.ts';
@@ -12,6 +14,7 @@ import { NO_CAMERAS } from './database/camera-rows.ts';
 import type { RecorderDeps } from './deps.ts';
 import { plainListeners } from './exposure.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
+import { adminLink, reachable } from './http/admin-code.ts';
 import { openAccess } from './node-access.ts';
 import { openAudit } from './node-audit.ts';
 import { openCameras } from './node-cameras.ts';
@@ -71,7 +74,8 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
   const { address, playbackAddress, routes } = serving;
   const { nodeName: node, recordPath } = config;
   log.info({ version, node, address, cameras: cameras.list().length, recordPath }, 'recorder started');
-  const { auth } = access;
+  const { auth, firstCode } = access;
+  if (firstCode) await tellFirstLink(firstCode, address, log);
   const { networks } = reach;
   const { journal } = events;
   return {
@@ -86,6 +90,16 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
       log.info({}, 'recorder stopped');
     },
   };
+}
+
+/** Nobody can sign in yet, apart from the owner of the admin token. The log is for who runs the recorder. */
+async function tellFirstLink(firstCode: () => Promise<string>, address: string, log: Log): Promise<void> {
+  try {
+    const link = adminLink(reachable(address), await firstCode());
+    log.info({ link }, 'no user is configured: open this link within 24 hours to make the first admin');
+  } catch (err) {
+    log.warn({ problem: messageOf(err) }, 'a link for the first admin cannot be made: run "recorder admin-link"');
+  }
 }
 
 type Made = Awaited<ReturnType<typeof compose>>;

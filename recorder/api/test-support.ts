@@ -107,7 +107,7 @@ export interface TestApi {
 }
 
 export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & {
-  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal'>;
+  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'made'>;
 };
 
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
@@ -122,6 +122,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     clock,
     reviewer: options?.reviewer,
     ...(options?.seal ? { seal: options.seal } : {}),
+    made: options?.made,
   });
   const app = await buildApi({
     nodeName: 'rack-1',

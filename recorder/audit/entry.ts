@@ -5,6 +5,7 @@
 export const ACTIONS = [
   'add-camera',
   'add-node',
+  'add-user',
   'assemble',
   'cameras',
   'capture',

@@ -5,17 +5,20 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
+import { hashPassword } from '../../base/password-hash.ts';
 import type { Warning } from '../../base/reason.ts';
 import { noAudit, type AuditSink } from '../audit/entry.ts';
 import type { Role, TokenConfig, UserConfig } from '../config/schema.ts';
+import type { AdminCode } from './admin-code.ts';
 import { AuthFailures } from './auth-failures.ts';
 import { callerFor, hasRole, type Caller } from './caller.ts';
 import { requireOwnPage } from './cors.ts';
 import { tokenInHeader, tokenInQuery } from './credentials.ts';
 import { hasLink, Links, type Link } from './links.ts';
 import { networkOf } from './failed-attempts.ts';
+import type { PageUsers } from './page-users.ts';
 import { ApiError } from './problem.ts';
-import { busy, Refusals, staleLink, unauthorized, wrongPassword } from './refusals.ts';
+import { busy, Refusals, staleCode, staleLink, unauthorized, wrongPassword } from './refusals.ts';
 import { isStated, relayedBy } from './relayed.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
@@ -36,6 +39,8 @@ export interface AuthDeps {
   readonly reviewer?: TokenReviewer | undefined;
   readonly registry?: Registry;
   readonly audit?: AuditSink;
+  /** Users who are made on the page, and the code for the first of them; without it, nobody is made there. */
+  readonly made?: { readonly users: PageUsers; readonly code: AdminCode } | undefined;
   /** Seals sessions; by default, they end with the process. */
   readonly seal?: Seal;
 }
@@ -91,17 +96,29 @@ export class Authenticator {
   readonly #users: Users;
   readonly #sessions: Sessions;
   readonly #links: Links;
+  readonly #made: AuthDeps['made'];
+  #configured: readonly UserConfig[];
 
   constructor(
     options: AuthOptions,
-    { clock = systemClock, log = silentLog, reviewer, registry, audit = noAudit, seal = newSeal() }: AuthDeps = {},
+    {
+      clock = systemClock,
+      log = silentLog,
+      reviewer,
+      registry,
+      audit = noAudit,
+      seal = newSeal(),
+      made,
+    }: AuthDeps = {},
   ) {
     this.isOpen = options.mode === 'none';
     this.hosts = this.isOpen ? (options.allowedHosts ?? []) : undefined;
     this.#refusals = new Refusals(clock, new AuthFailures({ clock, log, registry, audit }));
     const changed = (): void => this.#tellChange();
     this.#tokens = new TokenOwners(options, { clock, log, refusals: this.#refusals, reviewer, changed });
-    this.#users = new Users(options.users ?? [], clock);
+    this.#made = made;
+    this.#configured = options.users ?? [];
+    this.#users = new Users(this.#allUsers, clock);
     this.#sessions = new Sessions(seal, clock);
     this.#links = new Links(seal, clock);
   }
@@ -112,9 +129,10 @@ export class Authenticator {
     this.#tellChange();
   }
 
-  /** Replaces all users. */
+  /** Replaces all users of the configuration. */
   replaceUsers(users: readonly UserConfig[]): void {
-    this.#users.replace(users);
+    this.#configured = users;
+    this.#users.replace(this.#allUsers);
     this.#tellChange();
   }
 
@@ -203,9 +221,49 @@ export class Authenticator {
       ? await this.#tokens.ownerOf(credentials.token, request)
       : await this.#user(request, credentials.name, credentials.password);
     requireRole(owner, 'viewer');
-    const holder = isToken ? credentials : { user: (owner as UserHolder).mark };
+    return this.#begin(request, owner, isToken ? credentials : undefined);
+  }
+
+  /** Begins a session of the owner of a token, or of a user. */
+  #begin(
+    request: FastifyRequest,
+    owner: Caller,
+    token?: Holder,
+  ): { readonly caller: Caller; readonly setCookie: string } {
+    const holder = token ?? { user: (owner as UserHolder).mark };
     const { session, setCookie } = this.#sessions.begin(request, holder);
     return { caller: inSession(owner, session), setCookie };
+  }
+
+  /**
+   * Makes an admin with this name and password, and begins a session. The code is that of the link; it can be used once. Rejects
+   * with 401 for another code, 429 after too many of them, 400 for a name that the configuration has.
+   */
+  async makeAdmin(
+    request: FastifyRequest,
+    { name, password, code }: { readonly name: string; readonly password: string; readonly code: string },
+  ): Promise<{ readonly caller: Caller; readonly setCookie?: string }> {
+    const { attempts } = this.#refusals;
+    const network = networkOf(request.ip);
+    if (attempts.isSpent(network)) throw this.#refusals.heldOff(network, request);
+    const refused = (): ApiError => {
+      attempts.add(network, randomUUID());
+      return this.#refusals.of('password', request, staleCode());
+    };
+    if (!this.#made || !(await this.#made.code.isValid(code))) throw refused();
+    if (this.#configured.some((user) => user.name === name)) {
+      throw new ApiError(
+        400,
+        'invalid-parameter',
+        'name: the configuration has a user of this name: choose another one',
+      );
+    }
+    // First: of two requests at the same moment, one makes a user.
+    if (!(await this.#made.code.use())) throw refused();
+    await this.#made.users.put({ name, role: 'admin', password: await hashPassword(password) });
+    this.#users.replace(this.#allUsers);
+    this.#tellChange();
+    return this.#begin(request, this.#users.named(name));
   }
 
   /** Ends the session of a request, and returns the cookie that makes the browser forget it. */
@@ -280,6 +338,11 @@ export class Authenticator {
     const found = this.#users.byMark(holder.user);
     if (!found) throw unauthorized();
     return found;
+  }
+
+  get #allUsers(): readonly UserConfig[] {
+    const names = new Set(this.#configured.map(({ name }) => name));
+    return [...this.#configured, ...(this.#made?.users.list ?? []).filter(({ name }) => !names.has(name))];
   }
 
   #tellChange(): void {

@@ -51,6 +51,14 @@ export const staleLink = (): ApiError =>
 
 export const wrongPassword = (): ApiError => new ApiError(401, 'unauthorized', 'wrong name or password', CHALLENGE);
 
+export const staleCode = (): ApiError =>
+  new ApiError(
+    401,
+    'unauthorized',
+    'this link was used or has expired: run "recorder admin-link" on the machine of the recorder for another one',
+    CHALLENGE,
+  );
+
 export const busy = (): ApiError =>
   new ApiError(429, 'too-many-attempts', 'too many sign-ins are being checked: try again in a few seconds', {
     headers: { 'retry-after': '5' },

@@ -44,6 +44,13 @@ export class Users {
     return this.#users.find((user) => user.mark === mark);
   }
 
+  /** One that exists. */
+  named(name: string): UserHolder {
+    const found = this.#users.find((user) => user.name === name);
+    assert(found, 'it was made');
+    return found;
+  }
+
   get isBusy(): boolean {
     return this.#waiting >= MAX_WAITING;
   }

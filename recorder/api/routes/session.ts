@@ -3,11 +3,12 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { MAX_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
+import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
 import { callerOf } from '../../http/access.ts';
+import { tell } from '../../http/audit.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import { mayExport, type Caller } from '../../http/caller.ts';
-import { problemResponse } from '../../http/problem.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed } from '../../http/relayed.ts';
 import type { ApiDeps } from '../deps.ts';
 import { TIME } from '../examples.ts';
@@ -22,6 +23,11 @@ const Credentials = z.union(
     z.strictObject({
       name: z.string().min(1).max(100),
       password: z.string().min(1).max(MAX_PASSWORD_LENGTH),
+    }),
+    z.strictObject({
+      name: z.string().min(1).max(100).describe('Of the admin to be made.'),
+      password: z.string().min(1).max(MAX_PASSWORD_LENGTH),
+      code: z.string().min(1).max(100).describe('That of the link which the recorder prints. It can be used once.'),
     }),
     z.strictObject({ token: z.string().min(1).max(4096).describe('A token, as programs send it.') }),
   ],
@@ -75,6 +81,14 @@ const SESSION = {
 };
 
 const EXAMPLES = { 200: SESSION };
+
+/** Throws ApiError for a name that the configuration could not have, and for a password that is too short. */
+function requireNew({ name, password }: { readonly name: string; readonly password: string }): void {
+  const refused = (detail: string): ApiError => new ApiError(400, 'invalid-parameter', detail);
+  if (/[\s\p{Cc}]/u.test(name)) throw refused('name: the name of a user has no spaces');
+  if (password.length >= MIN_PASSWORD_LENGTH) return;
+  throw refused(`password: expected at least ${MIN_PASSWORD_LENGTH} characters`);
+}
 
 interface Options {
   readonly deps: Pick<
@@ -138,20 +152,29 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       config: { audit: 'sign-in', examples: { body: { name: 'anna', password: 'correct horse' }, ...EXAMPLES } },
       schema: {
         operationId: 'signIn',
-        summary: 'Sign in with name and password, or with a token',
+        summary: 'Sign in with name and password, or with a token; make the first admin',
         description:
-          'The answer sets a cookie, which authenticates every route for twelve hours after its last use, at most 30 days. With the cookie, requests that change something must come from a page of the same origin.',
+          'The answer sets a cookie, which authenticates every route for twelve hours after its last use, at most 30 days. With the cookie, requests that change something must come from a page of the same origin. With the code of the link that a recorder without users prints, it makes an admin of this name and password.',
         tags: ['session'],
         body: Credentials,
         response: {
           200: Session,
-          401: problemResponse('Wrong name or password, or a wrong token.'),
+          400: problemResponse(
+            'The body is wrong, or an admin of this name or password cannot be made; the detail says why.',
+          ),
+          401: problemResponse('Wrong name or password, a wrong token, or a code that is not valid any more.'),
           429: problemResponse('Too many wrong attempts from this address; Retry-After has the time to wait.'),
         },
       },
     },
     async (request, reply) => {
-      const { caller, setCookie } = await auth.signIn(request, request.body);
+      const { body } = request;
+      const isNew = 'code' in body;
+      if (isNew) {
+        tell(request, { what: 'add-user', user: body.name });
+        requireNew(body);
+      }
+      const { caller, setCookie } = isNew ? await auth.makeAdmin(request, body) : await auth.signIn(request, body);
       if (setCookie !== undefined) reply.header('set-cookie', setCookie);
       identified(request, caller);
       return describe(caller);

@@ -20,6 +20,7 @@ import { Login } from './login.ts';
 import { go, hashOf, route, type ViewName } from './router.ts';
 import { session, signOut } from './session.ts';
 import { theme, THEMES } from './theme.ts';
+import { Welcome } from './welcome.ts';
 import { DEVICE_ZONE, showDeviceZone, usesDeviceZone } from './zone.ts';
 
 const TABS: readonly { readonly view: ViewName; readonly label: string; readonly icon: IconName }[] = [
@@ -32,7 +33,7 @@ const TABS: readonly { readonly view: ViewName; readonly label: string; readonly
 export function App(): VNode {
   const { view } = route.value;
   if (session.value === undefined) return html`<${Waiting} />`;
-  if (session.value === null) return html`<${Login} />`;
+  if (session.value === null) return view === 'welcome' ? html`<${Welcome} />` : html`<${Login} />`;
   return html`<${Shell} view=${view} />`;
 }
 
