@@ -25,6 +25,11 @@ export type ClusterQuestion =
 
 export interface ClusterAccess {
   readonly nodeId: string;
+  /**
+   * To be awaited before a question about other nodes is answered: in a large pool they are not watched. Takes a second at most.
+   * Never rejects.
+   */
+  lookAtNodes(): Promise<void>;
   /** Undefined when no other node records the camera. Sends no request: a caller may make ids up. */
   ownerOf(cameraId: string): Owner | undefined;
   holdersOf(cameraId: string): readonly Holder[];

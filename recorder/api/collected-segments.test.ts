@@ -54,6 +54,7 @@ async function stage(t: TestContext) {
       peers: await members.requestsOf(nodeId),
       cluster: {
         nodeId,
+        lookAtNodes: async () => {},
         ownerOf: () => (nodeId === 'node-3' ? undefined : { nodeId: 'node-3', url: 'http://node-3:9997', epoch: 3 }),
         holdersOf: () => holders.map((holder) => ({ ...holder, url: undefined, playbackUrl: undefined })),
         footageHolders: async () => holders,

@@ -191,6 +191,7 @@ async function clusterOf(t: TestContext, ids: readonly string[]): Promise<Fastif
   const camera = { name: '', nodeId: 'rack-2', epoch: 1, state: 'recording', archives: [] } as const;
   const cluster = {
     nodeId: 'rack-1',
+    lookAtNodes: async () => {},
     ownerOf: () => undefined,
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: ids.map((id) => ({ ...camera, id })) }),
   };

@@ -52,6 +52,7 @@ async function locationOf(
   if (!caller?.sees(cameraId)) return undefined;
   const asked = new URL(request.url, 'http://node');
   if (asked.searchParams.get(LOCAL) === '1') return undefined;
+  await cluster.lookAtNodes();
   const owner = cluster.ownerOf(cameraId);
   if (owner?.url === undefined) return undefined;
   const seen = Number(asked.searchParams.get(SEEN_EPOCH) ?? 0);

@@ -36,6 +36,7 @@ export class ClusterView {
   }
 
   async cameras(): Promise<ListedCameras & { readonly isCurrent: boolean }> {
+    await this.#cluster.lookAtNodes();
     return { isCurrent: this.#cluster.isReachable, ...(await this.#cameras.list()) };
   }
 
@@ -46,6 +47,11 @@ export class ClusterView {
 
   origins(): readonly string[] {
     return this.#cluster.peers.members();
+  }
+
+  /** To be awaited before a question about other nodes is answered. Takes a second at most. Never rejects. */
+  lookAtNodes(): Promise<void> {
+    return this.#cluster.lookAtNodes();
   }
 
   /** The base URLs of the listeners of all nodes. */
@@ -67,7 +73,7 @@ export class ClusterView {
 
   /** The same with whether each is online, within about a second. Never rejects. */
   async footageHolders(cameraId: string): Promise<readonly FootageHolder[]> {
-    await this.#cameras.lookAtNodes();
+    await Promise.all([this.#cameras.lookAtNodes(), this.lookAtNodes()]);
     return this.holdersOf(cameraId).map(({ nodeId, oldestMs, newestMs }) => ({
       nodeId,
       oldestMs,
@@ -84,6 +90,7 @@ export class ClusterView {
     return this.#cluster.isReachable ? this.#cluster.peers.leader() : undefined;
   }
 
+  /** The nodes as of the last list: Prometheus asks every recorder, and lists for each would grow by the square of the pool. */
   async metrics(): Promise<ClusterMetrics> {
     const { status } = this.#cluster.pool ?? {};
     const { live = 0, needed = Infinity } = status?.quorum ?? {};

@@ -7,7 +7,7 @@ export { ApiError as ApiServerError } from '../../base/kubernetes/api-error.ts';
 export type { KubernetesObject } from '../../base/kubernetes/client.ts';
 
 /** For watches, a report, and requests of people. */
-export const CONNECTIONS = 8;
+export const CONNECTIONS = 9;
 const CALL_TIMEOUT_MS = 5_000;
 
 export class ApiServer extends KubernetesClient {

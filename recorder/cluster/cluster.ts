@@ -6,21 +6,8 @@ import { Informer } from '../../base/kubernetes/informer.ts';
 import type { Log } from '../../base/log.ts';
 import type { Reason } from '../../base/reason.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
-import {
-  API_VERSION,
-  ASSIGNED_NODE_FIELD,
-  CAMERAS,
-  POOL_LABEL,
-  PREVIOUS_NODE_FIELD,
-  RECORDER_NODES,
-  RECORDER_POOLS,
-} from '../../crds/names.ts';
-import {
-  parseRecorderNode,
-  type RecorderNode,
-  type RecorderNodeStatus,
-  type ReportedCamera,
-} from '../../crds/recorder-node.ts';
+import { API_VERSION, ASSIGNED_NODE_FIELD, CAMERAS, PREVIOUS_NODE_FIELD, RECORDER_POOLS } from '../../crds/names.ts';
+import { type RecorderNode, type RecorderNodeStatus, type ReportedCamera } from '../../crds/recorder-node.ts';
 import { reasonOf } from '../../crds/reasons.ts';
 import { renewMsFor } from '../../crds/renewal.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
@@ -32,6 +19,7 @@ import type { KeptState } from './kept-state.ts';
 import { LeftCameras, type RetentionLimits } from './left-cameras.ts';
 import { isLogin, Logins, type MissingLogin } from './logins.ts';
 import { NodeLease } from './node-lease.ts';
+import { NodeReports } from './node-reports.ts';
 import { Peers } from './peers.ts';
 import { Report } from './report.ts';
 import { Requests, type Answer, type Question } from './requests.ts';
@@ -131,7 +119,7 @@ export class Cluster {
   readonly #lease: NodeLease;
   readonly #owned: Informer<Camera, KubernetesObject>;
   readonly #previous: Informer<Camera, KubernetesObject>;
-  readonly #nodes: Informer<RecorderNode, KubernetesObject>;
+  readonly #nodes: NodeReports;
   readonly #pool: Informer<RecorderPool, KubernetesObject>;
   readonly #report: Report;
   readonly #requests: Requests;
@@ -184,9 +172,18 @@ export class Cluster {
       watch(CAMERAS, { fieldSelector: `${field}=${nodeId}` }, parseCamera, () => this.#look());
     this.#owned = cameras(ASSIGNED_NODE_FIELD);
     this.#previous = cameras(PREVIOUS_NODE_FIELD);
-    this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () => {
-      this.peers.changed();
-      this.#answered();
+    this.#nodes = new NodeReports({
+      api,
+      namespace,
+      nodeId,
+      pool,
+      changed: () => {
+        this.peers.changed();
+        this.#answered();
+      },
+      clock,
+      log,
+      random,
     });
     this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () =>
       this.#lease.renewalChanged(),
@@ -284,8 +281,14 @@ export class Cluster {
     return this.#pool.objects.get(this.#o.pool);
   }
 
+  /** As of the last look in a large pool. */
   get nodes(): ReadonlyMap<string, RecorderNode> {
     return this.#nodes.objects;
+  }
+
+  /** To be awaited before `nodes` or `peers` answer somebody. Takes a second at most. Never rejects. */
+  lookAtNodes(): Promise<void> {
+    return this.#nodes.look();
   }
 
   /** The cameras assigned to this node. */
@@ -511,7 +514,7 @@ export class Cluster {
   }
 
   #answered(): void {
-    const { responses, certificate } = this.#nodes.objects.get(this.#o.nodeId)?.spec ?? {};
+    const { responses, certificate } = this.#nodes.own?.spec ?? {};
     if (responses) this.#requests.answered(responses);
     // Not compared by `madeFrom`, which is the same for a renewed certificate.
     if (certificate && certificate.certificate !== this.#certified) {
@@ -547,7 +550,7 @@ export class Cluster {
     });
     const { fault } = facts;
     const now = timeOf(this.#o.clock.wallMs());
-    const before = this.#nodes.objects.get(this.#o.nodeId)?.status?.conditions?.find(({ type }) => type === 'Ready');
+    const before = this.#nodes.own?.status?.conditions?.find(({ type }) => type === 'Ready');
     const status = fault ? 'False' : 'True';
     return {
       address: facts.address,

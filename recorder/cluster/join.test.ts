@@ -121,7 +121,7 @@ test('a renewed certificate is taken although it is made from the same, and each
   });
   let watch: ServerResponse | undefined;
   const { cluster, certified } = await joined(t, ({ url = '' }, response) => {
-    const isNodes = url.includes('/recordernodes?');
+    const isNodes = url.includes('/recordernodes?') && url.includes('fieldSelector=');
     if (url.includes('watch=')) return void (isNodes && (watch = response));
     const items = isNodes ? [node(1)] : [];
     response.end(JSON.stringify({ metadata: { name: nodeLeaseName('a'), resourceVersion: '1' }, spec: {}, items }));

@@ -65,6 +65,7 @@ async function cluster(t: TestContext, { recorded = RECORDED, aheadMs = { a: 0, 
     const clock = new VirtualClock(START_MS);
     const others: PlaybackCluster = {
       nodeId: name,
+      lookAtNodes: async () => {},
       holdersOf: () => [],
       footageHolders: async (cameraId) => (cameraId === 'gate' ? holders(name) : []),
       origins: () => [],

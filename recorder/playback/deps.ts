@@ -39,6 +39,8 @@ export interface RecordingHolder {
 /** The other nodes of the cluster. Each keeps the footage that it recorded. */
 export interface PlaybackCluster {
   readonly nodeId: string;
+  /** To be awaited before `holdersOf`. Takes a second at most. Never rejects. */
+  lookAtNodes(): Promise<void>;
   holdersOf(cameraId: string): readonly RecordingHolder[];
   /** The same with whether each is online, within about a second. Never rejects. */
   footageHolders(cameraId: string): Promise<readonly FootageHolder[]>;

@@ -18,6 +18,7 @@ const holder = (nodeId: string, fromHours: number, toHours: number): RecordingHo
 
 const clusterOf = (nodeId: string, ...holders: readonly RecordingHolder[]): PlaybackCluster => ({
   nodeId,
+  lookAtNodes: async () => {},
   holdersOf: (cameraId) => (cameraId === 'gate' ? holders : []),
   footageHolders: async () => [],
   places: () => [],

@@ -32,6 +32,7 @@ export async function sentElsewhere(
   { cluster, peers }: { cluster?: PlaybackCluster | undefined; peers?: Pick<PeerSender, 'answers'> | undefined },
 ): Promise<FastifyReply | undefined> {
   if (!cluster || !callerOf(request).sees(sought.cameraId)) return undefined;
+  await cluster.lookAtNodes();
   // The other node's playback listener has no prefix, as the API's has.
   const places = elsewhere(request.url.slice(request.server.prefix.length), sought, cluster);
   for (const { nodeId, location } of places) {

@@ -27,6 +27,7 @@ import { RelayMetrics } from './metrics.ts';
 const clusterOf = (nodeId: string): ClusterAccess =>
   ({
     nodeId,
+    lookAtNodes: async () => {},
     ownerOf: (cameraId: string) =>
       cameraId === 'yard' && nodeId === 'node-1'
         ? { nodeId: 'node-2', url: 'http://node-2:9997', epoch: 1 }

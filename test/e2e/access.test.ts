@@ -207,6 +207,7 @@ function clusterAccess(): ClusterAccess {
   const done = async () => ({ code: 200, message: 'done' });
   return {
     nodeId: 'rack-1',
+    lookAtNodes: async () => {},
     ownerOf: (cameraId) => (cameraId === AWAY ? owner : undefined),
     holdersOf: (cameraId) =>
       cameraId === AWAY

@@ -98,6 +98,7 @@ async function cluster(t: TestContext) {
       peers: await members.requestsOf(nodeId),
       cluster: {
         nodeId,
+        lookAtNodes: async () => {},
         ownerOf: () => undefined,
         footageHolders: async () => holders,
         origins: () => [],

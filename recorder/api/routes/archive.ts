@@ -141,6 +141,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
         start_ms,
         filename,
       ]);
+      await cluster?.lookAtNodes();
       const archives = archivesOf(cameraId);
       const next = page.next === undefined ? {} : { next: page.next };
       const { elsewhere } = whole;

@@ -174,6 +174,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
       const { scope, as_part: isPart, dry_run: isDry } = query;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
+      await cluster?.lookAtNodes();
       const window = windowOf(request, params.camera_id, query);
       const wanted = { kind: 'export', ...window, by, ...(isPart && { isPart: true }) } as const;
       if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
@@ -205,6 +206,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
       const { scope, speed, dry_run: isDry } = query;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
+      await cluster?.lookAtNodes();
       const wanted = { kind: 'timelapse', ...windowOf(request, params.camera_id, query), speed, by } as const;
       if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
       return reply.code(202).send(await submit(request, scope, wanted));
