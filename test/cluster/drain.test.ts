@@ -1,22 +1,20 @@
 // Kubernetes' own ways to empty a node, with kubectl on a real API server: cordon and drain. The footage on all disks tells
 // whether a second was lost.
 
-import { after, afterEach, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { CameraAssignment } from '../../crds/camera.ts';
 import { CAMERA_HOSTS, guardName } from '../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import { footageOf, holesIn } from '../bench/failover/footage.ts';
-import { startCamera, type Camera } from '../camera/camera.ts';
+import type { Camera } from '../camera/camera.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
-import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
-import { OWN_IMAGES } from './own-images.ts';
+import { clusterMissing, type Cluster } from './cluster.ts';
 import {
   apply,
   archiveOf,
-  makeArchives,
   NAMESPACE,
   poolOfAllNodes,
   resource,
@@ -24,7 +22,7 @@ import {
   startOperator,
   type OwnOperator,
 } from './own-operator.ts';
-import { reportFailure } from './report.ts';
+import { onStage } from './stage.ts';
 
 const SLOW_MS = 120_000;
 const CAMERAS = ['dock', 'gate', 'hall', 'yard'];
@@ -39,7 +37,7 @@ type Pod = KubeObject & {
 
 let cluster: Cluster;
 let camera: Camera;
-let operator: OwnOperator | undefined;
+let operator: OwnOperator;
 
 const assignmentOf = async (name: string): Promise<CameraAssignment | undefined> =>
   (await cluster.api.get<CameraObject>(`${RESOURCES}/cameras/${name}`)).status?.assignment;
@@ -123,32 +121,28 @@ const kubectl = (...args: string[]): Promise<string> => cluster.kubectl(args);
 const drain = (node: string): Promise<string> => kubectl('drain', node, ...DRAIN);
 
 suite('cordon and drain', { skip: clusterMissing() }, () => {
-  before(async () => {
-    cluster = await startCluster({ nodes: 3, images: OWN_IMAGES });
-    makeArchives(cluster);
-    await cluster.controlPlane.installKinds();
-    camera = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
-    operator = await startOperator(cluster.controlPlane, cluster.directory);
-    await apply(cluster.controlPlane, [poolOfAllNodes()]);
-    await until(
-      'three nodes have votes',
-      async () =>
-        (await cluster.api.get<KubeObject & { status?: { voters?: string[] } }>(`${RESOURCES}/recorderpools/default`))
-          .status?.voters?.length === 3,
-      SLOW_MS,
-    );
-    await apply(
-      cluster.controlPlane,
-      CAMERAS.map((name) => resource('Camera', name, { source: camera.url, transport: 'Tcp' })),
-    );
-    await untilAllRecord();
-  });
-
-  afterEach(reportFailure(() => cluster));
-  after(async () => {
-    await operator?.program.kill();
-    await camera?.close();
-    await cluster?.close();
+  onStage({
+    nodes: 3,
+    operator: async ({ controlPlane, directory }) => {
+      operator = await startOperator(controlPlane, directory);
+      return () => operator.program.kill();
+    },
+    begin: async (...stage) => {
+      [cluster, camera] = stage;
+      await apply(cluster.controlPlane, [poolOfAllNodes()]);
+      await until(
+        'three nodes have votes',
+        async () =>
+          (await cluster.api.get<KubeObject & { status?: { voters?: string[] } }>(`${RESOURCES}/recorderpools/default`))
+            .status?.voters?.length === 3,
+        SLOW_MS,
+      );
+      await apply(
+        cluster.controlPlane,
+        CAMERAS.map((name) => resource('Camera', name, { source: camera.url, transport: 'Tcp' })),
+      );
+      await untilAllRecord();
+    },
   });
 
   test('kubectl drain waits until the node has handed over its cameras, of which nothing is missing', async () => {
@@ -238,7 +232,7 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
     const startMs = Date.now();
     await kubectl('delete', 'secret', 'vault-login');
     // One that has just started reads every Secret.
-    await operator?.program.stop();
+    await operator.program.stop();
     operator = await startOperator(cluster.controlPlane, cluster.directory);
     await until(
       'it is shown',

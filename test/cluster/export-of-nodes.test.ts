@@ -5,29 +5,20 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import type { IncomingMessage } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { after, afterEach, before, suite, test } from 'node:test';
-import { systemClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
-import { RestKubeApi } from '../../operator/kube/client.ts';
-import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-config.ts';
-import { startOperator, type Operator } from '../../operator/operator.ts';
-import { startCamera, type Camera } from '../camera/camera.ts';
+import { suite, test } from 'node:test';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
-import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
-import { OWN_IMAGES } from './own-images.ts';
-import { apply, makeArchives, NAMESPACE, poolOfAllNodes, resource, RESOURCES } from './own-operator.ts';
-import { reportFailure } from './report.ts';
+import { clusterMissing, type Cluster } from './cluster.ts';
+import { RESOURCES } from './own-operator.ts';
+import { createTlsPool, onStage, operatorHere } from './stage.ts';
 
 const NODES = ['node-1', 'node-2', 'node-3'] as const;
 const SLOW_MS = 120_000;
-const CORE = `/api/v1/namespaces/${NAMESPACE}`;
 const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
 const TOKENS = [
   { name: 'ops', role: 'admin', sha256: sha256('ops') },
@@ -67,9 +58,6 @@ type CameraObject = KubeObject & {
 };
 
 let cluster: Cluster;
-let camera: Camera;
-let operator: Operator;
-let connection: KubeConfigConnection;
 let authority: string;
 let directory: string;
 /** The window of all tests: footage of each of the nodes, in the order in which they had the camera. */
@@ -144,86 +132,46 @@ const footageAt = async (node: string): Promise<number> => {
 };
 
 suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
-  before(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'kube-nvr-export-'));
-    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
-    makeArchives(cluster);
-    const { controlPlane, addresses } = cluster;
-    await controlPlane.installKinds();
-    await cluster.api.create(`${CORE}/secrets`, {
-      metadata: { name: 'tokens' },
-      stringData: { 'tokens.yaml': JSON.stringify(TOKENS) },
-    });
-    camera = await startCamera({ pace: 'realtime', host: addresses.cameras });
-    connection = new KubeConfigConnection(loadKubeConfig(cluster.kubeconfig), systemClock);
-    operator = await startOperator({
-      api: new RestKubeApi(connection),
-      namespace: NAMESPACE,
-      ownNamespace: NAMESPACE,
-      identity: 'test/1',
-      image: 'kube-nvr-recorder:checkout',
-      clock: systemClock,
-      log: silentLog,
-    });
-    const auth = { mode: 'Token', tokensSecretRef: { name: 'tokens' } };
-    await apply(controlPlane, [
-      poolOfAllNodes({ auth, tls: { mode: 'Auto' } }),
-      resource('Camera', 'gate', {
-        source: camera.url,
-        transport: 'Tcp',
-        placement: { preferredNode: 'node-1' },
-        record: { segmentSeconds: 4 },
-      }),
-    ]);
-    authority = await until(
-      'the CA is published',
-      async () => {
-        const path = `${CORE}/configmaps/default-recorder-ca`;
-        return (await cluster.api.get<KubeObject & { data: Record<string, string> }>(path)).data['ca.crt'];
-      },
-      SLOW_MS,
-    );
-    const had: string[] = [];
-    for (const _ of NODES) {
-      const node = await until(
-        'the camera is recorded for some seconds on another node',
+  onStage({
+    nodes: NODES.length,
+    operator: operatorHere,
+    begin: async (started, camera) => {
+      directory = mkdtempSync(join(started.directory, 'exports-'));
+      cluster = started;
+      authority = await createTlsPool(started, camera, TOKENS);
+      const had: string[] = [];
+      for (const _ of NODES) {
+        const node = await until(
+          'the camera is recorded for some seconds on another node',
+          async () => {
+            const { node: now, handover } = (await assignment()) ?? {};
+            if (now === undefined || had.includes(now) || (had.length > 0 && handover !== 'Complete')) return false;
+            return (await footageAt(now)) > 6_000 && now;
+          },
+          SLOW_MS,
+        );
+        had.push(node);
+        if (had.length < NODES.length) await drain(node, true);
+      }
+      order = had;
+      const [first, , last] = await Promise.all(
+        had.map((node) =>
+          json<GapList>(
+            node,
+            `/api/archive/gate/gaps?${query({ fromMs: Date.now() - 600_000, toMs: Date.now() })}&local=1&footage=1`,
+          ),
+        ),
+      );
+      window = { fromMs: first!.footage[0]!.start_ms + 2_000, toMs: last!.footage.at(-1)!.end_ms - 1_000 };
+      await until(
+        'every node knows what the others hold',
         async () => {
-          const { node: now, handover } = (await assignment()) ?? {};
-          if (now === undefined || had.includes(now) || (had.length > 0 && handover !== 'Complete')) return false;
-          return (await footageAt(now)) > 6_000 && now;
+          const lists = await Promise.all(NODES.map((node) => gapsAt(node)));
+          return lists.every(({ elsewhere }) => new Set(elsewhere.map(({ node_id }) => node_id)).size === 2);
         },
         SLOW_MS,
       );
-      had.push(node);
-      if (had.length < NODES.length) await drain(node, true);
-    }
-    order = had;
-    const [first, , last] = await Promise.all(
-      had.map((node) =>
-        json<GapList>(
-          node,
-          `/api/archive/gate/gaps?${query({ fromMs: Date.now() - 600_000, toMs: Date.now() })}&local=1&footage=1`,
-        ),
-      ),
-    );
-    window = { fromMs: first!.footage[0]!.start_ms + 2_000, toMs: last!.footage.at(-1)!.end_ms - 1_000 };
-    await until(
-      'every node knows what the others hold',
-      async () => {
-        const lists = await Promise.all(NODES.map((node) => gapsAt(node)));
-        return lists.every(({ elsewhere }) => new Set(elsewhere.map(({ node_id }) => node_id)).size === 2);
-      },
-      SLOW_MS,
-    );
-  });
-
-  afterEach(reportFailure(() => cluster));
-  after(async () => {
-    await operator?.close();
-    await connection?.close();
-    await camera?.close();
-    await cluster?.close();
-    rmSync(directory, { recursive: true, force: true });
+    },
   });
 
   test('the gaps of a node name the footage of the others, and none is unknown', async () => {

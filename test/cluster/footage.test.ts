@@ -1,7 +1,7 @@
 // Footage of one camera that moved over three nodes: what each node answers for it, with real control plane, operator and
 // recorders, and what is answered when one of the nodes has died.
 
-import { after, afterEach, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -9,22 +9,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { CameraAssignment } from '../../crds/camera.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
-import { startCamera, type Camera } from '../camera/camera.ts';
+import type { Camera } from '../camera/camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
-import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
-import { OWN_IMAGES } from './own-images.ts';
-import {
-  apply,
-  makeArchives,
-  poolOfAllNodes,
-  resource,
-  RESOURCES,
-  startOperator,
-  type OwnOperator,
-} from './own-operator.ts';
-import { reportFailure } from './report.ts';
+import { clusterMissing, type Cluster } from './cluster.ts';
+import { apply, poolOfAllNodes, resource, RESOURCES } from './own-operator.ts';
+import { onStage } from './stage.ts';
 
 const SLOW_MS = 120_000;
 const NODES = ['node-1', 'node-2', 'node-3'];
@@ -41,7 +32,6 @@ type CameraObject = KubeObject & {
 
 let cluster: Cluster;
 let camera: Camera;
-let operator: OwnOperator | undefined;
 
 const urlOf = (node: string, port: number, path: string): string =>
   `http://${cluster.node(node).address}:${port}${path}`;
@@ -89,26 +79,18 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
   let fromMs: number;
   let toMs: number;
 
-  before(async () => {
-    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
-    makeArchives(cluster);
-    await cluster.controlPlane.installKinds();
-    camera = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
-    operator = await startOperator(cluster.controlPlane, cluster.directory);
-    await apply(cluster.controlPlane, [poolOfAllNodes()]);
-    for (const node of NODES) {
-      await moveTo(node);
-      fromMs ??= Date.now() + 1_000;
-      await new Promise((resolve) => setTimeout(resolve, STAY_MS));
-    }
-    toMs = Date.now() - 4_000;
-  });
-
-  afterEach(reportFailure(() => cluster));
-  after(async () => {
-    await operator?.program.kill();
-    await camera?.close();
-    await cluster?.close();
+  onStage({
+    nodes: NODES.length,
+    begin: async (...stage) => {
+      [cluster, camera] = stage;
+      await apply(cluster.controlPlane, [poolOfAllNodes()]);
+      for (const node of NODES) {
+        await moveTo(node);
+        fromMs ??= Date.now() + 1_000;
+        await new Promise((resolve) => setTimeout(resolve, STAY_MS));
+      }
+      toMs = Date.now() - 4_000;
+    },
   });
 
   const between = (): string => `from=${fromMs / 1_000}&to=${toMs / 1_000}`;

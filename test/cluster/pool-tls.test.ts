@@ -8,22 +8,16 @@ import { Agent, request } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
-import { after, afterEach, before, suite, test } from 'node:test';
-import { systemClock, type Clock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
+import { suite, test } from 'node:test';
+import { systemClock } from '../../base/clock.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import { METRICS_SCHEME_ANNOTATION } from '../../operator/manifests/recorder.ts';
-import { RestKubeApi } from '../../operator/kube/client.ts';
-import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-config.ts';
 import { PEERS_PORT } from '../../operator/manifests/recorder.ts';
-import { startOperator, type Operator } from '../../operator/operator.ts';
-import { startCamera, type Camera } from '../camera/camera.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
-import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
-import { OWN_IMAGES } from './own-images.ts';
-import { apply, makeArchives, metricsToken, NAMESPACE, poolOfAllNodes, resource, RESOURCES } from './own-operator.ts';
-import { reportFailure } from './report.ts';
+import { clusterMissing, type Cluster } from './cluster.ts';
+import { metricsToken, NAMESPACE, RESOURCES } from './own-operator.ts';
+import { createTlsPool, onStage, operatorHere } from './stage.ts';
 
 const NODES = ['node-1', 'node-2'];
 const SLOW_MS = 120_000;
@@ -59,9 +53,6 @@ type Pod = KubeObject & {
 };
 
 let cluster: Cluster;
-let camera: Camera;
-let operator: Operator;
-let connection: KubeConfigConnection;
 /** What clients trust, and nothing else. */
 let authority: string;
 /** How far the operator's clock is behind: certificates that it signs now end in 29 days, and are renewed from 30 on. */
@@ -127,61 +118,19 @@ const gateIsRecorded = (): Promise<boolean> =>
   );
 
 suite('a pool with certificates of its own CA', { skip: clusterMissing() }, () => {
-  before(async () => {
-    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
-    makeArchives(cluster);
-    const { controlPlane, addresses } = cluster;
-    await controlPlane.installKinds();
-    await cluster.api.create(`${CORE}/secrets`, {
-      metadata: { name: 'tokens' },
-      stringData: { 'tokens.yaml': JSON.stringify(TOKENS) },
-    });
-    camera = await startCamera({ pace: 'realtime', host: addresses.cameras });
-    const clock: Clock = { ...systemClock, wallMs: () => Date.now() - behindMs };
-    connection = new KubeConfigConnection(loadKubeConfig(cluster.kubeconfig), systemClock);
-    operator = await startOperator({
-      api: new RestKubeApi(connection),
-      namespace: NAMESPACE,
-      ownNamespace: NAMESPACE,
-      identity: 'test/1',
-      image: 'kube-nvr-recorder:checkout',
-      clock,
-      log: silentLog,
-    });
-    const auth = { mode: 'Token', tokensSecretRef: { name: 'tokens' } };
-    await apply(controlPlane, [
-      poolOfAllNodes({ auth, tls: { mode: 'Auto', names: [NAME] } }),
-      resource('Camera', 'gate', {
-        source: camera.url,
-        transport: 'Tcp',
-        placement: { preferredNode: 'node-1' },
-        record: { segmentSeconds: 4 },
-      }),
-    ]);
-    authority = await until(
-      'the CA is published',
-      async () => {
-        const { data } = await cluster.api.get<KubeObject & { data: Record<string, string> }>(
-          `${CORE}/configmaps/default-recorder-ca`,
-        );
-        return data['ca.crt'];
-      },
-      SLOW_MS,
-    );
-    await until(
-      'both nodes have certificates of it',
-      () => Promise.all(NODES.map((node) => certificateOf(node))),
-      SLOW_MS,
-    );
-    await gateIsRecorded();
-  });
-
-  afterEach(reportFailure(() => cluster));
-  after(async () => {
-    await operator?.close();
-    await connection?.close();
-    await camera?.close();
-    await cluster?.close();
+  onStage({
+    nodes: NODES.length,
+    operator: (started) => operatorHere(started, { ...systemClock, wallMs: () => Date.now() - behindMs }),
+    begin: async (started, camera) => {
+      cluster = started;
+      authority = await createTlsPool(started, camera, TOKENS, { names: [NAME] });
+      await until(
+        'both nodes have certificates of it',
+        () => Promise.all(NODES.map((node) => certificateOf(node))),
+        SLOW_MS,
+      );
+      await gateIsRecorded();
+    },
   });
 
   test('a client that trusts only the published CA reads cameras and footage from any node, and follows redirects', async () => {

@@ -1,27 +1,17 @@
 // Two pools of one namespace that select the same nodes: created at the same moment, neither disturbs the other.
 
-import { after, afterEach, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { CameraAssignment } from '../../crds/camera.ts';
 import { nodeLeaseName, POOL_LABEL } from '../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
-import { startCamera, type Camera } from '../camera/camera.ts';
+import type { Camera } from '../camera/camera.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
-import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
-import { OWN_IMAGES } from './own-images.ts';
-import {
-  apply,
-  makeArchives,
-  NAMESPACE,
-  poolOfAllNodes,
-  resource,
-  RESOURCES,
-  startOperator,
-  type OwnOperator,
-} from './own-operator.ts';
-import { reportFailure } from './report.ts';
+import { clusterMissing, type Cluster } from './cluster.ts';
+import { apply, NAMESPACE, poolOfAllNodes, resource, RESOURCES } from './own-operator.ts';
+import { onStage } from './stage.ts';
 
 const SLOW_MS = 120_000;
 const NODES = ['node-1', 'node-2'];
@@ -38,7 +28,6 @@ type Pod = KubeObject & { readonly spec: { readonly nodeName?: string } };
 
 let cluster: Cluster;
 let camera: Camera;
-let operator: OwnOperator | undefined;
 
 const nodes = (): Promise<readonly NodeObject[]> => cluster.api.list(`${RESOURCES}/recordernodes`);
 const podsOf = (pool: string): Promise<readonly Pod[]> =>
@@ -47,19 +36,11 @@ const leaseOf = (node: string): Promise<Lease> =>
   cluster.api.get(`/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${nodeLeaseName(node)}`);
 
 suite('two pools of a namespace', { skip: clusterMissing() }, () => {
-  before(async () => {
-    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
-    makeArchives(cluster);
-    await cluster.controlPlane.installKinds();
-    camera = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
-    operator = await startOperator(cluster.controlPlane, cluster.directory);
-  });
-
-  afterEach(reportFailure(() => cluster));
-  after(async () => {
-    await operator?.program.kill();
-    await camera?.close();
-    await cluster?.close();
+  onStage({
+    nodes: NODES.length,
+    begin: async (...stage) => {
+      [cluster, camera] = stage;
+    },
   });
 
   test('of two pools that are created at once, each node records for one, and the other runs nothing there', async () => {
