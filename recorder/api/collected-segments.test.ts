@@ -18,6 +18,8 @@ const auth = {
   tokens: [token('viewer'), { name: 'porter', role: 'viewer', sha256: digest('porter'), cameras: ['yard'] }],
 } as const;
 
+const noImage = (): never => assert.fail('an image is made where the camera is not recorded');
+
 interface Item {
   readonly filename: string;
   readonly node_id?: string;
@@ -52,6 +54,7 @@ async function stage(t: TestContext) {
         }),
       },
       peers: await members.requestsOf(nodeId),
+      stills: { snapshot: noImage, thumbnail: noImage, archived: noImage },
       cluster: {
         nodeId,
         lookAtNodes: async () => {},
@@ -123,8 +126,12 @@ test('a node that is gone is named with what is missing, and nobody is redirecte
   assert.deepEqual(body['elsewhere'], [
     { node_id: 'node-3', start_ms: FROM * 1_000, end_ms: (FROM + 600) * 1_000, online: false },
   ]);
-  const current = await get('node-1', '/api/archive/gate/current');
-  assert.deepEqual([current.statusCode, current.json<{ code: string }>().code], [503, 'node-away']);
+  for (const path of ['archive/gate/current', 'cameras/gate/snapshot', 'cameras/gate/thumbnail']) {
+    const away = await get('node-1', `/api/${path}`);
+    const { code, detail } = away.json<{ code: string; detail: string }>();
+    assert.deepEqual([away.statusCode, code, away.headers['retry-after']], [503, 'node-away', '5'], path);
+    assert.match(detail, /the node node-3, which records this camera, does not answer/);
+  }
 });
 
 test('a token for other cameras sees no segments of any node', async (t) => {

@@ -50,6 +50,34 @@ test('a caller that a member states sees the stated cameras, reads only, and is 
   assert.equal((await ask(guard, '/api/log')).status, 404, 'for admins, or not there');
 });
 
+test('a stated caller may read, or else request an export, or remove a job: no other request is answered', async (t) => {
+  const { ask } = await stage(t);
+  const requests = [
+    ['POST', '/api/archive/gate/export?from=1&to=2'],
+    ['DELETE', '/api/archive/jobs/e1'],
+    ['GET', '/api/cameras'],
+    ['DELETE', '/api/archive/gate/export'],
+    ['POST', '/api/archive/jobs/e1'],
+    ['POST', '/api/archive/gate/timelapse?from=1&to=2'],
+    ['POST', '/api/archive/gate/export/more'],
+    ['DELETE', '/api/archive/jobs/e1/download'],
+    ['DELETE', '/api/archive/jobs/e1?x=/api/archive/jobs/e2'],
+    ['PATCH', '/api/archive/jobs/e1'],
+    ['POST', '/cluster/leave'],
+  ] as const;
+  const allowed = async (may: 'export' | 'remove-jobs' | undefined): Promise<string[]> => {
+    const passed: string[] = [];
+    for (const [method, path] of requests) {
+      const { body } = await ask({ ...guard, may }, path, { method });
+      if (body?.['detail'] !== 'the statement of the caller cannot be read') passed.push(`${method} ${path}`);
+    }
+    return passed;
+  };
+  assert.deepEqual(await allowed('export'), ['POST /api/archive/gate/export?from=1&to=2']);
+  assert.deepEqual(await allowed('remove-jobs'), ['DELETE /api/archive/jobs/e1']);
+  assert.deepEqual(await allowed(undefined), ['GET /api/cameras']);
+});
+
 test('a credential that is passed on is checked by the peer', async (t) => {
   const { ask } = await stage(t);
   assert.equal((await ask(itself(undefined), '/api/cameras')).status, 401);
