@@ -257,6 +257,18 @@ test('a job of a peer that is not done is waited for', async (t) => {
   assert.equal((await decodePictures(result)).complaints, '');
 });
 
+test('a part that is done soon is fetched soon, and one that takes long is asked for less and less often', async (t) => {
+  const { run, peers } = await stage(t);
+  const running = json({ ...second().job, state: 'running' });
+  for (let i = 0; i < 8; i++) peers[1]?.once(JOB, running);
+  const waits: number[] = [];
+  const clock = { ...systemClock, sleep: async (ms: number) => void waits.push(ms) };
+  await run({ deps: { clock, limits: { ...LIMITS, waitMs: 60_000, pollMs: 1_000 } } });
+  assert.equal(waits.length, 8);
+  assert.ok((waits[0] ?? 0) <= 100, `${waits[0]} ms`);
+  assert.ok((waits[7] ?? 0) >= 500 && Math.max(...waits) <= 1_000, waits.join(' '));
+});
+
 test('a download whose connection breaks goes on where it was; of another result it begins anew', async (t) => {
   const { run, peers, result, directory: partsDirectory } = await stage(t);
   const { bytes } = second();

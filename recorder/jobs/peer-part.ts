@@ -28,7 +28,7 @@ export interface PeerLimits {
   readonly giveUpMs: number;
   /** Longest wait for the peer's job to be done. */
   readonly waitMs: number;
-  /** Between two requests for the state of the job. */
+  /** Longest time between two requests for the state of the job. */
   readonly pollMs: number;
   /** Less than `bytes` in `ms` counts as a failure. */
   readonly slowest: { readonly bytes: number; readonly ms: number };
@@ -103,6 +103,8 @@ export type DonePart = z.output<typeof DonePart>;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Bytes that are written between two checks of the free space. */
 const CHECK_BYTES = 64 * 1024 * 1024;
+/** Time between the first two requests for the state of a job: most parts are copied within a fraction of a second. */
+const FIRST_POLL_MS = 50;
 const SYNC_BYTES = 32 * 1024 * 1024;
 
 export class PeerPart {
@@ -136,6 +138,7 @@ export class PeerPart {
   async finished(): Promise<DonePart> {
     const { clock, limits } = this.#deps;
     const waitUntilMs = clock.monotonicMs() + limits.waitMs;
+    const polls = this.#polls();
     for (;;) {
       const job = await this.#persistently(() => this.#status());
       if (job.state === 'failed') throw this.#error(`its job failed: ${job.reason ?? 'no reason given'}`);
@@ -144,7 +147,7 @@ export class PeerPart {
         if (!done.success) throw this.#error('its answer lacks the size or the window of the result');
         return done.data;
       }
-      await this.#wait(waitUntilMs, `its job is still ${job.state}`);
+      await this.#wait(polls, waitUntilMs, `its job is still ${job.state}`);
     }
   }
 
@@ -171,12 +174,13 @@ export class PeerPart {
   /** Repeats requests until the result is complete; data received before a failure are kept. */
   async #receive(arriving: Arriving): Promise<void> {
     const waitUntilMs = this.#deps.clock.monotonicMs() + this.#deps.limits.waitMs;
+    const polls = this.#polls();
     while (!arriving.isWhole) {
       const state = await this.#persistently(
         () => this.#receiveSome(arriving),
         () => arriving.bytes,
       );
-      if (state === 'not-yet') await this.#wait(waitUntilMs, 'its result is still not there');
+      if (state === 'not-yet') await this.#wait(polls, waitUntilMs, 'its result is still not there');
     }
   }
 
@@ -249,12 +253,17 @@ export class PeerPart {
     }
   }
 
-  async #wait(untilMs: number, state: string): Promise<void> {
+  #polls(): Backoff {
+    const { pollMs } = this.#deps.limits;
+    return new Backoff({ firstMs: Math.min(FIRST_POLL_MS, pollMs), maxMs: pollMs });
+  }
+
+  async #wait(polls: Backoff, untilMs: number, state: string): Promise<void> {
     const { clock, limits } = this.#deps;
     if (clock.monotonicMs() >= Math.min(untilMs, this.#untilMs)) {
       throw this.#error(`${state} after ${Math.round(limits.waitMs / 1000)} s`);
     }
-    await clock.sleep(limits.pollMs, this.#signal);
+    await clock.sleep(polls.next(), this.#signal);
     this.#signal.throwIfAborted();
   }
 
