@@ -48,6 +48,10 @@ if (positionals[0] === 'scale') {
   const { runScale } = await import('./scale.ts');
   process.exit(await runScale(values));
 }
+if (positionals[0] === 'users') {
+  const { runUsers } = await import('./users.ts');
+  process.exit(await runUsers(values));
+}
 const nodes = Number(values.nodes ?? 3);
 const camerasPerNode = Number(values.cameras ?? 30);
 const unknown = positionals.find((name) => !EVENTS.some((event) => event.name === name));
