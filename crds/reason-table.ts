@@ -341,6 +341,16 @@ export const POOL_CONDITIONS = {
       todo: 'give the operator the rights of the chart, or delete that Secret',
     },
   ],
+  NodesSelected: [
+    { status: 'True', reason: 'Selected', means: 'there are nodes for its recorders' },
+    {
+      status: 'False',
+      reason: 'NoNodes',
+      means:
+        'no node has the labels of `spec.nodeSelector`, or fits the affinity of `spec.podTemplate`: nothing is recorded',
+      todo: 'give nodes the labels, as the message says',
+    },
+  ],
   NodesTaken: [
     {
       status: 'False',

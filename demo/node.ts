@@ -70,6 +70,7 @@ async function install(cluster: RealCluster, helm: Helm): Promise<void> {
     pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE }, cameraNetworks: camerasAt(cluster) } },
   };
   await helm.kinds(NAMESPACE);
+  await cluster.kubectl(['label', 'nodes', '--all', 'kube-nvr.dev/recorder=true']);
   await helm.run(['install', 'kube-nvr', CHART, '--namespace', NAMESPACE, '--wait', '--timeout', '5m'], values);
 }
 

@@ -411,6 +411,51 @@ test('no pod is replaced while the DaemonSet is refused: it would make the same 
   );
 });
 
+test('a pool that selects no node says so, with the command that labels one, until there is one', async (t) => {
+  const world = new World();
+  await world.start(t);
+  const name = { namespace: NAMESPACE, name: 'default' };
+  const select = (nodeSelector: object): Promise<unknown> =>
+    world.api.mergePatch(RECORDER_POOL, name, { spec: { nodeSelector } });
+  await select({ 'kube-nvr.dev/recorder': 'true' });
+  await world.pass(20);
+  const selected = await world.condition('default', 'NodesSelected');
+  assert.deepEqual([selected?.status, selected?.reason], ['False', 'NoNodes']);
+  assert.match(selected?.message ?? '', /kubectl label node NODE kube-nvr\.dev\/recorder=true$/);
+  for (const type of ['Ready', 'Stalled']) {
+    assert.equal((await world.condition('default', type))?.reason, 'NoNodes', type);
+  }
+
+  await world.api.mergePatch(NODE, { name: 'a' }, { metadata: { labels: { 'kube-nvr.dev/recorder': 'true' } } });
+  await world.until(
+    'it knows of the label',
+    async () => (await world.condition('default', 'NodesSelected'))?.status === 'True',
+  );
+});
+
+test('a node on which its pod finds no room is part of the pool, and the update does not wait for it', async (t) => {
+  const world = new World();
+  await world.start(t);
+  const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['full'] }];
+  const message = '0/4 nodes are available: 1 Insufficient memory';
+  await world.api.create(NODE, { metadata: { name: 'full', labels: {} } });
+  await world.api.create(POD, {
+    metadata: { namespace: NAMESPACE, name: 'pod-full', labels: poolLabels('default') },
+    spec: {
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields }] } },
+      },
+    },
+    status: { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', message }] },
+  });
+  await world.until('there is a RecorderNode', async () =>
+    Boolean(await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'full' })),
+  );
+  await world.until('the update does not wait for it', async () =>
+    /does not wait for full /.test((await world.condition('default', 'RolloutStopped'))?.message ?? ''),
+  );
+});
+
 test('a second pool on nodes of a first gets no pods there, says why, and gets a node that the first leaves', async (t) => {
   const world = new World();
   await world.start(t);

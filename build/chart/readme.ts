@@ -22,6 +22,7 @@ Records cameras on the nodes of a cluster. [How to install it](../../docs/instal
 
 \`\`\`
 helm install kube-nvr-crds charts/kube-nvr-crds --namespace kube-nvr --create-namespace --wait
+kubectl label node NODE kube-nvr.dev/recorder=true
 helm install kube-nvr charts/kube-nvr --namespace kube-nvr \\
   --set pool.enabled=true --set pool.spec.archive.hostPath=/mnt/archive
 \`\`\`

@@ -43,7 +43,10 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const generation = rollout ? pool.metadata.generation : pool.status?.observedGeneration;
   const before = pool.status?.conditions ?? [];
   const { nodesUpdated, conditions: ofPods } = rollout ?? shownRollout(pool);
-  const stated = plan ? [...plan.pool, ...ofPods, nodesOnline(snapshot)] : [];
+  // A pool without nodes has no majority and no capacity either: its cause comes first.
+  const selected = ofPods.filter(({ type }) => type === 'NodesSelected');
+  const others = ofPods.filter(({ type }) => type !== 'NodesSelected');
+  const stated = plan ? [...selected, ...plan.pool, ...others, nodesOnline(snapshot)] : [];
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
@@ -111,8 +114,9 @@ const MAX_NAMED = 5;
  */
 function progressOf(stated: readonly StatedCondition[]): readonly StatedCondition[] {
   const of = (type: string): StatedCondition | undefined => stated.find((one) => one.type === type);
-  const [applied, rollout] = [of('ResourcesApplied'), of('RolloutStopped')];
-  const stalled = applied?.status === 'False' ? applied : rollout?.status === 'True' ? rollout : undefined;
+  const rollout = of('RolloutStopped');
+  const failed = [of('ResourcesApplied'), of('NodesSelected')].find((one) => one?.status === 'False');
+  const stalled = failed ?? (rollout?.status === 'True' ? rollout : undefined);
   if (stalled) return [{ ...stalled, type: 'Stalled', status: 'True' }];
   if (rollout?.reason === 'RollingOut') return [{ ...rollout, type: 'Reconciling', status: 'True' }];
   return [];

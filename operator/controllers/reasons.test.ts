@@ -41,6 +41,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'FailoverSuspended',
     'NamespaceGranted',
     'NodesOnline',
+    'NodesSelected',
     'NodesTaken',
     'Online',
     'PlacementMet',

@@ -12,7 +12,7 @@ import { DAEMON_SET, LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
 import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
-import { hasStarted, isReady, waitsFor, type Caches, type ClusterNode } from '../observe/caches.ts';
+import { hasStarted, isReady, nodeOf, waitsFor, type Caches, type ClusterNode } from '../observe/caches.ts';
 import { bundleOf } from '../plan/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
@@ -140,6 +140,7 @@ export class Recorders {
       conditions: [
         problem?.condition ?? nodesProblem ?? guardsProblem ?? ALL_APPLIED,
         issued,
+        this.#selectedCondition(pool),
         takenCondition(taken),
         rollout.condition,
       ],
@@ -167,6 +168,20 @@ export class Recorders {
       .sort();
   }
 
+  #selectedCondition({ spec }: RecorderPool): PlannedCondition {
+    const { nodes } = this.#o.caches;
+    const isKnown = nodes.isSynced;
+    if (!isKnown || nodes.list().some((node) => isSelected(node, spec)))
+      return { type: 'NodesSelected', status: 'True', reason: 'Selected', message: '' };
+    const labels = Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`);
+    const message =
+      labels.length === 0
+        ? 'no node fits the affinity of spec.podTemplate'
+        : `no node has the labels of spec.nodeSelector${spec.podTemplate?.spec?.affinity ? ' and fits the affinity of spec.podTemplate' : ''}; ` +
+          `nodes that get them record: kubectl label node NODE ${labels.join(' ')}`;
+    return { type: 'NodesSelected', status: 'False', reason: 'NoNodes', message };
+  }
+
   /** What `kubectl rollout restart` wrote into the DaemonSet: pods that are older are replaced, one by one like others. */
   async #restartedAt({ metadata: { namespace, name } }: RecorderPool): Promise<string | undefined> {
     try {
@@ -183,7 +198,7 @@ export class Recorders {
     const nowMs = this.#o.clock.wallMs();
     return this.#o.caches.podsOf(pool).flatMap((pod): RolloutPod[] => {
       const { name, annotations, deletionTimestamp, creationTimestamp } = pod.metadata;
-      const node = pod.spec?.nodeName;
+      const node = nodeOf(pod);
       if (node === undefined) return [];
       const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
       const since = ready?.lastTransitionTime ?? creationTimestamp ?? '';

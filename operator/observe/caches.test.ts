@@ -7,7 +7,7 @@ import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 import { CAMERA, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import { MemoryApi, settle } from '../kube/test-support.ts';
-import { Caches } from './caches.ts';
+import { Caches, waitsFor, type RecorderPod } from './caches.ts';
 
 const TENANTS = ['east', 'west'] as const;
 
@@ -139,4 +139,17 @@ test('pods and Leases are watched where there is a pool or a camera, and no long
   await api.delete(CAMERA, { namespace: 'east', name: 'east-gate' });
   await settle();
   assert.deepEqual([isKnown(), api.watches], [[false, true, true], watched]);
+});
+
+test('a pod that finds no room waits for what the scheduler says, one on its node for what the kubelet says', () => {
+  const pod = (status: RecorderPod['status']): RecorderPod => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'a' },
+    ...(status && { status }),
+  });
+  const waiting = [{ state: { waiting: { reason: 'ImagePullBackOff' } } }];
+  const scheduled = (status: string, message: string) => [{ type: 'PodScheduled', status, message }];
+  assert.equal(waitsFor(pod({ conditions: scheduled('False', '1 Insufficient memory') })), '1 Insufficient memory');
+  assert.equal(waitsFor(pod({ conditions: scheduled('True', ''), containerStatuses: waiting })), 'ImagePullBackOff');
 });

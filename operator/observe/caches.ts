@@ -27,13 +27,14 @@ interface ConditionsOf {
   readonly conditions?: readonly {
     readonly type: string;
     readonly status: string;
+    readonly message?: string;
     readonly lastTransitionTime?: string;
   }[];
 }
 
 /** A pod of a recorder, or the guard of a node. */
 export interface RecorderPod extends KubeObject {
-  readonly spec?: { readonly nodeName?: string };
+  readonly spec?: { readonly nodeName?: string; readonly affinity?: PodAffinity };
   /** Written by the node's kubelet. */
   readonly status?: ConditionsOf & {
     readonly phase?: string;
@@ -41,6 +42,17 @@ export interface RecorderPod extends KubeObject {
     readonly hostIP?: string;
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly initContainerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+/** The DaemonSet controller names the node of a pod here; the scheduler writes `nodeName` when the pod fits on it. */
+interface PodAffinity {
+  readonly nodeAffinity?: {
+    readonly requiredDuringSchedulingIgnoredDuringExecution?: {
+      readonly nodeSelectorTerms?: readonly {
+        readonly matchFields?: readonly { readonly key?: string; readonly values?: readonly string[] }[];
+      }[];
+    };
   };
 }
 
@@ -271,8 +283,16 @@ export const hasStarted = (pod: RecorderPod | undefined): boolean =>
     ({ state, lastState }) => state?.running !== undefined || lastState?.terminated !== undefined,
   ) === true;
 
-/** What the kubelet waits for before it starts a container of the pod. */
+/** The node of a pod of a DaemonSet, also while the pod does not fit on it. */
+export const nodeOf = ({ spec }: RecorderPod): string | undefined =>
+  spec?.nodeName ??
+  spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
+    ?.flatMap(({ matchFields }) => matchFields ?? [])
+    .find(({ key }) => key === 'metadata.name')?.values?.[0];
+
+/** What the scheduler or the kubelet waits for before a container of the pod starts. */
 export const waitsFor = ({ status }: RecorderPod): string | undefined =>
+  status?.conditions?.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False')?.message ??
   [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].find(({ state }) => state?.waiting)
     ?.state?.waiting?.reason;
 

@@ -31,6 +31,7 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
     camera = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
     helm = new Helm(cluster.kubeconfig);
     await helm.kinds(NAMESPACE);
+    await cluster.kubectl(['label', 'nodes', '--all', 'kube-nvr.dev/recorder=true']);
   });
 
   afterEach(reportFailure(() => cluster));

@@ -69,6 +69,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/kube-nvr-node-lease');
     for (const command of [
       `kubectl -n ${NAMESPACE} rollout status deployment/${OPERATOR}`,
+      'kubectl label node NODE kube-nvr.dev/recorder=true',
       `kubectl label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=privileged`,
       `kubectl -n ${NAMESPACE} port-forward service/default-recorder 9997`,
       `kubectl -n ${NAMESPACE} get secret default-admin-token -o jsonpath='{.data.token}' | base64 -d`,
@@ -105,6 +106,31 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     assert.deepEqual(seen, [100, 50, 100, 70, 100]);
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
     assert.ok((await helm.run(['get', 'manifest', RELEASE, '-n', NAMESPACE])).includes('kind: RecorderPool'));
+  });
+
+  test('an upgrade from a pool of every node is refused while a node that records lacks the label of the new default', async () => {
+    await upgrade({ pool: { ...POOL, spec: { ...POOL.spec, nodeSelector: {} } } });
+    assert.deepEqual((await get(POOL_PATH)).spec.nodeSelector, {});
+    for (const name of ['labelled', 'plain']) {
+      const labels = name === 'plain' ? {} : { 'kube-nvr.dev/recorder': 'true' };
+      await controlPlane.api.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
+      await controlPlane.api.create(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/recordernodes`, {
+        apiVersion: API_VERSION,
+        kind: 'RecorderNode',
+        metadata: { name },
+        spec: { nodeName: name, poolRef: { name: 'default' } },
+      });
+    }
+    await assert.rejects(upgrade({ pool: POOL }), /Run: kubectl label node plain kube-nvr\.dev\/recorder=true, or set/);
+    assert.deepEqual((await get(POOL_PATH)).spec.nodeSelector, {});
+    await controlPlane.kubectl(['label', 'node', 'plain', 'kube-nvr.dev/recorder=true']);
+    await upgrade({ pool: POOL });
+    assert.deepEqual((await get(POOL_PATH)).spec.nodeSelector, { 'kube-nvr.dev/recorder': 'true' });
+    await controlPlane.kubectl(['label', 'node', 'plain', 'kube-nvr.dev/recorder-']);
+    // Whoever takes a node away afterwards means it.
+    await upgrade({ pool: POOL });
+    await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'recordernodes', '--all']);
+    await controlPlane.kubectl(['delete', 'nodes', '--all']);
   });
 
   test('a second manager applies what it renders: nothing is in conflict, and nothing changes', async () => {

@@ -83,6 +83,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     leave(`${ARCHIVE}/${EARLIER.file}`, 'footage');
     leave(`${ARCHIVE}/.kube-nvr/archive.json`, JSON.stringify({ id: EARLIER.id, node: node.name }));
     leave(`${STATE}/state/archive-id`, JSON.stringify({ '/var/lib/recorder/recordings': EARLIER.id }));
+    await cluster.kubectl(['label', 'nodes', '--all', 'kube-nvr.dev/recorder=true']);
     const items = [namespace(SYSTEM, 'restricted'), namespace(VIDEO, 'privileged'), ...cameraPod(SIGHTS, CAMERAS)];
     await apply(items);
     await cluster.kubectl(['-n', SIGHTS, 'wait', '--for=condition=Ready', 'pod/cameras', '--timeout=60s']);

@@ -49,7 +49,15 @@ kubectl --namespace={namespace} create rolebinding {{ include "kube-nvr.clusterN
 {{- $_ := set $spec.auth "allowedHosts" . }}
 {{- end }}
 {{- end }}
+{{- if include "kube-nvr.selectsByLabel" . }}
+{{- $_ := set $spec "nodeSelector" (dict "kube-nvr.dev/recorder" "true") }}
+{{- end }}
 {{- toYaml $spec }}
+{{- end }}
+
+{{- /* Not empty: the pool has the nodes with our label, because its values name no nodeSelector. */}}
+{{- define "kube-nvr.selectsByLabel" -}}
+{{- if not (hasKey .Values.pool.spec "nodeSelector") }}true{{ end }}
 {{- end }}
 
 {{- define "kube-nvr.recorderName" -}}
