@@ -38,6 +38,7 @@ suite(
       await node.importImages(machineImage());
       for (const archive of images) await node.importImages(archive);
       mkdirSync(join(node.root, DISK), { recursive: true });
+      await cluster.kubectl(['label', 'nodes', '--all', 'kube-nvr.dev/recorder=true']);
       await apply([
         { apiVersion: 'v1', kind: 'Namespace', metadata: baseline(VIDEO) },
         ...localVolume({ storageClass: CLASS, node: node.name, path: DISK }),
