@@ -13,10 +13,11 @@ import { join, numberedVideo, recordedPart, wallWindow, WALL_START_MS } from '..
 import { openMovie } from '../../test/support/movie-page.ts';
 import { file, json, PeerServer, status, type Answer } from '../../test/support/peer-server.ts';
 import { probe } from '../../test/support/probe.ts';
+import { until } from '../../test/support/until.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { assemble, type AssembleDeps } from './assemble.ts';
 import type { JobOutcome, JobRequest } from './job.ts';
-import type { PeerLimits } from './peer-part.ts';
+import { readNote, type PeerLimits } from './peer-part.ts';
 
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 const LIMITS: PeerLimits = {
@@ -457,7 +458,11 @@ test('a cancelled assembly lets go of its connections', async (t) => {
 test('after a restart, parts that are here are used; what is missing is not fetched without its credential', async (t) => {
   const { run, peers, result, directory: partsDirectory } = await stage(t);
   peers[1]?.routes.set(DOWNLOAD, status(410));
-  await assert.rejects(run({ credential: 'Bearer one' }), { code: 'peer-failed' });
+  // The failure of a part cancels the other one, which may not be whole by then.
+  await until('the first part is here', async () => {
+    await assert.rejects(run({ credential: 'Bearer one' }), { code: 'peer-failed' });
+    return readNote(joinPath(partsDirectory, '0.mp4'));
+  });
   await assert.rejects(run({ withCredential: true }), {
     code: 'interrupted',
     message: /^the recorder was restarted before all parts were fetched/,
