@@ -59,9 +59,22 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
     page.setDefaultTimeout(SLOW_MS);
     page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
+    const pending = new Set<string>();
+    const failed: string[] = [];
+    page.on('request', (request) => pending.add(request.url()));
+    page.on('requestfinished', (request) => pending.delete(request.url()));
+    page.on('requestfailed', (request) => {
+      pending.delete(request.url());
+      failed.push(`${request.url()}: ${request.failure()?.errorText}`);
+    });
     await prepare?.(page);
     await page.goto(`${stage.recorder.url}/${addressAt(seconds, ids)}`);
-    await until('the view', async () => (await page.locator('.ptile').count()) > 0, SLOW_MS);
+    await until('the view', async () => (await page.locator('.ptile').count()) > 0, SLOW_MS).catch(async (error) => {
+      const text = (await page.locator('body').innerText()).slice(0, 500);
+      assert.fail(
+        `${String(error)}: ${page.url()} shows ${text}; pending ${[...pending].join(' ')}; failed ${failed.join(' ')}`,
+      );
+    });
     return page;
   }
 
