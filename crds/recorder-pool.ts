@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
 import { parseResource } from './parse.ts';
-import { MAX_RENEW_SECONDS } from './renewal.ts';
+import { MAX_RENEW_SECONDS, RENEWALS_UNTIL_LOST } from './renewal.ts';
 import { podTemplate, volumeClaimTemplate } from './pod-template.ts';
 import {
   atomicList,
@@ -163,8 +163,8 @@ const failover = withRules(
       ),
   }),
   {
-    rule: 'self.unavailableAfterSeconds >= 3 * self.renewSeconds',
-    message: 'must be at least 3 times renewSeconds, so that one lost renewal moves nothing',
+    rule: `self.unavailableAfterSeconds >= ${RENEWALS_UNTIL_LOST} * self.renewSeconds`,
+    message: `must be at least ${RENEWALS_UNTIL_LOST} times renewSeconds, so that one lost renewal moves nothing`,
     fieldPath: '.unavailableAfterSeconds',
   },
 );

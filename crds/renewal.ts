@@ -11,8 +11,8 @@ export const MAX_RENEW_SECONDS = 1200;
  * renewals a second, those of 5 000 nodes.
  */
 const RENEWALS_PER_SECOND = 100;
-/** As the schema of a pool demands: a node is lost after three renewals at the earliest. */
-const RENEWALS_UNTIL_LOST = 3;
+/** A node is lost after this many intervals at the earliest (`failover.unavailableAfterSeconds`). */
+export const RENEWALS_UNTIL_LOST = 3;
 
 /**
  * The interval of each node of a pool with so many nodes: that of the pool, or longer, but never so long that failover would be

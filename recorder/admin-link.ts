@@ -1,17 +1,18 @@
-// The command `recorder admin-link`: prints a link with which whoever opens it first makes an admin, on the page of the recorder
-// that runs on this machine.
+// The command `recorder admin-link`: prints a link to the page of the recorder on this machine. The first person who opens it
+// chooses name and password of an admin.
 
 import { parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from './config/schema.ts';
+import { formatListen } from './config/values.ts';
 import { AdminCode, adminLink, reachable } from './http/admin-code.ts';
 import { makesUsers } from './node-access.ts';
 import { UsageError } from './usage-error.ts';
 
 export const ADMIN_LINK_USAGE = `Usage: recorder admin-link [--config FILE]
 
-Prints a link to the page of the recorder on this machine. Whoever opens it first chooses a name and a password, and is an admin. It
-is valid once, for 24 hours, until the recorder restarts or this command runs again.
+Prints a link to the page of the recorder on this machine. The first person who opens it chooses a name and a password, and is an
+admin. The link is valid once, for 24 hours, until the recorder restarts or this command runs again.
 
   --config FILE    configuration of the recorder (default /etc/recorder/config.yaml)
 `;
@@ -31,8 +32,7 @@ export async function runAdminLink(args: readonly string[], { clock, load }: Aro
       'users of this recorder are not made on the page: see auth.mode, and in a pool the Secret of its tokens',
     );
   }
-  const { host, port } = config.listen;
-  const address = `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = `${config.tls ? 'https' : 'http'}://${formatListen(config.listen)}`;
   return `${adminLink(reachable(address), await new AdminCode(config.workDir, clock).make())}\n`;
 }
 

@@ -18,7 +18,7 @@ import type { OwnCertificate } from './http/own-certificate.ts';
 import type { Member } from './jobs/members.ts';
 import type { PeerNode } from './peers/peer.ts';
 import type { Config } from './config/schema.ts';
-import type { ListenAddress } from './config/values.ts';
+import { formatListen, type ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
 import { FullDisk } from './full-disk.ts';
 
@@ -175,5 +175,5 @@ function reportOf({ status, archive, silence }: CameraView): CameraReport {
 /** A guess of the address at which others reach a listener: they know the node by its name. */
 function reachedAt({ host, port }: ListenAddress, nodeName: string): string {
   const isAny = host === '0.0.0.0' || host === '::';
-  return `${isAny ? nodeName : host.includes(':') ? `[${host}]` : host}:${port}`;
+  return formatListen({ host: isAny ? nodeName : host, port });
 }

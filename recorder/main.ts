@@ -38,7 +38,7 @@ const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--a
   discover         look for cameras in the networks of this machine
   probe            report what a camera is, what it does wrong, and what will be recorded of it
   token create     make a token that cannot be guessed, and print its entry for the configuration
-  admin-link       make a link that makes an admin of whoever opens it first
+  admin-link       make a link with which the first person who opens it becomes an admin
   webhook test     send a test event to each webhook of the configuration; webhook secret: make a secret for one
   prepare-node     make a pool's directories on a Kubernetes node, for the recorder of the same pod
   audit            check whether the files of an audit are unchanged

@@ -237,11 +237,10 @@ function archivesOf({ camera, nodes, hasNode, hasPool }: CameraFacts): readonly 
 }
 
 /** The node that records the camera comes first. */
-const newest = (archives: readonly Archive[], owner: string | undefined): Archive[] =>
-  archives.toSorted((a, b) => {
-    const [first, second] = [a, b].map(({ node, newestTime = '' }) => (node === owner ? 'now' : newestTime));
-    return first === second ? 0 : (first ?? '') > (second ?? '') ? -1 : 1;
-  });
+function newest(archives: readonly Archive[], owner: string | undefined): Archive[] {
+  const timeOf = ({ node, newestTime = '' }: Archive): string => (node === owner ? 'now' : newestTime);
+  return archives.toSorted((a, b) => (timeOf(a) === timeOf(b) ? 0 : timeOf(a) > timeOf(b) ? -1 : 1));
+}
 
 const coarse = (before: string | undefined, now: string | undefined): string | undefined =>
   before !== undefined && now !== undefined && Math.abs(Date.parse(now) - Date.parse(before)) < COARSE_MS

@@ -101,13 +101,14 @@ export class Recorders {
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
     const digest = digestOf(pool, this.#o, await this.#restartedAt(pool));
     const taken = this.#takenNodes(pool);
-    const { certificates, clock } = this.#o;
+    const selected = this.#selectedNodes(pool);
+    const { certificates, caches, clock } = this.#o;
     const authorities = await certificates.authoritiesOf(pool);
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
     const problem = await this.#objects.apply(key, pool, {
       digest,
       taken: [...taken.keys()],
-      nodes: this.#nodesFor(pool, taken),
+      nodes: selected.filter((name) => !taken.has(name)),
       bundle,
       guards: guarding.budget,
     });
@@ -140,7 +141,7 @@ export class Recorders {
       conditions: [
         problem?.condition ?? nodesProblem ?? guardsProblem ?? ALL_APPLIED,
         issued,
-        this.#selectedCondition(pool),
+        selectedCondition(pool, selected.length > 0 || !caches.nodes.isSynced),
         takenCondition(taken),
         rollout.condition,
       ],
@@ -159,27 +160,10 @@ export class Recorders {
     return new Map(taken.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Kubernetes nodes on which pods of the pool may run. */
-  #nodesFor({ spec }: RecorderPool, taken: ReadonlyMap<string, string>): readonly string[] {
+  /** Names of the Kubernetes nodes on which pods of the pool may run. */
+  #selectedNodes({ spec }: RecorderPool): readonly string[] {
     const nodes = this.#o.caches.nodes.list().filter((node) => isSelected(node, spec));
-    return nodes
-      .map(({ metadata }) => metadata.name)
-      .filter((name) => !taken.has(name))
-      .sort();
-  }
-
-  #selectedCondition({ spec }: RecorderPool): PlannedCondition {
-    const { nodes } = this.#o.caches;
-    const isKnown = nodes.isSynced;
-    if (!isKnown || nodes.list().some((node) => isSelected(node, spec)))
-      return { type: 'NodesSelected', status: 'True', reason: 'Selected', message: '' };
-    const labels = Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`);
-    const message =
-      labels.length === 0
-        ? 'no node fits the affinity of spec.podTemplate'
-        : `no node has the labels of spec.nodeSelector${spec.podTemplate?.spec?.affinity ? ' and fits the affinity of spec.podTemplate' : ''}; ` +
-          `nodes that get them record: kubectl label node NODE ${labels.join(' ')}`;
-    return { type: 'NodesSelected', status: 'False', reason: 'NoNodes', message };
+    return nodes.map(({ metadata }) => metadata.name).sort();
   }
 
   /** What `kubectl rollout restart` wrote into the DaemonSet: pods that are older are replaced, one by one like others. */
@@ -359,6 +343,17 @@ const ALL_APPLIED: PlannedCondition = {
 
 /** A message names this many nodes and counts the others. */
 const MAX_NAMED = 5;
+
+function selectedCondition({ spec }: RecorderPool, hasNodes: boolean): PlannedCondition {
+  if (hasNodes) return { type: 'NodesSelected', status: 'True', reason: 'Selected', message: '' };
+  const labels = Object.entries(spec.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`);
+  const affinity = spec.podTemplate?.spec?.affinity ? ' and fits the affinity of spec.podTemplate' : '';
+  const message =
+    labels.length === 0
+      ? 'no node fits the affinity of spec.podTemplate'
+      : `no node has the labels of spec.nodeSelector${affinity}; nodes that get them record: kubectl label node NODE ${labels.join(' ')}`;
+  return { type: 'NodesSelected', status: 'False', reason: 'NoNodes', message };
+}
 
 function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
   if (taken.size === 0) return { type: 'NodesTaken', status: 'False', reason: 'NoneTaken', message: '' };

@@ -165,6 +165,11 @@ function stage(t: TestContext) {
       for (let turn = 0; turn < 4; turn++) await setImmediate();
     }
   };
+  const renewalsIn = async (seconds: number): Promise<number> => {
+    const before = server.renewals;
+    await pass(seconds);
+    return server.renewals - before;
+  };
   const start = async (): Promise<Cluster> => {
     const cluster = new Cluster({
       api: server.api,
@@ -207,7 +212,7 @@ function stage(t: TestContext) {
     await pass(1);
     return cluster;
   };
-  return { server, told, held, pass, start };
+  return { server, told, held, pass, renewalsIn, start };
 }
 
 const recorded = (cluster: Cluster): string[] => cluster.cameras().cameras.map(({ id }) => id);
@@ -320,15 +325,10 @@ test('a node that left records nothing until a camera is assigned to it again', 
 });
 
 test('the pool says how often the Lease is renewed, and a change of it needs no restart', async (t) => {
-  const { server, pass, start } = stage(t);
+  const { server, pass, renewalsIn, start } = stage(t);
   server.renewSeconds = 10;
   await start();
   await pass(10);
-  const renewalsIn = async (seconds: number): Promise<number> => {
-    const before = server.renewals;
-    await pass(seconds);
-    return server.renewals - before;
-  };
   assert.equal(await renewalsIn(100), 10);
   server.renewSeconds = 1;
   server.endWatches();
@@ -337,16 +337,11 @@ test('the pool says how often the Lease is renewed, and a change of it needs no 
 });
 
 test('a node of a large pool renews less often, and again as before when the pool has become smaller', async (t) => {
-  const { server, pass, start } = stage(t);
+  const { server, pass, renewalsIn, start } = stage(t);
   server.unavailableAfterSeconds = 15;
   server.nodes = 400;
   await start();
   await pass(10);
-  const renewalsIn = async (seconds: number): Promise<number> => {
-    const before = server.renewals;
-    await pass(seconds);
-    return server.renewals - before;
-  };
   assert.equal(await renewalsIn(40), 10);
   server.nodes = 100;
   server.endWatches();

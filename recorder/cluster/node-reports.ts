@@ -118,7 +118,7 @@ export class NodeReports {
       this.#all.resync();
     }
     const leftMs = this.#asked.sinceMs + WAIT_MS - nowMs;
-    // The API server is late: those who ask now would wait for nothing.
+    // The API server is late: to wait for the list once more would delay every question.
     if (leftMs <= 0) return;
     const enough = new AbortController();
     await Promise.race([this.#asked.done.promise, clock.sleep(leftMs, enough.signal)]);

@@ -246,13 +246,14 @@ export const TokenFile = z.strictObject({
   export: exportRight(),
 });
 
+export const UserName = z
+  .string()
+  .min(1, 'expected a name')
+  .max(100, 'expected at most 100 characters')
+  .regex(/^[^\s\p{Cc}]+$/u, 'the name of a user has no spaces');
+
 const UserFile = z.strictObject({
-  name: z
-    .string()
-    .min(1, 'expected a name')
-    .max(100, 'expected at most 100 characters')
-    .regex(/^[^\s\p{Cc}]+$/u, 'the name of a user has no spaces')
-    .describe('What the user signs in with. Unique. Shown in log and audit.'),
+  name: UserName.describe('What the user signs in with. Unique. Shown in log and audit.'),
   role: z
     .enum(['viewer', 'operator', 'admin'])
     .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),

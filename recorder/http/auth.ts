@@ -243,11 +243,10 @@ export class Authenticator {
     request: FastifyRequest,
     { name, password, code }: { readonly name: string; readonly password: string; readonly code: string },
   ): Promise<{ readonly caller: Caller; readonly setCookie?: string }> {
-    const { attempts } = this.#refusals;
-    const network = networkOf(request.ip);
-    if (attempts.isSpent(network)) throw this.#refusals.heldOff(network, request);
+    const attempt = this.#attemptOf(request);
+    attempt.begin();
     const refused = (): ApiError => {
-      attempts.add(network, randomUUID());
+      attempt.failed();
       return this.#refusals.of('password', request, staleCode());
     };
     if (!this.#made || !(await this.#made.code.isValid(code))) throw refused();
@@ -314,18 +313,25 @@ export class Authenticator {
   }
 
   async #user(request: FastifyRequest, name: string, password: string): Promise<UserHolder> {
-    const { attempts } = this.#refusals;
-    const network = networkOf(request.ip);
-    const begin = (): void => {
-      if (attempts.isSpent(network)) throw this.#refusals.heldOff(network, request);
-    };
-    begin();
+    const attempt = this.#attemptOf(request);
+    attempt.begin();
     if (this.#users.isBusy) throw busy();
-    // Each attempt counts, also with the same password: its check costs processor time.
-    const failed = (): void => void attempts.add(network, randomUUID());
-    const user = await this.#users.signIn(name, password, { begin, failed });
+    const user = await this.#users.signIn(name, password, attempt);
     if (user) return user;
     throw this.#refusals.of('password', request, wrongPassword());
+  }
+
+  /** `begin` throws 429 for an address with too many failures. */
+  #attemptOf(request: FastifyRequest): { begin(): void; failed(): void } {
+    const { attempts } = this.#refusals;
+    const network = networkOf(request.ip);
+    return {
+      begin: () => {
+        if (attempts.isSpent(network)) throw this.#refusals.heldOff(network, request);
+      },
+      // Each attempt counts, also with the same password: its check costs processor time.
+      failed: () => void attempts.add(network, randomUUID()),
+    };
   }
 
   /** The caller with the rights of a session. */

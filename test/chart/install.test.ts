@@ -127,7 +127,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await upgrade({ pool: POOL });
     assert.deepEqual((await get(POOL_PATH)).spec.nodeSelector, { 'kube-nvr.dev/recorder': 'true' });
     await controlPlane.kubectl(['label', 'node', 'plain', 'kube-nvr.dev/recorder-']);
-    // Whoever takes a node away afterwards means it.
+    // After the migration, a node that loses its label leaves the pool on purpose.
     await upgrade({ pool: POOL });
     await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'recordernodes', '--all']);
     await controlPlane.kubectl(['delete', 'nodes', '--all']);

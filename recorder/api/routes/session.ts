@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
+import { UserName } from '../../config/schema.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import type { Authenticator } from '../../http/auth.ts';
@@ -85,7 +86,8 @@ const EXAMPLES = { 200: SESSION };
 /** Throws ApiError for a name that the configuration could not have, and for a password that is too short. */
 function requireNew({ name, password }: { readonly name: string; readonly password: string }): void {
   const refused = (detail: string): ApiError => new ApiError(400, 'invalid-parameter', detail);
-  if (/[\s\p{Cc}]/u.test(name)) throw refused('name: the name of a user has no spaces');
+  const { error } = UserName.safeParse(name);
+  if (error) throw refused(`name: ${error.issues[0]?.message}`);
   if (password.length >= MIN_PASSWORD_LENGTH) return;
   throw refused(`password: expected at least ${MIN_PASSWORD_LENGTH} characters`);
 }

@@ -11,7 +11,7 @@ import { RESOURCES } from '../../cluster/own-operator.ts';
 import { until } from '../../support/until.ts';
 import { prepareMedia, tinyPictures } from '../media.ts';
 import { sleep } from '../processes.ts';
-import { machine } from '../report.ts';
+import { machine, median } from '../report.ts';
 import { holesIn } from './footage.ts';
 import { FailoverStage } from './stage.ts';
 
@@ -27,8 +27,6 @@ const EXPORTS = 5;
 const MOST_RATIO = 1.5;
 
 const seconds = (ms: number): string => (ms / 1_000).toFixed(2);
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 const summary = (values: readonly number[]): string =>
   `median ${seconds(median(values))} s, min ${seconds(Math.min(...values))}, max ${seconds(Math.max(...values))}`;
 
