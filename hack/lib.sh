@@ -183,23 +183,41 @@ need_go() {
   export PATH=$directory/bin:$PATH
 }
 
-# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: builds a package of the module in DIRECTORY. Shows Go's output only if it
-# fails.
+# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: builds a package of the module in DIRECTORY. Shows how far it is on a terminal,
+# and Go's output only if it fails.
 go_build() {
-  local log
+  local log name progress=
   log=$(mktemp)
-  say "building $(basename "$2") (minutes, once)"
+  name=$(basename "$2")
+  say "building $name (minutes, once)"
   mkdir -p "$(dirname "$2")"
+  if [ -t 2 ]; then
+    tell_packages "$name" "$log" &
+    progress=$!
+  fi
   # Without data for debuggers the compiler takes a seventh less of the processor; stack traces do not need it.
-  if ! (cd "$1" && CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=readonly' nice -n 5 \
-    go build -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w $3" -o "$2.$$" "$4" </dev/null >"$log" 2>&1); then
+  local code=0
+  (cd "$1" && CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=readonly' nice -n 5 \
+    go build -v -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w $3" -o "$2.$$" "$4" </dev/null >"$log" 2>&1) || code=1
+  [ -z "$progress" ] || kill "$progress" 2>/dev/null || true
+  if [ $code -ne 0 ]; then
     tail -n 30 "$log" >&2
-    rm -f "$log" "$2.$$"
-    return 1
+    rm -f "$2.$$"
   fi
   rm -f "$log"
+  [ $code -eq 0 ] || return 1
   # Another shell may have built it meanwhile: the last one replaces the file, and both are the same.
   mv "$2.$$" "$2"
+}
+
+# tell_packages NAME LOG: says every 15 s how many modules Go has fetched and how many packages it has compiled.
+tell_packages() {
+  local never fetched
+  exec {never}<> <(:)
+  while ! read -r -t 15 -u "$never"; do
+    fetched=$(grep -c '^go: downloading ' "$2") || true
+    say "  $1: $fetched modules fetched, $(($(wc -l <"$2") - fetched)) packages compiled"
+  done
 }
 
 # need_kubernetes PROGRAM...: programs built from the modules in test/rig/kube/go.mod, unless KUBEBUILDER_ASSETS or the

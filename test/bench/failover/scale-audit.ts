@@ -39,6 +39,8 @@ export class Audit {
   readonly #file: string;
   readonly #user: string;
   readonly #calls: Call[] = [];
+  /** One for all reads: a poll every 50 ms must not leave a megabyte each to the collector. */
+  readonly #chunk = Buffer.alloc(1 << 20);
   #offset = 0;
   #rest = '';
 
@@ -56,12 +58,11 @@ export class Audit {
   #read(): void {
     if (!existsSync(this.#file)) return;
     const file = openSync(this.#file, 'r');
-    const chunk = Buffer.alloc(1 << 20);
     try {
       for (let read = -1; read !== 0;) {
-        read = readSync(file, chunk, 0, chunk.length, this.#offset);
+        read = readSync(file, this.#chunk, 0, this.#chunk.length, this.#offset);
         this.#offset += read;
-        const lines = (this.#rest + chunk.toString('utf8', 0, read)).split('\n');
+        const lines = (this.#rest + this.#chunk.toString('utf8', 0, read)).split('\n');
         this.#rest = lines.pop() ?? '';
         for (const line of lines) this.#take(JSON.parse(line) as AuditEvent);
       }
