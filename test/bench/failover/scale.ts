@@ -42,6 +42,8 @@ const SLOW_MS = 1_800_000;
 /** If the operator has written nothing for this long, everything is done. */
 const QUIET_MS = 10_000;
 const REPLICAS = 2;
+/** The bounds are those of so many cameras; with more of them, the first assignment may take longer in proportion. */
+const BASE_CAMERAS = 5_000;
 /** A lost node takes about a minute until nothing changes any more. */
 const MAX_RUNS = 5;
 const CREATIONS_AT_ONCE = 24;
@@ -111,7 +113,7 @@ class ScaleStage {
   }
 
   static async start(given: ScaleOptions): Promise<ScaleStage> {
-    const options = { nodes: 200, cameras: 5_000, runs: 5, idleSeconds: 180, ...given };
+    const options = { nodes: 200, cameras: BASE_CAMERAS, runs: 5, idleSeconds: 180, ...given };
     const controlPlane = await startControlPlane({
       // Without controllers: their work for pods and nodes is done here.
       parts: ['etcd', 'kube-apiserver'],
@@ -140,7 +142,12 @@ class ScaleStage {
     const { nodes, cameras } = this.#options;
     const n = `${nodes} nodes, ${cameras} cameras`;
     return [
-      { figure: `${n}: all assigned from nothing`, unit: 's', measured: nothing.assignedSeconds, must: 60 },
+      {
+        figure: `${n}: all assigned from nothing`,
+        unit: 's',
+        measured: nothing.assignedSeconds,
+        must: (60 * Math.max(BASE_CAMERAS, cameras)) / BASE_CAMERAS,
+      },
       { figure: '  all taken up', unit: 's', measured: nothing.takenUpSeconds },
       { figure: '  writes of the operator a camera', unit: '', measured: nothing.writes / cameras },
       { figure: '  CPU of the operator', unit: 's', measured: nothing.cpuSeconds },
@@ -154,7 +161,12 @@ class ScaleStage {
       { figure: '  all taken up there', unit: 's', measured: worst((loss) => loss.takenUpSeconds), must: 20 },
       { figure: '  assignments of other cameras', unit: '', measured: worst((loss) => loss.others), must: 0 },
       { figure: '  writes of the operator a move', unit: '', measured: worst((loss) => loss.writesPerMove) },
-      { figure: 'peak RSS of the operator', unit: 'MB', measured: this.#peakBytes / 1e6, must: 200 },
+      {
+        figure: 'peak RSS of the operator',
+        unit: 'MB',
+        measured: this.#peakBytes / 1e6,
+        ...(cameras <= BASE_CAMERAS && { must: 200 }),
+      },
       {
         figure: 'idle: requests of both replicas but for Leases',
         unit: '1/s',

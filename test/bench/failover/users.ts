@@ -9,7 +9,7 @@ import { WebSocket } from 'ws';
 import { clusterMissing } from '../../cluster/cluster.ts';
 import { RESOURCES } from '../../cluster/own-operator.ts';
 import { until } from '../../support/until.ts';
-import { prepareMedia, tinyPictures } from '../media.ts';
+import { prepareMedia } from '../media.ts';
 import { sleep } from '../processes.ts';
 import { machine, median } from '../report.ts';
 import { holesIn } from './footage.ts';
@@ -21,7 +21,7 @@ const SLOW_MS = 180_000;
 const RETRY_MS = 250;
 const NODES = 3;
 /** How long a camera stays on each of the three nodes before its export. */
-const STAY_MS = 30_000;
+const STAY_MS = 100_000;
 const EXPORTS = 5;
 /** An export over three nodes may take this many times as long as one of a single node. */
 const MOST_RATIO = 1.5;
@@ -184,11 +184,13 @@ export async function runUsers({ runs }: { readonly runs: string }): Promise<num
   }
   const count = Math.min(5, Number(runs));
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-users-'));
-  const media = prepareMedia(join(import.meta.dirname, '../cache'), tinyPictures(1));
+  const media = prepareMedia(join(import.meta.dirname, '../cache'));
   console.log(`kube-nvr failover as people see it, ${new Date().toISOString().slice(0, 10)}\n${machine()}`);
-  console.log(`cluster  ${NODES} nodes of 2 cameras (160x90, 25 pictures a second, a key frame every second)\n`);
+  console.log(
+    `cluster  ${NODES} nodes of 2 cameras (1920x1080, 4 Mbit/s, 25 pictures a second, a key frame every 2 s)\n`,
+  );
   try {
-    const stage = await FailoverStage.start({ media, keyFrameMs: 1_000, directory, nodes: NODES, camerasPerNode: 2 });
+    const stage = await FailoverStage.start({ media, keyFrameMs: 2_000, directory, nodes: NODES, camerasPerNode: 2 });
     try {
       const waits: number[] = [];
       for (let run = 0; run < count; run++) {
