@@ -8,6 +8,7 @@ import { podTemplate, volumeClaimTemplate } from './pod-template.ts';
 import {
   atomicList,
   conditions,
+  countOrShare,
   formed,
   integer,
   LABEL_RULE,
@@ -341,12 +342,12 @@ const spec = withRules(
           .enum(['Rolling', 'OnDelete'])
           .default('Rolling')
           .describe(
-            'Rolling: one node at a time, the next one when the previous one is ready and online; nodes that do not work come last. OnDelete: when somebody deletes the pod.',
+            'Rolling: maxUnavailable nodes at a time, the next one when a previous one is ready and online; nodes that do not work come last. OnDelete: when somebody deletes the pod.',
           ),
-        maxUnavailable: integer(1, 1000)
-          .default(1)
+        maxUnavailable: countOrShare()
+          .default('2%')
           .describe(
-            'How many nodes that work may be updated at the same time. Nodes that do not work do not count, and nothing waits for them.',
+            'How many nodes that work may be updated at the same time, or which share of all, rounded down, but at least one; of a share, the first node is updated alone. Nodes that do not work do not count, and nothing waits for them.',
           ),
         drain: z
           .boolean()

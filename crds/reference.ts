@@ -102,7 +102,9 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
 }
 
 function typeOf(schema: Schema): string {
-  if (schema['x-kubernetes-int-or-string'] === true) return 'quantity';
+  if (schema['x-kubernetes-int-or-string'] === true) {
+    return JSON.stringify(schema['x-kubernetes-validations']).includes('%') ? 'number or share' : 'quantity';
+  }
   if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ');
   if (schema.type === 'array') return schema.items?.type === 'object' ? 'list' : 'list of text';
   if (schema.additionalProperties) return 'map';

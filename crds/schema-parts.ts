@@ -122,6 +122,17 @@ export const podQuantity = () =>
     'true : isQuantity(self)',
   );
 
+const SHARE = /^([1-9][0-9]?|100)%$/;
+
+/** A number from 1 to 1000, or a share from `1%` to `100%`. */
+export const countOrShare = () =>
+  intOrString(
+    integer(1, 1000),
+    SHARE,
+    'must be a number from 1 to 1000, or a share from 1% to 100%',
+    `self >= 1 && self <= 1000 : ${matches(SHARE)}`,
+  );
+
 /** `rule`: CEL expressions for a number and for text. */
 function intOrString(number: z.ZodNumber, pattern: RegExp, message: string, rule: string) {
   const rules: CelRule[] = [{ rule: `type(self) == int ? ${rule}`, message }];

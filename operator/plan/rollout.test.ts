@@ -235,6 +235,20 @@ test('maxUnavailable nodes are updated at a time, but no voter that the majority
   assert.deepEqual(begun({ isVoter: true }, 4), ['a', 'b', undefined, undefined]);
 });
 
+test('a share of all nodes is updated at a time, at least one, and the first one alone', () => {
+  const away = (share: string, size: number, first: Partial<RolloutPod> = {}): number => {
+    const pods = Array.from({ length: size }, (_, i) => pod(`n${i}`, i === 0 ? first : old));
+    let nodes = pods.map((one) => node(one.node, { isVoter: false }));
+    for (let count = 0; ; count++) {
+      const { step } = planRollout(view(pods, nodes, { maxUnavailable: share }));
+      if (step.kind !== 'begin') return count;
+      nodes = nodes.map((one) => (one.name === step.node ? { ...one, updatingForMs: 1, isDrained: true } : one));
+    }
+  };
+  assert.deepEqual([away('2%', 3), away('2%', 99), away('2%', 400), away('100%', 5)], [1, 1, 8, 4]);
+  assert.equal(away('2%', 400, old), 1);
+});
+
 test('an update of any pool, some of whose nodes do not work, replaces every pod and takes no more away than it may', () => {
   const chance = seeded();
   for (let world = 0; world < 300; world++) {

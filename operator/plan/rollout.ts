@@ -40,8 +40,8 @@ export type RolloutNode = {
 export type RolloutView = {
   readonly type: 'Rolling' | 'OnDelete';
   readonly drain: boolean;
-  /** How many nodes that work may be updated at the same time. */
-  readonly maxUnavailable: number;
+  /** How many nodes that work may be updated at the same time, or which share of all: `2%`. */
+  readonly maxUnavailable: number | string;
   readonly progressDeadlineMs: number;
   /** How long no step has been possible. */
   readonly stalledForMs: number;
@@ -96,7 +96,7 @@ export function planRollout(view: RolloutView): RolloutPlan {
   const turns = nodes.filter(({ updatingForMs }) => updatingForMs !== undefined);
   const isDone = outdated === 0 && turns.length === 0;
   const held = heldBy(view, members);
-  const step = isDone ? NOTHING : (stepOfTurns(turns, view, held) ?? nextTurn(view, members, held));
+  const step = isDone ? NOTHING : (stepOfTurns(turns, view, members, held) ?? nextTurn(view, members, held));
   const isMoving = step.kind !== 'none' || held.size > 0 || (!isDone && type === 'Rolling');
   const late = isDone ? undefined : lateOf(view, members);
   const isStalled = type === 'Rolling' && step.kind === 'none' && turns.length === 0 && outdated > 0 && held.size > 0;
@@ -139,19 +139,32 @@ function heldBy({ nodes }: RolloutView, members: readonly Member[]): ReadonlySet
   return new Set([...unclear, ...updating]);
 }
 
+/** How many nodes may be away at once. Of a share: one, until a node shows that the new version works. */
+function limitOf({ maxUnavailable, nodes }: RolloutView, members: readonly Member[]): number {
+  if (typeof maxUnavailable === 'number') return maxUnavailable;
+  const isProven = members.some(({ pod, health }) => pod.isCurrent && health === 'fit');
+  return isProven ? Math.max(1, Math.floor((nodes.length * Number.parseInt(maxUnavailable, 10)) / 100)) : 1;
+}
+
 function stepOfTurns(
   turns: readonly RolloutNode[],
   view: RolloutView,
+  members: readonly Member[],
   held: ReadonlySet<string>,
 ): RolloutStep | undefined {
   for (const node of turns) {
-    const step = stepOfTurn(node, view, held);
+    const step = stepOfTurn(node, view, members, held);
     if (step.kind !== 'none') return step;
   }
   return undefined;
 }
 
-function stepOfTurn(node: RolloutNode, view: RolloutView, held: ReadonlySet<string>): RolloutStep {
+function stepOfTurn(
+  node: RolloutNode,
+  view: RolloutView,
+  members: readonly Member[],
+  held: ReadonlySet<string>,
+): RolloutStep {
   const ofNode = view.pods.filter((one) => one.node === node.name);
   const pod = ofNode.find(({ isTerminating }) => !isTerminating);
   // The old pod is gone and the new one not there yet, or both exist for a moment.
@@ -159,7 +172,7 @@ function stepOfTurn(node: RolloutNode, view: RolloutView, held: ReadonlySet<stri
   if (pod.isCurrent) return pod.isReady && node.isOnline ? { kind: 'end', node: node.name } : NOTHING;
   const isEmpty = !node.isDrained || node.cameras === 0 || (node.updatingForMs ?? 0) > MAX_DRAIN_MS;
   // Never take another node down if one failed since the update of this one started.
-  const mayGo = isEmpty && (!pod.isReady || held.size <= view.maxUnavailable);
+  const mayGo = isEmpty && (!pod.isReady || held.size <= limitOf(view, members));
   return mayGo ? { kind: 'delete', pod: pod.name, node: node.name } : NOTHING;
 }
 
@@ -176,7 +189,7 @@ function nextTurn(view: RolloutView, members: readonly Member[], held: ReadonlyS
     const broken = outdated.find(({ health, pod }) => health === 'sick' || (health === 'unclear' && !pod.isReady));
     return broken ? { kind: 'delete', pod: broken.pod.name, node: broken.node.name } : NOTHING;
   }
-  if (held.size >= view.maxUnavailable || (held.size > 0 && !keepsMajority(view, next.node))) return NOTHING;
+  if (held.size >= limitOf(view, members) || (held.size > 0 && !keepsMajority(view, next.node))) return NOTHING;
   const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node.name && isOnline);
   return { kind: 'begin', node: next.node.name, drain: view.drain && hasOther && next.node.cameras > 0 };
 }
