@@ -15,6 +15,7 @@ import { DatabaseError } from './database/error.ts';
 import { TokenFileError } from './http/admin-token.ts';
 import { createLogs, type Logs } from './logs.ts';
 import { RecorderProcess } from './recorder-process.ts';
+import { serviceManager } from './service-manager.ts';
 import { startProblems } from './start-problems.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -102,7 +103,8 @@ async function main(): Promise<void> {
   await requireStartable(config, file, false);
   const logs = openLogs(config);
   const pod = podPlace(process.env);
-  await new RecorderProcess(config, { file, load, namedFiles, logs, version, pod }).run();
+  const manager = serviceManager(process.env);
+  await new RecorderProcess(config, { file, load, namedFiles, logs, version, pod, manager }).run();
 }
 
 const loadFiles = (file: string): Promise<Config> => loadConfig(file, { usersFile: usersFileIn(process.env) });

@@ -8,6 +8,7 @@ import type { Config } from './config/schema.ts';
 import { ConfigWatcher } from './config/watch.ts';
 import type { Logs } from './logs.ts';
 import { startRecorder, type Recorder } from './recorder.ts';
+import type { ServiceManager } from './service-manager.ts';
 
 interface RecorderProcessOptions {
   /** The configuration file. */
@@ -19,6 +20,7 @@ interface RecorderProcessOptions {
   readonly logs: Logs;
   readonly version: string;
   readonly pod: PodPlace | undefined;
+  readonly manager: ServiceManager;
 }
 
 /** A stop that takes longer is aborted: open files are completed at the next start. */
@@ -58,6 +60,7 @@ export class RecorderProcess {
   async run(): Promise<void> {
     this.#stopWhenAsked();
     await this.#starting;
+    this.#options.manager.ready();
     // Node writes the cache when it exits, which a crash prevents. Without NODE_COMPILE_CACHE this does nothing.
     setTimeout(flushCompileCache, COMPILED_MS).unref();
     this.#reloadWhenAsked();
@@ -84,6 +87,7 @@ export class RecorderProcess {
     if (this.#isStopping) return;
     this.#isStopping = true;
     if (!this.#isRecording) process.exit(this.#exitCode);
+    this.#options.manager.stopping();
     // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
     setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
     this.#starting
