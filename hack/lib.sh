@@ -259,6 +259,15 @@ built_with_helm() {
 
 need_helm() { command -v helm >/dev/null || built_with_helm helm helm.sh/helm/v3; }
 
+# The program that makes Debian and RPM packages.
+need_nfpm() {
+  local version
+  version=$(sed -n 's|^require github.com/goreleaser/nfpm/v2 ||p' "$ROOT/build/package/go.mod")
+  if [ -x "$CACHE/nfpm/$version/nfpm" ]; then return 0; fi
+  need_go
+  go_build "$ROOT/build/package" "$CACHE/nfpm/$version/nfpm" "" github.com/goreleaser/nfpm/v2/cmd/nfpm
+}
+
 # Tools for tests of the chart: unit tests next to its templates, and validation of each rendered object against the schema
 # of its kind.
 need_chart_checks() {
@@ -375,7 +384,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages.
 setup_group() {
   case $1 in
     base)
@@ -414,6 +423,7 @@ setup_group() {
       need_kubernetes kubelet kube-proxy && need_coredns
       ;;
     images) need_packages buildah=buildah debootstrap=debootstrap ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images)" ;;
+    packages) need_nfpm ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages)" ;;
   esac
 }

@@ -32,7 +32,10 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
   cpSync(join(ROOT, 'LICENSE'), join(root, doc, 'LICENSE'));
   cpSync('/usr/local/LICENSE', join(root, 'usr/share/doc/node/LICENSE'));
   write(`${doc}/THIRD_PARTY_LICENSES`, licencesOf(packages));
-  write(`${doc}/sbom.cdx.json`, sbomOf({ ...ABOUT, name: `${ABOUT.name}-${program}`, packages, debian }));
+  write(
+    `${doc}/sbom.cdx.json`,
+    sbomOf({ ...ABOUT, name: `${ABOUT.name}-${program}`, packages, node: process.version.slice(1), debian }),
+  );
 }
 
 const [program, root, debian] = process.argv.slice(2);

@@ -1,39 +1,49 @@
-// The bill of materials of an image as a CycloneDX 1.6 document: npm packages in the bundle, Debian packages, Node, ffmpeg.
+// The bill of materials of an image or a package as a CycloneDX 1.6 document: npm packages in the bundle, Node, and what an image
+// has besides: Debian packages and ffmpeg.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NpmPackage } from './packages.ts';
 
-interface ImageParts {
+interface Parts {
   readonly name: string;
   readonly version: string;
   readonly license: string;
   readonly packages: readonly NpmPackage[];
-  /** File system of the image without the program. */
-  readonly debian: string;
+  /** Version of Node, such as `24.21.0`. */
+  readonly node: string;
+  /** File system of the image without the program; undefined: it is no image. */
+  readonly debian: string | undefined;
 }
 
 type Component = Readonly<Record<string, unknown>> & { readonly purl: string };
 
 /** JSON without a time, so that the same parts give the same text. */
-export function sbomOf({ name, version, license, packages, debian }: ImageParts): string {
+export function sbomOf({ name, version, license, packages, node, debian }: Parts): string {
   const purl = `pkg:generic/${name}@${version}`;
   const components = [
     ...packages.map(npmComponent),
     {
       type: 'platform',
       name: 'node',
-      version: process.version.slice(1),
-      purl: `pkg:generic/node@${process.version.slice(1)}`,
+      version: node,
+      purl: `pkg:generic/node@${node}`,
     },
-    ...debianComponents(debian),
+    ...(debian === undefined ? [] : debianComponents(debian)),
   ];
   const document = {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
     version: 1,
     metadata: {
-      component: { type: 'container', 'bom-ref': purl, name, version, purl, licenses: [{ expression: license }] },
+      component: {
+        type: debian === undefined ? 'application' : 'container',
+        'bom-ref': purl,
+        name,
+        version,
+        purl,
+        licenses: [{ expression: license }],
+      },
     },
     components: components.map((component) => ({ 'bom-ref': component.purl, ...component })),
   };

@@ -14,18 +14,30 @@ const git = (...args: readonly string[]): string => execFileSync('git', args, { 
 const noGit = (): string | false =>
   spawnSync('git', ['-C', ROOT, 'rev-parse']).status !== 0 && 'this is no git checkout';
 
+const PACKAGES = [
+  `recorder_${VERSION}_amd64.deb`,
+  `recorder_${VERSION}_arm64.deb`,
+  `recorder-${VERSION}.x86_64.rpm`,
+  `recorder-${VERSION}.aarch64.rpm`,
+];
+
 suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, () => {
   let directory: string;
   let clone: string;
   let images: string;
+  let packages: string;
 
   const commit = (): string =>
     git('-C', clone, '-c', 'user.name=a', '-c', 'user.email=a@example.com', 'commit', '-qam', 'x');
   const release = (output: string, env: NodeJS.ProcessEnv = {}) => {
-    const { status, stderr } = spawnSync(join(clone, 'build/release'), ['--images', images, '--output', output], {
-      encoding: 'utf8',
-      env: { ...process.env, ...env },
-    });
+    const { status, stderr } = spawnSync(
+      join(clone, 'build/release'),
+      ['--images', images, '--packages', packages, '--output', output],
+      {
+        encoding: 'utf8',
+        env: { ...process.env, ...env },
+      },
+    );
     return { status, stderr };
   };
 
@@ -33,6 +45,7 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
     directory = mkdtempSync(join(tmpdir(), 'kube-nvr-test-'));
     clone = join(directory, 'clone');
     images = join(directory, 'images');
+    packages = join(directory, 'packages');
     git('clone', '-q', ROOT, clone);
     // As they are now, committed or not.
     for (const path of ['build/release', 'hack/lib.sh', 'charts', 'package.json']) {
@@ -45,7 +58,8 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
     git('-C', clone, 'add', '-A');
     commit();
     // What is packed is not what is tried here.
-    execFileSync('mkdir', [images]);
+    execFileSync('mkdir', [images, packages]);
+    for (const name of [...PACKAGES, 'recorder.cdx.json']) writeFileSync(join(packages, name), name);
     for (const program of PROGRAMS) {
       writeFileSync(join(images, `${program}.tar`), `image of the ${program}`);
       writeFileSync(join(images, `${program}.cdx.json`), '{}');
@@ -70,7 +84,7 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
     commit();
   });
 
-  test('a release is the charts, both images, their parts, notes and sums, and twice the same', () => {
+  test('a release is the charts, both images, the packages, their parts, notes and sums, and twice the same', () => {
     const [first, second] = ['first', 'second'].map((name) => join(directory, name)) as [string, string];
     const { status, stderr } = release(first);
     assert.equal(status, 0, stderr);
@@ -83,11 +97,13 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
         `kube-nvr-crds-${VERSION}.tgz`,
         'RELEASE_NOTES.md',
         'SHA256SUMS',
+        ...PACKAGES,
+        `recorder-${VERSION}.cdx.json`,
         ...named.flatMap((name) => [`${name}.cdx.json`, `${name}.tar.gz`]),
       ].sort(),
     );
     execFileSync('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], { cwd: first });
-    assert.equal(readFileSync(join(first, 'SHA256SUMS'), 'utf8').split('\n').length, 7 + 1);
+    assert.equal(readFileSync(join(first, 'SHA256SUMS'), 'utf8').split('\n').length, 12 + 1);
     assert.equal(readFileSync(join(first, 'RELEASE_NOTES.md'), 'utf8'), '### Added\n\n- Recording.\n');
     const chart = execFileSync('tar', ['-xzOf', join(first, `kube-nvr-${VERSION}.tgz`), 'kube-nvr/Chart.yaml'], {
       encoding: 'utf8',
