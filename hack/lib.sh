@@ -268,6 +268,34 @@ need_nfpm() {
   go_build "$ROOT/build/package" "$CACHE/nfpm/$version/nfpm" "" github.com/goreleaser/nfpm/v2/cmd/nfpm
 }
 
+# debian_sources SUITE: the package repositories of this machine, as lines of sources.list.
+debian_sources() {
+  # shellcheck disable=SC2016 # apt fills these in
+  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v suite="$1" '$3 == suite || index($3, suite "-") == 1' | sort -u
+}
+
+# A small Debian with systemd, and with rpm for its packages: the server that tests install packages on. They do not change it.
+need_server() {
+  local directory=$CACHE/server/bookworm mirror
+  if [ -d "$directory" ]; then return 0; fi
+  mirror=$(debian_sources bookworm | awk '$3 == "bookworm" { print $2; exit }')
+  [ -n "$mirror" ] || {
+    say "apt has no package source of Debian bookworm"
+    return 1
+  }
+  say "making a server of Debian bookworm"
+  mkdir -p "${directory%/*}"
+  as_root debootstrap --variant=minbase --include=systemd-sysv,rpm bookworm "$directory.$$" "$mirror" \
+    >"$directory.log" 2>&1 </dev/null || {
+    tail -n 10 "$directory.log" >&2
+    as_root rm -rf "$directory.$$"
+    return 1
+  }
+  as_root find "$directory.$$/var/cache/apt" "$directory.$$/var/lib/apt/lists" -type f -delete
+  as_root mv "$directory.$$" "$directory"
+}
+
 # Tools for tests of the chart: unit tests next to its templates, and validation of each rendered object against the schema
 # of its kind.
 need_chart_checks() {
@@ -384,7 +412,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages, server.
 setup_group() {
   case $1 in
     base)
@@ -424,6 +452,10 @@ setup_group() {
       ;;
     images) need_packages buildah=buildah debootstrap=debootstrap ;;
     packages) need_nfpm ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages)" ;;
+    # Containers with an init system, in which packages are installed.
+    server)
+      need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
+      ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages, server)" ;;
   esac
 }
