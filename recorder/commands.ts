@@ -33,6 +33,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['audit', checkAudit],
   ['verify', verifyResult],
   ['admin-link', makeAdminLink],
+  ['setup', setUpServer],
 ]);
 
 async function discoverCameras(args: readonly string[], around: Surroundings): Promise<number> {
@@ -93,6 +94,14 @@ async function makeAdminLink(args: readonly string[], around: Surroundings): Pro
   const { ADMIN_LINK_USAGE, runAdminLink } = await import('./admin-link.ts');
   return explained(around, ADMIN_LINK_USAGE, async () => {
     around.print(await runAdminLink(args, around));
+    return 0;
+  });
+}
+
+async function setUpServer(args: readonly string[], around: Surroundings): Promise<number> {
+  const { runSetup, SETUP_USAGE } = await import('./setup.ts');
+  return explained(around, SETUP_USAGE, async () => {
+    await runSetup(args, around);
     return 0;
   });
 }

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { parseDuration, ValueError } from './config/values.ts';
+import type { DeviceReport } from './onvif/discovery/describe.ts';
 import { discover } from './onvif/discovery/discover.ts';
 import { formatConfig, formatManifests, formatProblem, formatTable } from './onvif/discovery/output.ts';
 import { addressesOf } from './onvif/discovery/probe.ts';
@@ -44,18 +45,30 @@ export async function runDiscover(args: readonly string[], deps: DiscoverDeps): 
   if (options.help) return deps.print(DISCOVER_USAGE);
   const format = formatOf(options.output);
   const timeoutMs = timeoutOf(options.timeout);
-  const { addresses, unknown } = addressesOf(networkInterfaces(), options.interface);
+  const credentials = await credentialsOf(options, deps.stdin);
+  deps.print(format(await searched(options.interface, timeoutMs, credentials, deps), credentials));
+}
+
+/**
+ * What answers in the networks of these interfaces, or of all except loopback if none is named. Prints what goes wrong. Throws
+ * `UsageError` for an interface that is not there.
+ */
+export async function searched(
+  interfaces: readonly string[],
+  timeoutMs: number,
+  credentials: Credentials | undefined,
+  { clock, printError }: Pick<DiscoverDeps, 'clock' | 'printError'>,
+): Promise<readonly DeviceReport[]> {
+  const { addresses, unknown } = addressesOf(networkInterfaces(), interfaces);
   if (unknown.length > 0) throw new UsageError(`--interface: there is no ${unknown.join(', ')} with an IPv4 address`);
   if (addresses.length === 0) throw new UsageError('this machine has no network with an IPv4 address');
-  const credentials = await credentialsOf(options, deps.stdin);
-
   const { reports, problems } = await discover(
     { from: addresses, timeoutMs, credentials },
-    { clock: deps.clock, reach: anywhere() },
+    { clock, reach: anywhere() },
   );
-  for (const problem of problems) deps.printError(formatProblem(problem));
-  if (reports.length === 0) deps.printError(formatProblem(`no camera answered at ${addresses.join(', ')}`));
-  deps.print(format(reports, credentials));
+  for (const problem of problems) printError(formatProblem(problem));
+  if (reports.length === 0) printError(formatProblem(`no camera answered at ${addresses.join(', ')}`));
+  return reports;
 }
 
 function parseOptions(args: readonly string[]) {
@@ -97,7 +110,10 @@ interface LoginOptions {
 }
 
 /** A password is not accepted as an argument: every process of the machine could read it. */
-async function credentialsOf(options: LoginOptions, stdin: NodeJS.ReadableStream): Promise<Credentials | undefined> {
+export async function credentialsOf(
+  options: LoginOptions,
+  stdin: NodeJS.ReadableStream,
+): Promise<Credentials | undefined> {
   const { user, 'password-file': file } = options;
   if (user === undefined) {
     if (file !== undefined) throw new UsageError('--password-file: needs --user');

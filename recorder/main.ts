@@ -20,6 +20,7 @@ import { startProblems } from './start-problems.ts';
 import { UsageError } from './usage-error.ts';
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
+       recorder setup [--help]
        recorder discover [--help]
        recorder probe URL [--help]
        recorder --hash-password
@@ -36,6 +37,7 @@ const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--a
   --adopt-archive  accept the directory at record_path as this node's archive, whatever disk was there before, and exit
   --hash-password  read a password, print its hash for auth.users of the configuration, and exit
   --version        print the version, and exit
+  setup            write the configuration of a new server
   discover         look for cameras in the networks of this machine
   probe            report what a camera is, what it does wrong, and what will be recorded of it
   token create     make a token that cannot be guessed, and print its entry for the configuration

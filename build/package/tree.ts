@@ -37,7 +37,7 @@ async function writeTree(root: string, node: string): Promise<void> {
 
   const help = (...command: string[]): string =>
     execFileSync(process.execPath, [main, ...command, '--help'], { encoding: 'utf8' });
-  const commands = [['discover'], ['probe'], ['token', 'create'], ['webhook'], ['audit'], ['verify']];
+  const commands = [['setup'], ['discover'], ['probe'], ['token', 'create'], ['webhook'], ['audit'], ['verify']];
   const usage = help();
   const manual = commandsPage({ ...ABOUT, usage, commands: commands.map((command) => help(...command)) });
   write('usr/share/man/man8/recorder.8.gz', gzipSync(manual, { level: 9 }));

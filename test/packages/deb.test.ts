@@ -42,14 +42,6 @@ suite('the Debian package', { skip: serverMissing() }, () => {
     const token = await on.run('cat /var/lib/recorder/admin.token');
     return (await on.get<Segments>('/api/archive/gate/segments', token)).archive;
   };
-  const configuration = (): string =>
-    [
-      `record_path: ${ARCHIVE}`,
-      'archive: { segmentDuration: 2s }',
-      'cameras:',
-      `  - { id: gate, source: '${camera}', transport: tcp }`,
-    ].join('\n');
-
   test('an installation starts nothing, and makes the user and the directories', async () => {
     await install(server, ownPackages().deb);
     assert.equal((await server.attempt('systemctl is-enabled recorder')).output, 'disabled\n');
@@ -75,11 +67,12 @@ suite('the Debian package', { skip: serverMissing() }, () => {
   });
 
   test('it answers when systemd says that it has started, and records', async (t) => {
-    await server.run(`systemctl stop recorder && install -d -o recorder -g recorder -m 750 ${ARCHIVE}`);
-    writeFileSync(inRoot('/etc/recorder/conf.d/site.yaml'), configuration());
+    await server.run('systemctl stop recorder');
+    writeFileSync(inRoot('/etc/recorder/conf.d/site.yaml'), 'archive: { segmentDuration: 2s }\n');
     const startMs = performance.now();
+    await server.run(`recorder setup --archive ${ARCHIVE} --camera gate=${camera}`);
     await server.run('systemctl enable --now recorder');
-    t.diagnostic(`ready after ${Math.round(performance.now() - startMs)} ms`);
+    t.diagnostic(`set up, started and ready after ${Math.round(performance.now() - startMs)} ms`);
     assert.deepEqual([(await ready()).status, (await ready()).version], ['ready', VERSION]);
     await until(
       'three files are closed',
