@@ -27,8 +27,10 @@ interface MembershipOptions {
   readonly clock: Clock;
 }
 
-/** Calls within this time share one read. */
+/** Calls within this time share one read; in large pools it is longer, but never so long that a live node looks silent. */
 const FRESH_MS = 1_000;
+const FRESH_PER_NODE_MS = 10;
+const FRESH_OF_UNAVAILABLE = 1 / 5;
 const DEFAULT_UNAVAILABLE_MS = 15_000;
 
 /** A Lease as it was seen; its age counts from when it changed, by our own clock. */
@@ -40,8 +42,8 @@ interface Sign {
 export class Membership {
   readonly #o: MembershipOptions;
   readonly #signs = new Map<string, Sign>();
-  #looked: Promise<void> | undefined;
-  #lookedMs = -Infinity;
+  #looking: Promise<void> | undefined;
+  #freshUntilMs = -Infinity;
 
   constructor(options: MembershipOptions) {
     this.#o = options;
@@ -68,12 +70,9 @@ export class Membership {
 
   /** Reads the Leases unless that was done just before. Never rejects. */
   async look(): Promise<void> {
-    const nowMs = this.#o.clock.monotonicMs();
-    if (nowMs - this.#lookedMs >= FRESH_MS) {
-      this.#lookedMs = nowMs;
-      this.#looked = this.#look();
-    }
-    await this.#looked;
+    if (!this.#looking && this.#o.clock.monotonicMs() < this.#freshUntilMs) return;
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    await this.#looking;
   }
 
   /** Time since the last sign of life of any node of the namespace; undefined if none was seen. */
@@ -95,16 +94,22 @@ export class Membership {
   }
 
   async #look(): Promise<void> {
-    const { api, namespace } = this.#o;
+    const { api, namespace, clock } = this.#o;
+    const startMs = clock.monotonicMs();
+    let nodes = 0;
     try {
       const { items } = await api.list(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`, {
-        // Of every pool, because a page shows all cameras of the namespace.
-        query: { labelSelector: POOL_LABEL },
+        // Of every pool, because a page shows all cameras of the namespace. 0: from the cache of the API server, which is a
+        // moment old at most.
+        query: { labelSelector: POOL_LABEL, resourceVersion: '0' },
       });
+      nodes = items.length;
       for (const lease of items) this.#see(lease);
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
     }
+    const freshMs = Math.min(FRESH_PER_NODE_MS * nodes, FRESH_OF_UNAVAILABLE * this.unavailableMs);
+    this.#freshUntilMs = startMs + Math.max(FRESH_MS, freshMs);
   }
 
   #see(lease: KubernetesObject): void {
