@@ -79,7 +79,9 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
           200: { description: 'The picture.', content: imageBody('image/jpeg') },
           ...imageResponses,
           404: problemResponse('The node does not know this camera or has no picture of it.'),
-          503: problemResponse('ffmpeg is missing on the node, busy, or cannot decode the picture.'),
+          503: problemResponse(
+            'ffmpeg is missing on the node, busy, or cannot decode the picture; or the node that records the camera does not answer (node-away).',
+          ),
         },
       },
     },
