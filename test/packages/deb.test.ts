@@ -66,6 +66,25 @@ suite('the Debian package', { skip: serverMissing() }, () => {
     await assert.rejects(ready());
   });
 
+  test('with the drop-in it starts when the disk of its archive is mounted, and stops before that is unmounted', async () => {
+    const dropIn = '/etc/systemd/system/recorder.service.d';
+    const wants = '/etc/systemd/system/mnt-disk.mount.wants';
+    const example = '/usr/share/doc/recorder/examples/hot-disks.conf';
+    writeFileSync(inRoot('/etc/recorder/conf.d/site.yaml'), 'record_path: /mnt/disk/archive\n');
+    writeFileSync(inRoot('/etc/fstab'), 'tmpfs /mnt/disk tmpfs noauto,uid=recorder,gid=recorder,mode=750 0 0\n');
+    await server.run(`systemctl stop recorder && mkdir -p ${dropIn} ${wants}`);
+    await server.run(`sed s:/mnt/archive:/mnt/disk: ${example} >${dropIn}/archive.conf`);
+    await server.run(`ln -s /usr/lib/systemd/system/recorder.service ${wants}`);
+    await server.run('systemctl daemon-reload && systemctl start mnt-disk.mount');
+    await until('it is ready', async () => (await ready()).status === 'ready');
+    await server.run('systemctl stop mnt-disk.mount');
+    assert.equal((await server.attempt('systemctl is-active recorder')).output, 'inactive\n');
+    assert.notEqual((await server.attempt('findmnt /mnt/disk')).code, 0);
+    assert.match(await journal(), /"msg":"recorder stopped"/);
+    await server.run(`rm -r ${dropIn} ${wants} /var/lib/recorder/* /etc/fstab`);
+    await server.run('systemctl daemon-reload');
+  });
+
   test('it answers when systemd says that it has started, and records', async (t) => {
     await server.run('systemctl stop recorder');
     writeFileSync(inRoot('/etc/recorder/conf.d/site.yaml'), 'archive: { segmentDuration: 2s }\n');
@@ -129,7 +148,7 @@ suite('the Debian package', { skip: serverMissing() }, () => {
 
   test('a process that hangs is ended by the watchdog and started again', async () => {
     const directory = inRoot('/etc/systemd/system/recorder.service.d');
-    await server.run('mkdir /etc/systemd/system/recorder.service.d');
+    await server.run('mkdir -p /etc/systemd/system/recorder.service.d');
     writeFileSync(join(directory, 'test.conf'), '[Service]\nWatchdogSec=10\nTimeoutAbortSec=1\nRestartSec=0\n');
     await server.run('systemctl daemon-reload && systemctl restart recorder');
     const pid = await mainPid();
