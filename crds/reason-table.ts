@@ -364,6 +364,23 @@ export const POOL_CONDITIONS = {
       todo: 'give the pools different `nodeSelector`s, or the second a namespace of its own',
     },
   ],
+  PodsPlaced: [
+    { status: 'True', reason: 'AllPlaced', means: 'each node that should have a recorder has a pod' },
+    {
+      status: 'False',
+      reason: 'NoPod',
+      means:
+        'for a minute no pod has been made for the nodes in the message, for example because of a ResourceQuota: nothing is recorded there, and no update waits for them',
+      todo: 'see the events of the DaemonSet with the command in the message; raise the quota, or correct the policy that they name',
+    },
+    {
+      status: 'False',
+      reason: 'Unschedulable',
+      means:
+        'for a minute the scheduler has found no room for the pods of the nodes in the message: nothing is recorded there, and no update waits for them',
+      todo: 'make room there, or lower `spec.resources`; or let the pool not select the node',
+    },
+  ],
   CertificatesIssued: [
     { status: 'True', reason: 'Issued', means: 'each recorder that asks for a certificate has one' },
     {

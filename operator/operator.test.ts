@@ -116,6 +116,16 @@ class World {
     return (status as { conditions?: readonly Condition[] } | undefined)?.conditions?.find((one) => one.type === type);
   }
 
+  /** The metrics of a node for which there is an alert. */
+  async alerting(node: string): Promise<readonly string[]> {
+    const lines = ((await this.#operator?.metrics.registry.metrics()) ?? '').split('\n');
+    const isBad = (name: string): boolean =>
+      lines.some(
+        (line) => line.startsWith(`kube_nvr_operator_${name}{`) && line.includes(`"${node}"`) && line.endsWith(' 0'),
+      );
+    return ['node_live', 'node_started'].filter(isBad);
+  }
+
   /** Nodes on which no pod of the pool may run. */
   async keptOff(pool: string): Promise<readonly string[]> {
     const { spec } = await this.api.get(DAEMON_SET, { namespace: NAMESPACE, name: `${pool}-recorder` });
@@ -451,9 +461,50 @@ test('a node on which its pod finds no room is part of the pool, and the update 
   await world.until('there is a RecorderNode', async () =>
     Boolean(await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'full' })),
   );
+  const told = /does not wait for full \(its pod finds no room: 0\/4 nodes are available: 1 Insufficient memory\)/;
   await world.until('the update does not wait for it', async () =>
-    /does not wait for full /.test((await world.condition('default', 'RolloutStopped'))?.message ?? ''),
+    told.test((await world.condition('default', 'RolloutStopped'))?.message ?? ''),
   );
+  await world.until('the pool says so', async () => {
+    const placed = await world.condition('default', 'PodsPlaced');
+    return placed?.reason === 'Unschedulable' && placed.message.includes(`full (${message})`);
+  });
+  assert.deepEqual(await world.alerting('full'), ['node_started']);
+});
+
+test('a node for which no pod is made is part of the pool, which names it, and the update goes on without it', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  for (const name of ['short', 'tainted']) await world.api.create(NODE, { metadata: { name, labels: {} } });
+  const taints = [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }];
+  await world.api.mergePatch(NODE, { name: 'tainted' }, { spec: { taints } });
+  for (const name of world.live) {
+    const metadata = { namespace: NAMESPACE, name: `pod-${name}`, labels: poolLabels('default') };
+    await world.api.create(POD, { metadata, spec: { nodeName: name } });
+  }
+  const count = (currentNumberScheduled: number): Promise<unknown> =>
+    world.api.mergePatch(
+      DAEMON_SET,
+      { namespace: NAMESPACE, name: 'default-recorder' },
+      { status: { desiredNumberScheduled: 4, currentNumberScheduled } },
+    );
+  const placed = async () => world.condition('default', 'PodsPlaced');
+  await count(3);
+  await world.pass(30);
+  assert.equal((await placed())?.status, 'True', 'a pod may be on its way');
+  await world.until('the pool says so', async () => (await placed())?.reason === 'NoPod');
+  assert.match((await placed())?.message ?? '', /^no pod is made for short; .*describe daemonset default-recorder$/);
+  await world.until('there is a RecorderNode', async () =>
+    Boolean(await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'short' })),
+  );
+  await assert.rejects(world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'tainted' }));
+  await world.pass(20);
+  assert.deepEqual(await world.alerting('short'), ['node_started']);
+  assert.equal((await world.condition('default', 'RolloutStopped'))?.status, 'False');
+
+  await count(4);
+  await world.until('it has a pod', async () => (await placed())?.status === 'True');
 });
 
 test('a second pool on nodes of a first gets no pods there, says why, and gets a node that the first leaves', async (t) => {

@@ -45,6 +45,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'NodesTaken',
     'Online',
     'PlacementMet',
+    'PodsPlaced',
     'QuorumAvailable',
     'Ready',
     'Reconciling',

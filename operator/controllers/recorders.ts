@@ -12,7 +12,16 @@ import { DAEMON_SET, LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
 import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
-import { hasStarted, isReady, nodeOf, waitsFor, type Caches, type ClusterNode } from '../observe/caches.ts';
+import {
+  hasStarted,
+  isReady,
+  nodeOf,
+  unplacedBecause,
+  waitsFor,
+  type Caches,
+  type ClusterNode,
+} from '../observe/caches.ts';
+import { allowsDaemons } from '../observe/tolerated.ts';
 import { bundleOf } from '../plan/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
@@ -22,6 +31,7 @@ import type { Certificates } from './certificates.ts';
 import type { Guarding, Guards } from './guards.ts';
 import { PoolObjects } from './pool-objects.ts';
 import type { Rollout } from './pool-status.ts';
+import { PodsPlaced, type DaemonSetStatus } from './pods-placed.ts';
 import { refusalOf } from './refusals.ts';
 
 interface RecordersOptions {
@@ -54,12 +64,24 @@ const DRAINED_FOR_UPDATE = 'kube-nvr.dev/drained-for-update';
 /** Annotation of the pod template: the digest of the pool's settings. */
 const SETTINGS = 'kube-nvr.dev/settings';
 
+interface RecorderDaemonSet {
+  readonly spec?: {
+    readonly template?: { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> } };
+  };
+  readonly status?: DaemonSetStatus;
+}
+
+/** What `kubectl rollout restart` wrote into the DaemonSet: pods that are older are replaced, one by one like others. */
+const restartedAt = (daemonSet: RecorderDaemonSet | undefined): string | undefined =>
+  daemonSet?.spec?.template?.metadata?.annotations?.['kubectl.kubernetes.io/restartedAt'];
+
 /** How long to wait until the cache shows a write. */
 const EXPECT_MS = 10_000;
 
 export class Recorders {
   readonly #o: RecordersOptions;
   readonly #objects: PoolObjects;
+  readonly #placed: PodsPlaced;
   /**
    * The last update that was begun or ended, by pool, until the cache shows it. Until then the next step would be planned on
    * outdated data.
@@ -75,6 +97,7 @@ export class Recorders {
   constructor(options: RecordersOptions) {
     this.#o = options;
     this.#objects = new PoolObjects(options);
+    this.#placed = new PodsPlaced(options.clock);
   }
 
   /** Another leader may have written meanwhile: forget what was applied, so that everything is applied again. */
@@ -82,6 +105,7 @@ export class Recorders {
     if (key === undefined) this.#o.certificates.forget();
     this.#o.logins.forget(key);
     this.#objects.forget(key);
+    this.#placed.forget(key);
     if (key !== undefined) this.#o.guards.forget(key);
     for (const kept of [this.#expected, this.#stalledSinceMs]) {
       if (key === undefined) kept.clear();
@@ -99,7 +123,8 @@ export class Recorders {
     lastPlan: () => Planned | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
-    const digest = digestOf(pool, this.#o, await this.#restartedAt(pool));
+    const daemonSet = await this.#daemonSet(pool);
+    const digest = digestOf(pool, this.#o, restartedAt(daemonSet));
     const taken = this.#takenNodes(pool);
     const selected = this.#selectedNodes(pool);
     const { certificates, caches, clock } = this.#o;
@@ -114,8 +139,14 @@ export class Recorders {
     });
     const guardsProblem = await refusalOf(() => this.#o.guards.keep(pool, guarding), 'the guard of a node');
     const pods = this.#podsOf(pool, digest);
+    const placement = this.#placed.look({
+      pool,
+      daemonSet: daemonSet?.status,
+      pods: caches.podsOf(pool),
+      nodes: selected.filter((name) => !taken.has(name) && this.#allowsPods(name, pool)),
+    });
     const nodesProblem = await refusalOf(
-      () => this.#keepNodes(pool, pods, lastPlan),
+      () => this.#keepNodes(pool, new Set([...pods.map(({ node }) => node), ...placement.podless]), lastPlan),
       'the RecorderNode or Lease of a node',
     );
     const issued = 'status' in authorities ? authorities : await certificates.sign(pool, authorities);
@@ -143,6 +174,7 @@ export class Recorders {
         issued,
         selectedCondition(pool, selected.length > 0 || !caches.nodes.isSynced),
         takenCondition(taken),
+        placement.condition,
         rollout.condition,
       ],
       recheckMs: rollout.recheckMs,
@@ -166,16 +198,18 @@ export class Recorders {
     return nodes.map(({ metadata }) => metadata.name).sort();
   }
 
-  /** What `kubectl rollout restart` wrote into the DaemonSet: pods that are older are replaced, one by one like others. */
-  async #restartedAt({ metadata: { namespace, name } }: RecorderPool): Promise<string | undefined> {
+  /** Undefined: there is none yet, or one for each node. */
+  async #daemonSet({ metadata: { namespace, name } }: RecorderPool): Promise<RecorderDaemonSet | undefined> {
     try {
-      const daemonSet = await this.#o.api.get(DAEMON_SET, { namespace, name: recorderName(name) });
-      const { spec } = daemonSet as { spec?: { template?: { metadata?: { annotations?: Record<string, string> } } } };
-      return spec?.template?.metadata?.annotations?.['kubectl.kubernetes.io/restartedAt'];
+      return (await this.#o.api.get(DAEMON_SET, { namespace, name: recorderName(name) })) as RecorderDaemonSet;
     } catch (err) {
       if (isNotFound(err)) return undefined;
       throw err;
     }
+  }
+
+  #allowsPods(node: string, { spec }: RecorderPool): boolean {
+    return allowsDaemons(this.#o.caches.nodes.get(node)?.spec ?? {}, spec.tolerations);
   }
 
   #podsOf(pool: RecorderPool, digest: string): readonly RolloutPod[] {
@@ -194,6 +228,7 @@ export class Recorders {
           isReady: isReady(pod.status),
           hasStarted: hasStarted(pod),
           problem: waitsFor(pod),
+          noRoom: unplacedBecause(pod),
           isTerminating: deletionTimestamp !== undefined,
           notReadyForMs: isReady(pod.status) ? 0 : Math.max(0, nowMs - Date.parse(since)),
         },
@@ -261,16 +296,16 @@ export class Recorders {
     if (!isUpdating) say('NodeUpdated', `${step.node} is updated`);
   }
 
-  /** Creates a RecorderNode for each node that has a pod, updates its addresses, and deletes those of nodes that are gone. */
+  /** Creates a RecorderNode for each node that has a pod or should have one, updates its addresses, and deletes those of nodes that are gone. */
   async #keepNodes(
     pool: RecorderPool,
-    pods: readonly RolloutPod[],
+    nodesOfPods: ReadonlySet<string>,
     lastPlan: () => Planned | undefined,
   ): Promise<void> {
     const { api, caches, events } = this.#o;
     const { namespace, name, uid = '' } = pool.metadata;
     const known = new Map(caches.nodesOf(pool).map((node) => [node.metadata.name, node]));
-    for (const node of new Set(pods.map(({ node }) => node))) {
+    for (const node of nodesOfPods) {
       const pod = podOfNode(caches.podsOf(pool), node);
       const addresses = pod && addressesOf(pool, pod);
       const { spec } = known.get(node) ?? {};
@@ -306,11 +341,10 @@ export class Recorders {
     for (const [node, { metadata }] of known) await this.#keepLease(pool, node, metadata.uid ?? '');
     const { nodes } = lastPlan() ?? {};
     if (!caches.nodes.isSynced || !nodes) return;
-    const withPod = new Set(pods.map(({ node }) => node));
     for (const node of known.keys()) {
       const isWanted = isSelected(caches.nodes.get(node), pool.spec);
       const isLive = nodes.get(node)?.liveness.state === 'Live';
-      if (isWanted || isLive || withPod.has(node)) continue;
+      if (isWanted || isLive || nodesOfPods.has(node)) continue;
       await ignoreMissing(api.delete(RECORDER_NODE, { namespace, name: node }, { uid: known.get(node)?.metadata.uid }));
     }
   }

@@ -7,7 +7,7 @@ import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 import { CAMERA, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import { MemoryApi, settle } from '../kube/test-support.ts';
-import { Caches, waitsFor, type RecorderPod } from './caches.ts';
+import { Caches, unplacedBecause, waitsFor, type RecorderPod } from './caches.ts';
 
 const TENANTS = ['east', 'west'] as const;
 
@@ -150,6 +150,8 @@ test('a pod that finds no room waits for what the scheduler says, one on its nod
   });
   const waiting = [{ state: { waiting: { reason: 'ImagePullBackOff' } } }];
   const scheduled = (status: string, message: string) => [{ type: 'PodScheduled', status, message }];
-  assert.equal(waitsFor(pod({ conditions: scheduled('False', '1 Insufficient memory') })), '1 Insufficient memory');
+  const full = pod({ conditions: scheduled('False', '1 Insufficient memory') });
+  assert.deepEqual([unplacedBecause(full), waitsFor(full)], ['1 Insufficient memory', undefined]);
+  assert.equal(unplacedBecause(pod({ conditions: scheduled('True', '') })), undefined);
   assert.equal(waitsFor(pod({ conditions: scheduled('True', ''), containerStatuses: waiting })), 'ImagePullBackOff');
 });

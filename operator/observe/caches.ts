@@ -290,9 +290,14 @@ export const nodeOf = ({ spec }: RecorderPod): string | undefined =>
     ?.flatMap(({ matchFields }) => matchFields ?? [])
     .find(({ key }) => key === 'metadata.name')?.values?.[0];
 
-/** What the scheduler or the kubelet waits for before a container of the pod starts. */
+/** Why the scheduler does not place the pod on its node; undefined: it does, or has not tried. */
+export function unplacedBecause({ status }: RecorderPod): string | undefined {
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  return scheduled?.status === 'False' ? (scheduled.message ?? 'no reason is given') : undefined;
+}
+
+/** What the kubelet waits for before a container of the pod starts. */
 export const waitsFor = ({ status }: RecorderPod): string | undefined =>
-  status?.conditions?.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False')?.message ??
   [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].find(({ state }) => state?.waiting)
     ?.state?.waiting?.reason;
 

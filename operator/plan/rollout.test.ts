@@ -12,6 +12,7 @@ const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
   isTerminating: false,
   notReadyForMs: 0,
   problem: undefined,
+  noRoom: undefined,
   ...facts,
 });
 const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
@@ -281,5 +282,26 @@ test('an update of any pool, some of whose nodes do not work, replaces every pod
       assert.ok(away.length <= maxUnavailable, `${away.length} away`);
     }
     assert.ok(pods.every(({ isCurrent }) => isCurrent) && nodes.every((one) => one.updatingForMs === undefined));
+  }
+});
+
+test('an update that gets no new pod for a node stops there, and says so', () => {
+  const pods = [pod('b', old), pod('c', old)];
+  const without = (updatingForMs: number) =>
+    planRollout(view(pods, [node('a', { updatingForMs }), ...NODES.slice(1)])).condition;
+  assert.equal(without(600_000).status, 'False');
+  assert.deepEqual(
+    [without(600_001).status, without(600_001).message],
+    ['True', 'no pod was made on a within 600 s; the update waits'],
+  );
+});
+
+test('a pod that finds no room says so, also while its machine is not ready', () => {
+  const full = pod('a', { ...old, isReady: false, hasStarted: false, noRoom: '1 Insufficient memory' });
+  for (const isReachable of [true, false]) {
+    const nodes = [node('a', { isOnline: false, isReachable }), ...NODES.slice(1)];
+    const { step, condition } = planRollout(view([full, pod('b', old), pod('c')], nodes));
+    assert.deepEqual(step, { kind: 'begin', node: 'b', drain: true });
+    assert.match(condition.message, /does not wait for a \(its pod finds no room: 1 Insufficient memory\)/);
   }
 });

@@ -16,6 +16,8 @@ export type RolloutPod = {
   readonly notReadyForMs: number;
   /** What its kubelet says of a pod that does not run: `ImagePullBackOff`. */
   readonly problem: string | undefined;
+  /** Why the scheduler does not place it on its node. */
+  readonly noRoom: string | undefined;
 };
 
 export type RolloutNode = {
@@ -215,6 +217,10 @@ function lateOf(view: RolloutView, members: readonly Member[]): string | undefin
     if (health === 'updating' && updatingForMs > limitMs)
       return `${what} was not updated within ${seconds(limitMs)}: ${problemOf(node, pod)}`;
   }
+  const podless = view.nodes.find(
+    ({ name, updatingForMs = 0 }) => updatingForMs > progressDeadlineMs && !view.pods.some((pod) => pod.node === name),
+  );
+  if (podless) return `no pod was made on ${podless.name} within ${seconds(progressDeadlineMs)}`;
   if (stalledForMs <= progressDeadlineMs) return undefined;
   return `no pod could be replaced for ${seconds(progressDeadlineMs)}: ${named(members.filter(isWaitedFor))}`;
 }
@@ -250,7 +256,9 @@ function named(members: readonly Member[]): string {
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
 }
 
-function problemOf(node: RolloutNode, { isTerminating, isReady, hasStarted, problem }: RolloutPod): string {
+function problemOf(node: RolloutNode, pod: RolloutPod): string {
+  const { isTerminating, isReady, hasStarted, problem, noRoom } = pod;
+  if (noRoom !== undefined) return `its pod finds no room: ${noRoom}`;
   if (!node.isReachable) return 'Kubernetes reports that its machine is not ready';
   if (isTerminating) return 'its pod is ending';
   if (!isReady && !hasStarted) return `its pod has not started${problem === undefined ? '' : `: ${problem}`}`;

@@ -188,6 +188,7 @@ const podOf = ({ name, isCurrent, isReady }: Node): RolloutPod => ({
   isTerminating: false,
   hasStarted: isReady,
   problem: undefined,
+  noRoom: undefined,
   notReadyForMs: isReady ? 0 : 1,
 });
 

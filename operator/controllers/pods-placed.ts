@@ -1,0 +1,104 @@
+// The condition PodsPlaced of a pool: nodes that should have a recorder, for which the DaemonSet controller makes no pod (a quota, an
+// admission policy) or whose pod the scheduler does not place (no room). No update waits for them.
+
+import type { Clock } from '../../base/clock.ts';
+import { recorderName } from '../../crds/names.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { keyOf } from '../kube/api.ts';
+import { nodeOf, unplacedBecause, type RecorderPod } from '../observe/caches.ts';
+import type { PlannedCondition } from '../plan/snapshot.ts';
+
+/** What a DaemonSet says of its pods. */
+export interface DaemonSetStatus {
+  /** Nodes that should have a pod. */
+  readonly desiredNumberScheduled?: number;
+  /** Those of them that have one. */
+  readonly currentNumberScheduled?: number;
+}
+
+interface Facts {
+  readonly pool: RecorderPool;
+  /** Undefined: there is none, or none for all nodes together. */
+  readonly daemonSet: DaemonSetStatus | undefined;
+  readonly pods: readonly RecorderPod[];
+  /** Names of the nodes that should have a pod. */
+  readonly nodes: readonly string[];
+}
+
+interface Placement {
+  /** Nodes that have had no pod for a while. */
+  readonly podless: readonly string[];
+  readonly condition: PlannedCondition;
+}
+
+/** Between the end of a pod and its successor there is none, and the successor waits for the memory of the other. */
+const PATIENCE_MS = 60_000;
+/** A message names this many nodes and counts the others. */
+const MAX_NAMED = 5;
+
+export class PodsPlaced {
+  readonly #clock: Clock;
+  /** By pool: since when a node has had no pod, or one without a place. */
+  readonly #since = new Map<string, ReadonlyMap<string, number>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  forget(key?: string): void {
+    if (key === undefined) this.#since.clear();
+    else this.#since.delete(key);
+  }
+
+  look({ pool, daemonSet, pods, nodes }: Facts): Placement {
+    const nowMs = this.#clock.monotonicMs();
+    const key = keyOf(pool.metadata);
+    const withPod = new Set(pods.map(nodeOf));
+    const { desiredNumberScheduled: desired = 0, currentNumberScheduled: current = 0 } = daemonSet ?? {};
+    const podless = desired > current ? nodes.filter((node) => !withPod.has(node)) : [];
+    const unplaced = new Map(
+      pods.flatMap((pod): [string, string][] => {
+        const [node, why] = [nodeOf(pod), unplacedBecause(pod)];
+        return node !== undefined && why !== undefined ? [[node, why]] : [];
+      }),
+    );
+    // What was shown before this process began to look stays shown.
+    const shown = pool.status?.conditions?.some((one) => one.type === 'PodsPlaced' && one.status === 'False');
+    const firstMs = this.#since.has(key) || !shown ? nowMs : nowMs - PATIENCE_MS;
+    const before = this.#since.get(key);
+    const since = new Map([...podless, ...unplaced.keys()].map((node) => [node, before?.get(node) ?? firstMs]));
+    this.#since.set(key, since);
+    const isLate = (node: string): boolean => nowMs - (since.get(node) ?? nowMs) >= PATIENCE_MS;
+    const late = podless.filter(isLate);
+    return {
+      podless: late,
+      condition: conditionOf(
+        pool,
+        late,
+        [...unplaced].filter(([node]) => isLate(node)),
+      ),
+    };
+  }
+}
+
+function conditionOf(
+  { metadata }: RecorderPool,
+  podless: readonly string[],
+  unplaced: readonly (readonly [string, string])[],
+): PlannedCondition {
+  const full = unplaced.map(([node, why]) => `${node} (${why})`).sort();
+  const noRoom = `the pod of the recorder finds no room: ${named(full)}`;
+  if (podless.length === 0 && full.length === 0) {
+    return { type: 'PodsPlaced', status: 'True', reason: 'AllPlaced', message: '' };
+  }
+  if (podless.length === 0) return { type: 'PodsPlaced', status: 'False', reason: 'Unschedulable', message: noRoom };
+  const command = `kubectl -n ${metadata.namespace} describe daemonset ${recorderName(metadata.name)}`;
+  const none = `no pod is made for ${named(podless.toSorted())}; its events say why: ${command}`;
+  const message = full.length === 0 ? none : `${none}; ${noRoom}`;
+  return { type: 'PodsPlaced', status: 'False', reason: 'NoPod', message };
+}
+
+function named(nodes: readonly string[]): string {
+  const more = nodes.length - MAX_NAMED;
+  return nodes.slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
