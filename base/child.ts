@@ -29,6 +29,8 @@ interface ChildOptions<In extends IOType, Out extends IOType, Err extends IOType
   /** Kills the child when it aborts. */
   readonly signal?: AbortSignal;
   readonly cwd?: string;
+  /** Variables that the child gets besides. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 type Stream<T extends IOType, S> = T extends 'pipe' ? S : null;
@@ -58,7 +60,7 @@ const KEPT = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
 export function startChild<In extends IOType, Out extends IOType, Err extends IOType>(
   program: string,
   args: readonly string[],
-  { stdio, limits, background = false, signal, cwd }: ChildOptions<In, Out, Err>,
+  { stdio, limits, background = false, signal, cwd, env: own = {} }: ChildOptions<In, Out, Err>,
 ): Child<In, Out, Err> {
   // oxlint-disable-next-line no-process-env -- read here so that as little as possible is passed on
   const { env } = process;
@@ -71,7 +73,10 @@ export function startChild<In extends IOType, Out extends IOType, Err extends IO
     : [];
   const [command = program, ...words] = [...before, program, ...args];
   const child = spawn(command, words, {
-    env: Object.fromEntries(KEPT.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
+    env: {
+      ...Object.fromEntries(KEPT.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
+      ...own,
+    },
     stdio: [...stdio],
     killSignal: 'SIGKILL',
     ...(signal && { signal }),

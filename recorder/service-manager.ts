@@ -1,7 +1,7 @@
 // Tells systemd, if it started this process, that the recorder is ready, that it is alive, and that it stops (sd_notify(3)).
 // Node has no datagram sockets in the local domain, so systemd-notify(1) sends the messages.
 
-import { spawn } from 'node:child_process';
+import { ANSWERS_ONLY, startChild } from '../base/child.ts';
 
 export interface ServiceManager {
   /** The recorder answers. From now on the manager is told that the process is alive, as often as it asked for that. */
@@ -15,7 +15,7 @@ type Send = (message: string) => void;
 /** Without NOTIFY_SOCKET in the environment, nothing is sent. */
 export function serviceManager(
   { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv,
-  send: Send = notify,
+  send: Send = (message) => notify(NOTIFY_SOCKET ?? '', message),
 ): ServiceManager {
   if (!NOTIFY_SOCKET) return { ready: () => {}, stopping: () => {} };
   // Set for the first process of the service only.
@@ -31,6 +31,10 @@ export function serviceManager(
 }
 
 /** A message that is lost is repeated by the next one, or the manager restarts the recorder: nothing here waits for it. */
-function notify(message: string): void {
-  spawn('systemd-notify', [message], { stdio: 'ignore' }).on('error', () => {});
+function notify(socket: string, message: string): void {
+  startChild('systemd-notify', [message], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+    limits: ANSWERS_ONLY,
+    env: { NOTIFY_SOCKET: socket },
+  }).on('error', () => {});
 }
