@@ -2,6 +2,7 @@
 // admission policy) or whose pod the scheduler does not place (no room). No update waits for them.
 
 import type { Clock } from '../../base/clock.ts';
+import { someOf } from '../../base/some-of.ts';
 import { recorderName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { keyOf } from '../kube/api.ts';
@@ -87,18 +88,13 @@ function conditionOf(
   unplaced: readonly (readonly [string, string])[],
 ): PlannedCondition {
   const full = unplaced.map(([node, why]) => `${node} (${why})`).sort();
-  const noRoom = `the pod of the recorder finds no room: ${named(full)}`;
+  const noRoom = `the pod of the recorder finds no room: ${someOf(full, MAX_NAMED)}`;
   if (podless.length === 0 && full.length === 0) {
     return { type: 'PodsPlaced', status: 'True', reason: 'AllPlaced', message: '' };
   }
   if (podless.length === 0) return { type: 'PodsPlaced', status: 'False', reason: 'Unschedulable', message: noRoom };
   const command = `kubectl -n ${metadata.namespace} describe daemonset ${recorderName(metadata.name)}`;
-  const none = `no pod is made for ${named(podless.toSorted())}; its events say why: ${command}`;
+  const none = `no pod is made for ${someOf(podless.toSorted(), MAX_NAMED)}; its events say why: ${command}`;
   const message = full.length === 0 ? none : `${none}; ${noRoom}`;
   return { type: 'PodsPlaced', status: 'False', reason: 'NoPod', message };
-}
-
-function named(nodes: readonly string[]): string {
-  const more = nodes.length - MAX_NAMED;
-  return nodes.slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }

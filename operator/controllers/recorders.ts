@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import { someOf } from '../../base/some-of.ts';
 import { API_VERSION, nodeLeaseName, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -391,9 +392,8 @@ function selectedCondition({ spec }: RecorderPool, hasNodes: boolean): PlannedCo
 
 function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
   if (taken.size === 0) return { type: 'NodesTaken', status: 'False', reason: 'NoneTaken', message: '' };
-  const named = [...taken].slice(0, MAX_NAMED).map(([node, pool]) => `${node} (pool ${pool})`);
-  const more = taken.size > MAX_NAMED ? ` and ${taken.size - MAX_NAMED} more` : '';
-  const message = `nodes of the selector record for another pool, and not for this one: ${named.join(', ')}${more}`;
+  const nodes = Array.from(taken, ([node, pool]) => `${node} (pool ${pool})`);
+  const message = `nodes of the selector record for another pool, and not for this one: ${someOf(nodes, MAX_NAMED)}`;
   return { type: 'NodesTaken', status: 'True', reason: 'NodeTaken', message };
 }
 

@@ -1,6 +1,7 @@
 // Makes the plan of one pool: which writes its snapshot calls for. Pure: equal snapshots give equal plans, and a pool that needs
 // no change gives an empty plan. docs/design/failover.md has the rules.
 
+import { someOf } from '../../base/some-of.ts';
 import { lacksLogin, needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
 import { NodeLoads } from './node-loads.ts';
 import { isSuspect, withLostNodes } from './suspects.ts';
@@ -17,6 +18,8 @@ import { planRoles, quorumOf, type Quorum } from './voters.ts';
 
 /** Most first assignments in one plan: about as many writes as an API server accepts in a second. */
 const MAX_SCHEDULED = 256;
+/** A message names this many cameras or nodes and counts the others. */
+const MAX_NAMED = 10;
 
 type Needing = { readonly camera: PlannedCamera; readonly need: Placement };
 type Placed = {
@@ -250,17 +253,21 @@ function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { 
       ? condition('FailoverSuspended', 'False', 'Majority', 'cameras of an unavailable node move')
       : condition('FailoverSuspended', 'True', why, 'no camera is assigned or moved; assigned cameras are recorded'),
     placed.lacking.length > 0
-      ? condition('CapacityAvailable', 'False', 'NoRoom', `no node has capacity for: ${someOf(placed.lacking)}`)
+      ? condition(
+          'CapacityAvailable',
+          'False',
+          'NoRoom',
+          `no node has capacity for: ${someOf(placed.lacking.toSorted(), MAX_NAMED)}`,
+        )
       : full.length > 0
-        ? condition('CapacityAvailable', 'False', 'OverLimit', `more cameras than maxCamerasPerNode: ${someOf(full)}`)
+        ? condition(
+            'CapacityAvailable',
+            'False',
+            'OverLimit',
+            `more cameras than maxCamerasPerNode: ${someOf(full.toSorted(), MAX_NAMED)}`,
+          )
         : condition('CapacityAvailable', 'True', 'Room', 'the nodes have capacity for every camera'),
   ];
-}
-
-/** Some names for a message, whose length is limited. */
-function someOf(names: readonly string[]): string {
-  const shown = [...names].sort().slice(0, 10);
-  return names.length > shown.length ? `${shown.join(', ')} and ${names.length - shown.length} more` : shown.join(', ');
 }
 
 function condition(

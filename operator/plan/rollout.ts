@@ -1,6 +1,7 @@
 // Plans the next step of a rolling update of one pool: `maxUnavailable` nodes at a time, the next when a previous one is ready and
 // online. Nodes that do not work anyway are updated last and hold nobody up. Pure.
 
+import { someOf } from '../../base/some-of.ts';
 import type { PlannedCondition } from './snapshot.ts';
 
 export type RolloutPod = {
@@ -250,11 +251,11 @@ function progress(outdated: number, { pods }: RolloutView, members: readonly Mem
 
 const isWaitedFor = ({ health }: Member): boolean => health === 'unclear';
 
-function named(members: readonly Member[]): string {
-  const shown = members.slice(0, MAX_NAMED).map(({ node, pod }) => `${node.name} (${problemOf(node, pod)})`);
-  const more = members.length - shown.length;
-  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
-}
+const named = (members: readonly Member[]): string =>
+  someOf(
+    members.map(({ node, pod }) => `${node.name} (${problemOf(node, pod)})`),
+    MAX_NAMED,
+  );
 
 function problemOf(node: RolloutNode, pod: RolloutPod): string {
   const { isTerminating, isReady, hasStarted, problem, noRoom } = pod;
