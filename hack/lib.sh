@@ -224,7 +224,7 @@ tell_packages() {
 # cache has them.
 need_kubernetes() {
   local version name missing=() set=k8s.io/component-base/version
-  version=$(sed -n 's|^require k8s.io/kubernetes ||p' "$ROOT/test/rig/kube/go.mod")
+  version=$(module_version test/rig/kube k8s.io/kubernetes)
   local directory=$CACHE/kubernetes/$version
   for name in "$@"; do
     if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/$name" ] && [ ! -x "$directory/$name" ]; then missing+=("$name"); fi
@@ -239,18 +239,18 @@ need_kubernetes() {
   done
 }
 
-# module_version DIRECTORY MODULE: the version that test/rig/DIRECTORY/go.mod requires.
-module_version() { sed -n "s|^require $2 ||p" "$ROOT/test/rig/$1/go.mod"; }
+# module_version DIRECTORY MODULE: the version that DIRECTORY/go.mod requires.
+module_version() { sed -n "s|^require $2 ||p" "$ROOT/$1/go.mod"; }
 
 # built_with_helm PROGRAM MODULE: builds a program from the modules in test/rig/helm/go.mod.
 built_with_helm() {
   local version minor name flags
-  version=$(module_version helm "$2")
+  version=$(module_version test/rig/helm "$2")
   if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
   need_go
   # The version of the cluster that Helm assumes when it only renders; its own default is 1.20.
   minor=$(sed -n 's|^\tk8s.io/client-go v0\.\([0-9]*\)\..*|\1|p' "$ROOT/test/rig/helm/go.mod")
-  flags="-X helm.sh/helm/v3/internal/version.version=$(module_version helm helm.sh/helm/v3)"
+  flags="-X helm.sh/helm/v3/internal/version.version=$(module_version test/rig/helm helm.sh/helm/v3)"
   for name in pkg/chartutil pkg/lint/rules; do
     flags+=" -X helm.sh/helm/v3/$name.k8sVersionMajor=1 -X helm.sh/helm/v3/$name.k8sVersionMinor=$minor"
   done
@@ -259,13 +259,12 @@ built_with_helm() {
 
 need_helm() { command -v helm >/dev/null || built_with_helm helm helm.sh/helm/v3; }
 
-# The program that makes Debian and RPM packages.
+# The program that makes Debian and RPM packages: where it is, once need_nfpm has built it.
+nfpm_path() { echo "$CACHE/nfpm/$(module_version build/package github.com/goreleaser/nfpm/v2)/nfpm"; }
 need_nfpm() {
-  local version
-  version=$(sed -n 's|^require github.com/goreleaser/nfpm/v2 ||p' "$ROOT/build/package/go.mod")
-  if [ -x "$CACHE/nfpm/$version/nfpm" ]; then return 0; fi
+  if [ -x "$(nfpm_path)" ]; then return 0; fi
   need_go
-  go_build "$ROOT/build/package" "$CACHE/nfpm/$version/nfpm" "" github.com/goreleaser/nfpm/v2/cmd/nfpm
+  go_build "$ROOT/build/package" "$(nfpm_path)" "" github.com/goreleaser/nfpm/v2/cmd/nfpm
 }
 
 # debian_sources SUITE: the package repositories of this machine, as lines of sources.list.
@@ -312,7 +311,7 @@ need_chart_checks() {
 # the cache.
 need_schema() {
   local file from
-  file=$CACHE/schemas/$3-$(module_version "$1" "$2")$4
+  file=$CACHE/schemas/$3-$(module_version "test/rig/$1" "$2")$4
   if [ -e "$file" ]; then return 0; fi
   need_go
   from=$(go -C "$ROOT/test/rig/$1" mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
@@ -328,7 +327,7 @@ need_schema() {
 # CoreDNS, which resolves names of Services for pods on a real node.
 need_coredns() {
   local version
-  version=$(sed -n 's|^require github.com/coredns/coredns ||p' "$ROOT/test/rig/dns/go.mod")
+  version=$(module_version test/rig/dns github.com/coredns/coredns)
   if [ -x "$CACHE/coredns/$version/coredns" ]; then return 0; fi
   need_go
   go_build "$ROOT/test/rig/dns" "$CACHE/coredns/$version/coredns" "" .
@@ -385,7 +384,7 @@ need_client_generators() {
 # packages that clients import.
 built_with_openapi() {
   local version
-  version=$(module_version openapi "$2")
+  version=$(module_version test/rig/openapi "$2")
   if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
   go -C "$ROOT/test/rig/openapi" build github.com/oapi-codegen/runtime </dev/null >&2 || return 1
   go_build "$ROOT/test/rig/openapi" "$CACHE/$1/$version/$1" "" "$2${3:+/$3}"
