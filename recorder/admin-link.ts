@@ -1,12 +1,12 @@
 // The command `recorder admin-link`: prints a link to the page of the recorder on this machine. The first person who opens it
 // chooses name and password of an admin.
 
-import { parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen } from './config/values.ts';
 import { AdminCode, adminLink, reachable } from './http/admin-code.ts';
 import { makesUsers } from './node-access.ts';
+import { parsedArgs } from './options.ts';
 import { UsageError } from './usage-error.ts';
 
 export const ADMIN_LINK_USAGE = `Usage: recorder admin-link [--config FILE]
@@ -37,15 +37,11 @@ export async function runAdminLink(args: readonly string[], { clock, load }: Aro
 }
 
 function optionsIn(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        config: { type: 'string', default: '/etc/recorder/config.yaml' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    }).values;
-  } catch (err) {
-    throw new UsageError((err as Error).message, { cause: err });
-  }
+  return parsedArgs({
+    args: [...args],
+    options: {
+      config: { type: 'string', default: '/etc/recorder/config.yaml' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  }).values;
 }

@@ -4,7 +4,6 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { text as readAll } from 'node:stream/consumers';
-import { parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { parseDuration, ValueError } from './config/values.ts';
@@ -13,6 +12,7 @@ import { discover } from './onvif/discovery/discover.ts';
 import { formatConfig, formatManifests, formatProblem, formatTable } from './onvif/discovery/output.ts';
 import { addressesOf } from './onvif/discovery/probe.ts';
 import type { Credentials } from './onvif/target.ts';
+import { parsedArgs } from './options.ts';
 import { anywhere } from './reach/reach.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -72,21 +72,17 @@ export async function searched(
 }
 
 function parseOptions(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        interface: { type: 'string', multiple: true, default: [] },
-        timeout: { type: 'string', default: '3s' },
-        user: { type: 'string' },
-        'password-file': { type: 'string' },
-        output: { type: 'string', default: 'table' },
-        help: { type: 'boolean', default: false, short: 'h' },
-      },
-    }).values;
-  } catch (err) {
-    throw new UsageError(messageOf(err), { cause: err });
-  }
+  return parsedArgs({
+    args: [...args],
+    options: {
+      interface: { type: 'string', multiple: true, default: [] },
+      timeout: { type: 'string', default: '3s' },
+      user: { type: 'string' },
+      'password-file': { type: 'string' },
+      output: { type: 'string', default: 'table' },
+      help: { type: 'boolean', default: false, short: 'h' },
+    },
+  }).values;
 }
 
 function formatOf(text: string): (typeof FORMATS)[keyof typeof FORMATS] {

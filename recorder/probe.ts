@@ -2,11 +2,10 @@
 // what will be recorded, and a capture for replaying it.
 
 import { readFile, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import type { Clock } from '../base/clock.ts';
-import { messageOf } from '../base/error.ts';
 import type { TransportChoice } from './camera/session-options.ts';
+import { parsedArgs } from './options.ts';
 import { formatCapture, MAX_CAPTURE_BYTES } from './probe/capture.ts';
 import { formatReport } from './probe/report.ts';
 import { probe } from './probe/run.ts';
@@ -71,21 +70,17 @@ export async function runProbe(args: readonly string[], deps: ProbeDeps, signal:
 }
 
 function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        seconds: { type: 'string', default: '30' },
-        transport: { type: 'string', default: 'auto' },
-        capture: { type: 'string' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (err) {
-    throw new UsageError(messageOf(err), { cause: err });
-  }
+  return parsedArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      seconds: { type: 'string', default: '30' },
+      transport: { type: 'string', default: 'auto' },
+      capture: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
 }
 
 function checkSource(source: string): void {

@@ -2,15 +2,14 @@
 
 import { chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { isMap, isSeq, parseDocument } from 'yaml';
 import type { Clock } from '../base/clock.ts';
-import { messageOf } from '../base/error.ts';
 import { loadConfig } from './config/load.ts';
 import { credentialsOf, searched } from './discover.ts';
-import { formatConfig } from './onvif/discovery/output.ts';
 import type { DeviceReport } from './onvif/discovery/describe.ts';
+import { formatConfig } from './onvif/discovery/output.ts';
 import type { Credentials } from './onvif/target.ts';
+import { parsedArgs } from './options.ts';
 import { ask, isTerminal } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -84,22 +83,18 @@ export async function runSetup(args: readonly string[], deps: SetupDeps): Promis
 }
 
 function parseOptions(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        archive: { type: 'string' },
-        camera: { type: 'string', multiple: true, default: [] },
-        discover: { type: 'boolean', default: false },
-        user: { type: 'string' },
-        'password-file': { type: 'string' },
-        config: { type: 'string', default: '/etc/recorder/config.yaml' },
-        help: { type: 'boolean', default: false, short: 'h' },
-      },
-    }).values;
-  } catch (err) {
-    throw new UsageError(messageOf(err), { cause: err });
-  }
+  return parsedArgs({
+    args: [...args],
+    options: {
+      archive: { type: 'string' },
+      camera: { type: 'string', multiple: true, default: [] },
+      discover: { type: 'boolean', default: false },
+      user: { type: 'string' },
+      'password-file': { type: 'string' },
+      config: { type: 'string', default: '/etc/recorder/config.yaml' },
+      help: { type: 'boolean', default: false, short: 'h' },
+    },
+  }).values;
 }
 
 async function asked({ stdin, print }: SetupDeps): Promise<Wishes> {

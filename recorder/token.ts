@@ -1,10 +1,10 @@
 // The command `recorder token create`: prints a random token and its entry for the configuration.
 
-import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
 import { firstProblem } from './config/load.ts';
 import { TokenFile } from './config/schema.ts';
 import { newToken, sha256 } from '../base/new-token.ts';
+import { parsedArgs } from './options.ts';
 import { UsageError } from './usage-error.ts';
 
 export const TOKEN_USAGE = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
@@ -41,17 +41,13 @@ export function runToken(args: readonly string[]): string {
 }
 
 function parseOptions(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        name: { type: 'string' },
-        role: { type: 'string', default: 'viewer' },
-        cameras: { type: 'string' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    }).values;
-  } catch (err) {
-    throw new UsageError((err as Error).message, { cause: err });
-  }
+  return parsedArgs({
+    args: [...args],
+    options: {
+      name: { type: 'string' },
+      role: { type: 'string', default: 'viewer' },
+      cameras: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  }).values;
 }

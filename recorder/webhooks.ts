@@ -1,7 +1,7 @@
 // The webhooks of a node: deliver events of the journal according to the settings. Also the command `recorder webhook`,
 // which sends a test event to each webhook or creates a secret.
 
-import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { NO_CAMERA_THERE } from '../base/networks.ts';
@@ -12,6 +12,7 @@ import { newWebhookSecret } from './events/signature.ts';
 import { Webhook } from './events/webhook.ts';
 import { postEvent, webhookAgent } from './events/webhook-post.ts';
 import { inScope } from './http/camera-scope.ts';
+import { parsedArgs } from './options.ts';
 import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -162,21 +163,16 @@ export async function runWebhook(
 }
 
 function parse(args: readonly string[]): { command: 'test' | 'secret' | 'help'; file: string } {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        config: { type: 'string', default: '/etc/recorder/config.yaml' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-    const [command] = positionals;
-    if (values.help) return { command: 'help', file: '' };
-    if ((command === 'test' || command === 'secret') && positionals.length === 1)
-      return { command, file: values.config };
-  } catch (err) {
-    throw new UsageError((err as Error).message, { cause: err });
-  }
+  const { values, positionals } = parsedArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      config: { type: 'string', default: '/etc/recorder/config.yaml' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  const [command] = positionals;
+  if (values.help) return { command: 'help', file: '' };
+  if ((command === 'test' || command === 'secret') && positionals.length === 1) return { command, file: values.config };
   throw new UsageError('expected "webhook test" or "webhook secret"');
 }
