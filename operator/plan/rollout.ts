@@ -99,7 +99,8 @@ export function planRollout(view: RolloutView): RolloutPlan {
   const turns = nodes.filter(({ updatingForMs }) => updatingForMs !== undefined);
   const isDone = outdated === 0 && turns.length === 0;
   const held = heldBy(view, members);
-  const step = isDone ? NOTHING : (stepOfTurns(turns, view, members, held) ?? nextTurn(view, members, held));
+  const limit = limitOf(view, members);
+  const step = isDone ? NOTHING : (stepOfTurns(turns, view, held, limit) ?? nextTurn(view, members, held, limit));
   const isMoving = step.kind !== 'none' || held.size > 0 || (!isDone && type === 'Rolling');
   const late = isDone ? undefined : lateOf(view, members);
   const isStalled = type === 'Rolling' && step.kind === 'none' && turns.length === 0 && outdated > 0 && held.size > 0;
@@ -152,22 +153,17 @@ function limitOf({ maxUnavailable, nodes }: RolloutView, members: readonly Membe
 function stepOfTurns(
   turns: readonly RolloutNode[],
   view: RolloutView,
-  members: readonly Member[],
   held: ReadonlySet<string>,
+  limit: number,
 ): RolloutStep | undefined {
   for (const node of turns) {
-    const step = stepOfTurn(node, view, members, held);
+    const step = stepOfTurn(node, view, held, limit);
     if (step.kind !== 'none') return step;
   }
   return undefined;
 }
 
-function stepOfTurn(
-  node: RolloutNode,
-  view: RolloutView,
-  members: readonly Member[],
-  held: ReadonlySet<string>,
-): RolloutStep {
+function stepOfTurn(node: RolloutNode, view: RolloutView, held: ReadonlySet<string>, limit: number): RolloutStep {
   const ofNode = view.pods.filter((one) => one.node === node.name);
   const pod = ofNode.find(({ isTerminating }) => !isTerminating);
   // The old pod is gone and the new one not there yet, or both exist for a moment.
@@ -175,11 +171,16 @@ function stepOfTurn(
   if (pod.isCurrent) return pod.isReady && node.isOnline ? { kind: 'end', node: node.name } : NOTHING;
   const isEmpty = !node.isDrained || node.cameras === 0 || (node.updatingForMs ?? 0) > MAX_DRAIN_MS;
   // Never take another node down if one failed since the update of this one started.
-  const mayGo = isEmpty && (!pod.isReady || held.size <= limitOf(view, members));
+  const mayGo = isEmpty && (!pod.isReady || held.size <= limit);
   return mayGo ? { kind: 'delete', pod: pod.name, node: node.name } : NOTHING;
 }
 
-function nextTurn(view: RolloutView, members: readonly Member[], held: ReadonlySet<string>): RolloutStep {
+function nextTurn(
+  view: RolloutView,
+  members: readonly Member[],
+  held: ReadonlySet<string>,
+  limit: number,
+): RolloutStep {
   if (view.type === 'OnDelete') return NOTHING;
   const outdated = members.filter(({ pod }) => !pod.isCurrent && !pod.isTerminating);
   const order = ({ node }: Member): number => (node.name === view.leader ? 2 : node.isVoter ? 1 : 0);
@@ -192,7 +193,7 @@ function nextTurn(view: RolloutView, members: readonly Member[], held: ReadonlyS
     const broken = outdated.find(({ health, pod }) => health === 'sick' || (health === 'unclear' && !pod.isReady));
     return broken ? { kind: 'delete', pod: broken.pod.name, node: broken.node.name } : NOTHING;
   }
-  if (held.size >= limitOf(view, members) || (held.size > 0 && !keepsMajority(view, next.node))) return NOTHING;
+  if (held.size >= limit || (held.size > 0 && !keepsMajority(view, next.node))) return NOTHING;
   const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node.name && isOnline);
   return { kind: 'begin', node: next.node.name, drain: view.drain && hasOther && next.node.cameras > 0 };
 }
