@@ -65,8 +65,8 @@ export class PodsPlaced {
     );
     // What was shown before this process began to look stays shown.
     const shown = pool.status?.conditions?.some((one) => one.type === 'PodsPlaced' && one.status === 'False');
-    const firstMs = this.#since.has(key) || !shown ? nowMs : nowMs - PATIENCE_MS;
     const before = this.#since.get(key);
+    const firstMs = before || !shown ? nowMs : nowMs - PATIENCE_MS;
     const since = new Map([...podless, ...unplaced.keys()].map((node) => [node, before?.get(node) ?? firstMs]));
     this.#since.set(key, since);
     const isLate = (node: string): boolean => nowMs - (since.get(node) ?? nowMs) >= PATIENCE_MS;

@@ -1,5 +1,5 @@
-// Reconciles the recorders of a pool: the objects that run them, a RecorderNode for each node that has one, and rolling updates
-// of one node at a time.
+// Reconciles the recorders of a pool: the objects that run them, a RecorderNode for each node that has or should have
+// one, and rolling updates.
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
