@@ -53,14 +53,17 @@ export class Leadership {
     timer.cancel();
   }
 
-  /** The work of the leader, until `term` aborts. */
+  /** The work of the leader, until `term` aborts or a write is refused because another replica may lead. */
   async #lead(term: AbortSignal): Promise<void> {
     const { caches, recorders, queues } = this.#o;
     await caches.whenSynced(term);
     if (term.aborted) return;
     recorders.forget();
     this.#addAll();
-    await Promise.all([this.#work('camera', term), this.#work('pool', term), this.#work('request', term)]);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([term, ended.signal]);
+    const work = (name: QueueName): Promise<void> => this.#work(name, signal).finally(() => ended.abort());
+    await Promise.all([work('camera'), work('pool'), work('request')]);
     queues.renew();
   }
 

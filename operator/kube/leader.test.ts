@@ -20,6 +20,8 @@ class Replica {
   term: AbortSignal | undefined;
   readonly #stop = new AbortController();
   readonly #run: Promise<void>;
+  /** The work ends by itself. */
+  endWork: () => void = () => {};
   /** Work that must complete before a term ends. */
   finishWork: Promise<void> = Promise.resolve();
 
@@ -36,7 +38,10 @@ class Replica {
     this.#run = this.elector.run(async (signal) => {
       this.terms.push('began');
       this.term = signal;
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.endWork = resolve;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
       await this.finishWork;
       this.terms.push('ended');
     }, this.#stop.signal);
@@ -88,6 +93,21 @@ test('a term of many renewals has as many listeners as one of few', async () => 
   await pass(200_000, a);
   assert.equal(listeners(), few);
   await a.stop();
+});
+
+test('a leader whose work ends by itself gives the Lease up, and stands for election again', async () => {
+  const api = new MemoryApi();
+  const a = new Replica(api, 'a');
+  await settle();
+  const b = new Replica(api, 'b');
+  await pass(5_000, a, b);
+  a.endWork();
+  await settle();
+  assert.equal((await specOf(api))['holderIdentity'], undefined);
+  await pass(10_000, a, b);
+  assert.equal([a, b].filter(({ leads }) => leads).length, 1);
+  assert.deepEqual(a.terms.slice(0, 2), ['began', 'ended']);
+  await Promise.all([a.stop(), b.stop()]);
 });
 
 test('two replicas that start at once: one creates the Lease', async () => {

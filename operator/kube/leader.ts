@@ -74,7 +74,7 @@ export class LeaderElector {
 
   /**
    * Takes part in the election until `signal` aborts. `lead` is called each time this replica is elected. Its signal aborts when
-   * leadership is lost or the election ends; the Lease is released only after `lead` has returned.
+   * leadership is lost or the election ends. When it returns, also earlier, its term ends and the Lease is released.
    */
   async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     const { clock, log, identity } = this.#options;
@@ -85,16 +85,14 @@ export class LeaderElector {
       const term = new AbortController();
       const endTerm = (): void => term.abort();
       signal.addEventListener('abort', endTerm, { once: true });
-      const leading = lead(term.signal).catch((err: unknown) => {
-        log.error({ err }, 'the work of the leader failed');
-        term.abort();
-      });
+      const leading = lead(term.signal)
+        .catch((err: unknown) => log.error({ err }, 'the work of the leader failed'))
+        .finally(endTerm);
       await this.#renewUntilLost(term.signal);
       signal.removeEventListener('abort', endTerm);
-      const isLost = !term.signal.aborted;
-      term.abort();
+      endTerm();
       await leading;
-      if (isLost) log.warn({ identity }, 'this replica no longer leads');
+      if (!signal.aborted) log.warn({ identity }, 'this replica no longer leads');
       await this.#release();
       if (!signal.aborted) await clock.sleep(this.#retryMs(), signal);
     }

@@ -4,6 +4,9 @@ import fc from 'fast-check';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { ApiError } from './api.ts';
+import { LEASE } from './resources.ts';
+import { MemoryApi } from './test-support.ts';
+import { writesOfLeader } from './writes-of-leader.ts';
 import { runWorkers, WorkQueue, type Outcome, type QueueObserver, type RateLimits } from './workqueue.ts';
 
 /** Runs every promise callback that is ready. */
@@ -236,6 +239,28 @@ test('a stop takes nothing more, and waits for what workers have', async () => {
   release?.();
   await finished;
   assert.deepEqual(looks, ['a']);
+});
+
+test('a write that is refused because another replica may lead ends the work: no other key is tried, and nothing is logged', async () => {
+  const { queue, clock } = queueOf();
+  const warned: string[] = [];
+  const looks: string[] = [];
+  for (let i = 0; i < 10_000; i++) queue.add(`camera-${i}`);
+  const guarded = writesOfLeader(new MemoryApi(), () => false);
+  const stop = new AbortController();
+  const log = { ...silentLog, warn: (_: object, message: string) => void warned.push(message) };
+  const reconcile = async (key: string): Promise<void> => {
+    looks.push(key);
+    await guarded.create(LEASE, { metadata: { namespace: 'home', name: key } });
+  };
+  let isOver = false;
+  const working = runWorkers({ queue, clock, workers: 8, log, reconcile }, stop.signal).then(() => (isOver = true));
+  await settle();
+  assert.ok(isOver, 'the workers go on');
+  stop.abort();
+  await working;
+  assert.ok(looks.length <= 8, `${looks.length} keys`);
+  assert.deepEqual(warned, []);
 });
 
 test('depth, additions, retries, waiting and working times are told', async () => {

@@ -4,6 +4,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from './api.ts';
+import { isNotLeader } from './writes-of-leader.ts';
 
 export interface RateLimits {
   /** Delay of a key after its first failure; it doubles with each further one. */
@@ -177,8 +178,8 @@ interface WorkersOptions {
 }
 
 /**
- * Reconciles keys until `signal` aborts; resolves when every worker has finished its key. `reconcile` gets `hardStop`, which may
- * abort later, so that calls can end normally first.
+ * Reconciles keys until `signal` aborts, or until a write is refused because another replica may lead; resolves when every worker
+ * has finished its key. `reconcile` gets `hardStop`, which may abort later, so that calls can end normally first.
  */
 export async function runWorkers(options: WorkersOptions, signal: AbortSignal, hardStop = signal): Promise<void> {
   const { queue, workers } = options;
@@ -203,6 +204,8 @@ async function work({ queue, reconcile, log, observe, clock }: WorkersOptions, s
       if (outcome?.recheckMs !== undefined) queue.addAfter(key, outcome.recheckMs);
     } catch (err) {
       observe?.('error', seconds());
+      // Every other key would fail in the same way. The next leader reconciles all of them.
+      if (isNotLeader(err)) return queue.close();
       if (!signal.aborted) log.warn({ err, key }, 'reconciling failed: it is tried again');
       queue.retry(key, err instanceof ApiError ? err.retryAfterMs : 0);
     } finally {

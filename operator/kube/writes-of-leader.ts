@@ -2,10 +2,14 @@
 
 import { ApiError, type KubeApi } from './api.ts';
 
+const NOT_LEADER = 'NOT_LEADER';
+
+export const isNotLeader = (err: unknown): boolean => err instanceof ApiError && err.reason === NOT_LEADER;
+
 /** Reads pass through. A write while `isLeader` is false throws ApiError `NOT_LEADER` and is not sent. */
 export function writesOfLeader(api: KubeApi, isLeader: () => boolean): KubeApi {
   const check = (): void => {
-    if (!isLeader()) throw new ApiError(0, 'NOT_LEADER', 'another replica may lead: nothing is written');
+    if (!isLeader()) throw new ApiError(0, NOT_LEADER, 'another replica may lead: nothing is written');
   };
   return {
     get: (...args) => api.get(...args),
