@@ -46,8 +46,9 @@ export function toYaml(crd: CustomResourceDefinition): string {
   return `# Made by build/generate-crds.ts from crds/*.ts; do not edit.\n${stringify(crd, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true })}`;
 }
 
+/** The API server does not store a priority of 0, and a GitOps tool would find a difference for ever. */
 function printerColumn({ wide, ...column }: PrinterColumn): Json {
-  return { ...column, priority: wide ? 1 : 0 };
+  return { ...column, ...(wide && { priority: 1 }) };
 }
 
 /** The schema of a kind, with the patterns that Helm checks. */

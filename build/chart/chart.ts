@@ -109,6 +109,8 @@ function crds(): string {
     return `---\n${literal(head)}${LABELS}  {{- if .Values.keep }}
   annotations:
     helm.sh/resource-policy: keep
+    argocd.argoproj.io/sync-options: Prune=false
+    kustomize.toolkit.fluxcd.io/prune: disabled
   {{- end }}
 ${literal(yaml({ spec: crd.spec }))}`;
   });
