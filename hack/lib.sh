@@ -333,6 +333,15 @@ need_coredns() {
   go_build "$ROOT/test/rig/dns" "$CACHE/coredns/$version/coredns" "" .
 }
 
+# The comparison of objects with a cluster by the libraries of Argo CD and Flux. Its version is that of its source.
+need_gitops() {
+  local version
+  version=$(cat "$ROOT"/test/rig/gitops/{go.mod,main.go} | sha256sum | cut -c1-16)
+  if [ -x "$CACHE/gitops/$version/gitops" ]; then return 0; fi
+  need_go
+  go_build "$ROOT/test/rig/gitops" "$CACHE/gitops/$version/gitops" "" .
+}
+
 # The linter of the OpenAPI document, a program of 15 MB that is not part of the product.
 REDOCLY_VERSION=2.77.0
 need_redocly() {
@@ -411,7 +420,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages, server.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, gitops, monitoring, kubelet, images, packages, server.
 setup_group() {
   case $1 in
     base)
@@ -442,6 +451,7 @@ setup_group() {
       need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
       ;;
     helm) need_helm && need_chart_checks ;;
+    gitops) need_gitops ;;
     monitoring) need_prometheus ;;
     # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
     kubelet)
@@ -455,6 +465,6 @@ setup_group() {
     server)
       need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
       ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images, packages, server)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, gitops, monitoring, kubelet, images, packages, server)" ;;
   esac
 }

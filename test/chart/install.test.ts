@@ -14,6 +14,7 @@ import { apiServerMissing } from '../cluster/programs.ts';
 import { Child } from '../support/child.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
+import { startOperatorOf } from './operator.ts';
 import { CHART, Helm, helmMissing, KINDS_CHART, objectsOf, ofKind, one, type Manifest, type Values } from './helm.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -232,29 +233,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     );
   });
 
-  /** As the Deployment would run it, with the rights of its service account; ready. */
-  const startOperator = async (values: Values): Promise<Child> => {
-    const account = (await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'token', OPERATOR])).trim();
-    const kubeconfig = join(controlPlane.directory, 'operator.kubeconfig');
-    const cluster = { server: controlPlane.server, 'certificate-authority': controlPlane.authority.certFile };
-    const named = { name: 'a', cluster, user: { token: account }, context: { cluster: 'a', user: 'a' } };
-    const config = { 'current-context': 'a', clusters: [named], users: [named], contexts: [named] };
-    writeFileSync(kubeconfig, JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...config }));
-    const [port] = await freePorts(1);
-    const { args } = one(await helm.template(values), 'Deployment').spec.template.spec.containers[0];
-    const own = ['--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`];
-    const operator = new Child(process.execPath, ['operator/main.ts', ...args, ...own], {
-      cwd: ROOT,
-      env: { ...process.env, POD_NAMESPACE: NAMESPACE },
-    });
-    await until('it is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS).catch(
-      async (err: unknown) => {
-        await operator[Symbol.asyncDispose]();
-        throw err;
-      },
-    );
-    return operator;
-  };
+  const startOperator = (values: Values): Promise<Child> => startOperatorOf(controlPlane, helm, NAMESPACE, values);
 
   const untilThere = (path: string): Promise<Manifest> => until(path, () => get(path), SLOW_MS);
 

@@ -1,6 +1,7 @@
 // Where the programs of a test cluster are: Kubernetes from KUBEBUILDER_ASSETS or from the cache that `hack/setup kube`
 // fills, etcd from there or from the system.
 
+import { createHash } from 'node:crypto';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +17,8 @@ export type ProgramName =
   | 'coredns'
   | 'helm'
   | 'helm-unittest'
-  | 'kubeconform';
+  | 'kubeconform'
+  | 'gitops';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -41,9 +43,18 @@ function builtDirectory(name: ProgramName): string {
       return join('kubeconform', requiredVersion('helm', 'github.com/yannh/kubeconform'));
     case 'coredns':
       return join('coredns', requiredVersion('dns', 'github.com/coredns/coredns'));
+    case 'gitops':
+      return join('gitops', gitopsVersion());
     default:
       return join('kubernetes', kubernetesVersion());
   }
+}
+
+/** Of the program in test/rig/gitops, which is this repository's own. */
+function gitopsVersion(): string {
+  const hash = createHash('sha256');
+  for (const name of ['go.mod', 'main.go']) hash.update(readFileSync(join(ROOT, 'test/rig/gitops', name)));
+  return hash.digest('hex').slice(0, 16);
 }
 
 /** Where what is built and fetched lies, outside of the checkout. */
@@ -76,6 +87,7 @@ export function needProgram(name: ProgramName): string {
 
 function groupOf(name: ProgramName): string {
   if (name === 'helm' || name === 'helm-unittest' || name === 'kubeconform') return 'helm';
+  if (name === 'gitops') return name;
   return NODE_PROGRAMS.includes(name) ? 'kubelet' : 'kube';
 }
 
@@ -87,6 +99,9 @@ export const controlPlaneMissing = (): string | false =>
 
 /** The same for tests that need no controllers. */
 export const apiServerMissing = (): string | false => missingOf(['etcd', 'kube-apiserver', 'kubectl']);
+
+/** The same for comparisons with the cluster as GitOps controllers make them. */
+export const gitopsMissing = (): string | false => missingOf(['gitops'], 'gitops');
 
 /** Why tests that need a real kubelet are left out, as far as programs go; false when they are not. */
 export const realNodeProgramsMissing = (): string | false => missingOf(NODE_PROGRAMS, 'kubelet');
