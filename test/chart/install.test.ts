@@ -12,12 +12,10 @@ import { ApiError, type ApiClient, type KubeObject } from '../cluster/api-client
 import { startControlPlane, type ControlPlane } from '../cluster/control-plane.ts';
 import { apiServerMissing } from '../cluster/programs.ts';
 import { Child } from '../support/child.ts';
-import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { startOperatorOf } from './operator.ts';
 import { CHART, Helm, helmMissing, KINDS_CHART, objectsOf, ofKind, one, type Manifest, type Values } from './helm.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'video';
 const RELEASE = 'nvr';
 const OPERATOR = `${RELEASE}-kube-nvr-operator`;
@@ -461,5 +459,24 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await helm.run(['uninstall', 'kube-nvr-crds', '--namespace', NAMESPACE]);
     await get(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/gate`);
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+  });
+
+  test('a release takes over the kinds of another one only with --take-ownership, and no camera is lost', async () => {
+    const camera = `/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/owned-kinds`;
+    const spec = { source: 'rtsp://127.0.0.1/1' };
+    await controlPlane.api.create(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras`, {
+      apiVersion: API_VERSION,
+      kind: 'Camera',
+      metadata: { name: 'owned-kinds' },
+      spec,
+    });
+    const { uid } = (await get(camera)).metadata;
+    const takeOver = (...flags: readonly string[]): Promise<string> =>
+      helm.run(['install', 'other-kinds', KINDS_CHART, '--namespace', NAMESPACE, ...flags]);
+    await assert.rejects(takeOver(), /invalid ownership metadata/);
+    await takeOver('--take-ownership');
+    const crd = await get('/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cameras.kube-nvr.dev');
+    assert.equal(crd.metadata.annotations?.['meta.helm.sh/release-name'], 'other-kinds');
+    assert.equal((await get(camera)).metadata.uid, uid);
   });
 });
