@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseRecorderPool } from '../../crds/recorder-pool.ts';
 import type { RecorderPod } from '../observe/caches.ts';
-import { addressesOf, podOfNode } from './addresses.ts';
+import { addressesOf, podsByNode } from './addresses.ts';
 
 const pool = (spec: object) =>
   parseRecorderPool({
@@ -57,8 +57,8 @@ test('of two pods on a node the one counts that stays, and of two that stay the 
     [going, old, young],
     [young, going, old],
   ]) {
-    assert.equal(podOfNode(pods, 'node-1')?.metadata.name, 'young');
+    assert.equal(podsByNode(pods).get('node-1')?.metadata.name, 'young');
   }
-  assert.equal(podOfNode([going], 'node-1')?.metadata.name, 'going');
-  assert.equal(podOfNode([young], 'node-2'), undefined);
+  assert.equal(podsByNode([going]).get('node-1')?.metadata.name, 'going');
+  assert.equal(podsByNode([young]).get('node-2'), undefined);
 });

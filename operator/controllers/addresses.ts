@@ -26,11 +26,16 @@ export function addressesOf({ spec }: RecorderPool, pod: RecorderPod): Addresses
 
 export const hostInUrl = (ip: string): string => (isIPv6(ip) ? `[${ip}]` : ip);
 
-/** The newest pod of the node; pods that are being deleted come last. */
-export function podOfNode(pods: readonly RecorderPod[], node: string): RecorderPod | undefined {
+/** The newest pod of each node; pods that are being deleted come last. */
+export function podsByNode(pods: readonly RecorderPod[]): ReadonlyMap<string, RecorderPod> {
   const rank = ({ metadata: { deletionTimestamp, creationTimestamp = '' } }: RecorderPod): string =>
     `${deletionTimestamp === undefined ? 1 : 0}${creationTimestamp}`;
-  return pods
-    .filter(({ spec }) => spec?.nodeName === node)
-    .reduce<RecorderPod | undefined>((a, b) => (a && rank(a) >= rank(b) ? a : b), undefined);
+  const newest = new Map<string, RecorderPod>();
+  for (const pod of pods) {
+    const node = pod.spec?.nodeName;
+    if (node === undefined) continue;
+    const other = newest.get(node);
+    if (!other || rank(pod) > rank(other)) newest.set(node, pod);
+  }
+  return newest;
 }

@@ -25,7 +25,7 @@ import {
   type KeptAuthority,
 } from '../plan/authorities.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
-import { hostInUrl, podOfNode } from './addresses.ts';
+import { hostInUrl, podsByNode } from './addresses.ts';
 
 export interface CertificatesOptions {
   readonly api: KubeApi;
@@ -117,12 +117,12 @@ export class Certificates {
     const { caches, clock } = this.#o;
     const nowMs = clock.wallMs();
     const signer = signerOf(authorities, nowMs);
-    const pods = caches.podsOf(pool);
+    const pods = podsByNode(caches.podsOf(pool));
     const refused: string[] = [];
     for (const node of caches.nodesOf(pool)) {
       if (!signer) continue;
       try {
-        await this.#signNode(pool, node, podOfNode(pods, node.metadata.name), signer, bundleOf(authorities, nowMs));
+        await this.#signNode(pool, node, pods.get(node.metadata.name), signer, bundleOf(authorities, nowMs));
       } catch (err) {
         if (!(err instanceof RequestError)) throw err;
         refused.push(`${node.metadata.name} (${err.message})`);

@@ -26,7 +26,7 @@ import { allowsDaemons } from '../observe/tolerated.ts';
 import { bundleOf } from '../plan/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
-import { addressesOf, podOfNode } from './addresses.ts';
+import { addressesOf, podsByNode } from './addresses.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import type { Certificates } from './certificates.ts';
 import type { Guarding, Guards } from './guards.ts';
@@ -306,8 +306,9 @@ export class Recorders {
     const { api, caches, events } = this.#o;
     const { namespace, name, uid = '' } = pool.metadata;
     const known = new Map(caches.nodesOf(pool).map((node) => [node.metadata.name, node]));
+    const pods = podsByNode(caches.podsOf(pool));
     for (const node of nodesOfPods) {
-      const pod = podOfNode(caches.podsOf(pool), node);
+      const pod = pods.get(node);
       const addresses = pod && addressesOf(pool, pod);
       const { spec } = known.get(node) ?? {};
       if (spec) {
