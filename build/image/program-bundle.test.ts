@@ -29,8 +29,8 @@ for (const [program, threads] of [
 test('the bundle of the recorder has the page without types, its libraries and their licences', async (t) => {
   const directory = workspace(t);
   const metafile = await bundleProgram('recorder', directory);
-  const inSources = readPage(join(import.meta.dirname, '../../recorder/api/page')).files;
-  const inBundle = readPage(join(directory, 'page')).files;
+  const { files: inSources } = await readPage(join(import.meta.dirname, '../../recorder/api/page'));
+  const { files: inBundle } = await readPage(join(directory, 'page'));
   assert.deepEqual([...inBundle.keys()].sort(), [...inSources.keys()].sort());
   assert.doesNotMatch(inBundle.get('app/router.ts')?.body ?? '', /ViewName|readonly/);
   assert.match(inBundle.get('app/main.ts')?.body ?? '', /from"\.\.\/vendor\/preact\.js"/);

@@ -69,7 +69,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify({ ...ABOUT, type: 'module' })}\n`);
   const { page } = PROGRAMS[program];
   if (page) {
-    writePage(join(ROOT, page.from), join(directory, page.to));
+    await writePage(join(ROOT, page.from), join(directory, page.to));
     // The licences of the libraries are shipped with the program.
     for (const { path } of libraryFiles()) metafile.inputs[relative(ROOT, path)] = { bytes: 0, imports: [] };
   }
@@ -77,10 +77,11 @@ export async function bundleProgram(program: Program, directory: string): Promis
 }
 
 /** Scripts without types and the libraries beside them, as the recorder serves them. */
-function writePage(from: string, to: string): void {
+async function writePage(from: string, to: string): Promise<void> {
   const withoutTypes = (source: string): string =>
     esbuild.transformSync(source, { loader: 'ts', target: 'es2022', minifySyntax: true, minifyWhitespace: true }).code;
-  for (const [path, { body }] of readPage(from, withoutTypes).files) {
+  const { files } = await readPage(from, withoutTypes);
+  for (const [path, { body }] of files) {
     mkdirSync(dirname(join(to, path)), { recursive: true });
     writeFileSync(join(to, path), body);
   }

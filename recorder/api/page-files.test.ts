@@ -6,11 +6,11 @@ import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { workspace } from '../../test/support/workspace.ts';
-import { preloadsOf, readPage } from './page-files.ts';
+import { preloadsOf, readPage, type PageFiles } from './page-files.ts';
 
 const PAGE = join(import.meta.dirname, 'page');
 
-function pageOf(t: TestContext, sources: Readonly<Record<string, string>>): ReturnType<typeof readPage> {
+function pageOf(t: TestContext, sources: Readonly<Record<string, string>>): Promise<PageFiles> {
   const directory = workspace(t);
   for (const [path, text] of Object.entries(sources)) {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
@@ -19,7 +19,7 @@ function pageOf(t: TestContext, sources: Readonly<Record<string, string>>): Retu
   return readPage(directory);
 }
 
-const bodyOf = ({ files }: ReturnType<typeof readPage>, path: string): string => files.get(path)?.body ?? 'missing';
+const bodyOf = ({ files }: PageFiles, path: string): string => files.get(path)?.body ?? 'missing';
 
 test('Node strips types as the page needs it: line by line, in place', () => {
   assert.equal(
@@ -28,8 +28,8 @@ test('Node strips types as the page needs it: line by line, in place', () => {
   );
 });
 
-test('every script of the page is JavaScript, and imports nothing but what is served', () => {
-  const { files } = readPage(PAGE);
+test('every script of the page is JavaScript, and imports nothing but what is served', async () => {
+  const { files } = await readPage(PAGE);
   assert.ok(files.has('app/main.ts') && files.has('player.js') && files.has('vendor/preact.js'));
   for (const [path, { body, type }] of files) {
     if (!type.startsWith('text/javascript')) continue;
@@ -39,8 +39,8 @@ test('every script of the page is JavaScript, and imports nothing but what is se
   }
 });
 
-test('packages get addresses, wherever the importing file is', (t) => {
-  const page = pageOf(t, {
+test('packages get addresses, wherever the importing file is', async (t) => {
+  const page = await pageOf(t, {
     'a.ts': "import { h } from 'preact';",
     'b/c/d.ts': "import { signal } from '@preact/signals';\nconst later: unknown = await import('htm');",
   });
@@ -52,30 +52,29 @@ test('packages get addresses, wherever the importing file is', (t) => {
   assert.match(bodyOf(page, 'vendor/signals.js'), /from"\.\/preact\.js"/);
 });
 
-test('a package that is not served is an error that names the file', (t) => {
-  assert.throws(() => pageOf(t, { 'a.ts': "import { z } from 'zod';" }), /a\.ts: the page imports zod/);
+test('a package that is not served is an error that names the file', async (t) => {
+  await assert.rejects(pageOf(t, { 'a.ts': "import { z } from 'zod';" }), /a\.ts: the page imports zod/);
 });
 
-test('tests are not part of the page', (t) => {
-  const page = pageOf(t, { 'a.ts': '', 'a.test.ts': '' });
+test('tests are not part of the page', async (t) => {
+  const page = await pageOf(t, { 'a.ts': '', 'a.test.ts': '' });
   assert.equal(page.files.has('a.test.ts'), false);
 });
 
-test('a changed file changes the version, and nothing else does', (t) => {
-  const [one, same, other] = [{ 'a.js': '1' }, { 'a.js': '1' }, { 'a.js': '2' }].map(
-    (files) => pageOf(t, files).version,
-  );
+test('a changed file changes the version, and nothing else does', async (t) => {
+  const pages = [{ 'a.js': '1' }, { 'a.js': '1' }, { 'a.js': '2' }].map((files) => pageOf(t, files));
+  const [one, same, other] = (await Promise.all(pages)).map(({ version }) => version);
   assert.equal(one, same);
   assert.notEqual(one, other);
 });
 
-test('what a build has written is served as it is', (t) => {
-  const page = pageOf(t, { 'a.ts': "import 'anything'", 'vendor/preact.js': '' });
+test('what a build has written is served as it is', async (t) => {
+  const page = await pageOf(t, { 'a.ts': "import 'anything'", 'vendor/preact.js': '' });
   assert.equal(bodyOf(page, 'a.ts'), "import 'anything'");
 });
 
-test('a browser is told of all modules that it needs at first, and of none that it loads later', (t) => {
-  const { files } = pageOf(t, {
+test('a browser is told of all modules that it needs at first, and of none that it loads later', async (t) => {
+  const { files } = await pageOf(t, {
     'app/main.ts': "import '../b.ts';\nvoid import('./later.ts');",
     'app/later.ts': '',
     'b.ts': "export { c } from './c.js';",

@@ -2,7 +2,8 @@
 // own, and everything under an address that changes with the content.
 
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { dirname, extname, join, posix, relative, sep } from 'node:path';
 
@@ -31,7 +32,7 @@ interface PageFile {
   readonly digest: string;
 }
 
-interface PageFiles {
+export interface PageFiles {
   /** By the path below the page's directory. */
   readonly files: ReadonlyMap<string, PageFile>;
   /** A digest of all files. */
@@ -40,24 +41,24 @@ interface PageFiles {
 
 /**
  * Reads the page from its directory in the sources, or from one that a build has written: the latter has the libraries and no
- * types. `strip` removes the types of a source.
+ * types. `strip` removes the types of a source. Other work gets its turn between two files.
  */
-export function readPage(directory: string, strip: (source: string) => string = stripTypes): PageFiles {
+export async function readPage(directory: string, strip: (source: string) => string = stripTypes): Promise<PageFiles> {
   const isBuilt = existsSync(join(directory, 'vendor'));
   const files = new Map<string, PageFile>();
   const add = (path: string, body: string): void => {
     const digest = createHash('sha256').update(body).digest('base64url');
     files.set(path, { type: TYPES[extname(path)] ?? '', body, digest });
   };
-  for (const path of pathsIn(directory)) {
-    const source = readFileSync(join(directory, path), 'utf8');
+  for (const path of await pathsIn(directory)) {
+    const source = await readFile(join(directory, path), 'utf8');
     const isScript = /\.[jt]s$/.test(path);
     const script = isScript && !isBuilt ? withAddresses(path, path.endsWith('.ts') ? strip(source) : source) : source;
     add(path, script);
   }
   if (!isBuilt) {
     for (const file of libraryFiles()) {
-      const source = readFileSync(file.path, 'utf8').replace(/\n?\/\/# sourceMappingURL=.*\s*$/, '\n');
+      const source = (await readFile(file.path, 'utf8')).replace(/\n?\/\/# sourceMappingURL=.*\s*$/, '\n');
       add(`vendor/${file.name}`, withAddresses(`vendor/${file.name}`, source));
     }
   }
@@ -83,8 +84,9 @@ function modulesDirectory(): string {
   }
 }
 
-function pathsIn(directory: string): readonly string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
+async function pathsIn(directory: string): Promise<readonly string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries
     .filter(
       (entry) =>
         entry.isFile() && TYPES[extname(entry.name)] !== undefined && !/\.(test|support)\.ts$/.test(entry.name),

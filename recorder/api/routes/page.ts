@@ -5,8 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { listsTag } from '../../http/conditions.ts';
 import { ApiError } from '../../http/problem.ts';
 import type { ApiDeps } from '../deps.ts';
-import { preloadsOf, readPage } from '../page-files.ts';
+import { preloadsOf, readPage, type PageFiles } from '../page-files.ts';
 import { isHost, playbackAddress } from '../playback-address.ts';
+
+const DIRECTORY = fileURLToPath(new URL('../page', import.meta.url));
 
 const PAGES = [
   { url: '/', file: 'index.html', entry: 'app/main.ts' },
@@ -18,27 +20,34 @@ const FOR_GOOD = 'public, max-age=31536000, immutable';
 const VERSIONED = /^(?:([\w-]{16})\/)?(.*)$/;
 
 /** The page holds no secret and asks people to sign in itself, so it needs no credentials. */
-export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'playback'> }> = async (
-  app,
-  { deps },
-) => {
-  const { files, version } = readPage(fileURLToPath(new URL('../page', import.meta.url)));
+export const pageRoutes: FastifyPluginAsync<{
+  deps: Pick<ApiDeps, 'cluster' | 'playback'>;
+  /** Of the page's files. */
+  directory?: string;
+}> = async (app, { deps, directory = DIRECTORY }) => {
+  let reading: Promise<Page> | undefined;
+  // When it is first asked for: a recorder that starts has cameras to record, and most recorders of a cluster show no page.
+  const page = (): Promise<Page> =>
+    (reading ??= pageIn(directory).catch((err: unknown) => {
+      // The next request tries again.
+      reading = undefined;
+      throw err;
+    }));
 
-  for (const { url, file, entry } of PAGES) {
-    const source = files.get(file)?.body.replaceAll('"/page/', `"/page/${version}/`) ?? '';
-    const preloads = entry ? preloadsOf(files, entry).map((path) => preload(`/page/${version}/${path}`)) : [];
-    const body = source.replace('</title>', ['</title>', ...preloads].join('\n    '));
-    app.get(url, { schema: { hide: true } }, async (request, reply) =>
-      reply
+  for (const { url } of PAGES) {
+    app.get(url, { schema: { hide: true } }, async (request, reply) => {
+      const body = (await page()).documents.get(url) ?? '';
+      return reply
         .type('text/html; charset=utf-8')
         .header('cache-control', 'no-cache')
         .header('content-security-policy', HEADER_POLICY)
-        .send(body.replace(POLICY_PLACE, `$&\n    ${metaPolicy(policyFor(request, deps))}`)),
-    );
+        .send(body.replace(POLICY_PLACE, `$&\n    ${metaPolicy(policyFor(request, deps))}`));
+    });
   }
 
   app.get<{ Params: { '*': string } }>('/page/*', { schema: { hide: true } }, async (request, reply) => {
     const [, asked, path = ''] = VERSIONED.exec(request.params['*']) ?? [];
+    const { files, version } = await page();
     const file = files.get(path);
     if (!file || path.endsWith('.html')) throw new ApiError(404, 'not-found', `there is no GET ${request.url}`);
     const etag = `"${file.digest}"`;
@@ -50,6 +59,21 @@ export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'p
     return reply.type(file.type).send(file.body);
   });
 };
+
+interface Page extends PageFiles {
+  /** The HTML, by the path at which it is served. */
+  readonly documents: ReadonlyMap<string, string>;
+}
+
+async function pageIn(directory: string): Promise<Page> {
+  const { files, version } = await readPage(directory);
+  const documents = PAGES.map(({ url, file, entry }): [string, string] => {
+    const source = files.get(file)?.body.replaceAll('"/page/', `"/page/${version}/`) ?? '';
+    const preloads = entry ? preloadsOf(files, entry).map((path) => preload(`/page/${version}/${path}`)) : [];
+    return [url, source.replace('</title>', ['</title>', ...preloads].join('\n    '))];
+  });
+  return { files, version, documents: new Map(documents) };
+}
 
 const preload = (url: string): string => `<link rel="modulepreload" href="${url}" />`;
 
