@@ -12,7 +12,7 @@ import type { ApiClient, KubeObject } from './api-client.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
 import type { Images } from './kubelet/images.ts';
 import type { Condition } from './kubelet/types.ts';
-import { namespacesMissing, Network, type HostAddresses } from './network.ts';
+import { namespacesMissing, Network, type Family, type HostAddresses } from './network.ts';
 import { ProcessKubelet, type NodeOptions } from './process-kubelet.ts';
 import { controlPlaneMissing } from './programs.ts';
 
@@ -25,6 +25,8 @@ interface ClusterOptions {
   readonly directory?: string;
   /** Added to the arguments of the control plane. */
   readonly flags?: ControlPlaneOptions['flags'];
+  /** Of all addresses of nodes, API server and cameras; default IPv4. */
+  readonly family?: Family;
 }
 
 const READY_TIMEOUT_MS = 60_000;
@@ -39,7 +41,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const nodes = typeof options.nodes === 'number' ? Array.from({ length: options.nodes }, () => ({})) : options.nodes;
   await using started = new AsyncDisposableStack();
   if (owned) started.defer(() => rmSync(directory, { recursive: true, force: true }));
-  const network = await Network.make(directory);
+  const network = await Network.make(directory, options.family);
   started.defer(() => network.close());
   const controlPlane = await startControlPlane({
     directory: join(directory, 'control-plane'),

@@ -7,6 +7,7 @@
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../support/recorder-process.ts';
@@ -87,7 +88,7 @@ export class ControlPlane {
     this.address = options.address ?? loopback;
     this.#serviceRange = options.serviceRange;
     this.port = apiPort;
-    this.server = `https://${this.address}:${apiPort}`;
+    this.server = `https://${isIPv6(this.address) ? `[${this.address}]` : this.address}:${apiPort}`;
     mkdirSync(join(this.directory, 'logs'), { recursive: true });
     this.authority = new CertificateAuthority(join(this.directory, 'pki'));
     const admin = { commonName: 'admin', organizations: ['system:masters'] };
@@ -236,7 +237,7 @@ export class ControlPlane {
   }
 
   #apiServerArguments(etcd: string): readonly string[] {
-    const services = this.#serviceRange ?? '10.96.0.0/16';
+    const services = this.#serviceRange ?? (isIPv6(this.address) ? '2001:2:0:ffff::/108' : '10.96.0.0/16');
     const serving = this.authority.issue('kube-apiserver', {
       commonName: 'kube-apiserver',
       hosts: [this.address, '127.0.0.1', 'localhost', 'kubernetes.default.svc', firstAddress(services)],
@@ -308,6 +309,7 @@ export class ControlPlane {
 /** Of the API server's Service: the first of the range. */
 function firstAddress(range: string): string {
   const [network = ''] = range.split('/');
+  if (isIPv6(network)) return `${network}1`;
   return network.replace(/\d+$/, (last) => String(Number(last) + 1));
 }
 

@@ -55,7 +55,7 @@ async function main(): Promise<void> {
       // As in an image of ours, `node` is a command.
       PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'}`,
       HOME: '/root',
-      KUBERNETES_SERVICE_HOST: hostname,
+      KUBERNETES_SERVICE_HOST: hostname.replace(/^\[(.*)\]$/, '$1'),
       KUBERNETES_SERVICE_PORT: port,
       KUBERNETES_SERVICE_PORT_HTTPS: port,
     },
