@@ -21,6 +21,7 @@ import {
   SECRET,
 } from './kube/resources.ts';
 import { MemoryApi, settle } from './kube/test-support.ts';
+import { nodeRecorderName } from './manifests/storage.ts';
 import { until } from '../test/support/until.ts';
 import { startOperator, type Operator } from './operator.ts';
 import { AUTHORITY_LIFE_MS } from './plan/authorities.ts';
@@ -504,6 +505,36 @@ test('a node for which no pod is made is part of the pool, which names it, and t
   assert.equal((await world.condition('default', 'RolloutStopped'))?.status, 'False');
 
   await count(4);
+  await world.until('it has a pod', async () => (await placed())?.status === 'True');
+});
+
+test('in a pool with claims the DaemonSet of a node without a pod is asked, and named', async (t) => {
+  const world = new World();
+  await world.start(t);
+  const archive = { hostPath: null, volumeClaimTemplate: { spec: { resources: { requests: { storage: '1Ti' } } } } };
+  await world.api.mergePatch(
+    RECORDER_POOL,
+    { namespace: NAMESPACE, name: 'default' },
+    { metadata: { generation: 2 }, spec: { archive } },
+  );
+  await world.pass(20);
+  const [first = '', ...others] = world.live;
+  for (const name of others) {
+    const metadata = { namespace: NAMESPACE, name: `pod-${name}`, labels: poolLabels('default') };
+    await world.api.create(POD, { metadata, spec: { nodeName: name } });
+  }
+  const own = { namespace: NAMESPACE, name: nodeRecorderName('default', first) };
+  const count = (currentNumberScheduled: number): Promise<unknown> =>
+    world.api.mergePatch(DAEMON_SET, own, { status: { desiredNumberScheduled: 1, currentNumberScheduled } });
+  await count(0);
+  const placed = async () => world.condition('default', 'PodsPlaced');
+  await world.until('the pool says so', async () => (await placed())?.reason === 'NoPod');
+  const { message = '' } = (await placed()) ?? {};
+  assert.equal(
+    message,
+    `no pod is made for ${first}; its events say why: kubectl -n ${NAMESPACE} describe daemonset ${own.name}`,
+  );
+  await count(1);
   await world.until('it has a pod', async () => (await placed())?.status === 'True');
 });
 

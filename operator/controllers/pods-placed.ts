@@ -3,9 +3,9 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { someOf } from '../../base/some-of.ts';
-import { recorderName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { keyOf } from '../kube/api.ts';
+import { daemonSetNameOf } from '../manifests/storage.ts';
 import { nodeOf, unplacedBecause, type RecorderPod } from '../observe/caches.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 
@@ -19,11 +19,11 @@ export interface DaemonSetStatus {
 
 interface Facts {
   readonly pool: RecorderPool;
-  /** Undefined: there is none, or none for all nodes together. */
-  readonly daemonSet: DaemonSetStatus | undefined;
   readonly pods: readonly RecorderPod[];
   /** Names of the nodes that should have a pod. */
   readonly nodes: readonly string[];
+  /** The status of the DaemonSet that makes the pod of a node. Undefined: there is none (yet). */
+  readonly daemonSetOf: (node: string) => Promise<DaemonSetStatus | undefined>;
 }
 
 interface Placement {
@@ -51,12 +51,11 @@ export class PodsPlaced {
     else this.#since.delete(key);
   }
 
-  look({ pool, daemonSet, pods, nodes }: Facts): Placement {
+  async look({ pool, pods, nodes, daemonSetOf }: Facts): Promise<Placement> {
     const nowMs = this.#clock.monotonicMs();
     const key = keyOf(pool.metadata);
     const withPod = new Set(pods.map(nodeOf));
-    const { desiredNumberScheduled: desired = 0, currentNumberScheduled: current = 0 } = daemonSet ?? {};
-    const podless = desired > current ? nodes.filter((node) => !withPod.has(node)) : [];
+    const podless = nodes.filter((node) => !withPod.has(node));
     const unplaced = new Map(
       pods.flatMap((pod): [string, string][] => {
         const [node, why] = [nodeOf(pod), unplacedBecause(pod)];
@@ -70,7 +69,8 @@ export class PodsPlaced {
     const since = new Map([...podless, ...unplaced.keys()].map((node) => [node, before?.get(node) ?? firstMs]));
     this.#since.set(key, since);
     const isLate = (node: string): boolean => nowMs - (since.get(node) ?? nowMs) >= PATIENCE_MS;
-    const late = podless.filter(isLate);
+    const late: string[] = [];
+    for (const node of podless) if (isLate(node) && lacksPods(await daemonSetOf(node))) late.push(node);
     return {
       podless: late,
       condition: conditionOf(
@@ -82,8 +82,11 @@ export class PodsPlaced {
   }
 }
 
+const lacksPods = ({ desiredNumberScheduled = 0, currentNumberScheduled = 0 }: DaemonSetStatus = {}): boolean =>
+  desiredNumberScheduled > currentNumberScheduled;
+
 function conditionOf(
-  { metadata }: RecorderPool,
+  pool: RecorderPool,
   podless: readonly string[],
   unplaced: readonly (readonly [string, string])[],
 ): PlannedCondition {
@@ -93,7 +96,8 @@ function conditionOf(
     return { type: 'PodsPlaced', status: 'True', reason: 'AllPlaced', message: '' };
   }
   if (podless.length === 0) return { type: 'PodsPlaced', status: 'False', reason: 'Unschedulable', message: noRoom };
-  const command = `kubectl -n ${metadata.namespace} describe daemonset ${recorderName(metadata.name)}`;
+  const [first = ''] = podless.toSorted();
+  const command = `kubectl -n ${pool.metadata.namespace} describe daemonset ${daemonSetNameOf(pool, first)}`;
   const none = `no pod is made for ${someOf(podless.toSorted(), MAX_NAMED)}; its events say why: ${command}`;
   const message = full.length === 0 ? none : `${none}; ${noRoom}`;
   return { type: 'PodsPlaced', status: 'False', reason: 'NoPod', message };

@@ -13,6 +13,7 @@ import { DAEMON_SET, LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
 import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
+import { daemonSetNameOf, usesClaims } from '../manifests/storage.ts';
 import {
   hasStarted,
   isReady,
@@ -124,7 +125,7 @@ export class Recorders {
     lastPlan: () => Planned | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
-    const daemonSet = await this.#daemonSet(pool);
+    const daemonSet = await this.#daemonSet(pool, recorderName(pool.metadata.name));
     const digest = digestOf(pool, this.#o, restartedAt(daemonSet));
     const taken = this.#takenNodes(pool);
     const selected = this.#selectedNodes(pool);
@@ -140,11 +141,14 @@ export class Recorders {
     });
     const guardsProblem = await refusalOf(() => this.#o.guards.keep(pool, guarding), 'the guard of a node');
     const pods = this.#podsOf(pool, digest);
-    const placement = this.#placed.look({
+    const placement = await this.#placed.look({
       pool,
-      daemonSet: daemonSet?.status,
       pods: caches.podsOf(pool),
       nodes: selected.filter((name) => !taken.has(name) && this.#allowsPods(name, pool)),
+      daemonSetOf: async (node) => {
+        const own = usesClaims(pool.spec) ? await this.#daemonSet(pool, daemonSetNameOf(pool, node)) : daemonSet;
+        return own?.status;
+      },
     });
     const nodesProblem = await refusalOf(
       () => this.#keepNodes(pool, new Set([...pods.map(({ node }) => node), ...placement.podless]), lastPlan),
@@ -199,10 +203,10 @@ export class Recorders {
     return nodes.map(({ metadata }) => metadata.name).sort();
   }
 
-  /** Undefined: there is none yet, or one for each node. */
-  async #daemonSet({ metadata: { namespace, name } }: RecorderPool): Promise<RecorderDaemonSet | undefined> {
+  /** Undefined: there is none (yet). */
+  async #daemonSet({ metadata: { namespace } }: RecorderPool, name: string): Promise<RecorderDaemonSet | undefined> {
     try {
-      return (await this.#o.api.get(DAEMON_SET, { namespace, name: recorderName(name) })) as RecorderDaemonSet;
+      return (await this.#o.api.get(DAEMON_SET, { namespace, name })) as RecorderDaemonSet;
     } catch (err) {
       if (isNotFound(err)) return undefined;
       throw err;

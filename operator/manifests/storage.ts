@@ -23,6 +23,10 @@ const claimName = (pool: string, node: string): string => `${pool}-archive-${sho
 
 export const usesClaims = ({ archive }: RecorderPool['spec']): boolean => archive.volumeClaimTemplate !== undefined;
 
+/** Name of the DaemonSet that makes the pod of a node: its own with claims, else the one of all nodes. */
+export const daemonSetNameOf = ({ metadata: { name }, spec }: Pool, node: string): string =>
+  usesClaims(spec) ? nodeRecorderName(name, node) : recorderName(name);
+
 /** The claim of a node. It belongs to nobody: footage outlives the pool and its nodes. */
 export function claimOf({ metadata, spec }: Pool, node: string): KubeObject {
   const { metadata: given, spec: claim } = spec.archive.volumeClaimTemplate ?? {};
