@@ -25,6 +25,12 @@ export interface CameraConnection {
   destroy(): void;
 }
 
+/** A connection whose reads can be held back, so that the camera has to wait. */
+export interface PausableConnection extends CameraConnection {
+  pause(): void;
+  resume(): void;
+}
+
 export interface ConnectionHandler {
   /** Bytes at `buffer[0, size)`; valid only during the call. */
   data(buffer: Buffer, size: number): void;
@@ -39,7 +45,7 @@ const KEEPALIVE_DELAY_MS = 15_000;
 /** We send a request every half minute: more unsent bytes mean that the camera does not read. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
-class TcpConnection implements CameraConnection {
+class TcpConnection implements PausableConnection {
   readonly #socket: Socket;
   #destroyed = false;
 
@@ -65,6 +71,14 @@ class TcpConnection implements CameraConnection {
     checkUnsent(this.#socket.writableLength);
   }
 
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   destroy(): void {
     this.#destroyed = true;
     this.#socket.destroy();
@@ -86,7 +100,7 @@ export function openTcp(
   handler: ConnectionHandler,
   deps: { readonly clock: Clock; readonly receiveBuffer: Buffer; readonly reach: Reach },
   signal: AbortSignal,
-): Promise<CameraConnection> {
+): Promise<PausableConnection> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const knocking = new Set<TcpConnection>();

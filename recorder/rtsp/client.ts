@@ -4,6 +4,7 @@
 import { assert, assertNever } from '../../base/assert.ts';
 import { resolveBase, resolveControl, toggleTrailingSlash } from './control.ts';
 import { RtspError } from './error.ts';
+import type { RtspErrorCode } from './error.ts';
 import { parsePublic, parseSession } from './headers.ts';
 import { Keepalive, newKeepaliveMemory } from './keepalive.ts';
 import type { KeepaliveMemory } from './keepalive.ts';
@@ -26,7 +27,13 @@ export type ClientAction =
   | { readonly kind: 'select'; readonly presentation: Presentation }
   | { readonly kind: 'established'; readonly stream: EstablishedStream }
   /** `soundRefused`: why an audio stream is missing, as a sentence. */
-  | { readonly kind: 'playing'; readonly streams: readonly StartedStream[]; readonly soundRefused: string | undefined }
+  | {
+      readonly kind: 'playing';
+      readonly streams: readonly StartedStream[];
+      readonly soundRefused: string | undefined;
+      /** The Range header of the response, as written. */
+      readonly range: string | undefined;
+    }
   /** The caller closes the connection, opens one to `url` and calls `connected`. */
   | { readonly kind: 'reconnect'; readonly url: RtspUrl }
   /** TEARDOWN was answered, or there is nothing to tear down. */
@@ -42,6 +49,16 @@ export interface ClientOptions {
   readonly keepalive?: KeepaliveMemory;
   /** How long to wait for a response; default 30 s. */
   readonly answerMs?: number;
+  /** Recorded footage instead of the live stream. */
+  readonly replay?: ReplayFields | undefined;
+}
+
+/** Further header fields of the requests for recorded footage (ONVIF Streaming Specification §6.3 to §6.6). */
+export interface ReplayFields {
+  /** Of SETUP and PLAY. */
+  readonly setup: Outgoing['fields'];
+  /** Of PLAY, instead of the Range of a live stream. PLAY is not repeated without them. */
+  readonly play: Outgoing['fields'];
 }
 
 /** What the response to DESCRIBE contained. */
@@ -123,6 +140,7 @@ export class RtspClient {
   #redirects = 0;
   #freshConnections = 0;
   readonly #answerMs: number;
+  readonly #replay: ReplayFields | undefined;
   #soundAsked = false;
   #soundHung = false;
   #slowestAnswerMs = 0;
@@ -136,6 +154,7 @@ export class RtspClient {
     this.#requests = new Requests(options.userAgent ?? 'kube-nvr', this.#login);
     this.#keepalive = new Keepalive(options.keepalive ?? newKeepaliveMemory());
     this.#answerMs = options.answerMs ?? ANSWER_TIMEOUT_MS;
+    this.#replay = options.replay;
   }
 
   /** The camera has a session that TEARDOWN would end. */
@@ -218,14 +237,20 @@ export class RtspClient {
     return this.#goOn({ kind: 'settingUp', setups: wanted, aggregateUrl }, nowMs);
   }
 
+  /** A keepalive before it is due: its answer shows that a camera that sends nothing is there. No action unless media plays. */
+  knock(nowMs: number): ClientAction[] {
+    if (this.#state.kind !== 'playing') return [];
+    const { aggregateUrl } = this.#state;
+    return [this.#send({ role: 'keepalive', method: this.#keepalive.method, url: aggregateUrl, fields: [] }, nowMs)];
+  }
+
   /** Call about twice a second. Throws `no-answer` when the camera does not respond in time. */
   tick(nowMs: number): ClientAction[] {
     const state = this.#state;
     const dialogue = this.#requests.dialogue;
     if (isAsking(state) && dialogue) return this.#wait(dialogue, nowMs);
     if (state.kind !== 'playing' || !this.#keepalive.takeDue(nowMs)) return [];
-    const method = this.#keepalive.method;
-    return [this.#send({ role: 'keepalive', method, url: state.aggregateUrl, fields: [] }, nowMs)];
+    return this.knock(nowMs);
   }
 
   /** Ends the session; close the connection after `closed`, or when it has taken too long. */
@@ -354,11 +379,13 @@ export class RtspClient {
     const { request } = setups;
     if (!request) {
       this.#state = { kind: 'starting', setups, aggregateUrl, slashToggled: false };
-      return [this.#askPlay(aggregateUrl, RANGE, nowMs)];
+      const fields = this.#replay ? [...this.#replay.setup, ...this.#replay.play] : RANGE;
+      return [this.#askPlay(aggregateUrl, fields, nowMs)];
     }
     this.#state = state;
     this.#soundAsked ||= setups.isForSound;
-    return [this.#ask('SETUP', request.url, [['Transport', request.transport]], nowMs)];
+    const fields: Outgoing['fields'] = [['Transport', request.transport], ...(this.#replay?.setup ?? [])];
+    return [this.#ask('SETUP', request.url, fields, nowMs)];
   }
 
   #rememberSession(response: RtspResponse): void {
@@ -382,7 +409,7 @@ export class RtspClient {
         return [this.#askPlay(toggleTrailingSlash(pending.url), pending.fields, nowMs)];
       }
       // Unless the session was lost, the Range may be what the camera objects to.
-      if (status >= 400 && status < 500 && status !== 454 && pending.fields.length > 0) {
+      if (status >= 400 && status < 500 && status !== 454 && pending.fields.length > 0 && !this.#replay) {
         return [this.#askPlay(state.aggregateUrl, [], nowMs)];
       }
       return this.#refused(pending, response);
@@ -392,7 +419,8 @@ export class RtspClient {
     this.#keepalive.start(nowMs);
     const { setups } = state;
     const streams = setups.started(response.headers.get('RTP-Info') ?? '');
-    return [{ kind: 'playing', streams, soundRefused: setups.soundRefused }];
+    const range = response.headers.get('Range');
+    return [{ kind: 'playing', streams, soundRefused: setups.soundRefused, range }];
   }
 
   #refused(pending: Pending, response: RtspResponse): ClientAction[] {
@@ -402,22 +430,7 @@ export class RtspClient {
       const again = this.#reconnectOnce();
       if (again.length > 0) return again;
     }
-    const answer = refusalOf(pending, response);
-    switch (status) {
-      case 403:
-        throw new RtspError('refused-login', answer);
-      case 404:
-        throw new RtspError(pending.method === 'DESCRIBE' ? 'not-found' : 'status', answer);
-      case 453:
-      case 503:
-        throw new RtspError('too-many-streams', answer);
-      case 454:
-        throw new RtspError('session-lost', answer);
-      case 461:
-        throw new RtspError('transport-refused', answer);
-      default:
-        throw new RtspError('status', answer);
-    }
+    throw new RtspError(refusalCode(status, pending.method), refusalOf(pending, response), { status });
   }
 
   /** Reconnects to the same URL once; no action if that was tried already. */
@@ -448,6 +461,24 @@ export class RtspClient {
     this.#url = old.tunnel ? { ...old, request: url.request } : url;
     this.#state = { kind: 'disconnected' };
     return [{ kind: 'reconnect', url: this.#url }];
+  }
+}
+
+function refusalCode(status: number, method: string): RtspErrorCode {
+  switch (status) {
+    case 403:
+      return 'refused-login';
+    case 404:
+      return method === 'DESCRIBE' ? 'not-found' : 'status';
+    case 453:
+    case 503:
+      return 'too-many-streams';
+    case 454:
+      return 'session-lost';
+    case 461:
+      return 'transport-refused';
+    default:
+      return 'status';
   }
 }
 

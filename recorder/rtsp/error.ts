@@ -23,6 +23,13 @@ export type RtspErrorCode =
 /** The message never contains a password or a URL with a user part. */
 export class RtspError extends CodedError<RtspErrorCode> {
   override readonly name: string = 'RtspError';
+  /** The status code of the response that ended the dialogue. */
+  readonly status: number | undefined;
+
+  constructor(code: RtspErrorCode, message: string, options: ErrorOptions & { readonly status?: number } = {}) {
+    super(code, message, options);
+    this.status = options.status;
+  }
 }
 
 /** Input that even tolerant parsing cannot make sense of. */
