@@ -13,6 +13,8 @@ import type { Challenge } from './credentials.ts';
 import { answer } from './dialogue.ts';
 import type { CameraState } from './dialogue.ts';
 import { videoMedia } from './media.ts';
+import { CameraMemory } from './memory.ts';
+import { isReplayAddress, MemoryReplay } from './memory-replay.ts';
 import { formatReply, header, reply } from './message.ts';
 import type { RtspReply, RtspRequest } from './message.ts';
 import type { Action, CameraOptions, Outgoing } from './options.ts';
@@ -48,6 +50,9 @@ export class Camera {
   readonly sessions = new Map<string, CameraSession>();
   readonly pastSessions: CameraSession[] = [];
   readonly tracks: readonly Track[];
+  readonly memory: CameraMemory | undefined;
+  /** The replays of the memory, by connection. */
+  readonly replays = new Map<CameraConnection, MemoryReplay>();
   /** The options; hooks in it may be exchanged at any time. */
   readonly options: { -readonly [K in keyof CameraOptions]: CameraOptions[K] };
   readonly #server: Server;
@@ -60,6 +65,7 @@ export class Camera {
   #sessionCount = 0;
   #playCount = 0;
   #silent = false;
+  #isCut = false;
   #failure: Error | undefined;
   #waiters: (() => void)[] = [];
 
@@ -69,7 +75,9 @@ export class Camera {
     this.options = { ...options };
     this.#clock = options.clock ?? systemClock;
     this.#playout = new Playout(tracks);
+    this.memory = options.memory && new CameraMemory(tracks, options.memory);
     const onSocket = (socket: Socket): void => {
+      if (this.#isCut) return void socket.on('error', () => {}).destroy();
       const connection = new CameraConnection(this.connections.length, socket, this.#clock, {
         request: (request, from) => void this.#request(request, from),
         closed: (from) => this.#closed(from),
@@ -208,6 +216,16 @@ export class Camera {
     }
   }
 
+  /** The link is cut: connections break and new ones find nobody. The camera goes on encoding into its memory. */
+  cut(): void {
+    this.#isCut = true;
+    this.disconnect('reset');
+  }
+
+  mend(): void {
+    this.#isCut = false;
+  }
+
   async close(): Promise<void> {
     this.#paced?.cancel();
     this.#watch?.cancel();
@@ -229,6 +247,7 @@ export class Camera {
   }
 
   #emit(original: CameraFrame): void {
+    this.memory?.store(original, this.#clock.wallMs());
     if (this.#silent) return;
     const hooked = this.options.onFrame ? this.options.onFrame(original) : original;
     const frames = hooked === undefined ? [] : Array.isArray(hooked) ? (hooked as CameraFrame[]) : [hooked];
@@ -286,7 +305,12 @@ export class Camera {
     try {
       this.requests.push(request);
       const action = this.options.onRequest?.(request, connection) ?? this.#refusal(request);
-      if (action === undefined) {
+      const replay = action === undefined ? this.#replayOf(request, connection) : undefined;
+      if (replay) {
+        const { reply: usual, after } = replay.answer(request);
+        this.#reply(usual, request, connection);
+        after?.();
+      } else if (action === undefined) {
         const { reply: usual, after } = await answer(request, connection, this.#state);
         this.#reply(usual, request, connection);
         after?.();
@@ -298,6 +322,22 @@ export class Camera {
       this.#failure = error as Error;
       connection.destroy();
     }
+  }
+
+  /** What replays on this connection; undefined for one that is live, or a camera without memory. */
+  #replayOf(request: RtspRequest, connection: CameraConnection): MemoryReplay | undefined {
+    const { memory } = this;
+    const known = this.replays.get(connection);
+    if (known || !memory || !isReplayAddress(request.uri)) return known;
+    const replay = new MemoryReplay({
+      memory,
+      connection,
+      running: () => [...this.replays].filter(([at, one]) => one.playing && !at.closed).length,
+      nowMs: () => performance.now(),
+      later: (ms, callback) => void setTimeout(callback, ms),
+    });
+    this.replays.set(connection, replay);
+    return replay;
   }
 
   #act(action: Action, request: RtspRequest, connection: CameraConnection): void {

@@ -3,6 +3,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { CameraConnection } from './connection.ts';
 import type { Credentials } from './credentials.ts';
+import type { MemoryOptions } from './memory.ts';
 import type { RtspReply, RtspRequest } from './message.ts';
 import type { CameraSession } from './session.ts';
 import type { CameraFrame, Track } from './tracks.ts';
@@ -58,6 +59,8 @@ interface UdpBehaviour {
 }
 
 export interface CameraOptions {
+  /** A card that stores what the camera encodes, and replays it at `/replay` and at addresses with times. */
+  readonly memory?: MemoryOptions;
   /** H.264 alone when absent. */
   readonly tracks?: readonly Track[];
   readonly host?: string;

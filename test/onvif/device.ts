@@ -42,6 +42,20 @@ export interface DeviceOptions {
   readonly snapshotUri?: (profile: string) => string;
   readonly information?: Readonly<Record<string, string>>;
   readonly presets?: readonly { readonly token: string; readonly name: string }[];
+  /** Profile G: what it has stored; undefined: the card failed. */
+  readonly memory?: () => readonly StoredRecording[] | undefined;
+  readonly replayUri?: (recording: string) => string;
+  /** The real time; that of this machine when absent. */
+  readonly nowMs?: () => number;
+}
+
+interface StoredRecording {
+  readonly token: string;
+  readonly source?: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly tracks: readonly ('video' | 'audio' | 'metadata')[];
+  readonly isGoingOn?: boolean;
 }
 
 /** What it does instead of answering an operation. */
@@ -72,6 +86,8 @@ const SERVICES = {
   media: 'http://www.onvif.org/ver10/media/wsdl',
   media2: 'http://www.onvif.org/ver20/media/wsdl',
   ptz: 'http://www.onvif.org/ver20/ptz/wsdl',
+  search: 'http://www.onvif.org/ver10/search/wsdl',
+  replay: 'http://www.onvif.org/ver10/replay/wsdl',
 } as const;
 
 const MAX_AGE_MS = 60_000;
@@ -228,7 +244,7 @@ export class OnvifDevice {
       .update(created)
       .update(credentials.password)
       .digest('base64');
-    const ageMs = Math.abs(Date.parse(created) - (Date.now() + this.clockOffsetMs));
+    const ageMs = Math.abs(Date.parse(created) - (this.#nowMs + this.clockOffsetMs));
     const genuine =
       textAt(token, 'Username') === credentials.username &&
       textAt(token, 'Password') === expected &&
@@ -259,12 +275,20 @@ export class OnvifDevice {
   }
 
   #services(): [name: keyof typeof SERVICES, path: string][] {
-    const { media = 'media1', withoutPtzService } = this.options;
+    const { media = 'media1', withoutPtzService, memory } = this.options;
     return [
       ['device', '/onvif/device_service'],
       ...(media === 'media2' ? [] : [['media', '/onvif/Media'] as ['media', string]]),
       ...(media === 'media1' ? [] : [['media2', '/onvif/media2_service'] as ['media2', string]]),
       ...(withoutPtzService ? [] : [['ptz', '/onvif/PTZ'] as ['ptz', string]]),
+      ...(memory
+        ? (
+            [
+              ['search', '/onvif/Search'],
+              ['replay', '/onvif/Replay'],
+            ] as const
+          ).map(([name, at]) => [name, at] as ['search' | 'replay', string])
+        : []),
     ];
   }
 
@@ -276,7 +300,7 @@ export class OnvifDevice {
     const noProfile = { reason: 'The requested profile does not exist.', code: 'ter:NoProfile' };
     switch (operation) {
       case 'GetSystemDateAndTime':
-        return dateAndTime(Date.now() + this.clockOffsetMs);
+        return dateAndTime(this.#nowMs + this.clockOffsetMs);
       case 'GetServices':
         if (this.options.withoutGetServices) return undefined;
         return `<tds:GetServicesResponse>${this.#services()
@@ -289,7 +313,7 @@ export class OnvifDevice {
         return `<tds:GetCapabilitiesResponse><tds:Capabilities>${this.#services()
           .filter(([name]) => name !== 'media2')
           .map(([name, at]) => {
-            const tag = name === 'ptz' ? 'PTZ' : name === 'media' ? 'Media' : 'Device';
+            const tag = name === 'ptz' ? 'PTZ' : `${name[0]?.toUpperCase()}${name.slice(1)}`;
             return `<tt:${tag}><tt:XAddr>${this.#base()}${at}</tt:XAddr></tt:${tag}>`;
           })
           .join('')}</tds:Capabilities></tds:GetCapabilitiesResponse>`;
@@ -322,8 +346,55 @@ export class OnvifDevice {
         const inner = `<tt:Uri>${escapeXml(uri)}</tt:Uri>`;
         return `<trt:${operation}Response>${isMedia2 ? inner : `<trt:MediaUri>${inner}</trt:MediaUri>`}</trt:${operation}Response>`;
       }
+      case 'GetRecordingSummary':
+      case 'FindRecordings':
+      case 'GetRecordingSearchResults':
+      case 'GetRecordingInformation':
+      case 'EndSearch':
+      case 'GetReplayUri':
+        return this.options.memory ? this.#stored(operation, content, this.options.memory()) : undefined;
       default:
         return profile ? this.#ptz(operation, content, profile) : operation.startsWith('Get') ? undefined : noProfile;
+    }
+  }
+
+  get #nowMs(): number {
+    return (this.options.nowMs ?? Date.now)();
+  }
+
+  /** ONVIF Recording Search and Replay Control Specifications. */
+  #stored(
+    operation: string,
+    content: XmlElement,
+    recordings: readonly StoredRecording[] | undefined,
+  ): string | { reason: string; code: string } {
+    if (!recordings) return { reason: 'The storage medium is not available.', code: 'ter:Action' };
+    const recording = recordings.find(({ token }) => token === textAt(content, 'RecordingToken'));
+    const noRecording = { reason: 'The recording does not exist.', code: 'ter:NoRecording' };
+    switch (operation) {
+      case 'GetRecordingSummary':
+        return `<tse:GetRecordingSummaryResponse><tse:Summary>${span(recordings)}<tt:NumberRecordings>${
+          recordings.length
+        }</tt:NumberRecordings></tse:Summary></tse:GetRecordingSummaryResponse>`;
+      case 'FindRecordings':
+        return '<tse:FindRecordingsResponse><tse:SearchToken>search-1</tse:SearchToken></tse:FindRecordingsResponse>';
+      case 'GetRecordingSearchResults':
+        if (textAt(content, 'SearchToken') !== 'search-1')
+          return { reason: 'No such search.', code: 'ter:InvalidToken' };
+        return (
+          '<tse:GetRecordingSearchResultsResponse><tse:ResultList><tt:SearchState>Completed</tt:SearchState>' +
+          `${recordings.map(recordingInformation).join('')}</tse:ResultList></tse:GetRecordingSearchResultsResponse>`
+        );
+      case 'GetRecordingInformation':
+        if (!recording) return noRecording;
+        return `<tse:GetRecordingInformationResponse>${recordingInformation(recording)}</tse:GetRecordingInformationResponse>`;
+      case 'GetReplayUri': {
+        if (!recording) return noRecording;
+        const uri = this.options.replayUri?.(recording.token) ?? `rtsp://${this.host}:554/replay/${recording.token}`;
+        return `<trp:GetReplayUriResponse><trp:Uri>${escapeXml(uri)}</trp:Uri></trp:GetReplayUriResponse>`;
+      }
+      default:
+        return `<tse:${operation}Response/>`;
     }
   }
 
@@ -376,6 +447,35 @@ function dateAndTime(ms: number): string {
   return `<tds:GetSystemDateAndTimeResponse><tds:SystemDateAndTime><tt:UTCDateTime>${time}${day}</tt:UTCDateTime></tds:SystemDateAndTime></tds:GetSystemDateAndTimeResponse>`;
 }
 
+const dateTime = (ms: number): string => new Date(ms).toISOString();
+
+function span(recordings: readonly StoredRecording[]): string {
+  if (recordings.length === 0)
+    return '<tt:DataFrom>1970-01-01T00:00:00Z</tt:DataFrom><tt:DataUntil>1970-01-01T00:00:00Z</tt:DataUntil>';
+  const from = Math.min(...recordings.map(({ fromMs }) => fromMs));
+  const until = Math.max(...recordings.map(({ untilMs }) => untilMs));
+  return `<tt:DataFrom>${dateTime(from)}</tt:DataFrom><tt:DataUntil>${dateTime(until)}</tt:DataUntil>`;
+}
+
+function recordingInformation({
+  token,
+  source = 'source-0',
+  fromMs,
+  untilMs,
+  tracks,
+  isGoingOn,
+}: StoredRecording): string {
+  const track = (kind: string): string =>
+    `<tt:Track><tt:TrackToken>${kind}001</tt:TrackToken><tt:TrackType>${kind[0]?.toUpperCase()}${kind.slice(1)}</tt:TrackType>` +
+    `<tt:Description/><tt:DataFrom>${dateTime(fromMs)}</tt:DataFrom><tt:DataTo>${dateTime(untilMs)}</tt:DataTo></tt:Track>`;
+  return (
+    `<tt:RecordingInformation><tt:RecordingToken>${escapeXml(token)}</tt:RecordingToken>` +
+    `<tt:Source><tt:SourceId>${escapeXml(source)}</tt:SourceId><tt:Name/><tt:Location/><tt:Description/><tt:Address/></tt:Source>` +
+    `<tt:EarliestRecording>${dateTime(fromMs)}</tt:EarliestRecording><tt:LatestRecording>${dateTime(untilMs)}</tt:LatestRecording>` +
+    `<tt:Content/>${tracks.map(track).join('')}<tt:RecordingStatus>${isGoingOn ? 'Recording' : 'Stopped'}</tt:RecordingStatus></tt:RecordingInformation>`
+  );
+}
+
 const encoder = ({ codec = 'H264', width = 1920, height = 1080, framesPerSecond = 25 }: DeviceProfile): string =>
   `<tt:Encoding>${codec}</tt:Encoding><tt:Resolution><tt:Width>${width}</tt:Width><tt:Height>${height}</tt:Height></tt:Resolution>` +
   `<tt:RateControl><tt:FrameRateLimit>${framesPerSecond}</tt:FrameRateLimit></tt:RateControl>`;
@@ -403,6 +503,7 @@ function media2Profile(profile: DeviceProfile): string {
 const envelope = (body: string): string =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<env:Envelope xmlns:env="http://www.w3.org/2003/05/soap-envelope" ` +
   `xmlns:tds="${SERVICES.device}" xmlns:trt="${SERVICES.media}" xmlns:tr2="${SERVICES.media2}" xmlns:tptz="${SERVICES.ptz}" ` +
+  `xmlns:tse="${SERVICES.search}" xmlns:trp="${SERVICES.replay}" ` +
   `xmlns:tt="http://www.onvif.org/ver10/schema" xmlns:ter="http://www.onvif.org/ver10/error"><env:Body>${body}</env:Body></env:Envelope>`;
 
 function send(response: ServerResponse, status: number, body: string): void {
