@@ -3,10 +3,11 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Reach } from '../reach/reach.ts';
-import { checkRefused, LoginError, NO_MEMORY, type LoginMemory } from '../rtsp/login.ts';
+import { NO_MEMORY, type LoginMemory } from '../rtsp/login.ts';
 import { OnvifClient, type Preset, type Velocity } from './client.ts';
-import { LoginRefused, OnvifError } from './error.ts';
+import { OnvifError } from './error.ts';
 import type { OnvifTarget } from './target.ts';
+import { withLogin } from './with-login.ts';
 
 /** Each from -1 to 1. */
 interface Movement {
@@ -225,18 +226,8 @@ export class CameraPtz {
     });
   }
 
-  /** Remembers a refused login, unless the reason may be that the camera's clock was set since its time was read. */
-  async #logIn<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, mayBeClock: boolean): Promise<T> {
-    try {
-      checkRefused(this.#memory);
-      const answer = await question(signal);
-      this.#memory.accepted();
-      return answer;
-    } catch (err) {
-      if (err instanceof LoginError) throw new OnvifError('unauthorized', err.message, { cause: err });
-      if (err instanceof LoginRefused && !mayBeClock) this.#memory.refused();
-      throw err;
-    }
+  #logIn<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, mayBeClock: boolean): Promise<T> {
+    return withLogin(this.#memory, () => question(signal), { mayBeClock });
   }
 
   async #within<T>(timeoutMs: number, task: (signal: AbortSignal) => Promise<T>): Promise<T> {

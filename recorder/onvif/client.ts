@@ -6,7 +6,7 @@ import { printable } from '../../base/printable.ts';
 import type { Reach } from '../reach/reach.ts';
 import { OnvifError } from './error.ts';
 import { Exchange } from './exchange.ts';
-import { buildRequest, type Operation } from './request.ts';
+import { buildRequest, type OnvifRequest, type Operation } from './request.ts';
 import { securityHeader } from './security.ts';
 import { capabilityPaths, servicePaths, type ServicePaths } from './services.ts';
 import { formatEnvelope } from './soap.ts';
@@ -179,25 +179,45 @@ export class OnvifClient {
     await this.#call(signal, (cam, ignore) => cam.gotoPreset(options, ignore));
   }
 
-  async #call(signal: AbortSignal, operation: Operation): Promise<XmlElement> {
+  /** The names of the camera's services, such as `media` and `replay`. */
+  async services(signal: AbortSignal): Promise<ReadonlySet<string>> {
+    this.#connection ??= await this.#connect(signal);
+    return new Set(this.#connection.paths.keys());
+  }
+
+  /** The time that the camera states now, in whole seconds as milliseconds since 1970; undefined if it states none. */
+  async statedTime(signal: AbortSignal): Promise<number | undefined> {
+    return readDateAndTime(childOf(await this.#dateAndTime(signal), 'SystemDateAndTime'));
+  }
+
+  /** The content of the response to an operation of the package, or to one that it does not have. */
+  async ask(request: Operation | OnvifRequest, signal: AbortSignal): Promise<XmlElement> {
+    return this.#call(signal, request);
+  }
+
+  async #call(signal: AbortSignal, operation: Operation | OnvifRequest): Promise<XmlElement> {
     this.#connection ??= await this.#connect(signal);
     return this.#ask(this.#connection, operation, signal);
   }
 
   /** Sends one operation with the configured login, dated with the camera's clock. */
-  #ask({ clockOffsetMs, paths }: Connection, operation: Operation, signal: AbortSignal): Promise<XmlElement> {
+  #ask(
+    { clockOffsetMs, paths }: Connection,
+    operation: Operation | OnvifRequest,
+    signal: AbortSignal,
+  ): Promise<XmlElement> {
     const { credentials } = this.#target;
     const security = credentials ? securityHeader(credentials, this.#clock.wallMs() + clockOffsetMs) : undefined;
     return this.#send(operation, paths, security, signal);
   }
 
   async #send(
-    operation: Operation,
+    operation: Operation | OnvifRequest,
     paths: ServicePaths,
     security: string | undefined,
     signal: AbortSignal,
   ): Promise<XmlElement> {
-    const request = buildRequest(operation, paths.has('media2'));
+    const request = typeof operation === 'function' ? buildRequest(operation, paths.has('media2')) : operation;
     const path = request.service === 'device' ? this.#target.path : paths.get(request.service);
     if (path === undefined) throw new OnvifError('fault', `the camera has no service "${request.service}"`);
     const body = formatEnvelope(request.operation, security);

@@ -9,7 +9,7 @@ import onvif from 'onvif';
 import { serviceOf } from './services.ts';
 
 /** One operation of one service. */
-interface OnvifRequest {
+export interface OnvifRequest {
   /** The service's name, such as `device`, `media2` or `ptz`. */
   readonly service: string;
   /** `<namespace>/<operation>`. */
@@ -31,6 +31,9 @@ type OnvifOperations = Pick<
   | 'stop'
   | 'getPresets'
   | 'gotoPreset'
+  | 'getRecordingSummary'
+  | 'getRecordingInformation'
+  | 'getReplayUri'
 >;
 
 /** Calls one operation of the package. `ignore` has to be passed as the callback: the package requires one. */

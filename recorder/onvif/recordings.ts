@@ -1,0 +1,221 @@
+// What a device has in its memory, and where it replays it: the search and replay services of ONVIF Profile G.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Reach } from '../reach/reach.ts';
+import { NO_MEMORY, type LoginMemory } from '../rtsp/login.ts';
+import { OnvifClient } from './client.ts';
+import { OnvifError } from './error.ts';
+import type { OnvifRequest } from './request.ts';
+import type { OnvifTarget } from './target.ts';
+import { withLogin } from './with-login.ts';
+import { childrenOf, escapeXml, textAt, type XmlElement } from './xml.ts';
+
+/** ONVIF Recording Search Specification §5.3: a recording of one source. */
+export interface Recording {
+  readonly token: string;
+  /** Names the input or the camera that it was made from, in the device's words; empty if not stated. */
+  readonly source: string;
+  /** By the device's clock; `-Infinity` and `Infinity` if not stated. `untilMs` is `Infinity` while it goes on. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly tracks: readonly ('video' | 'audio')[];
+}
+
+/** The device's clock minus ours, wrong by at most `errorMs`. */
+interface ClockOffset {
+  readonly offsetMs: number;
+  readonly errorMs: number;
+}
+
+const SEARCH = 'http://www.onvif.org/ver10/search/wsdl';
+const ANSWER_TIMEOUT_MS = 10_000;
+const MAX_RECORDINGS = 256;
+/** A device that is still searching after so many questions has enough of them. */
+const MAX_RESULTS_ASKED = 16;
+const MAX_TOKEN = 256;
+const MAX_URI_CHARACTERS = 1024;
+/** A clock that is told in whole seconds is asked so often, each time when a second should begin. */
+const MAX_TIMES_ASKED = 8;
+const ENOUGH_ERROR_MS = 40;
+
+export class OnvifRecordings {
+  readonly #client: OnvifClient;
+  readonly #clock: Clock;
+  readonly #login: LoginMemory;
+
+  constructor(target: OnvifTarget, deps: { readonly clock: Clock; readonly reach: Reach }) {
+    const { host, port, credentials } = target;
+    this.#client = new OnvifClient(target, deps);
+    this.#clock = deps.clock;
+    this.#login = credentials ? deps.reach.logins.at({ kind: 'onvif', host, port }, credentials) : NO_MEMORY;
+  }
+
+  /** Whether the device has the services of a memory that can be searched and replayed. */
+  async supported(signal: AbortSignal): Promise<boolean> {
+    const services = await this.#ask((limited) => this.#client.services(limited), signal);
+    return services.has('search') && services.has('replay');
+  }
+
+  /** All recordings with video or audio. */
+  async list(signal: AbortSignal): Promise<readonly Recording[]> {
+    if (await this.#isEmpty(signal)) return [];
+    const found = await this.#find(signal);
+    const recordings: Recording[] = [];
+    for (const element of found) {
+      const recording = toRecording(element) ?? toRecording(await this.#information(element, signal));
+      if (recording) recordings.push(recording);
+    }
+    return recordings;
+  }
+
+  /** Where a recording is replayed, as stated by the device; not validated. */
+  async replayUri(token: string, signal: AbortSignal): Promise<string | undefined> {
+    const options = { recordingToken: escapeXml(token), protocol: 'RTSP' };
+    const answer = await this.#ask(
+      (limited) => this.#client.ask((cam, ignore) => cam.getReplayUri(options, ignore), limited),
+      signal,
+    );
+    const uri = textAt(answer, 'Uri');
+    return uri !== undefined && uri.length <= MAX_URI_CHARACTERS ? uri : undefined;
+  }
+
+  /**
+   * Compares the clocks. The device states whole seconds, so it is asked again when a second should begin: each answer halves what is
+   * not known. Undefined if it states no time, or its clock does not hold still.
+   */
+  async clockOffset(signal: AbortSignal): Promise<ClockOffset | undefined> {
+    let low = Number.NEGATIVE_INFINITY;
+    let high = Number.POSITIVE_INFINITY;
+    for (let asked = 0; asked < MAX_TIMES_ASKED; asked++) {
+      if (low > Number.NEGATIVE_INFINITY) await this.#untilSecond((low + high) / 2, signal);
+      const sentMs = this.#clock.monotonicMs();
+      const sentWallMs = this.#clock.wallMs();
+      const secondMs = await this.#ask((limited) => this.#client.statedTime(limited), signal);
+      if (secondMs === undefined) return undefined;
+      const answeredWallMs = sentWallMs + this.#clock.monotonicMs() - sentMs;
+      low = Math.max(low, secondMs - answeredWallMs);
+      high = Math.min(high, secondMs + 1000 - sentWallMs);
+      if (low > high) return undefined;
+      if ((high - low) / 2 <= Math.max(ENOUGH_ERROR_MS, answeredWallMs - sentWallMs)) break;
+    }
+    return { offsetMs: (low + high) / 2, errorMs: (high - low) / 2 };
+  }
+
+  /** Waits until a second of a clock with this offset begins. */
+  async #untilSecond(offsetMs: number, signal: AbortSignal): Promise<void> {
+    const sinceMs = (((this.#clock.wallMs() + offsetMs) % 1000) + 1000) % 1000;
+    await this.#clock.sleep(1000 - sinceMs, signal);
+    signal.throwIfAborted();
+  }
+
+  /** A device without recordings need not be searched; some do not know the question. */
+  async #isEmpty(signal: AbortSignal): Promise<boolean> {
+    const answer = await this.#tolerant((cam, ignore) => cam.getRecordingSummary(ignore), signal);
+    return answer !== undefined && Number(textAt(answer, 'Summary', 'NumberRecordings') ?? NaN) === 0;
+  }
+
+  async #find(signal: AbortSignal): Promise<readonly XmlElement[]> {
+    const search = await this.#send(
+      'FindRecordings',
+      `<Scope/><MaxMatches>${MAX_RECORDINGS}</MaxMatches><KeepAliveTime>PT10S</KeepAliveTime>`,
+      signal,
+    );
+    const token = textAt(search, 'SearchToken');
+    if (token === undefined || token.length > MAX_TOKEN) {
+      throw new OnvifError('bad-answer', 'the camera began a search without a token');
+    }
+    const searchToken = `<SearchToken>${escapeXml(token)}</SearchToken>`;
+    const found: XmlElement[] = [];
+    for (let asked = 0; asked < MAX_RESULTS_ASKED && found.length < MAX_RECORDINGS; asked++) {
+      const answer = await this.#send(
+        'GetRecordingSearchResults',
+        `${searchToken}<MinResults>1</MinResults><MaxResults>${MAX_RECORDINGS}</MaxResults><WaitTime>PT5S</WaitTime>`,
+        signal,
+      );
+      const list = childrenOf(answer, 'ResultList')[0];
+      found.push(...childrenOf(list, 'RecordingInformation').slice(0, MAX_RECORDINGS - found.length));
+      if (/^completed$/i.test(textAt(list, 'SearchState') ?? '')) return found;
+    }
+    // A search that goes on is ended; one that is completed has ended.
+    await this.#tolerant(searchRequest('EndSearch', searchToken), signal);
+    return found;
+  }
+
+  async #information(found: XmlElement, signal: AbortSignal): Promise<XmlElement | undefined> {
+    const token = textAt(found, 'RecordingToken');
+    if (token === undefined || token.length > MAX_TOKEN) return undefined;
+    const options = { RecordingToken: escapeXml(token) };
+    const answer = await this.#tolerant((cam, ignore) => cam.getRecordingInformation(options, ignore), signal);
+    return answer && childrenOf(answer, 'RecordingInformation')[0];
+  }
+
+  #send(name: string, content: string, signal: AbortSignal): Promise<XmlElement> {
+    return this.#ask((limited) => this.#client.ask(searchRequest(name, content), limited), signal);
+  }
+
+  /** Undefined if the device refuses the operation. */
+  async #tolerant(request: Parameters<OnvifClient['ask']>[0], signal: AbortSignal): Promise<XmlElement | undefined> {
+    try {
+      return await this.#ask((limited) => this.#client.ask(request, limited), signal);
+    } catch (err) {
+      if (err instanceof OnvifError && err.code === 'fault') return undefined;
+      throw err;
+    }
+  }
+
+  async #ask<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const late = new AbortController();
+    const timer = this.#clock.after(ANSWER_TIMEOUT_MS, () => {
+      late.abort(new OnvifError('timeout', `the camera did not answer within ${ANSWER_TIMEOUT_MS / 1000} seconds`));
+    });
+    const mayBeClock = this.#client.connected;
+    try {
+      const either = AbortSignal.any([signal, late.signal]);
+      return await withLogin(this.#login, () => question(either), { mayBeClock });
+    } catch (err) {
+      if (!(err instanceof OnvifError && err.code === 'fault')) this.#client.forget();
+      throw err;
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+/** The package has no operation that searches. */
+const searchRequest = (name: string, content: string): OnvifRequest => ({
+  service: 'search',
+  action: `${SEARCH}/${name}`,
+  operation: `<${name} xmlns="${SEARCH}">${content}</${name}>`,
+});
+
+/** Undefined if it has no token, no track that can be recorded, or no times although it is complete. */
+function toRecording(element: XmlElement | undefined): Recording | undefined {
+  const token = textAt(element, 'RecordingToken');
+  if (element === undefined || token === undefined || token.length > MAX_TOKEN) return undefined;
+  const tracks = childrenOf(element, 'Track');
+  const kinds = (['video', 'audio'] as const).filter((kind) =>
+    tracks.some((track) => textAt(track, 'TrackType')?.toLowerCase() === kind),
+  );
+  if (kinds.length === 0) return undefined;
+  const times = (name: string): number[] =>
+    tracks.map((track) => dateTime(textAt(track, name))).filter((ms) => ms !== undefined);
+  const isGoingOn = /^recording$/i.test(textAt(element, 'RecordingStatus') ?? '');
+  const lastMs = dateTime(textAt(element, 'LatestRecording')) ?? Math.max(...times('DataTo'));
+  const firstMs = dateTime(textAt(element, 'EarliestRecording')) ?? Math.min(...times('DataFrom'));
+  return {
+    token,
+    source: (textAt(element, 'Source', 'SourceId') ?? '').slice(0, MAX_TOKEN),
+    fromMs: firstMs === Number.POSITIVE_INFINITY ? Number.NEGATIVE_INFINITY : firstMs,
+    untilMs: isGoingOn || lastMs === Number.NEGATIVE_INFINITY ? Number.POSITIVE_INFINITY : lastMs,
+    tracks: kinds,
+  };
+}
+
+/** `xs:dateTime`; without a zone it is UTC, as ONVIF wants it. */
+function dateTime(text: string | undefined): number | undefined {
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?$/i.exec(text ?? '');
+  if (!match) return undefined;
+  const ms = Date.parse(`${match[1]}${match[2] ?? 'Z'}`);
+  // Devices without footage say 1970.
+  return Number.isFinite(ms) && ms > 0 ? ms : undefined;
+}
