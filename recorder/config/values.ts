@@ -2,7 +2,6 @@
 
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import { EXPECTED_RTSP_SCHEME, hasRtspScheme, parseRtspUrl } from '../rtsp/url.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
@@ -82,7 +81,9 @@ export function parseListen(text: string): ListenAddress {
 }
 
 /** Writes an address as it is written in a URL. */
-export const formatListen = ({ host, port }: ListenAddress): string => `${hostInUrl(host)}:${port}`;
+export function formatListen(address: ListenAddress): string {
+  return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+}
 
 /** Whether only programs of this machine can connect to an address. */
 export const isLoopback = ({ host }: Pick<ListenAddress, 'host'>): boolean => LOOPBACK.test(host);
@@ -155,7 +156,7 @@ export function hostOf(address: string): string | undefined {
   const isHttp = /^http/i.test(address);
   try {
     const { host } = parseRtspUrl(address.replace(/^http/i, 'rtsp'));
-    const other = isHttp ? hostOfUrl(new URL(address)) : host;
+    const other = isHttp ? new URL(address).hostname.replace(/^\[(.*)\]$/, '$1') : host;
     return other.toLowerCase() === host.toLowerCase() ? host : undefined;
   } catch {
     return undefined;

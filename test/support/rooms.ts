@@ -34,6 +34,25 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:crypto', 'node:dgram', 'node:http', 'node:net', 'ws'],
   },
   {
+    name: 'recorder/onvif',
+    rooms: ['base', 'crds', 'recorder/rtsp', 'recorder/reach'],
+    packages: ['node:*', 'onvif', 'sax', 'yaml'],
+  },
+  // The footage that cameras keep themselves.
+  {
+    name: 'recorder/edge',
+    rooms: [
+      'base',
+      'recorder/rtsp',
+      'recorder/rtp',
+      'recorder/codec',
+      'recorder/reach',
+      'recorder/camera',
+      'recorder/onvif',
+    ],
+    packages: [],
+  },
+  {
     name: 'recorder/archive/disk',
     rooms: ['base', 'recorder/mp4'],
     packages: ['node:crypto', 'node:fs', 'node:os'],
@@ -143,11 +162,6 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:zlib', 'zod'],
   },
   {
-    name: 'recorder/onvif',
-    rooms: ['base', 'crds', 'recorder/rtsp', 'recorder/reach'],
-    packages: ['node:*', 'onvif', 'sax', 'yaml'],
-  },
-  {
     name: 'recorder/http',
     rooms: ['base', 'recorder/peers', 'recorder/config', 'recorder/audit'],
     packages: ['node:*', ...HTTP],
@@ -208,7 +222,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'operator/controllers',
     rooms: ['base', 'crds', 'operator/kube', 'operator/plan', 'operator/manifests', 'operator/observe'],
-    packages: ['node:crypto'],
+    packages: ['node:crypto', 'node:net'],
   },
   {
     name: 'operator',

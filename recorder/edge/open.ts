@@ -1,0 +1,177 @@
+// Opens the memory of a camera as its configuration says: over ONVIF Profile G, or at addresses with times.
+
+import { OnvifError } from '../onvif/error.ts';
+import { streamAt } from '../onvif/discovery/describe.ts';
+import { OnvifRecordings, type Recording } from '../onvif/recordings.ts';
+import { onvifTarget, type CameraAddress, type OnvifTarget } from '../onvif/target.ts';
+import { isSameHost } from '../rtsp/origin.ts';
+import { parseRtspUrl } from '../rtsp/url.ts';
+import { addressOf } from './address.ts';
+import { edgeErrorOf } from './errors.ts';
+import { EdgeError } from './memory.ts';
+import type { CameraWindow, EdgeClock, EdgeMemory, EdgeRecording, Replay, ReplayRequest } from './memory.ts';
+import { LazyReplay, replayFrom } from './replay.ts';
+import type { Units } from './replay.ts';
+import type { ReplayDeps } from './replay-session.ts';
+
+/** How a camera replays its footage. */
+export type EdgeSource =
+  /** `recording`: the token of the one that belongs to this camera, if the device has those of several. */
+  | { readonly kind: 'onvif'; readonly recording: string | undefined }
+  /** `replay`: an address with places for times; `timeZone`: whose wall clock these show, UTC if undefined. */
+  | { readonly kind: 'address'; readonly replay: string; readonly timeZone: string | undefined };
+
+/** The fields of a camera's configuration that its memory needs. */
+interface EdgeCamera extends CameraAddress {
+  readonly allowPlaintextLogin: boolean;
+}
+
+export function openEdgeMemory(camera: EdgeCamera, source: EdgeSource, deps: ReplayDeps): EdgeMemory {
+  return source.kind === 'onvif'
+    ? new OnvifMemory(camera, source.recording, deps)
+    : new AddressMemory(camera, source, deps);
+}
+
+class OnvifMemory implements EdgeMemory {
+  readonly #camera: EdgeCamera;
+  readonly #recording: string | undefined;
+  readonly #target: OnvifTarget;
+  readonly #device: OnvifRecordings;
+  readonly #deps: ReplayDeps;
+
+  constructor(camera: EdgeCamera, recording: string | undefined, deps: ReplayDeps) {
+    this.#camera = camera;
+    this.#recording = recording;
+    this.#target = onvifTarget(camera);
+    this.#device = new OnvifRecordings(this.#target, deps);
+    this.#deps = deps;
+  }
+
+  async recordings(signal: AbortSignal): Promise<readonly EdgeRecording[]> {
+    return this.#list(signal);
+  }
+
+  async clock(signal: AbortSignal): Promise<EdgeClock | undefined> {
+    return asked(this.#device.clockOffset(signal));
+  }
+
+  replay(request: ReplayRequest, signal: AbortSignal): Replay {
+    return new LazyReplay(() => this.#units(request, signal));
+  }
+
+  /** From the first recording whose video is alike. */
+  async *#units(request: ReplayRequest, signal: AbortSignal): Units {
+    const candidates = overlapping(await this.#list(signal), request.window);
+    let otherProfile: EdgeError | undefined;
+    for (const { token } of candidates) {
+      try {
+        const url = parseRtspUrl(await this.#addressOf(token, signal));
+        const { credentials, tls } = this.#target;
+        const { allowPlaintextLogin } = this.#camera;
+        const startMs = request.window.fromMs;
+        const place = { url, credentials, tls, allowPlaintextLogin, startMs, fields: 'clock' } as const;
+        return yield* replayFrom(place, request, this.#deps, signal);
+      } catch (err) {
+        // It is found before the first unit.
+        if (!(err instanceof EdgeError && err.code === 'other-profile')) throw err;
+        otherProfile = err;
+      }
+    }
+    throw otherProfile ?? new EdgeError('nothing-recorded', 'the camera has no recording of this time');
+  }
+
+  async #addressOf(token: string, signal: AbortSignal): Promise<string> {
+    const uri = await asked(this.#device.replayUri(token, signal));
+    const { host } = this.#target;
+    const at = uri === undefined ? undefined : streamAt(uri, host.includes(':') ? `[${host}]` : host);
+    if (!at) throw new EdgeError('bad-answer', 'the camera states no address for its replay');
+    return at.url;
+  }
+
+  async #list(signal: AbortSignal): Promise<readonly Recording[]> {
+    if (!(await asked(this.#device.supported(signal)))) {
+      throw new EdgeError('not-supported', 'the camera has no ONVIF services for search and replay (Profile G)');
+    }
+    const all = await asked(this.#device.list(signal));
+    const own = this.#recording === undefined ? all : all.filter(({ token }) => token === this.#recording);
+    if (all.length > 0 && own.length === 0) {
+      throw new EdgeError('nothing-recorded', 'the camera has no recording with the token of edge.recording');
+    }
+    const sources = new Set(own.map(({ source }) => source));
+    if (sources.size > 1) {
+      const message = `the device has recordings of ${sources.size} sources: set edge.recording to the token of this camera's`;
+      throw new EdgeError('not-supported', message);
+    }
+    return own;
+  }
+}
+
+class AddressMemory implements EdgeMemory {
+  readonly #camera: EdgeCamera;
+  readonly #source: EdgeSource & { readonly kind: 'address' };
+  readonly #deps: ReplayDeps;
+  readonly #device: OnvifRecordings;
+
+  constructor(camera: EdgeCamera, source: EdgeSource & { readonly kind: 'address' }, deps: ReplayDeps) {
+    this.#camera = camera;
+    this.#source = source;
+    this.#deps = deps;
+    this.#device = new OnvifRecordings(onvifTarget(camera), deps);
+  }
+
+  recordings(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** Most cameras with such addresses state their time over ONVIF as well. */
+  async clock(signal: AbortSignal): Promise<EdgeClock | undefined> {
+    try {
+      return await this.#device.clockOffset(signal);
+    } catch (err) {
+      if (err instanceof OnvifError) return undefined;
+      throw err;
+    }
+  }
+
+  replay(request: ReplayRequest, signal: AbortSignal): Replay {
+    return new LazyReplay(() => this.#units(request, signal));
+  }
+
+  /** With the header fields of ONVIF, which some of these cameras know and then replay faster than in real time; else without. */
+  async *#units(request: ReplayRequest, signal: AbortSignal): Units {
+    const { source, tls, allowPlaintextLogin } = this.#camera;
+    const { replay, timeZone } = this.#source;
+    const { url: address, startMs } = addressOf(replay, request.window, timeZone);
+    const url = parseRtspUrl(address);
+    const live = parseRtspUrl(source);
+    const credentials = url.credentials ?? (isSameHost(url.host, live.host) ? live.credentials : undefined);
+    const place = { url, credentials, tls, allowPlaintextLogin, startMs };
+    try {
+      return yield* replayFrom({ ...place, fields: 'fast' }, request, this.#deps, signal);
+    } catch (err) {
+      if (!(err instanceof EdgeError && err.isRefusal)) throw err;
+      return yield* replayFrom({ ...place, fields: 'none' }, request, this.#deps, signal);
+    }
+  }
+}
+
+/** Those with video that overlap the window, the one that covers most of it first. */
+function overlapping(recordings: readonly Recording[], { fromMs, untilMs }: CameraWindow): readonly Recording[] {
+  const shared = (one: Recording): number => Math.min(one.untilMs, untilMs) - Math.max(one.fromMs, fromMs);
+  const found = recordings.filter((one) => one.tracks.includes('video') && shared(one) > 0);
+  if (found.length === 0 && recordings.length > 0) {
+    const oldestMs = Math.min(...recordings.map((one) => one.fromMs));
+    const words =
+      oldestMs >= untilMs ? `its oldest footage is of ${new Date(oldestMs).toISOString()}` : 'it has other times';
+    throw new EdgeError('nothing-recorded', `the camera has no footage of this time: ${words}`);
+  }
+  return found.sort((a, b) => shared(b) - shared(a));
+}
+
+async function asked<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (err) {
+    throw edgeErrorOf(err);
+  }
+}

@@ -1,0 +1,53 @@
+// The forms in which times go to and come from cameras: ranges of RTSP, and the addresses of recorders that take times in the URL.
+
+import type { CameraWindow } from './memory.ts';
+
+/** `clock=19961108T142300Z-19961108T143520Z`, RFC 2326 §3.7, with milliseconds. */
+export function clockRange(fromMs: number, untilMs: number): string {
+  return `clock=${utcTime(fromMs)}-${utcTime(untilMs)}`;
+}
+
+const utcTime = (ms: number): string => new Date(ms).toISOString().replace(/[-:]/g, '');
+
+/** Where a Range header with absolute times starts, in milliseconds since 1970; undefined for other headers. */
+export function startOfRange(text: string | undefined): number | undefined {
+  const match = /^\s*clock\s*=\s*(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\.\d{1,9})?Z/i.exec(text ?? '');
+  if (!match) return undefined;
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return Date.UTC(year, month - 1, day, hour, minute, second) + Number(match[7] ?? 0) * 1000;
+}
+
+/** The wall clock of a time zone, as if it were UTC. */
+function localMs(ms: number, timeZone: string): number {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  }).formatToParts(ms);
+  const part = (type: string): number => Number(parts.find((one) => one.type === type)?.value);
+  const whole = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'));
+  return whole + (((ms % 1000) + 1000) % 1000);
+}
+
+/**
+ * The window by the wall clock of a time zone, for cameras that count in local time; as if that were UTC. If the clock is set back
+ * inside the window (end of summer time), its local end may lie before its begin: the result then holds both, and more.
+ */
+export function localWindow({ fromMs, untilMs }: CameraWindow, timeZone: string): CameraWindow {
+  const from = localMs(fromMs, timeZone);
+  const until = localMs(untilMs, timeZone);
+  const setBackMs = Math.max(0, from - fromMs - (until - untilMs));
+  return { fromMs: from - setBackMs, untilMs: until + setBackMs };
+}
