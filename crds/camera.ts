@@ -42,23 +42,18 @@ export const ASSIGNMENT_REASONS = [
   'Suspended',
 ] as const;
 
+const streamAddress = (example: string) =>
+  addressWithoutUser(example, 'rtsp', 'rtsps', 'rtsp+http', 'rtsp+https', 'rtsp+ws', 'rtsp+wss');
+
 const spec = z.object({
   displayName: formed(z.string().min(1).max(100), /^[^\p{Cc}]*$/u, 'must have no control characters')
     .optional()
     .describe('Name for people. Default: the name of the resource.'),
-  source: addressWithoutUser(
-    'rtsp://10.0.0.5/stream',
-    'rtsp',
-    'rtsps',
-    'rtsp+http',
-    'rtsp+https',
-    'rtsp+ws',
-    'rtsp+wss',
-  ).describe('Address of the stream, without a login.'),
+  source: streamAddress('rtsp://10.0.0.5/stream').describe('Address of the stream, without a login.'),
   credentialsSecretRef: reference()
     .optional()
     .describe(
-      `A Secret with the keys username and password: the login for source, snapshot and onvif, used only on hosts that its annotation ${CAMERA_HOSTS} names.`,
+      `A Secret with the keys username and password: the login for source, preview, snapshot and onvif, used only on hosts that its annotation ${CAMERA_HOSTS} names.`,
     ),
   tls: z
     .object({
@@ -101,6 +96,14 @@ const spec = z.object({
     .describe(
       'How media is carried: inside the RTSP connection (Tcp), as datagrams (Udp) or to a group (Multicast). Auto: Tcp or Udp, whichever works.',
     ),
+  preview: z
+    .object({
+      source: streamAddress('rtsp://10.0.0.5/small').describe(
+        'Address of a second, smaller stream, without a login, for walls of pictures, phones, and browsers that cannot decode source. It is connected only while somebody watches it; transport, tls, allowPlaintextLogin and maxBitrate apply to both streams.',
+      ),
+    })
+    .optional()
+    .describe('A second stream, which is not recorded.'),
   snapshot: addressWithoutUser('http://10.0.0.5/snapshot.jpg', 'http', 'https')
     .optional()
     .describe('Address of a still image, without a login.'),
@@ -194,7 +197,7 @@ const status = statusObject({
   assignment: assignment.optional().describe('Which node records the camera.'),
   login: statusObject({
     secretName: subdomain().describe('The Secret.'),
-    hosts: listSet(z.string().max(253), 3).describe('Hosts to which its login is sent.'),
+    hosts: listSet(z.string().max(253), 4).describe('Hosts to which its login is sent.'),
   })
     .optional()
     .describe('The hosts of a Secret that names none and was in use before this was required.'),
@@ -236,6 +239,10 @@ export type CameraStatus = NonNullable<Camera['status']>;
 /** Whether the camera is not to be recorded: by what was last asked through the API, or else by the manifest. */
 export const isSuspended = ({ spec, status }: Pick<Camera, 'spec' | 'status'>): boolean =>
   status?.override?.suspend ?? spec.suspend;
+
+/** The addresses to which the login of a camera may be sent. */
+export const addressesOf = ({ spec: { source, preview, snapshot, onvif } }: Pick<Camera, 'spec'>): readonly string[] =>
+  [source, preview?.source, snapshot, onvif].filter((address) => address !== undefined);
 
 /** Which node records the camera. If two nodes claim it, the one with the higher epoch is right. */
 export type CameraAssignment = NonNullable<CameraStatus['assignment']>;

@@ -8,9 +8,12 @@ import { Footage } from '../test/support/footage.ts';
 import { until } from '../test/support/until.ts';
 import { CameraSet, type CameraSetDeps, type WantedCamera } from './camera-set.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
+import { previewSource } from './camera/preview-source.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import { SlabPool } from './codec/slab.ts';
 import { LiveLimits } from './live/limits.ts';
+import { FakeSocket } from './live/test-support.ts';
+import { CLOSE } from './live/viewer.ts';
 import { Registry } from 'prom-client';
 import { anywhere } from './reach/reach.ts';
 
@@ -52,6 +55,7 @@ const wanted = (source: string): WantedCamera => ({
   maxBitrate: 1e8,
   tls: { verify: false },
   allowPlaintextLogin: false,
+  preview: undefined,
   snapshot: undefined,
   onvif: undefined,
   ptz: false,
@@ -104,6 +108,64 @@ test('another way of recording, of its own or inherited, cuts no connection and 
   assert.equal(cameras.get('gate')?.live, live);
   assert.equal(camera.connections.length, 1);
   assert.equal(cameras.config('gate')?.record.segmentDurationMs, 1_000);
+});
+
+test('the preview is connected while somebody watches it, once for all, and its settings cut no recording', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  const credentials = { username: 'viewer', password: 'p@ss word' };
+  await using small = await startCamera({ pace: 'realtime', credentials });
+  const [cameras, other] = [await open(t), { ...wanted(camera.url) }];
+  await cameras.apply([{ ...other, preview: { source: small.urlWithLogin } }]);
+  await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
+  assert.equal(small.connections.length, 0, 'nobody watches');
+  const watch = () => {
+    const socket = new FakeSocket();
+    cameras.get('gate')?.preview?.add(socket);
+    return socket;
+  };
+  const sockets = [watch(), watch()];
+  await until('both see it', () => sockets.every(({ messages }) => messages.length > 3));
+  assert.equal(small.connections.length, 1);
+  assert.equal(small.playing.length, 1);
+
+  await cameras.apply([{ ...other, preview: { source: `${small.urlWithLogin}?2` } }]);
+  assert.ok(sockets.every((socket) => socket.closeCode() === CLOSE.goingAway));
+  await until('it left', () => small.playing.length === 0);
+  await cameras.apply([other]);
+  assert.equal(cameras.get('gate')?.preview, undefined);
+  assert.equal(camera.connections.length, 1);
+  assert.equal(cameras.get('gate')?.status.state, 'recording');
+});
+
+test('a camera that has no second connection goes on recording, and says why there is no preview', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime', maxSessions: 1 });
+  const cameras = await open(t);
+  await cameras.apply([{ ...wanted(camera.url), preview: { source: camera.url } }]);
+  await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
+  const socket = new FakeSocket();
+  const preview = cameras.get('gate')?.preview;
+  preview?.add(socket);
+  await until('the viewer is let go', () => socket.closed);
+  assert.deepEqual(socket.closed, {
+    code: CLOSE.offline,
+    reason: 'the camera does not deliver its preview (too-many-streams)',
+  });
+  assert.equal(preview?.status().state, 'failed');
+  assert.equal(camera.playing.length, 1);
+  const written = cameras.get('gate')?.archive?.framesWritten ?? 0;
+  await until('it writes on', () => (cameras.get('gate')?.archive?.framesWritten ?? 0) > written + 10);
+  assert.equal(cameras.get('gate')?.status.counters.reconnects.size, 0);
+});
+
+test('a preview on the same host has the login of the main stream, and none on another host', () => {
+  const of = (preview: string, source = 'rtsp://admin:p%40ss@10.0.0.9/main'): string =>
+    previewSource({ ...wanted(source) }, preview).source;
+  assert.equal(of('rtsp://10.0.0.9/small'), 'rtsp://admin:p%40ss@10.0.0.9/small');
+  assert.equal(of('rtsp+http://10.0.0.9:8080/small'), 'rtsp+http://admin:p%40ss@10.0.0.9:8080/small');
+  assert.equal(of('rtsp://guest@10.0.0.9/small'), 'rtsp://guest@10.0.0.9/small');
+  assert.equal(of('rtsp://10.0.0.10/small'), 'rtsp://10.0.0.10/small');
+  assert.equal(of('rtsp://10.0.0.9/small', 'rtsp://10.0.0.9/main'), 'rtsp://10.0.0.9/small');
+  assert.equal(of('rtsp://[fe80::1%eth0]/small', 'rtsp://a:b@[fe80::1%eth0]/'), 'rtsp://a:b@[fe80::1%eth0]/small');
 });
 
 test('a set whose change failed can be changed and closed', async (t) => {

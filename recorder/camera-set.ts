@@ -1,6 +1,7 @@
 // The cameras that a recorder runs, each with its archive sink and its live stream. They are started, stopped and replaced
 // one by one; a change of the configuration affects only the cameras that it changes.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { MemoryAccount } from '../base/memory-budget.ts';
@@ -11,6 +12,7 @@ import type { CameraArchive } from './archive/segments/camera-archive.ts';
 import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
+import { previewSource } from './camera/preview-source.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
 import { stoppedStatus, type CameraCondition } from './camera/status.ts';
 import type { SlabPool } from './codec/slab.ts';
@@ -18,6 +20,7 @@ import { diffCameras } from './config/changes.ts';
 import type { CameraConfig } from './config/schema.ts';
 import { LiveHub } from './live/hub.ts';
 import type { LiveLimits } from './live/limits.ts';
+import { PreviewStream } from './live/preview.ts';
 import type { Reach } from './reach/reach.ts';
 import { CLOSE } from './live/viewer.ts';
 
@@ -58,6 +61,8 @@ interface Active {
   readonly camera: Camera;
   readonly recording: CameraArchive;
   readonly live: LiveHub;
+  /** Undefined for a camera without one. */
+  readonly preview: PreviewStream | undefined;
 }
 
 /** Also used for cameras that are configured but should not be recorded. */
@@ -69,6 +74,7 @@ const CAMERA_STOPPED = [CLOSE.offline, 'the camera was stopped'] as const;
 const START_FAILED = {
   reason: { code: 'start-failed', message: 'the camera could not be started: see the log' },
 } as const;
+const PREVIEW_CHANGED = [CLOSE.goingAway, 'the settings of the camera changed'] as const;
 const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder is stopping'] as const;
 
 export class CameraSet implements CameraDirectory {
@@ -136,8 +142,9 @@ export class CameraSet implements CameraDirectory {
     const nowMs = clock.monotonicMs();
     for (const [cameraId, { active }] of this.#entries) {
       if (!active) continue;
-      const { camera, recording } = active;
+      const { camera, recording, preview } = active;
       camera.tick(nowMs);
+      preview?.tick(nowMs);
       recording.tick();
       const condition = camera.condition();
       this.#deps.state?.(cameraId, condition);
@@ -171,7 +178,11 @@ export class CameraSet implements CameraDirectory {
       if (old && !starting.has(config.id)) {
         old.active?.recording.configure(config.record);
         old.active?.camera.limit(config.maxBitrate);
-        entries.set(config.id, { ...old, config });
+        entries.set(config.id, {
+          ...old,
+          config,
+          active: old.active && this.#withPreview(old.active, old.config, config),
+        });
         continue;
       }
       const sinceMs = config.halted?.sinceMs ?? clock.wallMs();
@@ -220,7 +231,41 @@ export class CameraSet implements CameraDirectory {
     const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.condition());
     const camera = new Camera(config, { clock, log, pool, pacer, reach, receiveBuffer, sinks, changed });
     camera.start();
-    return { camera, recording, live };
+    return { camera, recording, live, preview: this.#previewOf(config) };
+  }
+
+  #previewOf(config: CameraConfig): PreviewStream | undefined {
+    const { preview } = config;
+    if (!preview) return undefined;
+    const { liveLimits: limits, clock, log: logOfNode, pool, pacer, reach, receiveBuffer } = this.#deps;
+    const log = logOfNode.child({ stream: 'preview' });
+    return new PreviewStream({
+      cameraId: config.id,
+      limits,
+      clock,
+      log,
+      connection: (sink, changed) =>
+        new Camera(previewSource(config, preview.source), {
+          clock,
+          log,
+          pool,
+          pacer,
+          reach,
+          receiveBuffer,
+          sinks: [sink],
+          changed,
+        }),
+    });
+  }
+
+  /** A camera that goes on with the settings `config`: only its preview may have to be replaced. */
+  #withPreview(active: Active, before: CameraConfig, config: CameraConfig): Active {
+    const isSame = isDeepStrictEqual(before.preview, config.preview) && before.maxBitrate === config.maxBitrate;
+    if (isSame) return active;
+    active.preview?.close(...PREVIEW_CHANGED).catch((err: unknown) => {
+      this.#deps.log.error({ camera: config.id, err }, 'a preview was not closed cleanly');
+    });
+    return { ...active, preview: this.#previewOf(config) };
   }
 
   async #stop(cameraId: string, [code, reason]: readonly [code: number, reason: string]): Promise<void> {
@@ -229,6 +274,7 @@ export class CameraSet implements CameraDirectory {
     // A failure of one step must not leave the others, or another camera, open.
     const steps = [
       () => active.camera.stop(),
+      () => active.preview?.close(code, reason),
       () => active.live.close(code, reason),
       () => active.recording.close(),
     ] as const;
@@ -245,8 +291,14 @@ export class CameraSet implements CameraDirectory {
     if (!active) {
       return { status: stoppedStatus(config, sinceMs, config.halted?.reason), archive: undefined, live: undefined };
     }
-    const { camera, recording, live } = active;
+    const { camera, recording, live, preview } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
-    return { status: camera.status(), archive: recording.status(), live, ...(silence ? { silence } : {}) };
+    return {
+      status: camera.status(),
+      archive: recording.status(),
+      live,
+      ...(preview && { preview }),
+      ...(silence ? { silence } : {}),
+    };
   }
 }

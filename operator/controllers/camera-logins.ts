@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { concurrently } from '../../base/concurrently.ts';
-import type { Camera } from '../../crds/camera.ts';
+import { addressesOf, type Camera } from '../../crds/camera.ts';
 import { hostIn, hostsNamedBy } from '../../crds/login-hosts.ts';
 import { GRANTS_NAMED_LOGINS } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -125,10 +125,10 @@ export class CameraLogins {
     const granted = await this.#grantedBefore(pool);
     const taken = new Set<string>();
     for (const camera of cameras) {
-      const { credentialsSecretRef: ref, source, snapshot, onvif } = camera.spec;
+      const { credentialsSecretRef: ref } = camera.spec;
       if (!ref || !granted.includes(ref.name) || this.secretOf(key, camera) === 'NamesHosts' || isPinned(camera))
         continue;
-      const hosts = [source, snapshot, onvif].flatMap((address) => hostIn(address ?? '') ?? []);
+      const hosts = addressesOf(camera).flatMap((address) => hostIn(address) ?? []);
       const { uid, name } = camera.metadata;
       const patch = { metadata: { uid }, status: { login: { secretName: ref.name, hosts: [...new Set(hosts)] } } };
       await ignoreMissing(api.mergePatch(CAMERA, { namespace, name }, patch, { subresource: 'status' }));

@@ -362,6 +362,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
       filename: '2026/01/01/x.mp4',
     },
     viewers: 0,
+    preview: null,
     ptz: false,
   });
   const list = await app.inject({ url: '/api/cameras', headers: as('viewer') });

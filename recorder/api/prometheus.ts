@@ -219,6 +219,32 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     undefined,
     ({ live }) => one(live?.stats.droppedFrames),
   );
+  perCamera(
+    'gauge',
+    'preview_connected',
+    '1 while the preview of the camera is connected, 0 while nobody watches it or it failed; only for cameras with a preview.',
+    undefined,
+    ({ preview }) => {
+      const state = preview?.status().state;
+      return one(state && (state === 'connecting' || state === 'live' ? 1 : 0));
+    },
+  );
+  perCamera('gauge', 'preview_viewers', 'Live viewers of the preview.', undefined, ({ preview }) =>
+    one(preview?.stats.viewers),
+  );
+  perCamera('counter', 'preview_received_bytes_total', 'Bytes of RTP received for the preview.', undefined, (view) =>
+    one(view.preview?.status().bytesReceived),
+  );
+  perCamera('counter', 'preview_sent_bytes_total', 'Bytes sent to viewers of the preview.', undefined, ({ preview }) =>
+    one(preview?.stats.sentBytes),
+  );
+  perCamera(
+    'counter',
+    'preview_failures_total',
+    'How often the camera did not deliver its preview, by reason.',
+    'reason',
+    ({ preview }) => preview?.status().failures ?? [],
+  );
   return registry;
 }
 

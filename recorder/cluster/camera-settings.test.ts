@@ -29,6 +29,14 @@ test('the login goes to the hosts that its Secret names, and to no other address
   assert.equal(settingsOf(camera(spec), login('10.0.0.0/24')).camera?.snapshot, 'http://u:p%40ss@10.0.0.10/s.jpg');
 });
 
+test('a preview gets the login on hosts that its Secret names, like every address of the camera', () => {
+  const of = (source: string, ...hosts: string[]) =>
+    settingsOf(camera({ preview: { source } }), login(...hosts)).camera?.preview;
+  assert.deepEqual(of('rtsp://10.0.0.9/2', '10.0.0.9'), { source: 'rtsp://u:p%40ss@10.0.0.9/2' });
+  assert.deepEqual(of('rtsp://10.0.0.10/2', '10.0.0.9'), { source: 'rtsp://10.0.0.10/2' });
+  assert.equal(settingsOf(camera({}), login('10.0.0.9')).camera?.preview, undefined);
+});
+
 test('a camera whose source its Secret does not name is not recorded, and says what the Secret names', () => {
   const { problem } = settingsOf(camera({ source: 'rtsp://evil.example/1' }), login('10.0.0.0/24', 'gate.example'));
   assert.deepEqual(problem, {

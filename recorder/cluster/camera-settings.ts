@@ -37,6 +37,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     name: spec.displayName,
     source,
     transport: spec.transport.toLowerCase(),
+    ...(spec.preview && { preview: { source: withLogin(spec.preview.source) } }),
     snapshot: spec.snapshot && withLogin(spec.snapshot),
     onvif: spec.onvif && withLogin(spec.onvif),
     ...(spec.tls && { tls: spec.tls }),

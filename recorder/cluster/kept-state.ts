@@ -7,7 +7,7 @@
 
 import { join } from 'node:path';
 import { z } from 'zod';
-import { parseCamera, type Camera } from '../../crds/camera.ts';
+import { addressesOf, parseCamera, type Camera } from '../../crds/camera.ts';
 import { hostIn } from '../../crds/login-hosts.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
@@ -139,10 +139,8 @@ export class KeptState {
 
 /** The hosts to which a login was sent before they were checked: recording continues until the Secret has been read. */
 const hostsBefore = (secret: string, assignments: Kept['assignments']): readonly string[] =>
-  Array.from(assignments.values(), ({ camera: { spec } }) =>
-    spec.credentialsSecretRef?.name === secret
-      ? [spec.source, spec.snapshot, spec.onvif].map((one) => hostIn(one ?? ''))
-      : [],
+  Array.from(assignments.values(), ({ camera }) =>
+    camera.spec.credentialsSecretRef?.name === secret ? addressesOf(camera).map(hostIn) : [],
   )
     .flat()
     .filter((host) => host !== undefined);

@@ -38,7 +38,12 @@ test('how it is recorded is no reason to connect to the camera again, inherited 
 });
 
 test('what is needed beside the stream is no reason to connect to the camera again', () => {
-  const beside = { snapshot: 'http://gate/snap.jpg', ptz: true, onvif: 'http://gate/onvif' };
+  const beside = {
+    preview: { source: 'rtsp://gate/small' },
+    snapshot: 'http://gate/snap.jpg',
+    ptz: true,
+    onvif: 'http://gate/onvif',
+  };
   assert.deepEqual(diffCameras(cameras(gate), cameras({ ...gate, ...beside })).changed, []);
   assert.equal(diffCameras(cameras(gate), cameras({ ...gate, tls: { verify: true } })).changed.length, 1);
 });

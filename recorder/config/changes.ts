@@ -31,6 +31,7 @@ export function diffCameras(before: readonly CameraConfig[], after: readonly Cam
 const connectedBy = (camera: CameraConfig): unknown => ({
   ...camera,
   snapshot: undefined,
+  preview: undefined,
   ptz: undefined,
   onvif: undefined,
   maxBitrate: undefined,

@@ -175,6 +175,7 @@ cameras:
     source: rtsp://user:secret@10.0.0.9/stream1
     transport: tcp
     maxBitrate: 25
+    preview: {source: rtsp://10.0.0.9/stream2}
     snapshot: http://10.0.0.9/snap.jpg
     tls: {fingerprint: 'AB:${'cd'.repeat(31)}', verify: true}
     allowPlaintextLogin: true
@@ -254,6 +255,7 @@ cameras:
         source: 'rtsp://user:secret@10.0.0.9/stream1',
         transport: 'tcp',
         maxBitrate: 25_000_000,
+        preview: { source: 'rtsp://10.0.0.9/stream2' },
         snapshot: 'http://10.0.0.9/snap.jpg',
         tls: { verify: true, fingerprint: `ab${'cd'.repeat(31)}` },
         allowPlaintextLogin: true,
@@ -272,6 +274,7 @@ cameras:
         source: 'rtsps://[fe80::1%25eth0]:322/s?x=1',
         transport: 'auto',
         maxBitrate: 50_000_000,
+        preview: undefined,
         snapshot: undefined,
         tls: { verify: false },
         allowPlaintextLogin: false,
@@ -375,6 +378,17 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     name: 'source with an IPv6 address without brackets',
     yaml: 'cameras: [{id: a, source: "rtsp://u:secret@fd00::5/stream"}]',
     message: 'config.yaml: cameras[0].source: expected brackets around the IPv6 address, as in rtsp://[fd00::5]/stream',
+  },
+  {
+    name: 'a preview that is no stream',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", preview: {source: "http://a/x.jpg"}}]',
+    message:
+      'config.yaml: cameras[0].preview.source: expected an address that begins with rtsp://, rtsps://, rtsp+http://, rtsp+https://, rtsp+ws:// or rtsp+wss://',
+  },
+  {
+    name: 'a preview without an address',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", preview: {}}]',
+    message: 'config.yaml: cameras[0].preview.source: is missing',
   },
   {
     name: 'snapshot with an impossible port',

@@ -148,6 +148,17 @@ export const CameraFile = z.strictObject({
     .describe(
       'How media is carried: inside the RTSP connection (tcp), as datagrams (udp) or to a group (multicast). auto: tcp or udp, whichever works.',
     ),
+  preview: z
+    .strictObject({
+      source: written('URL', (text) => {
+        checkSource(text);
+        return text;
+      }).describe(
+        'Address of a second, smaller stream, like source, for walls of pictures, phones, and browsers that cannot decode source. It is connected only while somebody watches it. Without user and password, those of source are used on the same host; transport, tls, allowPlaintextLogin and maxBitrate apply to both streams.',
+      ),
+    })
+    .optional()
+    .describe('A second stream, which is not recorded.'),
   snapshot: cameraUrl()
     .optional()
     .describe(
@@ -694,13 +705,14 @@ export interface CameraDefaults {
   readonly maxBitrate: number;
 }
 
-/** One camera. `source`, `snapshot` and `onvif` may contain a password. */
+/** One camera. `source`, `preview.source`, `snapshot` and `onvif` may contain a password. */
 export type CameraConfig = DeepReadonly<ReturnType<typeof toCameraConfig>>;
 
 export function toCameraConfig({ maxBitrate, record, ...same }: ParsedCamera, defaults: CameraDefaults) {
   return {
     ...same,
     name: same.name ?? same.id,
+    preview: same.preview,
     snapshot: same.snapshot,
     onvif: same.onvif,
     /** Bits a second. */

@@ -162,6 +162,11 @@ export class LiveHub implements SampleSink {
     this.#closeViewers(code, reason);
   }
 
+  /** Disconnects the present viewers; others may come. */
+  dismiss(code: number, reason: string): void {
+    this.#closeViewers(code, reason);
+  }
+
   #setStream(run: Run): void {
     this.#gop.clear();
     this.#cancelOfflineTimer();

@@ -19,6 +19,13 @@ export interface LiveLimitOptions {
   readonly offlineWaitMs?: number;
 }
 
+/** A preview that holds memory while it is connected. */
+interface ConnectedPreview {
+  readonly stats: { readonly viewers: number };
+  /** Disconnects it. */
+  giveWay(): void;
+}
+
 /** One object for all cameras of a process. */
 export class LiveLimits {
   readonly maxViewers: number;
@@ -29,10 +36,13 @@ export class LiveLimits {
   /** Memory for what waits for viewers, and for the groups of pictures; of all cameras. */
   readonly viewerMemory: MemoryAccount;
   readonly cacheMemory: MemoryAccount;
+  /** Memory for the connections of previews. */
+  readonly previewMemory: MemoryAccount;
   readonly #viewers = new Set<Viewer>();
   readonly #caches = new Set<GopCache>();
+  readonly #previews = new Set<ConnectedPreview>();
 
-  /** Viewers and caches give way to all users that open accounts in `memory` later. */
+  /** Viewers, caches and previews give way to all users that open accounts in `memory` later. */
   constructor(options: LiveLimitOptions = {}, memory = new MemoryBudget(Infinity)) {
     this.maxViewers = options.maxViewers ?? 1_000;
     this.maxViewersPerCamera = options.maxViewersPerCamera ?? 500;
@@ -43,6 +53,8 @@ export class LiveLimits {
     this.viewerMemory = memory.open('viewers', { maxBytes: half, shed: (bytes) => this.#closeViewers(bytes) });
     const maxBytes = Math.min(options.maxCacheBytes ?? 256 * MiB, half);
     this.cacheMemory = memory.open('caches', { maxBytes, shed: (bytes) => this.#clearCaches(bytes) });
+    const quarter = memory.limitBytes / 4;
+    this.previewMemory = memory.open('previews', { maxBytes: quarter, shed: (bytes) => this.#closePreviews(bytes) });
   }
 
   get viewers(): number {
@@ -68,6 +80,14 @@ export class LiveLimits {
     this.#caches.delete(cache);
   }
 
+  addPreview(preview: ConnectedPreview): void {
+    this.#previews.add(preview);
+  }
+
+  removePreview(preview: ConnectedPreview): void {
+    this.#previews.delete(preview);
+  }
+
   /**
    * Disconnects viewers, those with the most waiting bytes first. A message that waits for several viewers is freed when
    * the last of them is disconnected.
@@ -86,6 +106,14 @@ export class LiveLimits {
     for (const cache of [...this.#caches].sort((a, b) => b.heldBytes - a.heldBytes)) {
       if (this.cacheMemory.usedBytes <= enough) return;
       cache.clear();
+    }
+  }
+
+  #closePreviews(bytes: number): void {
+    const enough = this.previewMemory.usedBytes - bytes;
+    for (const preview of [...this.#previews].sort((a, b) => a.stats.viewers - b.stats.viewers)) {
+      if (this.previewMemory.usedBytes <= enough) return;
+      preview.giveWay();
     }
   }
 }

@@ -37,6 +37,7 @@ export const CLOSE = {
   unauthorized: 4401,
   forbidden: 4403,
   unknownCamera: 4404,
+  noPreview: 4406,
   tooSlow: 4408,
   codecsChanged: 4409,
   tooManyViewers: 4429,

@@ -5,6 +5,7 @@ import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts'
 import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { LiveHub } from '../live/hub.ts';
+import type { PreviewStream } from '../live/preview.ts';
 
 /** One camera, as the node knows it now. */
 export interface CameraView {
@@ -13,6 +14,8 @@ export interface CameraView {
   readonly archive: CameraArchiveStatus | undefined;
   /** Undefined for a camera that is not enabled. */
   readonly live: LiveHub | undefined;
+  /** Absent for a camera without one, or that is not enabled. */
+  readonly preview?: PreviewStream;
   /** Set while the camera should be recorded, but no video was written for too long. */
   readonly silence?: CameraSilence;
 }

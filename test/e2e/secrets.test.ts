@@ -103,7 +103,12 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
       tokens: [{ name: 'ops', role: 'admin', sha256: createHash('sha256').update(TOKEN).digest('hex') }],
     },
     archive: { segmentDuration: '2s' },
-    cameras: [...cameras.keys()].map((id) => ({ id, source: sourceOf(id), snapshot: snapshotOf(id) })),
+    cameras: [...cameras.keys()].map((id) => ({
+      id,
+      source: sourceOf(id),
+      preview: { source: sourceOf(id) },
+      snapshot: snapshotOf(id),
+    })),
   };
   await cameras.get('gone')!.close();
   await using recorder = await RecorderProcess.start({ directory, config });
@@ -158,6 +163,8 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
       // A camera that records sends its first message and is left; the others say, after a while, why not.
       assertClean(`WebSocket ${id}`, await closing(`${address}?access_token=${TOKEN}`));
       assertClean(`WebSocket ${id} without a token`, await closing(address));
+      assertClean(`preview of ${id}`, await closing(`${address}?quality=preview&access_token=${TOKEN}`));
+      assertClean(`GET /api/cameras/${id} after its preview`, await get(`/api/cameras/${id}`));
     }),
   );
   const metrics = await (await fetch(recorder.metricsUrl, { headers })).text();

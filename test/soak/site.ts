@@ -241,6 +241,7 @@ export class Site {
       maxBitrate: 1e8,
       tls: { verify: false },
       allowPlaintextLogin: false,
+      preview: undefined,
       snapshot: undefined,
       onvif: undefined,
       ptz: false,

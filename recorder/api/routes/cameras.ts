@@ -35,6 +35,25 @@ const Audio = z
   })
   .meta({ id: 'Audio', description: 'Sound as it is stored.' });
 
+const mime = () =>
+  z.string().nullable().describe('Media type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.');
+
+const Preview = z
+  .object({
+    state: z
+      .enum(['idle', 'connecting', 'live', 'failed'])
+      .describe(
+        'idle: nobody watches it. connecting: no video yet. live: video arrives. failed: the camera did not deliver it, and is asked again after a pause.',
+      ),
+    reason: Reason.nullable().describe('Why it failed.'),
+    codecs: z
+      .object({ video: Video.nullable(), audio: Audio.nullable(), mime: mime() })
+      .describe('Of the present connection, or of the last one; null before the first.'),
+    bitrate: z.number().int().describe('Bits per second over the last ten seconds.'),
+    viewers: z.number().int(),
+  })
+  .meta({ id: 'Preview', description: 'The second, smaller stream of a camera, connected while somebody watches it.' });
+
 const Camera = z
   .object({
     id: z.string(),
@@ -58,10 +77,7 @@ const Camera = z
         'A property of the recorded video that players may stumble over: open-gop (Chromium may stop) or gradual-refresh.',
       ),
       audio: Audio.nullable(),
-      mime: z
-        .string()
-        .nullable()
-        .describe('Media type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.'),
+      mime: mime(),
       audio_dropped: Reason.nullable().describe('Why the sound that the camera offers is not recorded.'),
     }),
     not_recorded: z
@@ -100,7 +116,8 @@ const Camera = z
       .datetime({ offset: true })
       .nullable()
       .describe('When the last video of a silent camera was written, or should have been.'),
-    viewers: z.number().int().describe('Live viewers.'),
+    viewers: z.number().int().describe('Live viewers of the main stream.'),
+    preview: Preview.nullable().describe('null: the camera has none (its setting preview), or should not be recorded.'),
     ptz: z.boolean().describe('Whether the camera may be moved (its setting ptz).'),
   })
   .meta({ id: 'Camera', description: 'A camera, its state and the reason for it.' });
@@ -141,13 +158,24 @@ function mimeOf(video: VideoParameters | undefined, audio: AudioParameters | und
   return codecs.length === 0 ? null : `${video ? 'video' : 'audio'}/mp4; codecs="${codecs.join(', ')}"`;
 }
 
+function toPreview(preview: NonNullable<CameraView['preview']>): z.output<typeof Preview> {
+  const { state, reason, video, audio, bitrate } = preview.status();
+  return {
+    state,
+    reason: reason ?? null,
+    codecs: { video: video ? toVideo(video) : null, audio: audio ? toAudio(audio) : null, mime: mimeOf(video, audio) },
+    bitrate,
+    viewers: preview.stats.viewers,
+  };
+}
+
 type Deps = Pick<
   ApiDeps,
   'cameras' | 'cluster' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'
 >;
 
 function toCamera(
-  { status, archive, live, silence }: CameraView,
+  { status, archive, live, preview, silence }: CameraView,
   deps: Deps,
   playback: string | undefined,
 ): z.output<typeof Camera> {
@@ -190,6 +218,7 @@ function toCamera(
     silent: silence !== undefined,
     silent_since: optionalTime(silence?.sinceMs),
     viewers: live?.stats.viewers ?? 0,
+    preview: preview ? toPreview(preview) : null,
     ptz: typeof deps.ptz?.get(status.id) === 'object',
   };
 }
@@ -252,6 +281,17 @@ const CAMERA = {
   silent: false,
   silent_since: null,
   viewers: 1,
+  preview: {
+    state: 'live',
+    reason: null,
+    codecs: {
+      video: { codec: 'h264', codec_string: 'avc1.4d401e', width: 640, height: 360 },
+      audio: null,
+      mime: 'video/mp4; codecs="avc1.4d401e"',
+    },
+    bitrate: 251_004,
+    viewers: 2,
+  },
 };
 
 export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {

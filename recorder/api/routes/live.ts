@@ -25,6 +25,12 @@ const CLOSE_GRACE_MS = 5_000;
 const LiveParams = z.object({ camera_id: z.string() });
 const LiveQuery = TokenQuery.extend({
   audio: flag().optional().describe('false: video only.'),
+  quality: z
+    .enum(['main', 'preview'])
+    .optional()
+    .describe(
+      "preview: the camera's second, smaller stream. The recorder connects it for its first viewer, so that the first message may take a second or two. Default: main, the stream that is recorded.",
+    ),
 });
 
 type Deps = Pick<ApiDeps, 'cameras' | 'clock' | 'log'>;
@@ -106,12 +112,13 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     if (socket.readyState !== socket.OPEN) return undefined;
     requireRole(caller, 'viewer');
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
-    const { audio } = request.query as z.output<typeof LiveQuery>;
+    const { audio, quality } = request.query as z.output<typeof LiveQuery>;
     if (!mayWatch(request, pages)) return socket.close(...FOREIGN_PAGE);
     const camera = caller.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
     if (!camera) return socket.close(...UNKNOWN_CAMERA);
     if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
-    const { live } = camera;
+    const live = quality === 'preview' ? camera.preview : camera.live;
+    if (!live) return socket.close(CLOSE.noPreview, 'the camera has no preview');
     const viewer = live.add(viewerSocket(socket, request, deps.clock), { audio: audio !== false });
     if (!viewer) return undefined;
     const stopPinging = keepAlive(socket, deps);
@@ -149,10 +156,12 @@ const CLOSED: Readonly<Record<keyof typeof CLOSE, string>> = {
   unauthorized: 'No token, a wrong one, or one that is no longer valid.',
   forbidden: 'The page has a foreign origin, or the token has no role here.',
   unknownCamera: 'The node does not know this camera, or the token does not cover it.',
+  noPreview: 'quality=preview, and the camera has no preview.',
   tooSlow: 'The viewer read nothing for 30 seconds, or it is slow and memory is short. Try again later.',
   codecsChanged: 'The camera changed its codecs. Connect again with the new codec string.',
   tooManyViewers: 'Too many viewers, or too many wrong tokens. Try again later.',
-  offline: 'The camera is stopped or sends no video, or the token cannot be checked at the moment. Try again later.',
+  offline:
+    'The camera is stopped, sends no video or does not deliver its preview, or the token cannot be checked at the moment. Try again later.',
   goingAway: "The node stops, or the camera's settings changed. Connect again.",
 };
 

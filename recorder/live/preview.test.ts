@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { MemoryBudget } from '../../base/memory-budget.ts';
+import type { Reason } from '../../base/reason.ts';
+import type { SampleSink } from '../camera/sink.ts';
+import { stoppedStatus, type CameraState, type CameraStatus } from '../camera/status.ts';
+import { LiveLimits } from './limits.ts';
+import { PreviewStream } from './preview.ts';
+import { AUDIO, FakeSocket, run, SampleMaker, VIDEO } from './test-support.ts';
+import { CLOSE } from './viewer.ts';
+
+/** A connection that does what the test says. */
+class FakeConnection {
+  readonly sink: SampleSink;
+  readonly #changed: (connection: FakeConnection) => void;
+  #state: CameraState = 'stopped';
+  #reason: Reason | undefined;
+  isStarted = false;
+  isStopped = false;
+  bytes = 0;
+  /** Resolves the `stop` that waits. */
+  stopped: () => void = () => {};
+  isStopSlow = false;
+
+  constructor(sink: SampleSink, changed: (connection: FakeConnection) => void) {
+    this.sink = sink;
+    this.#changed = changed;
+  }
+
+  start(): void {
+    this.isStarted = true;
+    this.become('connecting');
+  }
+
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    this.become('stopped');
+    if (this.isStopSlow) await new Promise<void>((resolve) => (this.stopped = resolve));
+    this.sink.end('stopped');
+  }
+
+  tick(): void {}
+
+  condition() {
+    const { state, reason, counters } = this.status();
+    return { state, reason, counters };
+  }
+
+  status(): CameraStatus {
+    const plain = stoppedStatus({ id: 'gate', name: 'Gate' }, 0);
+    const counters = { ...plain.counters, bytesReceived: this.bytes };
+    const isLive = this.#state === 'recording';
+    const media = isLive ? { video: VIDEO, audio: AUDIO } : {};
+    return { ...plain, ...media, state: this.#state, reason: this.#reason, counters };
+  }
+
+  become(state: CameraState, reason?: Reason): void {
+    this.#state = state;
+    this.#reason = reason;
+    this.#changed(this);
+  }
+
+  /** Pictures arrive. */
+  play(): void {
+    const maker = new SampleMaker();
+    this.sink.begin(run());
+    const sample = maker.make();
+    this.sink.sample(sample);
+    sample.data.slab.release();
+    maker.close();
+    this.become('recording');
+  }
+}
+
+const REFUSED: Reason = { code: 'too-many-streams', message: 'the camera has no connection left' };
+
+function setup(memory = new MemoryBudget(64 * 1024 * 1024)) {
+  const clock = new VirtualClock();
+  const limits = new LiveLimits({}, memory);
+  const connections: FakeConnection[] = [];
+  const make = (cameraId = 'gate'): PreviewStream =>
+    new PreviewStream({
+      cameraId,
+      limits,
+      clock,
+      log: silentLog,
+      connection(sink, changed) {
+        connections.push(new FakeConnection(sink, changed));
+        return connections.at(-1) as FakeConnection;
+      },
+    });
+  const preview = make();
+  const watch = (of = preview) => {
+    const socket = new FakeSocket();
+    return { socket, viewer: of.add(socket) };
+  };
+  const open = (): FakeConnection[] => connections.filter(({ isStarted, isStopped }) => isStarted && !isStopped);
+  return { clock, limits, connections, make, preview, watch, open, memory };
+}
+
+/** Work that waits for promises only. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('nobody watches: no connection; two watch: one; both see the pictures', () => {
+  const { connections, preview, watch } = setup();
+  assert.equal(preview.status().state, 'idle');
+  assert.equal(connections.length, 0);
+  const [one, other] = [watch(), watch()];
+  assert.equal(connections.length, 1);
+  assert.equal(preview.status().state, 'connecting');
+  connections[0]?.play();
+  assert.equal(preview.status().state, 'live');
+  for (const { socket } of [one, other]) assert.equal(socket.outline, 'init VIDEO');
+});
+
+test('the connection stays ten seconds after its last viewer, and a viewer who comes meanwhile keeps it', async () => {
+  const { clock, connections, preview, watch, open, memory } = setup();
+  const first = watch();
+  connections[0]?.play();
+  const { video, audio } = preview.status();
+  preview.remove(first.viewer!);
+  clock.advance(9_000);
+  assert.equal(open().length, 1);
+  const second = watch();
+  assert.equal(second.socket.outline, 'init VIDEO', 'there is a picture at once');
+  clock.advance(60_000);
+  assert.equal(open().length, 1);
+  preview.remove(second.viewer!);
+  clock.advance(10_000);
+  assert.equal(open().length, 0);
+  assert.deepEqual([preview.status().state, memory.usedBytes], ['idle', 0]);
+  assert.deepEqual(preview.status().video, video, 'the page knows the codecs of the next connection');
+  assert.deepEqual(preview.status().audio, audio);
+  await settle();
+  watch();
+  assert.equal(connections.length, 2);
+});
+
+test('a camera that refuses: viewers are told at once, and it is asked less and less often', async () => {
+  const { clock, connections, preview, watch, open } = setup();
+  const first = watch();
+  connections[0]?.become('retrying', REFUSED);
+  assert.deepEqual(first.socket.closed, {
+    code: CLOSE.offline,
+    reason: 'the camera does not deliver its preview (too-many-streams)',
+  });
+  preview.remove(first.viewer!);
+  assert.deepEqual([preview.status().state, preview.status().reason], ['failed', REFUSED]);
+  assert.equal(open().length, 0);
+  await settle();
+  const pauses: number[] = [];
+  for (let attempt = 1; attempt <= 8; attempt++) {
+    let pauseMs = 0;
+    for (; connections.length === attempt; pauseMs += 1_000) {
+      const { socket, viewer } = watch();
+      if (viewer) continue;
+      assert.equal(socket.closeCode(), CLOSE.offline);
+      clock.advance(1_000);
+    }
+    pauses.push(pauseMs);
+    connections.at(-1)?.become('retrying', REFUSED);
+    await settle();
+  }
+  assert.equal(pauses[0], 6_000);
+  assert.ok(pauses.every((pauseMs) => pauseMs <= 302_000));
+  assert.ok((pauses.at(-1) as number) >= 200_000, pauses.join(' '));
+  assert.equal(preview.status().failures.get('too-many-streams'), 9);
+});
+
+test('a stream that was there and breaks is connected again while its viewers wait', () => {
+  const { connections, preview, watch } = setup();
+  const { socket } = watch();
+  connections[0]?.play();
+  connections[0]?.become('retrying', { code: 'closed-by-camera', message: 'the camera ended the connection' });
+  assert.equal(socket.closed, undefined);
+  assert.equal(preview.status().state, 'connecting');
+  connections[0]?.become('connecting');
+  connections[0]?.play();
+  assert.equal(preview.status().state, 'live');
+});
+
+test('the next connection begins when the last one has ended: a camera may have only one', async () => {
+  const { clock, connections, preview, watch } = setup();
+  const { viewer } = watch();
+  const [first] = connections;
+  first!.isStopSlow = true;
+  preview.remove(viewer!);
+  clock.advance(10_000);
+  watch();
+  assert.deepEqual([connections.length, connections[1]?.isStarted], [2, false]);
+  first?.stopped();
+  await settle();
+  assert.equal(connections[1]?.isStarted, true);
+});
+
+test('bytes that were received are counted over all connections, and never become fewer', async () => {
+  const { clock, connections, preview, watch } = setup();
+  const { viewer } = watch();
+  connections[0]!.bytes = 700;
+  assert.equal(preview.status().bytesReceived, 700);
+  connections[0]!.isStopSlow = true;
+  preview.remove(viewer!);
+  clock.advance(10_000);
+  assert.equal(preview.status().bytesReceived, 700);
+  connections[0]?.stopped();
+  await settle();
+  watch();
+  connections[1]!.bytes = 40;
+  assert.equal(preview.status().bytesReceived, 740);
+});
+
+test('previews have a share of the memory, and give way to recording: those with the fewest viewers first', () => {
+  const memory = new MemoryBudget(4 * 1024 * 1024);
+  const { make, watch, limits, connections } = setup(memory);
+  const writing = memory.open('writing', { maxBytes: Infinity });
+  const [much, little, third] = ['a', 'b', 'c'].map(make) as [PreviewStream, PreviewStream, PreviewStream];
+  watch(much);
+  watch(much);
+  const alone = watch(little);
+  assert.equal(limits.previewMemory.usedBytes, limits.previewMemory.maxBytes);
+  const late = watch(third);
+  assert.equal(late.viewer !== undefined, true);
+  assert.equal(alone.socket.closeCode(), CLOSE.tooSlow, 'one of them had to go');
+  assert.equal(limits.previewMemory.usedBytes, limits.previewMemory.maxBytes);
+  assert.ok(writing.take(memory.limitBytes));
+  assert.equal(limits.previewMemory.usedBytes, 0);
+  assert.ok(connections.every(({ isStopped }) => isStopped));
+});
+
+test('a closed preview takes no viewer, and lets those it has go', async () => {
+  const { preview, watch, open, memory } = setup();
+  const { socket } = watch();
+  await preview.close(CLOSE.unknownCamera, 'the camera was removed');
+  assert.equal(socket.closeCode(), CLOSE.unknownCamera);
+  assert.equal(watch().socket.closeCode(), CLOSE.offline);
+  assert.deepEqual([open().length, memory.usedBytes], [0, 0]);
+});

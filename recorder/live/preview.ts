@@ -1,0 +1,209 @@
+// The preview of one camera: a second, smaller stream that is connected only while somebody watches it. All viewers share one
+// connection, and nothing of it touches the main stream.
+
+import { Backoff } from '../../base/backoff.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Reason } from '../../base/reason.ts';
+import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import type { Camera } from '../camera/camera.ts';
+import type { SampleSink } from '../camera/sink.ts';
+import { LiveHub } from './hub.ts';
+import type { LiveLimits } from './limits.ts';
+import { CLOSE, type Viewer, type ViewerOptions, type ViewerSocket } from './viewer.ts';
+
+/** A viewer that changes the page or the layout is back within this time, and finds the stream still there. */
+const LINGER_MS = 10_000;
+/** After a failure, viewers are refused for this long before the camera is asked again. */
+const RETRY = { firstMs: 5_000, maxMs: 300_000 };
+/** What the connection of a small stream holds: blocks of its picture and of its sound, and its tables. */
+const PREVIEW_BYTES = 512 * 1024;
+
+type PreviewConnection = Pick<Camera, 'start' | 'stop' | 'tick' | 'status' | 'condition'>;
+
+interface PreviewOptions {
+  readonly cameraId: string;
+  readonly limits: LiveLimits;
+  /** A new connection, not started, which calls `changed` when its state, or the reason for it, has changed. */
+  readonly connection: (sink: SampleSink, changed: (connection: PreviewConnection) => void) => PreviewConnection;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * `idle`: nobody watches; `connecting`: somebody waits; `live`: pictures arrive; `failed`: the camera does not deliver it, and is
+ * not asked again before `untilMs` on the monotonic clock.
+ */
+type State =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'connecting' | 'live'; readonly camera: PreviewConnection }
+  | { readonly kind: 'failed'; readonly reason: Reason; readonly untilMs: number };
+
+interface PreviewStatus {
+  readonly state: 'idle' | 'connecting' | 'live' | 'failed';
+  /** Why it failed. */
+  readonly reason: Reason | undefined;
+  /** Of the current connection, or of the last one that delivered pictures; undefined before. */
+  readonly video: VideoParameters | undefined;
+  readonly audio: AudioParameters | undefined;
+  /** Bit rate over the last ten seconds, in bit/s; 0 without a connection. */
+  readonly bitrate: number;
+  /** Bytes of RTP received since the start. */
+  readonly bytesReceived: number;
+  /** Failures since the start, by `Reason.code`. */
+  readonly failures: ReadonlyMap<string, number>;
+}
+
+export class PreviewStream {
+  readonly #o: PreviewOptions;
+  readonly #hub: LiveHub;
+  readonly #backoff = new Backoff(RETRY);
+  #state: State = { kind: 'idle' };
+  #linger: Timer | undefined;
+  #video: VideoParameters | undefined;
+  #audio: AudioParameters | undefined;
+  #goneBytes = 0;
+  readonly #failures = new Map<string, number>();
+  /** Connections that are being closed, and when each has ended. */
+  readonly #leaving = new Map<PreviewConnection, Promise<void>>();
+  #isClosed = false;
+
+  constructor(options: PreviewOptions) {
+    this.#o = options;
+    const { cameraId, limits, clock, log } = options;
+    this.#hub = new LiveHub({ cameraId, limits, clock, log });
+    limits.addPreview(this);
+  }
+
+  get stats(): LiveHub['stats'] {
+    return this.#hub.stats;
+  }
+
+  /** Adds a viewer, and connects if this is the first one. As of `LiveHub`; also refuses viewers while the stream is `failed`. */
+  add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined {
+    this.#cancelLinger();
+    const refusal = this.#isClosed ? undefined : this.#connect();
+    if (refusal) {
+      socket.close(...refusal);
+      return undefined;
+    }
+    const viewer = this.#hub.add(socket, options);
+    this.#lingerIfUnwatched();
+    return viewer;
+  }
+
+  /** To be called when the connection of the viewer has closed. */
+  remove(viewer: Viewer): void {
+    this.#hub.remove(viewer);
+    this.#lingerIfUnwatched();
+  }
+
+  /** To be called a few times a second. */
+  tick(nowMs: number): void {
+    if (this.#state.kind === 'connecting' || this.#state.kind === 'live') this.#state.camera.tick(nowMs);
+  }
+
+  status(): PreviewStatus {
+    const state = this.#state;
+    const now = state.kind === 'connecting' || state.kind === 'live' ? state.camera.status() : undefined;
+    return {
+      state: state.kind,
+      reason: state.kind === 'failed' ? state.reason : undefined,
+      video: now?.video ?? this.#video,
+      audio: now?.video ? now.audio : this.#audio,
+      bitrate: now?.bitrate ?? 0,
+      bytesReceived: [...this.#leaving.keys()].reduce(
+        (sum, camera) => sum + bytesOf(camera),
+        this.#goneBytes + (now?.counters.bytesReceived ?? 0),
+      ),
+      failures: this.#failures,
+    };
+  }
+
+  /** Disconnects to release its memory. */
+  giveWay(): void {
+    this.#disconnect({ kind: 'idle' }, ...SHORT_OF_MEMORY);
+  }
+
+  /** Closes the connection, and disconnects all viewers for good. Resolves when the connection is closed. */
+  async close(code: number, reason: string): Promise<void> {
+    this.#isClosed = true;
+    this.#o.limits.removePreview(this);
+    this.#disconnect({ kind: 'idle' }, code, reason);
+    this.#hub.close(code, reason);
+    await Promise.all(this.#leaving.values());
+  }
+
+  /** The close code and reason for viewers if it cannot be connected. */
+  #connect(): Refusal | undefined {
+    const state = this.#state;
+    if ('camera' in state) return undefined;
+    const { clock, limits, connection } = this.#o;
+    if (state.kind === 'failed' && clock.monotonicMs() < state.untilMs) return refusalOf(state.reason);
+    if (!limits.previewMemory.take(PREVIEW_BYTES)) return SHORT_OF_MEMORY;
+    const camera = connection(this.#hub, (changed) => this.#follow(changed));
+    this.#state = { kind: 'connecting', camera };
+    // A camera with few connections must see the end of the last one first.
+    if (this.#leaving.size === 0) camera.start();
+    else void Promise.all(this.#leaving.values()).then(() => camera.start());
+    return undefined;
+  }
+
+  #follow(camera: PreviewConnection): void {
+    const before = this.#state;
+    if (!('camera' in before) || before.camera !== camera) return;
+    const { state, reason } = camera.condition();
+    if (state === 'recording') {
+      this.#backoff.reset();
+      this.#state = { kind: 'live', camera };
+      ({ video: this.#video, audio: this.#audio } = camera.status());
+    } else if (state === 'retrying' && before.kind === 'live') {
+      // It worked until now: the connection is made again at once, and viewers wait for it.
+      this.#state = { kind: 'connecting', camera };
+    } else if (state === 'retrying' && reason) {
+      this.#failures.set(reason.code, (this.#failures.get(reason.code) ?? 0) + 1);
+      const untilMs = this.#o.clock.monotonicMs() + this.#backoff.next();
+      this.#disconnect({ kind: 'failed', reason, untilMs }, ...refusalOf(reason));
+    }
+  }
+
+  #lingerIfUnwatched(): void {
+    if (this.#hub.stats.viewers > 0 || !('camera' in this.#state) || this.#linger) return;
+    this.#linger = this.#o.clock.after(LINGER_MS, () => {
+      this.#linger = undefined;
+      this.#disconnect({ kind: 'idle' }, CLOSE.goingAway, 'nobody watches');
+    });
+  }
+
+  #cancelLinger(): void {
+    this.#linger?.cancel();
+    this.#linger = undefined;
+  }
+
+  #disconnect(next: State, code: number, reason: string): void {
+    this.#cancelLinger();
+    const state = this.#state;
+    if (!('camera' in state)) return;
+    this.#state = next;
+    const { camera } = state;
+    const leaving = camera
+      .stop()
+      .catch((err: unknown) => {
+        this.#o.log.error({ camera: this.#o.cameraId, err }, 'a preview was not disconnected cleanly');
+      })
+      .then(() => {
+        this.#goneBytes += bytesOf(camera);
+        this.#leaving.delete(camera);
+      });
+    this.#leaving.set(camera, leaving);
+    this.#o.limits.previewMemory.giveBack(PREVIEW_BYTES);
+    this.#hub.dismiss(code, reason);
+  }
+}
+
+const bytesOf = (camera: PreviewConnection): number => camera.condition().counters.bytesReceived;
+
+type Refusal = readonly [code: number, reason: string];
+const SHORT_OF_MEMORY: Refusal = [CLOSE.tooSlow, 'memory is short'];
+/** A close reason has at most 123 bytes (RFC 6455 §5.5), so it has the code only; the camera's state has the message. */
+const refusalOf = ({ code }: Reason): Refusal => [CLOSE.offline, `the camera does not deliver its preview (${code})`];

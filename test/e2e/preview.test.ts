@@ -1,0 +1,141 @@
+// The second stream of a camera: connected while somebody watches it, and nothing of it touches the recording.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { WebSocket } from 'ws';
+import { startCamera } from '../camera/camera.ts';
+import { GstreamerCameras, gstreamerMissing } from '../support/gstreamer-cameras.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { workspace } from '../support/workspace.ts';
+
+/** Longer than a preview lingers without viewers. */
+const LINGER_MS = 30_000;
+
+interface CameraAnswer {
+  readonly state: string;
+  readonly viewers: number;
+  readonly preview: {
+    readonly state: string;
+    readonly reason: { readonly code: string } | null;
+    readonly codecs: { readonly mime: string | null; readonly video: { readonly width: number } | null };
+    readonly viewers: number;
+  } | null;
+}
+
+const cameraOf = async (recorder: RecorderProcess, id: string): Promise<CameraAnswer> =>
+  (await (await fetch(`${recorder.url}/api/cameras/${id}`)).json()) as CameraAnswer;
+
+class Watcher {
+  readonly socket: WebSocket;
+  readonly messages: Buffer[] = [];
+  closed: string | undefined;
+
+  constructor(t: TestContext, recorder: RecorderProcess, id: string, query = '?quality=preview') {
+    this.socket = new WebSocket(`${recorder.url.replace('http', 'ws')}/websocket/${id}${query}`);
+    this.socket.on('message', (data: Buffer) => this.messages.push(data));
+    this.socket.on('close', (code, reason) => (this.closed = `${code} ${reason.toString()}`));
+    t.after(() => this.socket.terminate());
+  }
+
+  async close(): Promise<void> {
+    this.socket.close();
+    await once(this.socket, 'close');
+  }
+}
+
+test(
+  'a preview is connected once while two watch, and not at all while nobody does',
+  { skip: gstreamerMissing() },
+  async (t) => {
+    await using cameras = await GstreamerCameras.start([
+      { name: 'main', video: 'h265', audio: 'none', gop: 25, width: 640, height: 360 },
+      { name: 'small', video: 'h264', audio: 'aac', gop: 25, width: 320, height: 180 },
+    ]);
+    const directory = workspace(t);
+    await using recorder = await RecorderProcess.start({
+      directory,
+      config: { cameras: [{ id: 'gate', source: cameras.url('main'), preview: { source: cameras.url('small') } }] },
+    });
+    await until('it records', async () => (await cameraOf(recorder, 'gate')).state === 'recording');
+    assert.equal(await cameras.sessions(), 1);
+    const { preview: idle } = await cameraOf(recorder, 'gate');
+    assert.deepEqual(idle, {
+      state: 'idle',
+      reason: null,
+      codecs: { video: null, audio: null, mime: null },
+      bitrate: 0,
+      viewers: 0,
+    });
+
+    const watchers = [new Watcher(t, recorder, 'gate'), new Watcher(t, recorder, 'gate')];
+    await until('both see it', () => watchers.every(({ messages }) => messages.length > 60), LINGER_MS);
+    assert.equal(await cameras.sessions(), 2);
+    const live = await cameraOf(recorder, 'gate');
+    assert.deepEqual([live.preview?.state, live.preview?.viewers, live.viewers], ['live', 2, 0]);
+    assert.match(live.preview?.codecs.mime ?? '', /^video\/mp4; codecs="avc1\.[0-9a-f]{6}, mp4a\.40\.2"$/);
+    const file = join(directory, 'preview.mp4');
+    writeFileSync(file, Buffer.concat(watchers[0]!.messages));
+    const streams = execFileSync('ffprobe', [
+      '-v',
+      'error',
+      '-show_entries',
+      'stream=codec_name,width',
+      '-of',
+      'csv=p=0',
+      file,
+    ]);
+    assert.deepEqual(streams.toString().trim().split(/\s+/), ['h264,320', 'aac']);
+    const metrics = await (await fetch(recorder.metricsUrl)).text();
+    assert.match(metrics, /^kube_nvr_camera_preview_connected\{camera="gate"\} 1$/m);
+    assert.match(metrics, /^kube_nvr_camera_preview_viewers\{camera="gate"\} 2$/m);
+    assert.match(metrics, /^kube_nvr_camera_preview_received_bytes_total\{camera="gate"\} [1-9]/m);
+
+    for (const watcher of watchers) await watcher.close();
+    await until('it is disconnected', async () => (await cameras.sessions()) === 1, LINGER_MS);
+    const after = await cameraOf(recorder, 'gate');
+    assert.deepEqual([after.preview?.state, after.preview?.codecs.video?.width], ['idle', 320]);
+    assert.match(
+      await (await fetch(recorder.metricsUrl)).text(),
+      /^kube_nvr_memory_budget_used_bytes\{kind="previews"\} 0$/m,
+    );
+  },
+);
+
+test('a preview that the camera refuses is told to viewers and in its state, and the recording goes on', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime', maxSessions: 1 });
+  await using recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: {
+      cameras: [
+        { id: 'gate', source: camera.url, preview: { source: camera.url } },
+        { id: 'yard', source: 'rtsp://127.0.0.1:1/' },
+      ],
+    },
+  });
+  await until('it records', async () => (await cameraOf(recorder, 'gate')).state === 'recording');
+  const watcher = new Watcher(t, recorder, 'gate');
+  await until('it is refused', () => watcher.closed);
+  assert.equal(watcher.closed, '4503 the camera does not deliver its preview (too-many-streams)');
+  const { state, preview } = await cameraOf(recorder, 'gate');
+  assert.deepEqual([state, preview?.state, preview?.reason?.code], ['recording', 'failed', 'too-many-streams']);
+  const requests = camera.requests.length;
+  const again = new Watcher(t, recorder, 'gate');
+  await until('it is refused again', () => again.closed);
+  assert.ok(!camera.requests.slice(requests).some(({ method }) => method === 'DESCRIBE'), 'the camera is left alone');
+  const main = new Watcher(t, recorder, 'gate', '');
+  await until('the main stream is there', () => main.messages.length > 25);
+  assert.match(
+    await (await fetch(recorder.metricsUrl)).text(),
+    /^kube_nvr_camera_preview_failures_total\{camera="gate",reason="too-many-streams"\} 1$/m,
+  );
+
+  assert.equal((await cameraOf(recorder, 'yard')).preview, null);
+  const none = new Watcher(t, recorder, 'yard');
+  await until('there is none', () => none.closed);
+  assert.equal(none.closed, '4406 the camera has no preview');
+});
