@@ -164,7 +164,7 @@ test('whatever a device is called, the output is one line a device, and YAML tha
         device: { address: '10.0.0.9', url: 'http://10.0.0.9/', name, hardware: model },
         information: { manufacturer: name, model, firmware: model, serial: name },
         profiles: [profile],
-        streams: [{ profile, source: 'rtsp://10.0.0.9/', snapshot: undefined }],
+        streams: [{ profile, source: 'rtsp://10.0.0.9/', snapshot: undefined, preview: undefined }],
         movable: true,
         problems: [problem],
       };

@@ -16,6 +16,8 @@ export interface Stream {
   readonly source: string;
   /** `http:` or `https:`, at the device's address, without a user part. */
   readonly snapshot: string | undefined;
+  /** A smaller stream of the same sensor or input, as `source`; undefined if there is none. */
+  readonly preview: string | undefined;
 }
 
 export interface DeviceReport {
@@ -35,6 +37,10 @@ const DEVICE_TIMEOUT_MS = 30_000;
 const MAX_STREAMS = 64;
 const MAX_URI_CHARACTERS = 1024;
 const RECORDABLE = ['H264', 'H265', 'HEVC'];
+/** What every browser decodes. */
+const H264 = 'H264';
+/** A preview with more pixels would be no relief for a wall of pictures. */
+const MAX_PREVIEW_PIXELS = 1280 * 720;
 
 /** Never throws: failures are in `problems`. */
 export async function describeDevice(
@@ -79,7 +85,16 @@ export async function describeDevice(
     if (source.changed) problems.add('the device believes to have another address');
     // Not every camera has still images; a missing one is not a problem.
     const snapshotUri = await ask((signal) => client.snapshotUri(profile.token, signal).catch(asMissing));
-    streams.push({ profile, source: source.url, snapshot: snapshotAt(snapshotUri, device.address) });
+    const small = previewProfile(profile, profiles);
+    const previewUri = small && (await ask((signal) => client.streamUri(small.token, signal).catch(asMissing)));
+    const preview = previewUri === undefined ? undefined : streamAt(previewUri, device.address)?.url;
+    streams.push({
+      profile,
+      source: source.url,
+      snapshot: snapshotAt(snapshotUri, device.address),
+      // Some devices answer with the same stream for every profile.
+      preview: preview === source.url ? undefined : preview,
+    });
   }
   return {
     device,
@@ -96,12 +111,31 @@ function asMissing(err: unknown): undefined {
   throw err;
 }
 
+const pixels = ({ video }: Profile): number => (video ? video.width * video.height : 0);
+const codecOf = ({ video }: Profile): string => video?.codec.toUpperCase() ?? '';
+
+/**
+ * The profile for the preview of a stream: of the smaller ones of its sensor or input, the largest that is no larger than a
+ * preview should be; H.264 if there is any.
+ */
+function previewProfile(main: Profile, profiles: readonly Profile[]): Profile | undefined {
+  const small = profiles.filter(
+    (profile) =>
+      (profile.sourceToken ?? '') === (main.sourceToken ?? '') &&
+      RECORDABLE.includes(codecOf(profile)) &&
+      pixels(profile) > 0 &&
+      pixels(profile) < pixels(main) &&
+      pixels(profile) <= MAX_PREVIEW_PIXELS,
+  );
+  const decodable = small.filter((profile) => codecOf(profile) === H264);
+  return (decodable.length > 0 ? decodable : small).sort((a, b) => pixels(b) - pixels(a))[0];
+}
+
 /** For every sensor or input, the recordable profile with the most pixels. */
 function bestProfiles(profiles: readonly Profile[]): readonly Profile[] {
   const best = new Map<string, Profile>();
-  const pixels = ({ video }: Profile): number => (video ? video.width * video.height : 0);
   for (const profile of profiles) {
-    if (!RECORDABLE.includes(profile.video?.codec.toUpperCase() ?? '')) continue;
+    if (!RECORDABLE.includes(codecOf(profile))) continue;
     const key = profile.sourceToken ?? '';
     const known = best.get(key);
     if (!known || pixels(profile) > pixels(known)) best.set(key, profile);

@@ -84,8 +84,8 @@ test('devices are found, asked with the login, and listed by address', async (t)
   assert.equal(first!.device.name, 'Front gate');
   assert.equal(first!.movable, true);
   assert.deepEqual(
-    first!.streams.map(({ source, profile }) => [profile.token, source]),
-    [['main', 'rtsp://127.0.0.3:554/main']],
+    first!.streams.map(({ source, preview, profile }) => [profile.token, source, preview]),
+    [['main', 'rtsp://127.0.0.3:554/main', 'rtsp://127.0.0.3:554/sub']],
   );
   assert.deepEqual(second!.problems, []);
   assert.equal(second!.streams.length, 1);
@@ -104,6 +104,26 @@ test('every sensor or input is a stream of its own', async (t) => {
     reports[0]!.streams.map(({ profile }) => profile.token),
     ['b', 'c'],
   );
+});
+
+test('the preview is the largest stream of the same input that is small, in H.264 where there is one', async (t) => {
+  const network = await Network.create(t);
+  const small = (token: string, height: number, codec = 'H264', source = 'input-1') => ({
+    token,
+    codec,
+    source,
+    width: (height * 16) / 9,
+    height,
+  });
+  const previewOf = async (address: string, ...profiles: ReturnType<typeof small>[]) => {
+    await network.device(address, { profiles: [small('main', 2160, 'H265'), ...profiles] });
+    const { reports } = await network.search();
+    return reports.find(({ device }) => device.address === address)?.streams[0]?.preview?.replace(/.*\//, '');
+  };
+  assert.equal(await previewOf('127.0.0.3', small('a', 180), small('b', 720), small('c', 1080)), 'b');
+  assert.equal(await previewOf('127.0.0.4', small('a', 180), small('b', 720, 'H265')), 'a');
+  assert.equal(await previewOf('127.0.0.5', small('a', 180, 'H265'), small('b', 360, 'JPEG')), 'a');
+  assert.equal(await previewOf('127.0.0.6', small('a', 1440), small('b', 360, 'H264', 'input-2')), undefined);
 });
 
 test('a device that answers for both kinds, twice, is one device', async (t) => {

@@ -47,6 +47,7 @@ function report({
       profile,
       source: `rtsp://${address}:554/${i}?a=1&b=2`,
       snapshot: i === 0 ? `http://${address}/snap.jpg` : undefined,
+      preview: i === 0 ? `rtsp://${address}:554/small` : undefined,
     })),
     movable,
     problems,
@@ -119,6 +120,7 @@ test('YAML is a configuration that loads, with login and names, whatever the dev
   assert.equal(cameras.length, ODD.length);
   const [first] = cameras;
   assert.equal(first!.source, 'rtsp://admin:p%40ss%3A%20%22w%2F1%20%23%27@10.0.0.1:554/0?a=1&b=2');
+  assert.deepEqual(first!.preview, { source: 'rtsp://10.0.0.1:554/small' });
   assert.equal(first!.snapshot, 'http://10.0.0.1/snap.jpg');
   assert.equal(first!.onvif, 'http://10.0.0.1/onvif/device_service');
   assert.equal(first!.ptz, true);
@@ -171,6 +173,7 @@ test('manifests: a Secret with the login, and a Camera without it that the schem
     spec: {
       displayName: 'Gate',
       source: 'rtsp://10.0.0.9:554/0?a=1&b=2',
+      preview: { source: 'rtsp://10.0.0.9:554/small' },
       credentialsSecretRef: { name: 'dome-1-10-0-0-9-login' },
       snapshot: 'http://10.0.0.9/snap.jpg',
       ptz: true,

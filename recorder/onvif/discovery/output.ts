@@ -75,6 +75,7 @@ export function formatConfig(reports: readonly DeviceReport[], credentials: Cred
       id,
       ...(name === undefined ? {} : { name }),
       source: formatRtspUrl({ ...parseRtspUrl(stream.source), credentials }),
+      ...(stream.preview === undefined ? {} : { preview: { source: stream.preview } }),
       ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
       ...(report.movable ? { ptz: true } : {}),
       onvif: report.device.url,
@@ -101,6 +102,7 @@ export function formatManifests(reports: readonly DeviceReport[], credentials: C
       spec: {
         ...(name === undefined ? {} : { displayName: name }),
         source: stream.source,
+        ...(stream.preview === undefined ? {} : { preview: { source: stream.preview } }),
         ...(credentials ? { credentialsSecretRef: { name: secretName } } : {}),
         ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
         ...(report.movable ? { ptz: true } : {}),
