@@ -132,6 +132,20 @@ test('a change replaces all settings, and an address without a password keeps it
   assert.equal(taken.length, 2);
 });
 
+test('the password of a preview is hidden and kept like that of the source', async (t) => {
+  const { editor, taken } = stage(t);
+  const preview = { source: 'rtsp://viewer:hidden@10.0.0.9/small' };
+  const { settings } = await editor.add({ ...GATE, preview });
+  assert.deepEqual(settings['preview'], { source: 'rtsp://viewer@10.0.0.9/small' });
+  assert.deepEqual((await editor.read('gate')).settings['preview'], settings['preview']);
+  await editor.change('gate', { ...settings, preview: { source: 'rtsp://viewer@10.0.0.9/smaller' } }, always);
+  assert.deepEqual(taken.at(-1)?.[0]?.preview, { source: 'rtsp://viewer:hidden@10.0.0.9/smaller' });
+  const moved = await refusal(
+    editor.change('gate', { ...settings, preview: { source: 'rtsp://viewer@10.0.0.99/small' } }, always),
+  );
+  assert.match(moved.message, /^preview\.source: /);
+});
+
 test('of two changes of the same settings at once one is made, and without a condition the last one', async (t) => {
   const { editor } = stage(t);
   const { tag } = await editor.add(GATE);
@@ -264,7 +278,7 @@ test('with a database new cameras are rows, changed and removed there, and files
   const { editor, taken, file } = stage(t, { 'config.yaml': yard }, { database });
   const { tag } = await editor.add({ ...GATE, snapshot: 'http://10.0.0.9/1.jpg' });
   const row = { id: 'gate', name: '', source: GATE.source, snapuri: 'http://10.0.0.9/1.jpg', ptz: false, onvif: null };
-  assert.deepEqual(database.rows.get('gate'), { ...row, record: {}, enabled: true });
+  assert.deepEqual(database.rows.get('gate'), { ...row, preview: null, record: {}, enabled: true });
   assert.equal((await refusal(editor.add(GATE))).code, 'id-taken');
   assert.equal((await refusal(editor.add({ ...GATE, id: 'yard' }))).code, 'id-taken');
   assert.match((await refusal(editor.add({ ...GATE, id: 'x', transport: 'tcp' }))).message, /^transport: the table/);

@@ -43,8 +43,13 @@ export interface NodeCameraEditorDeps {
 const FILE_MODE = 0o640;
 /** The longest time that an answer waits for the change to be applied; the change is stored already. */
 const MAX_APPLY_MS = 10_000;
-/** Settings that may hold a password. */
-const ADDRESSES = ['source', 'snapshot', 'onvif'] as const;
+/** Settings that may hold a password: each in the camera, or in a group of its settings. */
+const ADDRESSES: readonly (readonly [key: string, within?: string])[] = [
+  ['source'],
+  ['source', 'preview'],
+  ['snapshot'],
+  ['onvif'],
+];
 
 export class NodeCameraEditor implements CameraEditor {
   readonly #d: NodeCameraEditorDeps;
@@ -137,12 +142,12 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   #edited(settings: CameraSettings): EditedCamera {
-    const shown = Object.fromEntries(
-      Object.entries(settings).map(([key, value]) => {
-        const isAddress = (ADDRESSES as readonly string[]).includes(key) && typeof value === 'string';
-        return [key, isAddress ? hidePassword(value) : value];
-      }),
-    );
+    const shown = structuredClone(settings) as Group;
+    for (const [key, within] of ADDRESSES) {
+      const group = groupOf(shown, within);
+      const address = group?.[key];
+      if (typeof address === 'string') group![key] = hidePassword(address);
+    }
     return { settings: shown, tag: this.#tagOf(settings) };
   }
 
@@ -262,20 +267,28 @@ function check(settings: CameraSettings): void {
 
 /** The new settings of a camera, checked, with the stored passwords filled in. */
 function changed(cameraId: string, given: CameraSettings, before: CameraSettings): CameraSettings {
-  const settings: Record<string, unknown> = { id: cameraId, ...(withoutNulls(given) as CameraSettings) };
+  const settings: Group = structuredClone({ id: cameraId, ...(withoutNulls(given) as CameraSettings) });
   if (settings['id'] !== cameraId) throw invalid('id: a camera keeps its id; add another camera');
-  for (const key of ADDRESSES) {
-    const [now, old] = [settings[key], before[key]];
-    if (typeof now !== 'string' || typeof old !== 'string') continue;
+  for (const [key, within] of ADDRESSES) {
+    const group = groupOf(settings, within);
+    const [now, old] = [group?.[key], groupOf(before, within)?.[key]];
+    if (!group || typeof now !== 'string' || typeof old !== 'string') continue;
     try {
-      settings[key] = keepPassword(now, old);
+      group[key] = keepPassword(now, old);
     } catch (err) {
-      if (err instanceof PasswordNeeded) throw invalid(`${key}: ${err.message}`);
+      if (err instanceof PasswordNeeded) throw invalid(`${within ? `${within}.` : ''}${key}: ${err.message}`);
       throw err;
     }
   }
   check(settings);
   return settings;
+}
+
+type Group = Record<string, unknown>;
+
+function groupOf(settings: Group, within: string | undefined): Group | undefined {
+  const group = within === undefined ? settings : settings[within];
+  return typeof group === 'object' && group !== null ? (group as Group) : undefined;
 }
 
 function toRow(settings: CameraSettings): CameraRow {

@@ -21,6 +21,7 @@ const one = (changes: Partial<CameraRow>, before: readonly CameraConfig[] = []) 
 test('a row becomes a camera in the words of the configuration', () => {
   const record = { format: 'mp4', segmentDuration: '1m', retention: { maxAge: '7d' } };
   const { cameras, refused } = one({
+    preview: { source: 'rtsp://10.0.0.9/stream2' },
     snapuri: 'http://10.0.0.9/snap.jpg',
     ptz: true,
     onvif: 'http://10.0.0.9:8000/onvif/device_service',
@@ -34,6 +35,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       source: 'rtsp://user:hidden@10.0.0.9/stream1',
       transport: 'auto',
       maxBitrate: 1e8,
+      preview: { source: 'rtsp://10.0.0.9/stream2' },
       snapshot: 'http://10.0.0.9/snap.jpg',
       tls: { verify: false },
       allowPlaintextLogin: false,
@@ -62,6 +64,7 @@ test('a mistake in a setting costs that setting, not the footage', () => {
   for (const [changes, column] of [
     [{ snapuri: 'file:///etc/passwd' }, 'snapuri'],
     [{ onvif: 'rtsp://10.0.0.9/' }, 'onvif'],
+    [{ preview: { source: 'http://10.0.0.9/' } }, 'preview.source'],
     [{ record: { segmentDuration: 'soon' } }, 'record.segmentDuration'],
     [{ record: { fromat: 'mp4' } }, 'record.fromat'],
     [{ record: null }, 'record'],

@@ -6,7 +6,7 @@ import type { CameraSettings } from '../config/camera-file.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
 
-/** A row of the database. `source`, `snapuri` and `onvif` may contain a password. */
+/** A row of the database. `source`, `preview`, `snapuri` and `onvif` may contain a password. */
 export interface CameraRow {
   readonly id: string;
   readonly name: string;
@@ -15,6 +15,8 @@ export interface CameraRow {
   readonly ptz: boolean;
   /** Absent in a copy made by an older recorder. */
   readonly onvif?: string | null;
+  /** As in the configuration file; absent as `onvif` is. */
+  readonly preview?: unknown;
   readonly record: unknown;
   readonly enabled: boolean;
 }
@@ -24,6 +26,7 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'id',
   'name',
   'source',
+  'preview',
   'snapshot',
   'ptz',
   'onvif',
@@ -33,16 +36,28 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
 
 /** From validated settings. */
 export function rowOf(settings: CameraSettings): CameraRow {
-  const { id, name = '', source, snapshot = null, ptz = false, onvif = null, record = {}, enabled = true } = settings;
-  return { id, name, source, snapuri: snapshot, ptz, onvif, record, enabled } as CameraRow;
+  const { id, name = '', source, preview = null, snapshot = null, ptz = false, onvif = null } = settings;
+  const { record = {}, enabled = true } = settings;
+  return { id, name, source, preview, snapuri: snapshot, ptz, onvif, record, enabled } as CameraRow;
 }
 
 /** The settings by their names in the configuration file, without empty ones. */
-export function settingsOf({ id, name, source, snapuri, ptz, onvif, record, enabled }: CameraRow): CameraSettings {
+export function settingsOf({
+  id,
+  name,
+  source,
+  preview,
+  snapuri,
+  ptz,
+  onvif,
+  record,
+  enabled,
+}: CameraRow): CameraSettings {
   return {
     id,
     ...(name === '' ? {} : { name }),
     source,
+    ...(preview ? { preview } : {}),
     ...(snapuri ? { snapshot: snapuri } : {}),
     ...(ptz ? { ptz } : {}),
     ...(onvif ? { onvif } : {}),
@@ -51,7 +66,7 @@ export function settingsOf({ id, name, source, snapuri, ptz, onvif, record, enab
   };
 }
 
-export const CAMERA_COLUMNS = 'id, name, source, snapuri, ptz, onvif, record, enabled';
+export const CAMERA_COLUMNS = 'id, name, source, preview, snapuri, ptz, onvif, record, enabled';
 
 /** A camera that is not recorded as configured. */
 interface RefusedCamera {
@@ -122,6 +137,7 @@ function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraCo
   const plain = { id, source, ptz, enabled };
   const optional = {
     ...(name === '' ? {} : { name }),
+    ...(row.preview === undefined || row.preview === null ? {} : { preview: row.preview }),
     ...(row.snapuri === null || row.snapuri === '' ? {} : { snapshot: row.snapuri }),
     ...(row.onvif === undefined || row.onvif === null || row.onvif === '' ? {} : { onvif: row.onvif }),
     record: row.record,

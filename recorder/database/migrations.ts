@@ -76,6 +76,10 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
     version: 2,
     sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS onvif text`,
   },
+  {
+    version: 3,
+    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS preview jsonb`,
+  },
 ];
 
 /** The version that this program uses. */

@@ -468,12 +468,12 @@ describe('the start', { skip }, () => {
     assert.equal(made.length, 1);
   });
 
-  test('tables of the first version get the column onvif, and a camera is moved through what a row says there', async (t) => {
+  test('tables of the first version get the columns onvif and preview, and a camera is moved through what a row says there', async (t) => {
     const name = await database();
     const directory = workspace(t);
     const first = await recorder(t, { name, directory });
     assert.equal((await first.stop()).code, 0);
-    await postgres.query('ALTER TABLE cameras DROP COLUMN onvif', [], name);
+    await postgres.query('ALTER TABLE cameras DROP COLUMN onvif, DROP COLUMN preview', [], name);
     await postgres.query('DELETE FROM kube_nvr_schema WHERE version > 1', [], name);
     await addCamera(name, 'gate', (await camera(t)).url.replace('rtsp://', 'rtsp://admin:pw@'));
     const node = await recorder(t, { name, directory });
@@ -491,6 +491,12 @@ describe('the start', { skip }, () => {
     await until('the row is followed', async () => {
       const { ptz } = (await node.get('/api/cameras/gate')) as { ptz: boolean };
       return ptz;
+    });
+    const small = JSON.stringify({ source: (await camera(t)).url });
+    await postgres.query('UPDATE cameras SET preview = $1', [small], name);
+    await until('it has a preview', async () => {
+      const { preview } = (await node.get('/api/cameras/gate')) as { preview: { state: string } | null };
+      return preview?.state === 'idle';
     });
     const answer = await fetch(`${node.url}/api/ptz/move`, {
       method: 'POST',
