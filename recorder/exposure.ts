@@ -2,6 +2,7 @@
 // network interfaces.
 
 import { hostname, networkInterfaces } from 'node:os';
+import { hostOfUrl } from '../base/host.ts';
 import type { Warning } from '../base/reason.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, isLoopback } from './config/values.ts';
@@ -41,7 +42,7 @@ export function reachedAs({
 /** The host of `host:port` or of a URL. */
 function hostOf(address: string): string | undefined {
   const text = /^https?:\/\//.test(address) ? address : `http://${address}`;
-  return address !== '' && URL.canParse(text) ? new URL(text).hostname.replace(/^\[|\]$/g, '') : undefined;
+  return address !== '' && URL.canParse(text) ? hostOfUrl(new URL(text)) : undefined;
 }
 
 const isDnsName = (name: string): boolean =>

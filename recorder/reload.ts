@@ -36,7 +36,7 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
   const beginId = journal.newestId;
   const before = current.value;
   logLevels?.configure(next.log.level);
-  const settings = changedSettings({ ...before, log: { ...before.log, level: next.log.level } }, next);
+  const settings = changedSettings(before, next);
   if (settings.length > 0) log.warn({ settings }, 'changed settings need a restart');
   const { tokens, users } = next.auth;
   if (!isDeepStrictEqual(tokens, before.auth.tokens)) {

@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hostInUrl } from '../host.ts';
 
 export interface PodPlace {
   /** `https://10.96.0.1:443` */
@@ -17,7 +18,7 @@ export function podPlace(env: Readonly<Record<string, string | undefined>>): Pod
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env;
   if (!host) return undefined;
   return {
-    url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    url: `https://${hostInUrl(host)}:${port}`,
     serviceAccountDirectory: env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT,
   };
 }

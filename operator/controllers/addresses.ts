@@ -2,7 +2,7 @@
 // recorders report about themselves is not used: with the stolen token of one recorder, an attacker could redirect all viewers,
 // and with them their tokens, to a host of their own.
 
-import { isIPv6 } from 'node:net';
+import { hostInUrl } from '../../base/host.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { API_PORT, PLAYBACK_PORT, SCHEME_ANNOTATION } from '../manifests/recorder.ts';
@@ -23,8 +23,6 @@ export function addressesOf({ spec }: RecorderPool, pod: RecorderPod): Addresses
   const base = `${scheme}://${hostInUrl(ip)}`;
   return { address: `${base}:${API_PORT}`, playbackAddress: `${base}:${PLAYBACK_PORT}` };
 }
-
-export const hostInUrl = (ip: string): string => (isIPv6(ip) ? `[${ip}]` : ip);
 
 /** The newest pod of each node; pods that are being deleted come last. */
 export function podsByNode(pods: readonly RecorderPod[]): ReadonlyMap<string, RecorderPod> {

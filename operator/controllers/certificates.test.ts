@@ -78,6 +78,14 @@ test('who asks gets a certificate for what the operator knows of it, whatever th
   assert.ok(!ca.subjectAltName && ca.ca && !leaf.ca);
 });
 
+test('an IPv6 literal in the template of addresses is an address of the certificate', async () => {
+  const { keep, ask } = await stage();
+  await ask(await newRequest(newKey()));
+  const advertise = { type: 'Template', template: 'https://[2001:db8::7]:9997' };
+  const { spec } = await keep(poolNamed('default', { tls: { mode: 'Auto' }, advertise }));
+  assert.equal(new X509Certificate(spec.certificate?.certificate ?? '').checkIP('2001:db8::7'), '2001:db8::7');
+});
+
 test('it is signed again for another address, another key, and when a third of its time is left; else it stays', async () => {
   const { api, clock, keep, ask, move } = await stage();
   await ask(await newRequest(newKey()));

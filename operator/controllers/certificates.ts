@@ -3,9 +3,10 @@
 // recorder of that node can write. The operator chooses the names in a certificate from what it knows itself.
 
 import { X509Certificate } from 'node:crypto';
-import { RequestError } from '../../base/x509.ts';
 import type { Clock } from '../../base/clock.ts';
+import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import type { Log } from '../../base/log.ts';
+import { RequestError } from '../../base/x509.ts';
 import { AUTHORITIES_SECRET, labels, nodeIdentity, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -25,7 +26,7 @@ import {
   type KeptAuthority,
 } from '../plan/authorities.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
-import { hostInUrl, podsByNode } from './addresses.ts';
+import { podsByNode } from './addresses.ts';
 
 export interface CertificatesOptions {
   readonly api: KubeApi;
@@ -188,7 +189,7 @@ function namesOf(
       nodeIdentity(metadata.namespace ?? '', metadata.name, node),
       ...serviceNamesOf(metadata),
       ...(tls?.names ?? []),
-      ...(template !== undefined && URL.canParse(template) ? [new URL(template).hostname] : []),
+      ...(template !== undefined && URL.canParse(template) ? [hostOfUrl(new URL(template))] : []),
       ...[pod?.status?.podIP, pod?.status?.hostIP].filter((ip) => ip !== undefined),
       ...addresses,
     ]),

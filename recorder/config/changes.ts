@@ -38,20 +38,34 @@ const connectedBy = (camera: CameraConfig): unknown => ({
   record: undefined,
 });
 
+/** `before` with those settings of `after` that a reload applies; the others need a restart. */
+export const reloadedSettings = (before: Config, after: Config): Config => ({
+  ...before,
+  log: { ...before.log, level: after.log.level },
+  cameras: after.cameras,
+  cameraNetworks: after.cameraNetworks,
+  webhooks: after.webhooks,
+  webhooksFile: after.webhooksFile,
+  archive: {
+    ...after.archive,
+    syncIntervalMs: before.archive.syncIntervalMs,
+    protectForMs: before.archive.protectForMs,
+  },
+  auth: {
+    ...before.auth,
+    tokens: after.auth.tokens,
+    tokensFile: after.auth.tokensFile,
+    users: after.auth.users,
+    usersFile: after.auth.usersFile,
+  },
+  // A node renews its Lease at the interval of its start. The operator changes that setting as the pool grows, and restarts nothing.
+  cluster: { ...before.cluster, networks: after.cluster.networks, renewIntervalMs: after.cluster.renewIntervalMs },
+  metrics: { ...after.metrics, listen: before.metrics.listen, requireToken: before.metrics.requireToken },
+});
+
 /** Names of changed settings that need a restart, such as `listen`. */
 export function changedSettings(before: Config, after: Config): string[] {
+  const reloaded = reloadedSettings(before, after);
   const keys = Object.keys(after) as (keyof Config)[];
-  const lasting = ({ auth, archive, ...config }: Config) => ({
-    ...config,
-    cameras: [],
-    webhooks: [],
-    webhooksFile: '',
-    archive: [archive.syncIntervalMs, archive.protectForMs],
-    auth: { ...auth, tokens: [], tokensFile: '', users: [], usersFile: '' },
-    cameraNetworks: [],
-    cluster: { ...config.cluster, networks: [], renewIntervalMs: 0 },
-    metrics: { ...config.metrics, tokenSha256: '' },
-  });
-  const [was, is] = [lasting(before), lasting(after)];
-  return keys.filter((key) => !isDeepStrictEqual(was[key], is[key]));
+  return keys.filter((key) => !isDeepStrictEqual(reloaded[key], after[key]));
 }

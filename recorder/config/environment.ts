@@ -1,7 +1,7 @@
 // Reads settings from environment variables: those that differ between the pods of a DaemonSet, and those from Secrets.
 
 import { readFile } from 'node:fs/promises';
-import { isIPv6 } from 'node:net';
+import { hostInUrl } from '../../base/host.ts';
 import { ConfigError, firstProblem } from './load.ts';
 import { parseListen, ValueError, type ListenAddress } from './values.ts';
 import { DatabaseUrl, RedisUrl, sha256Digits, type Config } from './schema.ts';
@@ -37,7 +37,7 @@ export function inEnvironment(config: Config, env: Environment): Config {
 /** `[fd00::5]:9997` for `fd00::5:9997`: in the environment of a pod, Kubernetes inserts its address as it is. */
 function withBrackets(address: string | undefined): string | undefined {
   const [, host = '', port] = /^(.*):(\d+)$/.exec(address ?? '') ?? [];
-  return isIPv6(host) ? `[${host}]:${port}` : address;
+  return port === undefined ? address : `${hostInUrl(host)}:${port}`;
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import { EXPECTED_RTSP_SCHEME, hasRtspScheme, parseRtspUrl } from '../rtsp/url.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
@@ -81,9 +82,7 @@ export function parseListen(text: string): ListenAddress {
 }
 
 /** Writes an address as it is written in a URL. */
-export function formatListen(address: ListenAddress): string {
-  return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
-}
+export const formatListen = ({ host, port }: ListenAddress): string => `${hostInUrl(host)}:${port}`;
 
 /** Whether only programs of this machine can connect to an address. */
 export const isLoopback = ({ host }: Pick<ListenAddress, 'host'>): boolean => LOOPBACK.test(host);
@@ -156,7 +155,7 @@ export function hostOf(address: string): string | undefined {
   const isHttp = /^http/i.test(address);
   try {
     const { host } = parseRtspUrl(address.replace(/^http/i, 'rtsp'));
-    const other = isHttp ? new URL(address).hostname.replace(/^\[(.*)\]$/, '$1') : host;
+    const other = isHttp ? hostOfUrl(new URL(address)) : host;
     return other.toLowerCase() === host.toLowerCase() ? host : undefined;
   } catch {
     return undefined;

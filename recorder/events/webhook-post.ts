@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'undici';
+import { hostOfUrl } from '../../base/host.ts';
 import { AddressRefused, type CameraNetworks } from '../reach/networks.ts';
 import type { NodeEvent } from './event.ts';
 import { signedHeaders, WEBHOOK_SECRET } from './signature.ts';
@@ -34,8 +35,7 @@ export async function postEvent(
   signal: AbortSignal,
 ): Promise<Delivery> {
   try {
-    const { hostname } = new URL(url);
-    deps.networks.check(hostname.replace(/^\[|\]$/g, ''));
+    deps.networks.check(hostOfUrl(new URL(url)));
     const key = secret ?? (await readFile(secretFile ?? '', 'utf8')).trim();
     if (!WEBHOOK_SECRET.test(key)) return refused('secretFile holds no secret of the form whsec_…');
     const headers = {

@@ -2,8 +2,8 @@
 // and port are contacted, redirects are not followed, and the size of a response is limited.
 
 import { request as requestHttp, type RequestOptions } from 'node:http';
-import { isIP } from 'node:net';
 import { messageOf } from '../../base/error.ts';
+import { hostInUrl } from '../../base/host.ts';
 import { readBody } from '../../base/http-answer.ts';
 import { printable } from '../../base/printable.ts';
 import { CertificateRefused, connectCamera } from '../reach/connect.ts';
@@ -71,7 +71,7 @@ export class Exchange {
       createConnection: () => connectCamera(this.#target, this.#reach.networks),
       signal,
       headers: {
-        host: `${isIP(host) === 6 ? `[${host.replace(/%.*/, '')}]` : host}:${port}`,
+        host: `${hostInUrl(host.replace(/%.*/, ''))}:${port}`,
         'content-type': `application/soap+xml; charset=utf-8; action="${action}"`,
         'content-length': Buffer.byteLength(body),
         connection: 'close',

@@ -1,5 +1,6 @@
 // Where a camera's ONVIF device service is, and the login for it, from the configuration.
 
+import { hostOfUrl } from '../../base/host.ts';
 import type { CameraTls, Destination } from '../reach/connect.ts';
 import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl, type Credentials } from '../rtsp/url.ts';
@@ -47,7 +48,7 @@ export function targetOfUrl(text: string, credentials: Credentials | undefined, 
   return {
     secure,
     tls,
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    host: hostOfUrl(url),
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     path: url.pathname === '/' ? DEVICE_SERVICE_PATH : url.pathname + url.search,
     credentials: own || credentials,

@@ -3,6 +3,7 @@
 // What distinguishes cameras is kept: the dialogue, the order, sizes, times and headers of packets, parameter sets, and the first
 // bytes of each slice. The rest of a packet is overwritten, so that its length stays the same.
 
+import { hostInUrl } from '../../base/host.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
 import { RtpPacket } from '../rtp/packet.ts';
 
@@ -26,7 +27,7 @@ interface Secrets {
 /** `source`: the stream's URL, with or without user and password. Throws `RtspError` if it is not valid. */
 export function secretsOf(source: string): Secrets {
   const { host, port, request } = parseRtspUrl(source);
-  const name = host.includes(':') ? `[${host}]` : host;
+  const name = hostInUrl(host);
   const [, path = ''] = /^[a-z+]+:\/\/[^/?]*(.*)$/i.exec(request) ?? [];
   return { hosts: [`${name}:${port}`, name], path: path === '/' ? '' : path };
 }

@@ -222,7 +222,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'operator/controllers',
     rooms: ['base', 'crds', 'operator/kube', 'operator/plan', 'operator/manifests', 'operator/observe'],
-    packages: ['node:crypto', 'node:net'],
+    packages: ['node:crypto'],
   },
   {
     name: 'operator',

@@ -1,0 +1,9 @@
+// Hosts in URLs: an IPv6 address stands in brackets there (RFC 3986 §3.2.2), and without them everywhere else.
+
+import { isIPv6 } from 'node:net';
+
+/** A name or an address as it is written in a URL, `[fd00::5]` for `fd00::5`. */
+export const hostInUrl = (host: string): string => (isIPv6(host) ? `[${host}]` : host);
+
+/** The host of a URL as sockets and certificates take it, `fd00::5` for `http://[fd00::5]:80/`. */
+export const hostOfUrl = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1');
