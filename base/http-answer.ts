@@ -12,6 +12,32 @@ export async function readBody(body: AsyncIterable<Buffer>, maxBytes: number, to
   return Buffer.concat(chunks);
 }
 
+/**
+ * The lines of a body, without empty ones, as they come. Throws the error of `tooLong` when one has more than about `maxBytes`.
+ */
+export async function* linesOf(
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+  tooLong: () => Error,
+): AsyncGenerator<string> {
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  for await (const chunk of body) {
+    let start = 0;
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+      const line = Buffer.concat([...rest, chunk.subarray(start, end)]).toString('utf8');
+      rest = [];
+      restBytes = 0;
+      start = end + 1;
+      if (line.trim() !== '') yield line;
+    }
+    if (start === chunk.length) continue;
+    rest.push(chunk.subarray(start));
+    restBytes += chunk.length - start;
+    if (restBytes > maxBytes) throw tooLong();
+  }
+}
+
 const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
 
 /** Whether the answer is a redirect to its `Location` (RFC 9110 §15.4). */

@@ -3,14 +3,32 @@
 
 import { request, type Dispatcher } from 'undici';
 import { errorCode } from '../error.ts';
-import { readBody } from '../http-answer.ts';
+import { linesOf, readBody } from '../http-answer.ts';
 import { promptly } from '../promptly.ts';
 import { ApiError } from './api-error.ts';
+
+/** A request as undici takes it. */
+export interface SentRequest {
+  readonly method: Method;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal?: AbortSignal;
+  readonly dispatcher?: Dispatcher;
+  readonly headersTimeout: number;
+  readonly bodyTimeout: number;
+}
+
+/** As much of an answer as this client reads. */
+export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'> & {
+  readonly body: AsyncIterable<Buffer>;
+};
 
 /** How to reach the API server and authenticate to it. */
 export interface Connection {
   /** `https://10.96.0.1:443` */
   readonly url: string;
+  /** Sends a request; default: over HTTP. */
+  readonly send?: ((url: URL, request: SentRequest) => Promise<Answer>) | undefined;
   /** Called before each request: returns the headers that authenticate it and the connection pool to use. */
   prepare(): Promise<{ readonly headers: Readonly<Record<string, string>>; readonly dispatcher?: Dispatcher }>;
   /** Drops all connections, because one that was cut may look open for minutes. Calls in flight fail. */
@@ -78,7 +96,7 @@ interface WatchOptions {
   readonly signal: AbortSignal;
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** So many objects of the largest kind have a few megabytes, which are read well within the deadline of a call. */
 const PAGE_SIZE = 500;
@@ -186,7 +204,7 @@ export class KubernetesClient {
     const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal);
     if (response.statusCode >= 300) throw refusalOf(response, await textOf(response.body).catch(() => ''));
     try {
-      for await (const line of linesOf(response.body)) yield eventOf(line);
+      for await (const line of linesOf(response.body, MAX_EVENT_BYTES, eventTooLong)) yield eventOf(line);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
       throw this.#unanswered(cause, signal);
@@ -208,13 +226,14 @@ export class KubernetesClient {
     body: unknown,
     options: CallOptions,
     caller: AbortSignal | undefined,
-  ): Promise<Dispatcher.ResponseData> {
+  ): Promise<Answer> {
     const { callTimeoutMs, userAgent } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
     try {
       const { headers, dispatcher } = await promptly(this.#connection.prepare(), options.signal);
-      const answer = request(url, {
+      const send: NonNullable<Connection['send']> = this.#connection.send ?? request;
+      const answer = send(url, {
         method,
         ...(dispatcher && { dispatcher }),
         headersTimeout: options.timeoutMs ?? callTimeoutMs,
@@ -255,7 +274,7 @@ function unreachable(cause: unknown): ApiError {
   return new ApiError(0, 'UNREACHABLE', `the API server cannot be reached: ${why}`, { cause });
 }
 
-function refusalOf({ statusCode, headers }: Dispatcher.ResponseData, text: string): ApiError {
+function refusalOf({ statusCode, headers }: Answer, text: string): ApiError {
   let said: { reason?: unknown; message?: unknown } = {};
   try {
     said = (JSON.parse(text) ?? {}) as typeof said;
@@ -302,24 +321,6 @@ function parse(line: string): object {
 }
 
 const tooLong = (): ApiError => new ApiError(0, 'INVALID_ANSWER', 'an answer is too long');
+const eventTooLong = (): ApiError => new ApiError(0, 'INVALID_ANSWER', 'a watch event is too long');
 const textOf = async (body: AsyncIterable<Buffer>): Promise<string> =>
   (await readBody(body, MAX_ANSWER_BYTES, tooLong)).toString('utf8');
-
-async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  let rest: Buffer[] = [];
-  let restBytes = 0;
-  for await (const chunk of body) {
-    let start = 0;
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-      const line = Buffer.concat([...rest, chunk.subarray(start, end)]).toString('utf8');
-      rest = [];
-      restBytes = 0;
-      start = end + 1;
-      if (line.trim() !== '') yield line;
-    }
-    if (start === chunk.length) continue;
-    rest.push(chunk.subarray(start));
-    restBytes += chunk.length - start;
-    if (restBytes > MAX_EVENT_BYTES) throw new ApiError(0, 'INVALID_ANSWER', 'a watch event is too long');
-  }
-}

@@ -1,16 +1,18 @@
-// The contract (crds/) as a real API server keeps it: what it takes, what it refuses and with which words, what
-// `kubectl get` shows. docs/design/cluster.md says what the rules are for.
+// The contract (crds/) as a real API server and the store over etcd keep it: what they take, what they refuse and with which words,
+// what `kubectl get` shows. docs/design/cluster.md says what the rules are for.
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import { API_VERSION } from '../../crds/names.ts';
 import { KINDS } from '../../crds/kinds.ts';
 import { until } from '../support/until.ts';
 import { ApiError, type KubeObject } from './api-client.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
-import { apiServerMissing } from './programs.ts';
+import { apiServerMissing, etcdMissing } from './programs.ts';
+import { StoreApi, type ContractApi } from './store-api.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'contract';
@@ -18,6 +20,8 @@ const NAMESPACE = 'contract';
 type Json = Record<string, unknown>;
 
 let controlPlane: ControlPlane;
+/** Of the server that is tried. */
+let api: ContractApi;
 
 const collection = (plural: string): string => `/apis/${API_VERSION}/namespaces/${NAMESPACE}/${plural}`;
 
@@ -37,12 +41,12 @@ const node = (name: string, spec: Json = {}): Json =>
 const PLURALS: Readonly<Record<string, string>> = Object.fromEntries(KINDS.map(({ kind, plural }) => [kind, plural]));
 
 const create = (body: Json, query = ''): Promise<KubeObject> =>
-  controlPlane.api.create(`${collection(PLURALS[body['kind'] as string]!)}${query}`, body);
+  api.create(`${collection(PLURALS[body['kind'] as string]!)}${query}`, body);
 
 /** The object with another status; with the resourceVersion it was read at, so somebody else's write in between is noticed. */
 function replaceStatus(read: KubeObject & Json, status: Json): Promise<KubeObject & Json> {
   const plural = PLURALS[read.kind!]!;
-  return controlPlane.api.replace(`${collection(plural)}/${read.metadata.name}/status`, { ...read, status });
+  return api.replace(`${collection(plural)}/${read.metadata.name}/status`, { ...read, status });
 }
 
 async function assertRefused(call: Promise<unknown>, field: string, words = ''): Promise<void> {
@@ -62,10 +66,11 @@ const many = (count: number, item: (i: number) => unknown): unknown[] =>
 suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
   before(async () => {
     controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
+    api = controlPlane.api;
     await controlPlane.kubectl(['create', 'namespace', NAMESPACE]);
     await controlPlane.installKinds();
     await until('the kinds are served', () =>
-      controlPlane.api.list(collection('recordernodes')).then(
+      api.list(collection('recordernodes')).then(
         () => true,
         () => false,
       ),
@@ -73,16 +78,6 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
   });
 
   after(() => controlPlane?.close());
-
-  test('no camera is called jobs, which is part of an address of the API', async () => {
-    await assert.rejects(create(camera('jobs')), (err) => {
-      assert.ok(
-        err instanceof ApiError && err.status === 422 && err.message.includes('metadata.name: jobs'),
-        String(err),
-      );
-      return true;
-    });
-  });
 
   test('schemas are structural and their rules compile', async () => {
     const crds = await controlPlane.api.list<
@@ -107,6 +102,79 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       again.filter((line) => !line.endsWith('unchanged') && !line.startsWith('secret/')),
       [],
     );
+  });
+
+  test('kubectl get shows the columns that matter, -o wide the rest; short names and the category work', async () => {
+    await create(camera('shown'));
+    const header = async (...args: string[]) =>
+      (await controlPlane.kubectl(['get', '-n', NAMESPACE, ...args])).split('\n')[0]!.trim().split(/ {2,}/);
+    assert.deepEqual(await header('cam'), ['NAME', 'NODE', 'RECORDING', 'READY', 'REASON', 'AGE']);
+    assert.deepEqual((await header('cam', '-o', 'wide')).slice(6), [
+      'POOL',
+      'EPOCH',
+      'PREVIOUS',
+      'ASSIGNED',
+      'BECAUSE',
+      'SOURCE',
+    ]);
+    assert.equal((await header('rpool')).length, 8);
+    assert.equal((await header('rnode')).length, 8);
+    const all = await controlPlane.kubectl(['get', 'kubenvr', '-n', NAMESPACE, '-o', 'name']);
+    for (const { singular } of KINDS) assert.match(all, new RegExp(`^${singular}\\.kube-nvr\\.dev/`, 'm'));
+    assert.doesNotMatch(await controlPlane.kubectl(['get', 'all', '-n', NAMESPACE, '-o', 'name']), /kube-nvr/);
+  });
+
+  test('kubectl explain describes a field', async () => {
+    assert.match(await controlPlane.kubectl(['explain', 'camera.spec.source']), /Address of the stream/);
+  });
+
+  keepsTheContract();
+});
+
+suite('the contract in the store over etcd', { skip: etcdMissing() }, () => {
+  let store: StoreApi;
+
+  before(async () => {
+    controlPlane = await startControlPlane({ parts: ['etcd'] });
+    api = store = new StoreApi(controlPlane.etcd);
+  });
+
+  after(async () => {
+    await store?.close();
+    await controlPlane?.close();
+  });
+
+  test('the examples are taken: tried by the server, then for good, and again without a change', async () => {
+    const examples = readdirSync(join(ROOT, 'crds/examples')).flatMap((file) =>
+      parseAllDocuments(readFileSync(join(ROOT, 'crds/examples', file), 'utf8')).map((one) => one.toJS() as KubeObject),
+    );
+    const apply = async (query: string): Promise<string[]> => {
+      const versions: string[] = [];
+      for (const example of examples) {
+        const plural = PLURALS[example.kind!];
+        const path = plural === undefined ? `/api/v1/namespaces/${NAMESPACE}/secrets` : collection(plural);
+        const applied = await api.patch(`${path}/${example.metadata.name}?fieldManager=me${query}`, 'apply', example);
+        versions.push(applied.metadata.resourceVersion);
+      }
+      return versions;
+    };
+    await apply('&dryRun=All');
+    assert.deepEqual(await apply(''), await apply(''));
+  });
+
+  keepsTheContract();
+});
+
+/** What is the same on both. */
+function keepsTheContract(): void {
+  test('no camera is called jobs, which is part of an address of the API', async () => {
+    await assert.rejects(create(camera('jobs')), (err) => {
+      assert.ok(
+        err instanceof ApiError && err.status === 422 && err.message.includes('metadata.name: jobs'),
+        String(err),
+      );
+      return true;
+    });
   });
 
   test('what is left out of a spec has its default', async () => {
@@ -570,7 +638,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
   test('RecorderPool: where footage and state lie cannot be changed', async () => {
     const read = (await create(pool('fixed'))) as KubeObject & { spec: Json };
     const replace = (spec: Json) =>
-      controlPlane.api.replace(`${collection('recorderpools')}/fixed`, { ...read, spec: { ...read.spec, ...spec } });
+      api.replace(`${collection('recorderpools')}/fixed`, { ...read, spec: { ...read.spec, ...spec } });
     await assertRefused(replace({ archive: { hostPath: '/mnt/other' } }), 'spec.archive.hostPath', 'immutable');
     await assertRefused(replace({ stateHostPath: '/var/other' }), 'spec.stateHostPath', 'immutable');
     await replace({ archive: { hostPath: '/mnt/archive', retention: { maxSize: '1Ti' } } });
@@ -579,7 +647,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
   test('RecorderNode: its node cannot be changed', async () => {
     const read = (await create(node('here'))) as KubeObject & { spec: Json };
     const body = { ...read, spec: { ...read.spec, nodeName: 'there' } };
-    await assertRefused(controlPlane.api.replace(`${collection('recordernodes')}/here`, body), 'spec.nodeName');
+    await assertRefused(api.replace(`${collection('recordernodes')}/here`, body), 'spec.nodeName');
   });
 
   const assignment = (node: string | undefined, epoch: number, more: Json = {}): Json => ({
@@ -602,7 +670,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     await assertRefused(set(assignment('b', 5)), EPOCH, 'must grow');
     await assertRefused(set(assignment('a', 5)), EPOCH, 'must grow');
     await set(assignment('b', 6, { previousNode: 'a' }));
-    const clear = controlPlane.api.patch(`${collection('cameras')}/moved/status`, 'merge', { status: null });
+    const clear = api.patch(`${collection('cameras')}/moved/status`, 'merge', { status: null });
     await assertRefused(clear, EPOCH, 'must not become less');
   });
 
@@ -618,13 +686,13 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     const read = await replaceStatus(created, assignment('a', 3));
     const path = `${collection('cameras')}/split`;
     const spec = { ...(read['spec'] as Json), ptz: true };
-    const afterSpec = await controlPlane.api.replace<KubeObject & Json>(path, {
+    const afterSpec = await api.replace<KubeObject & Json>(path, {
       ...read,
       spec,
       status: assignment('b', 9),
     });
     assert.deepEqual([(afterSpec['spec'] as Json)['ptz'], afterSpec['status']], [true, assignment('a', 3)]);
-    const afterStatus = await controlPlane.api.replace<KubeObject & Json>(`${path}/status`, {
+    const afterStatus = await api.replace<KubeObject & Json>(`${path}/status`, {
       ...afterSpec,
       spec: { ...spec, ptz: false },
       status: assignment('a', 4),
@@ -647,9 +715,9 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
         metadata: { name: 'merged' },
         status: { conditions: [{ ...condition, type }] },
       };
-      await controlPlane.api.patch(`${path}?fieldManager=${manager}`, 'apply', body);
+      await api.patch(`${path}?fieldManager=${manager}`, 'apply', body);
     }
-    const { status } = await controlPlane.api.get<KubeObject & { status: { conditions: { type: string }[] } }>(path);
+    const { status } = await api.get<KubeObject & { status: { conditions: { type: string }[] } }>(path);
     assert.deepEqual(
       status.conditions.map(({ type }) => type),
       ['Ready', 'Assigned'],
@@ -663,34 +731,8 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     await put('given', assignment('node-8', 2, { previousNode: 'node-7', handover: 'Pending' }));
     await put('theirs', assignment('node-9', 1));
     const names = async (selector: string): Promise<string[]> =>
-      (await controlPlane.api.list(`${collection('cameras')}?fieldSelector=${selector}`)).map(
-        ({ metadata }) => metadata.name,
-      );
+      (await api.list(`${collection('cameras')}?fieldSelector=${selector}`)).map(({ metadata }) => metadata.name);
     assert.deepEqual(await names('status.assignment.node%3Dnode-7'), ['mine']);
     assert.deepEqual(await names('status.assignment.previousNode%3Dnode-7'), ['given']);
   });
-
-  test('kubectl get shows the columns that matter, -o wide the rest; short names and the category work', async () => {
-    await create(camera('shown'));
-    const header = async (...args: string[]) =>
-      (await controlPlane.kubectl(['get', '-n', NAMESPACE, ...args])).split('\n')[0]!.trim().split(/ {2,}/);
-    assert.deepEqual(await header('cam'), ['NAME', 'NODE', 'RECORDING', 'READY', 'REASON', 'AGE']);
-    assert.deepEqual((await header('cam', '-o', 'wide')).slice(6), [
-      'POOL',
-      'EPOCH',
-      'PREVIOUS',
-      'ASSIGNED',
-      'BECAUSE',
-      'SOURCE',
-    ]);
-    assert.equal((await header('rpool')).length, 8);
-    assert.equal((await header('rnode')).length, 8);
-    const all = await controlPlane.kubectl(['get', 'kubenvr', '-n', NAMESPACE, '-o', 'name']);
-    for (const { singular } of KINDS) assert.match(all, new RegExp(`^${singular}\\.kube-nvr\\.dev/`, 'm'));
-    assert.doesNotMatch(await controlPlane.kubectl(['get', 'all', '-n', NAMESPACE, '-o', 'name']), /kube-nvr/);
-  });
-
-  test('kubectl explain describes a field', async () => {
-    assert.match(await controlPlane.kubectl(['explain', 'camera.spec.source']), /Address of the stream/);
-  });
-});
+}

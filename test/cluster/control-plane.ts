@@ -65,6 +65,8 @@ export class ControlPlane {
   readonly directory: string;
   /** `https://ADDRESS:PORT` */
   readonly server: string;
+  /** Where etcd serves clients: `http://ADDRESS:PORT` */
+  readonly etcd: string;
   readonly address: string;
   readonly port: number;
   readonly #serviceRange: string | undefined;
@@ -95,6 +97,7 @@ export class ControlPlane {
     this.kubeconfig = this.kubeconfigFor('admin', admin);
     this.api = this.clientFor('admin', admin);
     const etcd = `http://${loopback}:${etcdPort}`;
+    this.etcd = etcd;
     this.#healthUrls = {
       etcd: `${etcd}/health`,
       'kube-apiserver': `${this.server}/readyz`,

@@ -100,6 +100,9 @@ export const controlPlaneMissing = (): string | false =>
 /** The same for tests that need no controllers. */
 export const apiServerMissing = (): string | false => missingOf(['etcd', 'kube-apiserver', 'kubectl']);
 
+/** Why tests that need a real etcd are left out; false when they are not. */
+export const etcdMissing = (): string | false => missingOf(['etcd']);
+
 /** The same for comparisons with the cluster as GitOps controllers make them. */
 export const gitopsMissing = (): string | false => missingOf(['gitops'], 'gitops');
 

@@ -9,11 +9,21 @@ import { join, relative } from 'node:path';
 const ROOT = join(import.meta.dirname, '../..');
 
 test('every test file belongs to one part of hack/test', () => {
-  const files = ['base', 'build', 'crds', 'demo', 'monitoring', 'operator', 'recorder', 'test', 'tools'].flatMap(
-    (directory) =>
-      readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
-        .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
-        .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
+  const files = [
+    'base',
+    'build',
+    'crds',
+    'demo',
+    'monitoring',
+    'operator',
+    'recorder',
+    'store',
+    'test',
+    'tools',
+  ].flatMap((directory) =>
+    readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
+      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
   );
   assert.ok(files.length > 10);
   const listed = execFileSync(join(ROOT, 'hack/test'), ['--files'], { encoding: 'utf8' }).trim().split('\n');

@@ -8,7 +8,7 @@ import { format, resolveConfig } from 'prettier';
 import { circles, importsOf, readImports, refusal, type Room, ROOMS, roomTable, sourcesOf } from './rooms.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const SOURCES = sourcesOf(ROOT, ['base', 'build', 'crds', 'monitoring', 'operator', 'recorder', 'tools']);
+const SOURCES = sourcesOf(ROOT, ['base', 'build', 'crds', 'monitoring', 'operator', 'recorder', 'store', 'tools']);
 
 test('every import, except those of tests and demos, is allowed by the table of rooms', () => {
   const imports = readImports(ROOT, SOURCES);

@@ -20,6 +20,11 @@ const HTTP = ['fastify', '@fastify/swagger', 'fastify-type-provider-zod', 'zod',
 export const ROOMS: readonly Room[] = [
   { name: 'base', rooms: [], packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'] },
   { name: 'crds', rooms: [], packages: ['yaml', 'zod'] },
+  {
+    name: 'store',
+    rooms: ['base', 'crds'],
+    packages: ['node:crypto', 'node:net', 'node:util', '@marcbachmann/cel-js'],
+  },
   { name: 'recorder/peers', rooms: ['base'], packages: ['node:http', 'node:stream', 'node:tls', 'undici'] },
   // Pure rooms: no sockets, files, timers, processes or logs.
   { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
@@ -379,7 +384,7 @@ export function circles(imports: readonly Import[]): string[] {
 export function roomTable(): string {
   const code = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ') || 'none';
   const rows = ROOMS.map(({ name, rooms, packages }) => {
-    const others = rooms === 'all' ? '`base`, `crds`, each `recorder/…`' : code(rooms);
+    const others = rooms === 'all' ? '`base`, `crds`, `store`, each `recorder/…`' : code(rooms);
     return `| \`${name}\` | ${others} | ${code(packages)} |`;
   });
   return ['| room | rooms | packages |', '| --- | --- | --- |', ...rows].join('\n');

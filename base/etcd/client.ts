@@ -1,0 +1,431 @@
+// A client of etcd: its v3 API as JSON over HTTP (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/). Keys are text, values
+// are bytes, revisions are decimal text, because they are 64-bit numbers.
+
+import { Agent, request, type Dispatcher } from 'undici';
+import { errorCode, messageOf } from '../error.ts';
+import { linesOf, readBody } from '../http-answer.ts';
+import { promptly } from '../promptly.ts';
+import { EtcdError } from './etcd-error.ts';
+
+export { EtcdError };
+
+/** PEM texts: the authority to trust, and what this client shows of itself. */
+interface EtcdTls {
+  readonly ca: string;
+  readonly certificate: string;
+  readonly key: string;
+}
+
+interface EtcdClientOptions {
+  /** Base URLs of members, such as `https://10.0.0.7:2379`, in the order in which they are asked. Read before each call. */
+  readonly endpoints: () => readonly string[];
+  /** Undefined: the endpoints are asked without TLS. Connections are made again when the object is another one. */
+  readonly tls?: () => EtcdTls | undefined;
+  /** How long a member may take to answer. Default 5 s. */
+  readonly callTimeoutMs?: number;
+}
+
+export interface KeyValue {
+  readonly key: string;
+  readonly value: Buffer;
+  readonly createRevision: string;
+  readonly modRevision: string;
+}
+
+interface RangeRequest {
+  readonly key: string;
+  /** All keys from `key` up to this one, without it. Undefined: only `key`. */
+  readonly rangeEnd?: string | undefined;
+  readonly limit?: number | undefined;
+  /** The moment to show. Undefined: now. */
+  readonly revision?: string | undefined;
+  /** Answered by the asked member from what it knows, which may be old. */
+  readonly serializable?: boolean | undefined;
+}
+
+interface RangeAnswer {
+  readonly kvs: readonly KeyValue[];
+  readonly more: boolean;
+  /** Of the store when it answered. */
+  readonly revision: string;
+}
+
+export type TxnOperation =
+  | { readonly put: { readonly key: string; readonly value: string | Buffer; readonly lease?: string | undefined } }
+  | { readonly delete: { readonly key: string } };
+
+interface TxnRequest {
+  /** The transaction is carried out if each key was last changed at this revision; `0`: there is no such key. */
+  readonly compare: readonly { readonly key: string; readonly modRevision: string }[];
+  readonly success: readonly TxnOperation[];
+}
+
+interface TxnAnswer {
+  readonly succeeded: boolean;
+  readonly revision: string;
+}
+
+/** What happened to a key, with what it was before. */
+export interface EtcdEvent {
+  readonly type: 'PUT' | 'DELETE';
+  /** Of a deletion: key and revision alone. */
+  readonly kv: KeyValue;
+  /** Undefined: there was none, or its revision was compacted. */
+  readonly previous: KeyValue | undefined;
+}
+
+interface WatchAnswer {
+  /** Everything up to this revision has been told. */
+  readonly revision: string;
+  /** Empty: nothing has happened since the last answer. */
+  readonly events: readonly EtcdEvent[];
+}
+
+interface EtcdMember {
+  readonly id: string;
+  /** Empty until the member has started for the first time. */
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+  readonly clientUrls: readonly string[];
+  readonly isLearner: boolean;
+}
+
+interface EtcdStatus {
+  readonly memberId: string;
+  readonly version: string;
+  /** Undefined without a leader. */
+  readonly leaderId: string | undefined;
+  readonly isLearner: boolean;
+  readonly databaseBytes: number;
+}
+
+const CALL_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Longer than the time after which an idle watch ends by itself. */
+const IDLE_MS = 120_000;
+/** The longest answer: a page of large objects, in base64. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_EVENT_BYTES = 16 * 1024 * 1024;
+
+export class EtcdClient {
+  readonly #options: EtcdClientOptions;
+  #agent: Agent | undefined;
+  #tls: EtcdTls | undefined;
+  /** The endpoint that answered last. */
+  #preferred: string | undefined;
+
+  constructor(options: EtcdClientOptions) {
+    this.#options = options;
+  }
+
+  async range(asked: RangeRequest, signal?: AbortSignal): Promise<RangeAnswer> {
+    const { key, rangeEnd, limit, revision, serializable } = asked;
+    const answer = await this.#call(
+      'kv/range',
+      {
+        key: base64(key),
+        ...(rangeEnd !== undefined && { range_end: base64(rangeEnd) }),
+        ...(limit !== undefined && { limit: String(limit) }),
+        ...(revision !== undefined && { revision }),
+        ...(serializable && { serializable: true }),
+      },
+      { signal, repeats: true },
+    );
+    return { kvs: arrayOf(answer['kvs']).map(keyValueOf), more: answer['more'] === true, revision: revisionOf(answer) };
+  }
+
+  /** Throws EtcdError; after UNREACHABLE it is not known whether the transaction was carried out. */
+  async txn({ compare, success }: TxnRequest, signal?: AbortSignal): Promise<TxnAnswer> {
+    const answer = await this.#call(
+      'kv/txn',
+      {
+        compare: compare.map(({ key, modRevision }) => ({
+          key: base64(key),
+          target: 'MOD',
+          result: 'EQUAL',
+          mod_revision: modRevision,
+        })),
+        success: success.map((one) =>
+          'put' in one
+            ? {
+                request_put: {
+                  key: base64(one.put.key),
+                  value: base64(one.put.value),
+                  ...(one.put.lease !== undefined && { lease: one.put.lease }),
+                },
+              }
+            : { request_delete_range: { key: base64(one.delete.key) } },
+        ),
+      },
+      { signal, repeats: false },
+    );
+    return { succeeded: answer['succeeded'] === true, revision: revisionOf(answer) };
+  }
+
+  /**
+   * What happens to the keys from `key` up to `rangeEnd` after the revision, until `signal` aborts or the member ends it. Throws
+   * EtcdError, with the code COMPACTED if the revision is too old.
+   */
+  async *watch(
+    {
+      key,
+      rangeEnd,
+      afterRevision,
+    }: { readonly key: string; readonly rangeEnd: string; readonly afterRevision: string },
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchAnswer> {
+    const create_request = {
+      key: base64(key),
+      range_end: base64(rangeEnd),
+      start_revision: String(BigInt(afterRevision) + 1n),
+      prev_kv: true,
+      progress_notify: true,
+    };
+    const response = await this.#send(
+      'watch',
+      { create_request },
+      { signal, repeats: true, timeoutMs: this.#timeoutMs },
+    );
+    try {
+      for await (const line of linesOf(response.body, MAX_EVENT_BYTES, tooLong)) {
+        const { result, error } = jsonOf(line);
+        if (error !== undefined) throw refusalOf(objectOf(error), 0);
+        const answer = objectOf(result);
+        if (answer['compact_revision'] !== undefined) throw new EtcdError('COMPACTED', 'the revision is compacted');
+        if (answer['canceled'] === true) throw new EtcdError('UNREACHABLE', 'the member ended the watch');
+        // The answer to the request says nothing about what has been told.
+        if (answer['created'] === true) continue;
+        yield { revision: revisionOf(answer), events: arrayOf(answer['events']).map(eventOf) };
+      }
+    } catch (cause) {
+      if (cause instanceof EtcdError) throw cause;
+      throw unreachable(cause);
+    }
+  }
+
+  /** The id of a new lease, whose keys are deleted after this time unless it is kept alive. */
+  async grantLease(ttlSeconds: number): Promise<string> {
+    const { ID: id } = await this.#call('lease/grant', { TTL: String(ttlSeconds) }, { repeats: false });
+    if (typeof id !== 'string') throw invalid('a lease');
+    return id;
+  }
+
+  /** A member that is not started yet, or lost its majority, answers from what it knows. */
+  async members(): Promise<readonly EtcdMember[]> {
+    const { members } = await this.#call('cluster/member/list', {}, { repeats: true });
+    return arrayOf(members).map(memberOf);
+  }
+
+  async addMember(peerUrls: readonly string[], isLearner: boolean): Promise<EtcdMember> {
+    const { member } = await this.#call('cluster/member/add', { peerURLs: peerUrls, isLearner }, { repeats: false });
+    return memberOf(objectOf(member));
+  }
+
+  /** Refused until the learner has received what the leader has. */
+  async promoteMember(id: string): Promise<void> {
+    await this.#call('cluster/member/promote', { ID: id }, { repeats: false });
+  }
+
+  async removeMember(id: string): Promise<void> {
+    await this.#call('cluster/member/remove', { ID: id }, { repeats: false });
+  }
+
+  /** Of one member. */
+  async status(endpoint: string): Promise<EtcdStatus> {
+    const answer = await this.#call('maintenance/status', {}, { repeats: true, endpoint });
+    const { member_id: memberId } = objectOf(answer['header']);
+    const { version, leader, isLearner, dbSize } = answer;
+    if (typeof memberId !== 'string' || typeof version !== 'string') throw invalid('a status');
+    return {
+      memberId,
+      version,
+      leaderId: typeof leader === 'string' && leader !== '0' ? leader : undefined,
+      isLearner: isLearner === true,
+      databaseBytes: Number(dbSize ?? 0),
+    };
+  }
+
+  /** Drops all connections, and asks another member next: one that was cut off may look alive. Calls in flight fail. */
+  reconnect(): void {
+    this.#next();
+    void this.#agent?.destroy().catch(() => {});
+    this.#agent = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.destroy();
+    this.#agent = undefined;
+  }
+
+  get #timeoutMs(): number {
+    return this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS;
+  }
+
+  async #call(path: string, body: object, options: SendOptions): Promise<Json> {
+    const signal = AbortSignal.timeout(this.#timeoutMs);
+    const response = await this.#send(path, body, {
+      ...options,
+      signal: options.signal ? AbortSignal.any([signal, options.signal]) : signal,
+    });
+    try {
+      return jsonOf((await readBody(response.body, MAX_ANSWER_BYTES, tooLong)).toString('utf8'));
+    } catch (cause) {
+      if (cause instanceof EtcdError) throw cause;
+      throw unreachable(cause);
+    }
+  }
+
+  /** Asks the members one after the other: the next one if the last did not get the request, or if it may be sent twice. */
+  async #send(path: string, body: object, options: SendOptions): Promise<Dispatcher.ResponseData> {
+    const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
+    let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');
+    for (const endpoint of endpoints) {
+      if (options.signal?.aborted) throw unreachable(options.signal.reason);
+      try {
+        const response = await this.#ask(endpoint, path, body, options);
+        this.#preferred = endpoint;
+        return response;
+      } catch (err) {
+        failure = err;
+        const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
+        const isUnsent = UNSENT.has(errorCode(err) ?? '');
+        if (!isLost || !(options.repeats || isUnsent)) break;
+      }
+    }
+    if (failure instanceof EtcdError && failure.code !== 'UNREACHABLE') throw failure;
+    this.#next();
+    throw failure instanceof EtcdError ? failure : unreachable(failure);
+  }
+
+  async #ask(endpoint: string, path: string, body: object, { signal, timeoutMs }: SendOptions) {
+    const answer = request(new URL(`/v3/${path}`, endpoint), {
+      method: 'POST',
+      dispatcher: this.#connected(),
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      headersTimeout: timeoutMs ?? this.#timeoutMs,
+      bodyTimeout: IDLE_MS,
+      ...(signal && { signal }),
+    });
+    const response = await promptly(answer, signal);
+    if (response.statusCode < 300) return response;
+    const text = (await readBody(response.body, MAX_ANSWER_BYTES, tooLong)).toString('utf8');
+    let said: Json = {};
+    try {
+      said = jsonOf(text);
+    } catch {
+      // A proxy in front of the member answers in another format.
+    }
+    throw refusalOf(said, response.statusCode);
+  }
+
+  get #endpoints(): readonly string[] {
+    const all = this.#options.endpoints();
+    const first = all.indexOf(this.#preferred ?? '');
+    return first <= 0 ? all : [...all.slice(first), ...all.slice(0, first)];
+  }
+
+  #next(): void {
+    const all = this.#options.endpoints();
+    if (all.length > 0) this.#preferred = all[(all.indexOf(this.#preferred ?? '') + 1) % all.length];
+  }
+
+  #connected(): Agent {
+    const tls = this.#options.tls?.();
+    if (this.#agent && this.#tls !== tls) {
+      // Requests in flight continue with the old certificate.
+      void this.#agent.close().catch(() => {});
+      this.#agent = undefined;
+    }
+    this.#tls = tls;
+    this.#agent ??= new Agent({
+      connect: {
+        timeout: CONNECT_TIMEOUT_MS,
+        ...(tls && { ca: tls.ca, cert: tls.certificate, key: tls.key }),
+      },
+    });
+    return this.#agent;
+  }
+}
+
+interface SendOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** It may be carried out twice: a read. */
+  readonly repeats: boolean;
+  readonly endpoint?: string;
+  readonly timeoutMs?: number;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Errors before a request was sent. */
+const UNSENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+
+const invalid = (what: string): EtcdError => new EtcdError('INVALID_ANSWER', `the answer of etcd is not ${what}`);
+const tooLong = (): EtcdError => new EtcdError('INVALID_ANSWER', 'an answer of etcd is too long');
+
+/** The address is left out, because the message ends up in statuses. */
+function unreachable(cause: unknown): EtcdError {
+  const name = cause instanceof Error ? cause.name : String(cause);
+  const why = name === 'TimeoutError' ? 'it did not answer in time' : (errorCode(cause) ?? name);
+  return new EtcdError('UNREACHABLE', `etcd cannot be reached: ${why}`, { cause });
+}
+
+/** gRPC codes (https://grpc.github.io/grpc/core/md_doc_statuscodes.html) after which it is not known what became of the call. */
+const UNKNOWN_OUTCOME: ReadonlySet<unknown> = new Set([1, 2, 4, 13, 14]);
+const OUT_OF_RANGE = 11;
+
+function refusalOf({ code, message, error }: Json, status: number): EtcdError {
+  const text = typeof message === 'string' ? message : typeof error === 'string' ? error : `it answered ${status}`;
+  const short = text.slice(0, 1_000);
+  if (code === OUT_OF_RANGE || text.includes('compacted')) return new EtcdError('COMPACTED', short);
+  const isUnknown = UNKNOWN_OUTCOME.has(code) || (code === undefined && status >= 500);
+  return new EtcdError(isUnknown ? 'UNREACHABLE' : 'REFUSED', short);
+}
+
+const base64 = (data: string | Buffer): string => Buffer.from(data as string).toString('base64');
+const objectOf = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {});
+const arrayOf = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.map(objectOf) : []);
+
+function jsonOf(text: string): Json {
+  try {
+    return objectOf(JSON.parse(text));
+  } catch (cause) {
+    throw new EtcdError('INVALID_ANSWER', `an answer of etcd is not JSON: ${messageOf(cause).slice(0, 100)}`);
+  }
+}
+
+function revisionOf(answer: Json): string {
+  const { revision } = objectOf(answer['header']);
+  if (typeof revision !== 'string') throw invalid('one with a revision');
+  return revision;
+}
+
+/** Zero values are left out of the JSON. */
+function keyValueOf({ key, value, create_revision: created, mod_revision: modified }: Json): KeyValue {
+  if (typeof key !== 'string') throw invalid('a key');
+  return {
+    key: Buffer.from(key, 'base64').toString('utf8'),
+    value: Buffer.from(typeof value === 'string' ? value : '', 'base64'),
+    createRevision: typeof created === 'string' ? created : '0',
+    modRevision: typeof modified === 'string' ? modified : '0',
+  };
+}
+
+const eventOf = ({ type, kv, prev_kv: previous }: Json): EtcdEvent => ({
+  type: type === 'DELETE' ? 'DELETE' : 'PUT',
+  kv: keyValueOf(objectOf(kv)),
+  previous: previous === undefined ? undefined : keyValueOf(objectOf(previous)),
+});
+
+function memberOf({ ID: id, name, peerURLs, clientURLs, isLearner }: Json): EtcdMember {
+  if (typeof id !== 'string') throw invalid('a member');
+  const urls = (value: unknown): readonly string[] => (Array.isArray(value) ? value.map(String) : []);
+  return {
+    id,
+    name: typeof name === 'string' ? name : '',
+    peerUrls: urls(peerURLs),
+    clientUrls: urls(clientURLs),
+    isLearner: isLearner === true,
+  };
+}
