@@ -22,6 +22,12 @@ export const SegmentItem = z
     is_open: z
       .boolean()
       .describe('The segment is being written, or it was the last one and the next has no pictures yet.'),
+    origin: z
+      .enum(['edge', 'mixed'])
+      .optional()
+      .describe(
+        'Set if pictures were fetched from the memory of the camera, after a gap: all of them (edge), or the last ones (mixed).',
+      ),
     node_id: z
       .string()
       .optional()
@@ -38,6 +44,7 @@ export const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string):
   size: segment.sizeBytes,
   mtime: epochSeconds(segment.mtimeMs),
   is_open: segment.isOpen,
+  ...(segment.origin && { origin: segment.origin }),
   ...(segment.nodeId !== undefined && { node_id: segment.nodeId }),
 });
 

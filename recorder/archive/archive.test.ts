@@ -160,8 +160,8 @@ for (const sound of [undefined, AUDIO]) {
     let looks = 0;
     const check = (): void => {
       const current = recording.current();
-      assert.ok(current && !current.isEmpty, 'there is one');
-      const entries = archive.inProgress('gate').filter(({ isEmpty }) => !isEmpty);
+      assert.ok(current && !current.isHidden, 'there is one');
+      const entries = archive.inProgress('gate').filter(({ isHidden }) => !isHidden);
       assert.deepEqual(entries.at(-1)?.path ?? '', current.path, 'the newest that is listed as open');
       assert.equal(recording.status().currentFile, current.path);
       assert.equal(recording.status().state, 'writing');

@@ -33,7 +33,9 @@ import {
   type CameraArchiveOptions,
   type CameraArchiveOwner,
 } from './segments/camera-archive.ts';
-import { newHistory, type CameraHistory } from './segments/history.ts';
+import { extendSegment, type Continuation } from './segments/extend.ts';
+import { firstPictures, lastPictures, type FileEnd } from './segments/file-ends.ts';
+import { besideLive, newHistory, type CameraHistory } from './segments/history.ts';
 import { ArchiveMetrics } from './segments/metrics.ts';
 import { recoverArchive, recoveryPaths, type RecoveryReport } from './segments/recovery.ts';
 
@@ -87,6 +89,8 @@ export class Archive {
   readonly #metrics: ArchiveMetrics;
   readonly #histories = new Map<string, CameraHistory>();
   readonly #cameras = new Map<string, CameraArchive>();
+  /** What fills gaps now. */
+  readonly #filling = new Set<CameraArchive>();
   #unwritable: DiskFaultCode | undefined;
   /** Paths of files that recovery may be working on. */
   #inRecovery: ReadonlySet<string> = new Set();
@@ -98,6 +102,13 @@ export class Archive {
       this.#ending.add(camera);
     },
     closed: (camera) => this.#ending.delete(camera),
+  };
+  readonly #fillingOwner: CameraArchiveOwner = {
+    closing() {},
+    closed: (camera) => {
+      this.#filling.delete(camera);
+      this.#cameras.get(camera.cameraId)?.adopt(camera);
+    },
   };
 
   constructor(options: ArchiveOptions) {
@@ -263,27 +274,66 @@ export class Archive {
     const { cameraId } = options;
     assert(isCameraId(cameraId), 'camera id is not in the alphabet of file names');
     assert(!this.#cameras.has(cameraId), 'two recordings of one camera');
-    const history = this.#histories.get(cameraId) ?? newHistory();
-    this.#histories.set(cameraId, history);
-    const { clock, log, syncIntervalMs, memory, epochOf } = this.#o;
-    const camera = new CameraArchive(
-      options,
-      {
-        store: this.#store,
-        clock,
-        log,
-        catalogue: this.catalogue,
-        metrics: this.#metrics,
-        history,
-        owner: this.#owner,
-        syncIntervalMs,
-        memory,
-        epochOf,
-      },
-      callbacks,
-    );
+    const camera = this.#open(options, this.#historyOf(cameraId), this.#owner, callbacks);
     this.#cameras.set(cameraId, camera);
     return camera;
+  }
+
+  /**
+   * Takes what fills a gap of a camera that may be recorded at the same time. No file begins before `fromMs`. Its files are listed
+   * when they are complete. Call `tick` of it, and `close` at its end.
+   */
+  fillerFor(options: CameraArchiveOptions & { readonly edge: object }, fromMs: number): CameraArchive {
+    const history = besideLive(this.#historyOf(options.cameraId), fromMs);
+    const filler = this.#open(options, history, this.#fillingOwner, { needKeyFrame() {} });
+    this.#filling.add(filler);
+    return filler;
+  }
+
+  /**
+   * Adds pictures behind the last one of a complete segment; false if it cannot be extended. Rejects with the error of the system.
+   */
+  async extend(path: string, continuation: Continuation): Promise<boolean> {
+    const segment = parsePath(path);
+    assert(segment, 'the path of a segment');
+    const release = this.holdForReading(path);
+    try {
+      await this.#store.checkDisk();
+      const extended = await extendSegment(this.#store, segment, continuation);
+      if (extended) this.catalogue.closed(extended);
+      return extended !== undefined;
+    } finally {
+      release();
+    }
+  }
+
+  /** The first or the last pictures of a segment; the last only of a complete one. Rejects with the error of the system. */
+  picturesAt(end: 'start' | 'end', path: string, count: number): Promise<FileEnd | undefined> {
+    return end === 'start' ? firstPictures(this.#store, path, count) : lastPictures(this.#store, path, count);
+  }
+
+  #historyOf(cameraId: string): CameraHistory {
+    const history = this.#histories.get(cameraId) ?? newHistory();
+    this.#histories.set(cameraId, history);
+    return history;
+  }
+
+  #open(
+    options: CameraArchiveOptions,
+    history: CameraHistory,
+    owner: CameraArchiveOwner,
+    callbacks: CameraArchiveCallbacks,
+  ): CameraArchive {
+    const { clock, log, syncIntervalMs, memory, epochOf } = this.#o;
+    const [store, catalogue, metrics] = [this.#store, this.catalogue, this.#metrics];
+    const deps = { store, clock, log, catalogue, metrics, history, owner, syncIntervalMs, memory, epochOf };
+    return new CameraArchive(options, deps, callbacks);
+  }
+
+  *#writing(): Generator<CameraArchive> {
+    yield* this.#cameras.values();
+    yield* this.#ending;
+    yield* this.#filling;
   }
 
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
@@ -312,21 +362,20 @@ export class Archive {
 
   /** Segments that are being written or completed: of one camera, or of all. */
   openEntries(cameraId?: string): OpenSegment[] {
-    const writing = [...this.#cameras.values(), ...this.#ending];
+    const writing = [...this.#writing()];
     const wanted = cameraId === undefined ? writing : writing.filter((camera) => camera.cameraId === cameraId);
     return wanted.flatMap((camera) => camera.openEntries());
   }
 
   #unfinishedPaths(): ReadonlySet<string> {
     const paths = new Set(this.#inRecovery);
-    for (const camera of this.#cameras.values()) for (const path of camera.unfinishedPaths()) paths.add(path);
-    for (const camera of this.#ending) for (const path of camera.unfinishedPaths()) paths.add(path);
+    for (const camera of this.#writing()) for (const path of camera.unfinishedPaths()) paths.add(path);
     return paths;
   }
 
   #openBytes(): Map<string, number> {
     const bytes = new Map<string, number>();
-    for (const camera of [...this.#cameras.values(), ...this.#ending]) {
+    for (const camera of this.#writing()) {
       for (const { sizeBytes } of camera.openEntries()) {
         bytes.set(camera.cameraId, (bytes.get(camera.cameraId) ?? 0) + sizeBytes);
       }
@@ -357,7 +406,7 @@ export class Archive {
 
   /** Ends every recording and completes its files. */
   async close(): Promise<void> {
-    await Promise.all([...this.#cameras.values(), ...this.#ending].map((camera) => camera.close()));
+    await Promise.all(Array.from(this.#writing(), (camera) => camera.close()));
     await this.#disk?.settled();
     await this.#retention?.close();
     await this.#reader?.close();

@@ -3,6 +3,7 @@
 
 import { localCalendar, offsetCalendar, type Calendar } from '../archive/catalogue/calendar.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
+import { ORIGINS } from '../mp4/meta.ts';
 import { LOOK_BACK, MAX_SEGMENT_MS, type OpenSegment, type Segment } from '../archive/catalogue/segment.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
@@ -51,7 +52,7 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   }
   // Last: what was in progress at the start of the query is listed as such even if it has a row by now.
   for (const entry of open) {
-    if (entry.isEmpty || changes.get(entry.path)?.kind === 'remove') continue;
+    if (entry.isHidden || changes.get(entry.path)?.kind === 'remove') continue;
     // It is still growing, so it reaches up to now.
     if (overlaps(entry.startMs, Math.max(nowMs, entry.startMs), query)) segments.set(entry.path, entry);
     addDays(days, calendar, entry.startMs, entry.endMs ?? nowMs);
@@ -83,12 +84,13 @@ const toListed = (row: RecordingRow): Segment => ({
   mtimeMs: row.mtimeMs,
   isOpen: false,
   endMs: row.endMs,
+  ...(row.origin && { origin: row.origin }),
 });
 
 /** `node_name` only if it can differ, to keep the result of a day small. */
 const nodeColumn = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string =>
   nodeName === undefined ? ', node_name' : '';
-const COLUMNS = 'filename, started_at, ended_at, sequence, size, mtime';
+const COLUMNS = 'filename, started_at, ended_at, sequence, size, mtime, origin';
 const ofNode = (deps: Pick<ListingDeps, 'nodeName'>, parameter: string): string =>
   deps.nodeName === undefined ? '' : `AND node_name = ${parameter}`;
 const nodeValue = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string[] => (nodeName === undefined ? [] : [nodeName]);
@@ -106,7 +108,7 @@ export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   SELECT string_agg(
     (date_part('epoch', started_at) * 1000)::bigint || E'${FIELD_END}' || sequence || E'${FIELD_END}' || size ||
       E'${FIELD_END}' || (date_part('epoch', mtime) * 1000)::bigint || E'${FIELD_END}' || filename ||
-      E'${FIELD_END}' || (date_part('epoch', ended_at) * 1000)::bigint
+      E'${FIELD_END}' || (date_part('epoch', ended_at) * 1000)::bigint || E'${FIELD_END}' || origin
       ${deps.nodeName === undefined ? `|| E'${FIELD_END}' || node_name` : ''},
     E'${SEGMENT_END}') AS segments
   FROM (
@@ -130,7 +132,8 @@ async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }:
 }
 
 function parseSegment(text: string, ownName: string | undefined): Segment {
-  const [startMs, sequence, sizeBytes, mtimeMs, path = '', endMs, nodeName] = text.split(FIELD_END);
+  const [startMs, sequence, sizeBytes, mtimeMs, path = '', endMs, origin, nodeName] = text.split(FIELD_END);
+  const known = ORIGINS.find((one) => one === origin);
   const segment = {
     path,
     startMs: Number(startMs),
@@ -139,6 +142,7 @@ function parseSegment(text: string, ownName: string | undefined): Segment {
     mtimeMs: Number(mtimeMs),
     isOpen: false,
     endMs: Number(endMs),
+    ...(known && { origin: known }),
   };
   return nodeName === undefined || nodeName === ownName ? segment : { ...segment, nodeId: nodeName };
 }

@@ -80,6 +80,15 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
     version: 3,
     sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS preview jsonb`,
   },
+  {
+    version: 4,
+    sql: `
+      ALTER TABLE recordings ADD COLUMN IF NOT EXISTS origin text NOT NULL DEFAULT 'live';
+      DROP INDEX IF EXISTS recordings_by_camera;
+      CREATE INDEX recordings_by_camera ON recordings (camera_id, started_at)
+        INCLUDE (ended_at, node_name, filename, sequence, size, mtime, origin);
+    `,
+  },
 ];
 
 /** The version that this program uses. */

@@ -86,24 +86,25 @@ export async function applyChanges(run: Run, nodeName: string, changes: readonly
 /** Rows that are unchanged are not updated, so applying them again costs no write. */
 const INSERT = `
   INSERT INTO recordings (node_name, camera_id, filename, sequence, run_id, started_at, ended_at, size, mtime, codecs,
-                          gap_before_ms, lost_packets)
+                          gap_before_ms, lost_packets, origin)
   SELECT $1, camera_id, filename, sequence, run_id, to_timestamp(start_ms / 1000.0), to_timestamp(end_ms / 1000.0),
-         size, to_timestamp(mtime_ms / 1000.0), codecs::jsonb, gap_before_ms, lost_packets
+         size, to_timestamp(mtime_ms / 1000.0), codecs::jsonb, gap_before_ms, lost_packets, origin
   FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-              $10::text[], $11::bigint[], $12::bigint[])
+              $10::text[], $11::bigint[], $12::bigint[], $13::text[])
        WITH ORDINALITY
        AS row (camera_id, filename, sequence, run_id, start_ms, end_ms, size, mtime_ms, codecs, gap_before_ms,
-               lost_packets, place)
+               lost_packets, origin, place)
   ORDER BY place
   ON CONFLICT (node_name, filename) DO UPDATE SET
     camera_id = excluded.camera_id, sequence = excluded.sequence, run_id = excluded.run_id,
     started_at = excluded.started_at, ended_at = excluded.ended_at, size = excluded.size, mtime = excluded.mtime,
-    codecs = excluded.codecs, gap_before_ms = excluded.gap_before_ms, lost_packets = excluded.lost_packets
+    codecs = excluded.codecs, gap_before_ms = excluded.gap_before_ms, lost_packets = excluded.lost_packets,
+    origin = excluded.origin
   WHERE (recordings.sequence, recordings.run_id, recordings.started_at, recordings.ended_at, recordings.size,
-         recordings.mtime, recordings.codecs, recordings.gap_before_ms, recordings.lost_packets)
+         recordings.mtime, recordings.codecs, recordings.gap_before_ms, recordings.lost_packets, recordings.origin)
     IS DISTINCT FROM
         (excluded.sequence, excluded.run_id, excluded.started_at, excluded.ended_at, excluded.size,
-         excluded.mtime, excluded.codecs, excluded.gap_before_ms, excluded.lost_packets)`;
+         excluded.mtime, excluded.codecs, excluded.gap_before_ms, excluded.lost_packets, excluded.origin)`;
 
 const columnsOf = (rows: readonly RecordingRow[]): unknown[][] => [
   rows.map((row) => row.cameraId),
@@ -117,4 +118,5 @@ const columnsOf = (rows: readonly RecordingRow[]): unknown[][] => [
   rows.map((row) => JSON.stringify(row.codecs)),
   rows.map((row) => row.gapBeforeMs),
   rows.map((row) => row.lostPackets),
+  rows.map((row) => row.origin ?? 'live'),
 ];

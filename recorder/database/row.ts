@@ -2,7 +2,7 @@
 
 import { crc32 } from 'node:zlib';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
-import type { TrackSummary } from '../mp4/meta.ts';
+import { originOf, type Origin, type TrackSummary } from '../mp4/meta.ts';
 
 /** One row without the node's name, which is the same in all of them. Times are whole milliseconds. */
 export interface RecordingRow {
@@ -19,6 +19,8 @@ export interface RecordingRow {
   readonly codecs: readonly Codec[];
   readonly gapBeforeMs: number;
   readonly lostPackets: number;
+  /** Undefined: recorded from the live stream. */
+  readonly origin?: Origin | undefined;
 }
 
 /** A track in the column `codecs`. */
@@ -48,6 +50,7 @@ export function rowOf({ segment, path, sizeBytes, mtimeMs, endMs, meta }: Closed
     codecs: meta?.tracks.map(codecOf) ?? [],
     gapBeforeMs: Math.round(meta?.gapBeforeMs ?? 0),
     lostPackets: meta?.lostPackets ?? 0,
+    ...(meta?.edge && { origin: originOf(meta) }),
   };
 }
 

@@ -14,6 +14,28 @@ import { TICKS_PER_MS } from './sample.ts';
  */
 export type ClockQuality = 'unknown' | 'settling' | 'settled';
 
+/**
+ * Which pictures of a file come from the memory of the camera instead of its live stream (docs/design/edge-recovery.md): those from
+ * `fromMs` on. `seam`: how their place was found; `bytes`: pictures before or behind are those of the live stream, byte for byte.
+ */
+interface EdgeOrigin {
+  /** Wall time; not after the start of the file if all of it comes from there. */
+  readonly fromMs: number;
+  readonly seam: Seam;
+}
+
+export type Seam = 'bytes' | 'time';
+
+/** Which pictures of a file come from the memory of the camera: `edge`: all; `mixed`: the last ones. */
+export const ORIGINS = ['edge', 'mixed'] as const;
+export type Origin = (typeof ORIGINS)[number];
+
+/** Undefined for a file of the live stream. */
+export function originOf({ edge, wallStartMs }: Pick<SegmentMeta, 'edge' | 'wallStartMs'>): Origin | undefined {
+  if (!edge) return undefined;
+  return edge.fromMs <= wallStartMs ? 'edge' : 'mixed';
+}
+
 /** Known when the file is opened. */
 export interface SegmentMeta {
   readonly cameraId: string;
@@ -30,6 +52,8 @@ export interface SegmentMeta {
   readonly pace?: number;
   /** In a cluster: the epoch of the assignment under which it is recorded. Where two nodes recorded the same time, the higher counts. */
   readonly epoch?: number | undefined;
+  /** Undefined: all of it was recorded live. */
+  readonly edge?: EdgeOrigin | undefined;
 }
 
 /** Known when the file is closed; fields left out keep their values from the opening. */
@@ -40,6 +64,7 @@ export interface SegmentClosing {
   /** Wall time from the first picture shown to the end of the last; default: the media duration. */
   readonly wallDurationMs?: number;
   readonly lostPackets?: number;
+  readonly edge?: EdgeOrigin;
 }
 
 /** Wall milliseconds per media millisecond of the file; about 1. */
@@ -79,6 +104,9 @@ export interface RecordedMeta extends Omit<SegmentMeta, 'pace'> {
 const META_UUID = Buffer.from('e1a4b5c06c1d4f0e9f5b7a3d2c86f4b9', 'hex');
 const META_VERSION = 1;
 
+/** The index is stored; 0 is for files of the live stream. */
+const SEAMS: readonly (Seam | undefined)[] = [undefined, 'bytes', 'time'];
+
 const CLOCK_QUALITIES: readonly ClockQuality[] = ['unknown', 'settling', 'settled'];
 const NANOSECONDS_PER_MS = 1_000_000n;
 /** Nanoseconds since 1970 fit 64 bits until the year 2554. */
@@ -104,7 +132,8 @@ export const userData = (meta: RecordedMeta): Buffer =>
       u8(meta.tracks.length), // tracks
       meta.tracks.map(trackSummary),
       // Readers of older versions ignore what follows the tracks.
-      meta.epoch === undefined ? [] : u32(meta.epoch), // epoch
+      meta.epoch === undefined && !meta.edge ? [] : u32(meta.epoch ?? 0), // epoch; 0: none
+      meta.edge ? [u8(SEAMS.indexOf(meta.edge.seam)), nanoseconds(meta.edge.fromMs)] : [], // pictures from the memory of the camera
     ]),
   );
 
@@ -168,7 +197,8 @@ export function parseMeta(contents: Buffer): RecordedMeta | undefined {
       codecString: shortTextOf(fields),
     });
   }
-  const epoch = fields.left >= 4 ? fields.u32() : undefined;
+  const epoch = fields.left >= 4 ? fields.u32() : 0;
+  const edge = fields.left >= 9 ? edgeOf(fields) : undefined;
   return {
     cameraId,
     runId,
@@ -180,8 +210,15 @@ export function parseMeta(contents: Buffer): RecordedMeta | undefined {
     lostPackets,
     clock,
     tracks,
-    ...(epoch !== undefined && { epoch }),
+    ...(epoch > 0 && { epoch }),
+    ...(edge && { edge }),
   };
+}
+
+function edgeOf(fields: Fields): EdgeOrigin | undefined {
+  const seam = SEAMS[fields.u8()];
+  const fromMs = milliseconds(fields);
+  return seam && { fromMs, seam };
 }
 
 function milliseconds(fields: Fields): number {

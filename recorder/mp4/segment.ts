@@ -319,6 +319,9 @@ export class SegmentWriter {
 const PLACEHOLDER = concat([u32(16), fourCc('free'), zeros(8)]);
 export const PLACEHOLDER_BYTES = PLACEHOLDER.length;
 
+/** Makes a completed file, without the `moov` at its end, one that grows again. */
+export const REOPENING: SegmentEnd['patch'] = { offset: fragmentedFileType().length, bytes: PLACEHOLDER };
+
 const summaryOf = (track: TrackParameters): TrackSummary => ({
   kind: track.kind,
   codecString: track.codecString,

@@ -6,6 +6,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { MINUTE_MS } from '../../base/units.ts';
+import { originOf } from '../mp4/meta.ts';
 import type { Footage } from './footage.ts';
 import { Lru } from './lru.ts';
 import { wallOfPart } from './part-times.ts';
@@ -117,11 +118,14 @@ function keptTurn(before: Listed, { turn }: Footage): Pick<Footage, 'turn'> {
  */
 function isAfter(item: Footage, listed: readonly Listed[]): boolean {
   if (listed.some((other) => keyOf(other) === keyOf(item))) return false;
-  const ofNode = listed.filter(({ nodeId }) => nodeId === item.nodeId);
-  const { sequence } = item.parts.meta;
+  const last = listed.at(-1) as Listed;
+  const { meta } = item.parts;
+  const { sequence } = meta;
+  // What fills a gap has a later number than files behind it: it is in playlists that begin now.
+  if (originOf(meta) === 'edge') return startOf(item) >= startOf(last);
+  const ofNode = listed.filter(({ nodeId, parts }) => nodeId === item.nodeId && originOf(parts.meta) !== 'edge');
   // A later turn of the last file is listed, too.
   if (ofNode.some(({ parts, path }) => parts.meta.sequence >= sequence && path !== item.path)) return false;
-  const last = listed.at(-1) as Listed;
   return last.nodeId === item.nodeId || startOf(item) >= startOf(last);
 }
 

@@ -117,7 +117,7 @@ describe('listing from the table', { skip }, () => {
                   mtimeMs: openStartMs,
                   isOpen: true,
                   format: 'fmp4',
-                  isEmpty: false,
+                  isHidden: false,
                 },
               ]
             : [];

@@ -2,6 +2,7 @@
 // million objects would take three times the memory.
 
 import { baseNameInDay, dayPath, type NamedTimes, type SegmentName } from '../disk/names.ts';
+import { ORIGINS } from '../../mp4/meta.ts';
 import type { SegmentDetails } from './segment.ts';
 import type { UsedDay, Usage } from './usage.ts';
 
@@ -21,6 +22,8 @@ interface Details {
   mtimesMs: number[];
   sequences: number[];
   endsMs: number[];
+  /** Indices of `ORIGINS`; NaN: live. */
+  origins: number[];
 }
 
 export class CameraDay implements UsedDay {
@@ -108,24 +111,27 @@ export class CameraDay implements UsedDay {
     const mtimeMs = this.#details.mtimesMs[row] as number;
     if (Number.isNaN(mtimeMs)) return undefined;
     const endMs = this.#details.endsMs[row] as number;
+    const origin = ORIGINS[this.#details.origins[row] as number];
     return {
       sizeBytes: this.#sizes[row] as number,
       mtimeMs,
       sequence: this.#details.sequences[row] as number,
       endMs: Number.isNaN(endMs) ? undefined : endMs,
+      ...(origin && { origin }),
     };
   }
 
   /** Remembers what the file of a closed segment says. */
-  setDetails(segment: SegmentName, { sizeBytes, mtimeMs, sequence, endMs }: SegmentDetails): void {
+  setDetails(segment: SegmentName, { sizeBytes, mtimeMs, sequence, endMs, origin }: SegmentDetails): void {
     const row = this.#rowOf(segment);
     if (row === undefined) return;
     this.#setSize(row, sizeBytes);
     const unread = (): number[] => this.#timesMs.map(() => NaN);
-    this.#details ??= { mtimesMs: unread(), sequences: unread(), endsMs: unread() };
+    this.#details ??= { mtimesMs: unread(), sequences: unread(), endsMs: unread(), origins: unread() };
     this.#details.mtimesMs[row] = mtimeMs;
     this.#details.sequences[row] = sequence;
     this.#details.endsMs[row] = endMs ?? NaN;
+    this.#details.origins[row] = origin ? ORIGINS.indexOf(origin) : NaN;
   }
 
   /** The file of a segment has changed although it was closed. */
@@ -172,6 +178,7 @@ export class CameraDay implements UsedDay {
       mtimesMs: timesMs.map(() => NaN),
       sequences: timesMs.map(() => NaN),
       endsMs: timesMs.map(() => NaN),
+      origins: timesMs.map(() => NaN),
     };
     let isNew = false;
     let old = 0;
@@ -188,6 +195,7 @@ export class CameraDay implements UsedDay {
         kept.mtimesMs[row] = details.mtimesMs[old] as number;
         kept.sequences[row] = details.sequences[old] as number;
         kept.endsMs[row] = details.endsMs[old] as number;
+        kept.origins[row] = details.origins[old] as number;
       }
       old++;
     }
@@ -260,7 +268,7 @@ export class CameraDay implements UsedDay {
   }
 
   #detailColumns(): number[][] {
-    return this.#details ? [this.#details.mtimesMs, this.#details.sequences, this.#details.endsMs] : [];
+    return this.#details ? Object.values(this.#details) : [];
   }
 
   #setSize(row: number, sizeBytes: number): void {

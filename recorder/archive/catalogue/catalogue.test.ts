@@ -179,7 +179,7 @@ test('the open segment is listed as open, once, with what is written so far', as
       mtimeMs: clock.wallMs(),
       isOpen: true,
       format: 'fmp4',
-      isEmpty: false,
+      isHidden: false,
     },
   ];
   const { segments } = await catalogue.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
@@ -236,7 +236,7 @@ test('a day that holds only the end of a segment is a day with footage', async (
     mtimeMs: startMs,
     isOpen: true as const,
     format: 'fmp4' as const,
-    isEmpty: false,
+    isHidden: false,
   };
   clock.advance(60_000);
   assert.deepEqual(await days(0, [open]), ['2026-03-01', '2026-03-02', '2026-03-04', '2026-03-09', DAY]);

@@ -2,6 +2,7 @@
 // files for which the thread has no answer.
 
 import { Worker } from 'node:worker_threads';
+import { ORIGINS } from '../../mp4/meta.ts';
 import { NUMBERS_A_FILE, type DetailsAnswer, type DetailsQuestion } from './details-worker.ts';
 import type { SegmentDetails } from './segment.ts';
 
@@ -62,6 +63,8 @@ export class ThreadedDetailsReader implements DetailsReader {
 }
 
 function detailsAt(numbers: Float64Array, at: number): SegmentDetails | undefined {
-  const [sizeBytes = NaN, mtimeMs = NaN, sequence = NaN, endMs = NaN] = numbers.subarray(at, at + NUMBERS_A_FILE);
-  return Number.isNaN(sizeBytes) ? undefined : { sizeBytes, mtimeMs, sequence, endMs };
+  const told = numbers.subarray(at, at + NUMBERS_A_FILE);
+  const [sizeBytes = NaN, mtimeMs = NaN, sequence = NaN, endMs = NaN, place = NaN] = told;
+  const origin = ORIGINS[place];
+  return Number.isNaN(sizeBytes) ? undefined : { sizeBytes, mtimeMs, sequence, endMs, ...(origin && { origin }) };
 }

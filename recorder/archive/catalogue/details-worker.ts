@@ -1,10 +1,11 @@
-// The thread of `details-reader.ts`: for each path it answers with four numbers that the file says about itself. It calls
+// The thread of `details-reader.ts`: for each path it answers with five numbers that the file says about itself. It calls
 // the file system synchronously: when files are in the page cache, this takes a tenth of the time of six calls through the
 // thread pool for each of a day's 288 files, and it blocks nothing else.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { WINDOW_BYTES } from '../../mp4/reader.ts';
+import { ORIGINS } from '../../mp4/meta.ts';
 import { describeSegment } from './segment.ts';
 
 export interface DetailsQuestion {
@@ -14,11 +15,11 @@ export interface DetailsQuestion {
 
 export interface DetailsAnswer {
   readonly id: number;
-  /** Size, time of change, sequence and end of each file, in the order of the question; NaN where the caller has to read the file. */
+  /** Size, time of change, sequence, end and origin of each file, in the order of the question; NaN where the caller has to read the file. */
   readonly numbers: Float64Array;
 }
 
-export const NUMBERS_A_FILE = 4;
+export const NUMBERS_A_FILE = 5;
 /** A disk that has to be waited for is read faster by many threads: after this time, the rest is left to the caller. */
 const MAX_MS = 50;
 
@@ -57,7 +58,11 @@ async function answer(path: string, numbers: Float64Array, at: number): Promise<
       return window.subarray(offset - windowAt, offset - windowAt + length);
     };
     const { kind, details } = await describeSegment(read, { sizeBytes: size, mtimeMs });
-    if (kind === 'closed') numbers.set([size, mtimeMs, details.sequence, details.endMs], at);
+    if (kind !== 'closed') return;
+    numbers.set(
+      [size, mtimeMs, details.sequence, details.endMs, details.origin ? ORIGINS.indexOf(details.origin) : NaN],
+      at,
+    );
   } finally {
     closeSync(file);
   }

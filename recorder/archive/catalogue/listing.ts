@@ -69,7 +69,7 @@ export class Listing {
       if (entry.startMs >= toMs && entry.startMs !== fromMs) continue;
       // It grows: what is written now reaches up to now.
       if (entry.startMs < fromMs && nowMs <= fromMs) continue;
-      if (!entry.isEmpty) segments.push(entry);
+      if (!entry.isHidden) segments.push(entry);
     }
     segments.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
     return { segments, days };

@@ -2,7 +2,7 @@
 // tells the camera and the start; a recording of ours contains the rest.
 
 import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
-import type { RecordedMeta } from '../../mp4/meta.ts';
+import { originOf, type Origin, type RecordedMeta } from '../../mp4/meta.ts';
 import { readMeta, type ReadAt } from '../../mp4/reader.ts';
 import type { FileFacts } from '../disk/file-system.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
@@ -26,6 +26,8 @@ export interface SegmentDetails {
   readonly sequence: number;
   /** Wall time at which the last picture ends; undefined when the file does not tell. */
   readonly endMs?: number | undefined;
+  /** Undefined: recorded from the live stream. */
+  readonly origin?: Origin | undefined;
 }
 
 /** A segment as lists show it. */
@@ -46,8 +48,8 @@ export interface OpenSegment extends Segment {
   readonly isOpen: true;
   /** Only `fmp4` can be played before it is closed. */
   readonly format: RecordFormat;
-  /** It has no picture yet: lists show the segment before it instead. */
-  readonly isEmpty: boolean;
+  /** Lists do not show it yet: it has no picture, or fills a gap and is not complete. */
+  readonly isHidden: boolean;
 }
 
 /** A file that does not change any more. */
@@ -94,6 +96,7 @@ export const recordedDetails = ({ sizeBytes, mtimeMs }: Facts, meta: RecordedMet
   mtimeMs,
   sequence: meta.sequence,
   endMs: meta.wallStartMs + meta.wallDurationMs,
+  ...(meta.edge && { origin: originOf(meta) }),
 });
 
 /** Whether a foreign file can be taken for complete. */
@@ -108,7 +111,7 @@ export function endOf({ endMs, mtimeMs }: SegmentDetails, startMs: number, nextS
 /** A closed segment as observers get it. Without `meta`, another program wrote it. */
 export const closedSegment = (
   segment: SegmentName,
-  { sizeBytes, mtimeMs, sequence, endMs }: ClosedDetails,
+  { sizeBytes, mtimeMs, sequence, endMs, origin }: ClosedDetails,
   meta?: RecordedMeta,
 ): ClosedSegment => ({
   segment,
@@ -118,6 +121,7 @@ export const closedSegment = (
   mtimeMs,
   sequence,
   endMs,
+  ...(origin && { origin }),
   isOpen: false,
   meta,
 });

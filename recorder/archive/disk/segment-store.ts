@@ -153,19 +153,18 @@ export class SegmentStore {
     progressive: ProgressiveFile,
     cancelled: () => boolean,
   ): Promise<FileFacts> {
+    return this.replace(path, async (target) => {
+      let position = await target.write([progressive.header], 0);
+      for (const range of progressive.ranges) position = await copy(source, range, target, position, cancelled);
+    });
+  }
+
+  /** Replaces a file by what `write` writes to another one: at any time, one of the two is there as a whole. */
+  async replace(path: string, write: (target: OpenFile) => Promise<void>): Promise<FileFacts> {
     const temporary = this.absolute(`${REWRITES}/${path.slice(path.lastIndexOf('/') + 1)}`);
     const target = await this.#createRewrite(temporary);
     try {
-      let position = await target.write([progressive.header], 0);
-      for (const { offset, size } of progressive.ranges) {
-        for (let done = 0; done < size;) {
-          if (cancelled()) throw new Error('rewriting was cancelled');
-          const bytes = await source.read(offset + done, Math.min(COPY_BYTES, size - done));
-          if (bytes.length === 0) throw new Error('the recording is shorter than its index declares');
-          position += await target.write([bytes], position);
-          done += bytes.length;
-        }
-      }
+      await write(target);
       await target.sync();
       const facts = await target.facts();
       await this.fs.rename(temporary, this.absolute(path));
@@ -344,6 +343,25 @@ export class SegmentStore {
       throw err;
     }
   }
+}
+
+/** Copies a part of a file to `position` of another one; returns where it ends there. */
+export async function copy(
+  source: OpenFile,
+  { offset, size }: { readonly offset: number; readonly size: number },
+  target: OpenFile,
+  position: number,
+  cancelled: () => boolean = () => false,
+): Promise<number> {
+  let to = position;
+  for (let done = 0; done < size;) {
+    if (cancelled()) throw new Error('rewriting was cancelled');
+    const bytes = await source.read(offset + done, Math.min(COPY_BYTES, size - done));
+    if (bytes.length === 0) throw new Error('the recording is shorter than its index declares');
+    to += await target.write([bytes], to);
+    done += bytes.length;
+  }
+  return to;
 }
 
 function ignoreMissing(err: unknown): void {

@@ -9,7 +9,7 @@ import type { Log } from '../../../base/log.ts';
 import type { MemoryAccount } from '../../../base/memory-budget.ts';
 import type { Reason } from '../../../base/reason.ts';
 import type { EndReason, Run, SampleSink } from '../../camera/sink.ts';
-import type { SegmentClosing } from '../../mp4/meta.ts';
+import type { Seam, SegmentClosing } from '../../mp4/meta.ts';
 import type { Sample } from '../../mp4/sample.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { OpenSegment } from '../catalogue/segment.ts';
@@ -28,6 +28,8 @@ import { WriteBudget } from './write-budget.ts';
 export interface CameraArchiveOptions extends RecordSettings {
   readonly cameraId: string;
   readonly name: string;
+  /** The samples come from the memory of the camera: files are listed once they are complete. */
+  readonly edge?: { readonly seam: Seam } | undefined;
 }
 
 /** Is told when the recording of a camera ends. */
@@ -129,11 +131,11 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#deps = deps;
     this.#callbacks = callbacks;
     this.#budget = new WriteBudget(deps.memory);
-    const { cameraId, name } = options;
+    const { cameraId, name, edge } = options;
     const { clock, history, epochOf } = deps;
     const epoch = (): number | undefined => epochOf?.(cameraId);
     const shared = { clock, history, budget: this.#budget, tables: this.#tables };
-    this.#segmenter = new Segmenter({ cameraId, name, record: options, epoch, ...shared });
+    this.#segmenter = new Segmenter({ cameraId, name, record: options, epoch, edge, ...shared });
   }
 
   get cameraId(): string {
@@ -191,11 +193,18 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     yield* this.#unfinished.keys();
   }
 
+  /** Completes what `other`, which is closed, could not complete. */
+  adopt(other: CameraArchive): void {
+    for (const [path, created] of other.#unfinished) {
+      if (this.#unfinished.size < MAX_UNFINISHED) this.#unfinished.set(path, created);
+    }
+  }
+
   /** Segments of this camera that are not complete yet. */
   openEntries(): OpenSegment[] {
     const entries: OpenSegment[] = [];
     for (const { file } of this.#files.values()) {
-      if (file.created && !file.fault) entries.push(openEntry(file, file.created));
+      if (file.created && !file.fault) entries.push(openEntry(file, file.created, this.#o.edge !== undefined));
     }
     return entries;
   }
@@ -225,6 +234,11 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   current(): OpenSegment | undefined {
     const shown = this.#inProgress();
     return shown && shown.file.plan.format !== 'mp4' ? openEntry(shown.file, shown.created) : undefined;
+  }
+
+  /** Fragments that wait for the disk. */
+  get waiting(): number {
+    return this.#budget.fragments;
   }
 
   /** Ends what is open and resolves when every file is complete. Takes no samples afterwards. */
@@ -440,7 +454,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 }
 
-const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenSegment => ({
+const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment, isHidden = false): OpenSegment => ({
   path,
   startMs: segment.startMs,
   sequence: file.plan.meta.sequence,
@@ -448,6 +462,6 @@ const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenSe
   mtimeMs: file.modifiedMs,
   isOpen: true,
   format: file.plan.format,
-  isEmpty: file.writtenEndMs === undefined,
+  isHidden: isHidden || file.writtenEndMs === undefined,
   endMs: file.closedEndMs,
 });

@@ -10,6 +10,29 @@ export interface CameraHistory {
   readonly openMarkers: Set<string>;
 }
 
+/**
+ * For files that are written beside those of the live stream: they share numbers and markers with it, but have an end of their own.
+ * No file begins before `wallEndMs`.
+ */
+export function besideLive(live: CameraHistory, wallEndMs: number | undefined): CameraHistory {
+  return {
+    get nextSequence() {
+      return live.nextSequence;
+    },
+    set nextSequence(sequence) {
+      live.nextSequence = sequence;
+    },
+    wallEndMs,
+    get marker() {
+      return live.marker;
+    },
+    set marker(marker) {
+      live.marker = marker;
+    },
+    openMarkers: live.openMarkers,
+  };
+}
+
 export const newHistory = (): CameraHistory => ({
   nextSequence: 0,
   wallEndMs: undefined,

@@ -5,7 +5,7 @@ import { assertNever } from '../../../base/assert.ts';
 import { concurrently } from '../../../base/concurrently.ts';
 import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
-import type { RecordedMeta } from '../../mp4/meta.ts';
+import { originOf, type RecordedMeta } from '../../mp4/meta.ts';
 import { recover } from '../../mp4/recover.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { closedSegment, describeSegment, recordedDetails, type DescribedFile } from '../catalogue/segment.ts';
@@ -177,7 +177,7 @@ async function recoverCamera(
 
   const learn = (meta: RecordedMeta): void => {
     history.nextSequence = Math.max(history.nextSequence, meta.sequence + 1);
-    if (meta.sequence < lastSequence) return;
+    if (meta.sequence < lastSequence || originOf(meta) === 'edge') return;
     lastSequence = meta.sequence;
     history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
   };

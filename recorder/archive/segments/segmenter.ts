@@ -8,7 +8,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { EndReason, Run } from '../../camera/sink.ts';
 import { Mp4Error } from '../../mp4/error.ts';
-import type { SegmentMeta } from '../../mp4/meta.ts';
+import type { Seam, SegmentMeta } from '../../mp4/meta.ts';
 import { TICKS_PER_MS, VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../../mp4/sample.ts';
 import type { RecordFormat } from '../catalogue/segment.ts';
 import { dayStartMs, fileNameOf } from '../disk/names.ts';
@@ -53,6 +53,8 @@ interface SegmenterOptions {
   readonly tables: TablePool;
   /** Undefined outside of a cluster. */
   readonly epoch?: () => number | undefined;
+  /** The samples come from the memory of the camera. */
+  readonly edge?: { readonly seam: Seam } | undefined;
 }
 
 /** No file receives the samples. */
@@ -99,6 +101,8 @@ export class Segmenter {
   #state: RunState | undefined;
   /** What has to be done and was not returned yet; open segments add to it. */
   readonly #actions: SegmentAction[] = [];
+  /** Number of the last file; files beside those of the live stream may have later ones. */
+  #lastSequence = -1;
   /** Wall milliseconds per media millisecond, lately. */
   #pace = 1;
   #notBeforeMs = -Infinity;
@@ -205,7 +209,7 @@ export class Segmenter {
     if (!state || !segment) return NOTHING;
     const { history } = this.#o;
     // Before the first picture of this file, the last one ended where it did.
-    const isNewest = plan.meta.sequence === history.nextSequence - 1;
+    const isNewest = plan.meta.sequence === this.#lastSequence;
     if (isNewest) history.wallEndMs = writtenEndMs ?? history.wallEndMs;
     if (segment === current) state.place = dropping();
     this.#drop('last-fault', segment.discard());
@@ -317,7 +321,7 @@ export class Segmenter {
   }
 
   #start(state: RunState, first: Sample): void {
-    const { budget, clock, history, cameraId } = this.#o;
+    const { budget, clock, history, cameraId, edge } = this.#o;
     const epoch = this.#o.epoch?.();
     const { run } = state;
     const wall = (state.wall ??= new WallMap(first, clock.wallMs(), this.#earliestMs()));
@@ -332,6 +336,7 @@ export class Segmenter {
       gapBeforeMs: Math.max(0, wallStartMs - (history.wallEndMs ?? wallStartMs)),
       pace: this.#pace,
       ...(epoch !== undefined && { epoch }),
+      ...(edge && { edge: { fromMs: wallStartMs, seam: edge.seam } }),
     };
     const { audio } = run;
     let planned = this.#plan(audio ? [run.lead, audio] : [run.lead], meta);
@@ -341,7 +346,7 @@ export class Segmenter {
     const { plan, error } = planned;
     if (error) this.#actions.push({ kind: 'unsupported', error });
     if (!plan) return;
-    history.nextSequence++;
+    this.#lastSequence = history.nextSequence++;
     state.hasFile = true;
     const audioRate = audio && !audioFault ? audio.sampleRate : 0;
     const actions = this.#actions;

@@ -44,6 +44,10 @@ export class WriteBudget {
     return this.#holds.bytes;
   }
 
+  get fragments(): number {
+    return this.#fragments;
+  }
+
   /** Takes room for a fragment; false if there is none. There is always room for a camera's only fragment. */
   take({ slabs }: Waiting): boolean {
     const bytes = this.#holds.bytesOfNew(slabs);
