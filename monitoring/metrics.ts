@@ -15,6 +15,7 @@ import { auditLostLines } from '../recorder/audit/trail.ts';
 import { DatabaseMetrics } from '../recorder/database/metrics.ts';
 import { AuthFailures } from '../recorder/http/auth-failures.ts';
 import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
+import { EdgeMetrics } from '../recorder/edge/recovery/metrics.ts';
 import { JobMetrics } from '../recorder/jobs/metrics.ts';
 import { License } from '../recorder/license/license.ts';
 import { registerMemoryMetrics } from '../recorder/memory.ts';
@@ -71,6 +72,7 @@ function recorderRegistry(): Registry {
   const nobody = { list: () => [], get: () => undefined };
   registerGapMetrics(own, () => []);
   void new ArchiveMetrics(own);
+  void new EdgeMetrics(own);
   void new RetentionMetrics(own, (): RetentionFigures => {
     throw new Error('nothing is scraped here');
   });

@@ -39,7 +39,7 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const Stretch = z.object({ start_ms: z.number(), end_ms: z.number() });
 const Answer = z.object({
   known_until_ms: z.number(),
-  gaps: z.array(Stretch.extend({ cause: z.string() })),
+  gaps: z.array(Stretch.extend({ cause: z.string(), filled_from: z.string().optional() })),
   footage: z.array(Stretch),
 });
 
@@ -126,7 +126,9 @@ export class FootageOfNodes {
     return (
       told && {
         footage: told.footage.map(toInterval),
-        gaps: told.gaps.map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
+        gaps: told.gaps
+          .filter(({ filled_from }) => filled_from === undefined)
+          .map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
         knownUntilMs: told.known_until_ms,
       }
     );

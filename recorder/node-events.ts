@@ -88,6 +88,21 @@ export async function openEvents({ workDir, nodeName }: Config, deps: NodeEvents
         }),
       opened: ({ fromMs, cause }) =>
         tell({ type: 'gap.opened', cameraId, data: { start: isoTime(fromMs), start_ms: fromMs, cause } }),
+      filled: ({ fromMs, toMs, cause, seam }) =>
+        tell({
+          type: 'gap.filled',
+          cameraId,
+          data: {
+            start: isoTime(fromMs),
+            start_ms: fromMs,
+            end: isoTime(toMs),
+            end_ms: toMs,
+            seconds: (toMs - fromMs) / 1000,
+            cause,
+            filled_from: 'edge',
+            seam,
+          },
+        }),
       closed: ({ fromMs, toMs, cause }) =>
         tell({
           type: 'gap.closed',

@@ -95,6 +95,7 @@ export const noGaps = gapReader(async (_cameraId, fromMs, toMs) => ({
   recordedMs: 0,
   recorded: [],
   degraded: [],
+  filled: [],
 }));
 
 export interface TestApi {

@@ -94,7 +94,7 @@ interface Replayed {
   readonly discontinuity: boolean;
 }
 
-interface EdgePicture extends Replayed {
+export interface EdgePicture extends Replayed {
   readonly kind: 'video';
   /** Compared by identity: a new object means a change. */
   readonly parameters: VideoParameters;
@@ -102,7 +102,7 @@ interface EdgePicture extends Replayed {
   readonly clockRate: number;
 }
 
-interface EdgeSound extends Replayed {
+export interface EdgeSound extends Replayed {
   readonly kind: 'audio';
   readonly parameters: AudioParameters;
   readonly clockRate: number;

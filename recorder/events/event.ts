@@ -10,6 +10,7 @@ export const EVENT_TYPES = [
   'camera.given_up',
   'gap.opened',
   'gap.closed',
+  'gap.filled',
   'job.queued',
   'job.progress',
   'job.done',

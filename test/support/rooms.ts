@@ -108,6 +108,20 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: [METRICS],
   },
+  {
+    name: 'recorder/edge/recovery',
+    rooms: [
+      'base',
+      'recorder/codec',
+      'recorder/mp4',
+      'recorder/camera',
+      'recorder/edge',
+      'recorder/archive/segments',
+      'recorder/archive/gaps',
+      'recorder/archive',
+    ],
+    packages: ['node:crypto', METRICS],
+  },
   { name: 'recorder/live', rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'], packages: [] },
   // What several rooms above show of the cameras: types alone.
   {
@@ -251,6 +265,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/segments',
       'recorder/archive/gaps',
       'recorder/archive/retention',
+      'recorder/edge/recovery',
       'recorder/license',
       'recorder/audit',
       'recorder/database',

@@ -25,6 +25,7 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
       recordedMs: 18_250,
       recorded: [],
       degraded: [{ fromMs: NOON_MS + 2_000, toMs: NOON_MS + 10_000, lost: 2, expected: 200 }],
+      filled: [],
     };
   };
   const { app } = await build(t, { gaps: gapReader(report) });
@@ -44,6 +45,7 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
     wanted_seconds: 30,
     recorded_seconds: 18.25,
     missing_seconds: 11.75,
+    filled_seconds: 0,
     seconds_by_cause: { 'camera-unreachable': 1.75, 'disk-full': 10 },
     elsewhere: [],
     degraded: [

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Gap } from '../../archive/gaps/camera-ledger.ts';
 import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
 import type { Degraded } from '../../archive/gaps/degraded.ts';
+import { NOT_FILLED_REASONS, type Filled } from '../../archive/gaps/fill.ts';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { EpochNumber, flag } from '../../http/query.ts';
@@ -28,8 +29,28 @@ const GapItem = z
     seconds: z.number(),
     cause: Cause,
     is_open: z.boolean().describe('The gap has not ended yet.'),
+    filled_from: z
+      .enum(['edge'])
+      .optional()
+      .describe('Set if it has footage now: from the memory of the camera. It is not in missing_seconds any more.'),
+    filled_at: z.iso.datetime({ offset: true }).optional().describe('When the last part of it was filled.'),
+    seam: z
+      .enum(['bytes', 'time'])
+      .optional()
+      .describe(
+        'How the place of the filled footage was found. bytes: pictures beside the gap are in the memory, byte for byte; time: by clocks.',
+      ),
+    not_filled: z
+      .object({
+        reason: z
+          .enum(NOT_FILLED_REASONS)
+          .describe('docs/edge-recovery.md explains each. Later versions may add more.'),
+        at: z.iso.datetime({ offset: true }).describe('When it was tried.'),
+      })
+      .optional()
+      .describe('Why it could not be filled from the memory of the camera.'),
   })
-  .meta({ id: 'Gap', description: 'Time without footage, and why.' });
+  .meta({ id: 'Gap', description: 'Time without live footage, and why.' });
 
 const StretchItem = z.object({
   start_ms: z.number().int().describe('Milliseconds since 1970.'),
@@ -60,13 +81,20 @@ const Gaps = z
       .describe('The account is complete up to this time. The few seconds between it and now are still being written.'),
     known_until_ms: z.number().int(),
     next: Next,
-    gaps: z.array(GapItem).describe('Oldest first, without overlap.'),
+    gaps: z
+      .array(GapItem)
+      .describe('Oldest first, without overlap. A gap of which a part was filled is one entry for each part.'),
     wanted_seconds: z.number().describe('Time up to known_until in which the camera was configured on this node.'),
     recorded_seconds: z.number().describe('Time with footage: wanted_seconds minus missing_seconds.'),
     missing_seconds: z
       .number()
-      .describe('The sum of all gaps, including those that a user asked for by stopping the camera.'),
-    seconds_by_cause: z.partialRecord(Cause, z.number()).describe('The sum of the gaps of each cause that occurs.'),
+      .describe(
+        'The sum of all gaps that are not filled, including those that a user asked for by stopping the camera. Before they were filled, it was greater by filled_seconds.',
+      ),
+    filled_seconds: z.number().describe('The sum of all gaps that are filled; they are in recorded_seconds.'),
+    seconds_by_cause: z
+      .partialRecord(Cause, z.number())
+      .describe('The sum of the gaps of each cause that occurs, as in missing_seconds.'),
     elsewhere: z
       .array(ElsewhereItem)
       .optional()
@@ -88,11 +116,17 @@ const GapPlace = z.tuple([z.literal('gaps'), EpochNumber, EpochNumber, z.number(
 interface GapEntry {
   readonly startMs: number;
   readonly rank: number;
-  readonly gap?: Gap;
+  readonly gap?: z.output<typeof GapItem>;
   readonly degraded?: Degraded;
 }
 
-const toGap = ({ fromMs, toMs, cause, isOpen }: Gap): z.output<typeof GapItem> => ({
+const toGap = ({
+  fromMs,
+  toMs,
+  cause,
+  isOpen,
+  notFilled,
+}: Pick<Gap, 'fromMs' | 'toMs' | 'cause' | 'isOpen' | 'notFilled'>): z.output<typeof GapItem> => ({
   start: isoTime(fromMs),
   end: isoTime(toMs),
   start_ms: fromMs,
@@ -100,6 +134,14 @@ const toGap = ({ fromMs, toMs, cause, isOpen }: Gap): z.output<typeof GapItem> =
   seconds: (toMs - fromMs) / 1000,
   cause,
   is_open: isOpen,
+  ...(notFilled && { not_filled: { reason: notFilled.reason, at: isoTime(notFilled.atMs) } }),
+});
+
+const toFilled = ({ atMs, seam, ...gap }: Filled): z.output<typeof GapItem> => ({
+  ...toGap({ ...gap, isOpen: false }),
+  filled_from: 'edge',
+  filled_at: isoTime(atMs),
+  seam,
 });
 
 const toDegraded = ({ fromMs, toMs, lost, expected }: Degraded): z.output<typeof DegradedItem> => ({
@@ -151,6 +193,7 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
             wanted_seconds: 299.877,
             recorded_seconds: 288.277,
             missing_seconds: 11.6,
+            filled_seconds: 0,
             seconds_by_cause: { 'camera-unreachable': 11.6 },
             degraded: [
               {
@@ -199,7 +242,11 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         query.local ? gaps.ofThisNode(...asked) : gaps.report(...asked, askerOf(request)),
       );
       const { from, to } = interval;
-      const gapEntries = report.gaps.map((gap) => ({ startMs: gap.fromMs, rank: 0, gap }));
+      const gapEntries = [...report.gaps.map(toGap), ...report.filled.map(toFilled)].map((gap) => ({
+        startMs: gap.start_ms,
+        rank: 0,
+        gap,
+      }));
       const degradedEntries = report.degraded.map((degraded) => ({ startMs: degraded.fromMs, rank: 1, degraded }));
       const page = pageOf<GapEntry>([...gapEntries, ...degradedEntries], query, seen, ({ startMs, rank }) => [
         'gaps',
@@ -217,10 +264,11 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         to_ms: report.toMs,
         known_until: isoTime(report.knownUntilMs),
         known_until_ms: report.knownUntilMs,
-        gaps: page.entries.flatMap(({ gap }) => (gap ? [toGap(gap)] : [])),
+        gaps: page.entries.flatMap(({ gap }) => (gap ? [gap] : [])),
         wanted_seconds: report.wantedMs / 1000,
         recorded_seconds: report.recordedMs / 1000,
         missing_seconds: (report.wantedMs - report.recordedMs) / 1000,
+        filled_seconds: report.filled.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0) / 1000,
         seconds_by_cause: secondsByCause(report.gaps),
         ...(report.elsewhere && { elsewhere: report.elsewhere.map(toElsewhere) }),
         ...(query.footage && {

@@ -60,6 +60,11 @@ const Timeline = z
         resolution_ms: z.number().int().describe('The requested one, or a coarser one if there are too many spans.'),
         spans: z.array(z.object({ ...StretchFields, kind: z.enum(['footage']) })),
         gaps: z.array(z.object({ ...StretchFields, cause: z.enum(GAP_CAUSES), is_open: z.boolean() })),
+        filled: z
+          .array(
+            z.object({ ...StretchFields, cause: z.enum(GAP_CAUSES), from: z.enum(['edge']), at_ms: z.number().int() }),
+          )
+          .describe('Gaps within spans that were filled from the memory of the camera.'),
         hidden_gaps: z.number().int().describe('Gaps within spans that are shorter than the resolution.'),
         protections: z.array(z.object({ id: z.string(), ...StretchFields, note: z.string().nullable() })),
         elsewhere: z
@@ -123,6 +128,10 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
       resolution_ms: used.resolutionMs,
       spans: spans.map((span) => ({ ...stretch(span), kind: 'footage' })),
       gaps: gaps.map(toGap),
+      filled: found.report.filled
+        .filter((part) => part.toMs - part.fromMs >= used.resolutionMs)
+        .slice(-MAX_SPANS)
+        .map(({ cause, atMs, ...part }) => ({ ...stretch(part), cause, from: 'edge' as const, at_ms: atMs })),
       hidden_gaps: found.report.gaps.length - gaps.length,
       protections: (cameraId === '' ? [] : (protections?.windows.list(cameraId) ?? []))
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
@@ -163,6 +172,7 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
                     is_open: false,
                   },
                 ],
+                filled: [],
                 hidden_gaps: 2,
                 protections: [],
                 elsewhere: [],

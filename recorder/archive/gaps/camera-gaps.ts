@@ -6,10 +6,12 @@ import type { Log } from '../../../base/log.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { CameraCondition } from '../../camera/status.ts';
 import type { Interval } from '../../../base/interval.ts';
+import type { Seam } from '../../mp4/meta.ts';
 import type { CameraArchiveStatus } from '../segments/camera-archive.ts';
 import { CameraLedger, MIN_GAP_MS, type GapReport } from './camera-ledger.ts';
 import { cameraCause, diskCause, isHalted, type GapCause, type HaltCause, type LedgerState } from './cause.ts';
 import { DegradedMinute, type Degraded } from './degraded.ts';
+import type { NotFilled } from './fill.ts';
 import { GapTeller, type GapObserver } from './gap-teller.ts';
 import type { LedgerRecord } from './record.ts';
 import { RunBreaks } from './run-breaks.ts';
@@ -66,6 +68,7 @@ export class CameraGaps {
   readonly #minute = new DegradedMinute();
   #lostPictures = 0;
   readonly #seconds = new Map<GapCause, number>();
+  readonly #filledSeconds = new Map<GapCause, number>();
   #settledMs: number | undefined;
   /** Since when no node recorded the camera; set by `takeOver`. */
   #vacantSinceMs: number | undefined;
@@ -200,6 +203,31 @@ export class CameraGaps {
       this.#note({ kind: 'missed', fromMs: Math.round(toMs), toMs: Math.round(toldMs), cause: 'clock-step' });
     }
     this.#note({ kind: 'recorded', fromMs: Math.floor(fromMs), toMs: Math.round(toMs) });
+  }
+
+  /** A complete file has this time from the memory of the camera: to be called before `recorded`. The gap keeps its cause. */
+  filled(fromMs: number, toMs: number, seam: Seam): void {
+    // Those seconds were missing until now.
+    this.seconds();
+    const atMs = this.#nowMs();
+    for (const gap of this.#ledger.report(Math.floor(fromMs), Math.round(toMs), atMs).gaps) {
+      const filled = { fromMs: gap.fromMs, toMs: gap.toMs, cause: gap.cause, atMs, seam };
+      this.#note({ kind: 'filled', ...filled });
+      const seconds = (gap.toMs - gap.fromMs) / 1000;
+      this.#filledSeconds.set(gap.cause, (this.#filledSeconds.get(gap.cause) ?? 0) + seconds);
+      this.#deps.observer?.filled(filled);
+    }
+  }
+
+  /** Why an interval could not be filled from the memory of the camera. */
+  notFilled({ fromMs, toMs, reason }: Omit<NotFilled, 'atMs'>): void {
+    const times = { fromMs: Math.floor(fromMs), toMs: Math.round(toMs) };
+    if (times.fromMs < times.toMs) this.#note({ kind: 'not-filled', ...times, reason, atMs: this.#nowMs() });
+  }
+
+  /** Seconds of gaps that this process has filled, by cause. */
+  get filledSeconds(): ReadonlyMap<GapCause, number> {
+    return this.#filledSeconds;
   }
 
   /** The wall clock was set from `untilMs` to `atMs`. */

@@ -4,6 +4,7 @@
 import type { Interval } from '../../../base/interval.ts';
 import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from './cause.ts';
 import { DegradedTime, type Degraded } from './degraded.ts';
+import { filledList, notFilledList, type Filled, type NotFilled } from './fill.ts';
 import { IntervalSet } from './intervals.ts';
 import type { LedgerRecord } from './record.ts';
 import { Stretches, type Stretch } from './stretches.ts';
@@ -14,6 +15,8 @@ export interface Gap extends Interval {
   readonly isOpen: boolean;
   /** Its cause may still change. */
   readonly isProvisional: boolean;
+  /** Why it could not be filled from the memory of the camera, and when that was found; undefined: not tried. */
+  readonly notFilled?: Pick<NotFilled, 'reason' | 'atMs'> | undefined;
 }
 
 /** Footage and gaps of an interval. They do not overlap, and together they cover the time that should have been recorded. */
@@ -31,6 +34,8 @@ export interface GapReport {
   readonly recorded: readonly Interval[];
   /** Footage in which pictures are missing; oldest first, not cut to the interval. */
   readonly degraded: readonly Degraded[];
+  /** Former gaps that have footage from the memory of the camera now; oldest first, without overlap. */
+  readonly filled: readonly Filled[];
 }
 
 /** File names and slewed clocks are not more precise: a shorter time between two recordings is no gap. */
@@ -71,6 +76,8 @@ export class CameraLedger {
   /** When newly written pictures were last noticed. */
   #grewAtMs = -Infinity;
   readonly #degraded = new DegradedTime();
+  readonly #filled = filledList();
+  readonly #notFilled = notFilledList();
 
   /** The current state. */
   get state(): LedgerState {
@@ -97,6 +104,10 @@ export class CameraLedger {
         return this.wrote(record.fromMs, record.toMs);
       case 'degraded':
         return this.#degraded.add(record);
+      case 'filled':
+        return this.#filled.add(withoutKind(record));
+      case 'not-filled':
+        return this.#notFilled.add(withoutKind(record));
     }
   }
 
@@ -142,7 +153,7 @@ export class CameraLedger {
           isOpen: span.toMs === nowMs && limitMs === nowMs,
           isProvisional: span.toMs === nowMs && PROVISIONAL.has(span.state) && nowMs - span.fromMs < PROVISIONAL_MS,
         };
-        if (gap.fromMs < gap.toMs) append(gaps, gap);
+        if (gap.fromMs < gap.toMs) for (const part of this.#tried(gap)) append(gaps, part);
       }
     }
     const wantedMs = this.#wanted(fromMs, knownUntilMs, nowMs);
@@ -152,7 +163,8 @@ export class CameraLedger {
       toMs: Math.min(part.toMs, limitMs),
     }));
     const degraded = this.#degraded.within(fromMs, toMs);
-    return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs, recorded, degraded };
+    const filled = this.#filled.within(fromMs, limitMs);
+    return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs, recorded, degraded, filled };
   }
 
   /** Drops everything before `ms`, as if the camera had not been configured then. */
@@ -163,6 +175,21 @@ export class CameraLedger {
     if (this.#sinceMs < ms && this.#reachedMs <= ms) this.#sinceMs = ms;
     this.#recorded.forgetBefore(ms);
     this.#degraded.forgetBefore(ms);
+    this.#filled.forgetBefore(ms);
+    this.#notFilled.forgetBefore(ms);
+  }
+
+  /** The parts of a gap, by what became of an attempt to fill it. */
+  *#tried(gap: Gap): Generator<Gap> {
+    let { fromMs } = gap;
+    for (const { reason, atMs, ...part } of this.#notFilled.within(gap.fromMs, gap.toMs)) {
+      // A shorter rest is part of what was tried: times of pictures are not more precise.
+      if (part.fromMs - fromMs >= MIN_GAP_MS) yield { ...gap, fromMs, toMs: part.fromMs };
+      else part.fromMs = fromMs;
+      fromMs = gap.toMs - part.toMs < MIN_GAP_MS ? gap.toMs : part.toMs;
+      yield { ...gap, ...part, toMs: fromMs, isOpen: gap.isOpen && fromMs === gap.toMs, notFilled: { reason, atMs } };
+    }
+    if (fromMs < gap.toMs) yield { ...gap, fromMs };
   }
 
   /** Records that reproduce this account. */
@@ -179,6 +206,8 @@ export class CameraLedger {
     if (this.#sinceMs > -Infinity) yield { kind: 'state', state: this.#state, atMs: this.#sinceMs };
     for (const { fromMs, toMs } of this.#recorded) yield { kind: 'recorded', fromMs, toMs };
     for (const stretch of this.#degraded.all) yield { kind: 'degraded', ...stretch };
+    for (const part of this.#filled) yield { kind: 'filled', ...part };
+    for (const part of this.#notFilled) yield { kind: 'not-filled', ...part };
   }
 
   #enter(state: LedgerState, atMs: number, untilMs: number, because: GapCause | undefined): void {
@@ -321,10 +350,19 @@ function explain(hole: readonly Span[], noticed: GapCause | undefined): Explaine
     : explained;
 }
 
+function withoutKind<T extends { readonly kind: string }>({ kind: _kind, ...rest }: T): Omit<T, 'kind'> {
+  return rest;
+}
+
 /** Adjacent gaps with the same cause are joined. */
 function append(gaps: Gap[], gap: Gap): void {
   const before = gaps.at(-1);
-  if (before?.toMs === gap.fromMs && before.cause === gap.cause && before.isProvisional === gap.isProvisional) {
+  const isAlike =
+    before?.toMs === gap.fromMs &&
+    before.cause === gap.cause &&
+    before.isProvisional === gap.isProvisional &&
+    before.notFilled?.reason === gap.notFilled?.reason;
+  if (isAlike) {
     gaps[gaps.length - 1] = { ...gap, fromMs: before.fromMs };
   } else gaps.push(gap);
 }

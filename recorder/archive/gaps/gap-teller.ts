@@ -2,6 +2,7 @@
 // order. It compares repeated reports of the account, so that it reports what the list of gaps shows.
 
 import type { Gap, GapReport } from './camera-ledger.ts';
+import type { Filled } from './fill.ts';
 
 /** Times are milliseconds since 1970. No call may throw or take time. */
 export interface GapObserver {
@@ -10,6 +11,8 @@ export interface GapObserver {
   heard(sinceMs: number, untilMs: number): void;
   opened(gap: Pick<Gap, 'fromMs' | 'cause'>): void;
   closed(gap: Pick<Gap, 'fromMs' | 'toMs' | 'cause'>): void;
+  /** A part of a gap that was reported before has footage from the memory of the camera. */
+  filled(part: Filled): void;
   /** A gap that an earlier process has reported as opened, but not as closed. */
   readonly openBefore: Pick<Gap, 'fromMs' | 'cause'> | undefined;
 }

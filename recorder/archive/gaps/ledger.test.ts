@@ -97,6 +97,7 @@ class Node {
         this.#open = undefined;
         this.told.push(['closed', seconds(toMs - fromMs), cause]);
       },
+      filled: ({ fromMs, toMs, cause }) => this.told.push(['filled', seconds(toMs - fromMs), cause]),
     };
   }
 

@@ -18,6 +18,7 @@ import { isCameraId } from '../../../base/camera-id.ts';
 import { AliveFile } from './alive.ts';
 import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';
 import type { GapReport } from './camera-ledger.ts';
+import type { NotFilled } from './fill.ts';
 import type { HaltCause, LedgerState } from './cause.ts';
 import type { GapObserver } from './gap-teller.ts';
 import { Journal } from './journal.ts';
@@ -182,7 +183,7 @@ export class GapLedger implements SegmentObserver {
     if (gaps) return gaps.report(fromMs, toMs, files);
     const knownUntilMs = Math.max(fromMs, Math.min(toMs, this.#o.clock.wallMs()));
     const recorded = [...files];
-    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, recorded, degraded: [] };
+    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, recorded, degraded: [], filled: [] };
   }
 
   /** Written footage that overlaps [fromMs, toMs), not cut; retention may have removed it since. */
@@ -191,7 +192,15 @@ export class GapLedger implements SegmentObserver {
   }
 
   closed({ segment, endMs, meta }: ClosedSegment): void {
-    this.#entry(segment.cameraId).gaps.recorded(meta?.wallStartMs ?? segment.startMs, endMs);
+    const { gaps } = this.#entry(segment.cameraId);
+    const fromMs = meta?.wallStartMs ?? segment.startMs;
+    if (meta?.edge) gaps.filled(Math.max(fromMs, meta.edge.fromMs), endMs, meta.edge.seam);
+    gaps.recorded(fromMs, endMs);
+  }
+
+  /** Why an interval of a camera could not be filled from its memory. */
+  notFilled(cameraId: string, part: Omit<NotFilled, 'atMs'>): void {
+    this.#entries.get(cameraId)?.gaps.notFilled(part);
   }
 
   /** Footage that retention removes still counts as recorded. */
@@ -305,7 +314,8 @@ export class GapLedger implements SegmentObserver {
       if (gaps.state === 'absent') continue;
       const sinceMs = gaps.silentSinceMs();
       const silentForSeconds = sinceMs === undefined ? undefined : (nowMs - sinceMs) / 1000;
-      yield { cameraId, seconds: gaps.seconds(), silentForSeconds, lostPictures: gaps.lostPictures };
+      const { lostPictures, filledSeconds } = gaps;
+      yield { cameraId, seconds: gaps.seconds(), filledSeconds, silentForSeconds, lostPictures };
     }
   }
 }

@@ -7,6 +7,7 @@ import { GAP_CAUSES, type GapCause } from './cause.ts';
 interface GapFigures {
   readonly cameraId: string;
   readonly seconds: ReadonlyMap<GapCause, number>;
+  readonly filledSeconds: ReadonlyMap<GapCause, number>;
   readonly silentForSeconds: number | undefined;
   readonly lostPictures: number;
 }
@@ -24,6 +25,18 @@ export function registerGapMetrics(registry: Registry, cameras: () => Iterable<G
       for (const { cameraId, seconds } of cameras()) {
         // Includes causes that did not occur, so that a first gap counts as an increase.
         for (const cause of GAP_CAUSES) this.inc({ camera: cameraId, cause }, seconds.get(cause) ?? 0);
+      }
+    },
+  });
+  const filled = new Counter({
+    name: 'kube_nvr_gap_filled_seconds_total',
+    help: 'Seconds of kube_nvr_gap_seconds_total that were filled from the memory of the camera, by cause of the gap.',
+    labelNames: ['camera', 'cause'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { cameraId, filledSeconds } of cameras()) {
+        for (const cause of GAP_CAUSES) this.inc({ camera: cameraId, cause }, filledSeconds.get(cause) ?? 0);
       }
     },
   });
@@ -59,5 +72,5 @@ export function registerGapMetrics(registry: Registry, cameras: () => Iterable<G
       for (const { cameraId, lostPictures } of cameras()) this.inc({ camera: cameraId }, lostPictures);
     },
   });
-  for (const metric of [missing, silent, silence, lost]) registry.registerMetric(metric);
+  for (const metric of [missing, filled, silent, silence, lost]) registry.registerMetric(metric);
 }

@@ -3,6 +3,7 @@
 import { assertNever } from '../../../base/assert.ts';
 import { isGapCause, isLedgerState, type GapCause, type LedgerState } from './cause.ts';
 import type { Degraded } from './degraded.ts';
+import { isNotFilledReason, type Filled, type NotFilled } from './fill.ts';
 
 /** A record of a gap journal; records are in the order in which they happened. */
 export type LedgerRecord =
@@ -21,7 +22,10 @@ export type LedgerRecord =
   /** A closed segment: it counts as recorded even after retention has removed it. */
   | { readonly kind: 'recorded'; readonly fromMs: number; readonly toMs: number }
   /** Footage in which pictures are missing. */
-  | ({ readonly kind: 'degraded' } & Degraded);
+  | ({ readonly kind: 'degraded' } & Degraded)
+  /** A part of a gap has footage from the memory of the camera; the footage has a record of its own. */
+  | ({ readonly kind: 'filled' } & Filled)
+  | ({ readonly kind: 'not-filled' } & NotFilled);
 
 /** Ends with a line feed. */
 export function formatRecord(record: LedgerRecord): string {
@@ -34,6 +38,10 @@ export function formatRecord(record: LedgerRecord): string {
       return line({ recorded: [record.fromMs, record.toMs] });
     case 'degraded':
       return line({ degraded: [record.fromMs, record.toMs], lost: record.lost, expected: record.expected });
+    case 'filled':
+      return line({ filled: [record.fromMs, record.toMs], cause: record.cause, at: record.atMs, seam: record.seam });
+    case 'not-filled':
+      return line({ 'not-filled': [record.fromMs, record.toMs], reason: record.reason, at: record.atMs });
     default:
       return assertNever(record);
   }
@@ -50,10 +58,9 @@ export function parseRecord(text: string): LedgerRecord | undefined {
     return undefined;
   }
   if (typeof fields !== 'object' || fields === null) return undefined;
-  const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = fields as Record<
-    string,
-    unknown
-  >;
+  const told = fields as Record<string, unknown>;
+  const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = told;
+  if (told.filled !== undefined || told['not-filled'] !== undefined) return parseFill(told);
   if (recorded !== undefined) return interval(recorded, (fromMs, toMs) => ({ kind: 'recorded', fromMs, toMs }));
   if (missed !== undefined)
     return interval(missed, (fromMs, toMs) => ({ kind: 'missed', fromMs, toMs, cause: gapCause(cause) ?? 'unknown' }));
@@ -72,6 +79,17 @@ export function parseRecord(text: string): LedgerRecord | undefined {
     ...(until === undefined ? {} : { untilMs: until }),
     ...(why === undefined ? {} : { because: why }),
   };
+}
+
+function parseFill({ filled, 'not-filled': notFilled, at, cause, seam, reason }: Record<string, unknown>) {
+  if (!isTime(at)) return undefined;
+  if (filled !== undefined) {
+    if (seam !== 'bytes' && seam !== 'time') return undefined;
+    const why = gapCause(cause) ?? 'unknown';
+    return interval(filled, (fromMs, toMs) => ({ kind: 'filled', fromMs, toMs, cause: why, atMs: at, seam }));
+  }
+  if (!isNotFilledReason(reason)) return undefined;
+  return interval(notFilled, (fromMs, toMs) => ({ kind: 'not-filled', fromMs, toMs, reason, atMs: at }));
 }
 
 /** The records of a journal, without its damaged lines. */

@@ -1,0 +1,31 @@
+// The metrics of gaps that are filled from the memories of cameras.
+
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { NotFilledReason } from '../../archive/gaps/fill.ts';
+
+export class EdgeMetrics {
+  readonly #ended: Counter<'result'>;
+
+  /** `running`: gaps that are being filled now. */
+  constructor(registry: Registry = new Registry(), running: () => number = () => 0) {
+    this.#ended = new Counter({
+      name: 'kube_nvr_edge_fills_total',
+      help: 'Gaps that were to be filled from the memory of a camera, by result: filled, or why not all of it was.',
+      labelNames: ['result'],
+      registers: [registry],
+    });
+    this.#ended.inc({ result: 'filled' }, 0);
+    void new Gauge({
+      name: 'kube_nvr_edge_replays',
+      help: 'Gaps that are being filled from the memories of cameras now.',
+      registers: [registry],
+      collect() {
+        this.set(running());
+      },
+    });
+  }
+
+  ended(result: 'filled' | NotFilledReason): void {
+    this.#ended.inc({ result });
+  }
+}

@@ -1,0 +1,262 @@
+// Fills the gaps of cameras from their memories, as soon as a camera is recorded again: the newest gap first, one replay a camera, and
+// a bounded number of them at a time. What is left to do follows from the gap ledger and the files, so that another process, or the
+// next node of the camera, goes on where this one ended.
+
+import type { Registry } from 'prom-client';
+import { Backoff } from '../../../base/backoff.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { Interval } from '../../../base/interval.ts';
+import type { Log } from '../../../base/log.ts';
+import { DAY_MS, MINUTE_MS } from '../../../base/units.ts';
+import type { Archive } from '../../archive/archive.ts';
+import { MIN_GAP_MS, type Gap } from '../../archive/gaps/camera-ledger.ts';
+import { isHalted } from '../../archive/gaps/cause.ts';
+import { isTriedAgain, type NotFilledReason } from '../../archive/gaps/fill.ts';
+import { IntervalSet } from '../../archive/gaps/intervals.ts';
+import type { GapLedger } from '../../archive/gaps/ledger.ts';
+import type { RecordSettings } from '../../archive/segments/segmenter.ts';
+import type { VideoParameters } from '../../codec/access-unit.ts';
+import { EdgeError, type EdgeMemory } from '../memory.ts';
+import { fillGap, type Hole } from './fill-gap.ts';
+import { EdgeMetrics } from './metrics.ts';
+
+/** A camera with a memory, as it is now. */
+interface EdgeCamera {
+  readonly id: string;
+  readonly name: string;
+  readonly record: RecordSettings;
+  /** Pictures arrive and are written. */
+  readonly isRecording: boolean;
+  readonly memory: EdgeMemory;
+  /** Bits per second. */
+  readonly maxBitrate: number;
+  /** The video of the live stream; undefined while it is not known. */
+  readonly video: VideoParameters | undefined;
+}
+
+interface EdgeRecoveryDeps {
+  readonly archive: Pick<Archive, 'list' | 'picturesAt' | 'extend' | 'fillerFor'>;
+  readonly gaps: Pick<GapLedger, 'report' | 'notFilled'>;
+  /** Cameras with a memory that this node records, or should. */
+  readonly cameras: () => Iterable<EdgeCamera>;
+  /** Retention removes what is older; undefined: nothing by age. */
+  readonly keptMs: () => number | undefined;
+  /** Start of the oldest footage of a camera on this node. */
+  readonly oldestMs: (cameraId: string) => number | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry?: Registry;
+}
+
+/** At a time, of all cameras of the node. */
+const MAX_REPLAYS = 2;
+/** A camera that was just connected may be lost again, and the first pictures of its file have to be on the disk. */
+const SETTLE_MS = 5_000;
+const LOOK_EVERY_MS = 5_000;
+/** A gap ends with a file that has so much footage at least. */
+const BEHIND_MS = 2_000;
+/** What could not be filled is tried again after a quarter of its age, within these limits. */
+const RETRY_SHARE = 1 / 4;
+const RETRY_MS = { least: 10_000, most: 30 * MINUTE_MS };
+const UNREACHABLE = { firstMs: 5_000, maxMs: 5 * MINUTE_MS };
+const LONGEST_MS = 400 * DAY_MS;
+/** Files and gaps are this close if they are beside each other. */
+const BESIDE_MS = 150;
+/** Longer than a group of pictures. */
+const SHORTLY_MS = MINUTE_MS;
+
+interface Work {
+  readonly abort: AbortController;
+  readonly done: Promise<void>;
+}
+
+interface CameraState {
+  readonly backoff: Backoff;
+  sinceMs: number | undefined;
+  notBeforeMs: number;
+  work: Work | undefined;
+}
+
+export class EdgeRecovery {
+  readonly #deps: EdgeRecoveryDeps;
+  readonly #states = new Map<string, CameraState>();
+  #isClosed = false;
+  readonly #metrics: EdgeMetrics;
+
+  constructor(deps: EdgeRecoveryDeps) {
+    this.#deps = deps;
+    this.#metrics = new EdgeMetrics(deps.registry, () => this.#running);
+  }
+
+  get #running(): number {
+    return [...this.#states.values()].filter(({ work }) => work !== undefined).length;
+  }
+
+  /** To be called a few times a second. */
+  tick(): void {
+    if (this.#isClosed) return;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const there = new Set<string>();
+    for (const camera of this.#deps.cameras()) {
+      there.add(camera.id);
+      const state = this.#stateOf(camera.id);
+      state.sinceMs = camera.isRecording ? (state.sinceMs ?? nowMs) : undefined;
+      if (state.sinceMs === undefined || nowMs - state.sinceMs < SETTLE_MS) continue;
+      if (state.work || nowMs < state.notBeforeMs || this.#running >= MAX_REPLAYS) continue;
+      state.notBeforeMs = nowMs + LOOK_EVERY_MS;
+      const gap = this.#newestGap(camera.id);
+      if (gap) this.#start(camera, state, gap);
+    }
+    for (const [id, { work }] of this.#states) {
+      if (there.has(id)) continue;
+      work?.abort.abort();
+      if (!work) this.#states.delete(id);
+    }
+  }
+
+  /** Ends all replays; resolves when their files are complete. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#stop([...this.#states.keys()]);
+  }
+
+  /** Resolves when nothing is written any more for these cameras. */
+  async stop(cameraIds: readonly string[]): Promise<void> {
+    await this.#stop(cameraIds);
+  }
+
+  async #stop(cameraIds: readonly string[]): Promise<void> {
+    const working = cameraIds.flatMap((id) => this.#states.get(id)?.work ?? []);
+    for (const { abort } of working) abort.abort();
+    await Promise.all(working.map(({ done }) => done));
+  }
+
+  #stateOf(cameraId: string): CameraState {
+    const known = this.#states.get(cameraId);
+    if (known) return known;
+    const state = { backoff: new Backoff(UNREACHABLE), sinceMs: undefined, notBeforeMs: -Infinity, work: undefined };
+    this.#states.set(cameraId, state);
+    return state;
+  }
+
+  /** The newest time without footage that may be in the memory; of gaps with several causes all of it. */
+  #newestGap(cameraId: string): Interval | undefined {
+    const nowMs = this.#deps.clock.wallMs();
+    const { gaps } = this.#deps.gaps.report(cameraId, this.#fromMs(cameraId, nowMs), nowMs, []);
+    let found: { fromMs: number; readonly toMs: number } | undefined;
+    for (const gap of gaps.toReversed()) {
+      const isWanted = this.#isWanted(gap, nowMs);
+      if (found && (!isWanted || gap.toMs !== found.fromMs)) break;
+      if (!isWanted) continue;
+      if (found) found.fromMs = gap.fromMs;
+      else if (nowMs - gap.toMs >= BEHIND_MS) found = { fromMs: gap.fromMs, toMs: gap.toMs };
+    }
+    return found && found.toMs - found.fromMs >= MIN_GAP_MS ? found : undefined;
+  }
+
+  #isWanted({ cause, isOpen, isProvisional, toMs, notFilled }: Gap, nowMs: number): boolean {
+    if (isOpen || isProvisional || isHalted(cause)) return false;
+    if (!notFilled) return true;
+    const { least, most } = RETRY_MS;
+    const waitMs = Math.min(most, Math.max(least, (notFilled.atMs - toMs) * RETRY_SHARE));
+    return isTriedAgain(notFilled.reason) && nowMs - notFilled.atMs >= waitMs;
+  }
+
+  /** Nothing is fetched that retention would remove at once, or has removed. */
+  #fromMs(cameraId: string, nowMs: number): number {
+    const { keptMs, oldestMs, gaps } = this.#deps;
+    const byAgeMs = nowMs - Math.min(keptMs() ?? LONGEST_MS, LONGEST_MS);
+    const oldest = oldestMs(cameraId) ?? nowMs;
+    // Without older footage ever, as after another node was lost, the gap comes before all footage of this node.
+    const hadOlder = gaps.report(cameraId, byAgeMs, oldest, []).recorded.length > 0;
+    return hadOlder ? Math.max(byAgeMs, oldest) : byAgeMs;
+  }
+
+  #start(camera: EdgeCamera, state: CameraState, gap: Interval): void {
+    const abort = new AbortController();
+    const done = this.#fill(camera, state, gap, abort.signal).finally(() => (state.work = undefined));
+    state.work = { abort, done };
+  }
+
+  /** Never rejects. */
+  async #fill(camera: EdgeCamera, state: CameraState, gap: Interval, signal: AbortSignal): Promise<void> {
+    const { clock, log, gaps } = this.#deps;
+    const startedMs = clock.monotonicMs();
+    let reason: NotFilledReason | undefined;
+    let tried = gap;
+    try {
+      const hole = await this.#holeOf(camera.id, gap);
+      tried = hole ?? gap;
+      if (hole) reason = await this.#fillHole(camera, hole, signal);
+      state.backoff.reset();
+    } catch (err) {
+      if (signal.aborted) return;
+      reason = err instanceof EdgeError ? reasonOf(err) : 'disk-failed';
+      if (isTriedAgain(reason)) state.notBeforeMs = clock.monotonicMs() + state.backoff.next();
+      log.info({ camera: camera.id, reason, err }, 'a gap could not be filled from the memory of the camera');
+    }
+    const rest = gaps.report(camera.id, tried.fromMs, tried.toMs, []).gaps;
+    // Whatever is left has a reason, so that it is not asked for again at once.
+    for (const { fromMs, toMs } of rest) {
+      gaps.notFilled(camera.id, { fromMs, toMs, reason: reason ?? 'not-recorded' });
+    }
+    const restMs = rest.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+    this.#metrics.ended(rest.length === 0 ? 'filled' : (reason ?? 'not-recorded'));
+    log.info(
+      {
+        camera: camera.id,
+        from: new Date(tried.fromMs).toISOString(),
+        seconds: (tried.toMs - tried.fromMs) / 1000,
+        missing: restMs / 1000,
+        reason,
+        tookMs: Math.round(clock.monotonicMs() - startedMs),
+      },
+      rest.length === 0 ? 'a gap was filled from the memory of the camera' : 'a gap was not filled, or in part',
+    );
+    if (rest.length === 0 || !reason || !isTriedAgain(reason)) state.notBeforeMs = clock.monotonicMs();
+  }
+
+  async #fillHole(camera: EdgeCamera, hole: Hole, signal: AbortSignal): Promise<NotFilledReason | undefined> {
+    const { archive, clock } = this.#deps;
+    const { id: cameraId, name, record, memory, maxBitrate, video } = camera;
+    const deps = {
+      memory,
+      clock,
+      maxBitrate,
+      like: video,
+      picturesAt: archive.picturesAt.bind(archive),
+      extend: archive.extend.bind(archive),
+      fillerFor: (seam: 'bytes' | 'time', fromMs: number) =>
+        archive.fillerFor({ cameraId, name, ...record, edge: { seam } }, fromMs),
+    };
+    return fillGap(hole, deps, signal);
+  }
+
+  /** What files leave of a gap, and the files beside it. Undefined: nothing. */
+  async #holeOf(cameraId: string, gap: Interval): Promise<Hole | undefined> {
+    const { segments } = await this.#deps.archive.list(cameraId, {
+      fromMs: gap.fromMs - SHORTLY_MS,
+      toMs: gap.toMs + BESIDE_MS,
+    });
+    // What a full disk has left open is repaired while recording goes on, and tells its end then.
+    const isUnrepaired = segments.some(
+      ({ startMs, endMs, isOpen }) => !isOpen && endMs === undefined && startMs < gap.toMs,
+    );
+    if (isUnrepaired) throw new Error('a file beside the gap is not complete');
+    const files = segments.map(({ path, startMs, endMs = Infinity }) => ({ path, fromMs: startMs, toMs: endMs }));
+    const footage = new IntervalSet(MIN_GAP_MS - 1).with(files);
+    const part = [...footage.holes(gap.fromMs, gap.toMs)].findLast(({ fromMs, toMs }) => toMs - fromMs >= MIN_GAP_MS);
+    if (!part) return undefined;
+    const before = files.findLast(({ toMs }) => Math.abs(toMs - part.fromMs) <= BESIDE_MS);
+    const after = files.find(({ fromMs }) => Math.abs(fromMs - part.toMs) <= BESIDE_MS);
+    return {
+      fromMs: before?.toMs ?? part.fromMs,
+      toMs: after?.fromMs ?? part.toMs,
+      before: before?.path,
+      after: after?.path,
+      mayBeginEarlier: files.every(({ toMs }) => toMs > part.fromMs),
+    };
+  }
+}
+
+const reasonOf = ({ code }: EdgeError): NotFilledReason => (code === 'nothing-recorded' ? 'not-recorded' : code);
