@@ -36,6 +36,7 @@ const FINAL = {
 };
 const UNKNOWN = 4404;
 const CODECS_CHANGED = 4409;
+const NO_PREVIEW = 4406;
 const OFFLINE = 4503;
 
 const NAMES = {
@@ -84,9 +85,10 @@ export class LivePlayer extends EventTarget {
 
   /**
    * @param {HTMLVideoElement} video
-   * @param {{ cameraId: string, baseUrl?: string, token?: string, audio?: boolean,
+   * @param {{ cameraId: string, baseUrl?: string, token?: string, audio?: boolean, quality?: 'main' | 'preview',
    *   locate?: () => Promise<string | undefined> }} options
-   *   `baseUrl`: of the recorder, the page's own by default; `audio: false` for a silent tile. `locate`, in a cluster:
+   *   `baseUrl`: of the recorder, the page's own by default; `audio: false` for a silent tile; `quality: 'preview'`
+   *   for the camera's second, smaller stream. `locate`, in a cluster:
    *   the `baseUrl` of the node that has the camera now, asked before each connection; see cluster.js.
    */
   constructor(video, options) {
@@ -163,9 +165,13 @@ export class LivePlayer extends EventTarget {
       if (!response.ok) return this.#retry('lost', 'The recorder answers with an error.');
       const camera = await response.json();
       if (run !== this.#run) return;
-      const { video, audio } = camera.codecs;
+      const isPreview = this.#options.quality === 'preview';
+      if (isPreview && !camera.preview) return this.#retry('offline', 'This camera has no preview.');
+      const { video, audio } = isPreview ? camera.preview.codecs : camera.codecs;
+      // The codecs of a preview are known once it was connected.
+      if (isPreview && !video && !audio) return this.#open(run, undefined);
       if (!video && !audio) return this.#retry('offline', camera.reason?.message ?? 'No video yet.');
-      const type = this.#chooseType(camera.codecs);
+      const type = this.#chooseType({ video, audio });
       if (type) this.#open(run, type);
     } catch {
       if (run === this.#run) this.#retry('lost', 'The recorder cannot be reached.');
@@ -192,11 +198,13 @@ export class LivePlayer extends EventTarget {
     return { mime: withAudio ? both : alone, audio: withAudio };
   }
 
-  #open(run, { mime, audio }) {
-    const { cameraId, token } = this.#options;
+  /** `type` undefined: the first message only says that the codecs are known now. */
+  #open(run, type) {
+    const { cameraId, token, quality } = this.#options;
     const url = new URL(`${this.#base}/websocket/${encodeURIComponent(cameraId)}`);
     url.protocol = url.protocol.replace('http', 'ws');
-    if (!audio) url.searchParams.set('audio', 'false');
+    if (type && !type.audio) url.searchParams.set('audio', 'false');
+    if (quality === 'preview') url.searchParams.set('quality', quality);
     if (token) url.searchParams.set('access_token', token);
     const socket = new WebSocket(url);
     socket.binaryType = 'arraybuffer';
@@ -205,8 +213,12 @@ export class LivePlayer extends EventTarget {
     let first = true;
     socket.onmessage = ({ data }) => {
       if (run !== this.#run) return;
+      if (!type) {
+        void this.#reconnect();
+        return;
+      }
       // The previous picture stays until a newer one arrives.
-      if (first) this.#attach(run, mime);
+      if (first) this.#attach(run, type.mime);
       first = false;
       this.#take(new Uint8Array(data));
     };
@@ -218,6 +230,7 @@ export class LivePlayer extends EventTarget {
         this.#setState(final.state, final.message);
       } else if (code === CODECS_CHANGED) void this.#reconnect();
       else if (code === UNKNOWN) this.#retry('offline', 'The camera is on its way to another node.');
+      else if (code === NO_PREVIEW) this.#retry('offline', 'This camera has no preview.');
       else if (code === OFFLINE) this.#retry('offline', `${reason || 'The camera is offline'}.`);
       else this.#retry('lost', 'The connection was lost.');
     };

@@ -25,6 +25,13 @@ export interface Camera {
     readonly audio: { readonly codec: string; readonly sample_rate: number; readonly channels: number } | null;
     readonly audio_dropped: Reason | null;
   };
+  /** Its second, smaller stream; absent and null: it has none. */
+  readonly preview?: {
+    readonly state: 'idle' | 'connecting' | 'live' | 'failed';
+    readonly reason: Reason | null;
+    /** null until it was connected for the first time. */
+    readonly codecs: Pick<Camera['codecs'], 'video' | 'audio'>;
+  } | null;
   readonly bitrate: number;
   readonly frames?: { readonly video: number; readonly discarded: number; readonly lost_packets: number };
   readonly recording: {

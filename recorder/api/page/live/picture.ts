@@ -9,6 +9,7 @@ import { directory } from '../app/cameras.ts';
 import { codecName } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { LivePlayer } from '../player.js';
+import { qualityOf, type Place } from './quality.ts';
 
 export interface PictureState {
   /** As of the player, and `stills`. */
@@ -36,26 +37,48 @@ const DARK: ReadonlySet<Camera['state']> = new Set(['stopped', 'unassigned']);
 
 const START: PictureState = { kind: 'connecting', message: '', frozenSeconds: 0 };
 
-/** Plays the camera in the video element while the component is shown. */
+const MediaSourceClass =
+  window.MediaSource ?? (window as { ManagedMediaSource?: typeof MediaSource }).ManagedMediaSource;
+const canPlay = ({ codec_string }: { readonly codec_string: string }): boolean =>
+  MediaSourceClass?.isTypeSupported(`video/mp4; codecs="${codec_string}"`) ?? false;
+
+/** States of a player in which its stream is of no use to this picture. */
+const UNUSABLE: ReadonlySet<PictureState['kind']> = new Set(['offline', 'unsupported']);
+
+/** Plays the camera in the video element while the component is shown, from the stream that suits the place. */
 export function usePlayer(
   camera: Camera,
   video: RefObject<HTMLVideoElement | null>,
+  place: Place,
 ): { readonly picture: PictureState; readonly player: LivePlayer | undefined } {
   const [picture, setPicture] = useState(START);
   const [player, setPlayer] = useState<LivePlayer>();
+  const [isPreviewBroken, setPreviewBroken] = useState(false);
   const { id, state, base } = camera;
   const places = directory.value;
   // The list of cameras shows when the camera sends again. In a cluster another node may record it by now: the player looks there.
   const isWanted = isSeen.value && (places ? !DARK.has(state) : state === 'recording');
+  const quality = qualityOf(camera, place, { canPlay, isPreviewBroken, isHeard: audible.value === id });
+  // For `stills`, the player says what this browser cannot decode.
+  const isPreview = quality === 'preview';
+  // A preview that fails is not tried again while the picture is watched, which would interrupt it again and again.
+  const previewState = camera.preview?.state;
+  useEffect(() => setPreviewBroken(false), [id]);
+  useEffect(() => {
+    if (!isWanted || previewState === 'live') setPreviewBroken(false);
+  }, [isWanted, previewState]);
   useEffect(() => {
     const element = video.current;
     if (!isWanted || !element) return undefined;
     const made = new LivePlayer(element, {
       cameraId: id,
+      ...(isPreview ? { quality: 'preview' as const } : {}),
       ...(places ? { locate: () => places.locate(id) } : {}),
     });
-    const onState = ({ detail }: CustomEvent<{ state: PictureState['kind']; message: string }>): void =>
-      setPicture({ kind: detail.state, message: detail.message, frozenSeconds: 0 });
+    const onState = ({ detail }: CustomEvent<{ state: PictureState['kind']; message: string }>): void => {
+      if (isPreview && UNUSABLE.has(detail.state)) setPreviewBroken(true);
+      else setPicture({ kind: detail.state, message: detail.message, frozenSeconds: 0 });
+    };
     made.addEventListener('state', onState as EventListener);
     made.start();
     setPlayer(made);
@@ -72,7 +95,7 @@ export function usePlayer(
       setPlayer(undefined);
       setPicture(START);
     };
-  }, [id, isWanted, places]);
+  }, [id, isWanted, places, isPreview]);
   useEffect(() => player?.moved(base), [player, base]);
   return { picture, player };
 }

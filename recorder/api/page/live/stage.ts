@@ -20,6 +20,7 @@ import { PtzPad } from './ptz.ts';
 import { startCamera, StopDialog } from './stop.ts';
 import { Badge, badgeOf, Screen } from './tile.ts';
 import { toggleFullScreen } from './full-screen.ts';
+import { PHONE_WIDTH } from './wall.ts';
 
 /** Swiping this far shows the next camera. */
 const SWIPE_PX = 60;
@@ -36,7 +37,11 @@ interface StageProps {
 export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
   const screen = useRef<HTMLDivElement>(null);
   const video = useRef<HTMLVideoElement>(null);
-  const { picture, player } = usePlayer(camera, video);
+  const { picture, player } = usePlayer(camera, video, {
+    pictures: 1,
+    width: window.innerWidth,
+    isPhone: window.innerWidth <= PHONE_WIDTH,
+  });
   const [isInfoShown, showInfo] = useState(false);
   const [isPtzShown, showPtz] = useState(false);
   const [isStopping, setStopping] = useState(false);

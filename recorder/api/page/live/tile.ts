@@ -11,9 +11,11 @@ import { formatTime } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { audible, downloadStill, Stills, stillsWords, usePlayer, type PictureState } from './picture.ts';
+import type { Place } from './quality.ts';
 
 interface TileProps {
   readonly camera: Camera;
+  readonly place: Place;
   /** Whether Tab leads to this tile: the wall has one place in the tab order. */
   readonly isCurrent: boolean;
   readonly onFocus: () => void;
@@ -21,10 +23,10 @@ interface TileProps {
   readonly onMove: (fromId: string) => void;
 }
 
-export function Tile({ camera, isCurrent, onFocus, onOpen, onMove }: TileProps): VNode {
+export function Tile({ camera, place, isCurrent, onFocus, onOpen, onMove }: TileProps): VNode {
   const screen = useRef<HTMLLIElement>(null);
   const video = useRef<HTMLVideoElement>(null);
-  const { picture } = usePlayer(camera, video);
+  const { picture } = usePlayer(camera, video, place);
   const { id, name, codecs } = camera;
   const badge = badgeOf(camera, picture);
   const isHeard = audible.value === id;

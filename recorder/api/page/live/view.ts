@@ -15,13 +15,12 @@ import { arranged, layouts, movedBefore, order, saveLayout, saveOrder } from './
 import { CameraList } from './list.ts';
 import { Stage } from './stage.ts';
 import { Tile } from './tile.ts';
-import { gridOf, MAX_TILES, neighbour, tilesPerPage, usualAspect, type Size } from './wall.ts';
+import { gridOf, MAX_TILES, neighbour, PHONE_WIDTH, tilesPerPage, usualAspect, type Size } from './wall.ts';
 
 /** Pixels between tiles. */
 const GAP = 6;
 /** Narrower pictures show too little. */
 const MIN_TILE = { desk: 240, phone: 170 };
-const PHONE_WIDTH = 700;
 /** The interval at which pages change by themselves, if somebody has switched that on. */
 const TURN_MS = 10_000;
 
@@ -139,6 +138,7 @@ function Wall({ shown, layout, onOpen }: WallProps): VNode {
             html`<${Tile}
               key=${camera.id}
               camera=${camera}
+              place=${{ pictures: tiles.length, width: grid.tile.width, isPhone: window.innerWidth <= PHONE_WIDTH }}
               isCurrent=${i === Math.min(current.value, tiles.length - 1)}
               onFocus=${() => (current.value = i)}
               onOpen=${() => onOpen(camera.id)}

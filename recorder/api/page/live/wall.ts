@@ -13,6 +13,9 @@ interface Grid {
 
 export const MAX_TILES = 36;
 
+/** A window that is no wider is that of a phone. */
+export const PHONE_WIDTH = 700;
+
 /** For `count` pictures of the aspect ratio `aspect` (width by height) with `gap` pixels between them. */
 export function gridOf(count: number, { width, height }: Size, aspect: number, gap: number): Grid {
   let best: Grid = { columns: 1, rows: Math.max(1, count), tile: { width: 0, height: 0 } };

@@ -18,7 +18,10 @@ const CODECS: Readonly<Record<string, string>> = {
 
 export const codecName = (codec: string): string => CODECS[codec] ?? codec;
 
-export function describeCodecs({ video, audio }: Camera['codecs'], transport: string | null): string {
+export function describeCodecs(
+  { video, audio }: Pick<Camera['codecs'], 'video' | 'audio'>,
+  transport: string | null,
+): string {
   const parts: string[] = [];
   if (video) parts.push(`${codecName(video.codec)} ${video.width}×${video.height}`);
   if (audio) parts.push(`${codecName(audio.codec)} ${audio.sample_rate / 1000} kHz`);
