@@ -113,6 +113,31 @@ describe('playback in the console', { skip: browserMissing() }, () => {
   /** Numbers on screen of all cameras at one moment; -1 without a picture. */
   const numbersOf = (page: Page): Promise<number[]> => page.evaluate(`(${readNumbers.toString()})()`);
 
+  test('a hidden page pauses and receives no media; seen again, it plays on', async () => {
+    const page = await open(10, ['cam2']);
+    await until('a picture', async () => (await pictureOf(page, 'cam2')) === 'video', SLOW_MS);
+    // Sixteen times as fast: without a pause, parts would be requested all the time.
+    for (let presses = 0; presses < 5; presses++) await page.keyboard.press('l');
+    const from = await clockOf(page);
+    await until('it plays', async () => (await clockOf(page)) > from + 5_000, SLOW_MS);
+    const setHidden = (hidden: boolean): Promise<unknown> =>
+      page.evaluate(`
+        Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+      `);
+    await setHidden(true);
+    const stood = await clockOf(page);
+    const media: string[] = [];
+    page.on('request', (request) => /\/playback\/|\/still/.test(request.url()) && media.push(request.url()));
+    const hiddenMs = performance.now();
+    await until('five seconds', () => performance.now() - hiddenMs > 5_000);
+    assert.deepEqual(media, []);
+    assert.equal(await clockOf(page), stood);
+    await setHidden(false);
+    await until('it plays on', async () => (await clockOf(page)) > stood + 5_000, SLOW_MS);
+    await page.close();
+  });
+
   test('what is on screen after each of fifteen random seeks was captured then, for four cameras', async () => {
     const chance = seeded();
     const page = await open(10);

@@ -85,6 +85,8 @@ export class Playback {
   #addressTimer: ReturnType<typeof setTimeout> | undefined;
   #frame = 0;
   #timelineWidth = 1000;
+  /** It was playing when the page was hidden. */
+  #playsWhenSeen = false;
 
   /** Until `end`. */
   begin(): void {
@@ -100,6 +102,9 @@ export class Playback {
     });
     this.#ends = [effect(() => this.#followAddress()), effect(() => this.#writeAddress()), effect(() => this.#ask())];
     const timer = setInterval(() => this.#step(), STEP_MS);
+    const onVisibility = (): void => this.#setSeen(!document.hidden);
+    document.addEventListener('visibilitychange', onVisibility);
+    this.#ends.push(() => document.removeEventListener('visibilitychange', onVisibility));
     const onFrame = (): void => {
       this.#show();
       this.#frame = requestAnimationFrame(onFrame);
@@ -304,8 +309,22 @@ export class Playback {
     });
   }
 
+  /** A hidden page pauses, and plays on when it is seen again. */
+  #setSeen(isSeen: boolean): void {
+    if (!isSeen && this.isPlaying.peek()) {
+      this.#playsWhenSeen = true;
+      this.setPlaying(false);
+    }
+    for (const { player } of this.followers.peek()) player?.setSeen(isSeen);
+    if (!isSeen) return;
+    if (this.#playsWhenSeen) this.setPlaying(true);
+    this.#playsWhenSeen = false;
+    this.#step();
+  }
+
   /** Makes all cameras follow, and stops or starts the clock. */
   #step(): void {
+    if (document.hidden) return;
     const speed = this.speed.peek();
     const atMs = this.#clock.atMs;
     const followers = this.followers.peek();

@@ -139,6 +139,13 @@ export class CameraPlayer {
     if (this.#hls) this.#hls.config.maxBufferLength = bufferSeconds(speed);
   }
 
+  /** Whether somebody can see the page: a hidden one receives nothing. */
+  setSeen(isSeen: boolean): void {
+    if (this.state.peek() !== 'ready') return;
+    if (isSeen) this.#hls?.startLoad();
+    else this.#hls?.stopLoad();
+  }
+
   destroy(): void {
     this.#hls?.destroy();
     this.#hls = undefined;
