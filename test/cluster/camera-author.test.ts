@@ -128,6 +128,7 @@ suite('the author of a Camera and the Secrets of others', { skip: apiServerMissi
     for (const spec of [
       { source: 'rtsp://evil.example/1' },
       { snapshot: 'http://evil.example/s.jpg' },
+      { preview: { source: 'rtsp://evil.example/small' } },
       { onvif: 'http://evil.example/' },
       { onvif: null },
       { source: 'rtsp://evil.example/1', ...refTo('smtp') },

@@ -205,6 +205,12 @@ function keepsTheContract(): void {
       body: camera('x', { snapshot: 'http://u:p@10.0.0.9/s.jpg' }),
       field: 'spec.snapshot',
     },
+    {
+      what: 'a login in a preview',
+      body: camera('x', { preview: { source: 'rtsp://u:p@10.0.0.9/2' } }),
+      field: 'spec.preview.source',
+    },
+    { what: 'a preview without an address', body: camera('x', { preview: {} }), field: 'spec.preview.source' },
     { what: 'a login in onvif', body: camera('x', { onvif: 'https://u:p@10.0.0.9/onvif' }), field: 'spec.onvif' },
     { what: 'a source that is no RTSP', body: camera('x', { source: 'http://10.0.0.9/1' }), field: 'spec.source' },
     {
