@@ -5,6 +5,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { pino } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import type { TransportChoice } from './camera/session-options.ts';
+import { SlabPool } from './codec/slab.ts';
+import { checkCameraUrl, ValueError } from './config/values.ts';
+import { lookForMemory } from './edge/look.ts';
 import { parsedArgs } from './options.ts';
 import { formatCapture, MAX_CAPTURE_BYTES } from './probe/capture.ts';
 import { formatReport } from './probe/report.ts';
@@ -14,14 +17,15 @@ import { RtspError } from './rtsp/error.ts';
 import { parseRtspUrl } from './rtsp/url.ts';
 import { UsageError } from './usage-error.ts';
 
-export const PROBE_USAGE = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--capture FILE] [--json]
+export const PROBE_USAGE = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--onvif URL] [--capture FILE] [--json]
 
 Connects to a camera as the recorder does, watches it, and reports what it is, which rows of docs/cameras.md apply to it, and
-what will be recorded of it. URL is rtsp:// or rtsps://, with user and password in it; - reads it from standard input,
+what will be recorded of it, and whether it has a memory of its own (ONVIF Profile G). URL is rtsp:// or rtsps://, with user and password in it; - reads it from standard input,
 which keeps the password out of the list of processes.
 
   --seconds N        how long to watch, 5 to 600 (default 30)
   --transport KIND   auto, tcp or udp (default auto)
+  --onvif URL        its ONVIF device service (default: port 80 of the host)
   --capture FILE     write messages and packets to FILE (gzip), without address, login, pictures and sound:
                      hack/camera --replay FILE replays the camera
   --json             print the report as JSON
@@ -58,14 +62,21 @@ export async function runProbe(args: readonly string[], deps: ProbeDeps, signal:
     captureBytes: values.capture === undefined ? 0 : MAX_CAPTURE_BYTES,
     version: deps.version,
   };
-  const { report, capture } = await probe(
-    { source, transport: values.transport as TransportChoice },
-    options,
-    { clock: deps.clock, log: pino({ level: 'silent' }), reach: anywhere() },
-    signal,
-  );
+  const { clock } = deps;
+  const reach = anywhere();
+  const address = { source, onvif: onvifOf(values.onvif), tls: { verify: false }, allowPlaintextLogin: false };
+  const [{ report, capture }, memory] = await Promise.all([
+    probe(
+      { source, transport: values.transport as TransportChoice },
+      options,
+      { clock, log: pino({ level: 'silent' }), reach },
+      signal,
+    ),
+    lookForMemory(address, { clock, reach, pool: new SlabPool() }, signal),
+  ]);
   if (capture && values.capture !== undefined) await writeFile(values.capture, formatCapture(capture), { mode: 0o600 });
-  deps.print(values.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report));
+  const text = `${formatReport(report)}\nits own memory: ${memory.answer}, ${memory.message}\n`;
+  deps.print(values.json ? `${JSON.stringify({ ...report, memory }, null, 2)}\n` : text);
   return report.streams.some((stream) => stream.frames > 0) ? 0 : 1;
 }
 
@@ -76,11 +87,23 @@ function parse(args: readonly string[]) {
     options: {
       seconds: { type: 'string', default: '30' },
       transport: { type: 'string', default: 'auto' },
+      onvif: { type: 'string' },
       capture: { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
+}
+
+function onvifOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  try {
+    checkCameraUrl(text);
+    return text;
+  } catch (err) {
+    if (!(err instanceof ValueError)) throw err;
+    throw new UsageError(`--onvif: ${err.message}`, { cause: err });
+  }
 }
 
 function checkSource(source: string): void {

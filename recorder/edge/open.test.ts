@@ -13,6 +13,7 @@ import { SlabPool } from '../codec/slab.ts';
 import { anywhere } from '../reach/reach.ts';
 import { EdgeError } from './memory.ts';
 import type { EdgeClock, EdgeErrorCode, EdgeMemory, EdgeRecording, EdgeUnit, ReplayRequest } from './memory.ts';
+import { lookForMemory } from './look.ts';
 import { openEdgeMemory, type EdgeSource } from './open.ts';
 
 const ONVIF: EdgeSource = { kind: 'onvif', recording: undefined };
@@ -239,6 +240,26 @@ test('a device with recordings of several sources is asked for the one of this c
   assert.deepEqual(offsets(chosen.edge, units), pictures(1_000, 2_000));
   const asked = chosen.edge.device.calls.find(({ operation }) => operation === 'GetReplayUri');
   assert.equal(asked?.content.children.find(({ name }) => name === 'RecordingToken')?.text, 'two');
+});
+
+test('people are told whether a camera has a memory', async (t) => {
+  const { edge } = await stage(t);
+  const deps = { clock: systemClock, reach: anywhere(), pool: new SlabPool() };
+  const camera = {
+    source: edge.camera.url,
+    onvif: edge.device.url,
+    tls: { verify: false },
+    allowPlaintextLogin: false,
+  };
+  const look = (): ReturnType<typeof lookForMemory> => lookForMemory(camera, deps, never);
+  const { answer, message } = await look();
+  assert.deepEqual([answer, message], ['yes', 'ONVIF search and replay (Profile G), no footage by its clock']);
+  edge.camera.send(50);
+  assert.match((await look()).message, /footage since \d{4}-/);
+  edge.device.behave('GetServices', [{ kind: 'raw', body: NO_MEMORY_SERVICES }]);
+  assert.equal((await look()).answer, 'no');
+  await edge.cut();
+  assert.equal((await look()).answer, 'unknown');
 });
 
 const HIKVISION = '/Streaming/tracks/101?starttime={start}&endtime={end}';

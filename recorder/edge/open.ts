@@ -22,7 +22,7 @@ export type EdgeSource =
   | { readonly kind: 'address'; readonly replay: string; readonly timeZone: string | undefined };
 
 /** The fields of a camera's configuration that its memory needs. */
-interface EdgeCamera extends CameraAddress {
+export interface EdgeCamera extends CameraAddress {
   readonly allowPlaintextLogin: boolean;
 }
 

@@ -6,6 +6,7 @@ import { NO_MEMORY, type LoginMemory } from '../rtsp/login.ts';
 import { OnvifClient } from './client.ts';
 import { OnvifError } from './error.ts';
 import type { OnvifRequest } from './request.ts';
+import { hasMemory } from './services.ts';
 import type { OnvifTarget } from './target.ts';
 import { withLogin } from './with-login.ts';
 import { childrenOf, escapeXml, textAt, type XmlElement } from './xml.ts';
@@ -52,8 +53,7 @@ export class OnvifRecordings {
 
   /** Whether the device has the services of a memory that can be searched and replayed. */
   async supported(signal: AbortSignal): Promise<boolean> {
-    const services = await this.#ask((limited) => this.#client.services(limited), signal);
-    return services.has('search') && services.has('replay');
+    return hasMemory(await this.#ask((limited) => this.#client.services(limited), signal));
   }
 
   /** All recordings with video or audio. */

@@ -13,6 +13,9 @@ export function serviceOf(namespace: string | undefined): string | undefined {
   return name === 'media' && version === 'ver20' ? 'media2' : name.toLowerCase();
 }
 
+/** Whether a device with these services can be searched for what it recorded and replay it (ONVIF Profile G). */
+export const hasMemory = (services: ReadonlySet<string>): boolean => services.has('search') && services.has('replay');
+
 /** From the response to GetServices. */
 export function servicePaths(answer: XmlElement): ServicePaths {
   const paths = new Map<string, string>();

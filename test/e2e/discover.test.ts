@@ -65,8 +65,8 @@ test('recorder discover finds the cameras of a network, and prints what can be u
   const login = ['--user', 'admin', '--password-file'];
 
   const table = discover(...login, passwordFile).split('\n');
-  assert.match(table[0]!, /^ADDRESS +MAKER +MODEL +FIRMWARE +PTZ +PROFILES$/);
-  assert.match(table[1]!, /^10\.77\.0\.11 +Acme +Dome 1 +1\.10 +yes +main: H264 1920x1080 25 fps$/);
+  assert.match(table[0]!, /^ADDRESS +MAKER +MODEL +FIRMWARE +PTZ +MEMORY +PROFILES$/);
+  assert.match(table[1]!, /^10\.77\.0\.11 +Acme +Dome 1 +1\.10 +yes +yes +main: H264 1920x1080 25 fps$/);
   assert.match(table[2]!, /^10\.77\.0\.12 +- .*refuses the login: Sender not authorized/);
   assert.match(table[3]!, /^10\.77\.0\.13 +Acme +\[2J: "# .*the device believes to have another address/);
   assert.equal(table.length, 5);

@@ -10,6 +10,7 @@ import { gunzipSync } from 'node:zlib';
 import { parseCapture } from '../../recorder/probe/capture.ts';
 import type { ProbeReport } from '../../recorder/probe/report.ts';
 import { startCamera } from '../camera/camera.ts';
+import { EdgeCamera } from '../camera/edge-camera.ts';
 import type { CameraOptions } from '../camera/options.ts';
 import { startReplay } from '../camera/replay.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
@@ -153,4 +154,12 @@ test('a camera that is being recorded is examined on its own connection, and rec
   assert.equal((await recorder.fetch('/api/cameras/gate/probe?seconds=x')).status, 400);
   // One connection a camera: the doctor makes none of its own.
   assert.equal(gate.methods.filter((method) => method === 'PLAY').length, 1);
+});
+
+test('probe says whether a camera has a memory of its own', async (t) => {
+  const edge = await EdgeCamera.start({ pace: 'realtime' });
+  t.after(() => edge.close());
+  const { code, stdout, stderr } = await recorderProbe(edge.camera.url, '--seconds', '5', '--onvif', edge.device.url);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^its own memory: yes, ONVIF search and replay \(Profile G\), /m);
 });

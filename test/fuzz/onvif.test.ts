@@ -166,6 +166,7 @@ test('whatever a device is called, the output is one line a device, and YAML tha
         profiles: [profile],
         streams: [{ profile, source: 'rtsp://10.0.0.9/', snapshot: undefined, preview: undefined }],
         movable: true,
+        memory: true,
         problems: [problem],
       };
       const reports = [report, { ...report, streams: [] }];

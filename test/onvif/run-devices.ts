@@ -12,7 +12,9 @@ async function device(address: string, options: object, scopes: readonly string[
   await Announcer.start({ address, answers: (id) => [probeMatches(id, { addresses: [url], scopes })] });
 }
 
-await device(good, { login: 'digest-sha256', clockOffsetMs: 3_600_000 }, ['onvif://www.onvif.org/name/Front%20gate']);
+await device(good, { login: 'digest-sha256', clockOffsetMs: 3_600_000, memory: () => [] }, [
+  'onvif://www.onvif.org/name/Front%20gate',
+]);
 await device(strict, { credentials: { username: 'root', password: 'another' } }, []);
 await device(
   liar,

@@ -6,6 +6,7 @@ import type { Reach } from '../../reach/reach.ts';
 import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
 import { OnvifClient, type DeviceInformation, type Profile } from '../client.ts';
 import { OnvifError } from '../error.ts';
+import { hasMemory } from '../services.ts';
 import { targetOfUrl, type Credentials } from '../target.ts';
 import type { FoundDevice } from './answers.ts';
 
@@ -27,6 +28,8 @@ export interface DeviceReport {
   /** The best stream of every sensor or input that can be recorded. */
   readonly streams: readonly Stream[];
   readonly movable: boolean;
+  /** It has services to search and replay what it recorded itself (Profile G). */
+  readonly memory: boolean;
   /** Queries that failed, and wrong statements of the device that were corrected. */
   readonly problems: readonly string[];
 }
@@ -74,6 +77,7 @@ export async function describeDevice(
   // A device that refuses the login is not queried further, because some lock the account after a few attempts.
   const goOn = information !== undefined || !hopeless;
   const profiles = goOn ? ((await ask((signal) => client.profiles(signal))) ?? []) : [];
+  const services = goOn ? await ask((signal) => client.services(signal)) : undefined;
   const streams: Stream[] = [];
   for (const profile of bestProfiles(profiles)) {
     const streamUri = await ask((signal) => client.streamUri(profile.token, signal));
@@ -102,6 +106,7 @@ export async function describeDevice(
     profiles,
     streams,
     movable: profiles.some(({ movable }) => movable),
+    memory: services !== undefined && hasMemory(services),
     problems: [...problems],
   };
 }

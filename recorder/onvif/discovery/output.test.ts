@@ -22,6 +22,7 @@ interface Parts {
   readonly streams?: number;
   readonly problems?: readonly string[];
   readonly movable?: boolean;
+  readonly memory?: boolean;
 }
 
 function report({
@@ -31,6 +32,7 @@ function report({
   streams = 1,
   problems = [],
   movable = false,
+  memory = false,
 }: Parts = {}): DeviceReport {
   const profiles = Array.from({ length: streams }, (_, i) => ({
     token: `p${i}`,
@@ -50,6 +52,7 @@ function report({
       preview: i === 0 ? `rtsp://${address}:554/small` : undefined,
     })),
     movable,
+    memory,
     problems,
   };
 }
@@ -72,11 +75,11 @@ test('the table', () => {
     information: undefined,
   };
   assert.equal(
-    formatTable([report({ movable: true }), report({ address: '10.0.1.2', streams: 6 }), refused]),
-    `ADDRESS    MAKER  MODEL   FIRMWARE  PTZ  PROFILES
-10.0.0.9   Acme   Dome 1  1.10      yes  main 0: H264 1920x1080 25 fps
-10.0.1.2   Acme   Dome 1  1.10      -    main 0: H264 1920x1080 25 fps; main 1: H264 1920x1080 25 fps; main 2: H264 1920x1080 25 fps; main 3: H264 1920x1080 25 fps; and 2 more
-10.0.0.10  -      -       -         -    (the camera refuses the login)
+    formatTable([report({ movable: true, memory: true }), report({ address: '10.0.1.2', streams: 6 }), refused]),
+    `ADDRESS    MAKER  MODEL   FIRMWARE  PTZ  MEMORY  PROFILES
+10.0.0.9   Acme   Dome 1  1.10      yes  yes     main 0: H264 1920x1080 25 fps
+10.0.1.2   Acme   Dome 1  1.10      -    -       main 0: H264 1920x1080 25 fps; main 1: H264 1920x1080 25 fps; main 2: H264 1920x1080 25 fps; main 3: H264 1920x1080 25 fps; and 2 more
+10.0.0.10  -      -       -         -    -       (the camera refuses the login)
 `,
   );
 });

@@ -30,15 +30,16 @@ function describeProfiles(profiles: readonly Profile[]): string {
 /** One line per device under a header; empty if there is no device. */
 export function formatTable(reports: readonly DeviceReport[]): string {
   if (reports.length === 0) return '';
-  const rows = reports.map(({ device, information, profiles, movable, problems }) => [
+  const rows = reports.map(({ device, information, profiles, movable, memory, problems }) => [
     device.address,
     information?.manufacturer || '-',
     information?.model || device.hardware || '-',
     information?.firmware || '-',
     movable ? 'yes' : '-',
+    memory ? 'yes' : '-',
     [describeProfiles(profiles), ...problems.map((problem) => `(${problem})`)].filter((part) => part !== '').join(' '),
   ]);
-  const table = [['ADDRESS', 'MAKER', 'MODEL', 'FIRMWARE', 'PTZ', 'PROFILES'], ...rows];
+  const table = [['ADDRESS', 'MAKER', 'MODEL', 'FIRMWARE', 'PTZ', 'MEMORY', 'PROFILES'], ...rows];
   const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => Array.from(row[column]!).length)));
   const pad = (cell: string, width: number): string => cell + ' '.repeat(width - Array.from(cell).length);
   return table
