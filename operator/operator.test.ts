@@ -24,7 +24,7 @@ import { MemoryApi, settle } from './kube/test-support.ts';
 import { nodeRecorderName } from './manifests/storage.ts';
 import { until } from '../test/support/until.ts';
 import { startOperator, type Operator } from './operator.ts';
-import { AUTHORITY_LIFE_MS } from './plan/authorities.ts';
+import { AUTHORITY_LIFE_MS } from '../base/authorities.ts';
 
 const NAMESPACE = 'video';
 const STEP_MS = 250;

@@ -3,6 +3,19 @@
 // recorder of that node can write. The operator chooses the names in a certificate from what it knows itself.
 
 import { X509Certificate } from 'node:crypto';
+import {
+  authoritiesData,
+  authoritiesIn,
+  authoritiesName,
+  bundleOf,
+  isLeafDue,
+  leafTimes,
+  madeFrom,
+  needsNext,
+  signerOf,
+  withNext,
+  type KeptAuthority,
+} from '../../base/authorities.ts';
 import type { Clock } from '../../base/clock.ts';
 import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,17 +27,6 @@ import { PEERS_PORT, serviceNamesOf } from '../manifests/recorder.ts';
 import { ApiError, isConflict, isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
 import { RECORDER_NODE, SECRET } from '../kube/resources.ts';
 import type { Caches, ClusterNode, RecorderPod } from '../observe/caches.ts';
-import {
-  AUTHORITY_LIFE_MS,
-  BACKDATED_MS,
-  bundleOf,
-  isLeafDue,
-  LEAF_LIFE_MS,
-  madeFrom,
-  needsNext,
-  signerOf,
-  type KeptAuthority,
-} from '../plan/authorities.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 import { podsByNode } from './addresses.ts';
 
@@ -71,19 +73,15 @@ export class Certificates {
 
   async #authoritiesOf({ metadata: { namespace, name } }: RecorderPool): Promise<readonly KeptAuthority[]> {
     const { api, ownNamespace, clock } = this.#o;
-    // Names contain no underscore, so the key is unique.
-    const key = `${namespace}_${name}`;
+    const key = authoritiesName(namespace ?? '', name);
     const nowMs = clock.wallMs();
     const known = this.#kept?.get(key);
     if (known && !needsNext(known, nowMs)) return known;
     const secret = await this.#read();
-    const kept = authoritiesIn(secret);
-    const present = kept.get(key) ?? [];
-    if (needsNext(present, nowMs)) {
-      const { newAuthority } = await import('../../base/x509.ts');
-      const times = { fromMs: nowMs - BACKDATED_MS, toMs: nowMs + AUTHORITY_LIFE_MS };
-      const made = await newAuthority({ commonName: `kube-nvr ${namespace}/${name}`, ...times });
-      kept.set(key, [...present, { ...made, fromMs: nowMs, toMs: times.toMs }]);
+    const kept = authoritiesIn(secret?.['data']);
+    const next = await withNext(kept.get(key) ?? [], `kube-nvr ${namespace}/${name}`, nowMs);
+    if (next) {
+      kept.set(key, next);
       const object: KubeObject = {
         apiVersion: 'v1',
         kind: 'Secret',
@@ -94,7 +92,7 @@ export class Certificates {
           labels: { ...secret?.metadata.labels, ...labels('operator') },
         },
         type: 'kube-nvr.dev/authorities',
-        data: dataOf(kept),
+        data: authoritiesData(kept),
       };
       // Compare-and-swap: losing a CA would make all its certificates worthless.
       await (secret ? api.replace(SECRET, object) : api.create(SECRET, object));
@@ -159,11 +157,10 @@ export class Certificates {
     const isGood = spec.certificate?.madeFrom === from && !isLeafDue(endOf(spec.certificate.certificate), nowMs);
     if (isGood && spec.peerAddress === peerAddress) return;
     const { signRequest } = await import('../../base/x509.ts');
-    const times = { fromMs: nowMs - BACKDATED_MS, toMs: Math.min(nowMs + LEAF_LIFE_MS, signer.toMs) };
     const certificate = isGood
       ? spec.certificate
       : {
-          certificate: await signRequest(request, signer, { commonName: name, names, ...times }),
+          certificate: await signRequest(request, signer, { commonName: name, names, ...leafTimes(signer, nowMs) }),
           authorities,
           madeFrom: from,
         };
@@ -209,16 +206,3 @@ export const trustOf = ({ metadata }: RecorderPool, bundle: string): KubeObject 
   },
   data: { 'ca.crt': bundle },
 });
-
-function authoritiesIn(secret: KubeObject | undefined): Map<string, readonly KeptAuthority[]> {
-  const data = (secret?.['data'] ?? {}) as Readonly<Record<string, string>>;
-  return new Map(
-    Object.entries(data).map(([key, value]) => [
-      key,
-      JSON.parse(Buffer.from(value, 'base64').toString('utf8')) as readonly KeptAuthority[],
-    ]),
-  );
-}
-
-const dataOf = (kept: ReadonlyMap<string, readonly KeptAuthority[]>): Record<string, string> =>
-  Object.fromEntries([...kept].map(([key, all]) => [key, Buffer.from(JSON.stringify(all)).toString('base64')]));

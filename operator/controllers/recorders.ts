@@ -24,7 +24,7 @@ import {
   type ClusterNode,
 } from '../observe/caches.ts';
 import { allowsDaemons } from '../observe/tolerated.ts';
-import { bundleOf } from '../plan/authorities.ts';
+import { bundleOf } from '../../base/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
 import { addressesOf, podsByNode } from './addresses.ts';

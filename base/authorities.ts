@@ -1,8 +1,8 @@
-// Decides when a pool gets its next CA, which CA signs, and when a node's certificate must be renewed. Pure. The CAs overlap: the
-// next one is published before it signs, so that every client trusts it by then.
+// The CAs of a cluster: when the next one is made, which one signs, when a node's certificate must be renewed, and how a Secret
+// keeps them. The CAs overlap: the next one is published before it signs, so that every client trusts it by then.
 
 import { createHash } from 'node:crypto';
-import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { DAY_MS, HOUR_MS } from './units.ts';
 
 /** A CA: PEM, with the start and end of its validity in milliseconds since 1970. */
 export interface KeptAuthority {
@@ -17,10 +17,45 @@ export const AUTHORITY_LIFE_MS = 10 * 365 * DAY_MS;
 const NEXT_BEFORE_MS = 3 * 365 * DAY_MS;
 /** A CA is published this long before it signs. */
 const PUBLISHED_MS = DAY_MS;
-export const LEAF_LIFE_MS = 90 * DAY_MS;
+const LEAF_LIFE_MS = 90 * DAY_MS;
 const RENEW_BEFORE_MS = 30 * DAY_MS;
 /** Certificates start this long in the past, because clocks of clients may be slow. */
-export const BACKDATED_MS = HOUR_MS;
+const BACKDATED_MS = HOUR_MS;
+
+/** All CAs with the next one, which is made when it is due; undefined while it is not. */
+export async function withNext(
+  all: readonly KeptAuthority[],
+  commonName: string,
+  nowMs: number,
+): Promise<readonly KeptAuthority[] | undefined> {
+  if (!needsNext(all, nowMs)) return undefined;
+  const { newAuthority } = await import('./x509.ts');
+  const toMs = nowMs + AUTHORITY_LIFE_MS;
+  const made = await newAuthority({ commonName, fromMs: nowMs - BACKDATED_MS, toMs });
+  return [...all, { ...made, fromMs: nowMs, toMs }];
+}
+
+/** When a certificate that is signed now begins and ends: never later than its CA. */
+export const leafTimes = (signer: KeptAuthority, nowMs: number): { readonly fromMs: number; readonly toMs: number } => ({
+  fromMs: nowMs - BACKDATED_MS,
+  toMs: Math.min(nowMs + LEAF_LIFE_MS, signer.toMs),
+});
+
+/** The CAs in the data of a Secret, by the name of their cluster. */
+export const authoritiesIn = (data: unknown): Map<string, readonly KeptAuthority[]> =>
+  new Map(
+    Object.entries((data ?? {}) as Readonly<Record<string, string>>).map(([name, value]) => [
+      name,
+      JSON.parse(Buffer.from(value, 'base64').toString('utf8')) as readonly KeptAuthority[],
+    ]),
+  );
+
+/** The inverse of `authoritiesIn`. */
+export const authoritiesData = (kept: ReadonlyMap<string, readonly KeptAuthority[]>): Record<string, string> =>
+  Object.fromEntries([...kept].map(([name, all]) => [name, Buffer.from(JSON.stringify(all)).toString('base64')]));
+
+/** The name of the CAs of a pool in that Secret: names contain no underscore, so it is unique. */
+export const authoritiesName = (namespace: string, pool: string): string => `${namespace}_${pool}`;
 
 /** The CAs that have not expired, newest last. */
 const valid = (all: readonly KeptAuthority[], nowMs: number): readonly KeptAuthority[] =>
