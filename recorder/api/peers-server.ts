@@ -1,25 +1,26 @@
 // The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves results
 // of jobs, whose ids cannot be guessed, and passes requests on to the listeners for clients: `/listener/api/…` and
 // `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who may
-// read, request exports, and remove jobs.
+// read, request exports, and remove jobs. Where servers can join, it serves strangers what they need for that, and nothing else.
 
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { noAudit } from '../audit/entry.ts';
+import { noAudit, type AuditSink } from '../audit/entry.ts';
 import type { Visits } from '../audit/visits.ts';
 import { logAnswers } from '../http/access.ts';
 import { installAudit } from '../http/audit.ts';
 import type { CertificatePair } from '../http/certificate.ts';
+import { memberIn, strangerIn } from '../http/member-certificate.ts';
 import { ApiError } from '../http/problem.ts';
 import { markRelayed, statedCaller, type StatedCaller } from '../http/relayed.ts';
 import { buildServer } from '../http/server.ts';
 import type { PeerListener } from '../peers/peer.ts';
 import { CALLER_HEADER, RELAYED_HEADER } from '../peers/peer-requests.ts';
 import type { JobKeeper } from './deps.ts';
+import { joinRoutes, type Joining } from './routes/join.ts';
 import { jobResultRoutes } from './routes/job-results.ts';
 
 /** Each of some dozens of peers may have a quarter of them, more than it opens. */
@@ -32,6 +33,9 @@ interface PeersDeps {
   readonly jobs: JobKeeper;
   /** The listeners for clients, to which requests of members are passed on. */
   readonly listeners: Readonly<Record<PeerListener, FastifyInstance>>;
+  /** Where other servers can join the cluster. */
+  readonly joining?: Joining | undefined;
+  readonly audit?: AuditSink;
   readonly visits?: Visits | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -43,6 +47,8 @@ export async function buildPeersServer({
   authorities,
   jobs,
   listeners,
+  joining,
+  audit = noAudit,
   visits,
   clock,
   log,
@@ -51,15 +57,22 @@ export async function buildPeersServer({
     log,
     tls: pair,
     clientAuthorities: authorities ?? pair.certificate,
+    admitsStrangers: joining !== undefined,
     maxConnections: MAX_CONNECTIONS,
   });
-  installAudit(app, { audit: noAudit, visits, clock });
+  installAudit(app, { audit, visits, clock });
   app.decorateRequest('caller', undefined);
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = request;
-    const name = `recorder ${memberOf(raw)}`;
+    const member = memberIn(raw);
+    if (member === undefined) {
+      if (request.routeOptions.config.isForStrangers) return;
+      reply.header('connection', 'close');
+      throw new ApiError(403, 'not-a-member', strangerIn(raw));
+    }
+    const name = `recorder ${member}`;
     app.connections.identify(raw.socket, name);
-    const passed = passedOn(raw);
+    const passed = passedOn(raw, member);
     if (passed === 'refused') throw new ApiError(400, 'invalid-request', 'the statement of the caller cannot be read');
     if (passed) {
       reply.hijack();
@@ -70,18 +83,16 @@ export async function buildPeersServer({
     request.caller = { name, role: 'viewer', seesAll: true, sees: () => true };
   });
   app.server.on('upgrade', (raw: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const passed = passedOn(raw);
+    const member = memberIn(raw);
+    const passed = member === undefined ? 'refused' : passedOn(raw, member);
     if (passed === undefined || passed === 'refused') socket.destroy();
     else listeners[passed].server.emit('upgrade', raw, socket, head);
   });
   logAnswers(app, log);
   await app.register(jobResultRoutes, { deps: { jobs, clock } });
+  if (joining) await app.register(joinRoutes, { joining, clock });
   return app;
 }
-
-/** The name in the certificate of the member. */
-const memberOf = ({ socket }: IncomingMessage): string =>
-  String((socket as TLSSocket).getPeerCertificate().subject?.CN ?? '');
 
 const LISTENER = /^\/listener\/(api|playback)(?=\/)/;
 const SAFE: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
@@ -100,10 +111,9 @@ function isStatedFor({ may }: StatedCaller, { method, url = '' }: IncomingMessag
  * The listener that answers this request; `raw` is then the request as that listener must see it. Undefined when this
  * listener answers itself.
  */
-function passedOn(raw: IncomingMessage): PeerListener | 'refused' | undefined {
+function passedOn(raw: IncomingMessage, nodeId: string): PeerListener | 'refused' | undefined {
   const found = LISTENER.exec(raw.url ?? '');
   if (!found) return undefined;
-  const nodeId = memberOf(raw);
   const statement = raw.headers[CALLER_HEADER];
   const viewer = typeof statement === 'string' ? statedCaller(statement, nodeId) : undefined;
   if (statement !== undefined && (!viewer || !isStatedFor(viewer, raw))) return 'refused';

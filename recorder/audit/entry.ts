@@ -16,6 +16,7 @@ export const ACTIONS = [
   'estimate',
   'export',
   'failed-logins',
+  'join-cluster',
   'leave-cluster',
   'link',
   'live',

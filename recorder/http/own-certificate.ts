@@ -15,6 +15,8 @@ interface OwnCertificateOptions {
   readonly directory: string;
   /** Known names and addresses of the recorder, for a self-signed certificate. */
   readonly names: () => readonly string[];
+  /** Only a CA makes its certificates: one that has expired stays until there is another. Default false. */
+  readonly isIssued?: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -74,7 +76,8 @@ export class OwnCertificate {
       await writePrivate(paths.key, (key = newKey()));
     }
     const [kept, authorities] = [await readOwn(paths.certificate), await readOwn(authoritiesIn(directory))];
-    const isUsable = kept !== undefined && isOf(kept, key) && !isDue(kept, clock.wallMs());
+    const isUsable =
+      kept !== undefined && isOf(kept, key) && (options.isIssued === true || !isDue(kept, clock.wallMs()));
     const certificate = isUsable ? kept : await vouchFor(key, options);
     if (!isUsable) await writePrivate(paths.certificate, certificate);
     log.info({ file: paths.certificate, ...aboutOf(certificate) }, 'the certificate of this recorder is in use');
@@ -145,7 +148,8 @@ export class OwnCertificate {
       const { clock, log } = this.#o;
       const renew = async (): Promise<void> => {
         await this.#takeOffered();
-        if (isDue(this.#certificate, clock.wallMs())) await this.#use(await vouchFor(this.#key, this.#o));
+        if (!this.#o.isIssued && isDue(this.#certificate, clock.wallMs()))
+          await this.#use(await vouchFor(this.#key, this.#o));
       };
       this.#inTurn(renew).catch((err: unknown) =>
         log.error({ err }, 'the certificate of this recorder could not be renewed'),

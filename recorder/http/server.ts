@@ -28,6 +28,8 @@ export interface ServerOptions {
   readonly tls?: CertificatePair;
   /** If set, a client needs a certificate of one of these CAs. PEM. */
   readonly clientAuthorities?: string;
+  /** Clients without such a certificate are let in, too: the routes tell them apart (`memberIn`). */
+  readonly admitsStrangers?: boolean;
   /** Addresses and networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted. */
   readonly trustedProxies?: readonly string[];
   /** When it is reached, the longest idle connection without a valid token is closed; if there is none, the new one. */
@@ -67,6 +69,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     log,
     tls,
     clientAuthorities,
+    admitsStrangers = false,
     trustedProxies = [],
     maxConnections,
     stalledMs,
@@ -105,7 +108,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
           minVersion: MIN_TLS_VERSION,
           ...(clientAuthorities === undefined
             ? {}
-            : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: true }),
+            : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: !admitsStrangers }),
           handshakeTimeout: timeouts.handshakeMs,
         },
       })

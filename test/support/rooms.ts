@@ -25,6 +25,7 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'crds'],
     packages: ['node:crypto', 'node:net', 'node:util', '@marcbachmann/cel-js'],
   },
+  { name: 'recorder/certificates', rooms: ['base', 'crds'], packages: ['node:*', 'zod'] },
   { name: 'recorder/peers', rooms: ['base'], packages: ['node:http', 'node:stream', 'node:tls', 'undici'] },
   // Pure rooms: no sockets, files, timers, processes or logs.
   { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
@@ -221,6 +222,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/model',
       'recorder/config',
       'recorder/audit',
+      'recorder/certificates',
       'recorder/cluster',
       'recorder/database',
       'recorder/jobs',
@@ -235,7 +237,7 @@ export const ROOMS: readonly Room[] = [
   },
   { name: 'recorder', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'yaml', 'zod'] },
   { name: 'operator/kube', rooms: ['base', 'crds'], packages: ['@kubernetes/client-node', 'type undici'] },
-  { name: 'operator/plan', rooms: ['base', 'crds'], packages: ['node:crypto'] },
+  { name: 'operator/plan', rooms: ['base', 'crds'], packages: [] },
   { name: 'operator/manifests', rooms: ['base', 'crds', 'operator/kube'], packages: ['yaml'] },
   { name: 'operator/observe', rooms: ['base', 'crds', 'operator/kube', 'operator/plan'], packages: ['node:net'] },
   {

@@ -11,14 +11,9 @@ import { callerOf } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
 import type { ClusterAccess, ClusterAnswer, ClusterCameras, ClusterQuestion } from '../cluster-access.ts';
 import { Done } from '../done.ts';
+import { NodeID } from '../node-id.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { timeOrNull } from '../times.ts';
-
-const NodeID = z
-  .string()
-  .min(1)
-  .max(253)
-  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected the name of a node');
 
 const Node = z
   .object({

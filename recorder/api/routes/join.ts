@@ -1,0 +1,80 @@
+// What a server without a certificate may ask a member of the cluster: which CA it has, and to be let in.
+
+import { randomUUID } from 'node:crypto';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ApiError as StoreError } from '../../../base/kubernetes/api-error.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { AdmissionError, type Admission } from '../../certificates/admission.ts';
+import { AUTHORITIES_PATH, JOIN_PATH } from '../../certificates/ask-to-join.ts';
+import { IssueError } from '../../certificates/issuer.ts';
+import { tell } from '../../http/audit.ts';
+import { FailedAttempts, networkOf } from '../../http/failed-attempts.ts';
+import { ApiError } from '../../http/problem.ts';
+import { NodeID } from '../node-id.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** On the listener for members: clients without a certificate may call it. */
+    isForStrangers?: boolean;
+  }
+}
+
+export interface Joining {
+  readonly admission: Pick<Admission, 'admit'>;
+  /** CA certificates, PEM; undefined until there are any. */
+  readonly authorities: () => string | undefined;
+}
+
+interface JoinOptions {
+  readonly joining: Joining;
+  readonly clock: Clock;
+}
+
+const Request = z.strictObject({
+  token: z.string().max(200),
+  node_id: NodeID,
+  request: z.string().max(8_192),
+  names: z.array(z.string().max(253)).max(64),
+});
+
+export const joinRoutes: FastifyPluginAsyncZod<JoinOptions> = async (app, { joining, clock }) => {
+  const { admission, authorities } = joining;
+  const attempts = new FailedAttempts(clock);
+
+  app.get(AUTHORITIES_PATH, { config: { isForStrangers: true } }, async () => {
+    const bundle = authorities();
+    if (bundle === undefined) throw new ApiError(503, 'cluster-unavailable', 'this node has no CA yet');
+    return { authorities: bundle };
+  });
+
+  app.post(
+    JOIN_PATH,
+    { config: { isForStrangers: true, audit: 'join-cluster' }, schema: { body: Request } },
+    async (request) => {
+      const { token, node_id: nodeId, request: csr, names } = request.body;
+      tell(request, { node: nodeId });
+      const network = networkOf(request.ip);
+      if (attempts.isSpent(network)) {
+        const seconds = String(Math.ceil(attempts.waitMs(network) / 1000));
+        const detail = `too many wrong tokens: try again in ${seconds} seconds`;
+        throw new ApiError(429, 'too-many-attempts', detail, { headers: { 'retry-after': seconds } });
+      }
+      try {
+        const { clusterId, ...admitted } = await admission.admit({ token, nodeId, request: csr, names });
+        return { ...admitted, cluster_id: clusterId };
+      } catch (err) {
+        if (err instanceof AdmissionError) {
+          // Each one counts, also the same again: nobody needs to try a token twice.
+          if (err.code === 'wrong-token') attempts.add(network, randomUUID());
+          throw err.code === 'wrong-token'
+            ? new ApiError(403, 'forbidden', err.message)
+            : new ApiError(400, 'invalid-request', err.message);
+        }
+        if (err instanceof IssueError) throw new ApiError(409, 'membership-conflict', err.message);
+        if (err instanceof StoreError) throw new ApiError(503, 'cluster-unavailable', err.message, { cause: err });
+        throw err;
+      }
+    },
+  );
+};

@@ -1,0 +1,80 @@
+// Lets servers into the cluster: a token for a node from an admin, and later the certificate for whoever brings that token.
+
+import { RequestError } from '../../base/x509.ts';
+import type { IssueRequest, Issuer } from './issuer.ts';
+import type { JoinTokens } from './join-tokens.ts';
+import type { NodeFiles } from './node-files.ts';
+import { readCluster, readKeys } from './node-files.ts';
+
+interface JoinRequest extends IssueRequest {
+  readonly token: string;
+}
+
+/** What a new member gets. Certificates are PEM; `keys` is the text of its file of keys. */
+interface Admitted {
+  readonly certificate: string;
+  readonly authorities: string;
+  readonly keys: string;
+  readonly clusterId: string;
+  readonly pool: string;
+  /** Client URLs of etcd. */
+  readonly members: readonly string[];
+}
+
+interface Invitation {
+  readonly token: string;
+  readonly untilMs: number;
+}
+
+/** `wrong-token`: the token is wrong, has expired, was used or is for another node. */
+export class AdmissionError extends Error {
+  override readonly name = 'AdmissionError';
+  readonly code: 'wrong-token' | 'invalid-request';
+
+  constructor(code: AdmissionError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+interface AdmissionOptions {
+  readonly issuer: Issuer;
+  readonly tokens: JoinTokens;
+  readonly files: NodeFiles;
+  readonly pool: string;
+  readonly members: () => readonly string[];
+}
+
+export class Admission {
+  readonly #o: AdmissionOptions;
+
+  constructor(options: AdmissionOptions) {
+    this.#o = options;
+  }
+
+  /** A token with which one server joins as `nodeId`. Throws ApiError and IssueError. */
+  async invite(nodeId: string): Promise<Invitation> {
+    return this.#o.tokens.make(nodeId, await this.#o.issuer.signer());
+  }
+
+  /** Throws AdmissionError, and ApiError and IssueError while the store cannot be used. */
+  async admit({ token, ...request }: JoinRequest): Promise<Admitted> {
+    const { issuer, tokens, files, pool, members } = this.#o;
+    const found = await tokens.find(token, request.nodeId);
+    if (!found) throw wrongToken();
+    const [keys, cluster] = await Promise.all([readKeys(files), readCluster(files)]);
+    let issued;
+    try {
+      issued = await issuer.issue(request);
+    } catch (cause) {
+      if (!(cause instanceof RequestError)) throw cause;
+      throw new AdmissionError('invalid-request', `request: ${cause.message}`, { cause });
+    }
+    // At the end, so that a request that had to be refused does not cost the token; before the answer, so that it works once.
+    if (!(await found.use())) throw wrongToken();
+    return { ...issued, keys, clusterId: cluster?.clusterId ?? '', pool, members: members() };
+  }
+}
+
+const wrongToken = (): AdmissionError =>
+  new AdmissionError('wrong-token', 'the token is wrong, has expired, was used, or is for another node');

@@ -1,0 +1,167 @@
+// Signs certificates of members with the CA of the cluster, which is in the store as a Secret. Every member can: the cluster
+// needs no particular server for it.
+
+import { isIP } from 'node:net';
+import { rm } from 'node:fs/promises';
+import {
+  authoritiesData,
+  authoritiesIn,
+  authoritiesName,
+  bundleOf,
+  leafTimes,
+  signerOf,
+  withNext,
+  type KeptAuthority,
+} from '../../base/authorities.ts';
+import type { Clock } from '../../base/clock.ts';
+import { AUTHORITIES_SECRET, nodeIdentity } from '../../crds/names.ts';
+import { readAuthority, type NodeFiles } from './node-files.ts';
+import { hasStatus, nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
+
+const SECRET_TYPE = 'kube-nvr.dev/authorities';
+/** Of more, a server states the first. */
+export const MAX_NAMES = 64;
+const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
+const DNS_NAME =
+  /^(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$/;
+
+export interface Issued {
+  /** PEM, as are the authorities of the cluster. */
+  readonly certificate: string;
+  readonly authorities: string;
+}
+
+export interface IssueRequest {
+  readonly nodeId: string;
+  /** PKCS #10 as PEM. */
+  readonly request: string;
+  /** Host names and addresses at which the node says that it is reached. */
+  readonly names: readonly string[];
+}
+
+/** A certificate that is not issued; the message is for the one who asks. */
+export class IssueError extends Error {
+  override readonly name = 'IssueError';
+}
+
+interface IssuerOptions {
+  readonly api: StoreApi;
+  readonly namespace: string;
+  readonly pool: string;
+  readonly files: NodeFiles;
+  readonly clock: Pick<Clock, 'wallMs'>;
+}
+
+export class Issuer {
+  readonly #o: IssuerOptions;
+
+  constructor(options: IssuerOptions) {
+    this.#o = options;
+  }
+
+  /** Puts the CA that `recorder cluster init` made into the store. Throws ApiError, and NodeFileError. */
+  async adopt(): Promise<void> {
+    const { api, namespace, files } = this.#o;
+    const made = await readAuthority(files);
+    if (!made) return;
+    const data = authoritiesData(new Map([[this.#name, [made]]]));
+    try {
+      await api.call('POST', secretsPath(namespace), secretOf(namespace, AUTHORITIES_SECRET, SECRET_TYPE, data));
+    } catch (err) {
+      // A start before this one has stored it, and did not come as far as to remove the file.
+      if (!hasStatus(err, 409)) throw err;
+    }
+    await rm(files.authority, { force: true });
+  }
+
+  /** The CA that signs, as PEM. Throws ApiError, and IssueError if the store has none. */
+  async signer(): Promise<string> {
+    return (await this.#authorities()).signer.certificate;
+  }
+
+  /** What clients trust. Throws ApiError and IssueError. */
+  async bundle(): Promise<string> {
+    return bundleOf((await this.#authorities()).all, this.#o.clock.wallMs());
+  }
+
+  /** Throws ApiError, IssueError, and RequestError for a request that proves nothing. */
+  async issue({ nodeId, request, names }: IssueRequest): Promise<Issued> {
+    const { namespace, pool, clock } = this.#o;
+    await this.#requireOwn(nodeId, names);
+    const { all, signer } = await this.#authorities();
+    const nowMs = clock.wallMs();
+    const { signRequest } = await import('../../base/x509.ts');
+    const subject = {
+      commonName: nodeId,
+      names: memberNames(namespace, pool, nodeId, names),
+      ...leafTimes(signer, nowMs),
+    };
+    return { certificate: await signRequest(request, signer, subject), authorities: bundleOf(all, nowMs) };
+  }
+
+  /** A node gets no certificate with which it could pass for another one. */
+  async #requireOwn(nodeId: string, names: readonly string[]): Promise<void> {
+    const { api, namespace } = this.#o;
+    if (names.length > MAX_NAMES) throw new IssueError(`names: expected at most ${MAX_NAMES}`);
+    const wrong = names.find((name) => isIP(name) === 0 && !DNS_NAME.test(name));
+    if (wrong !== undefined) throw new IssueError('names: expected host names and IP addresses');
+    const { items } = await api.list(nodesPath(namespace));
+    const taken = new Map<string, string>();
+    for (const { metadata, spec } of items) {
+      if (metadata.name === nodeId) continue;
+      const { address, peerAddress } = (spec ?? {}) as Readonly<Record<string, unknown>>;
+      for (const name of [metadata.name, hostOf(address), hostOf(peerAddress)]) {
+        if (name !== undefined) taken.set(name.toLowerCase(), metadata.name);
+      }
+    }
+    for (const name of names.filter((one) => !LOOPBACK.includes(one))) {
+      const owner = taken.get(name.toLowerCase());
+      if (owner !== undefined) throw new IssueError(`names: ${name} is the node ${owner}`);
+    }
+  }
+
+  async #authorities(): Promise<{ readonly all: readonly KeptAuthority[]; readonly signer: KeptAuthority }> {
+    const { api, namespace, pool, clock } = this.#o;
+    const secret = await readSecret(api, namespace, AUTHORITIES_SECRET);
+    const kept = authoritiesIn(secret?.data);
+    const nowMs = clock.wallMs();
+    let all = kept.get(this.#name) ?? [];
+    if (!secret || all.length === 0) throw new IssueError('the store of the cluster has no CA');
+    const next = await withNext(all, commonNameOf(namespace, pool), nowMs);
+    if (next) {
+      const data = authoritiesData(kept.set(this.#name, next));
+      const object = secretOf(namespace, AUTHORITIES_SECRET, secret.type, data, secret);
+      try {
+        // Compare-and-swap, as another member may make it at the same time.
+        await api.call('PUT', `${secretsPath(namespace)}/${AUTHORITIES_SECRET}`, object);
+        all = next;
+      } catch (err) {
+        if (!hasStatus(err, 409)) throw err;
+      }
+    }
+    const signer = signerOf(all, nowMs);
+    if (!signer) throw new IssueError('the CA of the cluster has expired');
+    return { all, signer };
+  }
+
+  get #name(): string {
+    return authoritiesName(this.#o.namespace, this.#o.pool);
+  }
+}
+
+/** The name of a CA. */
+export const commonNameOf = (namespace: string, pool: string): string => `kube-nvr ${namespace}/${pool}`;
+
+/** What a certificate of a member names: the node, its identity towards its peers, this machine, and where others reach it. */
+export const memberNames = (
+  namespace: string,
+  pool: string,
+  nodeId: string,
+  names: readonly string[],
+): readonly string[] => [...new Set([nodeId, nodeIdentity(namespace, pool, nodeId), ...LOOPBACK, ...names])];
+
+function hostOf(address: unknown): string | undefined {
+  return typeof address === 'string' && URL.canParse(address)
+    ? new URL(address).hostname.replace(/^\[|\]$/g, '')
+    : undefined;
+}

@@ -1,0 +1,87 @@
+// The tokens with which servers join the cluster. Each is a Secret in the store that holds only the digest of the token, the one
+// node that may use it, and until when. Whoever removes the Secret has used the token: the store lets one do so.
+
+import { timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../base/clock.ts';
+import { sha256 } from '../../base/new-token.ts';
+import { HOUR_MS } from '../../base/units.ts';
+import { formatJoinToken, newJoinToken, parseJoinToken } from './join-token.ts';
+import { hasStatus, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
+
+const TOKEN_TYPE = 'kube-nvr.dev/join-token';
+const LASTS_MS = HOUR_MS;
+
+interface Usable {
+  /** False when another request has used it meanwhile. Throws ApiError. */
+  use(): Promise<boolean>;
+}
+
+interface JoinTokensOptions {
+  readonly api: StoreApi;
+  readonly namespace: string;
+  readonly clock: Pick<Clock, 'wallMs'>;
+}
+
+export class JoinTokens {
+  readonly #o: JoinTokensOptions;
+
+  constructor(options: JoinTokensOptions) {
+    this.#o = options;
+  }
+
+  /** A token for the node `nodeId`. `authority`: the CA that signs, PEM. Throws ApiError. */
+  async make(nodeId: string, authority: string): Promise<{ readonly token: string; readonly untilMs: number }> {
+    const { api, namespace, clock } = this.#o;
+    await this.#removeExpired();
+    const made = newJoinToken(authority);
+    const untilMs = clock.wallMs() + LASTS_MS;
+    const data = { node: nodeId, sha256: sha256(made.secret).toString('hex'), until: new Date(untilMs).toISOString() };
+    const encoded = Object.fromEntries(
+      Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')]),
+    );
+    await api.call('POST', secretsPath(namespace), secretOf(namespace, nameOf(made.id), TOKEN_TYPE, encoded));
+    return { token: formatJoinToken(made), untilMs };
+  }
+
+  /** Undefined for a token that is wrong, expired, used, or for another node. Throws ApiError. */
+  async find(text: string, nodeId: string): Promise<Usable | undefined> {
+    const { api, namespace, clock } = this.#o;
+    const token = parseJoinToken(text);
+    const secret = token && (await readSecret(api, namespace, nameOf(token.id)));
+    if (!secret || secret.type !== TOKEN_TYPE) return undefined;
+    const read = (key: string): string => Buffer.from(secret.data[key] ?? '', 'base64').toString('utf8');
+    const digest = Buffer.from(read('sha256'), 'hex');
+    const given = sha256(token.secret);
+    const isRight = digest.length === given.length && timingSafeEqual(digest, given);
+    if (!isRight || read('node') !== nodeId || !(clock.wallMs() < Date.parse(read('until')))) return undefined;
+    return { use: () => this.#remove(nameOf(token.id), secret) };
+  }
+
+  async #remove(
+    name: string,
+    { uid, resourceVersion }: { readonly uid: string; readonly resourceVersion: string },
+  ): Promise<boolean> {
+    const { api, namespace } = this.#o;
+    try {
+      await api.call('DELETE', `${secretsPath(namespace)}/${name}`, { preconditions: { uid, resourceVersion } });
+      return true;
+    } catch (err) {
+      if (hasStatus(err, 404) || hasStatus(err, 409)) return false;
+      throw err;
+    }
+  }
+
+  /** Tokens that nobody used must not fill the store. */
+  async #removeExpired(): Promise<void> {
+    const { api, namespace, clock } = this.#o;
+    const { items } = await api.list(secretsPath(namespace));
+    for (const { metadata, type, data } of items) {
+      if (type !== TOKEN_TYPE) continue;
+      const until = Buffer.from(String((data as Record<string, unknown>)['until']), 'base64').toString('utf8');
+      if (clock.wallMs() < Date.parse(until)) continue;
+      await this.#remove(metadata.name, { uid: String(metadata['uid']), resourceVersion: metadata.resourceVersion });
+    }
+  }
+}
+
+const nameOf = (id: string): string => `join-${id}`;

@@ -1,0 +1,22 @@
+// Who a client is by the certificate that it presents, on a listener that lets in strangers, too.
+
+import type { IncomingMessage } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+
+/** The name in a certificate of the cluster's CA; undefined for any other client. */
+export function memberIn({ socket }: IncomingMessage): string | undefined {
+  const { authorized } = socket as TLSSocket;
+  const name = (socket as TLSSocket).getPeerCertificate().subject?.CN;
+  return authorized && typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/** Why a client is no member, for whoever reads its log. */
+export function strangerIn({ socket }: IncomingMessage): string {
+  const { authorizationError } = socket as TLSSocket;
+  const { subject, valid_to: end } = (socket as TLSSocket).getPeerCertificate();
+  if (subject === undefined) return 'only members of the cluster are served here, and you presented no certificate';
+  // The code of OpenSSL, although the type says that it is an error.
+  if (String(authorizationError) === 'CERT_HAS_EXPIRED')
+    return `your certificate expired on ${end}: join the cluster again`;
+  return `your certificate is not of this cluster (${String(authorizationError)})`;
+}
