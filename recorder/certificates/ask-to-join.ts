@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
 import { z } from 'zod';
 import { errorCode } from '../../base/error.ts';
+import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import { readBody } from '../../base/http-answer.ts';
 import { MAX_NAMES } from './issuer.ts';
 import { pinnedIn, type JoinToken, formatJoinToken } from './join-token.ts';
@@ -52,7 +53,7 @@ interface Joined extends MemberContent {
 
 /** Throws JoinError. */
 export async function askToJoin({ address, token, nodeId, names }: JoinOptions): Promise<Joined> {
-  const place = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+  const place = `${hostInUrl(address.host)}:${address.port}`;
   // Nothing is believed that comes over this connection, except the one certificate whose fingerprint the token has.
   const { authorities } = await ask(
     place,
@@ -147,7 +148,7 @@ async function send(
       signal,
       agent: false,
       // A name that is an address must not be sent (RFC 6066 §3).
-      servername: isIP(url.hostname.replace(/^\[|\]$/g, '')) ? '' : url.hostname,
+      servername: isIP(hostOfUrl(url)) ? '' : url.hostname,
       ...(body !== undefined && {
         headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
       }),

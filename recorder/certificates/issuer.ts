@@ -14,6 +14,7 @@ import {
   type KeptAuthority,
 } from '../../base/authorities.ts';
 import type { Clock } from '../../base/clock.ts';
+import { hostOfUrl } from '../../base/host.ts';
 import { AUTHORITIES_SECRET, nodeIdentity } from '../../crds/names.ts';
 import { readAuthority, type NodeFiles } from './node-files.ts';
 import { hasStatus, nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
@@ -161,7 +162,5 @@ export const memberNames = (
 ): readonly string[] => [...new Set([nodeId, nodeIdentity(namespace, pool, nodeId), ...LOOPBACK, ...names])];
 
 function hostOf(address: unknown): string | undefined {
-  return typeof address === 'string' && URL.canParse(address)
-    ? new URL(address).hostname.replace(/^\[|\]$/g, '')
-    : undefined;
+  return typeof address === 'string' && URL.canParse(address) ? hostOfUrl(new URL(address)) : undefined;
 }
