@@ -36,7 +36,10 @@ export async function withNext(
 }
 
 /** When a certificate that is signed now begins and ends: never later than its CA. */
-export const leafTimes = (signer: KeptAuthority, nowMs: number): { readonly fromMs: number; readonly toMs: number } => ({
+export const leafTimes = (
+  signer: KeptAuthority,
+  nowMs: number,
+): { readonly fromMs: number; readonly toMs: number } => ({
   fromMs: nowMs - BACKDATED_MS,
   toMs: Math.min(nowMs + LEAF_LIFE_MS, signer.toMs),
 });
