@@ -144,6 +144,12 @@ const spec = z.object({
         .enum(['Automatic', 'Never'])
         .default('Automatic')
         .describe('Never: the camera waits until its node is back.'),
+      standby: z
+        .boolean()
+        .optional()
+        .describe(
+          'true: another node holds the last 30 s of the camera in memory, and records it from then on if its node is lost. Without it, as failover.standby of the pool says.',
+        ),
       priority: integer(-1000, 1000).default(0).describe('Cameras of higher priority are assigned and moved first.'),
     })
     .prefault({})
@@ -180,6 +186,18 @@ const assignment = withRules(
   },
 );
 
+const standby = statusObject({
+  node: nodeName().optional().describe('The node that holds the last seconds of the camera in memory. Absent: none.'),
+  epoch: integer(1, Number.MAX_SAFE_INTEGER).describe('Grows with each node that is chosen.'),
+  process: z
+    .string()
+    .max(256)
+    .optional()
+    .describe(
+      'The process of the recorder that records the camera. When another process of that node follows it, the standby writes what it holds.',
+    ),
+});
+
 const override = statusObject({
   suspend: z.boolean().describe('true: stopped. false: recorded, although spec.suspend is true.'),
   time: time(),
@@ -195,6 +213,9 @@ const status = statusObject({
       'The camera was stopped or started through the API: this counts instead of spec.suspend, until both agree.',
     ),
   assignment: assignment.optional().describe('Which node records the camera.'),
+  standby: standby
+    .optional()
+    .describe('Which node records the camera at once, and from before, if that in assignment is lost.'),
   login: statusObject({
     secretName: subdomain().describe('The Secret.'),
     hosts: listSet(z.string().max(253), 4).describe('Hosts to which its login is sent.'),

@@ -2,7 +2,14 @@
 
 import type { z } from 'zod';
 import { cameraSchema, MAX_CAMERA_NAME } from './camera.ts';
-import { ASSIGNED_NODE_FIELD, CAMERAS, PREVIOUS_NODE_FIELD, RECORDER_NODES, RECORDER_POOLS } from './names.ts';
+import {
+  ASSIGNED_NODE_FIELD,
+  CAMERAS,
+  PREVIOUS_NODE_FIELD,
+  RECORDER_NODES,
+  RECORDER_POOLS,
+  STANDBY_NODE_FIELD,
+} from './names.ts';
 import { recorderNodeSchema } from './recorder-node.ts';
 import { MAX_POOL_NAME, recorderPoolSchema } from './recorder-pool.ts';
 
@@ -59,11 +66,12 @@ const CAMERA_KIND: KindDefinition = {
     { name: 'Pool', type: 'string', jsonPath: '.spec.poolRef.name', wide: true },
     { name: 'Epoch', type: 'integer', format: 'int64', jsonPath: '.status.assignment.epoch', wide: true },
     { name: 'Previous', type: 'string', jsonPath: `.${PREVIOUS_NODE_FIELD}`, wide: true },
+    { name: 'Standby', type: 'string', jsonPath: `.${STANDBY_NODE_FIELD}`, wide: true },
     { name: 'Assigned', type: 'date', jsonPath: '.status.assignment.time', wide: true },
     { name: 'Because', type: 'string', jsonPath: '.status.assignment.reason', wide: true },
     { name: 'Source', type: 'string', jsonPath: '.spec.source', wide: true },
   ],
-  selectableFields: [ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD],
+  selectableFields: [ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD, STANDBY_NODE_FIELD],
 };
 
 const RECORDER_POOL_KIND: KindDefinition = {

@@ -53,6 +53,7 @@ export const nodeIdentity = (namespace: string, pool: string, node: string): str
 /** Fields of Cameras that can be used in the field selector of a list or watch. */
 export const ASSIGNED_NODE_FIELD = 'status.assignment.node';
 export const PREVIOUS_NODE_FIELD = 'status.assignment.previousNode';
+export const STANDBY_NODE_FIELD = 'status.standby.node';
 
 /** The extra claim with the node of a token that is bound to a pod (always set since Kubernetes 1.32). */
 export const NODE_NAME_CLAIM = 'authentication.kubernetes.io/node-name';

@@ -132,6 +132,59 @@ export const CAMERA_CONDITIONS = {
     { status: 'False', reason: 'Suspended', means: 'the same as for `Assigned`' },
     { status: 'False', reason: 'Connecting', means: 'its node connects' },
   ],
+  Standby: [
+    {
+      status: 'True',
+      reason: 'Holding',
+      means: 'a second node has its last seconds in memory ([standby](../standby.md))',
+    },
+    { status: 'True', reason: 'Chosen', means: 'a second node has been chosen for that' },
+    { status: 'False', reason: ['Connecting', 'NotTakenUp'], means: 'the second node connects to it' },
+    { status: 'False', reason: 'Waiting', means: 'a second node is chosen once its own records it' },
+    {
+      status: 'False',
+      reason: 'NoMemory',
+      means: 'the recorder of the second node has not enough memory for it',
+      todo: 'more memory in `spec.resources` of the RecorderPool ([how much](../standby.md#memory)), or fewer standbys',
+    },
+    {
+      status: 'False',
+      reason: 'NoEligibleNode',
+      means: 'no other live node meets `placement`',
+      todo: 'label or add a node',
+    },
+    {
+      status: 'False',
+      reason: 'NoRoom',
+      means: 'every other node that could record it has reached its limit',
+      todo: 'raise `maxCamerasPerNode`, or [add a node](nodes.md)',
+    },
+    {
+      status: 'False',
+      reason: 'NoMajority',
+      means: 'too few voters are seen to choose a second node',
+      todo: '[lost-majority.md](lost-majority.md)',
+    },
+    {
+      status: 'False',
+      reason: 'NodeLost',
+      means:
+        'a recorder fell silent while it had the camera, so no second one is put at risk until it was recorded for an hour',
+    },
+    {
+      status: 'False',
+      reason: 'FailoverNever',
+      means: '`placement.failover` is `Never`: no other node may record it',
+      todo: 'change one of the two',
+    },
+    { status: 'Unknown', reason: 'NodeUnavailable', means: 'the second node has not renewed its Lease lately' },
+    {
+      status: 'False',
+      reason: 'those of the next table',
+      means: 'the second node cannot connect: some cameras serve only one client',
+      todo: 'allow more clients in the camera, or set `placement.standby` to `false`',
+    },
+  ],
   Reconciling: [
     {
       status: 'True',

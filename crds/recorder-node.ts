@@ -28,6 +28,7 @@ import { MAX_CAMERAS_PER_NODE } from './recorder-pool.ts';
 export const MAX_REQUESTS = 32;
 
 const CAMERA_STATES = ['Connecting', 'Recording', 'Silent', 'Failed', 'Stopped'] as const;
+const STANDBY_STATES = ['Connecting', 'Holding', 'Failed'] as const;
 const REQUEST_KINDS = ['Suspend', 'AddLearner', 'ChangeMembership', 'RemoveNode', 'Leave'] as const;
 
 const cameraName = () => subdomain(MAX_CAMERA_NAME);
@@ -96,6 +97,14 @@ const reportedCamera = statusObject({
   lastWrittenTime: time().optional().describe('Approximate: written when something else changes, or every 300 s.'),
 });
 
+const reportedStandby = statusObject({
+  name: cameraName(),
+  epoch: epoch().describe('Epoch of status.standby of the Camera that the recorder carries out.'),
+  state: statusEnum(STANDBY_STATES),
+  reason: word(128).optional().describe('Why the camera is in this state, as one word.'),
+  message: z.string().max(512).optional(),
+});
+
 /** Rule: the field is required for requests of these kinds and forbidden for others. */
 const onlyWith = (field: string, kinds: readonly string[]): CelRule => ({
   rule: `(self.kind in [${kinds.map((kind) => `'${kind}'`).join(', ')}]) == has(self.${field})`,
@@ -148,6 +157,9 @@ const status = statusObject({
   cameras: listMap(reportedCamera, MAX_CAMERAS_PER_NODE, 'name')
     .optional()
     .describe('The cameras that the node records.'),
+  standbys: listMap(reportedStandby, MAX_CAMERAS_PER_NODE, 'name')
+    .optional()
+    .describe('The cameras of other nodes of which the node holds the last seconds in memory.'),
   archives: listMap(
     statusObject({ camera: cameraName(), oldestTime: time().optional(), newestTime: time().optional() }),
     1000,
@@ -184,6 +196,8 @@ export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
 export type RecorderResponse = Immutable<z.output<typeof response>>;
 /** One camera as its node reports it. */
 export type ReportedCamera = NonNullable<RecorderNodeStatus['cameras']>[number];
+/** One camera of another node that its node holds. */
+export type ReportedStandby = NonNullable<RecorderNodeStatus['standbys']>[number];
 /** A request of a recorder to the operator. */
 export type RecorderRequest = NonNullable<RecorderNodeStatus['requests']>[number];
 

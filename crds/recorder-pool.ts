@@ -162,6 +162,12 @@ const failover = withRules(
       .describe(
         'How many cameras move at the same time; after the loss of a node, how many move at the same time to each other node.',
       ),
+    standby: z
+      .boolean()
+      .default(false)
+      .describe(
+        'true: cameras that do not say otherwise (placement.standby) have a second node that holds their last seconds in memory.',
+      ),
   }),
   {
     rule: `self.unavailableAfterSeconds >= ${RENEWALS_UNTIL_LOST} * self.renewSeconds`,

@@ -49,7 +49,7 @@ function cameraChanged(change: Change<Camera>, { pools, queues }: ChangesOptions
 function recorderNodeChanged(change: Change<RecorderNode>, { pools, queues, judge, metrics }: ChangesOptions): void {
   const node = objectOf(change);
   const poolKey = poolKeyOf(node);
-  // Standbys do this too: a new leader may have to move the cameras of this node at once.
+  // Replicas that do not lead do this too: a new leader may have to move the cameras of this node at once.
   if (change.kind === 'added') metrics.knows(nameOfKey(poolKey), node.metadata.name);
   pools.changed(poolKey);
   queues.pool.addAfter(poolKey, POOL_SOON_MS);

@@ -67,6 +67,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: runtime?.lastPlan?.plan.cameras.get(camera.metadata.name),
+      standby: runtime?.lastPlan?.plan.standbys.get(camera.metadata.name),
       labels: runtime?.lastPlan?.nodes,
       nodes: pool ? caches.reportsOf(pool) : new Map(),
       hasNode: (node) => caches.recorderNodes.get(`${camera.metadata.namespace}/${node}`) !== undefined,

@@ -14,6 +14,7 @@ import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
 import { previewSource } from './camera/preview-source.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
+import type { SampleSink } from './camera/sink.ts';
 import { stoppedStatus, type CameraCondition } from './camera/status.ts';
 import type { SlabPool } from './codec/slab.ts';
 import { diffCameras } from './config/changes.ts';
@@ -23,6 +24,9 @@ import type { LiveLimits } from './live/limits.ts';
 import { PreviewStream } from './live/preview.ts';
 import type { Reach } from './reach/reach.ts';
 import { CLOSE } from './live/viewer.ts';
+import type { StandbyRing } from './camera/standby-ring.ts';
+import { FanOut } from './camera/fan-out.ts';
+import type { Standby, StandbySet } from './standby-set.ts';
 
 /** A camera as it is wanted now. `enabled`: whether it should be recorded. */
 export interface WantedCamera extends CameraConfig {
@@ -49,6 +53,10 @@ export interface CameraSetDeps {
   readonly memory?: MemoryAccount;
   /** Called often with the current state of a camera, which may be unchanged; undefined for a removed camera. */
   readonly state?: (cameraId: string, condition: CameraCondition | undefined) => void;
+  /** The cameras that this node holds for others: those that it gets are taken from there. */
+  readonly standbys?: StandbySet;
+  /** Wall time from which on a camera is wanted that this node held. */
+  readonly wantedFromMs?: (cameraId: string) => number;
   /** Why wanted cameras may not be recorded, by id. Cameras in `running` continue. */
   readonly refusals?: (wanted: readonly CameraConfig[], running: ReadonlySet<string>) => ReadonlyMap<string, Reason>;
 }
@@ -63,10 +71,23 @@ interface Active {
   readonly live: LiveHub;
   /** Undefined for a camera without one. */
   readonly preview: PreviewStream | undefined;
+  /** Passes on what was held before the camera was recorded. */
+  readonly ring: StandbyRing | undefined;
 }
+
+/** The cameras to record, and those to hold while another node records them. */
+export interface HeldCameras {
+  readonly cameras: readonly CameraConfig[];
+  /** How much of each is held. */
+  readonly holdMs: number;
+}
+const NONE_HELD: HeldCameras = { cameras: [], holdMs: 0 };
 
 /** Also used for cameras that are configured but should not be recorded. */
 type Entry = { readonly config: WantedCamera; readonly active: Active | undefined; readonly sinceMs: number };
+
+/** What gets the samples of a camera, in this order. */
+type Takers = { readonly recording: CameraArchive; readonly live: LiveHub; readonly gaps: SampleSink };
 
 /** Close codes and reasons for live viewers. */
 const CAMERA_REMOVED = [CLOSE.unknownCamera, 'the camera was removed'] as const;
@@ -82,8 +103,9 @@ export class CameraSet implements CameraDirectory {
   #entries = new Map<string, Entry>();
   /** Changes are carried out one after the other: a camera is closed before it is opened again. */
   #work: Promise<void> = Promise.resolve();
-  /** The last argument of `apply`. */
+  /** The last arguments of `apply`. */
   #wanted: readonly WantedCamera[] = [];
+  #held = NONE_HELD;
 
   constructor(deps: CameraSetDeps) {
     this.#deps = deps;
@@ -120,9 +142,10 @@ export class CameraSet implements CameraDirectory {
    * Applies a list of cameras. Resolves when every camera that had to stop has closed its files. A list that arrives during
    * a change replaces a list that is still waiting: a camera that is removed and added meanwhile is never stopped.
    */
-  apply(cameras: readonly WantedCamera[]): Promise<void> {
+  apply(cameras: readonly WantedCamera[], held = NONE_HELD): Promise<void> {
     this.#wanted = cameras;
-    return this.#next(() => this.#apply(this.#wanted));
+    this.#held = held;
+    return this.#next(() => this.#apply(this.#wanted, this.#held));
   }
 
   /**
@@ -132,7 +155,10 @@ export class CameraSet implements CameraDirectory {
   close(): Promise<void> {
     return this.#next(async () => {
       this.#deps.gaps.stopping();
-      await Promise.all(Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, RECORDER_STOPS)));
+      await Promise.all([
+        ...Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, RECORDER_STOPS)),
+        this.#deps.standbys?.close(),
+      ]);
     });
   }
 
@@ -150,6 +176,7 @@ export class CameraSet implements CameraDirectory {
       this.#deps.state?.(cameraId, condition);
       gaps.observe(cameraId, { camera: condition, archive: recording.status(), written: recording.written() });
     }
+    this.#deps.standbys?.tick();
     gaps.tick();
   }
 
@@ -160,8 +187,8 @@ export class CameraSet implements CameraDirectory {
     return changed;
   }
 
-  async #apply(wanted: readonly WantedCamera[]): Promise<void> {
-    const { log, clock, gaps } = this.#deps;
+  async #apply(wanted: readonly WantedCamera[], held: HeldCameras): Promise<void> {
+    const { log, clock, gaps, standbys } = this.#deps;
     const cameras = this.#permitted(wanted);
     // Before the cameras are stopped: the gaps ledger must not blame the cameras for the gap.
     gaps.configure(cameras.map(({ id, enabled, halted }) => ({ id, enabled, cause: halted?.cause })));
@@ -198,7 +225,9 @@ export class CameraSet implements CameraDirectory {
     this.#entries = entries;
     for (const { id } of removed) this.#deps.state?.(id, undefined);
     for (const [id, entry] of entries) if (!entry.active) this.#deps.state?.(id, this.#view(entry).status);
-    this.#deps.memory?.hold(this.running().size * CAMERA_BYTES);
+    // After the cameras that are recorded now have been taken from there.
+    await standbys?.apply(held.cameras, held.holdMs);
+    this.#deps.memory?.hold((this.running().size + (standbys?.size ?? 0)) * CAMERA_BYTES);
     const ids = (list: readonly CameraConfig[]) => list.map((camera) => camera.id);
     if (starting.size + removed.length > 0) {
       log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'the cameras were configured');
@@ -218,7 +247,19 @@ export class CameraSet implements CameraDirectory {
 
   #start(config: CameraConfig): Active | undefined {
     if (!config.enabled) return undefined;
+    // First, because it ends what is written of the camera while it is held.
+    const held = this.#deps.standbys?.take(config);
+    try {
+      return this.#record(config, held);
+    } catch (err) {
+      void held?.camera.stop().then(() => held.ring.close());
+      throw err;
+    }
+  }
+
+  #record(config: CameraConfig, held: Standby | undefined): Active {
     const { archive, gaps, liveLimits, clock, log, pool, pacer, reach, receiveBuffer } = this.#deps;
+    const connecting = { clock, log, pool, pacer, reach, receiveBuffer };
     const live = new LiveHub({ cameraId: config.id, limits: liveLimits, clock, log });
     const recording = archive.sinkFor(
       { cameraId: config.id, name: config.name, ...config.record },
@@ -227,11 +268,12 @@ export class CameraSet implements CameraDirectory {
           camera.reconnect(new CameraError('no-key-frame', 'the camera has sent no key frame for too long')),
       },
     );
-    const sinks = [recording, live, gaps.sinkFor(config.id)];
     const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.condition());
-    const camera = new Camera(config, { clock, log, pool, pacer, reach, receiveBuffer, sinks, changed });
+    const sinks: Takers = { recording, live, gaps: gaps.sinkFor(config.id) };
+    const camera = held?.camera ?? new Camera(config, { ...connecting, sinks: Object.values(sinks), changed });
+    if (held) this.#takeOver(held, config, sinks, changed);
     camera.start();
-    return { camera, recording, live, preview: this.#previewOf(config) };
+    return { camera, recording, live, preview: this.#previewOf(config), ring: held?.ring };
   }
 
   #previewOf(config: CameraConfig): PreviewStream | undefined {
@@ -268,12 +310,30 @@ export class CameraSet implements CameraDirectory {
     return { ...active, preview: this.#previewOf(config) };
   }
 
+  /** What was held of a camera is written, and its connection is used on. */
+  #takeOver(held: Standby, config: CameraConfig, to: Takers, changed: (camera: Camera) => void): void {
+    const { camera, ring } = held;
+    const log = this.#deps.log.child({ camera: config.id });
+    log.info({ heldSeconds: Math.round(ring.heldMs / 1_000) }, 'the camera is recorded from what was held of it');
+    held.changed = changed;
+    camera.limit(config.maxBitrate);
+    camera.recordFromNow();
+    ring.promote({
+      fromMs: this.#deps.wantedFromMs?.(config.id) ?? -Infinity,
+      recording: new FanOut([to.recording, to.gaps], log),
+      hasRoom: () => to.recording.hasTimeForMore(),
+      live: new FanOut([to.live], log),
+      notBeforeMs: to.recording.endMs,
+    });
+  }
+
   async #stop(cameraId: string, [code, reason]: readonly [code: number, reason: string]): Promise<void> {
     const active = this.#entries.get(cameraId)?.active;
     if (!active) return;
     // A failure of one step must not leave the others, or another camera, open.
     const steps = [
       () => active.camera.stop(),
+      () => active.ring?.flush(),
       () => active.preview?.close(code, reason),
       () => active.live.close(code, reason),
       () => active.recording.close(),

@@ -8,7 +8,7 @@ import type { Archive } from './archive/archive.ts';
 import type { RetentionLimits } from './archive/retention/plan.ts';
 import type { CameraView } from './model/camera-view.ts';
 import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
-import type { CameraSet } from './camera-set.ts';
+import type { CameraSet, HeldCameras } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
 import type { PodPlace } from '../base/kubernetes/pod-place.ts';
@@ -21,12 +21,15 @@ import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
 import { FullDisk } from './full-disk.ts';
+import { heldMsOf, restartMs, wantedFromMs } from './held-time.ts';
+import type { StandbySet } from './standby-set.ts';
 
 interface MemberDeps {
   readonly config: Config;
   readonly place: PodPlace;
   readonly version: string;
   readonly cameras: Pick<CameraSet, 'list' | 'get'>;
+  readonly standbys: Pick<StandbySet, 'reports' | 'bridge'>;
   readonly archive: Archive;
   readonly gaps: TimeAccount;
   readonly observer: AssignmentObserver;
@@ -42,8 +45,12 @@ export interface ClusterMember {
   readonly view: ClusterView;
   readonly cameraSwitch: ClusterSwitch;
   cameras(): CameraList;
-  /** The epoch of a camera's assignment to this node. */
+  /** The epoch under which this node writes a camera. */
   epochOf(cameraId: string): number | undefined;
+  /** Cameras that other nodes record, and this one holds. */
+  held(): HeldCameras;
+  /** Wall time from which on a camera is wanted that this node held before. */
+  fromMs(cameraId: string): number;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;
   /** The retention limits of cameras of which this node may have footage. */
@@ -72,7 +79,7 @@ const FULL_SPACE_MS = 1_000;
 
 /** Rejects when the service account of the pod cannot be read. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
-  const { config, place, version, cameras, archive, gaps, own, changed, clock, log } = deps;
+  const { config, place, version, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath } = config;
   let archives: NodeFacts['archives'] = [];
   const fullDisk = new FullDisk();
@@ -89,7 +96,12 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     facts,
     held: () => archive.catalogue.cameras(),
     account: gaps,
-    observer: deps.observer,
+    observer: {
+      taken: (cameraId) => deps.observer.taken(cameraId),
+      givenUp: (cameraId) => deps.observer.givenUp(cameraId),
+      ownerRestarted: (cameraId) =>
+        standbys.bridge(cameraId, clock.wallMs() - restartMs(cluster.pool, config.archive.syncIntervalMs)),
+    },
     certified: (signed) =>
       void own
         ?.take(signed)
@@ -109,7 +121,10 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     },
     cameras: () => cluster.cameras(),
     limits: () => cluster.limits(),
-    epochOf: (cameraId) => cluster.assignments.get(cameraId)?.epoch,
+    epochOf: (cameraId) => cluster.epochOf(cameraId),
+    held: () => ({ cameras: cluster.cameras().held, holdMs: heldMsOf(cluster.pool) }),
+    fromMs: (cameraId) =>
+      wantedFromMs(cluster.assignmentOf(cameraId), cluster.pool, config.archive.syncIntervalMs, clock.wallMs()),
     // Addresses with their scheme: members may be behind a proxy that speaks TLS.
     members: () =>
       cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => {
@@ -124,6 +139,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       for (const { status } of cameras.list()) {
         if (status.reason?.code === 'refused-login') cluster.loginRefused(status.id);
       }
+      for (const [id, { reason }] of standbys.reports()) if (reason?.code === 'refused-login') cluster.loginRefused(id);
       cluster.tick();
     },
     close: () => cluster.close(),
@@ -151,6 +167,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       freeBytes: space?.freeBytes,
       fault: archive.fault ?? fullDisk.fault,
       cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
+      standbys: standbys.reports(),
       archives,
     };
   }

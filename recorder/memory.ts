@@ -75,6 +75,20 @@ export const forEvents = (memory: MemoryBudget): EventMemory => ({
   },
 });
 
+/** The share of the last seconds of cameras that other nodes record. */
+const FOR_STANDBYS = 1 / 2;
+
+/** Gives way only to recording. `shed` is known later than the place of the account among the others. */
+export function forStandbys(memory: MemoryBudget): (shed: (bytes: number) => void) => MemoryAccount {
+  let release = (_bytes: number): void => {};
+  const maxBytes = memory.limitBytes * FOR_STANDBYS;
+  const account = memory.open('standby', { maxBytes, shed: (bytes) => release(bytes) });
+  return (shed) => {
+    release = shed;
+    return account;
+  };
+}
+
 /** Opened last, so that all other users release memory for recording. */
 export const forWriting = (memory: MemoryBudget): MemoryAccount =>
   memory.open('writing', {

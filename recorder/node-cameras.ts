@@ -13,6 +13,7 @@ import { openCameraLogins } from './kept-logins.ts';
 import { License } from './license/license.ts';
 import { forCameras } from './memory.ts';
 import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
+import { StandbySet } from './standby-set.ts';
 import type { Storage } from './storage.ts';
 import type { WantedCameras } from './wanted-cameras.ts';
 
@@ -21,6 +22,8 @@ export interface NodeCameras {
   readonly pacer: ReadPacer;
   readonly reach: { readonly networks: CameraNetworks; readonly logins: Awaited<ReturnType<typeof openCameraLogins>> };
   readonly cameras: CameraSet;
+  /** Cameras that other nodes record. */
+  readonly standbys: StandbySet;
   readonly cameraSwitch: NodeCameraSwitch;
   /** Undefined when the configuration files are not known. */
   readonly cameraEditor: NodeCameraEditor | undefined;
@@ -49,15 +52,20 @@ export async function openCameras(
     networks: new CameraNetworks(networksOf(config)),
     logins: await openCameraLogins({ fs, workDir: config.workDir, clock, log }),
   };
+  const receiveBuffer = Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES);
+  const connecting = { clock, log, pool: new SlabPool(), pacer, reach, receiveBuffer };
+  const standbys = new StandbySet({
+    ...connecting,
+    memory: storage.standbyMemory,
+    recordingOf: ({ id, name, record }) =>
+      archive.sinkFor({ cameraId: id, name, ...record }, { needKeyFrame: () => {} }),
+  });
   const cameras = new CameraSet({
-    clock,
-    log,
+    ...connecting,
     archive,
     gaps,
-    pool: new SlabPool(),
-    pacer,
-    reach,
-    receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
+    standbys,
+    wantedFromMs: (cameraId) => wanted.fromMs(cameraId),
     liveLimits,
     memory: forCameras(memory),
     state: events.cameraState,
@@ -65,7 +73,7 @@ export async function openCameras(
   });
   const cameraSwitch = switchOf(config, wanted, storage, { license, cameras }, deps);
   const cameraEditor = editorOf(config, wanted, storage, { cameras, cameraSwitch }, deps);
-  return { license, pacer, reach, cameras, cameraSwitch, cameraEditor };
+  return { license, pacer, reach, cameras, standbys, cameraSwitch, cameraEditor };
 }
 
 function switchOf(

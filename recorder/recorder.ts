@@ -23,6 +23,7 @@ import { takeState, type ArchiveOwner } from './owner.ts';
 import { reload } from './reload.ts';
 import { Serving } from './serving.ts';
 import { openStorage, type Storage } from './storage.ts';
+import type { StandbySet } from './standby-set.ts';
 import { Ticks } from './ticks.ts';
 import { openOwnCertificate, readTrust } from './trust.ts';
 import { DISABLED_ROW, SUSPENDED, WantedCameras } from './wanted-cameras.ts';
@@ -115,15 +116,17 @@ async function compose(config: Config, deps: OwnerDeps) {
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
   const node = await openCameras(config, wanted, storage, deps);
-  const { cameras, cameraSwitch } = node;
+  const { cameras, standbys, cameraSwitch } = node;
   const own = await openOwnCertificate(config, deps);
-  const member = await joinCluster(config, { wanted, storage, cameras, own }, deps);
+  const member = await joinCluster(config, { wanted, storage, cameras, standbys, own }, deps);
   wanted.join({
     overrule: (files) => cameraSwitch.overrule(files),
     others: () => member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
     halted: member ? SUSPENDED : DISABLED_ROW,
     ...(member && { limits: () => member.limits() }),
     epochOf: member && ((cameraId) => member.epochOf(cameraId)),
+    held: member && (() => member.held()),
+    fromMs: member && ((cameraId) => member.fromMs(cameraId)),
   });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
@@ -181,7 +184,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
         wanted.follow((list) => {
           audit.camerasAre(list);
           serving.configure(list);
-          return cameras.apply(list);
+          return cameras.apply(list, wanted.held);
         }),
       // Closed before the listeners: the API answers while the data of the cameras are written.
       close: () => Promise.all([cameras.close(), serving.leaveCameras()]),
@@ -196,13 +199,14 @@ interface MemberParts {
   readonly wanted: WantedCameras;
   readonly storage: Storage;
   readonly cameras: CameraSet;
+  readonly standbys: StandbySet;
   readonly own: OwnCertificate | undefined;
 }
 
 /** Resolves to undefined outside of a cluster. */
 async function joinCluster(
   config: Config,
-  { wanted, storage: { archive, gaps, events }, cameras, own }: MemberParts,
+  { wanted, storage: { archive, gaps, events }, cameras, standbys, own }: MemberParts,
   { pod, version, clock, log }: RecorderDeps,
 ): Promise<ClusterMember | undefined> {
   if (config.cluster.mode === 'none') return undefined;
@@ -215,8 +219,12 @@ async function joinCluster(
     place: pod,
     version,
     cameras,
+    standbys,
     archive,
-    gaps: events.accountFor(gaps),
+    gaps: events.accountFor({
+      takeOver: (cameraId, sinceMs) => gaps.takeOver(cameraId, sinceMs, standbys.heldSinceMs(cameraId)),
+      giveUp: (cameraId, sinceMs) => gaps.giveUp(cameraId, sinceMs),
+    }),
     observer: events.assignments,
     own,
     changed: () => wanted.changed(),

@@ -11,7 +11,7 @@ import type { CurrentConfig } from './current-config.ts';
 import type { RecorderDatabase } from './database/database.ts';
 import type { RecorderDeps } from './deps.ts';
 import { LiveLimits } from './live/limits.ts';
-import { forAnswers, forWriting, mediaBytes, registerMemoryMetrics, type AnswerMemory } from './memory.ts';
+import { forAnswers, forStandbys, forWriting, mediaBytes, registerMemoryMetrics, type AnswerMemory } from './memory.ts';
 import { openEvents, type NodeEvents } from './node-events.ts';
 import type { ArchiveOwner } from './owner.ts';
 import type { WantedCameras } from './wanted-cameras.ts';
@@ -22,6 +22,8 @@ export interface Storage {
   readonly memory: MemoryBudget;
   readonly liveLimits: LiveLimits;
   readonly answers: AnswerMemory;
+  /** Opens the account of cameras that are held for other nodes. */
+  readonly standbyMemory: ReturnType<typeof forStandbys>;
   readonly events: NodeEvents;
   readonly database: RecorderDatabase | undefined;
   readonly archive: Archive;
@@ -42,6 +44,7 @@ export async function openStorage(
   const liveLimits = new LiveLimits({}, memory);
   const events = await openEvents(config.value, { clock, log, memory, version });
   const answers = forAnswers(memory);
+  const standbyMemory = forStandbys(memory);
   const database = await openDatabase(config, wanted, registry, deps);
   const observers: SegmentObserver[] = [];
   const archive = new Archive({
@@ -67,7 +70,7 @@ export async function openStorage(
     checkDisk: () => archive.checkDisk(),
   });
   observers.push(gaps, ...(database ? [database] : []));
-  return { registry, memory, liveLimits, answers, events, database, archive, gaps };
+  return { registry, memory, liveLimits, answers, standbyMemory, events, database, archive, gaps };
 }
 
 /** Resolves to undefined for a recorder without a database. */

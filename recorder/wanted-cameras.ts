@@ -3,7 +3,7 @@
 
 import type { Log } from '../base/log.ts';
 import type { Limits, RetentionLimits } from './archive/retention/plan.ts';
-import type { WantedCamera } from './camera-set.ts';
+import type { HeldCameras, WantedCamera } from './camera-set.ts';
 import type { CameraConfig, Config } from './config/schema.ts';
 import type { CurrentConfig } from './current-config.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
@@ -20,6 +20,10 @@ export interface CameraSources {
   readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
   /** The epoch of a camera's assignment to this node. */
   readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
+  /** Cameras of the cluster that another node records, and this one holds. */
+  readonly held?: (() => HeldCameras) | undefined;
+  /** Wall time from which on a camera is wanted that this node held. */
+  readonly fromMs?: ((cameraId: string) => number) | undefined;
 }
 
 export const SUSPENDED = {
@@ -66,6 +70,16 @@ export class WantedCameras {
   /** The epoch of a camera's assignment to this node; undefined if the cluster does not assign it. */
   epochOf(cameraId: string): number | undefined {
     return this.#sources.epochOf?.(cameraId);
+  }
+
+  /** Wall time from which on a camera is wanted that this node held before it was to record it. */
+  fromMs(cameraId: string): number {
+    return this.#sources.fromMs?.(cameraId) ?? -Infinity;
+  }
+
+  /** The cameras to hold while another node records them. */
+  get held(): HeldCameras | undefined {
+    return this.#sources.held?.();
   }
 
   get files(): readonly CameraConfig[] {

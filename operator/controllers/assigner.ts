@@ -1,5 +1,5 @@
 // Assigns the cameras of one pool to nodes: feeds the failure detector and the planner, and writes the plan by compare-and-swap
-// (docs/design/failover.md). Standbys watch just like the leader but write nothing, so that a new leader does not have to start
+// (docs/design/failover.md). Other replicas watch just like the leader but write nothing, so that a new leader does not have to start
 // watching from zero.
 
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -12,7 +12,8 @@ import { viewOfCamera, viewOfLease } from '../observe/views.ts';
 import { parseCamera } from '../../crds/camera.ts';
 import { parseRecorderNode } from '../../crds/recorder-node.ts';
 import { PoolMemory } from '../plan/memory.ts';
-import { plan, urgentFirst } from '../plan/plan.ts';
+import { urgentFirst } from '../plan/parts.ts';
+import { plan } from '../plan/plan.ts';
 import type {
   AssignmentWrite,
   CameraView,
@@ -281,7 +282,8 @@ export class Assigner {
     }
   }
 
-  async #replace({ camera: name, resourceVersion, uid, assignment, lostNode }: AssignmentWrite): Promise<CameraView> {
+  async #replace(write: AssignmentWrite): Promise<CameraView> {
+    const { camera: name, resourceVersion, uid, assignment, standby, lostNode, isNote } = write;
     const { api, namespace, clock } = this.#o;
     const lastSeenTime = assignment.lastSeenTime ?? this.#renewTimes.get(lostNode ?? '');
     // Patches only the assignment: the conditions of the status are applied by another manager.
@@ -294,10 +296,11 @@ export class Assigner {
           previousNode: assignment.previousNode ?? null,
           handover: assignment.handover ?? null,
           reason: assignment.reason,
-          time: secondTime(clock.wallMs()),
+          ...(!isNote && { time: secondTime(clock.wallMs()) }),
           lastSeenTime: lastSeenTime ?? null,
           lostNodes: assignment.lostNodes?.length ? assignment.lostNodes : null,
         },
+        ...(standby && { standby: { ...standby, node: standby.node ?? null, process: standby.process ?? null } }),
       },
     };
     const answer = await api.mergePatch(CAMERA, { namespace, name }, patch, {

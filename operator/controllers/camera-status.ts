@@ -8,12 +8,15 @@ import type { Reports } from '../observe/views.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 import { isPinned, type LoginSecret } from './camera-logins.ts';
 import { placementOf, type NodeLabels } from './placement-status.ts';
+import { standbyOf } from './standby-status.ts';
 import { HOUR_MS } from '../../base/units.ts';
 
 interface CameraFacts {
   readonly camera: Camera;
   /** From the plan; undefined before the first one. */
   readonly assigned: PlannedCondition | undefined;
+  /** The same; undefined if it wants no standby. */
+  readonly standby?: PlannedCondition | undefined;
   /** The nodes that the plan was made for; undefined before the first one. */
   readonly labels: NodeLabels | undefined;
   /** What the nodes of the camera's pool report, by node name. */
@@ -60,6 +63,7 @@ export function statusOfCamera(facts: CameraFacts): ShownStatus {
 function conditionsOf({
   camera,
   assigned,
+  standby,
   labels,
   nodes,
   isLive,
@@ -95,6 +99,7 @@ function conditionsOf({
     { type: 'CredentialsResolved', ...credentials },
     placementOf(camera, labels),
     { type: 'Recording', ...recording },
+    ...standbyOf({ camera, planned: standby, nodes, isLive, isRecorded: recording.status === 'True' }),
     {
       type: 'Ready',
       status: ready?.status ?? 'True',

@@ -53,6 +53,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'ResourcesApplied',
     'RolloutStopped',
     'Stalled',
+    'Standby',
   ]);
   for (const type of types) assert.ok(type in CONDITIONS, type);
 });

@@ -1,7 +1,7 @@
 // Converts resources to the values that the planner needs. Pure.
 
 import { isSuspended, type Camera, type CameraAssignment } from '../../crds/camera.ts';
-import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
+import type { RecorderNode, ReportedCamera, ReportedStandby } from '../../crds/recorder-node.ts';
 import { renewMsOf } from '../../crds/renewal.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
@@ -17,18 +17,21 @@ export function viewOfPool({ metadata, spec, status }: RecorderPool): PoolView {
     renewMs: failover.renewSeconds * 1000,
     failbackAfterMs: failover.failbackAfterSeconds * 1000,
     membership: membership.mode,
+    standby: failover.standby,
     leader: status?.leader,
   };
 }
 
 export function viewOfLease({ metadata, spec }: KubeObject): LeaseView {
-  const { leaseDurationSeconds } = (spec ?? {}) as { leaseDurationSeconds?: unknown };
-  return { resourceVersion: metadata.resourceVersion ?? '', renewMs: renewMsOf(leaseDurationSeconds) };
+  const { leaseDurationSeconds, holderIdentity } = (spec ?? {}) as Readonly<Record<string, unknown>>;
+  const renewMs = renewMsOf(leaseDurationSeconds);
+  const process = typeof holderIdentity === 'string' && holderIdentity !== '' ? holderIdentity : undefined;
+  return { resourceVersion: metadata.resourceVersion ?? '', renewMs, ...(process !== undefined && { process }) };
 }
 
 export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {
   const { placement } = spec;
-  const { priority, nodeSelector = {}, preferredNode, failover } = placement;
+  const { priority, nodeSelector = {}, preferredNode, failover, standby } = placement;
   return {
     name: metadata.name,
     uid: metadata.uid ?? '',
@@ -38,7 +41,9 @@ export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {
     nodeSelector,
     preferredNode: preferredNode === '' ? undefined : preferredNode,
     failover,
+    wantsStandby: standby,
     assignment: status?.assignment && assignmentOf(status.assignment),
+    standby: status?.standby,
   };
 }
 
@@ -67,12 +72,15 @@ export interface Reports {
   /** The node has reported its archives; otherwise a missing one means nothing. */
   readonly isTold: boolean;
   readonly cameras: ReadonlyMap<string, ReportedCamera>;
+  /** Cameras of other nodes that it holds. */
+  readonly standbys: ReadonlyMap<string, ReportedStandby>;
   readonly archives: ReadonlyMap<string, NodeArchive>;
 }
 
 export const reportsOf = ({ status }: RecorderNode): Reports => ({
   isTold: status?.archiveID !== undefined,
   cameras: new Map(status?.cameras?.map((report) => [report.name, report])),
+  standbys: new Map(status?.standbys?.map((report) => [report.name, report])),
   archives: new Map(status?.archives?.map((archive) => [archive.camera, archive])),
 });
 

@@ -19,6 +19,7 @@ type Observed = {
   resourceVersion: string | undefined;
   /** How often the node renews, according to its Lease; undefined until a recorder has renewed it. */
   renewMs: number | undefined;
+  process: string | undefined;
   /** It was unavailable when the limits were changed, and has not been heard since. */
   isLost: boolean;
   /** No change was seen since the last time without a majority, so the next change may have happened during it. */
@@ -157,12 +158,17 @@ export class LivenessDetector {
     return { state, heard: false, silentMs, liveForMs: 0, renewMs };
   }
 
-  /** A string that changes when the state of any node does: a new plan is then due. */
+  /** The process that renewed the Lease of the node last. */
+  processOf(name: string): string | undefined {
+    return this.#nodes.get(name)?.process;
+  }
+
+  /** A string that changes when the state of any node does, or its process: a new plan is then due. */
   summary(nowMs: number): string {
     let summary = this.majoritySinceMs(nowMs) === undefined ? '' : 'majority ';
     for (const name of this.#nodes.keys()) {
       const { state, heard } = this.liveness(name, nowMs);
-      summary += heard ? 'heard ' : `${state} `;
+      summary += `${heard ? 'heard' : state} ${this.processOf(name) ?? ''} `;
     }
     return summary;
   }
@@ -204,10 +210,11 @@ export class LivenessDetector {
     return nowMs < condemnedMs ? Math.min(dueMs, condemnedMs) : dueMs;
   }
 
-  #changed(node: Observed, { resourceVersion, renewMs }: LeaseView, nowMs: number): void {
+  #changed(node: Observed, { resourceVersion, renewMs, process }: LeaseView, nowMs: number): void {
     const wasAway = node.heardMs === undefined || node.isLost || nowMs - node.heardMs >= this.#lostAfterMs(node);
     node.resourceVersion = resourceVersion;
     node.renewMs = renewMs;
+    node.process = process;
     node.isLost = false;
     // The change may be old. The node gets the benefit of the doubt; the majority does not.
     node.silentFromMs = nowMs;
@@ -250,6 +257,7 @@ function newcomer(role: Role, nowMs: number): Observed {
     role,
     resourceVersion: undefined,
     renewMs: undefined,
+    process: undefined,
     isLost: false,
     isStale: true,
     heardMs: undefined,

@@ -28,8 +28,8 @@ type Known = {
 
 /** What is known of a Camera beyond the cache. */
 type Own = {
-  /** The assignment of a write that has been sent but has no response yet. */
-  writing?: Assignment | undefined;
+  /** What a write says that has been sent but has no response yet. */
+  writing?: Pick<AssignmentWrite, 'assignment' | 'standby'> | undefined;
   /** The Camera in the last response of the API server; used until the cache is as new. */
   seen?: CameraView | undefined;
 };
@@ -46,7 +46,7 @@ export class PoolMemory {
   }
 
   /**
-   * Updates the memory from the caches and returns the snapshot to plan with. Standbys also call it, at every change and once a
+   * Updates the memory from the caches and returns the snapshot to plan with. Replicas that do not lead also call it, at every change and once a
    * second, so that they know all ages when they start to lead.
    */
   look({ pool, nodes, cameras }: PoolObjects, nowMs: number): Snapshot {
@@ -61,6 +61,7 @@ export class PoolMemory {
       nodes: nodes.map((node) => ({
         ...node,
         liveness: this.detector.liveness(node.name, nowMs),
+        process: this.detector.processOf(node.name),
         reluctant: nowMs - (this.#reluctantSinceMs.get(node.name) ?? -Infinity) < RELUCTANT_MS,
       })),
       cameras: planned,
@@ -70,8 +71,8 @@ export class PoolMemory {
   }
 
   /** Call before a write is sent. The Camera is not planned again until `learned` reports the result. */
-  writing({ uid, assignment, confirm }: AssignmentWrite, nowMs: number): void {
-    this.#own.set(uid, { ...this.#own.get(uid), writing: assignment });
+  writing({ uid, assignment, standby, confirm }: AssignmentWrite, nowMs: number): void {
+    this.#own.set(uid, { ...this.#own.get(uid), writing: { assignment, standby } });
     if (confirm?.kind === 'NotTakenUp') this.#reluctantSinceMs.set(confirm.node, nowMs);
   }
 
@@ -95,11 +96,12 @@ export class PoolMemory {
     const isAhead = own?.seen !== undefined && isNewer(own.seen.resourceVersion, cached.resourceVersion);
     const camera = isAhead && own.seen ? own.seen : cached;
     if (own && !isAhead && own.writing === undefined) this.#own.delete(cached.uid);
-    const assignment = own?.writing ?? camera.assignment;
+    const assignment = own?.writing?.assignment ?? camera.assignment;
     const known = this.#know(camera, assignment, nodes, nowMs);
     return {
       ...camera,
       assignment,
+      standby: own?.writing?.standby ?? camera.standby,
       writing: own?.writing !== undefined,
       assignedForMs: nowMs - known.sinceMs,
       missingForMs: known.missingSinceMs === undefined ? undefined : nowMs - known.missingSinceMs,

@@ -5,6 +5,8 @@ import type { PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
 /** The cameras of each node, updated while the plan assigns them. */
 export class NodeLoads {
   readonly #loads = new Map<string, number>();
+  /** Cameras of other nodes that are held. */
+  readonly #held = new Map<string, number>();
   /** Nodes that may get cameras. */
   readonly #open: readonly PlannedNode[];
   readonly #openByName: ReadonlyMap<string, PlannedNode>;
@@ -14,11 +16,43 @@ export class NodeLoads {
     this.#limit = pool.maxCamerasPerNode;
     this.#open = nodes.filter(({ drain, canRecord, liveness }) => liveness.heard && canRecord && !drain);
     this.#openByName = new Map(this.#open.map((node) => [node.name, node]));
-    for (const { assignment } of cameras) if (assignment?.node) this.#add(assignment.node, 1);
+    for (const { assignment, standby } of cameras) {
+      if (assignment?.node) this.#add(assignment.node, 1);
+      if (standby?.node) this.hold(standby.node);
+    }
   }
 
   load(node: string): number {
     return this.#loads.get(node) ?? 0;
+  }
+
+  /** The same with the cameras that it holds for others. */
+  #all(node: string): number {
+    return this.load(node) + (this.#held.get(node) ?? 0);
+  }
+
+  hold(node: string): void {
+    this.#held.set(node, (this.#held.get(node) ?? 0) + 1);
+  }
+
+  /** Standbys are counted again from zero, beside what is recorded after the plan. */
+  forgetHeld(): void {
+    this.#held.clear();
+  }
+
+  /** Whether the node has capacity for a standby. */
+  canHold(node: string): boolean {
+    return this.#all(node) < this.#limit;
+  }
+
+  /** Chooses the node with the most capacity to hold the camera, as for recording it. */
+  bestStandby(camera: PlannedCamera, owner: string | undefined): string | undefined {
+    let best: PlannedNode | undefined;
+    for (const node of this.#open) {
+      if (node.name === owner || !this.canHold(node.name) || !matches(camera, node)) continue;
+      if (!best || this.#compare(undefined, undefined, 0, node, best) < 0) best = node;
+    }
+    return best?.name;
   }
 
   /** By how many cameras the node exceeds its limit. */
@@ -33,7 +67,7 @@ export class NodeLoads {
 
   /** The number of cameras on each open node if `more` were distributed evenly. */
   share(more: number): number {
-    const loads = this.#open.reduce((sum, { name }) => sum + this.load(name), 0);
+    const loads = this.#open.reduce((sum, { name }) => sum + this.#all(name), 0);
     return Math.ceil((loads + more) / Math.max(1, this.#open.length));
   }
 
@@ -56,7 +90,7 @@ export class NodeLoads {
     let best: PlannedNode | undefined;
     for (const node of this.#open) {
       if (node.name === except || this.load(node.name) >= this.#limit || !matches(camera, node)) continue;
-      if (!best || this.#compare(camera, favourite, share, node, best) < 0) best = node;
+      if (!best || this.#compare(camera.preferredNode, favourite, share, node, best) < 0) best = node;
     }
     return best?.name;
   }
@@ -67,7 +101,7 @@ export class NodeLoads {
   }
 
   #compare(
-    camera: PlannedCamera,
+    preferred: string | undefined,
     favourite: string | undefined,
     share: number,
     a: PlannedNode,
@@ -75,9 +109,9 @@ export class NodeLoads {
   ): number {
     return (
       Number(a.reluctant) - Number(b.reluctant) ||
-      Number(b.name === camera.preferredNode) - Number(a.name === camera.preferredNode) ||
+      Number(b.name === preferred) - Number(a.name === preferred) ||
       Number(b.name === favourite) - Number(a.name === favourite) ||
-      byLoad(this.load(a.name), this.load(b.name), share) ||
+      byLoad(this.#all(a.name), this.#all(b.name), share) ||
       (b.freeBytes ?? 0) - (a.freeBytes ?? 0) ||
       (a.name < b.name ? -1 : 1)
     );

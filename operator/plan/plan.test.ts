@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plan, urgentFirst } from './plan.ts';
+import { urgentFirst } from './parts.ts';
+import { plan } from './plan.ts';
 import type { Plan, PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
 import {
   cameraOf,

@@ -4,6 +4,8 @@
 import { someOf } from '../../base/some-of.ts';
 import { lacksLogin, needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
 import { NodeLoads } from './node-loads.ts';
+import { condition } from './parts.ts';
+import { planStandbys, successorOf } from './standbys.ts';
 import { isSuspect, withLostNodes } from './suspects.ts';
 import type {
   Assignment,
@@ -46,8 +48,14 @@ export function plan(snapshot: Snapshot): Plan {
   const placing = [...needs.filter(isPlacement), ...tooMany(needs, context)];
   const placed = place(placing, context, quorum);
 
+  // Otherwise the nodes that are heard first would get all standbys.
+  const waitsForNodes = isGathering && snapshot.majorityForMs < snapshot.pool.unavailableAfterMs;
+  const mayChoose = quorum.heard && !waitsForNodes;
+  const standbys = planStandbys(cameras, [...writes, ...placed.writes], context, mayChoose);
+
   return {
-    writes: urgentFirst([...writes, ...placed.writes]),
+    writes: standbys.writes,
+    standbys: standbys.conditions,
     role: planRoles(snapshot),
     cameras: new Map(
       cameras.map((camera) => [camera.name, placed.conditions.get(camera.name) ?? assignedCondition(camera, nodes)]),
@@ -63,12 +71,6 @@ export function plan(snapshot: Snapshot): Plan {
     }, undefined),
   };
 }
-
-/** Puts cameras without a recorder first, so that they do not wait for hundreds of new ones. */
-export const urgentFirst = (writes: readonly AssignmentWrite[]): AssignmentWrite[] => [
-  ...writes.filter(({ urgent }) => urgent),
-  ...writes.filter(({ urgent }) => !urgent),
-];
 
 const isPlacement = (entry: { camera: PlannedCamera; need: Need }): entry is Needing => entry.need.kind === 'place';
 
@@ -97,7 +99,8 @@ function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { node
 }
 
 /** Chooses nodes for the cameras that need one, as far as slots allow: cameras without a recorder first, then by priority. */
-function place(placing: readonly Needing[], { snapshot, nodeLoads }: Context, quorum: Quorum): Placed {
+function place(placing: readonly Needing[], context: Context, quorum: Quorum): Placed {
+  const { snapshot, nodeLoads } = context;
   const placed: Placed = { writes: [], conditions: new Map(), lacking: [] };
   const slots = slotsOf(snapshot);
   const inOrder = [...placing.filter(({ need }) => need.urgent), ...placing.filter(({ need }) => !need.urgent)];
@@ -121,7 +124,7 @@ function place(placing: readonly Needing[], { snapshot, nodeLoads }: Context, qu
       continue;
     }
     const owner = camera.assignment?.node;
-    const target = targetOf(camera, need, nodeLoads, share);
+    const target = targetOf(camera, need, context, share);
     if (target === undefined) {
       if (nodeLoads.hasCandidates(camera, owner)) {
         placed.lacking.push(camera.name);
@@ -136,9 +139,12 @@ function place(placing: readonly Needing[], { snapshot, nodeLoads }: Context, qu
   return placed;
 }
 
-function targetOf(camera: PlannedCamera, need: Placement, nodeLoads: NodeLoads, share: number): string | undefined {
+function targetOf(camera: PlannedCamera, need: Placement, context: Context, share: number): string | undefined {
+  const { nodeLoads } = context;
   const only = need.only ?? need.back;
   if (only !== undefined) return nodeLoads.isOpen(only, camera) ? only : undefined;
+  const successor = successorOf(camera, context);
+  if (successor !== undefined) return successor;
   const { assignment } = camera;
   // A suspended camera returns to the node with its footage.
   const favourite = assignment?.node === undefined ? assignment?.previousNode : undefined;
@@ -201,12 +207,14 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
     const { assignment, suspend, writing, wasTakenUp, missingForMs } = camera;
     if (assignment?.node === undefined || suspend || !heard.has(assignment.node)) continue;
     const isNew = missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp;
-    if (assignment.reason === 'Scheduled') scheduled += Number(writing);
+    // A write that gives the camera no other node occupies no slot.
+    const isMoving = writing && missingForMs !== undefined;
+    if (assignment.reason === 'Scheduled') scheduled += Number(isMoving);
     else if (assignment.handover === 'Pending') {
       // Others must not wait for a Secret that may never come.
       const owner = nodes.find(({ name }) => name === assignment.node);
       if (!owner || !lacksLogin(camera, owner)) inHandover.add(camera);
-    } else lost += Number(writing || isNew);
+    } else lost += Number(isMoving || isNew);
   }
   return {
     free(camera, need) {
@@ -268,15 +276,6 @@ function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { 
           )
         : condition('CapacityAvailable', 'True', 'Room', 'the nodes have capacity for every camera'),
   ];
-}
-
-function condition(
-  type: string,
-  status: PlannedCondition['status'],
-  reason: string,
-  message: string,
-): PlannedCondition {
-  return { type, status, reason, message };
 }
 
 function loadsOf({ nodes, cameras }: Snapshot): Plan['loads'] {

@@ -50,6 +50,14 @@ const camera = (name: string): fc.Arbitrary<PlannedCamera> =>
       failover: fc.constantFrom('Automatic' as const, 'Automatic' as const, 'Never' as const),
       nodeSelector: fc.constantFrom(...LABELS.slice(0, 2), {}, {}),
       preferredNode: fc.option(fc.constantFrom(...NODES, 'nobody'), { nil: undefined, freq: 2 }),
+      wantsStandby: fc.constantFrom(true, true, false, undefined),
+      standby: fc.option(
+        fc.record({
+          node: fc.option(fc.constantFrom(...NODES, 'nobody'), { nil: undefined }),
+          epoch: fc.integer({ min: 1, max: 1_000 }),
+        }),
+        { nil: undefined },
+      ),
       assignment: fc.option(
         fc.record({
           node: fc.option(fc.constantFrom(...NODES, 'nobody'), { nil: undefined }),
@@ -75,6 +83,7 @@ const snapshots = fc
     maxCamerasPerNode: fc.integer({ min: 1, max: 6 }),
     maxConcurrentMoves: fc.integer({ min: 1, max: 4 }),
     membership: fc.constantFrom('Automatic' as const, 'Manual' as const),
+    standby: fc.boolean(),
     majorityForMs: fc.constantFrom(1_000, 10_000, 1_000_000),
   })
   .map(({ nodes, cameras, majorityForMs, ...pool }) => snapshotOf(nodes, cameras, { pool, majorityForMs }));
@@ -161,6 +170,76 @@ test('no plan fills a node beyond its limit', () => {
   );
 });
 
+const heldBy = ({ cameras }: Snapshot, node: string): number =>
+  cameras.filter(({ standby }) => standby?.node === node).length;
+
+const wants = ({ wantsStandby, suspend, failover }: PlannedCamera, { pool }: Snapshot): boolean =>
+  (wantsStandby ?? pool.standby) && !suspend && failover === 'Automatic';
+
+test('a standby is another node than the owner, open, suits, has capacity, and its epoch grows with each choice', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      const planned = plan(snapshot);
+      const after = carriedOut(snapshot, planned);
+      for (const { camera: name, standby, assignment } of planned.writes) {
+        const camera = snapshot.cameras.find((one) => one.name === name)!;
+        if (!standby) continue;
+        if (standby.node === undefined) {
+          assert.equal(standby.epoch, camera.standby?.epoch);
+          continue;
+        }
+        assert.ok(standby.epoch > (camera.standby?.epoch ?? 0));
+        assert.ok(hasMajority(snapshot) && wants(camera, snapshot));
+        assert.notEqual(standby.node, assignment.node);
+        const node = snapshot.nodes.find((one) => one.name === standby.node)!;
+        assert.ok(isOpen(node) && suits(camera, node));
+        assert.ok(loadOf(after, node.name) + heldBy(after, node.name) <= snapshot.pool.maxCamerasPerNode);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('a camera whose standby can record it goes to no other node when its own is lost', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      for (const { camera: name, assignment, urgent } of plan(snapshot).writes) {
+        const camera = snapshot.cameras.find((one) => one.name === name)!;
+        const node = snapshot.nodes.find((one) => one.name === camera.standby?.node);
+        if (!urgent || !node || !isOpen(node) || node.reluctant || !suits(camera, node)) continue;
+        if (!wants(camera, snapshot) || node.name === camera.assignment?.node) continue;
+        if (assignment.node !== node.name)
+          assert.ok(loadOf(carriedOut(snapshot, plan(snapshot)), node.name) >= snapshot.pool.maxCamerasPerNode);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('at rest every camera that wants a standby has one where there is room, and no other camera has', () => {
+  fc.assert(
+    fc.property(snapshots, (start) => {
+      const rest = settle(start);
+      const { nodes, cameras, pool } = rest;
+      for (const camera of cameras) {
+        const { assignment, standby } = camera;
+        const node = nodes.find(({ name }) => name === standby?.node);
+        if (standby?.node !== undefined && assignment) {
+          assert.ok(wants(camera, rest) && node && suits(camera, node), camera.name);
+          assert.notEqual(standby.node, assignment.node);
+          assert.ok(!node.drain && node.canRecord && node.liveness !== UNAVAILABLE, camera.name);
+        } else if (wants(camera, rest) && hasMajority(rest) && assignment?.node !== undefined) {
+          if (assignment.handover === 'Pending' || (assignment.lostNodes ?? []).length > 0) continue;
+          const room = nodes.filter((node) => isOpen(node) && suits(camera, node) && node.name !== assignment.node);
+          for (const { name } of room)
+            assert.ok(loadOf(rest, name) + heldBy(rest, name) >= pool.maxCamerasPerNode, camera.name);
+        }
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
 test('no plan starts more moves than there are slots', () => {
   fc.assert(
     fc.property(snapshots, (snapshot) => {
@@ -231,14 +310,15 @@ test('the loss of one node moves its own cameras and no others', () => {
     cameras: fc.integer({ min: 1, max: 40 }),
     nodes: fc.integer({ min: 3, max: 7 }),
     lost: fc.nat(),
+    wantsStandby: fc.boolean(),
   });
   fc.assert(
-    fc.property(world, ({ cameras, nodes, lost }) => {
+    fc.property(world, ({ cameras, nodes, lost, wantsStandby }) => {
       const all = Array.from({ length: nodes }, (_, i) => nodeOf(`n${i}`));
       const settled = settle(
         snapshotOf(
           all,
-          names(cameras).map((name) => cameraOf(name)),
+          names(cameras).map((name) => cameraOf(name, { wantsStandby })),
         ),
       );
       const dead = `n${lost % nodes}`;
@@ -248,9 +328,11 @@ test('the loss of one node moves its own cameras and no others', () => {
       };
       const after = settle(hit);
       for (const [index, camera] of after.cameras.entries()) {
-        const before = settled.cameras[index]?.assignment;
-        if (before?.node === dead) assert.notEqual(camera.assignment?.node, dead);
-        else assert.deepEqual(camera.assignment, before);
+        const { assignment: before, standby } = settled.cameras[index] ?? {};
+        if (before?.node !== dead) assert.deepEqual(camera.assignment, before);
+        else if (wantsStandby) assert.equal(camera.assignment?.node, standby?.node ?? 'none');
+        else assert.notEqual(camera.assignment?.node, dead);
+        if (standby?.node === dead) assert.notEqual(camera.standby?.node, dead);
       }
       const returned = { ...after, nodes: after.nodes.map((node) => ({ ...node, liveness: LIVE })) };
       const moves = plan(returned).writes.filter(({ isNote }) => !isNote);

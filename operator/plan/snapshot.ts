@@ -20,6 +20,16 @@ export type Assignment = {
   readonly lostNodes?: readonly string[] | undefined;
 };
 
+/** `Camera.status.standby`: the node that holds the last seconds of the camera. */
+export type Standby = {
+  /** Absent: none. */
+  readonly node?: string | undefined;
+  /** Grows with each node that is chosen. */
+  readonly epoch: number;
+  /** `<node>/<random>` of the recorder that records the camera: another process of this node shows that it was restarted. */
+  readonly process?: string | undefined;
+};
+
 /** A Camera as a cache or the API server shows it. Cameras that are being deleted are left out. */
 export type CameraView = {
   readonly name: string;
@@ -30,7 +40,10 @@ export type CameraView = {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly preferredNode?: string | undefined;
   readonly failover: 'Automatic' | 'Never';
+  /** Undefined: as the pool says. */
+  readonly wantsStandby?: boolean | undefined;
   readonly assignment?: Assignment | undefined;
+  readonly standby?: Standby | undefined;
 };
 
 /** What a node reports about one camera (`RecorderNode.status.cameras[]`). */
@@ -67,6 +80,8 @@ export type PoolView = {
   readonly renewMs: number;
   readonly failbackAfterMs: number;
   readonly membership: 'Automatic' | 'Manual';
+  /** Cameras that do not say otherwise have a standby. */
+  readonly standby: boolean;
   /** `RecorderPool.status.leader`: kept as long as possible. */
   readonly leader?: string | undefined;
 };
@@ -76,6 +91,8 @@ export type LeaseView = {
   readonly resourceVersion: string;
   /** The interval that the node renews at; undefined before its first renewal. */
   readonly renewMs: number | undefined;
+  /** `<node>/<random>` of the process that renewed it; undefined before its first renewal. */
+  readonly process?: string | undefined;
 };
 
 /** What the caches show of one pool. */
@@ -106,6 +123,8 @@ export type Liveness = {
 
 export type PlannedNode = NodeView & {
   readonly liveness: Liveness;
+  /** The process of its recorder, by its last renewal; undefined before the first. */
+  readonly process?: string | undefined;
   /** It recently failed to take up cameras, so it is chosen last. */
   readonly reluctant: boolean;
 };
@@ -149,6 +168,8 @@ export type AssignmentWrite = {
   /** Epoch of the assignment that is replaced; 0 if there is none. */
   readonly fromEpoch: number;
   readonly assignment: Assignment;
+  /** Undefined: it stays as it is. */
+  readonly standby?: Standby | undefined;
   /** The camera does not move; only what is recorded about it changes. */
   readonly isNote: boolean;
   /** Sent before all others, because no node records the camera. */
@@ -177,6 +198,8 @@ export type Plan = {
   readonly role?: RoleWrite | undefined;
   /** The condition `Assigned` of each camera. */
   readonly cameras: ReadonlyMap<string, PlannedCondition>;
+  /** The condition `Standby` of each camera that wants one; whether it is held, its node says. */
+  readonly standbys: ReadonlyMap<string, PlannedCondition>;
   /** The conditions QuorumAvailable, FailoverSuspended and CapacityAvailable of the pool. */
   readonly pool: readonly PlannedCondition[];
   readonly leader: string | undefined;

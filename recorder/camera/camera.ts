@@ -14,7 +14,7 @@ import { FanOut } from './fan-out.ts';
 import type { CameraObserver } from './observer.ts';
 import { ReadMeter } from './read-meter.ts';
 import type { ReadPacer } from './read-pacer.ts';
-import { RetryPolicy } from './retry.ts';
+import { RetryPolicy, type Retry } from './retry.ts';
 import type { TimelineMemory } from './run.ts';
 import { runSession } from './session.ts';
 import type { SessionMemory, TransportChoice } from './session-options.ts';
@@ -57,13 +57,17 @@ interface CameraDeps {
   readonly changed?: (camera: Camera) => void;
   /** Get every sample: archive and live view. */
   readonly sinks: readonly SampleSink[];
+  /** How long to wait after a failure; by default as for a camera that is recorded. */
+  readonly retry?: Retry;
 }
 
 export class Camera {
   readonly #source: CameraSource;
   readonly #deps: CameraDeps;
   readonly #log: Log;
-  readonly #retry = new RetryPolicy();
+  #retry: Retry;
+  /** Ends the pause before the next attempt. */
+  #hurry = new AbortController();
   readonly #meter: ReadMeter;
   readonly #memory: SessionMemory & TimelineMemory = { reorderDepth: 0 };
   readonly #stop = new AbortController();
@@ -83,6 +87,7 @@ export class Camera {
     this.#source = source;
     this.#meter = new ReadMeter(source.maxBitrate ?? DEFAULT_MAX_BITRATE);
     this.#deps = deps;
+    this.#retry = deps.retry ?? new RetryPolicy();
     this.#log = deps.log.child({ camera: source.id });
     this.#stateSinceMs = deps.clock.wallMs();
     this.#fanOut = new FanOut(deps.sinks, this.#log, (sample) => this.#count(sample));
@@ -121,6 +126,13 @@ export class Camera {
   /** Ends the current connection like a failure of the camera; the next one follows after a pause. */
   reconnect(error: CameraError): void {
     this.#session.fail(error);
+  }
+
+  /** From now on it is tried again as a camera that is recorded, the first time at once. */
+  recordFromNow(): void {
+    this.#retry = new RetryPolicy();
+    this.#hurry.abort();
+    this.#hurry = new AbortController();
   }
 
   /** Changes the limit without reconnecting. */
@@ -206,7 +218,7 @@ export class Camera {
       }
       this.#logFailure(error, retryMs);
       this.#become('retrying', { code: error.code, message: error.message });
-      await clock.sleep(retryMs, stop);
+      await clock.sleep(retryMs, AbortSignal.any([stop, this.#hurry.signal]));
     }
     this.#become('stopped', undefined);
   }

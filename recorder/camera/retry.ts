@@ -21,7 +21,12 @@ const MOST_MS = 30_000;
 const MOST_LOGIN_MS = 300_000;
 const JITTER = 0.2;
 
-export class RetryPolicy {
+export interface Retry {
+  /** Milliseconds until the next attempt. `recordedMs`: how long the connection that ended delivered pictures. */
+  next(failure: CameraError, recordedMs: number, nowMs: number): number;
+}
+
+export class RetryPolicy implements Retry {
   readonly #random: () => number;
   readonly #ladder: Backoff;
   /** The same with larger pauses. */
@@ -37,7 +42,6 @@ export class RetryPolicy {
     this.#logins = new Backoff({ firstMs: FIRST_MS, maxMs: MOST_LOGIN_MS, jitter: JITTER, random });
   }
 
-  /** Milliseconds until the next attempt. `recordedMs`: how long the connection that ended delivered pictures. */
   next(failure: CameraError, recordedMs: number, nowMs: number): number {
     if (recordedMs > 0) this.#hasRecorded = true;
     if (recordedMs > LONG_MS) {

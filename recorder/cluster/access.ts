@@ -138,7 +138,7 @@ export class ClusterSwitch implements CameraSwitch {
   }
 
   async #suspend(cameraId: string, suspend: boolean, by: string): Promise<number> {
-    const assignment = this.#cluster.assignments.get(cameraId);
+    const assignment = this.#cluster.assignmentOf(cameraId);
     if (!assignment) throw new SwitchError('unknown-camera', 'this node does not know such a camera');
     if ((assignment.state === 'suspended') === suspend) return 0;
     if (!this.#cluster.isReachable) throw new SwitchError('switch-not-kept', 'the cluster cannot be reached');

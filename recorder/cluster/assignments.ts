@@ -3,10 +3,10 @@
 import { isSuspended, type Camera } from '../../crds/camera.ts';
 
 /**
- * `own`: recorded by this node. `handing-over`: recorded until the next node has written its first key frame. `suspended`: no
- * node records it now, and this node was the last.
+ * `own`: recorded by this node. `handing-over`: recorded until the next node has written its first key frame. `standby`: held in
+ * memory while another node records it. `suspended`: no node records it now, and this node was the last.
  */
-type AssignmentState = 'own' | 'handing-over' | 'suspended';
+type AssignmentState = 'own' | 'handing-over' | 'standby' | 'suspended';
 
 export interface Assignment {
   readonly camera: Camera;
@@ -35,14 +35,15 @@ export function decide(
   // Older than what is known: the server lags behind.
   if (last && epoch < last.epoch) return last;
   if (node === nodeId) return { camera, state: 'own', epoch };
-  if (previousNode !== nodeId) return undefined;
-  if (node === undefined) return isSuspended(camera) ? { camera, state: 'suspended', epoch } : undefined;
+  if (node === undefined) {
+    return previousNode === nodeId && isSuspended(camera) ? { camera, state: 'suspended', epoch } : undefined;
+  }
   // The epoch in the assignment is that of the next node. A camera that was never recorded here is not started just for a
   // handover.
-  if (handover === 'Pending' && last && last.state !== 'suspended') {
+  if (previousNode === nodeId && handover === 'Pending' && last && isRecorded(last)) {
     return { camera, state: 'handing-over', epoch: last.epoch };
   }
-  return undefined;
+  return camera.status?.standby?.node === nodeId ? { camera, state: 'standby', epoch } : undefined;
 }
 
 /**
@@ -55,6 +56,17 @@ export function vacantSince(now: Assignment, before: Assignment | undefined): nu
   return isSame && before && before.epoch >= now.epoch
     ? undefined
     : timeOf(now.camera.status?.assignment?.lastSeenTime);
+}
+
+/**
+ * Whether the recorder of the camera that this node holds was restarted: it goes on under the same epoch, and has recorded nothing
+ * meanwhile.
+ */
+export function isOwnerRestarted(now: Assignment, before: Assignment | undefined): boolean {
+  if (now.state !== 'standby' || before?.state !== 'standby' || now.epoch !== before.epoch) return false;
+  const [is = '', was = ''] = [now, before].map(({ camera }) => camera.status?.standby?.process);
+  const node = `${now.camera.status?.assignment?.node}/`;
+  return is !== was && is.startsWith(node) && was.startsWith(node);
 }
 
 /** Since when another node is responsible for a camera that this one recorded before it was lost; undefined if unknown. */
@@ -91,7 +103,9 @@ export function changesOf(
     const last = before.get(name);
     const now = decide(node, mirrored.get(name), last);
     if (now) assignments.set(name, now);
-    if (last && isRecorded(last) && !(now && isRecorded(now))) {
+    // What a node holds would be lost while the camera is on its way from one watch to the other.
+    const isLess = last && (isRecorded(last) ? !(now && isRecorded(now)) : last.state === 'standby' && !now);
+    if (isLess) {
       assignments.set(name, last);
       doubtful.push(name);
     }
@@ -99,4 +113,4 @@ export function changesOf(
   return { assignments, doubtful };
 }
 
-export const isRecorded = ({ state }: Assignment): boolean => state !== 'suspended';
+export const isRecorded = ({ state }: Assignment): boolean => state === 'own' || state === 'handing-over';

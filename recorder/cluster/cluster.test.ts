@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { API_VERSION, ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD } from '../../crds/names.ts';
+import { API_VERSION, ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD, STANDBY_NODE_FIELD } from '../../crds/names.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import { Cluster } from './cluster.ts';
 import type { Kept, KeptState } from './kept-state.ts';
@@ -20,12 +20,14 @@ interface Assigned {
   readonly previousNode?: string;
   readonly epoch: number;
   readonly handover?: 'Pending';
+  /** The node that holds the camera. */
+  readonly standby?: string;
 }
 
 const cameraOf = (
   name: string,
   resourceVersion: string,
-  assigned: Assigned,
+  { standby, ...assigned }: Assigned,
   maxAgeSeconds?: number,
 ): KubernetesObject => ({
   apiVersion: API_VERSION,
@@ -36,7 +38,10 @@ const cameraOf = (
     poolRef: { name: 'default' },
     ...(maxAgeSeconds !== undefined && { record: { retention: { maxAgeSeconds } } }),
   },
-  status: { assignment: { ...assigned, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' } },
+  status: {
+    assignment: { ...assigned, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' },
+    ...(standby !== undefined && { standby: { node: standby, epoch: 7 } }),
+  },
 });
 
 const poolOf = (renewSeconds: number, nodes: number, unavailableAfterSeconds = 3 * renewSeconds): KubernetesObject => ({
@@ -119,11 +124,15 @@ class Server {
 
   #selected(selector: string): KubernetesObject[] {
     const [field, node] = selector.split('=');
-    const key = field === ASSIGNED_NODE_FIELD ? 'node' : field === PREVIOUS_NODE_FIELD ? 'previousNode' : undefined;
-    assert.ok(key, selector);
+    const keys = [ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD, STANDBY_NODE_FIELD];
+    assert.ok(keys.includes(field ?? ''), selector);
     return [...this.cameras.values()].filter((camera) => {
-      const { assignment } = camera['status'] as { assignment: Assigned };
-      return assignment[key] === node && !this.unseen.has(camera.metadata.name);
+      const { assignment, standby } = camera['status'] as { assignment: Assigned; standby?: { node?: string } };
+      const value =
+        field === STANDBY_NODE_FIELD
+          ? standby?.node
+          : assignment[field === ASSIGNED_NODE_FIELD ? 'node' : 'previousNode'];
+      return value === node && !this.unseen.has(camera.metadata.name);
     });
   }
 
@@ -188,6 +197,7 @@ function stage(t: TestContext) {
         freeBytes: undefined,
         fault: undefined,
         cameras: new Map(),
+        standbys: new Map(),
         archives: [],
       }),
       held: () => held,
@@ -216,6 +226,7 @@ function stage(t: TestContext) {
 }
 
 const recorded = (cluster: Cluster): string[] => cluster.cameras().cameras.map(({ id }) => id);
+const heldBy = (cluster: Cluster): string[] => cluster.cameras().held.map(({ id }) => id);
 
 test('a camera that is assigned here is recorded, and no longer when another node has it', async (t) => {
   const { server, told, pass, start } = stage(t);
@@ -308,6 +319,44 @@ test('during a handover both record: this node goes on until the next has a pict
   server.endWatches();
   await pass(5);
   assert.deepEqual(recorded(cluster), []);
+});
+
+test('a camera is held for another node, and recorded when that node is lost, without a moment between', async (t) => {
+  const { server, told, pass, start } = stage(t);
+  server.assign('gate', { node: 'b', epoch: 1, standby: 'a' });
+  const cluster = await start();
+  assert.deepEqual([recorded(cluster), heldBy(cluster)], [[], ['gate']]);
+  assert.equal(cluster.assignmentOf('gate'), undefined);
+  // The watch of its standbys shows the change before that of its own cameras.
+  server.unseen.add('gate');
+  server.assign('gate', { node: 'a', previousNode: 'b', epoch: 2 });
+  server.isAway = true;
+  server.endWatches();
+  await pass(1);
+  assert.deepEqual(heldBy(cluster), ['gate'], 'only the API server itself may end it');
+  server.isAway = false;
+  await pass(60);
+  assert.deepEqual([recorded(cluster), heldBy(cluster)], [['gate'], []]);
+  assert.deepEqual(told, ['records gate']);
+});
+
+test('a node that lost a camera may hold it afterwards, and gives it up first', async (t) => {
+  const { server, told, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  server.assign('gate', { node: 'b', previousNode: 'a', epoch: 2, handover: 'Pending', standby: 'a' });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual([recorded(cluster), heldBy(cluster)], [['gate'], []], 'until the handover ends');
+  server.assign('gate', { node: 'b', previousNode: 'a', epoch: 2, standby: 'a' });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual([recorded(cluster), heldBy(cluster)], [[], ['gate']]);
+  server.assign('gate', { node: 'b', previousNode: 'a', epoch: 2 });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual([recorded(cluster), heldBy(cluster)], [[], []]);
+  assert.deepEqual(told, ['records gate', 'stops gate']);
 });
 
 test('a node that left records nothing until a camera is assigned to it again', async (t) => {

@@ -3,17 +3,33 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import { Informer } from '../../base/kubernetes/informer.ts';
+import { isNewer } from '../../base/kubernetes/resource-version.ts';
 import type { Log } from '../../base/log.ts';
 import type { Reason } from '../../base/reason.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
-import { API_VERSION, ASSIGNED_NODE_FIELD, CAMERAS, PREVIOUS_NODE_FIELD, RECORDER_POOLS } from '../../crds/names.ts';
-import { type RecorderNode, type RecorderNodeStatus, type ReportedCamera } from '../../crds/recorder-node.ts';
+import {
+  API_VERSION,
+  ASSIGNED_NODE_FIELD,
+  CAMERAS,
+  PREVIOUS_NODE_FIELD,
+  RECORDER_POOLS,
+  STANDBY_NODE_FIELD,
+} from '../../crds/names.ts';
+import type { RecorderNode, RecorderNodeStatus, ReportedCamera, ReportedStandby } from '../../crds/recorder-node.ts';
 import { reasonOf } from '../../crds/reasons.ts';
 import { renewMsFor } from '../../crds/renewal.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import type { CameraConfig } from '../config/schema.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
-import { changesOf, decide, isRecorded, lostSince, vacantSince, type Assignment } from './assignments.ts';
+import {
+  changesOf,
+  decide,
+  isOwnerRestarted,
+  isRecorded,
+  lostSince,
+  vacantSince,
+  type Assignment,
+} from './assignments.ts';
 import { retentionOf, settingsOf, type Login } from './camera-settings.ts';
 import type { KeptState } from './kept-state.ts';
 import { LeftCameras, type RetentionLimits } from './left-cameras.ts';
@@ -31,6 +47,12 @@ export interface CameraReport {
   readonly lastWrittenMs?: number | undefined;
 }
 
+/** The state of one camera that this recorder holds for another. */
+interface StandbyReport {
+  readonly state: ReportedStandby['state'];
+  readonly reason?: Reason | undefined;
+}
+
 /** What the recorder reports about itself. */
 export interface NodeFacts {
   /** The address at which this node believes to be reachable; for older recorders, which ask each other and not the operator. */
@@ -44,6 +66,7 @@ export interface NodeFacts {
   /** Why nothing at all can be recorded. */
   readonly fault: Reason | undefined;
   readonly cameras: ReadonlyMap<string, CameraReport>;
+  readonly standbys: ReadonlyMap<string, StandbyReport>;
   readonly archives: readonly { readonly camera: string; readonly oldestMs?: number; readonly newestMs?: number }[];
 }
 
@@ -61,6 +84,8 @@ export interface TimeAccount {
 export interface AssignmentObserver {
   taken(cameraId: string): void;
   givenUp(cameraId: string): void;
+  /** The recorder of a camera that this node holds was restarted, and is back. */
+  ownerRestarted?(cameraId: string): void;
 }
 
 /** As much of the API server's client as a member uses. */
@@ -100,6 +125,9 @@ interface RefusedAssignment {
 interface WantedSettings {
   readonly cameras: readonly CameraConfig[];
   readonly refused: readonly RefusedAssignment[];
+  /** Cameras to hold while other nodes record them. */
+  readonly held: readonly CameraConfig[];
+  readonly notHeld: readonly RefusedAssignment[];
 }
 
 /** The pause after a failed read of a doubtful camera. */
@@ -119,6 +147,7 @@ export class Cluster {
   readonly #lease: NodeLease;
   readonly #owned: Informer<Camera, KubernetesObject>;
   readonly #previous: Informer<Camera, KubernetesObject>;
+  readonly #standby: Informer<Camera, KubernetesObject>;
   readonly #nodes: NodeReports;
   readonly #pool: Informer<RecorderPool, KubernetesObject>;
   readonly #report: Report;
@@ -129,10 +158,11 @@ export class Cluster {
   readonly #timers = new Set<Timer>();
   /** The highest epoch seen of each Camera, by uid. */
   readonly #seenEpochs = new Map<string, number>();
+  /** With the cameras that this node holds for others. */
   #assignments: ReadonlyMap<string, Assignment> = new Map();
   /** Cameras that only the copy on disk assigns to this node: the API server has not confirmed them since the start. */
   readonly #unconfirmed = new Set<string>();
-  #wanted: WantedSettings = { cameras: [], refused: [] };
+  #wanted: WantedSettings = { cameras: [], refused: [], held: [], notHeld: [] };
   #kept: string | undefined;
   /** The cameras that the observer knows to be recorded here. */
   #told: ReadonlySet<string> = new Set();
@@ -172,6 +202,7 @@ export class Cluster {
       watch(CAMERAS, { fieldSelector: `${field}=${nodeId}` }, parseCamera, () => this.#look());
     this.#owned = cameras(ASSIGNED_NODE_FIELD);
     this.#previous = cameras(PREVIOUS_NODE_FIELD);
+    this.#standby = cameras(STANDBY_NODE_FIELD);
     this.#nodes = new NodeReports({
       api,
       namespace,
@@ -249,7 +280,7 @@ export class Cluster {
       log.error({ path: state.path, err }, 'the copy of the assignments cannot be read: waiting for the API server');
     }
     this.#lease.start();
-    for (const watcher of [this.#owned, this.#previous, this.#nodes, this.#pool]) watcher.start();
+    for (const watcher of this.#watchers) watcher.start();
     this.#apply();
   }
 
@@ -258,12 +289,12 @@ export class Cluster {
     for (const timer of this.#timers) timer.cancel();
     this.#requests.close();
     await this.#leftCameras.close();
-    await Promise.all([
-      this.#lease.close(),
-      this.#report.close(),
-      ...[this.#owned, this.#previous, this.#nodes, this.#pool].map((watcher) => watcher.close()),
-    ]);
+    await Promise.all([this.#lease.close(), this.#report.close(), ...this.#watchers.map((watcher) => watcher.close())]);
     await Promise.all([this.#o.api.close(), this.#o.leaseApi.close()]);
+  }
+
+  get #watchers() {
+    return [this.#owned, this.#previous, this.#standby, this.#nodes, this.#pool];
   }
 
   /** The API server accepted the last renewals of our Lease. */
@@ -291,9 +322,20 @@ export class Cluster {
     return this.#nodes.look();
   }
 
-  /** The cameras assigned to this node. */
+  /** The cameras assigned to this node, without those that it holds for others. */
   get assignments(): ReadonlyMap<string, Assignment> {
-    return this.#assignments;
+    return new Map([...this.#assignments].filter(([, { state }]) => state !== 'standby'));
+  }
+
+  /** The epoch under which this node writes a camera: its own, or that of the node for which it holds the camera. */
+  epochOf(cameraId: string): number | undefined {
+    return this.#assignments.get(cameraId)?.epoch;
+  }
+
+  /** The assignment of a camera to this node; undefined for one that it holds for another. */
+  assignmentOf(cameraId: string): Assignment | undefined {
+    const assignment = this.#assignments.get(cameraId);
+    return assignment?.state === 'standby' ? undefined : assignment;
   }
 
   /** The settings of the cameras that this node must record, and what is wrong with others. */
@@ -315,17 +357,21 @@ export class Cluster {
   #settings(): WantedSettings {
     const cameras: CameraConfig[] = [];
     const refused: RefusedAssignment[] = [];
+    const held: CameraConfig[] = [];
+    const notHeld: RefusedAssignment[] = [];
     for (const [id, assignment] of this.#assignments) {
       const login = this.#loginOf(assignment.camera);
       const settings = login && !isLogin(login) ? undefined : settingsOf(assignment.camera, login);
-      if (settings?.camera) {
+      const isHeld = assignment.state === 'standby';
+      if (settings?.camera && isHeld) held.push(settings.camera);
+      else if (settings?.camera) {
         cameras.push(isRecorded(assignment) ? settings.camera : { ...settings.camera, enabled: false });
       } else {
         const reason = settings?.problem ?? reasonFor(login as MissingLogin);
-        refused.push({ id, reason });
+        (isHeld ? notHeld : refused).push({ id, reason });
       }
     }
-    return { cameras, refused };
+    return { cameras, refused, held, notHeld };
   }
 
   /** Call several times a second; the facts may have changed. */
@@ -342,7 +388,8 @@ export class Cluster {
       if (told === 'Found' && !this.#logins.namesHosts(ref.name)) this.#logins.suspect(ref.name);
     }
     // A Secret that was not for a camera may have changed.
-    for (const { id, reason } of this.#wanted.refused) if (reason.code === 'no-credentials') this.loginRefused(id);
+    const { refused, notHeld } = this.#wanted;
+    for (const { id, reason } of [...refused, ...notHeld]) if (reason.code === 'no-credentials') this.loginRefused(id);
     this.#logins.tick(secrets, withdrawn);
     this.#leftCameras.tick();
     this.#report.touch();
@@ -383,9 +430,9 @@ export class Cluster {
   #look(): void {
     if (this.#closed || !this.#isSynced) return;
     const mirrored = new Map(this.#previous.objects);
-    for (const [name, camera] of this.#owned.objects) {
+    for (const [name, camera] of [...this.#owned.objects, ...this.#standby.objects]) {
       const other = mirrored.get(name);
-      if (!other || epochOf(camera) >= epochOf(other)) mirrored.set(name, camera);
+      if (!other || isLater(camera, other)) mirrored.set(name, camera);
     }
     for (const [name, camera] of mirrored) {
       if (this.#wasLeft(camera) || !this.#isNewest(camera)) mirrored.delete(name);
@@ -426,13 +473,11 @@ export class Cluster {
       const before = this.#assignments.get(name);
       const now = decide(this.#node, camera, before);
       const assignments = new Map(this.#assignments);
+      if (before && before.state !== 'standby' && (!now || now.state === 'standby')) this.#givenUp(name, read);
       if (now) {
         this.#taken(name, now, before);
         assignments.set(name, now);
-      } else {
-        if (before) this.#givenUp(name, read);
-        assignments.delete(name);
-      }
+      } else assignments.delete(name);
       this.#assignments = assignments;
       this.#apply();
     } catch (err) {
@@ -451,6 +496,7 @@ export class Cluster {
     if (isFirstAnswer && now.state === 'own' && before && before.epoch < now.epoch) account.giveUp(name, undefined);
     const sinceMs = vacantSince(now, before);
     if (sinceMs !== undefined) account.takeOver(name, sinceMs);
+    if (isOwnerRestarted(now, before)) this.#o.observer?.ownerRestarted?.(name);
   }
 
   /** The API server has confirmed that a camera no longer belongs to this node. */
@@ -480,7 +526,7 @@ export class Cluster {
     this.#o.changed();
     this.#report.touch();
     const fingerprint = this.#fingerprint();
-    if (fingerprint === this.#kept || (this.#left && this.#assignments.size === 0)) return;
+    if (fingerprint === this.#kept || (this.#left && this.assignments.size === 0)) return;
     this.#kept = fingerprint;
     this.#o.state.save({ assignments: this.#assignments, logins: this.#logins.known() }).catch((err: unknown) => {
       this.#o.log.error({ err, path: this.#o.state.path }, 'the copy of the assignments cannot be written');
@@ -497,7 +543,7 @@ export class Cluster {
 
   /** Changes whenever the copy must be saved. */
   #fingerprint(): string {
-    const cameras = Array.from(this.#assignments.values(), ({ camera, state, epoch }) => [
+    const cameras = Array.from(this.assignments.values(), ({ camera, state, epoch }) => [
       camera.metadata.uid,
       camera.metadata.generation,
       camera.status?.login,
@@ -509,7 +555,7 @@ export class Cluster {
 
   /** The API server was unreachable or this process was frozen: the mirrors may be outdated. */
   #recovered(): void {
-    for (const watcher of [this.#owned, this.#previous, this.#nodes, this.#pool]) watcher.resync();
+    for (const watcher of this.#watchers) watcher.resync();
     this.#report.renew();
   }
 
@@ -533,9 +579,9 @@ export class Cluster {
 
   async #status(): Promise<RecorderNodeStatus> {
     const facts = await this.#o.facts();
-    const { refused } = this.cameras();
-    const refusals = new Map(refused.map(({ id, reason }) => [id, reason]));
-    const cameras = Array.from(this.#assignments, ([name, { epoch, state }]): ReportedCamera | undefined => {
+    const { refused, notHeld } = this.cameras();
+    const refusals = new Map([...refused, ...notHeld].map(({ id, reason }) => [id, reason]));
+    const cameras = Array.from(this.assignments, ([name, { epoch, state }]): ReportedCamera | undefined => {
       if (state === 'suspended') return undefined;
       const refusal = refusals.get(name);
       const report = refusal ? { state: 'Failed' as const, reason: refusal } : facts.cameras.get(name);
@@ -544,9 +590,16 @@ export class Cluster {
         name,
         epoch,
         state: report?.state ?? 'Connecting',
-        ...(reason && { reason: reasonOf(reason.code), message: reason.message.slice(0, MAX_MESSAGE) }),
+        ...reportedReason(reason),
         ...(lastWrittenMs !== undefined && { lastWrittenTime: timeOf(lastWrittenMs) }),
       };
+    });
+    const standbys = Array.from(this.#assignments).flatMap(([name, { camera, state }]): ReportedStandby[] => {
+      const epoch = camera.status?.standby?.epoch;
+      if (state !== 'standby' || epoch === undefined) return [];
+      const refusal = refusals.get(name);
+      const report = refusal ? { state: 'Failed' as const, reason: refusal } : facts.standbys.get(name);
+      return [{ name, epoch, state: report?.state ?? 'Connecting', ...reportedReason(report?.reason) }];
     });
     const { fault } = facts;
     const now = timeOf(this.#o.clock.wallMs());
@@ -560,6 +613,7 @@ export class Cluster {
       ...(facts.archiveID !== undefined && { archiveID: facts.archiveID }),
       ...(facts.freeBytes !== undefined && { freeBytes: Math.round(facts.freeBytes) }),
       cameras: cameras.filter((camera) => camera !== undefined),
+      ...(standbys.length > 0 && { standbys }),
       archives: newestFirst(facts.archives)
         .slice(0, MAX_ARCHIVES)
         .map(({ camera, oldestMs, newestMs }) => ({
@@ -588,6 +642,15 @@ const newestFirst = (archives: NodeFacts['archives']): NodeFacts['archives'] =>
   archives.length <= MAX_ARCHIVES
     ? archives
     : archives.toSorted((a, b) => (b.newestMs ?? -Infinity) - (a.newestMs ?? -Infinity) || 0);
+
+const reportedReason = (reason: Reason | undefined) =>
+  reason && { reason: reasonOf(reason.code), message: reason.message.slice(0, MAX_MESSAGE) };
+
+/** Watches are not ordered relative to each other. */
+function isLater(a: Camera, b: Camera): boolean {
+  if (epochOf(a) !== epochOf(b)) return epochOf(a) > epochOf(b);
+  return isNewer(a.metadata.resourceVersion ?? '', b.metadata.resourceVersion ?? '');
+}
 
 const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 0;
 

@@ -25,6 +25,7 @@ const NO_FACTS: NodeFacts = {
   freeBytes: undefined,
   fault: undefined,
   cameras: new Map(),
+  standbys: new Map(),
   archives: [],
 };
 

@@ -112,7 +112,10 @@ export class KeptState {
         version: 1,
         namespace,
         count,
-        assignments: [...assignments.values()],
+        // What was held in memory is lost with the process, and other nodes record these cameras.
+        assignments: [...assignments.values()].flatMap(({ state, ...rest }) =>
+          state === 'standby' ? [] : [{ ...rest, state }],
+        ),
         logins: Object.fromEntries(
           Array.from(logins, ([name, { hosts, ...rest }]) => [name, { ...rest, hosts: hosts ? [...hosts] : null }]),
         ),

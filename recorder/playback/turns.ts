@@ -14,7 +14,10 @@ type Held = Footage & { readonly nodeId: string };
 
 /** By time. `footage`: that of all nodes. */
 export function inTurns(footage: readonly Held[]): Held[] {
-  const groups = [...Map.groupBy(footage, rankOf).entries()].sort(([a], [b]) => (a > b ? -1 : 1));
+  const shared = sharedEpochs(footage);
+  const groups = [...Map.groupBy(footage, (item) => rankOf(item, shared)).entries()].sort(([a], [b]) =>
+    a > b ? -1 : 1,
+  );
   const taken: { readonly nodeId: string; readonly time: Interval }[] = [];
   const played: Held[] = [];
   for (const [, group] of groups) {
@@ -27,8 +30,31 @@ export function inTurns(footage: readonly Held[]): Held[] {
   return played.sort((a, b) => startOf(a) - startOf(b) || a.parts.meta.sequence - b.parts.meta.sequence);
 }
 
-/** Sorts as text: the higher epoch is greater; of the same epoch, or of files without one, one node is greater. */
-const rankOf = ({ parts, nodeId }: Held): string => `${String(parts.meta.epoch ?? 0).padStart(10, '0')} ${nodeId}`;
+/**
+ * Epochs of which two nodes have files: one of them held the camera while the other one was restarted, and wrote what that had
+ * missed (docs/design/standby.md).
+ */
+function sharedEpochs(footage: readonly Held[]): ReadonlySet<number> {
+  const nodes = new Map<number, string>();
+  const shared = new Set<number>();
+  for (const { parts, nodeId } of footage) {
+    const { epoch } = parts.meta;
+    if (epoch === undefined) continue;
+    if ((nodes.get(epoch) ?? nodeId) !== nodeId) shared.add(epoch);
+    nodes.set(epoch, nodeId);
+  }
+  return shared;
+}
+
+/**
+ * Sorts as text: the higher epoch is greater. Of a shared epoch, the file that begins later is: each one that begins goes on for the
+ * one before. Of files without an epoch, one node is greater.
+ */
+function rankOf({ parts, nodeId }: Held, shared: ReadonlySet<number>): string {
+  const { epoch = 0 } = parts.meta;
+  const start = shared.has(epoch) ? String(Math.round(wallOfPart(parts, 0))).padStart(15, '0') : '';
+  return `${String(epoch).padStart(10, '0')} ${start} ${nodeId}`;
+}
 
 const timeOf = ({ parts }: Footage): Interval => ({
   fromMs: wallOfPart(parts, 0),

@@ -34,6 +34,7 @@ export const poolOf = (over: Partial<PoolView> = {}): PoolView => ({
   renewMs: 2_000,
   failbackAfterMs: 600_000,
   membership: 'Manual',
+  standby: false,
   ...over,
 });
 
@@ -90,11 +91,13 @@ export function carriedOut(snapshot: Snapshot, { writes, role }: Plan): Snapshot
   const byCamera = new Map(writes.map((write) => [write.camera, write]));
   const alive = new Set(snapshot.nodes.filter(isAlive).map(({ name }) => name));
   const cameras = snapshot.cameras.map((camera) => {
-    const assignment = written(camera, byCamera.get(camera.name));
+    const write = byCamera.get(camera.name);
+    const assignment = written(camera, write);
     const isTakenUp = alive.has(assignment?.node ?? '');
     return {
       ...camera,
       assignment,
+      standby: write?.standby ?? camera.standby,
       writing: false,
       assignedForMs: LONG_AGO_MS,
       wasTakenUp: isTakenUp,

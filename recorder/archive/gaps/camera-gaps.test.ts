@@ -40,3 +40,75 @@ test('a file that ends before its last picture was thought to be: the same accou
     );
   }
 });
+
+/** A node that takes over a camera 17 s after its node was lost, and holds its pictures since `heldForMs` ago. */
+function takingOver(heldForMs: number) {
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const gaps = new CameraGaps({
+    clock,
+    log: silentLog,
+    journal: () => {},
+    observer: {
+      openBefore: undefined,
+      silent: () => {},
+      heard: () => {},
+      filled: () => {},
+      opened: ({ cause }) => void told.push(`opened ${cause}`),
+      closed: ({ fromMs, toMs, cause }) => void told.push(`${Math.round((toMs - fromMs) / S)} s ${cause}`),
+    },
+  });
+  const lostMs = clock.wallMs() - 17 * S;
+  gaps.takeOver(lostMs, clock.wallMs() - heldForMs);
+  gaps.want('recording', { cause: 'process-down', aliveMs: undefined });
+  let framesWritten = 0;
+  const counters = { ...newCounters(), leadFrames: 400 };
+  return {
+    told,
+    gaps,
+    /** `written`: seconds since the node was lost, up to which pictures are in the file. */
+    observe(written?: number): void {
+      clock.advance(250);
+      counters.leadFrames += 6;
+      if (written !== undefined) framesWritten += 100;
+      gaps.observe({
+        camera: { state: 'recording', reason: undefined, counters },
+        archive: { state: 'writing', reason: undefined, framesWritten, framesDropped: new Map() },
+        written: written === undefined ? [] : [{ fromMs: lostMs - 5 * S, toMs: lostMs + written * S }],
+      });
+      gaps.tellGaps();
+      gaps.seconds();
+    },
+    missing: (): [number, string][] =>
+      gaps
+        .report(lostMs - 60 * S, clock.wallMs())
+        .gaps.filter(({ isProvisional }) => !isProvisional)
+        .map(({ fromMs, toMs, cause }) => [Math.round((toMs - fromMs) / S), cause]),
+  };
+}
+
+test('a node that held the camera when its node was lost misses nothing, and tells of no gap while it writes', () => {
+  const node = takingOver(30 * S);
+  node.observe();
+  assert.equal(node.gaps.state, 'recording', 'pictures that arrived before show no slow disk');
+  for (const written of [4, 10, 17.2, 17.4, 17.6]) node.observe(written);
+  assert.deepEqual([node.missing(), node.told], [[], []]);
+  assert.deepEqual([...node.gaps.seconds().values()], []);
+});
+
+test('a node that held the camera for less than that misses the rest', () => {
+  const node = takingOver(6 * S);
+  node.observe(17.5);
+  node.gaps.recorded(0, 1);
+  assert.deepEqual(node.missing(), []);
+  const late = takingOver(6 * S);
+  late.observe();
+  assert.deepEqual(late.missing(), [[11, 'moved']]);
+});
+
+test('what was held and is not written within twenty seconds is missing', () => {
+  const node = takingOver(30 * S);
+  for (let i = 0; i < 100; i++) node.observe();
+  assert.deepEqual(node.missing()[0]?.[1], 'moved');
+  assert.ok((node.missing()[0]?.[0] ?? 0) >= 17);
+});

@@ -41,10 +41,14 @@ interface CameraGapsDeps {
   readonly observer?: GapObserver | undefined;
 }
 
+const NOTHING_WRITTEN = { atMs: -Infinity, framesArrived: 0, framesWithoutKey: 0 };
+
 type StateRecord = Extract<LedgerRecord, { kind: 'state' }>;
 
 /** If pictures arrive but none is written for this time, the disk is too slow, even if it reports no error. */
 const STALLED_MS = 5_000;
+/** Pictures that were held in memory when this node took over are written within this time. */
+const HELD_MS = 20_000;
 /** Every hole is noticed within this time. */
 const EXPLAINED_MS = 60_000;
 /** A camera that sends a picture every few seconds does not mean that the disk is slow. */
@@ -70,8 +74,10 @@ export class CameraGaps {
   readonly #seconds = new Map<GapCause, number>();
   readonly #filledSeconds = new Map<GapCause, number>();
   #settledMs: number | undefined;
-  /** Since when no node recorded the camera; set by `takeOver`. */
-  #vacantSinceMs: number | undefined;
+  /** Since when no node recorded the camera, and this one held it; set by `takeOver`. */
+  #vacant: { readonly sinceMs: number; readonly heldSinceMs: number } | undefined;
+  /** Time of which pictures are held in memory that are being written: missing if they are not written by then. */
+  #held: (Interval & { readonly untilMs: number }) | undefined;
   /** The last sign of life of the previous process, if that should have recorded the camera. */
   #downSinceMs: number | undefined;
   #begun = false;
@@ -83,7 +89,7 @@ export class CameraGaps {
   /** At the last picture that arrived. */
   #packetsLost = 0;
   /** At the last picture that was written. */
-  #last = { atMs: -Infinity, framesArrived: 0, framesWithoutKey: 0 };
+  #last = NOTHING_WRITTEN;
 
   constructor(deps: CameraGapsDeps) {
     this.#deps = deps;
@@ -139,11 +145,11 @@ export class CameraGaps {
   }
 
   /**
-   * The node that recorded the camera was lost, and this one takes over: the gap since `sinceMs` is recorded here. To be
-   * called before `want`.
+   * The node that recorded the camera was lost, and this one takes over: the gap since `sinceMs` is recorded here. It ends at
+   * `heldSinceMs`, since when this node has pictures in memory. To be called before `want`.
    */
-  takeOver(sinceMs: number): void {
-    if (this.#ledger.state === 'absent') this.#vacantSinceMs = sinceMs;
+  takeOver(sinceMs: number, heldSinceMs = Infinity): void {
+    if (this.#ledger.state === 'absent') this.#vacant = { sinceMs, heldSinceMs };
   }
 
   /**
@@ -173,6 +179,7 @@ export class CameraGaps {
     this.#begun = true;
     const observed = want === 'recording';
     if (observed) this.#fillVacancy(nowMs);
+    if (observed && !this.#observed) this.#last = NOTHING_WRITTEN;
     if (first || observed !== this.#observed || !observed)
       this.#enter(observed ? 'starting' : want, nowMs, first ? down : undefined);
     this.#observed = observed;
@@ -185,6 +192,7 @@ export class CameraGaps {
     for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.floor(fromMs), Math.round(toMs), nowMs);
     if (!this.#observed) return;
     const monotonicMs = this.#deps.clock.monotonicMs();
+    this.#settleHeld(monotonicMs);
     this.#count(camera, archive, monotonicMs);
     if (camera.state !== 'recording') this.#breaks.interrupted(nowMs);
     const state = this.#stateOf(camera, archive, monotonicMs);
@@ -257,6 +265,7 @@ export class CameraGaps {
 
   /** Notifies the observer of gaps that have begun or ended since the last call. To be called about once a second. */
   tellGaps(): void {
+    if (this.#held) return;
     this.#teller?.look(this.#nowMs(), (fromMs, toMs) => this.#ledger.report(fromMs, toMs, toMs));
   }
 
@@ -267,7 +276,7 @@ export class CameraGaps {
 
   /** Seconds of certain gaps by cause, since this process records the gaps of the camera. */
   seconds(): ReadonlyMap<GapCause, number> {
-    if (this.#settledMs === undefined) return this.#seconds;
+    if (this.#settledMs === undefined || this.#held) return this.#seconds;
     const nowMs = this.#nowMs();
     // The clock was set back: this time was counted already.
     if (nowMs <= this.#settledMs) return this.#seconds;
@@ -286,15 +295,30 @@ export class CameraGaps {
 
   /** Records the time in which no node recorded the camera, until now. */
   #fillVacancy(nowMs: number): void {
-    const vacantSinceMs = this.#vacantSinceMs;
-    this.#vacantSinceMs = undefined;
-    if (vacantSinceMs === undefined || this.#ledger.state !== 'absent') return;
+    const vacant = this.#vacant;
+    this.#vacant = undefined;
+    if (vacant === undefined || this.#ledger.state !== 'absent') return;
     // While it was not absent here, this node recorded it.
-    const fromMs = Math.floor(Math.max(vacantSinceMs, this.#ledger.sinceMs));
+    const fromMs = Math.floor(Math.max(vacant.sinceMs, this.#ledger.sinceMs));
     if (fromMs >= nowMs) return;
-    this.#note({ kind: 'missed', fromMs, toMs: nowMs, cause: 'moved' });
+    const heldMs = Math.max(fromMs, Math.min(nowMs, Math.ceil(vacant.heldSinceMs)));
+    if (fromMs < heldMs) this.#note({ kind: 'missed', fromMs, toMs: heldMs, cause: 'moved' });
+    const untilMs = this.#deps.clock.monotonicMs() + HELD_MS;
+    if (heldMs < nowMs) this.#held = { fromMs: heldMs, toMs: nowMs, untilMs };
     this.#settledMs = Math.min(fromMs, this.#settledMs ?? fromMs);
     this.#teller?.beginAt(fromMs);
+  }
+
+  /** What was held is written, or took too long: from now on this node accounts for that time as well. */
+  #settleHeld(monotonicMs: number): void {
+    const held = this.#held;
+    if (!held) return;
+    // The state of the first moments, `starting`, would count as the cause of a gap up to the next written picture.
+    const { state, sinceMs } = this.#ledger;
+    const isWritten = state === 'recording' && this.#written.some(({ toMs }) => toMs >= sinceMs);
+    if (monotonicMs < held.untilMs && !isWritten) return;
+    this.#held = undefined;
+    this.#note({ kind: 'missed', fromMs: held.fromMs, toMs: held.toMs, cause: 'moved' });
   }
 
   #nowMs(): number {
@@ -330,7 +354,9 @@ export class CameraGaps {
     this.#framesArrived = counters.leadFrames;
     // The last picture of a connection is written when the connection ends: the time of its arrival counts.
     if (wrote) this.#silence.wrote(this.#arrivedAtMs);
-    if (!wrote && state === 'recording') return;
+    // A camera that was held in memory records from the first moment on, and its pictures arrived before.
+    const isFirst = this.#last === NOTHING_WRITTEN;
+    if (!wrote && state === 'recording' && !isFirst) return;
     const framesWithoutKey = archive.framesDropped.get('no-key-frame') ?? 0;
     this.#last = { atMs, framesArrived: counters.leadFrames, framesWithoutKey };
   }

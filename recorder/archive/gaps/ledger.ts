@@ -133,10 +133,11 @@ export class GapLedger implements SegmentObserver {
 
   /**
    * The node that recorded a camera was lost, and this one takes over: the gap since `sinceMs` has the cause `moved` and is
-   * recorded here. To be called before the camera is configured.
+   * recorded here. It ends at `heldSinceMs`, since when this node has pictures in memory. To be called before the camera is
+   * configured.
    */
-  takeOver(cameraId: string, sinceMs: number): void {
-    this.#entry(cameraId).gaps.takeOver(Math.max(sinceMs, this.#o.clock.wallMs() - KEEP_MS));
+  takeOver(cameraId: string, sinceMs: number, heldSinceMs?: number): void {
+    this.#entry(cameraId).gaps.takeOver(Math.max(sinceMs, this.#o.clock.wallMs() - KEEP_MS), heldSinceMs);
   }
 
   /**

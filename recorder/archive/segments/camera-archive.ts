@@ -164,6 +164,16 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#segmenter.configure(record);
   }
 
+  /** Wall time at which the last file of the camera ends; undefined without one. */
+  get endMs(): number | undefined {
+    return this.#deps.history.wallEndMs;
+  }
+
+  /** Whether the disk keeps up: it may be given footage faster than a camera sends it. */
+  hasTimeForMore(): boolean {
+    return this.#budget.isLight;
+  }
+
   /** Call it about four times a second. */
   tick(): void {
     this.#perform(this.#segmenter.tick());

@@ -7,6 +7,8 @@ import { SlabHolds, type Slab } from '../../codec/slab.ts';
 const MAX_FRAGMENTS = 128;
 /** Allowed however little memory there is: eight seconds of a 4 Mbit/s camera. */
 const LEAST_BYTES = 4 * 1024 * 1024;
+/** So many fragments of a camera are always under way. */
+const FEW_FRAGMENTS = 8;
 /** One camera that sends more than all others together must not use all of their memory. */
 const MAX_SHARE = 1 / 4;
 /**
@@ -46,6 +48,11 @@ export class WriteBudget {
 
   get fragments(): number {
     return this.#fragments;
+  }
+
+  /** Little waits for the disk, of this camera and of all together. */
+  get isLight(): boolean {
+    return this.#fragments < FEW_FRAGMENTS && this.#memory.usedBytes <= this.#memory.maxBytes * RECOVERED.most;
   }
 
   /** Takes room for a fragment; false if there is none. There is always room for a camera's only fragment. */

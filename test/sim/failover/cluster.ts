@@ -47,6 +47,7 @@ export class Cluster {
       renewMs: 2_000,
       failbackAfterMs: 600_000,
       membership: 'Manual',
+      standby: false,
       ...pool,
     };
     const { unavailableAfterMs, renewMs } = first;

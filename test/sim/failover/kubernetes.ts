@@ -14,7 +14,7 @@ import {
   type Selection,
   type WriteOptions,
 } from '../../../operator/kube/api.ts';
-import type { Assignment, CameraView, NodeView, Role } from '../../../operator/plan/snapshot.ts';
+import type { Assignment, CameraView, NodeView, Role, Standby } from '../../../operator/plan/snapshot.ts';
 import type { ApiServer, Kind, LeaseView, ObjectOf, Outcome, VersionedPool } from './api-server.ts';
 import type { Monitor } from './monitor.ts';
 import type { Process, Timeline } from './world.ts';
@@ -61,9 +61,11 @@ export class ProcessClock implements Clock {
 /** What `Camera.status.assignment` is patched with: null takes a field away. */
 type AssignmentPatch = { readonly [F in keyof Assignment]: Assignment[F] | null };
 
+type StandbyPatch = { readonly node: string | null; readonly epoch: number; readonly process: string | null };
+
 interface Patch {
   readonly metadata: { readonly resourceVersion?: string };
-  readonly status?: { readonly assignment: AssignmentPatch };
+  readonly status?: { readonly assignment: AssignmentPatch; readonly standby?: StandbyPatch };
   readonly spec?: { readonly role: Role };
 }
 
@@ -124,7 +126,11 @@ export class ProcessApi implements KubeApi {
         'Camera',
         name,
         resourceVersion,
-        (before) => ({ ...before, assignment: patched(before) }),
+        (before) => ({
+          ...before,
+          assignment: patched(before),
+          ...(status?.standby && { standby: standbyOf(status.standby) }),
+        }),
         process,
       );
     return this.#call(timeoutMs, write).then((view) => objectOf('Camera', view));
@@ -188,6 +194,12 @@ function kindOf({ plural }: Resource): Kind {
 
 const viewName = (kind: Kind, name: string): string => (kind === 'Lease' ? (nodeOfLease(name) ?? name) : name);
 
+const standbyOf = ({ node, epoch, process }: StandbyPatch): Standby => ({
+  epoch,
+  ...(node !== null && { node }),
+  ...(process !== null && { process }),
+});
+
 /** RFC 7396: null takes a field away, and what is not named stays. */
 function merged(before: Assignment | undefined, patch: Partial<AssignmentPatch> = {}): Assignment {
   const after: Record<string, unknown> = { epoch: 0, reason: '', ...before };
@@ -205,10 +217,21 @@ export function objectOf<K extends Kind>(kind: K, view: ObjectOf<K>): KubeObject
   return leaseOf(view as LeaseView);
 }
 
-/** Its time as a number: nothing reads it, but for a rule that is broken on purpose. */
-export const leaseOf = ({ name, resourceVersion, renewedWallMs, leaseDurationSeconds }: LeaseView): KubeObject => ({
+/** Nothing decides by its time, but for a rule that is broken on purpose, which reads it as a number. */
+export const leaseOf = ({
+  name,
+  resourceVersion,
+  holder,
+  renewedWallMs,
+  leaseDurationSeconds,
+}: LeaseView): KubeObject => ({
   metadata: { namespace: NAMESPACE, name: nodeLeaseName(name), resourceVersion },
-  spec: { renewedWallMs, leaseDurationSeconds },
+  spec: {
+    holderIdentity: holder,
+    renewedWallMs,
+    leaseDurationSeconds,
+    renewTime: new Date(renewedWallMs).toISOString(),
+  },
 });
 
 const recorderPoolOf = ({ name, resourceVersion, renewMs, unavailableAfterMs }: VersionedPool): KubeObject => ({
@@ -223,6 +246,7 @@ const recorderPoolOf = ({ name, resourceVersion, renewMs, unavailableAfterMs }: 
 
 function cameraOf(view: CameraView): KubeObject {
   const { name, uid, resourceVersion, suspend, priority, nodeSelector, preferredNode, failover, assignment } = view;
+  const { standby, wantsStandby } = view;
   return {
     apiVersion: API_VERSION,
     kind: 'Camera',
@@ -232,9 +256,15 @@ function cameraOf(view: CameraView): KubeObject {
       poolRef: { name: POOL },
       credentialsSecretRef: { name: SECRET },
       suspend,
-      placement: { priority, nodeSelector, failover, ...(preferredNode !== undefined && { preferredNode }) },
+      placement: {
+        priority,
+        nodeSelector,
+        failover,
+        standby: wantsStandby,
+        ...(preferredNode !== undefined && { preferredNode }),
+      },
     },
-    ...(assignment && { status: { assignment: { ...assignment, time: TIME } } }),
+    ...(assignment && { status: { assignment: { ...assignment, time: TIME }, standby } }),
   };
 }
 

@@ -4,6 +4,7 @@
 import type { AssignmentWrite, CameraView, NodeView, PoolView, Snapshot } from '../../../operator/plan/snapshot.ts';
 import { renewMsOf } from '../../../crds/renewal.ts';
 import type { ApiServer, Kind, LeaseView } from './api-server.ts';
+import { Footage } from './footage.ts';
 import { POOL } from './kubernetes.ts';
 import type { Process, Timeline } from './world.ts';
 
@@ -39,9 +40,13 @@ const RENEW_TIMEOUT_MS = 2_500;
 /** A read and a write of the Lease that are answered take less. */
 const RENEWAL_MS = 500;
 
+/** What a recorder has received and not written when it dies. */
+export const UNWRITTEN_MS = 900;
+
 const PLANNED = ['Drain', 'Failback', 'Preferred', 'Ineligible'];
 
 export class Monitor {
+  readonly footage = new Footage();
   readonly moves: Move[] = [];
   readonly writers = new Map<string, Map<string, number>>();
   /** When a camera was first written by this node after it was moved there. */
@@ -311,6 +316,16 @@ export class Monitor {
     }
     for (const [node, load] of loads) {
       if (load > maxCamerasPerNode) this.#fail(`${node} has ${load} cameras, ${maxCamerasPerNode} are allowed`);
+    }
+  }
+
+  /** All of each camera since then is on some disk, up to what is just being written. */
+  complete(sinceMs: number): void {
+    for (const { name } of this.#api.all('Camera').values()) {
+      const [hole] = this.footage.missing(name, sinceMs, this.#timeline.nowMs - UNWRITTEN_MS);
+      if (!hole) continue;
+      const times = [hole.fromMs, hole.toMs].map((ms) => (ms / 1_000).toFixed(3)).join(' to ');
+      this.#fail(`${name} is missing from ${times} s`);
     }
   }
 

@@ -138,6 +138,29 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     code: '.filter((name) => !isMachineLost(nodes.get(name)))',
     broken: '',
   },
+  'any node takes over': {
+    meaning: 'a lost camera does not go to its standby',
+    file: 'operator/plan/standbys.ts',
+    code: 'return wantsStandby(camera, snapshot) && nodeLoads.isOpen(node.name, camera) ? node.name : undefined;',
+    broken: 'return undefined;',
+  },
+  'the standby is the owner': {
+    meaning: 'a node holds its own cameras',
+    file: 'operator/plan/node-loads.ts',
+    code: 'if (node.name === owner || !this.canHold(node.name) || !matches(camera, node)) continue;',
+    broken: 'if (!this.canHold(node.name) || !matches(camera, node)) continue;',
+    also: {
+      file: 'operator/plan/standbys.ts',
+      code: 'return node.name !== assignment?.node && mayHold',
+      broken: 'return mayHold',
+    },
+  },
+  'standbys are not written': {
+    meaning: 'the chosen standby stays in the plan',
+    file: ASSIGNER,
+    code: '...(standby && { standby: { node: standby.node ?? null, epoch: standby.epoch } }),',
+    broken: '',
+  },
   'slots are not given back': {
     meaning: 'a move counts as under way for ever',
     file: 'operator/plan/plan.ts',
@@ -150,8 +173,20 @@ export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   'recorder stops without asking': {
     meaning: 'a camera that leaves a watch is stopped',
     file: 'recorder/cluster/assignments.ts',
-    code: 'if (last && isRecorded(last) && !(now && isRecorded(now))) {',
+    code: 'if (isLess) {',
     broken: 'if (last && last.epoch < 0) {',
+  },
+  'restarts are not noticed': {
+    meaning: 'a standby does not write what a recorder has missed that was restarted',
+    file: CLUSTER,
+    code: 'if (isOwnerRestarted(now, before))',
+    broken: 'if (now.epoch < 0)',
+  },
+  'what is held is dropped on the way': {
+    meaning: 'a recorder drops what it holds when the camera leaves one watch before it is in the other',
+    file: 'recorder/cluster/assignments.ts',
+    code: "last.state === 'standby' && !now",
+    broken: 'false',
   },
   'recorder believes lower epochs': {
     meaning: 'the last event wins, not the highest epoch',

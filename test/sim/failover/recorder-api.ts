@@ -2,7 +2,7 @@
 // server ends from time to time, and Secrets that cannot always be read.
 
 import type { WatchEvent } from '../../../base/kubernetes/client.ts';
-import { CAMERA_HOSTS, nodeOfLease } from '../../../crds/names.ts';
+import { CAMERA_HOSTS, nodeOfLease, STANDBY_NODE_FIELD } from '../../../crds/names.ts';
 import type { ClusterApi } from '../../../recorder/cluster/cluster.ts';
 import type { KubernetesObject } from '../../../recorder/cluster/api-server.ts';
 import type { CameraReport } from '../../../operator/plan/snapshot.ts';
@@ -219,6 +219,7 @@ function selectorOf(query: Readonly<Record<string, string>>): (object: ObjectOf<
   const [field, value] = query['fieldSelector']?.split('=') ?? [];
   if (field === undefined) return () => true;
   if (field === 'metadata.name') return ({ name }) => name === (value ?? POOL);
+  if (field === STANDBY_NODE_FIELD) return (object) => 'uid' in object && object.standby?.node === value;
   const key = field.endsWith('previousNode') ? 'previousNode' : 'node';
   return (object) => 'assignment' in object && object.assignment?.[key] === value;
 }

@@ -7,7 +7,8 @@ import type { CameraReport, Cluster, NodeFacts } from '../../../recorder/cluster
 import type { Kept } from '../../../recorder/cluster/kept-state.ts';
 import type { ApiServer, VersionedPool } from './api-server.ts';
 import { NAMESPACE, POOL, ProcessClock } from './kubernetes.ts';
-import type { Monitor } from './monitor.ts';
+import { heldMsOf, restartMs, wantedFromMs } from '../../../recorder/held-time.ts';
+import { UNWRITTEN_MS, type Monitor } from './monitor.ts';
 import { RecorderApi } from './recorder-api.ts';
 import { Process, type Random, type Timeline } from './world.ts';
 
@@ -26,6 +27,16 @@ type RecorderDeps = {
   readonly reads: (recorder: Recorder, camera: string) => void;
 };
 
+/** A camera of another node in memory: since when, in true time; undefined: it is being connected. */
+type Held = { sinceMs: number | undefined };
+
+const SYNC_MS = 5_000;
+/** A frozen recorder finds this much of each camera in its sockets. */
+const BUFFERED_MS = 8_000;
+/** From being told to the first fragment of what was held. */
+const PROMOTED_MS = 100;
+const BRIDGE_MS = 10_000;
+
 type Recording = { readonly uid: string; epoch: number; state: CameraReport['state'] };
 
 export class Recorder extends Process {
@@ -33,6 +44,8 @@ export class Recorder extends Process {
   /** Survives the process. */
   #disk: Kept | undefined;
   #recordings = new Map<string, Recording>();
+  #held = new Map<string, Held>();
+  #frozenAtMs = 0;
   #cluster: Cluster | undefined;
   /** Of all lives of the process. */
   readonly #clusters: Cluster[] = [];
@@ -70,6 +83,7 @@ export class Recorder extends Process {
   protected onStart(): void {
     const { api: server, random, timeline, monitor, renewMs, Cluster } = this.#deps;
     this.#recordings = new Map();
+    this.#held = new Map();
     const api = new RecorderApi({
       process: this,
       server,
@@ -94,6 +108,7 @@ export class Recorder extends Process {
       facts: async () => this.#facts(),
       held: () => [],
       account: { takeOver: () => {}, giveUp: () => {} },
+      observer: { taken: () => {}, givenUp: () => {}, ownerRestarted: (camera) => this.#bridge(camera) },
       certified: () => {},
       changed: () => this.#apply(),
       clock: new ProcessClock(this),
@@ -111,9 +126,32 @@ export class Recorder extends Process {
   }
 
   protected override onKill(): void {
-    for (const [camera, { uid }] of this.#recordings) this.#deps.monitor.stopped(this, camera, uid, 'killed');
+    const { monitor, timeline } = this.#deps;
+    for (const [camera, { uid }] of this.#recordings) {
+      monitor.stopped(this, camera, uid, 'killed');
+      monitor.footage.ends(this.name, camera, timeline.nowMs - UNWRITTEN_MS);
+    }
+    this.#held.clear();
     this.#recordings.clear();
     this.#cluster = undefined;
+  }
+
+  override freeze(): void {
+    this.#frozenAtMs = this.timeline.nowMs;
+    super.freeze();
+  }
+
+  /** What was sent meanwhile is in the sockets, or lost. */
+  override thaw(): void {
+    const { monitor, timeline } = this.#deps;
+    if (this.isFrozen && timeline.nowMs - this.#frozenAtMs > BUFFERED_MS) {
+      for (const [camera, { state }] of this.#recordings) {
+        monitor.footage.ends(this.name, camera, this.#frozenAtMs - UNWRITTEN_MS);
+        if (state === 'Recording') monitor.footage.begins(this.name, camera, timeline.nowMs);
+      }
+      for (const held of this.#held.values()) if (held.sinceMs !== undefined) held.sinceMs = timeline.nowMs;
+    }
+    super.thaw();
   }
 
   #tick(cluster: Cluster): void {
@@ -148,6 +186,45 @@ export class Recorder extends Process {
       if (state === 'own') monitor.sawEpoch(this, name, uid, epoch);
       if (wanted.has(name)) this.#record(name, uid, epoch);
     }
+    this.#hold(new Set(cluster.cameras().held.map(({ id }) => id)));
+  }
+
+  #hold(wanted: ReadonlySet<string>): void {
+    const { random, timeline, reads } = this.#deps;
+    for (const name of this.#held.keys()) if (!wanted.has(name)) this.#held.delete(name);
+    for (const name of wanted) {
+      if (this.#held.has(name)) continue;
+      const held: Held = { sinceMs: undefined };
+      this.#held.set(name, held);
+      this.after(random.between(100, 1_400), () => {
+        held.sinceMs = timeline.nowMs;
+        reads(this, name);
+      });
+    }
+  }
+
+  /** What the node that records the camera has missed is written here, for ten seconds. */
+  #bridge(name: string): void {
+    const held = this.#held.get(name);
+    if (held?.sinceMs === undefined) return;
+    const { footage } = this.#deps.monitor;
+    const { nowMs } = this.timeline;
+    const writer = `${this.name} for another`;
+    footage.begins(writer, name, Math.max(held.sinceMs, nowMs - restartMs(this.#cluster?.pool, SYNC_MS)));
+    this.after(BRIDGE_MS, () => footage.ends(writer, name, this.timeline.nowMs));
+  }
+
+  /** True time from which on what was held is written; undefined without anything. */
+  #heldFromMs(name: string): number | undefined {
+    const held = this.#held.get(name);
+    const cluster = this.#cluster;
+    this.#held.delete(name);
+    if (held?.sinceMs === undefined || !cluster) return undefined;
+    const { nowMs } = this.timeline;
+    const clock = new ProcessClock(this);
+    const wallMs = wantedFromMs(cluster.assignmentOf(name), cluster.pool, SYNC_MS, clock.wallMs());
+    const agoMs = Math.min(clock.wallMs() - wallMs, heldMsOf(cluster.pool));
+    return Math.max(held.sinceMs, nowMs - agoMs);
   }
 
   #record(name: string, uid: string, epoch: number): void {
@@ -161,12 +238,15 @@ export class Recorder extends Process {
     }
     const recording: Recording = { uid, epoch, state: 'Connecting' };
     this.#recordings.set(name, recording);
+    const heldFromMs = this.#heldFromMs(name);
     // Connect, and the wait for a key frame.
-    this.after(random.between(100, 400) + random.between(0, 1_000), () => {
+    const afterMs = heldFromMs === undefined ? random.between(100, 400) + random.between(0, 1_000) : PROMOTED_MS;
+    this.after(afterMs, () => {
       if (this.#recordings.get(name) !== recording) return;
       recording.state = 'Recording';
       reads(this, name);
       monitor.writes(this, name, uid, recording.epoch);
+      monitor.footage.begins(this.name, name, heldFromMs ?? this.timeline.nowMs);
     });
   }
 
@@ -175,6 +255,7 @@ export class Recorder extends Process {
     if (!recording) return;
     this.#recordings.delete(name);
     this.#deps.monitor.stopped(this, name, recording.uid, why);
+    this.#deps.monitor.footage.ends(this.name, name, this.timeline.nowMs);
   }
 
   #facts(): NodeFacts {
@@ -187,6 +268,7 @@ export class Recorder extends Process {
       freeBytes: undefined,
       fault: undefined,
       cameras: new Map(Array.from(this.#recordings, ([name, { state }]) => [name, { state }])),
+      standbys: new Map(),
       archives: [],
     };
   }

@@ -307,11 +307,47 @@ async function loseMachines(seed: number, rules: Rules): Promise<Cluster> {
   return finish(cluster);
 }
 
+/** By then every standby of a new cluster holds all that it is to hold. */
+const HELD_MS = 40_000;
+
+/** Every camera has a standby, and one thing fails: no second of any camera is missing. */
+async function standby(seed: number, rules: Rules): Promise<Cluster> {
+  const way = new Random(seed);
+  const nodes = way.pick([2, 3, 3, 4, 5]);
+  const pool = { standby: true, maxConcurrentMoves: 8, ...(nodes === 2 && { membership: 'Automatic' as const }) };
+  const cluster = await start(seed, rules, { nodes, pool });
+  const { random, monitor, recorders, operators, api } = cluster;
+  await cluster.run(cluster.nowMs + HELD_MS + random.between(0, 4_000));
+  const lacking = [...api.all('Camera').values()].filter(({ standby, assignment }) => {
+    return standby?.node === undefined || standby.node === assignment?.node;
+  });
+  if (lacking.length > 0) monitor.fail(`no standby: ${lacking.map(({ name }) => name).join()}`);
+  const sinceMs = cluster.nowMs - HELD_MS / 2;
+  const node = random.pick(recorders);
+  const backMs = random.pick([random.between(21_000, 40_000), Infinity]);
+  random.pick([
+    (): void => cluster.kill(node, backMs),
+    (): void => cluster.loseMachine(node, backMs),
+    (): void => cluster.freeze(node, random.between(21_000, 40_000)),
+    (): void => cluster.cut(node, random.between(21_000, 40_000)),
+    (): void => cluster.freeze(node, random.between(100, 8_000)),
+    (): void => cluster.kill(node, random.between(100, 3_000)),
+    (): void => cluster.changeNode(node.name, { drain: true }),
+    (): void => cluster.apiDown(random.between(100, 40_000)),
+    (): void => cluster.kill(cluster.leader() ?? random.pick(operators), random.pick([5_000, Infinity])),
+  ])();
+  await cluster.run(cluster.nowMs + 25_000);
+  monitor.complete(sinceMs);
+  await cluster.run(cluster.nowMs + 25_000);
+  monitor.complete(sinceMs);
+  return finish(cluster, 20_000);
+}
+
 /** Everything at once. Afterwards it must settle. */
 async function chaos(seed: number, rules: Rules): Promise<Cluster> {
   const cluster = await start(seed, rules, {
     newsMs: 15_000,
-    pool: { membership: new Random(seed).pick(['Automatic', 'Manual']) },
+    pool: { membership: new Random(seed).pick(['Automatic', 'Manual']), standby: new Random(seed + 1).chance(0.5) },
   });
   const { random, api, recorders, operators, monitor } = cluster;
   const names = [...api.all('Camera').keys()];
@@ -356,6 +392,8 @@ export const LOST_NODE: Scenario = { name: 'a node is lost', weight: 3, run: los
 export const SLOW_SERVER: Scenario = { name: 'a slow API server', weight: 1, run: slowServer };
 export const VALUES_CHANGE: Scenario = { name: 'the values of the pool change', weight: 1, run: changeValues };
 
+export const STANDBY: Scenario = { name: 'a node is lost, and cameras have standbys', weight: 3, run: standby };
+
 export const SCENARIOS: readonly Scenario[] = [
   LOST_NODE,
   SLOW_SERVER,
@@ -366,6 +404,7 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'planned moves', weight: 2, run: planned },
   { name: 'a camera that no recorder survives', weight: 1, run: poisoned },
   { name: 'machines are lost', weight: 1, run: loseMachines },
+  STANDBY,
   EVERYTHING_AT_ONCE,
 ];
 

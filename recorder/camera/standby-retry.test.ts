@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CameraError, NoConnection } from './error.ts';
+import { StandbyRetry } from './standby-retry.ts';
+
+const REFUSED = new CameraError('too-many-streams', '453 Not Enough Bandwidth');
+const CLOSED = new CameraError('closed-by-camera', 'the camera closed the connection');
+
+const seconds = (retry: StandbyRetry, failure: CameraError, recordedMs = 0): number =>
+  Math.round(retry.next(failure, recordedMs) / 1_000);
+
+test('a camera that refuses a second connection is asked less and less often', () => {
+  const retry = new StandbyRetry(() => 0);
+  const waits = Array.from({ length: 10 }, () => seconds(retry, REFUSED));
+  assert.deepEqual(waits, [10, 20, 40, 80, 160, 320, 640, 1_280, 1_800, 1_800]);
+});
+
+test('a camera that drops one client for another is left to the node that records it after two attempts', () => {
+  const retry = new StandbyRetry(() => 0);
+  assert.deepEqual(
+    [seconds(retry, CLOSED, 3_000), seconds(retry, CLOSED, 2_000), seconds(retry, REFUSED)],
+    [10, 1_800, 1_800],
+  );
+});
+
+test('a connection that lasted clears a camera, and one that is away is knocked at', () => {
+  const retry = new StandbyRetry(() => 0);
+  for (let i = 0; i < 5; i++) retry.next(CLOSED, 1_000);
+  assert.equal(seconds(retry, CLOSED, 61_000), 1);
+  assert.equal(seconds(retry, new NoConnection('refused'), 0), 5);
+  assert.equal(seconds(retry, REFUSED), 10);
+});

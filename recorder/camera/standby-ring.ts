@@ -1,0 +1,333 @@
+// The last seconds of a camera that another node records, in memory only. When this node takes the camera over, they are written as
+// if it had recorded since then: first what is held, then what arrives, as one run without a hole (docs/design/standby.md).
+
+import { assert } from '../../base/assert.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
+import { SlabHolds } from '../codec/slab.ts';
+import { TICKS_PER_MS, type Sample } from '../mp4/sample.ts';
+import type { EndReason, Run, SampleSink } from './sink.ts';
+
+/** Samples from one key frame of the leading track up to the next. */
+interface Group {
+  /** Valid for these samples. */
+  readonly run: Run;
+  /** The first group of its run. */
+  readonly beginsRun: boolean;
+  /** Monotonic time at which the first sample arrived. */
+  readonly atMs: number;
+  readonly samples: Sample[];
+  /** Why its run ended after it; undefined: it did not. */
+  ended: EndReason | undefined;
+}
+
+/** Where the pictures go when this node takes over. */
+interface Promotion {
+  /** Wall time from which on they are wanted, in milliseconds since 1970: they begin at the key frame at or before it. */
+  readonly fromMs: number;
+  /** Gets what is held, then what arrives. */
+  readonly recording: SampleSink;
+  /** Whether `recording` can take more of what is held. */
+  readonly hasRoom: () => boolean;
+  /** Gets what arrives from the next key frame on: viewers do not wait until everything is written. */
+  readonly live?: SampleSink;
+  /** Wall time up to which this node has recorded the camera before: nothing of before is written again. */
+  readonly notBeforeMs?: number | undefined;
+}
+
+type State =
+  | { readonly kind: 'holding' }
+  /** What is held is passed on, and what arrives is put behind it. */
+  | { readonly kind: 'catching-up'; readonly to: Promotion; timer: Timer | undefined; begun: Run | undefined }
+  | { readonly kind: 'recording'; readonly to: Promotion };
+
+interface StandbyRingOptions {
+  readonly clock: Clock;
+  /** Of all rings of the process. */
+  readonly memory?: MemoryAccount;
+  /** How much is held at least: whole groups of pictures that begin this long ago. */
+  readonly holdMs: () => number;
+}
+
+/** So much media is passed on at a time, and then other cameras have their turn. */
+const STEP_TICKS = 2_000 * TICKS_PER_MS;
+const STEP_PAUSE_MS = 10;
+const NO_ROOM_PAUSE_MS = 50;
+/** Files and pictures date the same moment differently by less. */
+const SAME_TIME_MS = 200;
+
+export class StandbyRing implements SampleSink {
+  readonly #o: StandbyRingOptions;
+  readonly #memory: MemoryAccount;
+  readonly #holds = new SlabHolds();
+  #groups: Group[] = [];
+  #run: Run | undefined;
+  #isRunNew = false;
+  /** The rest of a group was dropped for want of memory: the next key frame begins another one. */
+  #skips = true;
+  #state: State = { kind: 'holding' };
+  #liveRun: Run | undefined;
+  #dropsForRoom = 0;
+  /** Get what arrives, too. */
+  #copies: readonly StandbyRing[] = [];
+
+  constructor(options: StandbyRingOptions) {
+    this.#o = options;
+    this.#memory = options.memory ?? unlimitedMemory('standby');
+  }
+
+  get isHolding(): boolean {
+    return this.#state.kind === 'holding';
+  }
+
+  /** Bytes of whole blocks of memory. */
+  get bytes(): number {
+    return this.#holds.bytes;
+  }
+
+  /** How long ago the oldest picture arrived; 0 without one. */
+  get heldMs(): number {
+    const oldest = this.#groups[0];
+    return oldest ? this.#nowMs() - oldest.atMs : 0;
+  }
+
+  /** How often pictures were dropped early because memory was short. */
+  get dropsForRoom(): number {
+    return this.#dropsForRoom;
+  }
+
+  /** Wall time of the oldest picture; undefined without one. */
+  get sinceMs(): number | undefined {
+    return this.#groups[0]?.samples[0]?.wallMs;
+  }
+
+  begin(run: Run): void {
+    if (this.#run) this.end('stopped');
+    this.#run = run;
+    this.#isRunNew = true;
+    this.#skips = true;
+    if (this.#state.kind === 'recording') this.#state.to.recording.begin(run);
+    for (const copy of this.#copies) copy.begin(run);
+  }
+
+  change(run: Run): void {
+    this.#run = run;
+    if (this.#state.kind === 'recording') this.#state.to.recording.change(run);
+    if (this.#liveRun && this.#state.kind !== 'holding') {
+      this.#liveRun = run;
+      this.#state.to.live?.change(run);
+    }
+    for (const copy of this.#copies) copy.change(run);
+  }
+
+  sample(sample: Sample): void {
+    const state = this.#state;
+    if (state.kind === 'recording') state.to.recording.sample(sample);
+    else this.#hold(sample);
+    if (state.kind !== 'holding' && state.to.live) this.#show(state.to.live, sample);
+    for (let i = 0; i < this.#copies.length; i++) this.#copies[i]?.sample(sample);
+  }
+
+  end(reason: EndReason): void {
+    const state = this.#state;
+    this.#run = undefined;
+    this.#skips = true;
+    if (state.kind === 'recording') state.to.recording.end(reason);
+    else {
+      const last = this.#groups.at(-1);
+      if (last) last.ended ??= reason;
+    }
+    if (state.kind !== 'holding' && this.#liveRun) state.to.live?.end(reason);
+    this.#liveRun = undefined;
+    for (const copy of this.#copies) copy.end(reason);
+  }
+
+  /** Call a few times a second: drops what is too old although nothing arrives. */
+  tick(): void {
+    if (this.#state.kind !== 'holding') return;
+    const beforeMs = this.#nowMs() - this.#o.holdMs();
+    const [first, second] = this.#groups;
+    if (first?.ended !== undefined && !second && first.atMs < beforeMs) this.#dropFirst();
+    else this.#dropOld();
+  }
+
+  /** This node takes the camera over. Call it once. */
+  promote(to: Promotion): void {
+    assert(this.#state.kind === 'holding', 'a camera is taken over twice');
+    const groups = this.#groups;
+    const { notBeforeMs = -Infinity } = to;
+    while (groups.length > 0 && (groups[0]?.samples[0]?.wallMs ?? Infinity) < notBeforeMs - SAME_TIME_MS)
+      this.#dropFirst();
+    const next = groups.findIndex(({ samples }) => (samples[0] as Sample).wallMs > to.fromMs);
+    for (let old = (next < 0 ? groups.length : next) - 1; old > 0; old--) this.#dropFirst();
+    this.#state = { kind: 'catching-up', to, timer: undefined, begun: undefined };
+    this.#passOn();
+  }
+
+  /**
+   * Another ring with the same pictures, which also gets what arrives, until `leave`. Its memory is that of this one.
+   */
+  copy(): StandbyRing {
+    const copy = new StandbyRing({ clock: this.#o.clock, holdMs: () => Infinity });
+    let run: Run | undefined;
+    for (const group of this.#groups) {
+      if (!run || group.beginsRun) copy.begin(group.run);
+      else if (run !== group.run) copy.change(group.run);
+      run = group.run;
+      for (const sample of group.samples) copy.sample(sample);
+      if (group.ended === undefined) continue;
+      copy.end(group.ended);
+      run = undefined;
+    }
+    if (this.#run && !run) copy.begin(this.#run);
+    this.#copies = [...this.#copies, copy];
+    return copy;
+  }
+
+  /** The copy gets nothing more. */
+  leave(copy: StandbyRing): void {
+    this.#copies = this.#copies.filter((one) => one !== copy);
+    copy.end('stopped');
+  }
+
+  /** Drops the oldest group to make room for others. The oldest pictures of all cameras should go first. */
+  shed(): void {
+    this.#dropsForRoom++;
+    if (this.#groups.length === 1) this.#skips = true;
+    this.#dropFirst();
+  }
+
+  /** Drops everything; nothing may be passed to it afterwards, and what was not passed on is lost. */
+  close(): void {
+    if (this.#state.kind === 'catching-up') this.#state.timer?.cancel();
+    while (this.#groups.length > 0) this.#dropFirst();
+  }
+
+  /** Passes on all that is left, whether or not there is room: the recording ends. */
+  flush(): void {
+    while (this.#state.kind === 'catching-up') this.#passStep(this.#state);
+  }
+
+  #nowMs(): number {
+    return this.#o.clock.monotonicMs();
+  }
+
+  #hold(sample: Sample): void {
+    const run = this.#run;
+    if (!run) return;
+    if (sample.kind === 'video' && sample.sync) {
+      this.#groups.push({
+        run,
+        beginsRun: this.#isRunNew,
+        atMs: this.#nowMs(),
+        samples: [],
+        ended: undefined,
+      });
+      this.#isRunNew = false;
+      this.#skips = false;
+      if (this.#state.kind === 'holding') this.#dropOld();
+    }
+    if (this.#skips) return;
+    const slabs = [sample.data.slab];
+    if (!this.#makeRoom(this.#holds.bytesOfNew(slabs))) return;
+    const group = this.#groups.at(-1) as Group;
+    sample.data.slab.retain();
+    this.#holds.add(slabs);
+    group.samples.push(sample);
+  }
+
+  /** Takes memory for a sample of the last group, at the cost of older ones; false if that group had to go as well. */
+  #makeRoom(bytes: number): boolean {
+    if (bytes === 0) return true;
+    // The account may ask another camera for room, or this one.
+    while (!this.#memory.take(bytes)) {
+      if (this.#groups.length === 0) return false;
+      this.shed();
+    }
+    if (!this.#skips && this.#groups.length > 0) return true;
+    this.#memory.giveBack(bytes);
+    return false;
+  }
+
+  /** Keeps the newest group that is old enough, and those after it. */
+  #dropOld(): void {
+    const beforeMs = this.#nowMs() - this.#o.holdMs();
+    for (let second = this.#groups[1]; second && second.atMs <= beforeMs; second = this.#groups[1]) this.#dropFirst();
+  }
+
+  #dropFirst(): void {
+    const state = this.#state;
+    const group = this.#groups.shift();
+    if (!group) return;
+    for (const sample of group.samples) this.#release(sample);
+    // Part of it may have been passed on: the recording goes on at the next key frame.
+    if (state.kind !== 'catching-up' || !state.begun) return;
+    state.to.recording.end('gap');
+    state.begun = undefined;
+  }
+
+  #release({ data }: Sample): void {
+    this.#memory.giveBack(this.#holds.remove([data.slab]));
+    data.slab.release();
+  }
+
+  #passOn(): void {
+    const state = this.#state;
+    if (state.kind !== 'catching-up') return;
+    const hasRoom = state.to.hasRoom();
+    if (hasRoom) this.#passStep(state);
+    if (this.#state.kind !== 'catching-up') return;
+    state.timer = this.#o.clock.after(hasRoom ? STEP_PAUSE_MS : NO_ROOM_PAUSE_MS, () => this.#passOn());
+  }
+
+  #passStep(state: Extract<State, { kind: 'catching-up' }>): void {
+    const { recording } = state.to;
+    let fromDts: number | undefined;
+    for (let group = this.#groups[0]; group; group = this.#groups[0]) {
+      this.#announce(state, group);
+      const { samples } = group;
+      let count = 0;
+      for (; count < samples.length; count++) {
+        const sample = samples[count] as Sample;
+        if (sample.kind === 'video') {
+          fromDts ??= sample.dts;
+          if (sample.dts - fromDts > STEP_TICKS || sample.dts < fromDts) break;
+        }
+        recording.sample(sample);
+        this.#release(sample);
+      }
+      samples.splice(0, count);
+      if (samples.length > 0) return;
+      const isLast = this.#groups.length === 1;
+      if (group.ended !== undefined) {
+        recording.end(group.ended);
+        state.begun = undefined;
+      }
+      this.#groups.shift();
+      if (isLast) break;
+    }
+    state.timer?.cancel();
+    this.#state = { kind: 'recording', to: state.to };
+    // A run that has begun and has no key frame yet.
+    if (this.#run && !state.begun) recording.begin(this.#run);
+    else if (this.#run && this.#run !== state.begun) recording.change(this.#run);
+  }
+
+  /** Begins or changes the run of the recording as the group requires. */
+  #announce(state: Extract<State, { kind: 'catching-up' }>, { run, beginsRun }: Group): void {
+    if (state.begun === run) return;
+    if (!state.begun || (beginsRun && state.begun.runId !== run.runId)) state.to.recording.begin(run);
+    else state.to.recording.change(run);
+    state.begun = run;
+  }
+
+  /** Live view begins at a key frame. */
+  #show(live: SampleSink, sample: Sample): void {
+    if (!this.#liveRun) {
+      if (!this.#run || sample.kind !== 'video' || !sample.sync) return;
+      this.#liveRun = this.#run;
+      live.begin(this.#run);
+    }
+    live.sample(sample);
+  }
+}

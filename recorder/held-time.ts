@@ -1,0 +1,44 @@
+// How much of a camera a node holds while another one records it, and from when on that is written when it takes the camera over
+// (docs/design/standby.md). Pure.
+
+import type { RecorderPool } from '../crds/recorder-pool.ts';
+import type { Assignment } from './cluster/assignments.ts';
+
+const HELD_MS = 30_000;
+const USUAL_LOSS_MS = 15_000;
+/**
+ * Beyond the time after which a node counts as lost: to notice it (two writes and watches of the API server, one wait for a renewal),
+ * and for what the lost node had not written. Long groups of pictures are held beyond that.
+ */
+const BEYOND_MS = HELD_MS - USUAL_LOSS_MS;
+/** What a recorder has received and not written: a fragment, and a picture whose successor it awaits. Clocks of nodes differ too. */
+const UNWRITTEN_MS = 2_000;
+
+const lossMs = (pool: RecorderPool | undefined): number =>
+  (pool?.spec.failover.unavailableAfterSeconds ?? USUAL_LOSS_MS / 1_000) * 1_000;
+
+/** How long before now the last picture may be that a recorder wrote that was restarted in place. */
+export const restartMs = (pool: RecorderPool | undefined, syncIntervalMs: number): number =>
+  lossMs(pool) + syncIntervalMs + UNWRITTEN_MS;
+
+/** 30 s, or more if nodes of the pool count as lost later. */
+export const heldMsOf = (pool: RecorderPool | undefined): number => Math.max(HELD_MS, lossMs(pool) + BEYOND_MS);
+
+/**
+ * Wall time from which on a camera that was held is written. A node that hands it over records it until now. A lost one recorded it
+ * up to its last renewal, but for what was not on its disk: a machine that loses power loses what was not synchronised either. Its
+ * clock dated the renewal, so it does not count on its word: at least the time of the silence is written. Otherwise all is written
+ * that is held, because nobody knows since when it is missing.
+ */
+export function wantedFromMs(
+  assignment: Assignment | undefined,
+  pool: RecorderPool | undefined,
+  syncIntervalMs: number,
+  nowMs: number,
+): number {
+  const { handover, reason, lastSeenTime = '' } = assignment?.camera.status?.assignment ?? {};
+  if (handover === 'Pending') return nowMs;
+  const seenMs = Date.parse(lastSeenTime);
+  if (reason !== 'NodeUnavailable' || Number.isNaN(seenMs)) return -Infinity;
+  return Math.min(seenMs - syncIntervalMs - UNWRITTEN_MS, nowMs - restartMs(pool, syncIntervalMs));
+}
