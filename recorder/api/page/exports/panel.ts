@@ -3,7 +3,7 @@
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { mediaAddress, wordsOf } from '../app/api.ts';
+import { mediaAddress, sentence, wordsOf } from '../app/api.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { now } from '../app/clock.ts';
 import { may, session } from '../app/session.ts';
@@ -52,6 +52,7 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
   const [speed, setSpeed] = useState(16);
   const [problem, setProblem] = useState('');
   const [isBusy, setBusy] = useState(false);
+  const [isEmpty, setEmpty] = useState(false);
   useEffect(() => followJobs(), []);
   const { mayExport = false, features } = session.value ?? {};
   const isAllowed = mayExport && features?.export !== false;
@@ -122,7 +123,7 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
         }
       </div>`
     }
-    ${cameras.length > 0 && isAllowed && html`<${Facts} cameras=${cameras} window=${window} speed=${lapse} />`}
+    ${cameras.length > 0 && isAllowed && html`<${Facts} cameras=${cameras} window=${window} speed=${lapse} onEmpty=${setEmpty} />`}
     ${parts > 1 && isAllowed && html`<p class="quiet">Longer than 4 hours: split into ${parts} parts.</p>`}
     ${problem !== '' && html`<p class="form-problem" role="alert">${problem}</p>`}
     ${
@@ -131,7 +132,7 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
             type="button"
             class="primary wide"
             aria-keyshortcuts="E"
-            disabled=${isBusy || cameras.length === 0}
+            disabled=${isBusy || isEmpty || cameras.length === 0}
             onClick=${() => void begin()}
           >
             Export ${kind === 'export' ? 'MP4' : 'time-lapse'}
@@ -211,10 +212,12 @@ interface FactsProps {
   readonly cameras: readonly string[];
   readonly window: Span;
   readonly speed: number | undefined;
+  /** Told whether there is nothing to export. */
+  readonly onEmpty: (isEmpty: boolean) => void;
 }
 
 /** The length, size and gaps that the recorder estimates for the export. */
-function Facts({ cameras, window, speed }: FactsProps): VNode {
+function Facts({ cameras, window, speed, onEmpty }: FactsProps): VNode {
   const [answer, setAnswer] = useState<readonly Estimate[] | string | undefined>(undefined);
   const { startMs, endMs } = window;
   const key = `${cameras.join()} ${startMs} ${endMs} ${speed}`;
@@ -222,13 +225,17 @@ function Facts({ cameras, window, speed }: FactsProps): VNode {
     const abort = new AbortController();
     const timer = setTimeout(() => {
       Promise.all(cameras.map((cameraId) => estimate({ cameraId, startMs, endMs, speed }, abort.signal))).then(
-        (found) => setAnswer(found),
+        (found) => {
+          setAnswer(found);
+          onEmpty(found.every((one) => one.duration_seconds === 0));
+        },
         (error: unknown) => !abort.signal.aborted && setAnswer(wordsOf(error)),
       );
     }, SETTLE_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
+      onEmpty(false);
     };
   }, [key]);
   if (typeof answer === 'string') return html`<p class="form-problem">${answer}</p>`;
@@ -236,22 +243,22 @@ function Facts({ cameras, window, speed }: FactsProps): VNode {
   const gaps = answer?.flatMap((one) => one.gaps) ?? [];
   const reason = answer?.find((one) => one.reason !== undefined)?.reason;
   return html`<dl class="export-facts" aria-live="polite">
-    <div>
-      <dt>Length</dt>
-      <dd>${seconds === undefined ? '…' : formatDuration(seconds)}</dd>
-    </div>
-    <div>
-      <dt>Size</dt>
-      <dd>${answer ? `about ${formatSize(answer.reduce((sum, one) => sum + one.size_bytes, 0))}` : '…'}</dd>
-    </div>
-    <div>
-      <dt>Gaps</dt>
-      <dd class=${gaps.length > 0 ? 'has-gaps' : ''}>
-        ${answer ? (gaps.length === 0 ? 'none' : `${gapsText(gaps.length)}${causesText(gaps)}`) : '…'}
-      </dd>
-    </div>
-    ${reason !== undefined && html`<p class="form-problem">${reason}</p>`}
-  </dl>`;
+      <div>
+        <dt>Length</dt>
+        <dd>${seconds === undefined ? '…' : formatDuration(seconds)}</dd>
+      </div>
+      <div>
+        <dt>Size</dt>
+        <dd>${answer ? `about ${formatSize(answer.reduce((sum, one) => sum + one.size_bytes, 0))}` : '…'}</dd>
+      </div>
+      <div>
+        <dt>Gaps</dt>
+        <dd class=${gaps.length > 0 ? 'has-gaps' : ''}>
+          ${answer ? (gaps.length === 0 ? 'none' : `${gapsText(gaps.length)}${causesText(gaps)}`) : '…'}
+        </dd>
+      </div>
+    </dl>
+    ${reason !== undefined && html`<p class="form-problem">${seconds === 0 ? 'Nothing is recorded in this time.' : sentence(reason)}</p>`}`;
 }
 
 function causesText(gaps: Estimate['gaps']): string {

@@ -3,7 +3,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Camera } from '../app/camera.ts';
-import { byName, byUrgency, conditionOf } from '../app/condition.ts';
+import { byName, byUrgency, conditionOf, type Level } from '../app/condition.ts';
 import { isStale } from '../app/contact.ts';
 import { useKeys } from '../app/keyboard.ts';
 import { tick } from '../app/clock.ts';
@@ -81,7 +81,7 @@ function Item({ camera, isSelected, onSelect }: ItemProps): VNode {
     if (isSelected) button.current?.scrollIntoView({ block: 'nearest' });
   }, [isSelected]);
   const kind = isStale.value ? 'stale' : level;
-  const note = isStale.value || level === 'fine' ? '' : noteOf(title, level === 'busy' ? undefined : sinceMs);
+  const note = isStale.value || level === 'fine' ? '' : noteOf(level, title, sinceMs);
   return html`<li key=${camera.id}>
     <button
       ref=${button}
@@ -97,5 +97,8 @@ function Item({ camera, isSelected, onSelect }: ItemProps): VNode {
   </li>`;
 }
 
-const noteOf = (title: string, sinceMs: number | undefined): string =>
-  sinceMs === undefined ? title.toLowerCase() : formatDuration(Math.max(0, (tick.value - sinceMs) / 1000));
+/** The name must stay readable beside it. */
+function noteOf(level: Level, title: string, sinceMs: number | undefined): string {
+  if (level === 'busy' || sinceMs === undefined) return level === 'off' ? 'off' : title.toLowerCase();
+  return formatDuration(Math.max(0, (tick.value - sinceMs) / 1000));
+}

@@ -9,6 +9,8 @@ import { causeWords } from './footage.ts';
 import type { Playback } from './playback.ts';
 
 const MAX_LISTED = 50;
+/** Shorter ones are no loss: a recorder that starts has one for each camera. */
+const LEAST_MS = 1_000;
 
 export function GapList({ playback }: { readonly playback: Playback }): VNode {
   const zone = playback.zone.value;
@@ -17,7 +19,7 @@ export function GapList({ playback }: { readonly playback: Playback }): VNode {
   const isSingle = playback.cameras.value.length === 1;
   const gaps = playback.cameras.value
     .flatMap((cameraId) => (seen?.byCamera.get(cameraId)?.gaps ?? []).map((gap) => ({ cameraId, ...gap })))
-    .filter(({ startMs, endMs }) => endMs > fromMs && startMs < toMs)
+    .filter(({ startMs, endMs }) => endMs > fromMs && startMs < toMs && endMs - startMs >= LEAST_MS)
     .sort((a, b) => b.startMs - a.startMs);
   return html`<section class="gap-list" aria-label="Gaps">
     <h2>${gaps.length === 0 ? 'No gaps in view' : `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'} in view`}</h2>

@@ -1,5 +1,6 @@
 // Draws the timeline. Colours are those of the style sheet; what has no footage here differs by pattern as well as by colour.
 
+import { causeWords } from './footage.ts';
 import { AXIS_HEIGHT, type Row, type Shape, type TimelineModel } from './timeline-model.ts';
 
 const COLOURS = [
@@ -19,7 +20,11 @@ const COLOURS = [
 ] as const;
 export type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
 
-const FONT = '12px system-ui, "Noto Sans", sans-serif';
+/** In proportion to the text of the page. */
+const font = (): string => {
+  const pixels = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 14;
+  return `${Math.round((pixels * 12) / 14)}px system-ui, "Noto Sans", sans-serif`;
+};
 const HATCH_PIXELS = 6;
 
 /** Colours as the canvas needs them: without functions of CSS. */
@@ -50,7 +55,7 @@ export function drawTimeline(
   if (!context) return;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, model.width, model.height);
-  context.font = FONT;
+  context.font = font();
   context.textBaseline = 'middle';
   drawAxis(context, model, colours);
   for (const row of model.rows)
@@ -108,6 +113,7 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
       context.fillStyle = colours['gap-back'];
       context.fillRect(x, y, width, height);
       stripes(context, shape, y, height, colours.gap, 'diagonal');
+      if (shape.detail !== undefined) drawCause(context, shape, y, height, colours, causeWords(shape.detail));
       break;
     case 'elsewhere':
       context.fillStyle = colours.elsewhere;
@@ -126,6 +132,24 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
       context.fillRect(x, y - 3, Math.max(2, width), 3);
       break;
   }
+}
+
+/** The cause, in the middle of the gap, where there is room for it. */
+function drawCause(
+  context: CanvasRenderingContext2D,
+  { x, width }: Shape,
+  y: number,
+  height: number,
+  colours: Colours,
+  text: string,
+): void {
+  const long = context.measureText(text).width;
+  if (long + 4 * HATCH_PIXELS > width) return;
+  const from = x + (width - long) / 2;
+  context.fillStyle = colours['gap-back'];
+  context.fillRect(from - HATCH_PIXELS, y + 1, long + 2 * HATCH_PIXELS, height - 2);
+  context.fillStyle = colours.ink;
+  context.fillText(text, from, y + height / 2);
 }
 
 /** Lines at fixed places, so that they do not crawl while the timeline moves by less than a line. */
