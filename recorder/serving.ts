@@ -48,6 +48,7 @@ import type { PlaybackDeps } from './playback/deps.ts';
 import type { NodeAudit } from './node-audit.ts';
 import type { NodeCameras } from './node-cameras.ts';
 import type { RecorderDeps } from './deps.ts';
+import { networkSearch } from './network-search.ts';
 import { ArchiveStills } from './still/archive-stills.ts';
 import { JpegMaker } from './still/jpeg-maker.ts';
 import { Snapshots } from './still/snapshots.ts';
@@ -273,6 +274,7 @@ export class Serving {
         thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
         archived: (...asked) => archived.get(...asked),
       },
+      discoverer: networkSearch({ cameras, snapshots: this.#snapshots, reach, clock }),
       doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
       ...(logLevels ? { logLevels } : {}),
       audit,

@@ -15,6 +15,7 @@ import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts
 import { buildServer } from '../http/server.ts';
 import { playbackAddress } from './playback-address.ts';
 import { installRedirects } from './redirect.ts';
+import { accountRoutes } from './routes/accounts.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { archiveStillRoutes } from './routes/archive-still.ts';
 import { auditRoutes } from './routes/audit.ts';
@@ -25,6 +26,7 @@ import { cameraRoutes } from './routes/cameras.ts';
 import { caseRoutes } from './routes/cases.ts';
 import { clusterRoutes } from './routes/cluster.ts';
 import { dayRoutes } from './routes/days.ts';
+import { discoverRoutes } from './routes/discover.ts';
 import { eventRoutes } from './routes/events.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -93,13 +95,15 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics });
   }
   await app.register(sessionRoutes, { deps, auth });
+  await app.register(accountRoutes, { auth });
   await app.register(linkRoutes, { auth });
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  const { times, protections, jobs, ptz, cameraSwitch, cameraEditor, stills, doctor, logLevels, events } = deps;
+  const { times, protections, jobs, ptz, cameraSwitch, cameraEditor, stills, discoverer, doctor, logLevels, events } =
+    deps;
   if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
   if (times) {
     await app.register(timelineRoutes, { deps: { ...deps, times } });
@@ -122,6 +126,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     await app.register(archiveStillRoutes, { deps: { ...deps, stills } });
   }
   if (doctor) await app.register(probeRoutes, { deps: { cameras: deps.cameras, doctor } });
+  if (discoverer) await app.register(discoverRoutes, { discoverer });
   if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
   if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
   await app.register(liveRoutes, { deps, auth, origins, memberOrigins });

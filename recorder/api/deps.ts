@@ -29,11 +29,23 @@ import type { CameraDirectory, RefusedCamera } from '../model/camera-view.ts';
 import type { ArchiveStill } from '../still/archive-stills.ts';
 import type { StillImage } from '../still/shared-images.ts';
 import type { Examiner } from '../probe/doctor.ts';
+import type { Discovery } from '../onvif/discovery/discover.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
+import type { Credentials } from '../onvif/target.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
+
+/** Finds cameras in the networks of the node. */
+export interface Discoverer {
+  /** Never rejects: problems are in the result. */
+  search(timeoutMs: number, credentials: Credentials | undefined): Promise<Discovery>;
+  /** Whether a camera with the stream at this address is configured, with any login. */
+  isKnown(source: string): boolean;
+  /** A picture of a camera that is not configured. Rejects with `StillError`. */
+  still(camera: { readonly source: string; readonly snapshot: string }): Promise<StillImage>;
+}
 
 /** Segments of the archive: from its catalogue, or from the database. */
 export interface SegmentReader {
@@ -226,6 +238,8 @@ export interface ApiDeps {
   readonly cameraEditor?: CameraEditor;
   /** Without it, there are no still images. */
   readonly stills?: StillSource;
+  /** Without it, cameras are not searched. */
+  readonly discoverer?: Discoverer;
   /** Without it, cameras cannot be probed. */
   readonly doctor?: Examiner;
   /** Without it, the log level cannot be changed. */

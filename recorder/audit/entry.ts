@@ -12,6 +12,7 @@ export const ACTIONS = [
   'case',
   'change-camera',
   'change-voters',
+  'discover',
   'download',
   'estimate',
   'export',

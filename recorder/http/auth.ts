@@ -11,9 +11,10 @@ import { noAudit, type AuditSink } from '../audit/entry.ts';
 import type { Role, TokenConfig, UserConfig } from '../config/schema.ts';
 import type { AdminCode } from './admin-code.ts';
 import { AuthFailures } from './auth-failures.ts';
-import { callerFor, hasRole, type Caller } from './caller.ts';
+import { callerFor, hasRole, mayExport, type Caller } from './caller.ts';
 import { requireOwnPage } from './cors.ts';
 import { tokenInHeader, tokenInQuery } from './credentials.ts';
+import { LastUse } from './last-use.ts';
 import { hasLink, Links, type Link } from './links.ts';
 import { networkOf } from './failed-attempts.ts';
 import type { PageUsers } from './page-users.ts';
@@ -52,6 +53,18 @@ const newSeal = (): Seal => new Seal(randomBytes(SEAL_KEY_BYTES));
  * and the token for metrics is accepted too.
  */
 export type CredentialPlace = 'header' | 'header-or-query' | 'anywhere' | 'metrics';
+
+/** A user or a token, without its secret. */
+export interface Account {
+  readonly kind: 'user' | 'token';
+  readonly name: string;
+  readonly role: Role;
+  readonly mayExport: boolean;
+  /** Patterns; undefined: all cameras. */
+  readonly cameras: readonly string[] | undefined;
+  readonly isGuessable: boolean;
+  readonly lastUsedMs: number | undefined;
+}
 
 /** A caller who signed in, for one request. */
 interface SessionCaller extends Caller {
@@ -96,6 +109,7 @@ export class Authenticator {
   readonly #users: Users;
   readonly #sessions: Sessions;
   readonly #links: Links;
+  readonly #lastUse: LastUse;
   readonly #made: AuthDeps['made'];
   #configured: readonly UserConfig[];
 
@@ -121,6 +135,7 @@ export class Authenticator {
     this.#users = new Users(this.#allUsers, clock);
     this.#sessions = new Sessions(seal, clock);
     this.#links = new Links(seal, clock);
+    this.#lastUse = new LastUse(clock);
   }
 
   /** Replaces all configured tokens. */
@@ -190,6 +205,15 @@ export class Authenticator {
    * Returns a promise only if the API server must be asked; it rejects with the same errors, and with 503 without an answer.
    */
   identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
+    return after(this.#identify(request, place), (caller) => {
+      const holder = holderIn(caller);
+      if ('mark' in holder) this.#lastUse.note('user', holder.name);
+      else if ('digest' in holder) this.#lastUse.note('token', holder.name);
+      return caller;
+    });
+  }
+
+  #identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
     const stated = relayedBy(request.raw)?.viewer;
     if (stated) return stated;
     const isForMetrics = place === 'metrics';
@@ -300,6 +324,24 @@ export class Authenticator {
   prolonged(request: FastifyRequest, { session }: Caller): string | undefined {
     const open = session?.isDue ? this.#sessions.of(request) : undefined;
     return open && this.#sessions.begin(request, open.holder, open).setCookie;
+  }
+
+  /** Users, then tokens; in the order of the configuration. Uses are known since `sinceMs`, milliseconds since 1970. */
+  accounts(): { readonly accounts: readonly Account[]; readonly sinceMs: number } {
+    if (this.isOpen) return { accounts: [], sinceMs: this.#lastUse.sinceMs };
+    const account = (kind: Account['kind'], caller: Caller & { readonly isGuessable?: boolean }): Account => ({
+      kind,
+      name: caller.name,
+      // Both have one.
+      role: caller.role ?? 'viewer',
+      mayExport: mayExport(caller),
+      cameras: caller.patterns,
+      isGuessable: caller.isGuessable === true,
+      lastUsedMs: this.#lastUse.of(kind, caller.name),
+    });
+    const users = this.#users.list.map((user) => account('user', user));
+    const tokens = this.#tokens.list.map((token) => account('token', token));
+    return { accounts: [...users, ...tokens], sinceMs: this.#lastUse.sinceMs };
   }
 
   /** Reports the tokens that were refused since the last report. */

@@ -32,6 +32,7 @@ export const ERROR_STATUSES = {
   'configuration-refused': [409],
   'camera-stopped': [409],
   'doctor-busy': [409],
+  'discovery-busy': [409],
   'job-failed': [409],
   'job-not-done': [409],
   'too-many-protections': [409],

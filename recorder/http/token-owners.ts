@@ -85,6 +85,11 @@ export class TokenOwners {
       this.#reviewed = new ReviewedTokens(reviewer, changed, { clock, log });
   }
 
+  /** Those of the configuration. */
+  get list(): readonly (Caller & { readonly isGuessable?: boolean })[] {
+    return this.#holders;
+  }
+
   /** Whether metrics have a token of their own. */
   get hasMetricsToken(): boolean {
     return this.#metrics !== undefined;

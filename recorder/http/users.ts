@@ -39,6 +39,10 @@ export class Users {
     this.#users = users.map(holderOf);
   }
 
+  get list(): readonly UserHolder[] {
+    return this.#users;
+  }
+
   /** The user with this entry; undefined when the entry was changed or removed. */
   byMark(mark: string): UserHolder | undefined {
     return this.#users.find((user) => user.mark === mark);

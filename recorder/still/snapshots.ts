@@ -66,6 +66,14 @@ export class Snapshots {
     return this.#images.get(cameraId, from, () => this.#fetch(camera, snapshot));
   }
 
+  /** The image of a camera that is not configured. Rejects with StillError. */
+  ofNew(camera: SnapshotSource & { readonly snapshot: string }): Promise<StillImage> {
+    // Ids of cameras have no spaces.
+    return this.#images.get(`new ${camera.snapshot}`, JSON.stringify(camera), () =>
+      this.#fetch(camera, camera.snapshot),
+    );
+  }
+
   /** Aborts all requests. */
   async close(): Promise<void> {
     this.#end.abort(new StillError('camera-unreachable', 'the recorder is stopping'));

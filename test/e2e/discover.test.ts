@@ -1,55 +1,18 @@
 // `recorder discover` as users run it, in a network of its own: two namespaces and a cable, devices at the other end.
 
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../recorder/config/load.ts';
 import { Child } from '../support/child.ts';
+import { streetMissing, street } from '../onvif/street.ts';
 import { MAIN } from '../support/recorder-process.ts';
-import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
-const DEVICES = join(import.meta.dirname, '../onvif/run-devices.ts');
-const ADDRESSES = ['10.77.0.11', '10.77.0.12', '10.77.0.13', '10.77.0.14'];
-
-const run = (...args: readonly string[]): void => void execFileSync('ip', args, { stdio: 'pipe' });
-
-/** Why no namespaces can be made here. */
-function missing(): string | false {
-  const name = `kube-nvr-${randomBytes(3).toString('hex')}`;
-  const made = spawnSync('ip', ['netns', 'add', name]);
-  if (made.error) return 'ip (iproute2) is not installed';
-  if (made.status !== 0) return 'network namespaces need root';
-  spawnSync('ip', ['netns', 'delete', name]);
-  return false;
-}
-
-/** The namespace of the recorder, with a cable to one full of devices. */
-async function street(t: TestContext): Promise<string> {
-  const id = randomBytes(3).toString('hex');
-  const [here, there] = [`nvr-${id}`, `cams-${id}`];
-  for (const name of [here, there]) {
-    run('netns', 'add', name);
-    t.after(() => run('netns', 'delete', name));
-    run('-n', name, 'link', 'set', 'lo', 'up');
-  }
-  run('-n', here, 'link', 'add', 'cam0', 'type', 'veth', 'peer', 'name', 'nvr0', 'netns', there);
-  run('-n', here, 'address', 'add', '10.77.0.1/24', 'dev', 'cam0');
-  run('-n', here, 'link', 'set', 'cam0', 'up');
-  for (const address of ADDRESSES) run('-n', there, 'address', 'add', `${address}/24`, 'dev', 'nvr0');
-  run('-n', there, 'link', 'set', 'nvr0', 'up');
-  const devices = new Child('ip', ['netns', 'exec', there, process.execPath, DEVICES, ...ADDRESSES]);
-  t.after(() => devices[Symbol.asyncDispose]());
-  await until('the devices listen', () => devices.output.includes('ready') || devices.ended);
-  assert.ok(!devices.ended, devices.output);
-  return here;
-}
-
-const skip = missing();
+const skip = streetMissing();
 
 test('recorder discover finds the cameras of a network, and prints what can be used', { skip }, async (t) => {
   const namespace = await street(t);

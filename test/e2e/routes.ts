@@ -71,6 +71,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: at('/api/events?seconds=0&last_event_id=0'),
   },
+  'GET /api/accounts': { role: 'admin', cameras: 'nothing', status: 200, request: at('/api/accounts') },
   'GET /api/cameras': { role: 'viewer', cameras: 'some', status: 200, request: at('/api/cameras') },
   'GET /api/cameras/:id': {
     role: 'viewer',
@@ -89,6 +90,21 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     cameras: 'nothing',
     status: 200,
     request: post('/api/cameras/test', { source: 'rtsp://camera.example/' }),
+  },
+  'POST /api/cameras/discover': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/api/cameras/discover', {}),
+  },
+  'POST /api/cameras/test/still': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/api/cameras/test/still', {
+      source: 'rtsp://camera.example/',
+      snapshot: 'http://camera.example/still.jpg',
+    }),
   },
   'PUT /api/cameras/:id': {
     role: 'admin',

@@ -184,6 +184,8 @@ export class OnvifDevice {
     } catch {
       return;
     }
+    // It has no still images.
+    if (request.method === 'GET') return void response.writeHead(404).end();
     const envelope = parseXml(Buffer.concat(chunks).toString());
     const content = at(envelope, 'Body')?.children[0];
     if (!content) return void response.writeHead(400).end();

@@ -14,12 +14,13 @@ export function browserMissing(): string | false {
   return findBrowser() === undefined ? 'Chromium is not installed' : false;
 }
 
-export function launchBrowser(): Promise<Browser> {
+/** `through`: a script that runs the browser, such as in a network of its own; it gets the browser's path and arguments. */
+export function launchBrowser({ through }: { readonly through?: (path: string) => string } = {}): Promise<Browser> {
   const name = findBrowser();
   if (name === undefined) throw new Error('Chromium is not installed');
   const path = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim();
   return chromium.launch({
-    executablePath: path,
+    executablePath: through?.(path) ?? path,
     args: [
       '--headless',
       '--no-sandbox',

@@ -78,7 +78,7 @@ const SESSION = {
   node: 'rack-1',
   version: '1.0.0',
   site: 'Plant 7',
-  features: { export: true, timelapse: true, thumbnails: true, ptz: true, discover: false, cluster: false },
+  features: { export: true, timelapse: true, thumbnails: true, ptz: true, discover: true, cluster: false },
 };
 
 const EXAMPLES = { 200: SESSION };
@@ -95,13 +95,13 @@ function requireNew({ name, password }: { readonly name: string; readonly passwo
 interface Options {
   readonly deps: Pick<
     ApiDeps,
-    'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'stills' | 'ptz' | 'cluster' | 'peers'
+    'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'stills' | 'ptz' | 'discoverer' | 'cluster' | 'peers'
   >;
   readonly auth: Authenticator;
 }
 
 export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth }) => {
-  const { nodeName, version, clock, site, jobs, stills, ptz, cluster, peers } = deps;
+  const { nodeName, version, clock, site, jobs, stills, ptz, discoverer, cluster, peers } = deps;
 
   async function describe(caller: Caller): Promise<z.output<typeof Session>> {
     const nowMs = clock.wallMs();
@@ -126,7 +126,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
         timelapse: hasFfmpeg,
         thumbnails: hasFfmpeg && stills !== undefined,
         ptz: ptz !== undefined,
-        discover: false,
+        discover: discoverer !== undefined,
         cluster: cluster !== undefined,
       },
     };

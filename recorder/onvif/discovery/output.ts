@@ -59,18 +59,26 @@ const describeEntry = ({ report: { device, information }, stream }: CameraEntry)
   return ` ${what} at ${device.address}${firmware}; ${describeProfile(stream.profile)}`;
 };
 
+/** The problem of a device that answers everything. */
+export const NO_STREAM = 'it offers no H.264 or H.265';
+
 /** Devices without an entry, as comments. */
 function leftOut(reports: readonly DeviceReport[]): string[] {
   return reports
     .filter(({ streams }) => streams.length === 0)
-    .map(
-      ({ device, problems }) => ` ${device.address}: left out, ${problems.join('; ') || 'it offers no H.264 or H.265'}`,
-    );
+    .map(({ device, problems }) => ` ${device.address}: left out, ${problems.join('; ') || NO_STREAM}`);
 }
 
 /** The `cameras:` part of a configuration file, including the login. */
 export function formatConfig(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
-  const entries = cameraEntries(reports);
+  const document = configOf(cameraEntries(reports), credentials);
+  const notes = leftOut(reports);
+  if (notes.length > 0) document.commentBefore = notes.join('\n');
+  return document.toString({ lineWidth: 0 });
+}
+
+/** The same for these cameras, as a document. */
+export function configOf(entries: readonly CameraEntry[], credentials: Credentials | undefined): Document {
   const document = new Document({
     cameras: entries.map(({ id, name, report, stream }) => ({
       id,
@@ -86,42 +94,43 @@ export function formatConfig(reports: readonly DeviceReport[], credentials: Cred
     const node = document.getIn(['cameras', index], true) as { commentBefore?: string };
     node.commentBefore = describeEntry(entry);
   });
-  const notes = leftOut(reports);
-  if (notes.length > 0) document.commentBefore = notes.join('\n');
-  return document.toString({ lineWidth: 0 });
+  return document;
 }
 
 /** A Secret and a Camera for each, in the namespace of the user that applies them. */
 export function formatManifests(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
-  const documents = cameraEntries(reports).map((entry) => {
-    const { id, name, report, stream } = entry;
-    const secretName = `${id}-login`.slice(-253);
-    const camera = {
-      apiVersion: API_VERSION,
-      kind: 'Camera',
-      metadata: { name: id },
-      spec: {
-        ...(name === undefined ? {} : { displayName: name }),
-        source: stream.source,
-        ...(stream.preview === undefined ? {} : { preview: { source: stream.preview } }),
-        ...(credentials ? { credentialsSecretRef: { name: secretName } } : {}),
-        ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
-        ...(report.movable ? { ptz: true } : {}),
-        onvif: report.device.url,
-      },
-    };
-    const secret = credentials && {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      // For the host of the stream and the other known addresses of this camera.
-      metadata: { name: secretName, annotations: { [CAMERA_HOSTS]: hostsOf(camera.spec) } },
-      type: 'kubernetes.io/basic-auth',
-      stringData: { username: credentials.username, password: credentials.password },
-    };
-    const write = (value: unknown): string => stringify(value, { lineWidth: 0 });
-    return `---\n#${describeEntry(entry)}\n${secret ? `${write(secret)}---\n` : ''}${write(camera)}`;
-  });
+  const documents = cameraEntries(reports).map((entry) => manifestOf(entry, credentials));
   return [...leftOut(reports).map((note) => `#${note}\n`), ...documents].join('');
+}
+
+/** A Secret, if there is a login, and a Camera. */
+export function manifestOf(entry: CameraEntry, credentials: Credentials | undefined): string {
+  const { id, name, report, stream } = entry;
+  const secretName = `${id}-login`.slice(-253);
+  const camera = {
+    apiVersion: API_VERSION,
+    kind: 'Camera',
+    metadata: { name: id },
+    spec: {
+      ...(name === undefined ? {} : { displayName: name }),
+      source: stream.source,
+      ...(stream.preview === undefined ? {} : { preview: { source: stream.preview } }),
+      ...(credentials ? { credentialsSecretRef: { name: secretName } } : {}),
+      ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
+      ...(report.movable ? { ptz: true } : {}),
+      onvif: report.device.url,
+    },
+  };
+  const secret = credentials && {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    // For the host of the stream and the other known addresses of this camera.
+    metadata: { name: secretName, annotations: { [CAMERA_HOSTS]: hostsOf(camera.spec) } },
+    type: 'kubernetes.io/basic-auth',
+    stringData: { username: credentials.username, password: credentials.password },
+  };
+  const write = (value: unknown): string => stringify(value, { lineWidth: 0 });
+  return `---\n#${describeEntry(entry)}\n${secret ? `${write(secret)}---\n` : ''}${write(camera)}`;
 }
 
 /** The hosts of a camera's addresses, in the format of a Secret's annotation. */

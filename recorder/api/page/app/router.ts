@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 
-const VIEWS = ['live', 'playback', 'exports', 'health'] as const;
+const VIEWS = ['live', 'playback', 'exports', 'health', 'add'] as const;
 export type ViewName = (typeof VIEWS)[number] | 'login' | 'welcome';
 
 interface Route {

@@ -3,6 +3,7 @@
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { AddView } from '../add/view.ts';
 import { ExportsView } from '../exports/view.ts';
 import { HealthView } from '../health/view.ts';
 import { LiveView } from '../live/view.ts';
@@ -53,7 +54,7 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
     ...(view === 'playback' ? {} : { l: () => go('live') }),
   });
   const site = session.value?.site || (directory.value ? 'Cluster' : session.value?.node) || 'Recorder';
-  document.title = `${TABS.find((tab) => tab.view === view)?.label ?? 'Live'} · ${site}`;
+  document.title = `${view === 'add' ? 'Add cameras' : (TABS.find((tab) => tab.view === view)?.label ?? 'Live')} · ${site}`;
   return html`<div class="shell">
     <header class="bar">
       <a class="site" href=${hashOf('live')}>${site}</a>
@@ -77,6 +78,7 @@ const VIEWS: Readonly<Partial<Record<ViewName, () => VNode>>> = {
   playback: PlaybackView,
   exports: ExportsView,
   health: HealthView,
+  add: AddView,
 };
 
 /** Shows whether everything is recorded, which is what people look for first. */

@@ -80,16 +80,16 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
   const free = load && (load.storage_error ?? `${load.storage_free_gb} of ${load.storage_total_gb} GiB`);
   return html`<tr>
     <th scope="row">${id}</th>
-    <td>
+    <td class="wide">
       <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
     </td>
-    <td class="number">${row.cameras}</td>
-    <td class="number">
+    <td class="number" data-label="Cameras">${row.cameras}</td>
+    <td class="number" data-label="Free for footage">
       ${free}
       ${share !== undefined && html`<meter min="0" max="1" low="0.1" optimum="1" value=${share} aria-label="Share of the disk that is free"></meter>`}
     </td>
-    <td class="number">${load && `${load.cpu_load} %`}</td>
-    <td class="number">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
+    <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>
+    <td class="number" data-label="Memory">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
   </tr>`;
 }
 

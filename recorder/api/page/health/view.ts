@@ -9,10 +9,12 @@ import { now } from '../app/clock.ts';
 import { byUrgency, conditionOf, wordsOfCondition } from '../app/condition.ts';
 import { isStale } from '../app/contact.ts';
 import { hashOf } from '../app/router.ts';
+import { may } from '../app/session.ts';
 import { formatBitrate, formatDuration, formatTime } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { causeWords } from '../playback/footage.ts';
+import { Accounts } from './accounts.ts';
 import { adviceOf } from './advice.ts';
 import { missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
 import { Nodes } from './nodes.ts';
@@ -38,14 +40,14 @@ export function HealthView(): VNode {
     <h1>Health</h1>
     <${Warnings} warnings=${warnings.value} cameras=${known} />
     <section>
-      <h2 id="health-cameras">Cameras</h2>
-      ${
-        known.length === 0
-          ? html`<p><a href=${hashOf('live')}>Add the first camera</a></p>`
-          : html`<${CameraTable} cameras=${known} archive=${archive} />`
-      }
+      <header class="health-bar">
+        <h2 id="health-cameras">Cameras</h2>
+        ${may('admin') && html`<a class="button" href=${hashOf('add')}>${icon('plus')} Add cameras</a>`}
+      </header>
+      ${known.length === 0 ? html`<p class="quiet">No cameras yet.</p>` : html`<${CameraTable} cameras=${known} archive=${archive} />`}
     </section>
     <${Nodes} />
+    ${may('admin') && html`<${Accounts} />`}
   </main>`;
 }
 
@@ -140,13 +142,13 @@ function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
     : wordsOfCondition({ ...condition, why: level === 'fine' ? '' : condition.why }, formatTime);
   return html`<tr>
     <th scope="row"><a href=${hashOf('live', { c: camera.id })}>${camera.name}</a></th>
-    <td>
+    <td class="wide">
       <span class="state"
         ><span class=${`dot dot-${isUnknown ? 'stale' : level}`} aria-hidden="true"></span>${state}</span
       >
     </td>
-    <td>${facts && html`<${Strip} camera=${camera} facts=${facts} atMs=${atMs} />`}</td>
-    <td>
+    <td class="wide">${facts && html`<${Strip} camera=${camera} facts=${facts} atMs=${atMs} />`}</td>
+    <td class="wide" data-label="Missing in 7 days">
       ${
         facts &&
         (missing.length === 0
@@ -158,9 +160,11 @@ function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
             </ul>`)
       }
     </td>
-    <td class="number">${days === undefined ? '' : formatDuration(days)}</td>
-    <td class="number">${!isUnknown && camera.state === 'recording' ? formatBitrate(camera.bitrate) : ''}</td>
-    <td class="number">${camera.frames?.lost_packets ?? ''}</td>
+    <td class="number" data-label="Kept">${days === undefined ? '' : formatDuration(days)}</td>
+    <td class="number" data-label="Bit rate">
+      ${!isUnknown && camera.state === 'recording' ? formatBitrate(camera.bitrate) : ''}
+    </td>
+    <td class="number" data-label="Lost packets">${camera.frames?.lost_packets ?? ''}</td>
   </tr>`;
 }
 

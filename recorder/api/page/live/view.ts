@@ -8,7 +8,7 @@ import { useKeys } from '../app/keyboard.ts';
 import { go, route } from '../app/router.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
-import { Empty } from './empty.ts';
+import { AddView } from '../add/view.ts';
 import { toggleFullScreen } from './full-screen.ts';
 import { LayoutMenu } from './layout-menu.ts';
 import { arranged, layouts, movedBefore, order, saveLayout, saveOrder } from './layouts.ts';
@@ -29,7 +29,7 @@ export function LiveView(): VNode {
   const { params } = route.value;
   const [isListShown, showList] = useState(window.innerWidth > PHONE_WIDTH);
   if (known === undefined) return html`<main class="view live" aria-busy="true"><div class="wall-area"></div></main>`;
-  if (known.length === 0) return html`<main class="view"><${Empty} /></main>`;
+  if (known.length === 0) return html`<${AddView} />`;
   const layout = layouts.value.find(({ name }) => name === params.get('layout'));
   const shown = arranged(known, layout, order.value);
   const largeId = params.get('c') ?? '';

@@ -1,0 +1,82 @@
+// The list of users and tokens, for admins.
+
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { api } from '../app/api.ts';
+import { now, tick } from '../app/clock.ts';
+import { formatDuration, formatTime } from '../parts/format.ts';
+import { html } from '../parts/html.ts';
+
+const AGAIN_MS = 30_000;
+
+interface Account {
+  readonly kind: 'user' | 'token';
+  readonly name: string;
+  readonly role: 'viewer' | 'operator' | 'admin';
+  readonly may_export: boolean;
+  readonly cameras: readonly string[] | null;
+  readonly is_guessable: boolean;
+  readonly last_used_ms: number | null;
+}
+
+interface Answer {
+  readonly accounts: readonly Account[];
+  readonly since_ms: number;
+}
+
+export function Accounts(): VNode | false {
+  const [answer, setAnswer] = useState<Answer>();
+  useEffect(() => {
+    const abort = new AbortController();
+    // What was read stays while the recorder is away: a banner tells of that.
+    const ask = (): void =>
+      void api<Answer>('/api/accounts', { signal: abort.signal }).then(setAnswer, () => undefined);
+    ask();
+    const timer = setInterval(() => document.hidden || ask(), AGAIN_MS);
+    return () => {
+      abort.abort();
+      clearInterval(timer);
+    };
+  }, []);
+  if (!answer || answer.accounts.length === 0) return false;
+  return html`<section>
+    <h2 id="health-accounts">Users and tokens</h2>
+    <div class="table-box" tabindex="0" role="region" aria-labelledby="health-accounts">
+      <table id="accounts">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Role</th>
+            <th scope="col">Cameras</th>
+            <th scope="col" class="number">Last used</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${answer.accounts.map((account) => html`<${Row} key=${`${account.kind} ${account.name}`} account=${account} />`)}
+        </tbody>
+      </table>
+    </div>
+    <p class="quiet">
+      Uses are known since ${formatTime(answer.since_ms)}, when the recorder started. The configuration has them under
+      auth.
+    </p>
+  </section>`;
+}
+
+function Row({ account }: { readonly account: Account }): VNode {
+  void tick.value; // counts on
+  const { kind, name, role, may_export, cameras, is_guessable, last_used_ms } = account;
+  const rights = role === 'viewer' && may_export ? 'viewer, may export' : role;
+  const ago =
+    last_used_ms === null ? 'not since then' : `${formatDuration(Math.max(1, (now() - last_used_ms) / 1000))} ago`;
+  return html`<tr>
+    <th scope="row">${name}</th>
+    <td data-label="Kind">
+      ${kind === 'user' ? 'User' : 'Token'}${is_guessable && html` <span class="weak">can be guessed</span>`}
+    </td>
+    <td data-label="Role">${rights}</td>
+    <td data-label="Cameras">${cameras === null ? 'all' : cameras.join(', ')}</td>
+    <td class="number" data-label="Last used">${ago}</td>
+  </tr>`;
+}

@@ -1,0 +1,84 @@
+// `GET /api/accounts`: the users and tokens of this node, for admins.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Authenticator } from '../../http/auth.ts';
+import { problemResponse } from '../../http/problem.ts';
+import { TIME } from '../examples.ts';
+import { isoTime, timeOrNull } from '../times.ts';
+
+const Account = z.object({
+  kind: z.enum(['user', 'token']),
+  name: z.string(),
+  role: z.enum(['viewer', 'operator', 'admin']),
+  may_export: z.boolean().describe('Whether it may export footage.'),
+  cameras: z
+    .array(z.string())
+    .nullable()
+    .describe('Ids of its cameras, in which * stands for any characters; null: all.'),
+  is_guessable: z.boolean().describe('A token that was used and is easy to guess.'),
+  last_used: z.string().nullable().describe('At this node; null: not since `since`.'),
+  last_used_ms: z.number().int().nullable(),
+});
+const Accounts = z
+  .object({
+    accounts: z.array(Account),
+    since: z.string().describe('When the recorder started.'),
+    since_ms: z.number().int(),
+  })
+  .meta({ id: 'Accounts', description: 'Users and tokens, without their secrets.' });
+
+const EXAMPLE = {
+  accounts: [
+    {
+      kind: 'user',
+      name: 'anna',
+      role: 'operator',
+      may_export: true,
+      cameras: ['yard-*'],
+      is_guessable: false,
+      last_used: TIME,
+      last_used_ms: Date.parse(TIME),
+    },
+  ],
+  since: TIME,
+  since_ms: Date.parse(TIME),
+};
+
+export const accountRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = async (app, { auth }) => {
+  app.get(
+    '/api/accounts',
+    {
+      config: { role: 'admin', changesAlways: true, examples: { 200: EXAMPLE } },
+      schema: {
+        operationId: 'listAccounts',
+        summary: 'Users and tokens, and when they were used',
+        description:
+          'Those of the configuration and the users who were made on the page; not the tokens of Kubernetes, and none where no token is required.',
+        tags: ['session'],
+        response: {
+          200: Accounts,
+          401: problemResponse('No token, or a wrong one.'),
+          403: problemResponse('This needs the role admin.'),
+        },
+      },
+    },
+    async () => {
+      const { accounts, sinceMs } = auth.accounts();
+      return {
+        accounts: accounts.map(({ kind, name, role, mayExport, cameras, isGuessable, lastUsedMs }) => ({
+          kind,
+          name,
+          role,
+          may_export: mayExport,
+          cameras: cameras ? [...cameras] : null,
+          is_guessable: isGuessable,
+          last_used: timeOrNull(lastUsedMs),
+          last_used_ms: lastUsedMs ?? null,
+        })),
+        since: isoTime(sinceMs),
+        since_ms: sinceMs,
+      };
+    },
+  );
+};
