@@ -434,7 +434,7 @@ setup_group() {
     senders) need_packages gcc=gcc libc6-dev ;;
     # Network namespaces with a device in each, and the program that connects them.
     links) need_packages iproute2=ip util-linux=unshare python3=python3 ;;
-    browser) need_packages chromium=chromium fonts-dejavu-core ;;
+    browser) need_packages chromium=chromium firefox-esr=firefox-esr fonts-dejavu-core ;;
     # Only the programs: tests start their own servers.
     database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
     # Only the program: recorders start it themselves.

@@ -313,6 +313,11 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
         return { ...image, timeMs, isSettled: true };
       },
     },
+    discoverer: {
+      search: async () => ({ reports: [], problems: [] }),
+      isKnown: () => false,
+      still: async () => ({ type: 'image/jpeg', body: Buffer.from('still'), etag: '"1"', remainingMs: 0 }),
+    },
     doctor: {
       report: async () => probeReport,
       capture: async () => Buffer.from('capture'),

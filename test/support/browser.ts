@@ -1,7 +1,7 @@
 // Headless Chromium for tests, and what they read from a <video> in it: whether it plays, and which picture it shows.
 
 import { spawnSync } from 'node:child_process';
-import { chromium, type Browser, type Page } from 'playwright-core';
+import { chromium, type Browser } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
@@ -45,8 +45,13 @@ export interface VideoState {
   readonly error: string | undefined;
 }
 
+/** A page of any browser. */
+interface Evaluator {
+  evaluate<T>(script: string): Promise<T>;
+}
+
 /** Reads the video that `selector` finds; the function runs in the page, so it must be self-contained. */
-export function videoState(page: Page, selector: string): Promise<VideoState> {
+export function videoState(page: Evaluator, selector: string): Promise<VideoState> {
   return page.evaluate<VideoState>(`(${readVideo.toString()})(document.querySelector(${JSON.stringify(selector)}))`);
 }
 
