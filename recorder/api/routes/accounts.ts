@@ -35,7 +35,7 @@ const EXAMPLE = {
       name: 'anna',
       role: 'operator',
       may_export: true,
-      cameras: ['yard-*'],
+      cameras: ['gate'],
       is_guessable: false,
       last_used: TIME,
       last_used_ms: Date.parse(TIME),
