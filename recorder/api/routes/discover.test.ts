@@ -13,7 +13,9 @@ const GOOD: DeviceReport = {
   device: { address: '10.0.0.9', url: 'http://10.0.0.9/onvif/device_service', name: 'Gate', hardware: undefined },
   information: { manufacturer: 'Acme', model: 'Dome 1', firmware: '1', serial: '2' },
   profiles: [PROFILE],
-  streams: [{ profile: PROFILE, source: 'rtsp://10.0.0.9:554/main', snapshot: 'http://10.0.0.9/still.jpg' }],
+  streams: [
+    { profile: PROFILE, source: 'rtsp://10.0.0.9:554/main', preview: undefined, snapshot: 'http://10.0.0.9/still.jpg' },
+  ],
   movable: true,
   problems: [],
 };
@@ -50,6 +52,7 @@ test('cameras that are found come with all that a configuration needs, except th
     model: 'Dome 1',
     address: '10.0.0.9',
     source: 'rtsp://10.0.0.9:554/main',
+    preview: null,
     snapshot: 'http://10.0.0.9/still.jpg',
     onvif: 'http://10.0.0.9/onvif/device_service',
     ptz: true,

@@ -10,8 +10,9 @@ export interface FoundCamera {
   readonly maker: string | null;
   readonly model: string | null;
   readonly address: string;
-  /** Without a login, as the two below. */
+  /** Without a login, as the three below. */
   readonly source: string;
+  readonly preview: string | null;
   readonly snapshot: string | null;
   readonly onvif: string;
   readonly ptz: boolean;
@@ -69,10 +70,11 @@ export async function addCamera(settings: Readonly<Record<string, unknown>> & { 
   await refreshCameras();
 }
 
-export const settingsOf = ({ id, name, source, snapshot, ptz, onvif }: FoundCamera, by: Login) => ({
+export const settingsOf = ({ id, name, source, preview, snapshot, ptz, onvif }: FoundCamera, by: Login) => ({
   id,
   ...(name === null ? {} : { name }),
   source: withLogin(source, by),
+  ...(preview === null ? {} : { preview: { source: preview } }),
   ...(snapshot === null ? {} : { snapshot }),
   ...(ptz ? { ptz: true } : {}),
   onvif,
