@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers events catalogue listing listing-postgres timeline playback retention api costs everything outage before
+// Parts: cpu memory scale live viewers console events catalogue listing listing-postgres timeline playback retention api costs everything outage before
 // before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
@@ -14,6 +14,7 @@ import { measureApi } from './parts/api.ts';
 import { measureBefore } from './parts/before.ts';
 import { measureRequestsBefore } from './parts/before-requests.ts';
 import { measureCatalogue } from './parts/catalogue.ts';
+import { measureConsole } from './parts/console.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureEvents } from './parts/events.ts';
@@ -37,6 +38,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   scale: measureScale,
   live: measureLive,
   viewers: measureViewers,
+  console: measureConsole,
   events: measureEvents,
   catalogue: measureCatalogue,
   listing: measureListing,
