@@ -55,7 +55,7 @@ const newSeal = (): Seal => new Seal(randomBytes(SEAL_KEY_BYTES));
 export type CredentialPlace = 'header' | 'header-or-query' | 'anywhere' | 'metrics';
 
 /** A user or a token, without its secret. */
-export interface Account {
+interface Account {
   readonly kind: 'user' | 'token';
   readonly name: string;
   readonly role: Role;

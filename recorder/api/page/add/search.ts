@@ -28,7 +28,7 @@ interface Found {
   readonly problems: readonly string[];
 }
 
-export interface Login {
+interface Login {
   readonly user: string;
   readonly password: string;
 }
@@ -59,7 +59,7 @@ export async function searchCameras(): Promise<void> {
 }
 
 /** The address with the login that was typed. */
-export function withLogin(source: string, { user, password }: Login): string {
+function withLogin(source: string, { user, password }: Login): string {
   if (user === '') return source;
   return source.replace('://', `://${encodeURIComponent(user)}:${encodeURIComponent(password)}@`);
 }
