@@ -17,6 +17,7 @@ const GOOD: DeviceReport = {
     { profile: PROFILE, source: 'rtsp://10.0.0.9:554/main', preview: undefined, snapshot: 'http://10.0.0.9/still.jpg' },
   ],
   movable: true,
+  memory: false,
   problems: [],
 };
 const STRICT: DeviceReport = {
