@@ -1,12 +1,13 @@
 // Sends SOAP messages to a camera over HTTP or HTTPS with Digest login (ONVIF Core Specification §5.9). Only the target's host
 // and port are contacted, redirects are not followed, and the size of a response is limited.
 
-import { request as requestHttp, type RequestOptions } from 'node:http';
-import { messageOf } from '../../base/error.ts';
+import { errors, type Agent } from 'undici';
+import { errorCode, messageOf } from '../../base/error.ts';
 import { hostInUrl } from '../../base/host.ts';
 import { readBody } from '../../base/http-answer.ts';
 import { printable } from '../../base/printable.ts';
-import { CertificateRefused, connectCamera } from '../reach/connect.ts';
+import { CertificateRefused } from '../reach/connect.ts';
+import { openCameraClient } from '../reach/http.ts';
 import { AddressRefused } from '../reach/networks.ts';
 import type { Reach } from '../reach/reach.ts';
 import { Login, LoginError } from '../rtsp/login.ts';
@@ -31,12 +32,13 @@ interface Answer {
 /** Sends messages to one camera. Once a Digest challenge was answered, later requests answer it in advance. */
 export class Exchange {
   readonly #target: OnvifTarget;
-  readonly #reach: Reach;
+  readonly #client: Agent;
   readonly #login: Login;
 
   constructor(target: OnvifTarget, reach: Reach) {
     this.#target = target;
-    this.#reach = reach;
+    // It goes to the target whatever the origin of a request says, which has no zone.
+    this.#client = openCameraClient(() => target, reach.networks);
     // Basic would send the password in clear text; ONVIF does not use it.
     this.#login = new Login({ ...target, basic: 'never' });
   }
@@ -60,50 +62,34 @@ export class Exchange {
   }
 
   async #post({ path, action, body }: Message, signal: AbortSignal): Promise<Answer> {
-    const { host, port } = this.#target;
+    const { secure, host, port } = this.#target;
     const authorization = this.#login.authorize('POST', path);
-    const options: RequestOptions = {
-      host,
-      port,
-      path,
-      method: 'POST',
-      // A new connection for each request, because cheap cameras forget idle ones.
-      createConnection: () => connectCamera(this.#target, this.#reach.networks),
-      signal,
-      headers: {
-        host: `${hostInUrl(host.replace(/%.*/, ''))}:${port}`,
-        'content-type': `application/soap+xml; charset=utf-8; action="${action}"`,
-        'content-length': Buffer.byteLength(body),
-        connection: 'close',
-        ...(authorization === undefined ? {} : { authorization }),
-      },
-    };
     try {
-      return await send(options, body);
+      const answer = await this.#client.request({
+        origin: `${secure ? 'https' : 'http'}://${hostInUrl(host.replace(/%.*/, ''))}:${port}`,
+        path,
+        method: 'POST',
+        headers: {
+          'content-type': `application/soap+xml; charset=utf-8; action="${action}"`,
+          ...(authorization === undefined ? {} : { authorization }),
+        },
+        body,
+        signal,
+      });
+      const text = (await readBody(answer.body, MAX_XML_CHARACTERS, tooLong)).toString('utf8');
+      const challenges = answer.headers['www-authenticate'] ?? [];
+      return {
+        status: answer.statusCode,
+        challenges: typeof challenges === 'string' ? [challenges] : challenges,
+        text,
+      };
     } catch (err) {
       throw signal.aborted ? (signal.reason as unknown) : connectionError(err);
     }
   }
 }
 
-function send(options: RequestOptions, body: string): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const request = requestHttp(options);
-    request.on('error', reject);
-    request.on('response', (response) => {
-      readBody(response, MAX_XML_CHARACTERS, tooLong)
-        .then((body) => {
-          const challenges = response.headersDistinct['www-authenticate'] ?? [];
-          resolve({ status: response.statusCode ?? 0, challenges, text: body.toString('utf8') });
-        })
-        .catch(reject)
-        .finally(() => request.destroy());
-    });
-    request.end(body);
-  });
-}
-
-const tooLong = (): OnvifError => new OnvifError('bad-answer', 'the camera sent too long an answer');
+const tooLong = (): OnvifError => new OnvifError('bad-answer', 'the answer of the camera is too long');
 
 function readAnswer({ status, text }: Answer): XmlElement {
   try {
@@ -112,7 +98,7 @@ function readAnswer({ status, text }: Answer): XmlElement {
   } catch (err) {
     if (!(err instanceof XmlError)) throw err;
     if (status >= 200 && status < 300) {
-      throw new OnvifError('bad-answer', `the camera sent an answer that is no SOAP: ${err.message}`, { cause: err });
+      throw new OnvifError('bad-answer', `the answer of the camera is not SOAP: ${err.message}`, { cause: err });
     }
   }
   const refused = `the camera refuses the login (HTTP ${status})`;
@@ -129,15 +115,19 @@ const SYSTEM_WORDS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'its name cannot be found',
   EAI_AGAIN: 'its name cannot be looked up',
   ETIMEDOUT: 'it does not answer',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
+  UND_ERR_SOCKET: 'it closed the connection',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'it closed the connection',
 };
 
 function connectionError(err: unknown): OnvifError {
   if (err instanceof OnvifError) return err;
   if (err instanceof AddressRefused) return new OnvifError('address-refused', err.message, { cause: err });
-  const code = err instanceof Error && 'code' in err ? String(err.code) : '';
-  // Responses that Node's HTTP parser rejects, and paths that are not allowed in a request line.
-  if (code.startsWith('HPE_') || code === 'ERR_UNESCAPED_CHARACTERS') {
-    return new OnvifError('bad-answer', `the camera does not speak HTTP as it should (${code})`, { cause: err });
+  const code = errorCode(err) ?? '';
+  // Responses that the HTTP parser rejects, and paths that are not allowed in a request line.
+  if (err instanceof errors.HTTPParserError || err instanceof errors.InvalidArgumentError) {
+    const what = printable(err.message, 100);
+    return new OnvifError('bad-answer', `the camera does not speak HTTP as it should: ${what}`, { cause: err });
   }
   const words =
     SYSTEM_WORDS[code] ??

@@ -457,12 +457,12 @@ const envelope = (body: string): string => `<s:Envelope xmlns:s="x"><s:Body>${bo
 const raw = (body: string | Buffer, status = 200): Behaviour => ({ kind: 'raw', body, status });
 
 for (const [name, behaviour, code, words] of [
-  ['an HTML page', raw('<!DOCTYPE html><html><body>Camera</body></html>'), 'bad-answer', /no SOAP: a document type/],
-  ['nothing', raw(''), 'bad-answer', /no SOAP: empty/],
-  ['bytes', raw(Buffer.from([0xff, 0xfe, 0, 1, 2])), 'bad-answer', /no SOAP/],
-  ['XML that is no SOAP', raw('<a><b/></a>'), 'bad-answer', /no envelope with a body/],
+  ['an HTML page', raw('<!DOCTYPE html><html><body>Camera</body></html>'), 'bad-answer', /not SOAP: a document type/],
+  ['nothing', raw(''), 'bad-answer', /not SOAP: empty/],
+  ['bytes', raw(Buffer.from([0xff, 0xfe, 0, 1, 2])), 'bad-answer', /not SOAP/],
+  ['XML that is not SOAP', raw('<a><b/></a>'), 'bad-answer', /no envelope with a body/],
   ['an empty body', raw(envelope('')), 'bad-answer', /no envelope with a body/],
-  ['half an envelope', raw('<s:Envelope><s:Body>'), 'bad-answer', /no SOAP/],
+  ['half an envelope', raw('<s:Envelope><s:Body>'), 'bad-answer', /not SOAP/],
   ['a wrong path', raw('not found', 404), 'bad-answer', /HTTP 404/],
   ['a locked account', raw('<html>locked</html>', 403), 'unauthorized', /HTTP 403/],
   ['two megabytes', raw(Buffer.alloc(2_000_000, 0x20)), 'bad-answer', /too long/],

@@ -1,12 +1,13 @@
 // Fetches a camera's still image: Basic and Digest logins, redirects within the camera, and nothing that the camera states is
-// trusted. One connection per request, because cameras close idle ones silently.
+// trusted.
 
 import type { IncomingHttpHeaders } from 'undici/types/header.d.ts';
-import { Agent, errors, request } from 'undici';
+import { errors, request, type Agent } from 'undici';
 import { errorCode, firstError } from '../../base/error.ts';
 import { isRedirect } from '../../base/http-answer.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import { CertificateRefused, connectCamera, type CameraTls } from '../reach/connect.ts';
+import { CertificateRefused, type CameraTls } from '../reach/connect.ts';
+import { CONNECT_TIMEOUT_MS, openCameraClient } from '../reach/http.ts';
 import { AddressRefused } from '../reach/networks.ts';
 import type { Reach } from '../reach/reach.ts';
 import { LoginError, type Login } from '../rtsp/login.ts';
@@ -22,34 +23,16 @@ export interface FetchedImage {
 
 /** The largest picture of a 30-megapixel camera has half of this. */
 const MAX_IMAGE_BYTES = 16 * 1024 * 1024;
-/** For a camera that is gone: the next request must not wait for this connection. */
-const CONNECT_TIMEOUT_MS = 9_000;
 const MAX_REDIRECTS = 3;
 /** A nonce can be stale once when it is used. */
 const MAX_LOGINS = 3;
 
-/** The HTTP client for a camera; destroy it when it is no longer needed. */
+/** The HTTP client for the still images of a camera; destroy it when it is no longer needed. */
 export const openAgent = (tls: CameraTls, { networks }: Reach): Agent =>
-  new Agent({
-    pipelining: 0,
-    // The caller's signal limits the total time.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect({ hostname: host, port, protocol }, callback) {
-      const secure = protocol === 'https:';
-      const socket = connectCamera({ host, port: Number(port) || (secure ? 443 : 80), secure, tls }, networks);
-      const timer = setTimeout(() => socket.destroy(new errors.ConnectTimeoutError()), CONNECT_TIMEOUT_MS);
-      const settle = (error: Error | null): void => {
-        clearTimeout(timer);
-        socket.off('error', settle);
-        if (error) callback(error, null);
-        else callback(null, socket);
-      };
-      socket.once('error', settle).once(secure ? 'secureConnect' : 'connect', () => {
-        if (!socket.destroyed) settle(null);
-      });
-    },
-  });
+  openCameraClient(({ hostname: host, port, protocol }) => {
+    const secure = protocol === 'https:';
+    return { host, port: Number(port) || (secure ? 443 : 80), secure, tls };
+  }, networks);
 
 type Answer = Awaited<ReturnType<typeof request>>;
 
@@ -148,7 +131,7 @@ function takeChallenge(headers: IncomingHttpHeaders, login: Login, logins: numbe
   } catch (err) {
     if (!(err instanceof LoginError)) throw err;
     if (err.code === 'none')
-      throw refused('the camera asks for a login: snapshot has none, nor source on the same host');
+      throw refused('the camera asks for a login: neither snapshot has one, nor source on the same host');
     if (err.code === 'downgraded') throw new StillError('camera-login-downgraded', err.message, { cause: err });
     throw refused(err.message);
   }
@@ -187,7 +170,9 @@ function failure(err: unknown, signal: AbortSignal): unknown {
   if (err instanceof StillError) return err;
   if (err instanceof errors.ConnectTimeoutError) {
     const seconds = CONNECT_TIMEOUT_MS / 1000;
-    return new StillError('camera-timeout', `the camera did not take a connection within ${seconds} s`, { cause: err });
+    return new StillError('camera-timeout', `the camera did not accept a connection within ${seconds} s`, {
+      cause: err,
+    });
   }
   if (err instanceof AddressRefused) {
     return new StillError('address-refused', 'cameraNetworks does not allow the address of snapshot', { cause: err });

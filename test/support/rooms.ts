@@ -32,7 +32,11 @@ export const ROOMS: readonly Room[] = [
   { name: 'recorder/rtp', rooms: [], packages: [] },
   { name: 'recorder/codec', rooms: ['base', 'recorder/rtp'], packages: [] },
   { name: 'recorder/mp4', rooms: ['base', 'recorder/codec'], packages: ['node:zlib'] },
-  { name: 'recorder/reach', rooms: ['base', 'recorder/rtsp'], packages: ['node:dns', 'node:net', 'node:tls'] },
+  {
+    name: 'recorder/reach',
+    rooms: ['base', 'recorder/rtsp'],
+    packages: ['node:dns', 'node:net', 'node:tls', 'undici'],
+  },
   { name: 'recorder/events', rooms: ['base', 'recorder/reach'], packages: ['node:*', 'undici'] },
   {
     name: 'recorder/camera',
@@ -42,7 +46,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/onvif',
     rooms: ['base', 'crds', 'recorder/rtsp', 'recorder/reach'],
-    packages: ['node:*', 'onvif', 'sax', 'yaml'],
+    packages: ['node:*', 'onvif', 'sax', 'undici', 'yaml'],
   },
   // The footage that cameras keep themselves.
   {
