@@ -1,5 +1,6 @@
 // Applies and deletes objects that one of our resources owns; objects of others are left alone.
 
+import { CodedError } from '../../base/error.ts';
 import { OPERATOR_MANAGER } from '../../crds/names.ts';
 import {
   isNotFound,
@@ -20,16 +21,15 @@ export interface Owner {
 }
 
 /** An object of this name exists and is not ours. It is not changed. */
-export class ForeignObjectError extends Error {
-  readonly code = 'FOREIGN_OBJECT';
+export class ForeignObjectError extends CodedError<'FOREIGN_OBJECT'> {
+  override readonly name = 'ForeignObjectError';
   readonly key: string;
   /** `Kind/name` of the controller of the object; undefined if it has none. */
   readonly controller: string | undefined;
 
   constructor(resource: Resource, key: string, controller: OwnerReference | undefined) {
     const whose = controller ? `belongs to ${controller.kind} ${controller.name}` : 'was not made by this operator';
-    super(`${resource.kind} ${key} ${whose}: it is not taken over`);
-    this.name = 'ForeignObjectError';
+    super('FOREIGN_OBJECT', `${resource.kind} ${key} ${whose}: it is not taken over`);
     this.key = key;
     this.controller = controller && `${controller.kind}/${controller.name}`;
   }

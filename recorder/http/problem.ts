@@ -5,6 +5,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { CodedError } from '../../base/error.ts';
 import { issueWords } from '../../base/issue-words.ts';
 import type { Log } from '../../base/log.ts';
 import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
@@ -48,9 +49,9 @@ export const problemResponse = (description: string) => ({
 });
 
 /** An error that is sent as an answer. Routes throw it. */
-export class ApiError extends Error {
+export class ApiError extends CodedError<ErrorCode> {
+  override readonly name = 'ApiError';
   readonly status: number;
-  readonly code: ErrorCode;
   /** Sent with the problem, such as `retry-after`. */
   readonly headers: Readonly<Record<string, string>>;
   /** The cause is logged elsewhere, once instead of for each request. */
@@ -62,10 +63,8 @@ export class ApiError extends Error {
     detail: string,
     options: ErrorOptions & { readonly headers?: Readonly<Record<string, string>>; readonly isExpected?: boolean } = {},
   ) {
-    super(detail, options);
-    this.name = 'ApiError';
+    super(code, detail, options);
     this.status = status;
-    this.code = code;
     this.headers = options.headers ?? {};
     this.isExpected = options.isExpected ?? false;
   }

@@ -1,16 +1,16 @@
 // Why files cannot be joined into one movie.
 
+import { CodedError } from '../../base/error.ts';
+
 /** `CODEC_CHANGED` comes with the wall time from which the other codec is used. */
 type JoinErrorCode = 'NO_FOOTAGE' | 'CODEC_CHANGED';
 
-export class JoinError extends Error {
-  readonly code: JoinErrorCode;
+export class JoinError extends CodedError<JoinErrorCode> {
+  override readonly name = 'JoinError';
   readonly wallMs: number;
 
   constructor(code: JoinErrorCode, message: string, wallMs = 0) {
-    super(message);
-    this.name = 'JoinError';
-    this.code = code;
+    super(code, message);
     this.wallMs = wallMs;
   }
 }

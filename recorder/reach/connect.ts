@@ -3,6 +3,7 @@
 
 import { connect as connectTcp, isIP, Socket, type OnReadOpts, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { CodedError } from '../../base/error.ts';
 import type { CameraNetworks } from './networks.ts';
 
 /** Which certificate to accept. Most cameras have self-signed ones. */
@@ -25,12 +26,11 @@ export interface Destination {
 }
 
 /** The camera's certificate is not the pinned one. */
-export class CertificateRefused extends Error {
-  readonly code = 'CERTIFICATE_REFUSED';
+export class CertificateRefused extends CodedError<'CERTIFICATE_REFUSED'> {
+  override readonly name = 'CertificateRefused';
 
   constructor(fingerprint: string) {
-    super(`its certificate is not the one of tls.fingerprint, but has ${fingerprint}`);
-    this.name = 'CertificateRefused';
+    super('CERTIFICATE_REFUSED', `its certificate is not the one of tls.fingerprint, but has ${fingerprint}`);
   }
 }
 
