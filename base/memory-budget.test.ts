@@ -93,7 +93,7 @@ test('work that can wait gets its memory in the order in which it asked, when ot
 test('more given back than was taken is a bug that is told', () => {
   const writing = new MemoryBudget(100).open('writing', { maxBytes: 100 });
   writing.take(10);
-  assert.throws(() => writing.giveBack(11), /bug: more memory is given back/);
+  assert.throws(() => writing.giveBack(11), /bug: more memory is released/);
 });
 
 test('any history: the sum of the users is what is used, never beyond the limit but for one piece a user', () => {

@@ -32,7 +32,7 @@ export class MemoryBudget {
 
   /** Opens an account that gives way before all accounts opened later. */
   open(name: string, use: MemoryUse): MemoryAccount {
-    assert(!this.#accounts.some((account) => account.name === name), 'two users of memory have one name');
+    assert(!this.#accounts.some((account) => account.name === name), 'two accounts of memory have the same name');
     const account = new MemoryAccount(name, use, {
       use: (bytes) => (this.#usedBytes += bytes),
       makeRoom: (bytes) => this.#makeRoom(account, bytes),
@@ -123,7 +123,7 @@ export class MemoryAccount {
   }
 
   giveBack(bytes: number): void {
-    assert(bytes <= this.#usedBytes, 'more memory is given back than was taken');
+    assert(bytes <= this.#usedBytes, 'more memory is released than was taken');
     this.#add(-bytes);
     // Serve the waiting callers in order. Only this user giving memory back serves them, not others doing so.
     for (let first = this.#waiting[0]; first && this.take(first.bytes); first = this.#waiting[0]) {

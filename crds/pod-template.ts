@@ -44,7 +44,7 @@ const securityContext = z.object({
   ...confinement,
   supplementalGroups: listSet(integer(0, 2 ** 31 - 1), 32)
     .optional()
-    .describe('Groups of the recorder in addition to 65532.'),
+    .describe('Additional groups of the recorder, besides 65532.'),
   fsGroup: integer(0, 2 ** 31 - 1)
     .optional()
     .describe('Group that volumes of claims are given to.'),

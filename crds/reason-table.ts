@@ -189,7 +189,7 @@ export const CAMERA_CONDITIONS = {
     {
       status: 'True',
       reason: 'that of `Ready`',
-      means: 'it is on its way to be recorded; otherwise the condition is absent',
+      means: 'it is about to be recorded; otherwise the condition is absent',
     },
   ],
   Stalled: [
@@ -277,7 +277,7 @@ export const RECORDING_REASONS = {
     means: 'another recorder uses this archive now',
     todo: 'the message names it: give each a directory of its own',
   },
-  'license-exceeded': { means: 'more cameras than the license allows', todo: '[license.md](../license.md)' },
+  'license-exceeded': { means: 'more cameras than the licence allows', todo: '[license.md](../license.md)' },
   'stopped-by-user': { means: 'somebody has stopped it through the API', todo: 'start it there' },
   'invalid-camera': {
     means: 'this version of the recorder does not understand the spec',
@@ -296,7 +296,7 @@ export const POOL_CONDITIONS = {
     },
   ],
   QuorumAvailable: [
-    { status: 'True', reason: 'Majority', means: 'the operator sees more than half of the voters' },
+    { status: 'True', reason: 'Majority', means: 'the operator sees renewals of more than half of the voters' },
     {
       status: 'False',
       reason: 'NoMajority',
@@ -355,7 +355,7 @@ export const POOL_CONDITIONS = {
     {
       status: 'True',
       reason: 'as in `ResourcesApplied` or `RolloutStopped`',
-      means: 'somebody has to act before the pool can be what its spec says; otherwise the condition is absent',
+      means: 'you must act before the pool can be what its spec says; otherwise the condition is absent',
     },
   ],
   ResourcesApplied: [
@@ -383,7 +383,7 @@ export const POOL_CONDITIONS = {
     {
       status: 'False',
       reason: 'NoTokens',
-      means: 'the operator may not make the Secret with the tokens of the pool, which its recorders wait for',
+      means: 'the operator may not make the Secret with the tokens of the pool, for which its recorders wait',
       todo: 'give the operator the rights of the chart, or name a Secret in `spec.auth.tokensSecretRef`',
     },
     {
@@ -395,7 +395,7 @@ export const POOL_CONDITIONS = {
     },
   ],
   NodesSelected: [
-    { status: 'True', reason: 'Selected', means: 'there are nodes for its recorders' },
+    { status: 'True', reason: 'Selected', means: 'it selects nodes for its recorders' },
     {
       status: 'False',
       reason: 'NoNodes',
@@ -430,8 +430,8 @@ export const POOL_CONDITIONS = {
       status: 'False',
       reason: 'Unschedulable',
       means:
-        'for a minute the scheduler has found no room for the pods of the nodes in the message: nothing is recorded there, and no update waits for them',
-      todo: 'make room there, or lower `spec.resources`; or let the pool not select the node',
+        'for a minute the scheduler could not place the pods of the nodes in the message: nothing is recorded there, and no update waits for them',
+      todo: 'free resources there, or lower `spec.resources`, or exclude the node from the pool',
     },
   ],
   CertificatesIssued: [

@@ -266,7 +266,7 @@ const spec = withRules(
       },
       {
         rule: "self.mode == 'Auto' || !has(self.names)",
-        message: 'is for mode Auto: a Secret has names of its own',
+        message: 'is only for mode Auto: the certificate of a Secret has its own names',
         fieldPath: '.names',
       },
     )
@@ -317,7 +317,7 @@ const spec = withRules(
       .object({
         maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE)
           .default(100)
-          .describe('A node with this many cameras gets no more.'),
+          .describe('A node with this many cameras is assigned no more.'),
       })
       .prefault({}),
     membership: z
@@ -335,7 +335,7 @@ const spec = withRules(
           .enum(['Drain', 'Ignore'])
           .default('Drain')
           .describe(
-            'What a Kubernetes node means that is cordoned, or tainted because it is out of service or an autoscaler removes it. Drain: its cameras move to other nodes as with drain: true of the RecorderNode, and kubectl drain waits until they have. Ignore: nothing.',
+            'What happens when a Kubernetes node is cordoned, or tainted because it is out of service or an autoscaler removes it. Drain: its cameras move to other nodes as with drain: true of the RecorderNode, and kubectl drain waits until they have. Ignore: nothing.',
           ),
         progressDeadlineSeconds: integer(10, 86_400)
           .default(600)

@@ -462,7 +462,8 @@ test('a node on which its pod finds no room is part of the pool, and the update 
   await world.until('there is a RecorderNode', async () =>
     Boolean(await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'full' })),
   );
-  const told = /does not wait for full \(its pod finds no room: 0\/4 nodes are available: 1 Insufficient memory\)/;
+  const told =
+    /does not wait for full \(its pod cannot be scheduled: 0\/4 nodes are available: 1 Insufficient memory\)/;
   await world.until('the update does not wait for it', async () =>
     told.test((await world.condition('default', 'RolloutStopped'))?.message ?? ''),
   );

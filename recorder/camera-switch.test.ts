@@ -168,12 +168,12 @@ test('a file that is damaged stops no recording, and is replaced by the next cha
 
 test('a camera that the licence does not allow is not started; stopping needs no licence', async (t) => {
   const it = setting(t, camera('gate'));
-  const refusal = () => ({ code: 'license-expired', message: 'the licence was good until 2026-11-20' }) as const;
+  const refusal = () => ({ code: 'license-expired', message: 'the licence was valid until 2026-11-20' }) as const;
   const one = await it.start({ refusal });
   assert.equal(await one.stop('gate', 'ops'), 1);
   await assert.rejects(one.start('gate', 'ops'), {
     code: 'license-expired',
-    message: 'the licence was good until 2026-11-20',
+    message: 'the licence was valid until 2026-11-20',
   });
   assert.deepEqual(enabled(one.overrule(it.files)), []);
 });

@@ -208,7 +208,7 @@ function give(
     fs.lchownSync(directory, user, group);
   };
   walk(root);
-  say(`${root} belongs to user ${user} now, with ${count} directories and files in it`);
+  say(`${root} now belongs to user ${user}, with ${count} directories and files in it`);
 }
 
 /** Files that the last recorder had open: the next one completes them. */

@@ -80,7 +80,7 @@ test('what it wrote once is not overwritten', async (t) => {
   const { file, archive, run } = server(t);
   await run(['--archive', archive]);
   const text = readFileSync(file, 'utf8');
-  await assert.rejects(run(['--archive', `${archive}2`]), refused(/setup\.yaml exists already/));
+  await assert.rejects(run(['--archive', `${archive}2`]), refused(/setup\.yaml already exists/));
   assert.equal(readFileSync(file, 'utf8'), text);
 });
 

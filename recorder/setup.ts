@@ -55,7 +55,7 @@ export async function runSetup(args: readonly string[], deps: SetupDeps): Promis
   if (options.help) return deps.print(SETUP_USAGE);
   const directory = join(dirname(options.config), 'conf.d');
   const file = join(directory, 'setup.yaml');
-  if (existsSync(file)) throw new UsageError(`${file} exists already: change it there, or remove it`);
+  if (existsSync(file)) throw new UsageError(`${file} already exists: change or remove it`);
 
   const isAsked = options.archive === undefined && options.camera.length === 0 && !options.discover;
   if (isAsked && !isTerminal(deps.stdin)) throw new UsageError('expected --archive, --camera or --discover');

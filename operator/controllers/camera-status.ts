@@ -166,7 +166,7 @@ function recordingOf(camera: Camera, report: ReportedCamera | undefined, isLive:
   const suspension = suspensionOf(camera);
   if (suspension !== undefined) return state(false, 'Suspended', suspension);
   if (assignment?.node === undefined) return state(false, 'NotAssigned', 'no node records the camera');
-  if (!isLive) return state(undefined, 'NodeUnavailable', `${assignment.node} has not been heard of lately`);
+  if (!isLive) return state(undefined, 'NodeUnavailable', `${assignment.node} has not renewed its Lease lately`);
   if (report?.epoch !== assignment.epoch) {
     return state(false, 'NotTakenUp', `${assignment.node} has not reported the camera yet`);
   }

@@ -25,7 +25,7 @@ export function placementOf({ spec, status }: Camera, nodes: NodeLabels): Stated
   const node = status?.assignment?.node;
   if (node !== undefined && nodes.has(node) && missing(node).length > 0) {
     const labels = missing(node).join(', ');
-    const message = `${node}, which records it, lacks ${labels} of placement.nodeSelector, and no other node has it and a place`;
+    const message = `${node}, which records it, lacks ${labels} of placement.nodeSelector, and no other node has it and free capacity`;
     return condition(false, 'NodeSelectorNotMet', message);
   }
   if (preferredNode !== '' && !nodes.has(preferredNode)) {

@@ -91,7 +91,7 @@ function conditionOf(
   unplaced: readonly (readonly [string, string])[],
 ): PlannedCondition {
   const full = unplaced.map(([node, why]) => `${node} (${why})`).sort();
-  const noRoom = `the pod of the recorder finds no room: ${someOf(full, MAX_NAMED)}`;
+  const noRoom = `the pod of the recorder cannot be scheduled: ${someOf(full, MAX_NAMED)}`;
   if (podless.length === 0 && full.length === 0) {
     return { type: 'PodsPlaced', status: 'True', reason: 'AllPlaced', message: '' };
   }

@@ -391,7 +391,7 @@ function selectedCondition({ spec }: RecorderPool, hasNodes: boolean): PlannedCo
   const message =
     labels.length === 0
       ? 'no node fits the affinity of spec.podTemplate'
-      : `no node has the labels of spec.nodeSelector${affinity}; nodes that get them record: kubectl label node NODE ${labels.join(' ')}`;
+      : `no node has the labels of spec.nodeSelector${affinity}; label the nodes that should record: kubectl label node NODE ${labels.join(' ')}`;
   return { type: 'NodesSelected', status: 'False', reason: 'NoNodes', message };
 }
 

@@ -115,12 +115,12 @@ function place(placing: readonly Needing[], context: Context, quorum: Quorum): P
         placed.conditions.set(camera.name, condition('Assigned', 'False', reason, message));
     };
     if (!quorum.heard) {
-      refuse('NoMajority', 'waits until more than half of the voters are heard');
+      refuse('NoMajority', 'waits until more than half of the voters renew their Leases');
       continue;
     }
     const take = slots.free(camera, need);
     if (!take) {
-      refuse('Waiting', 'waits until cameras that were assigned before are taken up');
+      refuse('Waiting', 'waits until the cameras that were assigned before are recorded');
       continue;
     }
     const owner = camera.assignment?.node;
@@ -239,7 +239,7 @@ function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, Pla
     return condition('Assigned', 'False', 'NodeUnavailable', message);
   }
   if (owner && reportOf(camera, owner) === undefined) {
-    return condition('Assigned', 'True', 'NotTakenUp', `node ${node} has not taken it up yet`);
+    return condition('Assigned', 'True', 'NotTakenUp', `node ${node} has not started to record it yet`);
   }
   return condition('Assigned', 'True', 'Assigned', `to node ${node}`);
 }

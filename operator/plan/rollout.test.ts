@@ -302,6 +302,6 @@ test('a pod that finds no room says so, also while its machine is not ready', ()
     const nodes = [node('a', { isOnline: false, isReachable }), ...NODES.slice(1)];
     const { step, condition } = planRollout(view([full, pod('b', old), pod('c')], nodes));
     assert.deepEqual(step, { kind: 'begin', node: 'b', drain: true });
-    assert.match(condition.message, /does not wait for a \(its pod finds no room: 1 Insufficient memory\)/);
+    assert.match(condition.message, /does not wait for a \(its pod cannot be scheduled: 1 Insufficient memory\)/);
   }
 });

@@ -260,7 +260,7 @@ const named = (members: readonly Member[]): string =>
 
 function problemOf(node: RolloutNode, pod: RolloutPod): string {
   const { isTerminating, isReady, hasStarted, problem, noRoom } = pod;
-  if (noRoom !== undefined) return `its pod finds no room: ${noRoom}`;
+  if (noRoom !== undefined) return `its pod cannot be scheduled: ${noRoom}`;
   if (!node.isReachable) return 'Kubernetes reports that its machine is not ready';
   if (isTerminating) return 'its pod is ending';
   if (!isReady && !hasStarted) return `its pod has not started${problem === undefined ? '' : `: ${problem}`}`;

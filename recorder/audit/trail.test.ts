@@ -91,7 +91,7 @@ test('numbers and hashes go on over restarts, new days and full files', async (t
 });
 
 for (const [what, change, problem] of [
-  ['changed', (text: string) => text.replace('"b"', '"x"'), /^audit\.log:3: line 2 is not as it was written$/],
+  ['changed', (text: string) => text.replace('"b"', '"x"'), /^audit\.log:3: line 2 was changed after it was written$/],
   ['taken out', (text: string) => text.replace(/.*"b".*\n/, ''), /^audit\.log:2: line 3 is at the position of line 2$/],
   [
     'put in',

@@ -41,5 +41,5 @@ function problemOf(line: AuditLine | undefined, before: ChainEnd | undefined): s
   if (!line) return undefined;
   const expected = before.n + 1;
   if (line.n !== expected) return `line ${line.n} is at the position of line ${expected}`;
-  return line.prev === before.sha256 ? undefined : `line ${before.n} is not as it was written`;
+  return line.prev === before.sha256 ? undefined : `line ${before.n} was changed after it was written`;
 }

@@ -116,7 +116,7 @@ export class ClusterView {
       ? answer
       : {
           code: 200,
-          message: `left; the cluster did not hear of it (${answer.message}): remove the node on the leader`,
+          message: `left; the cluster was not informed (${answer.message}): remove the node on the leader`,
         };
   }
 }

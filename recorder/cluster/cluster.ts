@@ -272,7 +272,7 @@ export class Cluster {
         log.error(
           { path: state.path },
           loaded.kind === 'stale'
-            ? 'the copy of the assignments is from a backup and is not believed: waiting for the API server'
+            ? 'the copy of the assignments is from a backup and is not used: waiting for the API server'
             : 'the copy of the assignments is damaged: waiting for the API server',
         );
       }
@@ -513,7 +513,7 @@ export class Cluster {
     } catch (err) {
       if (err instanceof ApiServerError && err.status === 404) return undefined;
       if (err instanceof ApiServerError) throw err;
-      throw new ApiServerError(0, 'INVALID_ANSWER', 'a Camera is not what it should be', { cause: err });
+      throw new ApiServerError(0, 'INVALID_ANSWER', 'a Camera is not valid', { cause: err });
     }
   }
 

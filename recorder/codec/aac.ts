@@ -191,7 +191,7 @@ export class AacDepacketizer implements Depacketizer {
 
   #emitFrame(buffer: Buffer, start: number, end: number, timestamp: number): void {
     if (!this.#aac) {
-      this.#problem ??= { code: 'aac-config-missing', message: 'the camera does not tell the AAC configuration' };
+      this.#problem ??= { code: 'aac-config-missing', message: 'the camera does not send the AAC configuration' };
       return this.#drop('before-parameters');
     }
     this.#units.append(buffer, start, end);

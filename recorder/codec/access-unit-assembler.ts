@@ -31,7 +31,7 @@ const OPEN_GROUP = {
 };
 const GRADUAL_REFRESH = {
   code: 'gradual-refresh',
-  message: 'pictures are refreshed bit by bit, without key frames: the first ones of each file are not shown',
+  message: 'pictures are refreshed in slices, without key frames: the first ones of each file are not shown',
 };
 
 /** For the small NAL units of each picture a loop is faster than `Buffer.includes`. */

@@ -133,7 +133,7 @@ export class LatmDepacketizer implements Depacketizer {
     }
     const mux = this.#mux;
     if (!mux) {
-      this.#problem ??= { code: 'latm-config-missing', message: 'the camera does not tell the LATM configuration' };
+      this.#problem ??= { code: 'latm-config-missing', message: 'the camera does not send the LATM configuration' };
       return this.#drop('before-parameters');
     }
     for (let frame = 0; frame < mux.frames && reader.remainingBits >= 8; frame++) {

@@ -186,7 +186,7 @@ export class MjpegDepacketizer implements Depacketizer {
     this.#isField = FIELDS.has(buffer[start] as number);
     const { width, height } = this.#size;
     if (this.#quantization.length === 0) return this.#refuse('quantization-missing', 'lack quantization tables');
-    if (width === 0 || height === 0) return this.#refuse('size-unknown', 'have a size that the camera does not say');
+    if (width === 0 || height === 0) return this.#refuse('size-unknown', 'have a size that the camera does not send');
     if (type > 1 && !this.#frame)
       return this.#refuse('type-unknown', `are of type ${type}, which RFC 2435 leaves open`);
     this.#problem = undefined;

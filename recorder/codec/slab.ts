@@ -122,7 +122,7 @@ export class SlabHolds {
     const before = this.#bytes;
     for (const slab of slabs) {
       const count = this.#counts.get(slab);
-      assert(count !== undefined, 'a block is let go of that was not held');
+      assert(count !== undefined, 'a block is released that was not in use');
       if (count > 1) this.#counts.set(slab, count - 1);
       else {
         this.#counts.delete(slab);

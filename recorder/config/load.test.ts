@@ -479,13 +479,13 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     name: 'nobody is asked for a token, and every address is listened on',
     yaml: 'auth: {mode: none}',
     message:
-      'config.yaml: auth.mode: none lets anyone do everything, and listen is 0.0.0.0:9997: take a loopback address, or set auth.allowAnonymousNetwork: true',
+      'config.yaml: auth.mode: with none, anyone may do everything, but listen is 0.0.0.0:9997: use a loopback address, or set auth.allowAnonymousNetwork: true',
   },
   {
     name: 'nobody is asked for a token, and the network reaches playback',
     yaml: 'auth: {mode: none}\nlisten: "[::1]:1"\nplayback: {listen: 10.0.0.1:9996}',
     message:
-      'config.yaml: auth.mode: none lets anyone do everything, and playback.listen is 10.0.0.1:9996: take a loopback address, or set auth.allowAnonymousNetwork: true',
+      'config.yaml: auth.mode: with none, anyone may do everything, but playback.listen is 10.0.0.1:9996: use a loopback address, or set auth.allowAnonymousNetwork: true',
   },
   {
     name: 'nobody is asked for a token, and every page may',

@@ -297,7 +297,7 @@ function* mistakesInAccess(config: z.output<typeof ConfigFile>, files: readonly 
     yield mistakeAt(
       files,
       'auth.mode',
-      `none lets anyone do everything, and ${key} is ${formatListen(address)}: take a loopback address, or set auth.allowAnonymousNetwork: true`,
+      `with none, anyone may do everything, but ${key} is ${formatListen(address)}: use a loopback address, or set auth.allowAnonymousNetwork: true`,
     );
     return;
   }

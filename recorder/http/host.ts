@@ -23,7 +23,7 @@ export function installHostCheck(app: FastifyInstance, names: readonly string[])
       throw new ApiError(
         421,
         'unknown-host',
-        'this recorder needs no token, so it answers to known host names only: add this one to auth.allowedHosts',
+        'this recorder needs no token, so it accepts only host names that it knows: add this one to auth.allowedHosts',
       );
     }
     return done();

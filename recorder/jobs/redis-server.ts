@@ -177,7 +177,7 @@ export class RedisServer {
         end(pid, late ? 'SIGKILL' : 'SIGTERM');
       }
       if (clock.monotonicMs() > untilMs + STOP_TIMEOUT_MS) {
-        throw new JobsUnavailable('a redis-server of an earlier recorder does not end');
+        throw new JobsUnavailable('a redis-server of an earlier recorder does not stop');
       }
       await clock.sleep(POLL_MS);
     }

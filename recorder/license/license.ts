@@ -110,7 +110,7 @@ export class License {
     if (found.kind === 'unusable') return found.reason;
     const { statement } = found;
     if (this.#o.clock.wallMs() < expiryMs(statement)) return undefined;
-    return { code: 'license-expired', message: `the licence was good until ${statement.expires}` };
+    return { code: 'license-expired', message: `the licence was valid until ${statement.expires}` };
   }
 
   #tooMany(wanted: number): LicenseReason | undefined {

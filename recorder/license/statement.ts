@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { DAY_MS } from '../../base/units.ts';
 import { CodedError } from '../../base/error.ts';
 
-const Day = z.iso.date({ error: 'expected a day as 2027-12-31' });
+const Day = z.iso.date({ error: 'expected a day such as 2027-12-31' });
 
 /** The signed content. Unknown members are ignored; later versions may add some. */
 const Statement = z.object({

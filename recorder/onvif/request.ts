@@ -42,7 +42,7 @@ export type Operation = (cam: OnvifOperations, ignore: () => void) => void;
 /** Ends every request of the package before it reaches the network. */
 class NoConnection extends Agent {
   override createConnection(...[, callback]: Parameters<Agent['createConnection']>): undefined {
-    callback?.(new Error('Exchange sends the requests'), new Duplex());
+    callback?.(new Error('the requests are sent by Exchange'), new Duplex());
   }
 }
 

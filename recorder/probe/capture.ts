@@ -69,6 +69,8 @@ function lineOf<T extends z.ZodType>(schema: T, line: string, number: number): z
   try {
     return schema.parse(JSON.parse(line));
   } catch (err) {
-    throw new CaptureError(`no capture of version ${CAPTURE_VERSION}: line ${number} makes no sense`, { cause: err });
+    throw new CaptureError(`not a capture of version ${CAPTURE_VERSION}: line ${number} cannot be read`, {
+      cause: err,
+    });
   }
 }

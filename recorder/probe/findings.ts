@@ -48,7 +48,7 @@ const RULES: readonly { readonly row: number; readonly seen: (it: Seen) => strin
       refused(dialogue.answers, 461) ?? (status.reason?.code === 'transport-refused' && status.reason.message),
   },
   { row: 27, seen: ({ video }) => video && withoutSets(video) && 'no parameter sets in the SDP' },
-  { row: 36, seen: ({ offered }) => offered.some((media) => media.backchannel) && 'a channel for talking back' },
+  { row: 36, seen: ({ offered }) => offered.some((media) => media.backchannel) && 'a backchannel' },
   { row: 37, seen: ({ offered }) => offered.some((media) => media.kind === 'application') && 'metadata' },
   { row: 40, seen: ({ dialogue }) => dialogue.answers.has('PLAY') && !dialogue.rtpInfo && 'no RTP-Info' },
   { row: 42, seen: (it) => it.video && it.seconds > 12 && reports(it.video) },

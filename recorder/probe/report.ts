@@ -30,7 +30,7 @@ const StreamReport = z
     bunched: z.number().describe('Share of the frames that arrived within 2 ms of the one before.'),
     marker: z
       .enum(['last-packet', 'every-packet', 'never', 'irregular', 'unknown'])
-      .describe('Where the marker bit stands.'),
+      .describe('Where the marker bit is.'),
     sources: Count.describe('SSRCs.'),
     source_changes: Count,
     lost: Count,
@@ -38,7 +38,7 @@ const StreamReport = z
     reordered: Count,
     sequence_restarts: Count,
     malformed: Count,
-    stamp_jumps: Count.describe('Stamps more than 5 s from what arrival says.'),
+    stamp_jumps: Count.describe('Stamps more than 5 s away from the arrival.'),
     sender_reports: Count,
     first_report_after_ms: Count.optional(),
     clock_offset_ms: Count.optional().describe("The camera's clock less the recorder's."),

@@ -147,7 +147,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   const { nodeId, path } = targetOf(request);
   const { raw } = reply;
   const gone = new AbortController();
-  raw.once('close', () => gone.abort(new Error('the caller has gone')));
+  raw.once('close', () => gone.abort(new Error('the caller has disconnected')));
   const { listener, peers } = deps;
   const body = request.body as Readable | undefined;
   const answer = await asked(
@@ -187,7 +187,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   return reply;
 }
 
-/** Undefined when the caller has gone meanwhile. Rejects with ApiError. */
+/** Undefined when the caller has disconnected meanwhile. Rejects with ApiError. */
 async function asked<T>(
   nodeId: string,
   answer: Promise<T>,

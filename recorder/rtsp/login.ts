@@ -85,10 +85,10 @@ export class Login {
    */
   take(lines: readonly string[]): Challenge {
     const { credentials, secure, basic = 'unless-better-before' } = this.#options;
-    if (!credentials) throw new LoginError('none', 'the camera wants a user and a password, and none is configured');
+    if (!credentials) throw new LoginError('none', 'the camera asks for a user and a password, and none is configured');
     const known = parseChallenges(lines).filter(({ scheme }) => scheme !== 'basic' || basic !== 'never');
     const challenge = strongest(known);
-    if (!challenge) throw new LoginError('unknown', 'the camera wants a kind of login that is not supported');
+    if (!challenge) throw new LoginError('unknown', 'the camera asks for a login method that is not supported');
     const { better } = this.#memory;
     if (challenge.scheme === 'basic' && !secure && basic !== 'always' && better !== undefined) {
       throw new LoginError('downgraded', downgraded(better));
@@ -119,5 +119,5 @@ export function checkRefused({ mayTry }: LoginMemory): void {
 }
 
 const downgraded = (better: string): string =>
-  `the camera asks for the password in clear (Basic without TLS), and has taken ${better} before: it may be another that ` +
-  `stands in for it, and gets none. If it was reset, choose Digest or TLS in it, or set allowPlaintextLogin`;
+  `the camera asks for the password in clear (Basic without TLS), but accepted ${better} before: another device may answer in ` +
+  `its place, so no password is sent. If the camera was reset, choose Digest or TLS in it, or set allowPlaintextLogin`;

@@ -188,7 +188,7 @@ export function parseRtspUrl(text: string): RtspUrl {
   if (!match || !scheme) throw new RtspSyntaxError(`not ${EXPECTED_RTSP_SCHEME}`);
   const { secure } = scheme;
   const split = splitUserPart(text.slice(match[0].length).trimEnd());
-  if (!split) throw new RtspSyntaxError('a URL without a host, or with a port that is none');
+  if (!split) throw new RtspSyntaxError('a URL without a host, or with a port that does not exist');
   const { hostPort, userPart } = split;
   const [withoutFragment = '', fragment = ''] = split.rest.split('#');
   const path = withoutFragment.startsWith('/') ? withoutFragment : `/${withoutFragment}`;

@@ -31,7 +31,7 @@ test('recorder discover finds the cameras of a network, and prints what can be u
   assert.match(table[0]!, /^ADDRESS +MAKER +MODEL +FIRMWARE +PTZ +MEMORY +PROFILES$/);
   assert.match(table[1]!, /^10\.77\.0\.11 +Acme +Dome 1 +1\.10 +yes +yes +main: H264 1920x1080 25 fps$/);
   assert.match(table[2]!, /^10\.77\.0\.12 +- .*refuses the login: Sender not authorized/);
-  assert.match(table[3]!, /^10\.77\.0\.13 +Acme +\[2J: "# .*the device believes to have another address/);
+  assert.match(table[3]!, /^10\.77\.0\.13 +Acme +\[2J: "# .*the device reports another address/);
   assert.equal(table.length, 5);
   // oxlint-disable-next-line no-control-regex
   assert.doesNotMatch(table.join(''), /[\u0000-\u001f\u007f]/);

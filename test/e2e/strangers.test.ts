@@ -90,7 +90,7 @@ test('where anyone may do everything, the start is refused on a network address,
   const config = { listen: '0.0.0.0:0', auth: { mode: 'none' } };
   await using recorder = await RecorderProcess.start({ directory, config, waitUntilReady: false });
   await until('the recorder ends', () => recorder.child.ended);
-  const expected = `recorder: ${recorder.configFile}:13:13: auth.mode: none lets anyone do everything, and listen is 0.0.0.0:0: take a loopback address, or set auth.allowAnonymousNetwork: true\n`;
+  const expected = `recorder: ${recorder.configFile}:13:13: auth.mode: with none, anyone may do everything, but listen is 0.0.0.0:0: use a loopback address, or set auth.allowAnonymousNetwork: true\n`;
   assert.equal(recorder.child.output, expected);
 });
 

@@ -39,7 +39,7 @@ export const archiveStillRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (
         operationId: 'getArchivedStill',
         summary: 'The recorded picture of a moment, as JPEG',
         description:
-          'The newest key frame at or before the moment. X-Picture-Time-Ms says when it was captured, in milliseconds since 1970. It can be kept for ever, apart from the picture at the end of what is being recorded.',
+          'The newest key frame at or before the moment. X-Picture-Time-Ms says when it was captured, in milliseconds since 1970. It can be cached without limit, except for the newest picture of a recording in progress.',
         tags: ['archive'],
         params: z.object({ camera_id: z.string() }),
         querystring: Query,

@@ -36,7 +36,7 @@ interface AlarmsDeps {
 /** When no write has found the disk full for so long, it has room again: each camera tries at least every 30 s. */
 const EXHAUSTED_MS = 60_000;
 const NOT_MADE =
-  'removing footage makes no room on the disk, and has stopped for now: snapshots, a quota or another program take it';
+  'removing footage frees no space on the disk, so it has stopped for now: snapshots, a quota or another program may use the space';
 
 export class Alarms {
   readonly #deps: AlarmsDeps;
@@ -91,7 +91,7 @@ export class Alarms {
     this.#toldFutile = futile;
     const exhausted = this.isExhausted && !futile;
     if (exhausted && !this.#toldExhausted) log.error({}, 'the disk is full and no footage is left to remove');
-    if (!exhausted && this.#toldExhausted) log.info({}, 'the disk has room for footage again');
+    if (!exhausted && this.#toldExhausted) log.info({}, 'the disk has space for footage again');
     this.#toldExhausted = exhausted;
     const over = this.overQuota();
     const isOver = over.length > 0;
@@ -110,7 +110,10 @@ export class Alarms {
     else if (this.isExhausted)
       warn('disk-exhausted', 'the disk is full and no footage is left to remove: new footage is lost');
     if (!protections.readable) {
-      warn('protections-unreadable', 'the list of protected footage cannot be read: only a full disk costs footage');
+      warn(
+        'protections-unreadable',
+        'the list of protected footage cannot be read: footage is removed only when the disk is full',
+      );
     }
     if (remover.stuck !== undefined) {
       warn('segment-not-removable', `${remover.stuck} cannot be removed, and perhaps others; the log says why`);

@@ -56,7 +56,7 @@ export class Leases {
       if (nowMs - hold.sinceMs < MAX_HOLD_MS) continue;
       this.#holds.delete(hold);
       this.released(hold.cameraId);
-      this.#log.warn({ camera: hold.cameraId }, 'footage was held for reading for half a day and is let go');
+      this.#log.warn({ camera: hold.cameraId }, 'footage was reserved for reading for half a day and is released');
     }
   }
 }

@@ -182,7 +182,7 @@ test('nothing left to remove: cameras say why, an alarm is on, and recording goe
   assert.deepEqual(await b.metric('retention_exhausted'), ['kube_nvr_retention_exhausted 0']);
   assert.deepEqual(b.archive.warnings(), []);
   await b.stop();
-  const errors = b.log.lines.filter(({ level, message }) => level === 'error' || message.includes('room for footage'));
+  const errors = b.log.lines.filter(({ level, message }) => level === 'error' || message.includes('space for footage'));
   assert.equal(errors.length, 2, 'one line when it begins, one when it ends');
 });
 

@@ -123,7 +123,7 @@ export class Retention implements RoomMaker {
   /** Names are known: from now on room can be made. */
   async prepare(): Promise<void> {
     await this.protections.load().catch((err: unknown) => {
-      this.#o.log.error({ err }, 'protected footage is not known: nothing is removed but on a full disk');
+      this.#o.log.error({ err }, 'protected footage is not known: nothing is removed unless the disk is full');
     });
     await this.#limits.load().catch((err: unknown) => {
       this.#o.log.error({ err }, 'the limits of cameras that were recorded before are not known');
@@ -165,7 +165,7 @@ export class Retention implements RoomMaker {
     this.#due = false;
     this.#look = this.#lookOnce(nowMs)
       // The disk has failed: recording reports that, and the next check tries again.
-      .catch((err: unknown) => log.debug({ err }, 'the archive could not be looked through'))
+      .catch((err: unknown) => log.debug({ err }, 'the archive could not be scanned'))
       .finally(() => {
         this.#look = undefined;
       });
@@ -181,7 +181,7 @@ export class Retention implements RoomMaker {
     if (this.removals > removals) return true;
     if (this.#state === 'off') return false;
     this.#making ??= this.#makeRoom()
-      .catch((err: unknown) => this.#o.log.debug({ err }, 'no room could be made'))
+      .catch((err: unknown) => this.#o.log.debug({ err }, 'no space could be freed'))
       .finally(() => (this.#making = undefined));
     await this.#making;
     return this.removals > removals;
@@ -243,7 +243,7 @@ export class Retention implements RoomMaker {
     this.#limits.remember();
     await this.#limits
       .save(this.#withFootage())
-      .catch((err: unknown) => this.#o.log.debug({ err }, 'the limits of cameras could not be kept'));
+      .catch((err: unknown) => this.#o.log.debug({ err }, 'the limits of cameras could not be stored'));
   }
 
   async #removeWhatIsDue(): Promise<void> {

@@ -100,7 +100,7 @@ export class Upkeep {
     } catch (err) {
       // The next start measures what is not in the file.
       usage.dirty = true;
-      log.debug({ err }, 'the sizes of the archive could not be kept');
+      log.debug({ err }, 'the sizes of the archive could not be stored');
     }
   }
 

@@ -303,7 +303,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   #filing(plan: SegmentPlan): Filing {
     const filing = this.#files.get(plan);
-    assert(filing, 'the segmenter goes on with a file that is complete');
+    assert(filing, 'the segmenter continues a file that is complete');
     return filing;
   }
 

@@ -83,10 +83,10 @@ export async function describeDevice(
     const streamUri = await ask((signal) => client.streamUri(profile.token, signal));
     const source = streamUri === undefined ? undefined : streamAt(streamUri, device.address);
     if (source === undefined) {
-      if (streamUri !== undefined) problems.add('a stream address that is none');
+      if (streamUri !== undefined) problems.add('a stream address that is not valid');
       continue;
     }
-    if (source.changed) problems.add('the device believes to have another address');
+    if (source.changed) problems.add('the device reports another address');
     // Not every camera has still images; a missing one is not a problem.
     const snapshotUri = await ask((signal) => client.snapshotUri(profile.token, signal).catch(asMissing));
     const small = previewProfile(profile, profiles);

@@ -174,12 +174,12 @@ for (const [name, options] of [
   ['a file', { streamUri: () => 'file:///etc/passwd' }],
   ['very long', { streamUri: () => `rtsp://127.0.0.3/${'a'.repeat(5000)}` }],
 ] as [string, DeviceOptions][]) {
-  test(`a stream address that is none makes no stream: ${name}`, async (t) => {
+  test(`a stream address that is not valid makes no stream: ${name}`, async (t) => {
     const network = await Network.create(t);
     await network.device('127.0.0.3', options);
     const { reports } = await network.search();
     assert.deepEqual(reports[0]!.streams, []);
-    assert.match(reports[0]!.problems.join(), /a stream address that is none/);
+    assert.match(reports[0]!.problems.join(), /a stream address that is not valid/);
   });
 }
 
