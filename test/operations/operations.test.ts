@@ -132,11 +132,11 @@ suite('docs/operations', { skip: MISSING }, () => {
     assert.equal((await stage.status('hall')).assignment?.node, 'node-2');
     await page.follow('When they do not come back');
     const comeBack = { 'node-2 and node-3 start again': () => Promise.all(lost.map((node) => node.start())) };
-    await page.follow('When they are back after all', { events: comeBack });
+    await page.follow('When they come back later', { events: comeBack });
     await page.follow('The same through the API of the recorders', {
       events: { 'node-2 and node-3 die': () => Promise.all(lost.map((node) => node.kill())) },
     });
-    await page.follow('When they are back after all', { events: comeBack });
+    await page.follow('When they come back later', { events: comeBack });
     assert.ok(stage.lostSeconds('gate') <= NOTHING_SECONDS);
   });
 
