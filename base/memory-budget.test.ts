@@ -67,7 +67,7 @@ test('what is held in any case leaves less to others, but to each what it has wh
   assert.ok(writing.take(60));
 });
 
-test('what is larger than all there is has room when its user holds nothing: one picture must not block a camera for ever', () => {
+test('a picture larger than the budget is accepted when its user holds nothing, so that it does not block a camera', () => {
   const budget = new MemoryBudget(100);
   const writing = budget.open('writing', { maxBytes: 50 });
   assert.ok(writing.take(500));
@@ -90,7 +90,7 @@ test('work that can wait gets its memory in the order in which it asked, when ot
   assert.equal(budget.usedBytes, 35);
 });
 
-test('more given back than was taken is a bug that is told', () => {
+test('releasing more memory than was taken is reported as a bug', () => {
   const writing = new MemoryBudget(100).open('writing', { maxBytes: 100 });
   writing.take(10);
   assert.throws(() => writing.giveBack(11), /bug: more memory is released/);

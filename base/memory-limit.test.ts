@@ -47,7 +47,7 @@ test('version 1 beside version 2: the limit of the group with the memory control
   assert.deepEqual(limitOf(files), { bytes: GiB, from: 'control-group' });
 });
 
-test('a container that is told the path of the host has its own group mounted as the root', () => {
+test('a container that sees the path of the host has its own group mounted as the root', () => {
   const version1 = {
     '/proc/self/cgroup': '4:memory:/kubepods/pod1/abc\n',
     '/sys/fs/cgroup/memory/memory.limit_in_bytes': `${GiB}\n`,
@@ -57,7 +57,7 @@ test('a container that is told the path of the host has its own group mounted as
   assert.equal(limitOf(version2).bytes, GiB);
 });
 
-test('a limit above the memory of the machine is none', () => {
+test('a limit above the memory of the machine does not count', () => {
   const files = { '/proc/self/cgroup': '0::/a\n', '/sys/fs/cgroup/a/memory.max': String(64 * GiB) };
   assert.deepEqual(limitOf(files), { bytes: 16 * GiB, from: 'machine' });
 });

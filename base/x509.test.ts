@@ -67,7 +67,7 @@ test('what a CA has signed signs nothing itself, and the CA no other CA', async 
   assert.match(openssl(directory, 'x509', '-in', 'ca.pem', '-noout', '-text'), /CA:TRUE, pathlen:0/);
 });
 
-test('a server that vouches for itself is none for others', async (t) => {
+test('a self-signed certificate is not accepted for other hosts', async (t) => {
   const certificate = await selfSigned(newKey(), { commonName: 'nvr', names: ['nvr', '192.0.2.1'], ...TIMES });
   const directory = written(t, { 'own.pem': certificate });
   assert.match(openssl(directory, 'verify', '-purpose', 'sslserver', '-CAfile', 'own.pem', 'own.pem'), /OK/);

@@ -10,7 +10,7 @@ test('a Secret names hosts with commas or blanks between; one that names none is
   assert.deepEqual([named(''), named(' , ')], [undefined, undefined]);
 });
 
-test('the host of an address is told only where there is one reading', () => {
+test('the host of an address is returned only if it can be read in one way', () => {
   assert.equal(hostIn('rtsp://Gate.example:554/a@b?c'), 'gate.example');
   assert.equal(hostIn('rtsp+https://[FD00::9]/1'), 'fd00::9');
   assert.equal(hostIn('http://10.0.0.9'), '10.0.0.9');

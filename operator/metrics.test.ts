@@ -92,7 +92,7 @@ test('a failover counts for the node that lost the camera; a drain is none', asy
 
 const line = (name: string, labels: string): string => `kube_nvr_operator_${name}{${labels}} 0`;
 
-test('queues, looks, watches and leadership are told under names that others use for them, too', async () => {
+test('queues, looks, watches and leadership are reported under names that others use for them, too', async () => {
   const { metrics } = setup();
   metrics.queue('camera').added();
   metrics.reconciled('camera', 'success', 0.1);

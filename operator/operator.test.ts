@@ -335,7 +335,7 @@ test('with claims each node has a claim and a DaemonSet; of a node that leaves t
   assert.deepEqual([(await names(PERSISTENT_VOLUME_CLAIM)).length, (await ofNodes()).length], [3, 1]);
 });
 
-test('a pool that the API server refuses says so, and everything else of it goes on being shown', async (t) => {
+test('a pool that the API server refuses says so, and everything else of it continues being shown', async (t) => {
   const world = new World();
   const name = { namespace: NAMESPACE, name: 'default' };
   let refuses = false;
@@ -474,7 +474,7 @@ test('a node on which its pod finds no room is part of the pool, and the update 
   assert.deepEqual(await world.alerting('full'), ['node_started']);
 });
 
-test('a node for which no pod is made is part of the pool, which names it, and the update goes on without it', async (t) => {
+test('a node for which no pod is made is part of the pool, which names it, and the update continues without it', async (t) => {
   const world = new World();
   await world.start(t);
   await world.pass(20);
@@ -676,7 +676,7 @@ test('a pool has a token for metrics, and another one after its deletion; record
   assert.notEqual((await digests()).made, first.made);
 });
 
-test('a pool has a key of sessions; recorders go on without a usable one, and the pool says why', async (t) => {
+test('a pool has a key of sessions; recorders continue without a usable one, and the pool says why', async (t) => {
   const world = new World();
   await world.start(t);
   const secret = { namespace: NAMESPACE, name: 'default-session-key' };
@@ -693,7 +693,7 @@ test('a pool has a key of sessions; recorders go on without a usable one, and th
   await world.until('another one is made', isApplied);
 });
 
-test('without the right to make the token for metrics there are recorders all the same, and the pool says why', async (t) => {
+test('without the right to make the token for metrics there are recorders anyway, and the pool says why', async (t) => {
   const world = new World();
   await world.start(t, (verb, { kind }) => {
     if (verb === 'create' && kind === 'Secret') throw new ApiError(403, 'Forbidden', 'may not');

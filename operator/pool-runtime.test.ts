@@ -121,7 +121,7 @@ test('a node that renews its Lease is live, and its pool is settled', async () =
   assert.equal(stage.pool.isTooEarly, false);
 });
 
-test('an assignment is told as an event, and its camera and pool are looked at', async () => {
+test('an assignment is reported as an event, and its camera and pool are looked at', async () => {
   const stage = new Stage();
   await stage.addCamera('gate');
   await stage.pass(HELD_MS);

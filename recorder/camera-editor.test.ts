@@ -203,7 +203,7 @@ test('a file in the place of a new one is not replaced', async (t) => {
   assert.equal(readFileSync(file('camera-gate.yaml'), 'utf8'), '# Nothing yet.\n');
 });
 
-test('a mistake in another file is told as such, and nothing is written', async (t) => {
+test('a mistake in another file is reported as such, and nothing is written', async (t) => {
   const { editor, taken, file } = stage(t, { 'conf.d/wrong.yaml': 'record_pth: /x\n' });
   const { code, message } = await refusal(editor.add(GATE));
   assert.equal(code, 'configuration-refused');
@@ -211,7 +211,7 @@ test('a mistake in another file is told as such, and nothing is written', async 
   assert.deepEqual([taken, existsSync(file('camera-gate.yaml'))], [[], false]);
 });
 
-test('a directory that cannot be written is told, and leaves the file as it was', async (t) => {
+test('a directory that cannot be written is reported, and leaves the file as it was', async (t) => {
   const full: FileSystem = {
     ...nodeFileSystem,
     rename: () => Promise.reject(Object.assign(new Error('x'), { code: 'ENOSPC' })),
@@ -294,7 +294,7 @@ test('with a database new cameras are rows, changed and removed there, and files
   assert.deepEqual([taken, existsSync(file('camera-gate.yaml'))], [[], false]);
 });
 
-test('a database that is away is told', async (t) => {
+test('a database that is away is reported', async (t) => {
   const edit = () => Promise.reject(new Error('connect ECONNREFUSED'));
   const { editor } = stage(t, {}, { database: { row: () => undefined, edit } });
   const { code, message } = await refusal(editor.add(GATE));

@@ -64,7 +64,7 @@ test('archive and cameras of the options are the configuration, and the director
   assert.match(printed, /hot-disks\.conf\n.*systemctl enable --now recorder\n$/);
 });
 
-test('somebody at a terminal is asked for the archive and whether to search for cameras', async (t) => {
+test('at a terminal the user is asked for the archive and whether to search for cameras', async (t) => {
   const { config, archive, run } = server(t);
   const printed = await run([], [archive, 'n']);
   assert.match(printed, /Directory for footage \[.+\]: [^]*Search the networks/);

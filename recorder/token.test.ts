@@ -7,7 +7,7 @@ import { isGuessable } from '../base/new-token.ts';
 import { runToken } from './token.ts';
 import { UsageError } from './usage-error.ts';
 
-test('a token is made of 256 bits by chance, and the configuration is told its hash alone', () => {
+test('a token has 256 random bits, and the configuration gets only its hash', () => {
   const [token = '', ...rest] = runToken([
     'create',
     '--name',

@@ -262,7 +262,7 @@ test('a reload opens those that are new, closes those that are gone, and disturb
   assert.deepEqual(numbers(kept.sent), [1, 2]);
 });
 
-test('one that gets another secret goes on where it was, also where its place cannot be written', async (t) => {
+test('one that gets another secret continues where it was, also where its place cannot be written', async (t) => {
   const receiver = await Receiver.open(t);
   const node = await start(t, [{ url: receiver.url, secret: SECRET }], { workDir: '/dev/null/kube-nvr' });
   node.tell(1);
@@ -293,7 +293,7 @@ test('a receiver gets what it asks for: types, cameras, and what is of the node'
   assert.deepEqual(numbers(receiver.sent), [2, 4, 5]);
 });
 
-test('a certificate that nobody vouches for is not taken, and nothing is sent to it', async (t) => {
+test('a self-signed certificate is not accepted, and nothing is sent to it', async (t) => {
   const receiver = await Receiver.open(t, true);
   const config = await configOf(t, [{ url: `https://127.0.0.1:${receiver.port}/`, secret: SECRET }]);
   const printed: string[] = [];

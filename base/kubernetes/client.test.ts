@@ -156,7 +156,7 @@ test('pages are handed on as they come', async () => {
   assert.equal(asked.length, 1);
 });
 
-test('no answer in time, a connection that breaks, and nobody there: an error without address or token', async () => {
+test('no answer in time, a broken connection, and no server: an error without address or token', async () => {
   const tries = [
     [(): void => {}, { timeoutMs: 100 }],
     [(_request: IncomingMessage, response: ServerResponse) => response.socket?.resetAndDestroy(), {}],

@@ -95,7 +95,7 @@ test('a Secret that names no hosts is looked at again after 10 s, one that does 
   assert.equal(reads(), 5);
 });
 
-test('what was granted before Secrets had to name hosts goes on, for the hosts it went to, and says so in the Camera', async () => {
+test('what was granted before Secrets had to name hosts continues, for the hosts it went to, and says so in the Camera', async () => {
   const { camera, secret, granted, oldRole, loginOf, open } = await setting();
   await oldRole(['gate-login', 'yard-login']);
   await secret('gate-login');
@@ -161,7 +161,7 @@ test('the Role of another pool of the same name says nothing about what was gran
   assert.deepEqual(await granted(), []);
 });
 
-test('a Secret that vanishes is not taken for one that names no hosts', async () => {
+test('a Secret that vanishes is not mistaken for one that names no hosts', async () => {
   const { api, camera, secret, granted, clock, logins, changed } = await setting();
   await secret('gate-login', '*');
   await camera('gate', 'gate-login');

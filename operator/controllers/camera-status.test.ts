@@ -62,7 +62,7 @@ function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string
 }
 
 suite('what a Camera shows', () => {
-  test('it is recorded, not yet, or nobody knows because its node is silent', () => {
+  test('it is recorded, not yet recorded, or unknown because its node is silent', () => {
     assert.deepEqual(shown(camera(at('a')), [node('a', 'Recording')]), ['True Recording', 'True Recording']);
     assert.deepEqual(shown(camera(at('a')), [node('a', 'Connecting')]), ['False Connecting', 'False Connecting']);
     assert.deepEqual(shown(camera(at('a')), [node('a')]), ['False NotTakenUp', 'False NotTakenUp']);
@@ -120,7 +120,7 @@ suite('what a Camera shows', () => {
     assert.match(credentials({ ...before, secretName: 'yard-login' }, 'NamesNone'), /^False NoHosts/);
   });
 
-  test('a Secret that is gone: what records goes on and says so, what needs it says that it is missing', () => {
+  test('a Secret that is gone: a camera that is recorded continues and reports it, one that needs it reports that it is missing', () => {
     const named = camera(at('a'), { credentialsSecretRef: { name: 'gate-login' } });
     const shownFor = (report: RecorderNode): readonly string[] => {
       const facts = {
@@ -202,7 +202,7 @@ suite('what a Camera shows', () => {
   });
 });
 
-suite('what tools that wait for a Camera are told (kstatus)', () => {
+suite('what tools that wait for a Camera see (kstatus)', () => {
   const progress = (of: Camera, nodes: readonly RecorderNode[], assigned = true, hasPool = true) => {
     const { status } = statusOfCamera({
       camera: of,
@@ -232,14 +232,14 @@ suite('what tools that wait for a Camera are told (kstatus)', () => {
     assert.deepEqual(progress(camera(at('a')), [connecting]), ['Reconciling True Connecting']);
   });
 
-  test('a camera that needs somebody is stalled: without a node, without a pool, with a wrong login', () => {
+  test('a camera that needs a person is stalled: without a node, without a pool, with a wrong login', () => {
     assert.deepEqual(progress(camera(undefined), [], false), ['Stalled True NoEligibleNode']);
     assert.deepEqual(progress(camera(undefined), [], true, false), ['Stalled True NoPool']);
     const refused = node('a', 'Failed', 2, 'RefusedLogin');
     assert.deepEqual(progress(camera(at('a')), [refused]), ['Stalled True RefusedLogin']);
   });
 
-  test('a camera that cannot be reached, or that somebody stopped, is neither', () => {
+  test('a camera that cannot be reached, or that was stopped, is neither', () => {
     assert.deepEqual(progress(camera(at('a')), [node('a', 'Failed', 2, 'Unreachable')]), []);
     assert.deepEqual(progress(camera(at('a'), { suspend: true }), [node('a', 'Stopped')]), []);
   });

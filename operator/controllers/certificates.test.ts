@@ -60,7 +60,7 @@ async function stage() {
   return { api, clock, keep, ask, made, move: (ip: string) => (podIP = ip) };
 }
 
-test('who asks gets a certificate for what the operator knows of it, whatever the request says', async () => {
+test('a recorder that requests a certificate gets the names that the operator knows, whatever the request contains', async () => {
   const { keep, ask } = await stage();
   const before = await keep();
   assert.deepEqual([before.spec.certificate, before.spec.peerAddress], [undefined, undefined], 'nobody asked');
@@ -106,7 +106,7 @@ test('it is signed again for another address, another key, and when a third of i
   assert.notEqual(await certificateOf(), third.spec.certificate?.certificate);
 });
 
-test('a recorder of before, which asks for nothing, has no listener for peers', async () => {
+test('a recorder of an older version, which requests nothing, has no listener for peers', async () => {
   const { keep, ask } = await stage();
   await ask(await newRequest(newKey()));
   assert.ok((await keep()).spec.peerAddress);
@@ -115,7 +115,7 @@ test('a recorder of before, which asks for nothing, has no listener for peers', 
   assert.deepEqual([spec.peerAddress, spec.certificate], [undefined, undefined]);
 });
 
-test('what is no request is not signed, and the pool says whose it is', async () => {
+test('an invalid request is not signed, and the pool names its node', async () => {
   const { keep, ask } = await stage();
   await ask('-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----');
   const { condition, spec } = await keep();
@@ -154,7 +154,7 @@ test('the next CA is trusted a day before it signs, and the one before as long a
   assert.deepEqual(await issued(), [1, 0], 'the first has ended');
 });
 
-test('an operator that may not keep keys says so, and goes on with everything else', async () => {
+test('an operator that may not store keys reports it, and continues with everything else', async () => {
   const { api, keep } = await stage();
   api.before = (_verb, { plural }) => {
     if (plural === 'secrets') throw new ApiError(403, 'Forbidden', 'no rights');

@@ -83,7 +83,7 @@ test('without a plan nothing changes, and the guards that are there stay', async
   assert.deepEqual(await keep(undefined), { names: [guardName('a')], budget: 1, recheckMs: undefined });
 });
 
-test('a drain that makes no progress is given up, is told once, and is not waited for again until it ends', async (t) => {
+test('a drain that makes no progress is given up, reported once, and not waited for again until it ends', async (t) => {
   const { clock, told, keep } = await stage(t);
   await keep(world(false, 'gate', 'yard'));
   await keep(world(true, 'gate', 'yard'));

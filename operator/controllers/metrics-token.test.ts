@@ -20,7 +20,7 @@ const pool = parseRecorderPool({
 const tokenIn = (secret: KubeObject): string =>
   Buffer.from((secret['data'] as { token: string }).token, 'base64').toString('utf8');
 
-test('the token is made once, belongs to the pool, and only its digest is told', async () => {
+test('the token is made once, belongs to the pool, and only its digest is passed on', async () => {
   const api = new MemoryApi();
   const digest = await metricsTokenOf(api, pool, OWNER);
   const secret = await api.get(SECRET, NAME);
@@ -35,7 +35,7 @@ test('the token is made once, belongs to the pool, and only its digest is told',
   assert.equal(api.count('create'), 1);
 });
 
-test('who deletes the Secret gets another token; who changes it has the one that he wrote', async () => {
+test('deleting the Secret makes another token; a token that a person writes into it is used', async () => {
   const api = new MemoryApi();
   const first = await metricsTokenOf(api, pool, OWNER);
   await api.delete(SECRET, NAME);

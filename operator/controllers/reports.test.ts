@@ -64,7 +64,7 @@ test('a report that is ahead of a copy that lags is believed', async () => {
   assert.deepEqual(await look(['gate', 4]), { refused: [], believed: ['gate'], outcome: undefined });
 });
 
-test('who lies for a second, tells the truth and lies again is not believed for long', async () => {
+test('a node that reports wrongly for a second, correctly, and wrongly again is not believed for long', async () => {
   const { clock, look } = await court(3);
   for (let i = 0; i < 4; i++) {
     await look(['gate', 9]);
@@ -75,7 +75,7 @@ test('who lies for a second, tells the truth and lies again is not believed for 
   assert.deepEqual((await look(['gate', 9])).refused, ['gate']);
 });
 
-test('a node that goes on lying costs one write', async () => {
+test('a node that keeps reporting wrongly costs one write', async () => {
   const { clock, look, api } = await court(3);
   await look(['gate', 9]);
   clock.advance(2_000);

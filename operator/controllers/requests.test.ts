@@ -432,7 +432,7 @@ test('requests: a recorder stops its own camera and no other; the manifest stays
   assert.deepEqual(status?.override, { suspend: true, time: TIME, node: 'b', by: 'ops' });
 });
 
-test('requests: a started camera has nothing left of the stop; one whose manifest suspends it is recorded all the same', async (t) => {
+test('requests: a started camera has nothing left of the stop; one whose manifest suspends it is recorded anyway', async (t) => {
   const { camera, suspend, read } = await withCameras(t);
   await camera('gate', 'b');
   await camera('hall', 'b', { suspend: true });

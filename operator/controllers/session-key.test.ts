@@ -37,7 +37,7 @@ test('the key of sessions is made once, by chance, and belongs to the pool', asy
   assert.equal(await keyIn(api), key);
 });
 
-test('who deletes the key of sessions gets another one; one that cannot be used is left as it is', async () => {
+test('deleting the key of sessions makes another one; one that cannot be used is left as it is', async () => {
   const api = new MemoryApi();
   await makeSessionKey(api, pool, OWNER);
   const first = await keyIn(api);

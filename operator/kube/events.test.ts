@@ -85,7 +85,7 @@ test('one object that flaps cannot flood: 20 different events, then one a minute
   assert.equal((await written()).length, 21);
 });
 
-test('what cannot be written is tried again, and never thrown at whoever records', async () => {
+test('a write that fails is tried again, and its error never reaches the caller', async () => {
   const { api, clock, events, written } = setup();
   let failures = 1;
   api.before = (verb) => {

@@ -66,7 +66,7 @@ class Setup {
   }
 }
 
-test('what is there and what changes is told once, and kept', async () => {
+test('existing objects and changes are reported once, and kept', async () => {
   const s = new Setup();
   await s.api.create(CAMERA, camera('a'));
   assert.equal(s.informer.isSynced, false);
@@ -82,7 +82,7 @@ test('what is there and what changes is told once, and kept', async () => {
   await s.informer.close();
 });
 
-test('a list of several pages is taken as a whole: if its second page is refused, nothing of the first one is told', async () => {
+test('a list of several pages is taken as a whole: if its second page is refused, nothing of the first one is reported', async () => {
   const s = new Setup();
   for (const name of ['a', 'b', 'c', 'd', 'e']) await s.api.create(CAMERA, camera(name));
   let refusals = 1;
@@ -98,7 +98,7 @@ test('a list of several pages is taken as a whole: if its second page is refused
   await s.informer.close();
 });
 
-test('nobody can change what others see', async () => {
+test('an object from the cache cannot be changed', async () => {
   const s = new Setup();
   await s.api.create(CAMERA, camera('a'));
   await s.start();
@@ -108,7 +108,7 @@ test('nobody can change what others see', async () => {
   await s.informer.close();
 });
 
-test('what nobody reads is not kept: who set which field', async () => {
+test('managedFields, which nothing reads, are not kept', async () => {
   const s = new Setup();
   const { metadata, ...rest } = camera('a');
   await s.api.create(CAMERA, {
@@ -121,7 +121,7 @@ test('what nobody reads is not kept: who set which field', async () => {
   await s.informer.close();
 });
 
-test('an error ends no informer: it goes on where it was, later and later while nothing is told', async () => {
+test('an error ends no informer: it continues where it was, with growing delays while nothing arrives', async () => {
   const s = new Setup();
   await s.start();
   const fail = (): void => {
@@ -163,7 +163,7 @@ test('a watch that ends in silence at once is a failure as well: it does not spi
   await s.informer.close();
 });
 
-test('a watch that the server ends after its time goes on at once, without a list', async () => {
+test('a watch that the server ends after its time continues at once, without a list', async () => {
   const s = new Setup();
   await s.start();
   await s.pass(35_000);
@@ -192,7 +192,7 @@ test('an event resets the back-off', async () => {
   await s.informer.close();
 });
 
-test('a place that is too old to go on from (410) is replaced by a list', async () => {
+test('a place that is too old to continue from (410) is replaced by a list', async () => {
   const s = new Setup();
   await s.start();
   s.api.drop = () => true;
@@ -218,7 +218,7 @@ test('a server that asks us to wait is not asked before', async () => {
   await s.informer.close();
 });
 
-test('whatever watches lose is found by the list every ten minutes, told, and counted', async () => {
+test('what watches lose is found by the list every ten minutes, reported and counted', async () => {
   const s = new Setup();
   await s.api.create(CAMERA, camera('stays'));
   await s.api.create(CAMERA, camera('goes'));
@@ -252,7 +252,7 @@ async function lagBehind({ api }: Setup): Promise<() => void> {
   return () => (api.list = list);
 }
 
-test('a list that is older than the copy takes nothing back, and the watch goes on', async () => {
+test('a list that is older than the copy takes nothing back, and the watch continues', async () => {
   const s = new Setup();
   await s.api.create(CAMERA, camera('a', { suspend: true }));
   await s.start();
@@ -377,7 +377,7 @@ test('an object that is not understood hinders no other; it is named until it is
   await s.informer.close();
 });
 
-test('an object that was deleted and made again under its name is told as two', async () => {
+test('an object that was deleted and made again under its name is reported as two', async () => {
   const s = new Setup();
   await s.api.create(CAMERA, camera('a'));
   await s.start();
@@ -408,7 +408,7 @@ test('close ends the watch and is no failure', async () => {
   assert.ok(!s.told.includes('failed'));
 });
 
-test('whoever waits for the first list waits until it is there', async () => {
+test('waiting for the first list ends when it is there', async () => {
   const s = new Setup();
   s.api.before = () => {
     throw new ApiError(0, 'UNREACHABLE', 'away');
@@ -425,7 +425,7 @@ test('whoever waits for the first list waits until it is there', async () => {
   await s.informer.close();
 });
 
-test('a refusal is told of once, tried again for as long as it lasts, and over when the right comes', async () => {
+test('a refusal is reported once, tried again while it lasts, and over when the right is granted', async () => {
   const setup = new Setup();
   const { api, informer, told } = setup;
   await api.create(CAMERA, camera('gate'));

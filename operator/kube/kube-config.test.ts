@@ -22,7 +22,7 @@ function connectionOf(t: { after(done: () => void): void }, parts: { users?: obj
   return { connection: new KubeConfigConnection(loadKubeConfig(file), clock), clock };
 }
 
-test('calls share one pool, which is made anew after five minutes: certificates are renewed', async (t) => {
+test('calls share one pool, which is made again after five minutes: certificates are renewed', async (t) => {
   const { connection, clock } = connectionOf(t);
   const { dispatcher: first, headers } = await connection.prepare();
   assert.ok(first);

@@ -224,7 +224,7 @@ test('a renewal whose answer was lost is found to be our own', async () => {
   await a.stop();
 });
 
-test('a Lease that somebody deleted is made anew, without a new term', async () => {
+test('a Lease that was deleted is made again, without a new term', async () => {
   const api = new MemoryApi();
   const a = new Replica(api, 'a');
   await settle();

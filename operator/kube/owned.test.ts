@@ -25,7 +25,7 @@ test('our own object is changed', async () => {
   assert.deepEqual((await api.get(SERVICE, NAME))['spec'], { ports: [9997] });
 });
 
-test('an object that somebody else made is left as it is, and so is that of a pool of the same name before', async () => {
+test('an object that another owner made is left as it is, and so is that of an earlier pool of the same name', async () => {
   const others = [
     undefined,
     [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd1', controller: true }],

@@ -40,7 +40,7 @@ test('a key that a worker has is given to no other, and comes again when it was 
   assert.equal(queue.depth, 0);
 });
 
-test('whatever is added and whoever works: one worker a key, and every addition is followed by a look', async () => {
+test('in any order of additions and work, a key has one worker and every addition is followed by a look', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 30 }), fc.nat(3), async (keys, more) => {
       const { queue, clock } = queueOf();
@@ -77,7 +77,7 @@ test('whatever is added and whoever works: one worker a key, and every addition 
   );
 });
 
-test('a key that fails comes back after 5 ms, doubling up to 1000 s, and success begins anew', () => {
+test('a key that fails comes back after 5 ms, doubling up to 1000 s, and success begins again', () => {
   const { queue, clock } = queueOf(NO_BUCKET);
   const delays: number[] = [];
   const delayOf = (): number => {
@@ -263,7 +263,7 @@ test('a write that is refused because another replica may lead ends the work: no
   assert.deepEqual(warned, []);
 });
 
-test('depth, additions, retries, waiting and working times are told', async () => {
+test('depth, additions, retries, waiting and working times are reported', async () => {
   const clock = new VirtualClock();
   const told: string[] = [];
   const observer: QueueObserver = {

@@ -49,7 +49,7 @@ test('the operator has everything that it hands on', () => {
   );
 });
 
-test('nobody has wildcards, and nobody lists Secrets', () => {
+test('no role has wildcards or lists Secrets', () => {
   for (const rules of [ALL_OPERATOR, recorderRules(['a'])]) {
     assert.deepEqual(
       rights(rules).filter((right) => right.includes('*') || /^(list|watch) secrets/.test(right)),

@@ -60,7 +60,7 @@ test('what Node compiled stays for the next start of the container, and goes wit
   assert.deepEqual(volume, { name, emptyDir: {} });
 });
 
-test('recorders are told whom tokens are meant for, and whose word of proxies counts', () => {
+test('recorders get the audiences of tokens and the trusted proxies', () => {
   const settings = (spec: object): Manifest => settingsOf(pool(spec));
   const { auth, trustedProxies } = settings({});
   assert.deepEqual([auth.audiences, auth.allowPlaintext, trustedProxies], [['kube-nvr.dev'], false, undefined]);
@@ -128,7 +128,7 @@ test('recorders get the key of sessions and the users of the pool as files that 
   assert.equal(valueOf(open, 'KUBE_NVR_USERS_FILE'), undefined);
 });
 
-test('recorders of whom nobody needs a token answer to the names of their Services', () => {
+test('recorders that need no token answer to the names of their Services', () => {
   const { auth } = settingsOf(pool({ auth: { mode: 'None' } })) as Manifest;
   for (const service of servicesOf(pool())) {
     const { name, namespace } = service.metadata;
@@ -144,7 +144,7 @@ test('recorders of whom nobody needs a token answer to the names of their Servic
   assert.equal((settingsOf(pool()) as Manifest).auth.allowedHosts, undefined);
 });
 
-test('a licence is read and needed as soon as the pool says who signs it', () => {
+test('a licence is read and required as soon as the pool has the key of its signer', () => {
   const publicKey = '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=';
   const licenseSecretRef = { name: 'license' };
   const { volumeMounts } = (daemonSetOf(pool({ licenseSecretRef }), 'image', 'digest') as Manifest).spec.template.spec
@@ -247,7 +247,7 @@ test('the directories of two tenants are two, whatever their names are', () => {
   assert.equal(new Set([pathsOf('a', 'b-c'), pathsOf('a-b', 'c'), pathsOf('b', 'a-c')]).size, 3);
 });
 
-test('a recorder is nobody’s root: a user of its own, no rights, nothing to write but its volumes', () => {
+test('a recorder is not root: it has its own user, no capabilities, and can write only to its volumes', () => {
   const { securityContext, containers } = podSpecOf();
   assert.deepEqual(securityContext, {
     runAsUser: 65_532,

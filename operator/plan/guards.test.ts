@@ -13,7 +13,7 @@ test('a node is waited for while it has cameras that another node may record', (
   assert.deepEqual(counted(TWO, [cameraOf('gate')]), {});
 });
 
-test('nobody waits for cameras that have nowhere to go', () => {
+test('nothing waits for cameras that no other node may record', () => {
   assert.deepEqual(counted([nodeOf('a')], [recordedBy('gate', 'a')]), {}, 'the only node');
   const others = [nodeOf('b', { drain: true }), nodeOf('c', { canRecord: false })];
   assert.deepEqual(

@@ -114,7 +114,7 @@ test('a read that finds the Lease changed keeps the node alive when its watch is
   );
 });
 
-test('while the API server is away nobody dies, and afterwards everybody has the whole time again', () => {
+test('while the API server is away no node is considered lost, and afterwards each has the whole time again', () => {
   const pool = new Pool(['a', 'b', 'c']).pass(20);
   pool.answers = false;
   pool.pass(60);
@@ -133,7 +133,7 @@ test('while the API server is away nobody dies, and afterwards everybody has the
   assert.equal(pool.pass(4).state('c'), 'Unavailable');
 });
 
-test('when the API server takes no writes nobody dies, although every read is answered', () => {
+test('when the API server accepts no writes no node is considered lost, although every read is answered', () => {
   const pool = new Pool(['a', 'b', 'c']).pass(20);
   for (const name of pool.names) pool.silent.add(name);
   pool.pass(60);
@@ -185,7 +185,7 @@ test('without a majority of voters no silence counts, however many learners spea
   assert.equal(pool.pass(10).state('a'), 'Unavailable');
 });
 
-test('a node that speaks again is live at once, and its time begins anew', () => {
+test('a node that speaks again is live at once, and its time begins again', () => {
   const pool = new Pool(['a', 'b', 'c']).pass(20);
   pool.silent.add('c');
   pool.pass(30).silent.delete('c');

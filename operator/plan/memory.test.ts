@@ -87,7 +87,7 @@ test('ages begin when an assignment is first seen, and a camera is missing until
   assert.deepEqual([moved.assignedForMs, moved.missingForMs, moved.wasTakenUp], [0, 0, false]);
 });
 
-test('a Camera made anew under the old name is another one', () => {
+test('a Camera made again under the old name is another one', () => {
   const memory = memoryOf(objects([assigned('a', 1, '1')], [reporting('a', 1)]));
   memory.look(objects([assigned('a', 1, '1')], [reporting('a', 1)]), 1_000);
   const anew = { ...assigned('a', 1, '9'), uid: 'another' };

@@ -143,7 +143,7 @@ test('a move from a silent node names it, so that its last renewal can be told; 
   );
 });
 
-test('since when nobody has recorded a camera is handed on until a node takes it up', () => {
+test('the time since which a camera is not recorded is kept until a node records it', () => {
   const lastSeenTime = '2026-11-21T10:00:00.000Z';
   const assignment = {
     node: 'b',
@@ -179,7 +179,7 @@ test('after an outage everybody has time again to take cameras up', () => {
   assert.deepEqual(plan(snapshotOf(NODES, [camera], { majorityForMs: 1_000 })).writes, []);
 });
 
-test('without a majority nothing gets a node, no leader is told, and the conditions say so', () => {
+test('without a majority nothing gets a node, no leader is reported, and the conditions say so', () => {
   const cameras = [...many(2, 'a'), cameraOf('new')];
   const nodes = [
     nodeOf('a', { liveness: UNAVAILABLE }),
@@ -312,7 +312,7 @@ test('a handover is not forced to a node without the login: the old one continue
   assert.deepEqual(written(world('Recording', false)), [['x', 'a', 'Complete']], 'the drain was called off');
 });
 
-test('when the new node of a handover dies, the old one keeps the camera, or goes on until a third has it', () => {
+test('when the new node of a handover dies, the old one keeps the camera, or continues until a third has it', () => {
   const world = (drain: boolean): Snapshot =>
     snapshotOf(
       [nodeOf('a', { ...report(3, 'Recording'), drain }), nodeOf('b', { liveness: UNAVAILABLE }), nodeOf('c')],

@@ -53,7 +53,7 @@ test('an update drains one node first, and the leader last', () => {
   assert.deepEqual(planRollout(view([pod('a', old), pod('b'), pod('c')], NODES, { leader: 'a' })).step, begin('a'));
 });
 
-test('an operator that has heard of nobody yet replaces nothing', () => {
+test('an operator that has seen no renewal yet replaces nothing', () => {
   const pods = [pod('a', old), pod('b', old), pod('c', old)];
   const silent = { isOnline: false };
   const { step, recheckMs } = planRollout(view(pods, [node('a', silent), node('b', silent), node('c', silent)]));
@@ -68,7 +68,7 @@ test('while a node’s turn lasts no other one’s comes, also when its old pod 
   assert.equal(planRollout(view(both, nodes)).step.kind, 'none');
 });
 
-test('a machine that is dead is left out; one that dies in its turn stops the update, and that is said', () => {
+test('a dead machine is left out; one that dies in its turn stops the update, and the message says so', () => {
   const dead = node('a', { isOnline: false, isReachable: false });
   const pods = [pod('a', { ...old, isReady: false }), pod('b', old), pod('c')];
   assert.deepEqual(planRollout(view(pods, [dead, ...NODES.slice(1)])).step, { kind: 'begin', node: 'b', drain: true });

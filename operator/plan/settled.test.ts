@@ -5,13 +5,13 @@ import { isSettled } from './settled.ts';
 
 const unheard = [nodeOf('a', { liveness: UNKNOWN }), nodeOf('b', { liveness: UNKNOWN })];
 
-test('who has just started says nothing of nodes that he has not heard', () => {
+test('an operator that has just started reports nothing of nodes that it has not heard', () => {
   const snapshot = { ...snapshotOf(unheard, []), majorityForMs: 0 };
   assert.equal(isSettled(snapshot, 1_000), false);
   assert.equal(isSettled({ ...snapshot, majorityForMs: 1_000 }, 1_000), false);
 });
 
-test('when all are heard, a majority for three renewals, or after the time that makes a node unavailable, it is said', () => {
+test('it is settled when all are heard, a majority for three renewals, or after the time that makes a node unavailable', () => {
   const { pool } = snapshotOf([], []);
   const dead = { ...snapshotOf([nodeOf('a'), nodeOf('b', { liveness: UNAVAILABLE })], []), majorityForMs: 0 };
   assert.equal(isSettled(snapshotOf([nodeOf('a')], []), 0), true);

@@ -34,7 +34,7 @@ test('one change at a time, and none while another is written', () => {
   assert.equal(planRoles(snapshotOf(nodes, [], { pool: { membership: 'Automatic' }, changingRoles: true })), undefined);
 });
 
-test('Manual: nobody but a person changes roles', () => {
+test('Manual: only a person changes roles', () => {
   assert.equal(planRoles(snapshotOf([learner('a'), learner('b')], [], { pool: { membership: 'Manual' } })), undefined);
 });
 

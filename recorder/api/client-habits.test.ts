@@ -95,7 +95,7 @@ test('an answer of some length is packed for those who take it, and for nobody e
   }
 });
 
-test('who asks again for what has not changed is told only that', async (t) => {
+test('a request for what has not changed is answered with 304', async (t) => {
   const { app } = await build(t, { segments: listing });
   const url = '/api/archive/gate/segments';
   const first = await app.inject({ url, headers: as('viewer') });
@@ -107,7 +107,7 @@ test('who asks again for what has not changed is told only that', async (t) => {
   assert.equal(other.statusCode, 200);
 });
 
-test('what is wrong is said in our words, and none of a library', async (t) => {
+test('errors are explained in our words, not those of a library', async (t) => {
   const { app } = await build(t);
   for (const [method, url, payload] of [
     ['GET', '/api/archive/gate/segments?from=', undefined],

@@ -113,7 +113,7 @@ test('the list of segments is that of all nodes, at each of them, in order and i
   }
 });
 
-test('a node that is gone is named with what is missing, and nobody is redirected to it', async (t) => {
+test('a node that is gone is named with what is missing, and no request is redirected to it', async (t) => {
   const { members, ask, get } = await stage(t);
   assert.match((await ask('node-1')).location ?? '', /^http:\/\/node-3:9997/);
   await members.kill('node-3');

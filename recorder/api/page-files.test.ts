@@ -73,7 +73,7 @@ test('what a build has written is served as it is', async (t) => {
   assert.equal(bodyOf(page, 'a.ts'), "import 'anything'");
 });
 
-test('a browser is told of all modules that it needs at first, and of none that it loads later', async (t) => {
+test('the page names all modules that a browser needs at first, and none that it loads later', async (t) => {
   const { files } = await pageOf(t, {
     'app/main.ts': "import '../b.ts';\nvoid import('./later.ts');",
     'app/later.ts': '',

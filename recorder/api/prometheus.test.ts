@@ -212,7 +212,7 @@ test('the process: what runs, processor time, memory and event-loop lag', async 
 const digestOf = (token: string): string => sha256(token).toString('hex');
 
 for (const mode of ['token', 'kubernetes', 'none'] as const) {
-  test(`with a token for metrics nobody reads them without one: mode ${mode}`, async (t) => {
+  test(`with a token for metrics they cannot be read without one: mode ${mode}`, async (t) => {
     const [token, next] = [newToken(), newToken()];
     const viewer = { name: 'reception', role: 'viewer', sha256: digestOf('reception') } as const;
     const options: AuthOptions = { mode, tokens: [viewer], allowPlaintext: false, metricsSha256: digestOf(token) };

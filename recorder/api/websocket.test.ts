@@ -138,7 +138,7 @@ test('a page of an origin that is named may watch; where every one is, only with
   assert.equal((await closeOf(any.connect('gate?access_token=viewer', { origin: 'null' })))[0], 4403);
 });
 
-test('who tries wrong tokens is told to wait; one that was right from there before passes, and no other', async (t) => {
+test('an address with wrong tokens has to wait; a token that was right from there before passes, and no other', async (t) => {
   const { hub, connect } = await setup(t);
   hub.begin(run());
   await inbox(connect('gate?access_token=viewer')).until(1);
@@ -220,7 +220,7 @@ test('a viewer that goes while the API server is asked about its token leaves no
   assert.equal(hub.stats.viewers, 0);
 });
 
-test('with nobody to ask about a token, a viewer is told to come later', async (t) => {
+test('while tokens cannot be checked, a viewer has to try again later', async (t) => {
   const reviewer = { review: async (): Promise<Review> => ({ kind: 'unavailable', problem: 'nobody answers' }) };
   const { connect } = await setup(t, {}, { auth: { mode: 'kubernetes', tokens: [], reviewer } });
   assert.deepEqual(await closeOf(connect('gate?access_token=token')), [4503, 'the token cannot be checked now']);
@@ -264,7 +264,7 @@ test('a viewer that leaves is forgotten', async (t) => {
   await until('the viewer is forgotten', () => hub.stats.viewers === 0, 5_000);
 });
 
-test('a viewer that does not read holds a bounded amount of memory, and goes on at a key frame', async (t) => {
+test('a viewer that does not read holds a bounded amount of memory, and continues at a key frame', async (t) => {
   const MiB = 1024 * 1024;
   const { hub, send, connect } = await setup(t, { maxViewerBytes: 4 * MiB });
   hub.begin(run());
@@ -296,7 +296,7 @@ test('a viewer that does not read holds a bounded amount of memory, and goes on 
   }
 });
 
-test('when memory is short, a viewer that reads nothing is let go with all that waits for it', async (t) => {
+test('when memory is short, a viewer that reads nothing is disconnected with all that waits for it', async (t) => {
   const { hub, memory, clock, send, connect } = await setup(t, { maxViewerBytes: 32 * 1024 ** 2 });
   const writing = memory.open('writing', { maxBytes: memory.limitBytes });
   hub.begin(run());

@@ -203,7 +203,7 @@ for (const format of ['fmp4', 'mp4'] as const) {
   });
 }
 
-test('where the camera goes on with a new run, the last file is in progress until the next has pictures; where it is lost, it is not', async (t) => {
+test('where the camera continues with a new run, the last file is in progress until the next has pictures; where it is lost, it is not', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   const { archive, camera, fs, recording } = b;
   camera.begin();
@@ -324,7 +324,7 @@ test('a closed segment is listed as its file says, without reading it', async (t
   assert.ok(!fs.operations.slice(before).some(({ name }) => name === 'open'));
 });
 
-test('a camera that is configured anew goes on in the same sequence while its last file is completed', async (t) => {
+test('a camera that is configured again continues in the same sequence while its last file is completed', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   b.camera.begin();
   await b.camera.play(2, b.fs);

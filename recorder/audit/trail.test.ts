@@ -71,7 +71,7 @@ test('a line is one JSON object: number, time, node, what was done, and the SHA-
   assert.equal(statSync(path).mode & 0o777, 0o640);
 });
 
-test('numbers and hashes go on over restarts, new days and full files', async (t) => {
+test('numbers and hashes continue over restarts, new days and full files', async (t) => {
   const { directory, clock, write } = stage(t);
   await write(['a', 'b']);
   await write(['c']);
@@ -142,7 +142,7 @@ test('files go when their last line is too old, and the oldest when all are too 
   assert.deepEqual(left, ['audit-000000000004.log', 'audit-000000000005.log', 'audit.log']);
 });
 
-test('a disk that takes nothing holds nobody up: lines wait, what is too much is counted, and all goes on in order', async (t) => {
+test('a disk that accepts nothing delays no request: lines wait, lost ones are counted, and the rest follows in order', async (t) => {
   const { directory, clock, open } = stage(t);
   writeFileSync(join(directory, 'blocked'), '');
   const trail = open({ directory: join(directory, 'blocked') });
@@ -209,7 +209,7 @@ test('a question is answered newest first, a page at a time, by time, caller, ac
   assert.ok(pages <= 9 + 1);
 });
 
-test('one question reads a bounded part of large files, and the cursor goes on to the rest', async (t) => {
+test('one request reads a bounded part of large files, and the cursor leads to the rest', async (t) => {
   const { directory, path, write } = stage(t);
   await write(['first']);
   const line = (n: number): string =>

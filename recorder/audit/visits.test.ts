@@ -44,7 +44,7 @@ test('a hundred parts of one playback are one visit: a line for the start, one f
   assert.equal(clock.timers, 0);
 });
 
-test('what is still sent goes on, however long it is quiet', () => {
+test('what is still sent continues, however long it is quiet', () => {
   const { clock, lines, visits } = stage();
   const end = visits.begin({ ...FACTS, what: 'live' });
   clock.advance(3_600_000);

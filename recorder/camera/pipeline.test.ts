@@ -100,7 +100,7 @@ test('pipeline: audio that turns out not to be decodable is named', () => {
   assert.equal(codeNow(), 'aac-config-missing');
 });
 
-test('pipeline: what comes in place of pictures is told, with numbers', () => {
+test('pipeline: what arrives in place of pictures is reported, with numbers', () => {
   const { pipeline, video, clock } = recording();
   pipeline.playing({ transport: 'tcp', streams: [] });
   assert.equal(pipeline.explainSilence(10_000).code, 'stream-silent');

@@ -362,7 +362,7 @@ test('nobody listens: unreachable', async (t) => {
   assert.ok(error instanceof NoConnection);
 });
 
-test('a name that nobody knows is told, unless it may be a part of the password', async (t) => {
+test('an unknown name is reported, unless it may be a part of the password', async (t) => {
   const camera = await new TinyCamera(t).listen();
   const named = await new Run(camera, { source: 'rtsp://u:secret@camera.invalid/x' }).failsWith('unreachable');
   assert.match(named.message, /camera\.invalid, port 554: E/);
@@ -650,7 +650,7 @@ test('UDP: media may come from the address that source= names, and nothing is ev
   assert.equal(await run.stop(), 'stopped');
 });
 
-test('UDP: a camera that names no server ports is played all the same (OpenIPC)', async (t) => {
+test('UDP: a camera that names no server ports is played anyway (OpenIPC)', async (t) => {
   const camera = await new TinyCamera(t).listen();
   const ports = await udpPorts(t, camera);
   const agreed = agreeToUdp(camera, '');

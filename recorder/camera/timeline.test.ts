@@ -217,7 +217,7 @@ function assertOrdered(samples: Result[]): void {
 }
 
 describe('timeline', () => {
-  test('frames that wait until the place of the run is known are let go of like all others', () => {
+  test('frames that wait until the place of the run is known are released like all others', () => {
     const { pool, video } = play({ seconds: 10, audio: false, frameBytes: BLOCK_BYTES - 4 });
     assert.equal(video.length, 250);
     assert.ok(pool.freeBlocks > 2, `${pool.freeBlocks} blocks: as many as waited at once`);
@@ -282,7 +282,7 @@ describe('timeline', () => {
     assert.deepEqual(ends, ['gap', 'stopped']);
   });
 
-  test('timestamps that wrap go on', () => {
+  test('timestamps that wrap continue', () => {
     const { video, runs } = play({ seconds: 10, firstVideoTimestamp: 0xffff_ff00 });
     assert.equal(runs, 1);
     for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
@@ -376,7 +376,7 @@ describe('timeline', () => {
   });
 
   for (const seconds of [8, 20]) {
-    test(`a process that stood still for ${seconds} s goes on with its run: nothing is lost, nothing is moved`, () => {
+    test(`a process that stood still for ${seconds} s continues with its run: nothing is lost, nothing is moved`, () => {
       const last = 300 + seconds * 25;
       const { video, audio, runs, discarded } = play({
         seconds: 60,
@@ -537,7 +537,7 @@ describe('timeline', () => {
     });
   }
 
-  test('a camera that lowers its rate to a picture in three seconds is taken for one that stood still only once', () => {
+  test('a camera that lowers its rate to a picture in three seconds is mistaken only once for a stalled one', () => {
     const { ends } = play({ seconds: 120, gopFrames: 75, video: (_unit, n) => n < 750 || n % 75 === 0 });
     assert.deepEqual(ends, ['stalled', 'stopped']);
   });

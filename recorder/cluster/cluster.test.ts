@@ -307,7 +307,7 @@ test('a list that is older than what was seen brings no camera back', async (t) 
   assert.deepEqual(recorded(cluster), []);
 });
 
-test('during a handover both record: this node goes on until the next has a picture', async (t) => {
+test('during a handover both record: this node continues until the next has a picture', async (t) => {
   const { server, pass, start } = stage(t);
   server.assign('gate', { node: 'a', epoch: 1 });
   const cluster = await start();

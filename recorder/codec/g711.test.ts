@@ -71,7 +71,7 @@ test('G.711: a packet longer than the longest FLAC block is cut', () => {
   );
 });
 
-test('G.711: what is lost is told, and what waited keeps its own time', () => {
+test('G.711: what is lost is reported, and what waited keeps its own time', () => {
   const stream = receiving('mu');
   stream.push(...packet(Buffer.alloc(80, 1), 0, 0));
   stream.push(...packet(Buffer.alloc(160, 2), 3, 240));

@@ -78,7 +78,7 @@ for (const lost of [0, 1, 2]) {
   });
 }
 
-test('LATM: the backward compatible extension behind the configuration, and a configuration cut off behind it (GStreamer)', () => {
+test('LATM: the backward compatible extension behind the configuration, and a configuration cut off after it (GStreamer)', () => {
   for (const config of ['40002810adca00', '400028103fc0', '40002810']) {
     const stream = receiving(config, false);
     stream.push(...packetizeLatm(Buffer.alloc(20, 7), at(0, 0)));

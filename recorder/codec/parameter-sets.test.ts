@@ -88,7 +88,7 @@ test('parameter sets: a change between key frames that is taken back is no chang
   assert.deepEqual(camera.nals, [[IDR], [PPS_B, INTER], [PPS_A, INTER], [PPS_A, IDR]]);
 });
 
-test('parameter sets: garbage behind an SPS is kept, and does not hide its size (retina#102)', () => {
+test('parameter sets: garbage after an SPS is kept, and does not hide its size (retina#102)', () => {
   const sps = Buffer.concat([SPS_B, Buffer.from('000003ff', 'hex')]);
   const camera = new Camera('').send([sps, PPS_A, IDR]).send([INTER]).end();
   assert.deepEqual(camera.nals[0], [sps, PPS_A, IDR]);

@@ -61,7 +61,7 @@ for (const [name, value, expected] of [
   });
 }
 
-test('the token for metrics comes from a file of the pod; without its digest a token is asked for all the same', async (t) => {
+test('the token for metrics comes from a file of the pod; without its digest a token is asked for anyway', async (t) => {
   const file = join(workspace(t), 'metrics-token.sha256');
   const env = { KUBE_NVR_METRICS_TOKEN_FILE: file };
   const read = async (): Promise<unknown> => {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { format, resolveConfig } from 'prettier';
 import { configurationReference, configurationRows } from './reference.ts';
 
-test('docs/configuration.md is what the schema says; build/generate-config-docs.ts writes it anew', async () => {
+test('docs/configuration.md is what the schema says; build/generate-config-docs.ts writes it again', async () => {
   const file = new URL('../../docs/configuration.md', import.meta.url).pathname;
   const options = await resolveConfig(file);
   const expected = await format(configurationReference(), { ...options, parser: 'markdown' });

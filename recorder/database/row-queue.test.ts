@@ -224,7 +224,7 @@ test('whatever order of pushes, applications and crashes: nothing is lost, and o
   );
 });
 
-test('a line of the queue says what was put in, and nothing else is taken for one', () => {
+test('a line of the queue says what was put in, and nothing else is mistaken for one', () => {
   for (const change of [row(5), removal(6)]) assert.deepEqual(parseLine(formatLine(change).trimEnd()), change);
   fc.assert(fc.property(fc.string(), (text) => assert.equal(parseLine(text), undefined)));
 });

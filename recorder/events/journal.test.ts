@@ -47,7 +47,7 @@ async function shown(journal: EventJournal, number: number): Promise<void> {
 const numbersIn = (journal: EventJournal, afterId = 0): unknown[] =>
   [...journal.after(afterId)].map(({ json }) => (JSON.parse(json) as { data: { number: unknown } }).data.number);
 
-test('what anybody was told is there after a kill, in order, and ids go on', async (t) => {
+test('what anybody was told is there after a kill, in order, and ids continue', async (t) => {
   const { open, clock } = stage(t);
   const first = await open();
   for (const number of [1, 2, 3]) first.tell(progress(number));

@@ -120,7 +120,7 @@ test('callers without a token cannot push out the lines of others', async (t) =>
   assert.deepEqual([lines.length, lines.at(-1)?.['suppressed']], [62, 440]);
 });
 
-test('a caller that leaves before the answer is in the audit all the same, and so is the result', async (t) => {
+test('a caller that leaves before the answer is in the audit anyway, and so is the result', async (t) => {
   let begun = false;
   let finish = (): void => {};
   const cameraSwitch: CameraSwitch = {

@@ -74,7 +74,7 @@ async function ask(socket: TLSSocket): Promise<string> {
   return text.split('\r\n')[0] as string;
 }
 
-test('a new certificate is shown to new connections, and those that stand go on', async (t) => {
+test('a new certificate is shown to new connections, and those that stand continue', async (t) => {
   const { write, open, nameShown } = await stage(t);
   const before = await open();
   assert.equal(before.getPeerCertificate().subject.CN, 'first');

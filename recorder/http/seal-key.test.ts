@@ -29,7 +29,7 @@ test('recorders with the key of a pool open what each of them sealed', async (t)
   assert.equal((await openSeal(other, log, shared)).open('test', sealed), 'text');
 });
 
-test('before the key of the pool is there, a recorder has its own; a file without a key is told in the log', async (t) => {
+test('before the key of the pool is there, a recorder has its own; a file without a key is reported in the log', async (t) => {
   const { one, shared, log, warnings } = await directories(t);
   const own = (await openSeal(one, log)).close('test', 'text');
   assert.equal((await openSeal(one, log, shared)).open('test', own), 'text');

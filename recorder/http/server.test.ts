@@ -163,7 +163,7 @@ test('what a proxy says of its clients is believed of those that are named, and 
   assert.deepEqual(await seenBy(another.app), { ip: '10.1.2.3', protocol: 'http', hostname: 'a' });
 });
 
-test('no answer is taken for another type, and no address is told to other sites', async (t) => {
+test('no answer is mistaken for another type, and no address is told to other sites', async (t) => {
   const { app } = await stage(t);
   for (const url of ['/page/x', '/nothing', '/name/%zz']) {
     const { headers } = await app.inject(url);

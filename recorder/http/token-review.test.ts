@@ -146,7 +146,7 @@ test('requests that come together share one question', async (t) => {
   assert.deepEqual(reviewer.asked, ['token']);
 });
 
-test('who may look at some cameras only is told of no other', async (t) => {
+test('a user who may see some cameras only learns of no other', async (t) => {
   const { reviewer, ask } = await stage(t);
   reviewer.reviews.set('token', person({ cameras: new Set(['gate']) }));
   assert.deepEqual([await ask('token', 'gate'), await ask('token', 'yard')], ['200', '404 unknown-camera']);
@@ -206,7 +206,7 @@ test('so many questions at a time and no more; those for tokens that were right 
   assert.equal(await right, 'anna');
 });
 
-test('a long transfer ends within thirty seconds of losing its right, and goes on while the API server is away', async (t) => {
+test('a long transfer ends within thirty seconds of losing its right, and continues while the API server is away', async (t) => {
   const { app, clock, reviewer } = await stage(t);
   reviewer.reviews.set('token', person());
   await app.listen({ host: '127.0.0.1', port: 0 });

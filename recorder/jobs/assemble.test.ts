@@ -270,7 +270,7 @@ test('a part that is done soon is fetched soon, and one that takes long is asked
   assert.ok((waits[7] ?? 0) >= 500 && Math.max(...waits) <= 1_000, waits.join(' '));
 });
 
-test('a download whose connection breaks goes on where it was; of another result it begins anew', async (t) => {
+test('a download whose connection breaks continues where it was; of another result it begins again', async (t) => {
   const { run, peers, result, directory: partsDirectory } = await stage(t);
   const { bytes } = second();
   peers[1]?.once(DOWNLOAD, file(bytes, { cutAt: 9_000 }));

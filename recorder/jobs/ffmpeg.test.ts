@@ -147,7 +147,7 @@ test('a time-lapse that would use the space reserved for recording is ended, wit
   );
 });
 
-test('a crafted file makes ffmpeg open no address: neither a playlist nor a description of a session is taken for a movie', async (t) => {
+test('a crafted file makes ffmpeg open no address: neither a playlist nor a description of a session is mistaken for a movie', async (t) => {
   const directory = workspace(t);
   const [input, output] = [joinPath(directory, 'in.mp4'), joinPath(directory, 'out.mp4')];
   let connections = 0;

@@ -221,7 +221,7 @@ test(
 );
 
 test(
-  'a token has no more than a hundred jobs that wait or run, however many it asks for at once; others go on',
+  'a token has no more than a hundred jobs that wait or run, however many it asks for at once; others continue',
   { skip },
   async (t) => {
     const { open } = await stage(t);
@@ -562,7 +562,7 @@ test(
 );
 
 test(
-  'without a key that is private, jobs fail with what to do, and ready warns; then they go on',
+  'without a key that is private, jobs fail with what to do, and ready warns; then they continue',
   { skip },
   async (t) => {
     const { directory, open } = await stage(t);

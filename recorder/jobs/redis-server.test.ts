@@ -184,7 +184,7 @@ test(
 );
 
 test(
-  'a job that was interrupted goes on at the next start, without waiting for its lock to expire',
+  'a job that was interrupted continues at the next start, without waiting for its lock to expire',
   { skip },
   async (t) => {
     const { open } = await stage(t);

@@ -118,7 +118,7 @@ test('a licence for fewer cameras: the first ones are recorded, the others refus
   assert.deepEqual([...refused], [['c', { code: 'license-exceeded', message: 'the licence allows 2 cameras' }]]);
 });
 
-test('cameras that run go on, and count: a new one before them in the list takes nothing from them', async (t) => {
+test('cameras that run continue, and count: a new one before them in the list takes nothing from them', async (t) => {
   const { license, sign } = await setting(t, { wanted: 3 });
   await sign({ cameras: 2 });
   await license.start();

@@ -197,7 +197,7 @@ test('a viewer that is slow for a moment gets every frame, in order', () => {
   assert.equal(limits.viewerMemory.usedBytes, 0);
 });
 
-test('a group of pictures larger than what may wait for a viewer starts it all the same', () => {
+test('a group of pictures larger than what may wait for a viewer starts it anyway', () => {
   const { hub, group, watch } = setup({ maxViewerBytes: 300_000 });
   hub.begin(run());
   group(0, 20, 50_000);
@@ -219,7 +219,7 @@ test('what waits for many viewers counts once', () => {
   assert.equal(limits.viewerMemory.usedBytes, 0);
 });
 
-test('when memory is short, the most backward viewers are let go first, then caches are emptied, then others are refused', () => {
+test('when memory is short, the most backward viewers are disconnected first, then caches are emptied, then others are refused', () => {
   const memory = new MemoryBudget(4_000_000);
   const limits = new LiveLimits({}, memory);
   const writing = memory.open('writing', { maxBytes: 4_000_000 });
@@ -293,7 +293,7 @@ test('what connections copy to encrypt it counts for each viewer, within the one
   maker.close();
 });
 
-test('a viewer whose connection takes nothing for half a minute is let go', () => {
+test('a viewer whose connection takes nothing for half a minute is disconnected', () => {
   const { hub, clock, group, watch } = setup({ maxViewerBytes: 300_000 });
   hub.begin(run());
   const { socket } = watch();
@@ -394,7 +394,7 @@ test('audio keeps its distance to the picture in every run', () => {
   assert.ok(Math.abs((video?.decodeTime ?? 0) / 90_000 - (audio?.decodeTime ?? 0) / 48_000) < 1e-4);
 });
 
-test('a viewer of a camera without stream waits, and is let go after a while', () => {
+test('a viewer of a camera without stream waits, and is disconnected after a while', () => {
   const { hub, clock, group, watch } = setup({ offlineWaitMs: 10_000 });
   const { socket } = watch();
   clock.advance(9_000);

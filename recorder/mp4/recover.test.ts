@@ -174,7 +174,7 @@ test('zeros after any byte, as a power cut leaves them, cost only the fragments 
   }
 });
 
-test('no sector of a fragment, and no byte of its head, that is another than was written is taken for video', async () => {
+test('no sector of a fragment, and no byte of its head, that differs from what was written is mistaken for video', async () => {
   const file = smallFile();
   const [first, second] = file.fragmentEnds as [number, number];
   const cutAt = async (from: number, to: number): Promise<number> => {
@@ -192,7 +192,7 @@ test('no sector of a fragment, and no byte of its head, that is another than was
   }
 });
 
-test('a hole of zeros where samples were not written before a power cut is not taken for video', async () => {
+test('a hole of zeros where samples were not written before a power cut is not mistaken for video', async () => {
   const file = smallFile();
   const [, second, third] = file.fragmentEnds as [number, number, number];
   const bytes = Buffer.from(file.bytes);

@@ -370,7 +370,7 @@ test('a camera whose clock was set meanwhile is asked for its time again', async
   assert.equal(device.motion?.pan, 0.5);
 });
 
-test('a camera that was started anew is connected again', async (t) => {
+test('a camera that was started again is connected again', async (t) => {
   const { device, camera, clock } = await stage(t);
   await camera.run(LEFT);
   const { port } = device;

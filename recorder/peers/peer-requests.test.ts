@@ -112,7 +112,7 @@ test('only members are asked', async (t) => {
   }
 });
 
-test('a peer that accepts connections and says nothing holds nobody up: further requests fail at once', async (t) => {
+test('a peer that accepts connections and does not answer delays nothing: further requests fail at once', async (t) => {
   const { members, requests, ask } = await stage(t);
   const sockets: Socket[] = [];
   const mute = createServer((socket) => void sockets.push(socket.on('error', () => {})));

@@ -67,7 +67,7 @@ test('a request is sent to each node at most once, whatever they believe of each
   );
 });
 
-test('who may not see a camera is not told where its files are', async (t) => {
+test('a caller who may not see a camera does not learn where its files are', async (t) => {
   const token = (name: string, ...cameras: string[]) => {
     const sha256 = createHash('sha256').update(name).digest('hex');
     return { name, role: 'viewer', sha256, cameras } as const;

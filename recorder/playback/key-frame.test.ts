@@ -45,7 +45,7 @@ for (const format of ['fmp4', 'mp4'] as const) {
   });
 }
 
-test('a picture is found at the time that is told of it, also if that was rounded', async (t) => {
+test('a picture is found at its reported time, also if that was rounded', async (t) => {
   const { camera, clock, fs, timeAt, find, startMs } = await setup(t);
   clock.advance(0.7);
   camera.begin();

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { VirtualClock } from '../../base/clock.ts';
 import { Lru } from './lru.ts';
 
-test('what is asked for again and again stays, what nobody asks for goes', () => {
+test('entries that are requested often stay, unused ones are dropped', () => {
   const lru = new Lru<number>(new VirtualClock(), { capacity: 10 });
   lru.set('wanted', 0);
   for (let i = 1; i < 100; i++) {
@@ -53,7 +53,7 @@ test('a value that was deleted is gone', () => {
   assert.deepEqual([lru.get('a'), lru.get('b'), lru.get('c')], [undefined, 2, undefined]);
 });
 
-test('what nobody asked for in an hour goes, what is asked for stays', () => {
+test('entries that are unused for an hour are dropped, used ones stay', () => {
   const clock = new VirtualClock();
   const lru = new Lru<number>(clock, { capacity: 10 });
   lru.set('once', 1);

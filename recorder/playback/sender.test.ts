@@ -108,7 +108,7 @@ test('every byte arrives, and the event loop rests again', async (t) => {
   assert.deepEqual([outcomes, sender.bytesSent, sender.active, awake()], [['sent'], SIZE, 0, 0]);
 });
 
-test('a client that does not read holds two chunks and no thread, and keeps nobody awake', async (t) => {
+test('a client that does not read holds two chunks and no thread, and does not keep the process awake', async (t) => {
   const { connect, outcomes, awake, sender } = await bench(t);
   const stalled = await Promise.all(Array.from({ length: 20 }, connect));
   while (awake() > 0 || sender.bytesSent === 0) await turns(5);

@@ -96,7 +96,7 @@ test('a window reaches into what is being written, up to its last fragment', asy
   );
 });
 
-test('a window that begins in a gap begins with the footage behind it', async (t) => {
+test('a window that begins in a gap begins with the footage after it', async (t) => {
   const stand = await stage(t);
   const { camera, fs, clock, start } = stand;
   clock.advance(10_000);
@@ -144,7 +144,7 @@ test('where there is only sound, other parameters end a window', async (t) => {
   assert.equal(video.length, 8 * 25);
 });
 
-test('another video codec ends a window, which says where, and with which window it goes on; a playlist crosses it', async (t) => {
+test('another video codec ends a window, which says where, and with which window it continues; a playlist crosses it', async (t) => {
   const stand = await stage(t);
   const { camera, fs, start } = stand;
   const hevc = {

@@ -190,7 +190,7 @@ async function signedIn(near: FastifyInstance) {
   return { cookie, host: 'nvr.example', origin: 'http://nvr.example' };
 }
 
-test('who is signed in at one node may do the same through it at another', async (t) => {
+test('a user who is signed in at one node may do the same through it at another', async (t) => {
   const staged = await stage(t);
   const headers = await signedIn(staged.near);
   const ask = (url: string, method: 'GET' | 'POST', changed: object = {}) =>
@@ -220,7 +220,7 @@ test('a live stream of a session is watched through another node, and not by oth
   assert.match(err.message, /403/);
 });
 
-test('who signs out at one node is signed out at the others', async (t) => {
+test('a user who signs out at one node is signed out at the others', async (t) => {
   const staged = await stage(t);
   const headers = await signedIn(staged.near);
   const session = () => staged.far.inject({ url: '/api/session', headers });

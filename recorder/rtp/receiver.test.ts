@@ -132,7 +132,7 @@ test('RTP over TCP: a camera that never counts, or counts pictures, loses nothin
   }
 });
 
-test('RTP over UDP: a sequence that starts far ahead goes on with its first packet, marked as lost', () => {
+test('RTP over UDP: a sequence that starts far ahead continues with its first packet, marked as lost', () => {
   const stream = receiving({ reorder: true });
   for (const sequenceNumber of [100, 101]) stream.send({ sequenceNumber }, 0);
   stream.receiver.poll(50);
@@ -179,7 +179,7 @@ test('RTP: packets of another type inside the sequence are neither handed out no
   }
 });
 
-test('RTP: the stream goes on in another type when it is told to', () => {
+test('RTP: the stream continues in another type when it is told to', () => {
   const stream = receiving({ onOtherType: (payloadType) => payloadType === 98 });
   for (const [sequenceNumber, payloadType] of [96, 97, 98, 98, 96].entries())
     stream.send({ sequenceNumber, payloadType });
@@ -282,7 +282,7 @@ test('RTP over UDP: swapped, doubled and lost packets', () => {
   assert.equal(stream.receiver.statistics.late, 4, 'doubled behind their turn, and while they waited for it');
 });
 
-test('RTP over UDP: whichever packet waits, it is let go 100 ms after it came', () => {
+test('RTP over UDP: whichever packet waits, it is passed on 100 ms after it came', () => {
   for (let ahead = 1; ahead < 64; ahead++) {
     for (let first = 0; first < 64; first++) {
       const stream = receiving({ reorder: true });
@@ -390,7 +390,7 @@ test('RTP: a receiver counts on where one before it has counted', () => {
   }
 });
 
-test('RTP: the last packet is told, of whatever source and type', () => {
+test('RTP: the last packet is reported, of whatever source and type', () => {
   const { receiver, send } = receiving();
   receiver.receive(Buffer.from('garbage'), 0, 7, 0);
   assert.equal(receiver.last, undefined);

@@ -292,7 +292,7 @@ test('login: the same nonce again means a wrong password', () => {
   assert.throws(() => d.answer(401, ['WWW-Authenticate: Digest realm="x", nonce="1"']), failsWith('refused-login'));
 });
 
-test('login: without credentials, or with a scheme nobody knows, it is refused', () => {
+test('login: without credentials, or with an unknown scheme, it is refused', () => {
   const challenge = ['WWW-Authenticate: Digest realm="x", nonce="1"'];
   assert.throws(() => new Dialogue().connect().answer(401, challenge), failsWith('refused-login'));
   const d = new Dialogue({ source: 'rtsp://u:p@10.0.0.9/live' }).connect();
@@ -425,7 +425,7 @@ test('audio that the camera refuses to set up does not stop video', () => {
 });
 
 for (const status of [400, 401, 403, 404, 453, 454, 461, 500, 503]) {
-  test(`sound whose SETUP is answered with ${status} does not stop video, and the reason is told`, () => {
+  test(`sound whose SETUP is answered with ${status} does not stop video, and the reason is given`, () => {
     const d = new Dialogue().described(VIDEO + AUDIO).setUp(0, 1);
     d.answer(200, ['Session: a', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1']).answer(status).answer(200);
     const playing = d.actions.at(-1);

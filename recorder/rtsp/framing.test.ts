@@ -173,7 +173,7 @@ test('framing: a stray dollar sign in front of a packet costs only itself, also 
   assert.deepEqual(read([...bytes].map((byte) => Buffer.from([byte]))).seen, wanted);
 });
 
-test('framing: a response is found behind garbage before any stream is set up', () => {
+test('framing: a response is found after garbage before any stream is set up', () => {
   assert.deepEqual(read([Buffer.concat([Buffer.from('0011243344', 'hex'), OK])], []).seen, ['200']);
 });
 
@@ -203,7 +203,7 @@ test('framing: a frame that the camera cut off is no packet, and the frames that
   }
 });
 
-test('framing: a packet of a type that was not announced is found behind garbage once it was seen', () => {
+test('framing: a packet of a type that was not announced is found after garbage once it was seen', () => {
   const other = frame(0, rtp(20, 0, 104));
   const { seen } = read([Buffer.concat([other, Buffer.from([0xff, 0xfe]), other, other])]);
   assert.equal(seen.length, 3);

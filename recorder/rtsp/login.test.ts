@@ -32,7 +32,7 @@ test('a camera that also offers Digest gets that, whatever is known of it', () =
   }
 });
 
-test('without a login, and for a challenge that nobody knows, there is nothing to send', () => {
+test('without a login, and for an unknown challenge, there is nothing to send', () => {
   assert.equal(outcome({ credentials: undefined }, undefined, DIGEST), 'none');
   assert.equal(outcome({}, undefined, 'Negotiate'), 'unknown');
   assert.equal(outcome({}, undefined), 'unknown');
@@ -51,7 +51,7 @@ test('nothing is sent before a challenge was taken, and the reason of a refusal 
   assert.equal(login.authorize('GET', '/'), undefined);
 });
 
-test('what became of a login is told: Digest as such, nothing of a login that was not sent', () => {
+test('what became of a login is reported: Digest as such, nothing of a login that was not sent', () => {
   const told: unknown[] = [];
   const memory = { ...NO_MEMORY, accepted: (took?: 'Digest') => told.push(took ?? 'as it is') };
   const login = new Login({ credentials, secure: false }, memory);

@@ -43,7 +43,7 @@ test('SDP: no o=, two s=, a bad c=, an odd t= and LF line ends do not matter', (
   assert.equal(presentation.media[0]?.encodingName, 'H265');
 });
 
-test('SDP: a blank behind the encoding, and a tab behind the payload type (VStarcam)', () => {
+test('SDP: a blank after the encoding, and a tab after the payload type (VStarcam)', () => {
   const media = first('m=audio 0 RTP/AVP 8\t ', 'a=rtpmap:8 PCMA/8000 ');
   assert.deepEqual([media.payloadType, media.encodingName, media.clockRate], [8, 'PCMA', 8_000]);
 });
@@ -144,7 +144,7 @@ test('SDP: a line beyond 20 KiB is ignored, a description beyond 64 KiB refused'
   assert.throws(() => parseSdp(lines('m=video 0 RTP/AVP 96') + 'a=x\n'.repeat(16 * 1024)), RtspSyntaxError);
 });
 
-test('SDP: all payload types of a section are told, each with its own rtpmap and fmtp (Bosch: 98 96)', () => {
+test('SDP: all payload types of a section are reported, each with its own rtpmap and fmtp (Bosch: 98 96)', () => {
   const { formats } = first(
     'm=video 0 RTP/AVP 98 96 98 x',
     'a=rtpmap:96 H264/90000',
@@ -161,7 +161,7 @@ test('SDP: all payload types of a section are told, each with its own rtpmap and
   );
 });
 
-test('SDP: an rtpmap or fmtp of a type that nobody has belongs to the only format without', () => {
+test('SDP: an rtpmap or fmtp of an unused type belongs to the only format without one', () => {
   const wrong = first('m=video 0 RTP/AVP 97', 'a=rtpmap:104 H264/90000', 'a=fmtp:97 packetization-mode=1');
   assert.equal(wrong.encodingName, 'H264');
   assert.equal(wrong.formatParameters.get('packetization-mode'), '1');

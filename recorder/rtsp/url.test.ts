@@ -91,7 +91,7 @@ for (const { name, text, url } of cases) {
 }
 
 for (const text of ['', 'http://10.0.0.9/', 'rtsp://', 'rtsp:///s', 'rtsp://h:99999/', 'rtsp://h:x/', 'rtsp://a b/']) {
-  test(`URL: ${JSON.stringify(text)} is none`, () => assert.throws(() => parseRtspUrl(text), RtspSyntaxError));
+  test(`URL: ${JSON.stringify(text)} is not valid`, () => assert.throws(() => parseRtspUrl(text), RtspSyntaxError));
 }
 
 test('URL: what is wrong with it is said without repeating it', () => {

@@ -90,7 +90,7 @@ test('a still has the width that is asked for, and is made once for all moments 
   assert.equal(made.length, 2);
 });
 
-test('without footage and without ffmpeg there is none, and the reason is told', async (t) => {
+test('without footage and without ffmpeg there is no picture, and the reason is given', async (t) => {
   const codeOf = (error: unknown): unknown => error instanceof StillError && error.code;
   const { stills } = setup(t, { frames: 30 });
   await assert.rejects(stills.get('gate', WALL_START_MS + 5_000, 640), (err) => codeOf(err) === 'no-footage');

@@ -208,7 +208,7 @@ test('a camera that took Digest and wants the password in clear gets none, unles
   assert.ok((await allowed.get('gate')).body.equals(jpeg()));
 });
 
-test('a login that nobody has, and one that is asked for in an unknown way, are refusals', async (t) => {
+test('a missing login, and one that is asked for in an unknown way, are refusals', async (t) => {
   const none = await setting(t, { credentials: { username: 'user', password: 'secret' } });
   assert.equal(await codeOf(none.snapshots.get('gate')), 'camera-refused-login');
   const challenges = [{ scheme: 'basic', header: 'Negotiate' }] as const;
@@ -216,7 +216,7 @@ test('a login that nobody has, and one that is asked for in an unknown way, are 
   assert.equal(await codeOf(odd.snapshots.get('gate')), 'camera-refused-login');
 });
 
-test('a stale nonce is answered with the new one, but not for ever', async (t) => {
+test('a stale nonce is answered with the new one, but not forever', async (t) => {
   const credentials = { username: 'user', password: 'secret' };
   const once = await setting(t, { credentials, login: 'user:secret@', staleNonces: 1 });
   assert.ok((await once.snapshots.get('gate')).body.equals(jpeg()));
@@ -226,7 +226,7 @@ test('a stale nonce is answered with the new one, but not for ever', async (t) =
   assert.ok(always.camera.requests.length <= 4, `${always.camera.requests.length} requests`);
 });
 
-test('a camera that ends each connection without saying so is logged in to all the same', async (t) => {
+test('a camera that ends each connection without saying so is logged in to anyway', async (t) => {
   const credentials = { username: 'user', password: 'secret' };
   const { snapshots } = await setting(t, { credentials, login: 'user:secret@', closesSilently: true });
   assert.ok((await snapshots.get('gate')).body.equals(jpeg()));
@@ -279,7 +279,7 @@ test('a redirect from https to http is not followed', async (t) => {
   assert.equal(await codeOf(snapshots.get('gate')), 'redirected-elsewhere');
 });
 
-test('a certificate that nobody vouches for is taken, unless tls.verify says otherwise', async (t) => {
+test('a self-signed certificate is accepted, unless tls.verify is set', async (t) => {
   const { snapshots } = await setting(t, { tls: true });
   assert.ok((await snapshots.get('gate')).body.equals(jpeg()));
   const strict = await setting(t, { tls: true, verify: true });
@@ -303,7 +303,7 @@ for (const [name, answer] of [
   });
 }
 
-test('a failure is told again for no longer than a second', async (t) => {
+test('a failure is reported again for no longer than a second', async (t) => {
   const { camera, snapshots, clock } = await setting(t, { answer: status(503) });
   assert.equal(await codeOf(snapshots.get('gate')), 'camera-error');
   camera.options.answer = image();
@@ -314,7 +314,7 @@ test('a failure is told again for no longer than a second', async (t) => {
   assert.equal(await codeOf(snapshots.get('gate')), 'an image');
 });
 
-test('a camera that cannot be reached is its fault; one without an address, and an unknown one, is nobody’s', async (t) => {
+test('a camera that cannot be reached is its own fault; one without an address, and an unknown one, are the caller’s', async (t) => {
   const { camera, snapshots } = await setting(t);
   await camera.close();
   assert.equal(await codeOf(snapshots.get('gate')), 'camera-unreachable');

@@ -160,7 +160,7 @@ test('a fresh picture is at most a second old, and serves all who ask meanwhile'
   assert.equal(marks().length, 4, 'two pictures were made');
 });
 
-test('without ffmpeg, without footage and for an unknown camera there is none, and the reason is told', async (t) => {
+test('without ffmpeg, without footage and for an unknown camera there is no picture, and the reason is given', async (t) => {
   const directory = workspace(t);
   const file = write(directory, 'a.mp4', recordedPart(numberedVideo(directory, { frames: 2 })));
   const missing = { ffmpegPath: '/nowhere/ffmpeg' };

@@ -105,7 +105,7 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
     await untilFootageGrows();
   });
 
-  test('after an uninstall recorders go on, and the next install finds camera and footage', async () => {
+  test('after an uninstall recorders continue, and the next install finds camera and footage', async () => {
     const assigned = async (): Promise<unknown> => (await get(`${OURS}/cameras/gate`)).status.assignment;
     const before = await assigned();
     await helm.run(['uninstall', 'nvr', '--namespace', NAMESPACE, '--wait']);

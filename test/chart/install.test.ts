@@ -57,7 +57,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
   let token: string;
   let poolUid: string;
 
-  test('one command makes operator, policy and the first pool; NOTES say how to go on', async () => {
+  test('one command makes operator, policy and the first pool; NOTES say how to continue', async () => {
     const notes = await install();
     const pool = await get(POOL_PATH);
     poolUid = pool.metadata.uid;
@@ -219,7 +219,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     );
   });
 
-  test('who may edit changes cameras, and no pools: these choose what runs on nodes', async () => {
+  test('a user who may edit changes cameras, and no pools: these choose what runs on nodes', async () => {
     const bind = ['create', 'rolebinding', 'eve', '--user=eve', `--clusterrole=${NAMESPACE}-nvr-kube-nvr-edit`];
     await controlPlane.kubectl(['-n', NAMESPACE, ...bind]);
     const eve = (verb: string, resource: string): Promise<string> =>
@@ -321,7 +321,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
       );
     });
 
-    test('a stolen token of the operator reads no Secret and makes no pod and no role where nobody named the namespace', async () => {
+    test('a stolen token of the operator reads no Secret and makes no pod and no role in a namespace that was not given to it', async () => {
       assert.deepEqual(await mayDo('stranger'), [
         'create events',
         'get endpointslices',

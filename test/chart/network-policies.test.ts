@@ -216,7 +216,7 @@ suite('NetworkPolicies of chart and operator', { skip: helmMissing() }, () => {
     );
   });
 
-  test('nobody else reaches the listeners of recorders for members, metrics and probes, nor the operator', () => {
+  test('nothing else reaches the listeners of recorders for members, metrics and probes, nor the operator', () => {
     const strangers = [VIEWER, WEB, NEIGHBOUR, DRESSED, NODES[1]];
     const flows = [north, free[0], named[0]].flatMap((to) =>
       strangers.flatMap((from): Named[] => [9994, 9995, 9998].map((port) => ['a stranger', from, to, port])),
@@ -237,7 +237,7 @@ suite('NetworkPolicies of chart and operator', { skip: helmMissing() }, () => {
     );
   });
 
-  test('where clients are named, nobody else reaches API and playback', () => {
+  test('where clients are named, no other client reaches API and playback', () => {
     const client = { ip: '198.51.100.7' };
     for (const to of [north, free[0], named[0]]) {
       for (const port of [9997, 9996]) {

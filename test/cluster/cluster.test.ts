@@ -257,7 +257,7 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     await cluster.kubectl(['delete', 'pod', 'homeless', '--grace-period=0', '--force']);
   });
 
-  test('a frozen pod answers nothing, and goes on where it was', async () => {
+  test('a frozen pod answers nothing, and continues where it was', async () => {
     const { metadata } = await podOn(node(3));
     const { pid } = await look(node(3));
     await node(3).freezePod(metadata.name);
@@ -321,7 +321,7 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     assert.equal((await look(node(2))).pid, pid);
   });
 
-  test('a frozen node answers nothing, and goes on where it was', async () => {
+  test('a frozen node answers nothing, and continues where it was', async () => {
     const { pid } = await look(node(3));
     await node(3).freeze();
     assert.equal(await isSilent(node(3)), true);
@@ -351,7 +351,7 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     assert.equal(scheduler.restarts, restarts + 1);
   });
 
-  test('nodes go on after the API server was restarted', async () => {
+  test('nodes continue after the API server was restarted', async () => {
     const { pid } = await look(node(1));
     await cluster.controlPlane.restart('kube-apiserver');
     const { metadata } = await podOn(node(3));

@@ -686,7 +686,7 @@ function keepsTheContract(): void {
     await assert.rejects(replaceStatus(read, assignment('b', 2)), { status: 409, reason: 'Conflict' });
   });
 
-  test('who writes the spec does not write the status, and the other way round', async () => {
+  test('a user who writes the spec does not write the status, and vice versa', async () => {
     const created = (await create({ ...camera('split'), status: assignment('a', 1) })) as KubeObject & Json;
     assert.equal(created['status'], undefined);
     const read = await replaceStatus(created, assignment('a', 3));

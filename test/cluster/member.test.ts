@@ -275,7 +275,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     assert.ok(own.status === 200 && archive.length > 0, `${own.status}, ${archive.length} segments`);
   });
 
-  test('strangers who ask for thousands of made-up cameras cost the API server no read, and the Lease goes on', async () => {
+  test('strangers who ask for thousands of made-up cameras cost the API server no read, and the Lease continues', async () => {
     /** Reads of single Cameras that the API server has answered. */
     const reads = async (): Promise<number> => {
       const metrics = await controlPlane.kubectl(['get', '--raw', '/metrics']);
@@ -396,7 +396,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     assert.ok(!everything.includes('s3cret'), 'the password is nowhere but in the Secret');
   });
 
-  test('a node says who is in the cluster, and who leads as the operator says', async () => {
+  test('a node lists the nodes of the cluster, and the leader that the operator names', async () => {
     const metrics = (await (await fetch(`${url('node-a')}/cluster/metrics`)).json()) as {
       leader: string | null;
       has_majority: boolean;

@@ -231,7 +231,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     });
   });
 
-  test('a stopped camera is let go of, and recorded again where it was', async () => {
+  test('a stopped camera is released, and recorded again where it was', async () => {
     const node = await untilRecording('dock');
     await cluster.controlPlane.api.patch(`${BASE}/cameras/dock`, 'merge', { spec: { suspend: true } });
     await until('it says so', async () => (await conditionOf(readCamera('dock'), 'Recording'))?.reason === 'Suspended');
@@ -307,7 +307,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     assert.equal(refused, 409);
   });
 
-  test('a camera that was on two nodes when their recorders hung gets no third, until a person lets it go on', async () => {
+  test('a camera that was on two nodes when their recorders hung gets no third, until a person lets it continue', async () => {
     const podOn = async (node: string): Promise<string> => {
       const pods = await cluster.controlPlane.api.list<KubeObject & { spec: { nodeName: string } }>(
         `/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=kube-nvr.dev/pool`,

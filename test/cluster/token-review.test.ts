@@ -205,7 +205,7 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
     assert.match(refusal.detail, /system:serviceaccount:home:nobody has no role here/);
   });
 
-  test('who may get named cameras only sees these, and may change them when all of them may be updated', async () => {
+  test('a user who may get named cameras only sees these, and may change them when all of them may be updated', async () => {
     assert.deepEqual(await camerasSeen(tokenOf('mixed')), CAMERAS);
     assert.equal((await stopCamera('gate', tokenOf('mixed'))).status, 403);
     for (const [account, stopped] of Object.entries({ 'gate-viewer': 403, 'gate-operator': 200 })) {
@@ -240,7 +240,7 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
     assert.equal(await closedWith('guess'), 4401);
   });
 
-  test('a token of nobody, one for somebody else, and one that is over are wrong; a configured one is right', async () => {
+  test('an unknown token, one for another audience, and an expired one are wrong; a configured one is right', async () => {
     const real = tokenOf('admin');
     const expired = resigned(real, { exp: Math.floor(Date.now() / 1000) - 60 });
     const forged = `${real.slice(0, -8)}AAAAAAAA`;
@@ -260,7 +260,7 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
     assert.equal((await setLevel(resigned(real, {}))).status, 200);
   });
 
-  test('a namespace is a tenant: an admin of one is nobody in the other', async () => {
+  test('a namespace is a tenant: an admin of one has no rights in the other', async () => {
     neighbour = await startNode(OTHER, 'node-b');
     assert.deepEqual(await camerasSeen(tokenOf('admin'), neighbour), 403);
     assert.deepEqual(await camerasSeen(BREAK_GLASS, neighbour), CAMERAS);
@@ -277,7 +277,7 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
     assert.deepEqual(await camerasSeen(tokenOf('viewer'), particular), 401);
   });
 
-  test('who may get a camera that another node records only is sent there, and others learn nothing of it', async () => {
+  test('a user who may get a camera that another node records is sent there, and others learn nothing of it', async () => {
     const nodes = `${BASE}/recordernodes`;
     const far = createServer((_request, answer) => void answer.end()).listen(0, '127.0.0.1');
     await once(far, 'listening');

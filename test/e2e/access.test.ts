@@ -524,7 +524,7 @@ for (const { listener, stage, routes, callers } of LISTENERS) {
     assert.ok(compared > 0 || listener.startsWith('metrics'));
   });
 
-  test(`${listener}: nothing that a token for some cameras is told names another camera`, async (t) => {
+  test(`${listener}: no answer to a token for some cameras names another camera`, async (t) => {
     const on = await stage(t);
     for (const [name, facts] of asked) {
       for (const role of ROLES) {

@@ -122,7 +122,7 @@ test('an address in use: the start ends with a line that names it', async (t) =>
   assert.ok(started.child.output.includes(`listen: ${address} is in use`), started.child.output);
 });
 
-test('what keeps a recorder from starting is told at once, each with its key and place, also by --check-config', async (t) => {
+test('all errors that keep a recorder from starting are reported at once, each with its key and place, also by --check-config', async (t) => {
   const directory = workspace(t);
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));

@@ -40,7 +40,7 @@ async function assertClosed(recorder: RecorderProcess): Promise<void> {
   }
 }
 
-test('an exception that nobody catches: files are closed, and the recorder ends with 1, so that it is started again', async (t) => {
+test('after an uncaught exception files are closed, and the recorder ends with 1, so that it is started again', async (t) => {
   const recorder = await stage(t, "throw new Error('injected')");
   recorder.child.signal('SIGWINCH');
   const { code, signal } = await recorder.child.exit();
@@ -70,7 +70,7 @@ test('an exception during a stop: files are closed, and the recorder ends with 1
   await assertClosed(recorder);
 });
 
-test('a rejection that nobody heard is logged, and costs no picture', async (t) => {
+test('an unhandled rejection is logged, and costs no picture', async (t) => {
   const recorder = await stage(t, "void Promise.reject(new Error('injected'));");
   recorder.child.signal('SIGWINCH');
   await until('it is logged', () => /"message":"injected".*"msg":"unhandled rejection"/.test(recorder.child.output));

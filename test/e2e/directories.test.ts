@@ -25,7 +25,7 @@ async function footage(root: string): Promise<string[]> {
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 
-test('a second recorder with the workDir of one that runs does not start, and says whose it is', async (t) => {
+test('a second recorder with the workDir of a running one does not start, and names the first', async (t) => {
   const directory = workspace(t);
   await using first = await RecorderProcess.start({ directory, config: { nodeName: 'gatehouse' } });
   const apart = join(directory, 'apart');
@@ -78,7 +78,7 @@ test('a second recorder with the archive of one that runs leaves it alone, and t
   for (const file of await footage(record_path)) assert.equal(await decodingErrors(file), '', file);
 });
 
-test('what a recorder makes can be read by its user and group, and by nobody else', async (t) => {
+test('files of a recorder can be read by its user and group only', async (t) => {
   const directory = workspace(t);
   const camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
   t.after(() => camera.close());

@@ -18,7 +18,7 @@ const noRedis = spawnSync('redis-server', ['--version']).error ? 'redis-server i
 const isState = (camera: string, state: string) => (event: ReadEvent) =>
   event.type === 'camera.state' && event.data.subject === camera && event.data.data['state'] === state;
 
-test('cameras, gaps, a kill and a stop: who comes back misses nothing and gets nothing twice', async (t) => {
+test('cameras, gaps, a kill and a stop: a client that reconnects misses nothing and gets nothing twice', async (t) => {
   let gate = await startCamera({ pace: 'realtime' });
   const { port } = gate;
   const config = { cameras: [{ id: 'gate', source: gate.url }] };
@@ -75,38 +75,44 @@ test('cameras, gaps, a kill and a stop: who comes back misses nothing and gets n
   assert.equal(gaps.length % 2, 0, 'none is open');
 });
 
-test('a job is told of from when it is asked for to its end, and is found ended then', { skip: noRedis }, async (t) => {
-  const gate = await startCamera({ pace: 'realtime' });
-  t.after(() => gate.close());
-  const config = { archive: { segmentDuration: '1s' }, cameras: [{ id: 'gate', source: gate.url }] };
-  const recorder = await RecorderProcess.start({ directory: workspace(t), config });
-  t.after(() => recorder.stop());
-  // A camera records before the first second of it is on the disk.
-  await until('a closed segment', async () => {
-    const { archive } = (await recorder.get('/api/archive/gate/segments')) as { archive: { is_open: boolean }[] };
-    return archive.some((segment) => !segment.is_open);
-  });
-  const fromMs = Date.now();
-  const reader = await EventReader.open(`${recorder.url}/api/events?types=job.*`);
-  await reader.begun();
-  const post = async (path: string): Promise<string> => {
-    const answer = await fetch(`${recorder.url}/api/archive/gate/${path}`, { method: 'POST' });
-    assert.equal(answer.status, 202, await answer.clone().text());
-    return ((await answer.json()) as { job_id: string }).job_id;
-  };
-  // Of the future: there is no footage of it.
-  const failing = await post(`export?from=${Math.ceil(fromMs / 1000) + 3_600}&to=${Math.ceil(fromMs / 1000) + 3_601}`);
-  const failed = await reader.until(({ type }) => type === 'job.failed');
-  assert.equal(failed.data.data['job_id'], failing);
-  assert.equal((failed.data.data['reason'] as { code: string }).code, 'no-footage');
-  const done = await post(`export?from=${Math.floor(fromMs / 1000) - 2}&to=${Math.ceil(fromMs / 1000)}`);
-  const { data } = await reader.until(({ type }) => type === 'job.done');
-  assert.deepEqual([data.data['job_id'], data.data['progress'], data.subject], [done, 100, 'gate']);
-  const job = (await recorder.get(`/api/archive/jobs/${done}`)) as { state: string; size_bytes: number };
-  assert.deepEqual([job.state, job.size_bytes], ['done', data.data['size_bytes']]);
-  const kinds = reader.events.filter((event) => event.data.data['job_id'] === done).map(({ type }) => type);
-  assert.deepEqual([kinds[0], kinds[1], kinds.at(-1)], ['job.queued', 'job.progress', 'job.done']);
-});
+test(
+  'a job is reported from when it is asked for to its end, and is found ended then',
+  { skip: noRedis },
+  async (t) => {
+    const gate = await startCamera({ pace: 'realtime' });
+    t.after(() => gate.close());
+    const config = { archive: { segmentDuration: '1s' }, cameras: [{ id: 'gate', source: gate.url }] };
+    const recorder = await RecorderProcess.start({ directory: workspace(t), config });
+    t.after(() => recorder.stop());
+    // A camera records before the first second of it is on the disk.
+    await until('a closed segment', async () => {
+      const { archive } = (await recorder.get('/api/archive/gate/segments')) as { archive: { is_open: boolean }[] };
+      return archive.some((segment) => !segment.is_open);
+    });
+    const fromMs = Date.now();
+    const reader = await EventReader.open(`${recorder.url}/api/events?types=job.*`);
+    await reader.begun();
+    const post = async (path: string): Promise<string> => {
+      const answer = await fetch(`${recorder.url}/api/archive/gate/${path}`, { method: 'POST' });
+      assert.equal(answer.status, 202, await answer.clone().text());
+      return ((await answer.json()) as { job_id: string }).job_id;
+    };
+    // Of the future: there is no footage of it.
+    const failing = await post(
+      `export?from=${Math.ceil(fromMs / 1000) + 3_600}&to=${Math.ceil(fromMs / 1000) + 3_601}`,
+    );
+    const failed = await reader.until(({ type }) => type === 'job.failed');
+    assert.equal(failed.data.data['job_id'], failing);
+    assert.equal((failed.data.data['reason'] as { code: string }).code, 'no-footage');
+    const done = await post(`export?from=${Math.floor(fromMs / 1000) - 2}&to=${Math.ceil(fromMs / 1000)}`);
+    const { data } = await reader.until(({ type }) => type === 'job.done');
+    assert.deepEqual([data.data['job_id'], data.data['progress'], data.subject], [done, 100, 'gate']);
+    const job = (await recorder.get(`/api/archive/jobs/${done}`)) as { state: string; size_bytes: number };
+    assert.deepEqual([job.state, job.size_bytes], ['done', data.data['size_bytes']]);
+    const kinds = reader.events.filter((event) => event.data.data['job_id'] === done).map(({ type }) => type);
+    assert.deepEqual([kinds[0], kinds[1], kinds.at(-1)], ['job.queued', 'job.progress', 'job.done']);
+  },
+);
 
 test('a webhook that answers 500 while the recorder is killed gets each event once, in order, when it is well', async (t) => {
   const taken: { id: string; type: string }[] = [];

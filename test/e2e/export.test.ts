@@ -136,7 +136,7 @@ for (const video of ['h264', 'h264-bframes'] as const) {
   });
 }
 
-test('a window into the future has no gap behind the newest footage of a camera that records', { skip }, async (t) => {
+test('a window into the future has no gap after the newest footage of a camera that records', { skip }, async (t) => {
   await using recorder = await recording(t, 'h264', 4);
   const now = Math.floor(Date.now() / 1000);
   const { archive } = (await recorder.get('/api/archive/gate/segments')) as { archive: { start_ms: number }[] };

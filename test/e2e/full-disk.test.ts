@@ -126,7 +126,7 @@ for (const kind of KINDS) {
   });
 }
 
-test('nothing is left to remove: ready, metric and cameras say so, and recording goes on by itself when there is room', async (t) => {
+test('nothing is left to remove: ready, metric and cameras say so, and recording continues by itself when there is room', async (t) => {
   const mount = Mount.make(t, 'tmpfs', 8 * MIB);
   if (!mount) return;
   const stranger = new Stranger(mount);
@@ -159,7 +159,7 @@ test('nothing is left to remove: ready, metric and cameras say so, and recording
   for (const file of await recorder.files()) assert.equal(await decodingErrors(join(recorder.recordPath, file)), '');
 });
 
-test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath it, and it goes on when it is back', async (t) => {
+test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath it, and it continues when it is back', async (t) => {
   const mount = Mount.make(t, 'ext4', 16 * MIB);
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0', 'cam1']);
@@ -213,7 +213,7 @@ test('a disk that is not there at the start: the recorder runs, records nothing,
     assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
 });
 
-test('a disk that becomes read-only: ready fails and cameras say so, nothing is taken for removed, and it goes on when it is mounted anew', async (t) => {
+test('a disk that becomes read-only: ready fails and cameras say so, nothing is mistaken for removed, and it continues when it is mounted again', async (t) => {
   const mount = Mount.make(t, 'ext4', 16 * MIB);
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0']);
@@ -240,7 +240,7 @@ test('a disk that becomes read-only: ready fails and cameras say so, nothing is 
 /** Permissions bind everybody but those with CAP_DAC_OVERRIDE, as root usually is. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
 
-test('a directory that may not be written, or not even entered: ready fails, cameras say why, and it goes on when it may', async (t) => {
+test('a directory that may not be written, or not even entered: ready fails, cameras say why, and it continues when it may', async (t) => {
   const [command] = UNPRIVILEGED;
   if (command !== undefined && spawnSync(command, ['--version']).status !== 0) {
     t.skip('setpriv (util-linux) is not here, and permissions do not bind root');

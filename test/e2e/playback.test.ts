@@ -101,7 +101,7 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
     assert.ok((await player.read<number>('document.querySelector("video").duration')) > 51);
   });
 
-  test('a window begins with the picture of the asked moment and goes on over files and gaps', async (t) => {
+  test('a window begins with the picture of the asked moment and continues over files and gaps', async (t) => {
     const { camera, url, at } = await stage(t, 10);
     camera.begin();
     await camera.play(25);
@@ -192,7 +192,7 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
     assert.deepEqual(player.complaints, []);
   });
 
-  test('hls.js goes on where old files go at the front, and where one goes between two that are kept', async (t) => {
+  test('hls.js continues where old files go at the front, and where one goes between two that are kept', async (t) => {
     const { camera, url, at, footage } = await stage(t, 10, 'h264');
     camera.begin();
     await camera.play(78);

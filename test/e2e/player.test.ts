@@ -236,7 +236,7 @@ test('audio that stops for good costs the sound, not the picture', { skip }, asy
   await untilFresh(room, feed, 1);
 });
 
-test('another picture size comes with its own initialization segment, and goes on playing', { skip }, async (t) => {
+test('another picture size comes with its own initialization segment, and continues playing', { skip }, async (t) => {
   const room = await studio(t);
   const feed = room.start(await h264());
   const before = await untilFresh(room, feed, 1);
@@ -278,7 +278,7 @@ test('a tab that slept shows the present when it wakes', { skip }, async (t) => 
   await untilFresh(room, feed, 1);
 });
 
-test('what was shown is forgotten, and playing goes on', { skip }, async (t) => {
+test('what was shown is forgotten, and playing continues', { skip }, async (t) => {
   const room = await studio(t);
   const feed = room.start(await h264(), await aac());
   const buffered = (): Promise<{ start: number; seconds: number }> =>

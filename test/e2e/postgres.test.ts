@@ -185,7 +185,7 @@ describe('rows of recordings', { skip }, () => {
     assert.doesNotMatch(node.child.output, /a-secret-of-the-database/);
   });
 
-  test('a connection that hangs without a word is found out, and rows go on afterwards', async (t) => {
+  test('a connection that hangs without a word is found out, and rows continue afterwards', async (t) => {
     const name = await database();
     const wire = await Wire.to(t, postgres.port);
     const node = await recorder(t, { name, url: postgres.url(name, wire.port), cameras: { gate: await camera(t) } });

@@ -60,7 +60,7 @@ test('tokens come and go without a restart, and viewers with them', async (t) =>
   assert.doesNotMatch(recorder.child.output, /changed settings need a restart/);
 });
 
-test('who guesses is told to wait and stands in the log without the guess; tokens that were right before pass', async (t) => {
+test('an address that guesses has to wait and is logged without the guess; tokens that were right before pass', async (t) => {
   const config = { auth: { mode: 'token', tokens: [token('right'), token('other')] } };
   await using recorder = await RecorderProcess.start({ directory: workspace(t), config });
   const guess = (i: number): Promise<Response> => fetch(`${recorder.url}/api/cameras`, bearer(`guess-${i}`));
@@ -239,7 +239,7 @@ for (const { name, tls } of [
   { name: 'that are used and kept, over plain HTTP', tls: false },
   { name: 'whose TLS handshake never ends', tls: true },
 ]) {
-  test(`strangers with connections ${name} keep nobody out: all are answered, and places come back`, async (t) => {
+  test(`strangers with connections ${name} keep no one out: all are answered, and places become free again`, async (t) => {
     const directory = workspace(t);
     const files = { certificate: join(directory, 'tls.crt'), key: join(directory, 'tls.key') };
     const { cert, key } = selfSignedCertificate('recorder');

@@ -58,7 +58,7 @@ test('67. AAC as LATM with its configuration in the SDP', async (t) => {
   await expectTone(file);
 });
 
-test('67. sound that cannot be understood is left out and said so; the video goes on', async (t) => {
+test('67. sound that cannot be understood is left out and said so; the video continues', async (t) => {
   const aac = await audioMedia('aac');
   const noConfig = await playWithSound(t, audioTrack(aac, { attributes: withoutConfig(aac) }));
   assert.deepEqual(await streamsOf(noConfig.file), ['video h264']);

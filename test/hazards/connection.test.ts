@@ -79,7 +79,7 @@ function late(method: string): { options: CameraOptions; answer: () => void; ask
   };
 }
 
-test('86. OPTIONS is never answered: DESCRIBE follows all the same', async (t) => {
+test('86. OPTIONS is never answered: DESCRIBE follows anyway', async (t) => {
   const stage = await setStage(t, { onRequest: (request) => (request.method === 'OPTIONS' ? 'ignore' : undefined) });
   await stage.passUntil(() => stage.camera.playing.length === 1, 'a session', 5_000);
   await stage.play(25);
@@ -233,7 +233,7 @@ test('88. a camera that starts answers 404, 503 and 401 for a while: it plays so
   assert.ok(ms < 3_000, `asked to play ${ms} ms after it had started`);
 });
 
-test('88. a camera that goes on refusing is asked less and less often', async (t) => {
+test('88. a camera that keeps refusing is asked less and less often', async (t) => {
   const stage = await setStage(t, { onRequest: (request) => (request.method === 'DESCRIBE' ? reply(453) : undefined) });
   for (let second = 0; second < 300; second++)
     await stage.passUntil(() => stage.status.state === 'retrying', 'a refusal').then(() => stage.pass(1_000));

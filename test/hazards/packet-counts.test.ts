@@ -100,7 +100,7 @@ test('fragments that make no sense are counted by name, and the last one is foun
   }
 });
 
-test('counts of packets go on over a connection that is lost, and its error names the last packet', async (t) => {
+test('counts of packets continue over a connection that is lost, and its error names the last packet', async (t) => {
   const numbers: number[] = [];
   const stage = await setStage(t, {
     tracks: [await fragmented()],

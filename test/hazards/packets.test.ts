@@ -35,7 +35,7 @@ const goodbye = (ssrc: number): Buffer => {
   return packet;
 };
 
-test('77. sequence numbers over TCP begin anew, never count, or count pictures', async (t) => {
+test('77. sequence numbers over TCP begin again, never count, or count pictures', async (t) => {
   const numbers: ((info: PacketInfo) => number)[] = [
     (info) => info.packetIndex % 333,
     () => 0,
@@ -211,7 +211,7 @@ test('82. sound over SRTP is left out, the video is recorded', async (t) => {
   assert.equal(outcome.status.audioDropped?.code, 'encrypted');
 });
 
-test('83. packets of several NAL units that are cut off behind the picture', async (t) => {
+test('83. packets of several NAL units that are cut off after the picture', async (t) => {
   for (const name of ['h264', 'h265'] as const) {
     const media = await videoMedia(name);
     const header = name === 'h264' ? Buffer.from([24]) : Buffer.from([48 << 1, 1]);

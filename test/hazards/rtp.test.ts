@@ -301,7 +301,7 @@ test('51. nothing arrives over UDP: after 3 s the stream is taken over TCP', asy
   await stage.expectPictures(range(0, 30));
 });
 
-test('51. a camera that names no server_port (OpenIPC) is received all the same', async (t) => {
+test('51. a camera that names no server_port (OpenIPC) is received anyway', async (t) => {
   const stage = await setStage(t, { transport: 'udp', udp: { nameServerPort: false } });
   await stage.play(30);
   await stage.expectPictures(range(0, 30));
@@ -314,7 +314,7 @@ test('51. datagrams that open the way go to the ports that the camera names', as
   await stage.expectPictures(range(0, 10));
 });
 
-test('51. packets of strangers are not taken for the camera’s', async (t) => {
+test('51. packets of strangers are not mistaken for the camera’s', async (t) => {
   const stage = await setStage(t, {
     transport: 'udp',
     onPacket: (packet, { packetIndex }) => {

@@ -334,7 +334,7 @@ test('15. a redirect to another host or port, from rtsps to rtsp, or in a circle
   assert.equal(open.connections.length, 0);
 });
 
-test('16. CSeq in other letters, with a blank behind it, or missing (longse); ours is written CSeq', async (t) => {
+test('16. CSeq in other letters, with a blank after it, or missing (longse); ours is written CSeq', async (t) => {
   const rewrites: ((text: string) => string)[] = [
     (text) => text.replace(/^CSeq: (\d+)/m, 'Cseq: $1 '),
     (text) => text.replace(/^CSeq: (\d+)/m, 'cseq:$1'),
@@ -479,7 +479,7 @@ test('22. a recorder that stops frees its stream for the next one', async (t) =>
   );
 });
 
-test('23. no video for 10 s ends the connection, although replies and sound go on', async (t) => {
+test('23. no video for 10 s ends the connection, although replies and sound continue', async (t) => {
   const stage = await setStage(t, { tracks: await videoAndAudio(), sessionSuffix: ';timeout=6' });
   await stage.play(50);
   stage.camera.options.onFrame = (frame) => (frame.track === 0 ? undefined : frame);

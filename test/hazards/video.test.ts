@@ -89,7 +89,7 @@ test('55. the marker bit on every slice of a picture', async (t) => {
   assert.equal((await packetTimes(onlyFile(outcome))).length, 60);
 });
 
-test('56. an SEI alone behind the picture, with its timestamp and marker (Tapo C260)', async (t) => {
+test('56. an SEI alone after the picture, with its timestamp and marker (Tapo C260)', async (t) => {
   const seis = { h264: '0605100123456789abcdef0123456789abcdef80', h265: '4e0105100123456789abcdef0123456789abcdef80' };
   for (const name of ['h264', 'h265'] as const) {
     const stage = await setStage(t, {
@@ -180,7 +180,7 @@ test('57. one fragment that is start and end (CostarHD, OpenIPC), empty fragment
   }
 });
 
-test('58. garbage behind the SPS; H.265 parameter sets with sub-layers', async (t) => {
+test('58. garbage after the SPS; H.265 parameter sets with sub-layers', async (t) => {
   const media = await videoMedia('h264');
   const tail = Buffer.from([0, 0, 3, 0xff]);
   const withTail = (nals: readonly Buffer[]): Buffer[] =>

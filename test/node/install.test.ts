@@ -307,7 +307,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     }
   });
 
-  test('kubectl shows who records what, and helm test passes', async () => {
+  test('kubectl shows which node records which camera, and helm test passes', async () => {
     const table = await cluster.kubectl(['-n', VIDEO, 'get', 'cameras', '-o', 'wide']);
     assert.match(table, /^gate +node-1 +True +True +Recording/m);
     assert.match(table, /^yard +node-1 +True +True +Recording/m);
@@ -338,7 +338,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     await untilRecorded();
   });
 
-  test('an uninstall leaves kinds, cameras, tokens and footage, and recorders that go on', async () => {
+  test('an uninstall leaves kinds, cameras, tokens and footage, and recorders that continue', async () => {
     await helm.run(['uninstall', 'nvr', '--namespace', SYSTEM, '--wait']);
     await until('the operator is gone', async () => (await operators()).length === 0, SLOW_MS);
     await untilFootageGrows();

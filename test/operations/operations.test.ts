@@ -121,7 +121,7 @@ suite('docs/operations', { skip: MISSING }, () => {
     });
   });
 
-  test('without a majority nothing moves and everything is recorded on, until a person says who is gone', async () => {
+  test('without a majority nothing moves and everything continues to be recorded, until a person removes the nodes that are gone', async () => {
     const { stage } = on;
     const lost = ['node-2', 'node-3'].map((name) => stage.cluster.node(name));
     const page = on.open('lost-majority.md');
@@ -234,7 +234,7 @@ suite('docs/operations, the longer pages', { skip: MISSING || SHORT }, () => {
     for (const { node, file } of before) assert.ok(await stage.plays(node, file), `${node} ${file}`);
   });
 
-  test('nodes are added and removed, and one that does not work as a member is let go of and added again', async () => {
+  test('nodes are added and removed, and one that does not work as a member is released and added again', async () => {
     const { stage } = on;
     const { cluster } = stage;
     const page = on.open('nodes.md');

@@ -54,7 +54,7 @@ suite('the packages', { skip: serverMissing() }, () => {
         ]);
       });
 
-      test('both install the same files, which belong to root and which nobody else can change', () => {
+      test('both install the same files, which belong to root and which only root can change', () => {
         const listed = lines(output('dpkg-deb', '--contents', deb())).map((line) => line.split(/\s+/));
         for (const [mode = '', owner, , , , path = ''] of listed) {
           assert.equal(owner, 'root/root', path);

@@ -30,7 +30,7 @@ function report(directory: string, files: readonly string[], changes: NodeJS.Pro
   return { stdout, status, counts: lines.toSorted() };
 }
 
-test('a skipped suite is counted, and where everything is required a skip for want of something fails the run', (t) => {
+test('a skipped suite is counted, and where everything is required a skip because something is missing fails the run', (t) => {
   const directory = workspace(t);
   writeFileSync(
     join(directory, 'it.test.cjs'),

@@ -48,7 +48,7 @@ test('a camera without a picture and without a reason', async () => {
   }
 });
 
-test('a picture that is dated behind its arrival', async () => {
+test('a picture that is dated after its arrival', async () => {
   for (const [aheadMs, fails] of [
     [900, false],
     [1_100, true],

@@ -58,7 +58,7 @@ test('a still is the picture of the moment, with its time; only the end of what 
   assert.equal((await ask(app, path(12, '&access_token=viewer'), {})).status, 200, 'for img elements');
 });
 
-test('without footage, out of scope and with wrong numbers there is none, and the reason is told', async (t) => {
+test('without footage, out of scope and with wrong numbers there is none, and the reason is given', async (t) => {
   const { app } = await build(t, { auth, stills: stillsFrom(0) });
   const codeOf = async (url: string, headers?: Record<string, string>): Promise<unknown[]> => {
     const { status, code } = await ask(app, url, headers);

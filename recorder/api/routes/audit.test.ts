@@ -40,7 +40,7 @@ async function setup(t: TestContext, changes: ApiChanges = {}) {
   return { ...api, directory, trail, lines };
 }
 
-test('an admin asks who did what, a page at a time; others are refused; asking is a line', async (t) => {
+test('an admin reads the audit in pages; others are refused; the query itself is recorded', async (t) => {
   const { app, trail, lines } = await setup(t);
   for (const camera of ['gate', 'dock', 'gate']) trail.write({ what: 'export', caller: 'ops', camera });
   await trail.close();

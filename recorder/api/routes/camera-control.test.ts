@@ -36,7 +36,7 @@ async function post(
   return { status: answer.statusCode, type: answer.headers['content-type'], json };
 }
 
-test('start and stop say how many cameras they changed, and are told who asked', async (t) => {
+test('start and stop answer how many cameras they changed, and record the caller', async (t) => {
   const calls: string[] = [];
   const api = await setup(t, { cameraSwitch: cameraSwitch(calls) });
   const gate = { id: 'gate' };
@@ -114,7 +114,7 @@ test('a reason may have every character but controls, and is shown as one line t
   );
 });
 
-test('what keeps a camera from being started is told', async (t) => {
+test('the reason why a camera cannot be started is answered', async (t) => {
   const api = await setup(t);
   const licence = await post(api, '/cameras/start', { id: 'yard' });
   assert.deepEqual([licence.status, licence.json['code']], [409, 'license-exceeded']);

@@ -85,7 +85,7 @@ test('an event is a CloudEvent, sent under its id and type', async (t) => {
   });
 });
 
-test('who was away for an hour, and over restarts of the recorder, misses nothing and gets nothing twice', async (t) => {
+test('a client that was away for an hour, and over restarts of the recorder, misses nothing and gets nothing twice', async (t) => {
   const directory = workspace(t);
   const clock = new VirtualClock();
   let node = await start(t, directory, clock);
@@ -114,7 +114,7 @@ test('who was away for an hour, and over restarts of the recorder, misses nothin
   );
 });
 
-test('who was away for longer is told so, before what is left', async (t) => {
+test('a client that was away for longer is informed, before what is left', async (t) => {
   const node = await start(t, workspace(t));
   const first = await EventReader.open(node.url, as('viewer'));
   await first.begun();
@@ -168,7 +168,7 @@ test('a token for some cameras gets no event of another; what changes its camera
   assert.equal(node.streams.size, 0);
 });
 
-test('a case is told of to those who may see all of its cameras, over a restart too', async (t) => {
+test('events about a case go to callers who may see all of its cameras, over a restart too', async (t) => {
   const directory = workspace(t);
   const before = await start(t, directory);
   const cameras = ['gate', 'yard'];
@@ -189,7 +189,7 @@ test('a case is told of to those who may see all of its cameras, over a restart 
   assert.deepEqual(await read(as('viewer'), '&cameras=yard'), [[1, cameras]]);
 });
 
-test('who asks for some types and cameras gets these, in the order in which they happened', async (t) => {
+test('a client that asks for some types and cameras gets these, in the order in which they happened', async (t) => {
   const node = await start(t, workspace(t));
   tell(node, 1, 'gate');
   node.journal.tell({ type: 'camera.state', cameraId: 'gate', data: { number: 2 } });
@@ -238,7 +238,7 @@ test('more streams than may be open are refused', async (t) => {
   await first.leave();
 });
 
-test('one who reads nothing costs the others nothing, is bounded, and is given up', async (t) => {
+test('a client that reads nothing costs the others nothing, is bounded, and is given up', async (t) => {
   const memory = new MemoryBudget(Infinity).open('streams', { maxBytes: 64 * 1024 });
   const node = await start(t, workspace(t), undefined, { memory });
   const { hostname, port } = new URL(node.url);

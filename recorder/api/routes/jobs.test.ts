@@ -651,7 +651,7 @@ test('manifest and signature are sent as they are, for as long as the result', a
   assert.equal((await app.inject(get('/e0123/signature'))).statusCode, 410);
 });
 
-test('the public key of the node is told with its fingerprint; one that cannot be used is 503', async (t) => {
+test('the public key of the node is reported with its fingerprint; one that cannot be used is 503', async (t) => {
   const jobs = keeper(t);
   const { app } = await build(t, { jobs });
   const ask = () => app.inject({ url: '/api/keys', headers: as('viewer') });

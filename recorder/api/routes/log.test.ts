@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { LevelSwitch } from '../../../base/log-level.ts';
 import { as, build } from '../test-support.ts';
 
-test('an admin sees and changes how much is logged; a level that is none is refused and named', async (t) => {
+test('an admin sees and changes how much is logged; an unknown level is refused and named', async (t) => {
   const logLevels = new LevelSwitch('warn');
   const { app } = await build(t, { logLevels });
   const get = await app.inject({ url: '/api/log', headers: as('admin') });

@@ -87,7 +87,7 @@ for (const { name, url, status, code } of [
   });
 }
 
-test('a viewer protects nothing and lets go of nothing; nobody sees a thing without a token', async (t) => {
+test('a viewer can neither protect nor release; nothing is shown without a token', async (t) => {
   const { app } = await stage(t);
   const url = protect('gate', 'from=1&to=2');
   assert.equal((await app.inject({ method: 'POST', url, headers: as('viewer') })).statusCode, 403);
@@ -111,7 +111,7 @@ test('a disk that does not take the change is answered with 503 and the reason',
   );
 });
 
-test('ready shows what somebody should look at, to callers with a role', async (t) => {
+test('ready shows problems that need attention, to callers with a role', async (t) => {
   const { app } = await stage(t);
   const seen = (await app.inject({ url: '/api/health/ready', headers: as('viewer') })).json();
   assert.equal(seen.status, 'ready', 'a warning is no failure');

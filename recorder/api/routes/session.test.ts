@@ -131,7 +131,7 @@ test('wrong passwords and unknown names get the same answer', async (t) => {
   }
 });
 
-test('ten wrong passwords hold an address off, the right one included, and sessions go on', async (t) => {
+test('ten wrong passwords hold an address off, the right one included, and sessions continue', async (t) => {
   const api = await withUsers(t);
   const headers = { cookie: cookieOf(await signIn(api, password)) };
   // The same wrong password counts each time, because each check costs processor time.

@@ -41,7 +41,7 @@ async function stage(t: TestContext, made: Readonly<Record<string, Made>>, chang
 const seconds = (list: readonly { start_ms: number; end_ms: number }[]): [number, number][] =>
   list.map(({ start_ms, end_ms }) => [(start_ms - FROM_MS) / 1000, (end_ms - FROM_MS) / 1000]);
 
-test('footage and gaps of each camera are told, in the order in which they were asked for', async (t) => {
+test('footage and gaps of each camera are reported, in the order in which they were asked for', async (t) => {
   const ask = await stage(t, {
     gate: {
       footage: [
@@ -146,7 +146,7 @@ test('a camera with more spans than a screen can show is drawn more coarsely', a
   assert.ok(camera.resolution_ms > 5_000);
 });
 
-test('protections and other nodes that may have footage are told', async (t) => {
+test('protections and other nodes that may have footage are reported', async (t) => {
   const window = {
     id: 'p1',
     cameraId: 'gate',

@@ -139,7 +139,7 @@ test('a segment that began on the day before is listed after midnight', async (t
   assert.deepEqual(await list({ fromMs: at(`${DAY}T00:00`), toMs: at(`${DAY}T01:00`) }), ['2026-03-09T23:58']);
 });
 
-test('after a clock was stepped back, an older segment that reaches into the interval is found behind newer ones', async (t) => {
+test('after a clock was stepped back, an older segment that reaches into the interval is found among newer ones', async (t) => {
   const { root, list } = stage(t);
   record(root, { startMs: NOON_MS, durationMs: 30 * MINUTE_MS });
   for (let minute = 2; minute < 10; minute += 2)

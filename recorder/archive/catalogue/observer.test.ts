@@ -27,7 +27,7 @@ async function recorded(root: string, observer: SegmentObserver, clock: VirtualC
   return archive;
 }
 
-test('an observer is told of each closed segment with what its file says', async (t) => {
+test('an observer is notified of each closed segment with the data of its file', async (t) => {
   const root = temporaryDirectory(t);
   const clock = new VirtualClock();
   const notes = new Notes();

@@ -52,7 +52,7 @@ test('a node that has lost its own state takes the archive as it finds it', asyn
   assert.ok(existsSync(join(p.workDir, 'archive-id')));
 });
 
-test('a directory without the marker that it had is missing its disk, and nobody makes the marker anew', async (t) => {
+test('a directory without the marker that it had is missing its disk, and the marker is not made again', async (t) => {
   const p = place(t);
   await newArchive(p);
   rmSync(p.root, { recursive: true });
@@ -157,7 +157,7 @@ async function killedAfter(p: Place, step: number): Promise<boolean> {
   return fs.killed;
 }
 
-test('a disk that is taken away while recording: no byte goes beneath it, ready and cameras say why, and it goes on when it is back', async (t) => {
+test('a disk that is taken away while recording: no byte goes beneath it, ready and cameras say why, and it continues when it is back', async (t) => {
   const p = place(t);
   const away = `${p.root}-away`;
   const b = await RetentionBench.start({ ...p, node: { maxSizeBytes: 60_000 } });
@@ -325,7 +325,7 @@ test('an archive without a pool becomes that of the first that takes it, and is 
   await assert.rejects(ofPool(p, 'video/north', 'a').look(), isWrong('archive-foreign'));
 });
 
-test('a directory that cannot be locked is used all the same, and the log says so', async (t) => {
+test('a directory that cannot be locked is used anyway, and the log says so', async (t) => {
   const p = place(t);
   await newArchive(p);
   const log = new TestLog();

@@ -54,7 +54,7 @@ test('a key frame that is missing because packets were lost is a part of that ga
   assert.deepEqual(gaps(apart, 0, 20, 20), [[10, 12, 'no-key-frame']]);
 });
 
-test('a camera that nobody wanted has no gaps, and none before it was wanted or after it was removed', () => {
+test('a camera that should not be recorded has no gaps, and none before it was added or after it was removed', () => {
   assert.deepEqual(gaps(new CameraLedger(), 0, 100, 100), []);
   const made = ledger(at(10, 'camera-unreachable'), at(20, 'absent'));
   assert.deepEqual(gaps(made, 0, 100, 100), [[10, 20, 'camera-unreachable']]);

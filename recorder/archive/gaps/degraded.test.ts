@@ -11,7 +11,7 @@ const stretch = (from: number, to: number, lost = 1, expected = 10): Degraded =>
   expected,
 });
 
-test('a minute of the clock is told when a picture of another one comes, if it lacks pictures', () => {
+test('a minute of the clock is reported when a picture of another one comes, if it lacks pictures', () => {
   const minute = new DegradedMinute();
   const told: Degraded[] = [];
   const play = (from: number, to: number, lost: number): void => {

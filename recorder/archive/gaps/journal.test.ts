@@ -97,7 +97,7 @@ test('records are in the file in their order, also those that came while others 
   assert.deepEqual(numbers(parseJournal(readFileSync(path, 'utf8'))), upTo(before.length + 2));
 });
 
-test('a journal that is torn at any byte loses its last record only, and goes on', async (t) => {
+test('a journal that is torn at any byte loses its last record only, and continues', async (t) => {
   const { path, journal, append } = setting(t);
   const first = journal();
   append(first, 4);

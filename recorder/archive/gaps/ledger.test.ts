@@ -197,7 +197,7 @@ test('a camera that comes, goes and comes back: each second is footage or has it
   await node.stop();
 });
 
-test('each gap is told of once, when it is certain and when it is over, as the list has it', async (t) => {
+test('each gap is reported once, when it is certain and when it is over, as the list has it', async (t) => {
   const node = new Node(t);
   await node.start();
   await node.wait(2);
@@ -226,7 +226,7 @@ test('each gap is told of once, when it is certain and when it is over, as the l
   await node.stop();
 });
 
-test('a gap that lasts over kills is closed by the next process, and what came between is told of', async (t) => {
+test('a gap that lasts over kills is closed by the next process, and what came between is reported', async (t) => {
   const node = new Node(t);
   await node.start();
   await node.play(20);
@@ -385,7 +385,7 @@ test('a node that was cut off answers up to where it was seen last, and lists wh
   await node.stop();
 });
 
-test('packets that were lost for more than a second, and the wait for a key frame behind them', async (t) => {
+test('packets that were lost for more than a second, and the wait for a key frame after them', async (t) => {
   const node = new Node(t);
   await node.start();
   await node.play(20);
@@ -515,7 +515,7 @@ test('the clock is set forward and back: skipped time is a gap, repeated time is
   await node.stop();
 });
 
-test('the clock is set back to before the present state: the gap goes on from there, and the log says it', async (t) => {
+test('the clock is set back to before the present state: the gap continues from there, and the log says it', async (t) => {
   const node = new Node(t);
   await node.start();
   await node.play(20);

@@ -42,7 +42,7 @@ test('a break begins where the last picture ends, and ends where the next begins
   }
 });
 
-test('a run that begins before the last one ended says why all the same', () => {
+test('a run that begins before the last one ended says why anyway', () => {
   const { told, clock, camera } = stage();
   camera.begin();
   camera.video();

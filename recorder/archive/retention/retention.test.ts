@@ -157,7 +157,7 @@ test('a stranger fills the disk between two looks: the write that finds it full 
   assert.match((await b.metric('retention_write_waits_total')).join(), /total [1-9]/);
 });
 
-test('nothing left to remove: cameras say why, an alarm is on, and recording goes on by itself when there is room', async (t) => {
+test('nothing left to remove: cameras say why, an alarm is on, and recording continues by itself when there is room', async (t) => {
   const root = temporaryDirectory(t);
   const disk = new SmallDisk(root, 600_000);
   const b = await RetentionBench.start({ root, disk, ids: ['a', 'b'] });
@@ -334,7 +334,7 @@ test('a directory that is named as a segment is no footage', async (t) => {
   await b.stop();
 });
 
-test('files that somebody else has removed are not waited for, and not removed a second time for it', async (t) => {
+test('files that another program has removed are not waited for, and not removed a second time', async (t) => {
   const b = await RetentionBench.start({ root: temporaryDirectory(t) });
   b.begin();
   await b.play(40);

@@ -174,7 +174,7 @@ test('what a silent camera has sent is written after a second although nothing f
   assert.equal(recording.status().framesWritten, 10);
 });
 
-test('audio that goes on while video is silent is written, and belongs to the same file', async (t) => {
+test('audio that continues while video is silent is written, and belongs to the same file', async (t) => {
   const { camera, recording, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 300_000 });
   camera.begin(runOf({ audio: AUDIO }));
   await camera.play(2, fs);

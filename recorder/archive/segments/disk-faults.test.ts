@@ -151,7 +151,7 @@ test('an error of fdatasync stops the file, not the recording', async (t) => {
   await assertAllAccountedFor(b);
 });
 
-test('a day directory that is removed while it is written to is noticed at the next sync and made anew', async (t) => {
+test('a day directory that is removed while it is written to is noticed at the next sync and made again', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   b.camera.begin();
   await b.camera.play(4, b.fs);
@@ -165,7 +165,7 @@ test('a day directory that is removed while it is written to is noticed at the n
   assert.equal((await readSegments(b.root)).length, 1);
 });
 
-test('a record path that is gone is not made anew: nothing is recorded beside an unmounted disk', async (t) => {
+test('a record path that is gone is not made again: nothing is recorded beside an unmounted disk', async (t) => {
   const outer = temporaryDirectory(t);
   const b = await bench({ root: join(outer, 'disk'), segmentDurationMs: 2_000 });
   b.camera.begin();

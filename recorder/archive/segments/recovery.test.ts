@@ -173,7 +173,7 @@ test('an open file is found among the newest without its marker, and closed file
   assert.equal(report.histories.get('gate')?.nextSequence, 7);
 });
 
-test('the sequence goes on after a restart, also when the wall clock was stepped back before', async (t) => {
+test('the sequence continues after a restart, also when the wall clock was stepped back before', async (t) => {
   const root = temporaryDirectory(t);
   const clock = new VirtualClock();
   const first = await bench({ root, clock, segmentDurationMs: 2_000 });

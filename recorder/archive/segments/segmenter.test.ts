@@ -290,7 +290,7 @@ for (const [reason, goesOn] of [
   ['camera-lost', false],
   ['no-key-frame', false],
 ] as const) {
-  test(`after the end of a run for ${reason}, recording ${goesOn ? 'goes on' : 'is over'}`, () => {
+  test(`after the end of a run for ${reason}, recording ${goesOn ? 'continues' : 'is over'}`, () => {
     const stage = new Stage();
     stage.play(2);
     stage.end(reason);
@@ -489,7 +489,7 @@ test('a file that fails before its first picture is written leaves the end of th
   stage.assertAllAccountedFor();
 });
 
-test('a file fails while it waits for audio: the file after it goes on, and where that ends is not touched', () => {
+test('a file fails while it waits for audio: the file after it continues, and where that ends is not touched', () => {
   const stage = new Stage({ run: { audio: AUDIO } });
   stage.play(50);
   stage.diskWorks = false;

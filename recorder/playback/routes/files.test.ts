@@ -21,7 +21,7 @@ const head = ({ statusCode, headers }: LightMyRequestResponse) => ({
   range: headers['content-range'],
 });
 
-test('a finished file: whole, in ranges, by HEAD, and not again to who has it', async (t) => {
+test('a finished file: whole, in ranges, by HEAD, and not again to a client that has it', async (t) => {
   const { app, camera, fs, root } = await stage(t);
   camera.begin(runOf({ audio: AUDIO }));
   await camera.play(40, fs);

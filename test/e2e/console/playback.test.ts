@@ -208,7 +208,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     });
   }
 
-  test('a camera in a gap says why, the others go on, and it resumes by itself', async () => {
+  test('a camera in a gap says why, the others continue, and it resumes by itself', async () => {
     const page = await open(135);
     await assertShown(page, 135);
     const plate = page.locator('[data-camera=cam1] .plate');

@@ -36,7 +36,7 @@ async function open(t: TestContext): Promise<{ page: Page; url: string; complain
   return { page, url: recorder.url, complaints };
 }
 
-test('whoever signs in is where the address said, and each tab has an address', { skip }, async (t) => {
+test('after signing in the page shows what the address names, and each tab has an address', { skip }, async (t) => {
   const { page, url, complaints } = await open(t);
   await page.goto(`${url}/#/health`);
   await signIn(page, 'guess');
@@ -75,7 +75,7 @@ test('a theme that was chosen stays after the page is loaded again', { skip }, a
   await until('still dark', async () => (await ground()) === 'rgb(21, 25, 31)');
 });
 
-test('whoever has signed in stays so after the page is loaded again, until signing out', { skip }, async (t) => {
+test('a user stays signed in after the page is loaded again, until signing out', { skip }, async (t) => {
   const { page, url } = await open(t);
   await page.goto(url);
   await signIn(page, 'viewer');

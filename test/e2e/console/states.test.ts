@@ -65,7 +65,7 @@ suite('states of the console', { skip: browserMissing() }, () => {
       SLOW_MS,
     );
 
-  test('a camera that does not answer is told with time and reason, in tile, list, pill and health', async () => {
+  test('a camera that does not answer is reported with time and reason, in tile, list, pill and health', async () => {
     const page = await open();
     assert.match((await lostFor(page)) ?? '', /^Not recorded since \d\d:\d\d – camera does not answer$/);
     assert.equal(await page.locator('.pill').innerText(), '1 camera not recorded');
@@ -88,7 +88,7 @@ suite('states of the console', { skip: browserMissing() }, () => {
     await page.close();
   });
 
-  test('while the recorder is away nothing is said to be recorded; it comes back by itself', async () => {
+  test('while the recorder is away nothing is shown as recorded; it comes back by itself', async () => {
     const page = await open();
     await untilPlaying(page);
     await page.route('**/*', (route) => route.abort());

@@ -21,7 +21,7 @@ test('a camera that does not answer is not recorded, since when and why', () => 
   );
 });
 
-test('a reason that the console has no words for is told in those of the recorder', () => {
+test('a reason that the console has no words for is reported in those of the recorder', () => {
   assert.match(words({ silent: true, reason: { code: 'encrypted', message: 'SRTP only' } }), /– SRTP only$/);
 });
 
@@ -30,7 +30,7 @@ test('a disk that fails is the reason, although the camera sends', () => {
   assert.equal(words({ recording }), 'Not recorded – disk is full');
 });
 
-test('who stopped a camera is told, and that is no alarm', () => {
+test('the user who stopped a camera is named, and that is no alarm', () => {
   const camera = aCamera({
     state: 'stopped',
     state_since: '2026-11-22T02:11:20.000+00:00',
@@ -40,7 +40,7 @@ test('who stopped a camera is told, and that is no alarm', () => {
   assert.equal(wordsOfCondition(conditionOf(camera), clock), 'Stopped by anna since 02:11');
 });
 
-test('a camera that the configuration turns off is said to be so, without a time: it was never on', () => {
+test('a camera that the configuration turns off is shown as such, without a time: it was never on', () => {
   const reason = { code: 'disabled', message: 'enabled is false in the configuration' };
   const state_since = '2026-11-22T02:11:20.000+00:00';
   assert.equal(words({ state: 'stopped', reason, state_since }), 'Turned off in the configuration');

@@ -37,11 +37,11 @@ test('missing seconds are summed by cause, most first, within the interval', () 
   ]);
 });
 
-test('time in which somebody had stopped the camera is not missing', () => {
+test('time in which a user had stopped the camera is not missing', () => {
   assert.deepEqual(missingByCause(camera([gap(1, 2, 'stopped')]), 0, 24 * HOUR_MS), []);
 });
 
-test('less than a second is neither drawn nor told', () => {
+test('less than a second is neither drawn nor listed', () => {
   const start = camera([gap(1, 1 + 0.9 / 3600, 'starting')], []);
   assert.deepEqual([stripOf(start, 0, 24 * HOUR_MS), missingByCause(start, 0, 24 * HOUR_MS)], [[], []]);
 });

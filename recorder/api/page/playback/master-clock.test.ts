@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MasterClock } from './master-clock.ts';
 
-test('it runs at its speed, backwards too, and stands when told to', () => {
+test('it runs at its speed, backwards too, and can be paused', () => {
   let now = 1_000;
   const clock = new MasterClock(() => now, 50_000);
   now += 500;
