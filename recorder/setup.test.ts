@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
 import { workspace } from '../test/support/workspace.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
-import { runSetup, SETUP_USAGE } from './setup.ts';
+import { runSetup, SETUP_USAGE, WRITABLE } from './setup.ts';
 import { UsageError } from './usage-error.ts';
 
 interface Server {
@@ -92,6 +92,18 @@ test('a camera that cannot be recorded is refused by its key, and nothing is wri
   );
   assert.ok(!existsSync(file) && !existsSync(archive));
   await assert.rejects(run(['--camera', 'rtsp://10.0.0.9/?a=b']), refused(/--camera: expected ID=URL/));
+});
+
+test('it knows where the unit lets the recorder write, and so do the files of the package', () => {
+  const files = join(import.meta.dirname, '../build/package/files');
+  const unit = readFileSync(join(files, 'recorder.service'), 'utf8');
+  const valuesOf = (key: string): string[] => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]?.split(' ') ?? [];
+  const state = valuesOf('StateDirectory').map((name) => `/var/lib/${name}`);
+  const paths = valuesOf('ReadWritePaths').map((path) => path.replace(/^-/, ''));
+  assert.deepEqual([...state, ...paths.filter((path) => path !== '/etc/recorder/conf.d')], WRITABLE);
+  const said = WRITABLE.join(', ').replace(/, (?=[^,]*$)/, ' and ');
+  for (const name of ['config.yaml', 'hot-disks.conf'])
+    assert.ok(readFileSync(join(files, name), 'utf8').includes(said));
 });
 
 test('an archive without a full path is refused', async (t) => {

@@ -27,8 +27,8 @@ archive. Without any of the first three options it asks. It starts nothing.
 `;
 
 const DEFAULT_ARCHIVE = '/var/lib/recorder/recordings';
-/** Where the unit of the package may write. */
-const WRITABLE = /^\/(var\/lib\/recorder|mnt|media|srv)(\/|$)/;
+/** Where the unit of the package lets the recorder write. */
+export const WRITABLE: readonly string[] = ['/var/lib/recorder', '/mnt', '/media', '/srv'];
 const FILE_MODE = 0o640;
 const DIRECTORY_MODE = 0o750;
 /** What an archive on a new disk may have next to it. */
@@ -150,7 +150,7 @@ function give(path: string, { uid, gid }: Owner): void {
 }
 
 const nextSteps = (recordPath: string): string =>
-  (WRITABLE.test(recordPath)
+  (WRITABLE.some((directory) => `${recordPath}/`.startsWith(`${directory}/`))
     ? ''
     : `systemd does not let the recorder write there: see /usr/share/doc/recorder/examples/hot-disks.conf\n`) +
   'Start the recorder, now and at each boot: systemctl enable --now recorder\n';
