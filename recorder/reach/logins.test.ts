@@ -16,11 +16,11 @@ const open = (kept?: BetterLogins) => {
     clock,
     ...(kept ? { kept } : {}),
     changed(better) {
-      written = new Map(better);
+      written = better;
       writes++;
     },
   });
-  return { logins, written: () => written, writes: () => writes };
+  return { logins, written: () => new Map(written), writes: () => writes };
 };
 
 test('a place that took Digest or led to TLS is remembered, each by itself, over restarts, and kept once', () => {
