@@ -35,6 +35,7 @@ const TWO_TYPES: Readonly<Record<string, readonly string[]>> = {
   frames: ['integer', 'object'],
   from: ['integer', 'string'],
   node: ['object', 'string'],
+  onvif: ['boolean', 'string'],
   reason: ['object', 'string'],
   speed: ['integer', 'number'],
   status: ['integer', 'string'],

@@ -53,7 +53,7 @@ const spec = z.object({
   credentialsSecretRef: reference()
     .optional()
     .describe(
-      `A Secret with the keys username and password: the login for source, preview, snapshot and onvif, used only on hosts that its annotation ${CAMERA_HOSTS} names.`,
+      `A Secret with the keys username and password: the login for source, preview, snapshot, onvif and edge.replay, used only on hosts that its annotation ${CAMERA_HOSTS} names.`,
     ),
   tls: z
     .object({
@@ -116,6 +116,48 @@ const spec = z.object({
   onvif: addressWithoutUser('http://10.0.0.5/onvif/device_service', 'http', 'https')
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
+  edge: withRules(
+    z.object({
+      onvif: z
+        .boolean()
+        .optional()
+        .describe('true: over the ONVIF services for search and replay (Profile G), at the address of onvif.'),
+      recordingId: z
+        .string()
+        .min(1)
+        .max(64)
+        .optional()
+        .describe('With onvif: the recording of this camera, for a device that has those of several.'),
+      replay: withRules(
+        addressWithoutUser('rtsp://10.0.0.5/tracks/101?starttime={start}&endtime={end}', 'rtsp', 'rtsps'),
+        {
+          rule: "self.matches(r'\\{start[:}]') && self.matches(r'\\{end[:}]')",
+          message: 'must have the places {start} and {end}',
+        },
+      )
+        .optional()
+        .describe(
+          'Instead of onvif: an rtsp:// address without a login, with the places {start} and {end} for times such as 20260101T000000Z, or with another form, such as {start:yyyy_MM_dd_HH_mm_ss}.',
+        ),
+      timeZone: z
+        .string()
+        .min(1)
+        .max(64)
+        .optional()
+        .describe('With replay: the time zone of the times in the address, such as Europe/Berlin; default: UTC.'),
+      maxBitrate: integer(1, 10_000)
+        .optional()
+        .describe('Megabits per second with which footage is fetched; default: twice the bit rate of the live stream.'),
+    }),
+    {
+      rule: '(has(self.onvif) && self.onvif) != has(self.replay)',
+      message: 'must have either onvif: true or replay',
+    },
+    { rule: '!has(self.recordingId) || !has(self.replay)', message: 'must have recordingId only with onvif' },
+    { rule: '!has(self.timeZone) || has(self.replay)', message: 'must have timeZone only with replay' },
+  )
+    .optional()
+    .describe("The camera's own memory, such as its SD card: what is missing in the archive is filled in from there."),
   suspend: z.boolean().default(false).describe('true: the camera is listed, but not recorded.'),
   record: z
     .object({
@@ -218,7 +260,7 @@ const status = statusObject({
     .describe('Which node records the camera at once, and from before, if that in assignment is lost.'),
   login: statusObject({
     secretName: subdomain().describe('The Secret.'),
-    hosts: listSet(z.string().max(253), 4).describe('Hosts to which its login is sent.'),
+    hosts: listSet(z.string().max(253), 5).describe('Hosts to which its login is sent.'),
   })
     .optional()
     .describe('The hosts of a Secret that names none and was in use before this was required.'),
@@ -262,8 +304,10 @@ export const isSuspended = ({ spec, status }: Pick<Camera, 'spec' | 'status'>): 
   status?.override?.suspend ?? spec.suspend;
 
 /** The addresses to which the login of a camera may be sent. */
-export const addressesOf = ({ spec: { source, preview, snapshot, onvif } }: Pick<Camera, 'spec'>): readonly string[] =>
-  [source, preview?.source, snapshot, onvif].filter((address) => address !== undefined);
+export const addressesOf = ({
+  spec: { source, preview, snapshot, onvif, edge },
+}: Pick<Camera, 'spec'>): readonly string[] =>
+  [source, preview?.source, snapshot, onvif, edge?.replay].filter((address) => address !== undefined);
 
 /** Which node records the camera. If two nodes claim it, the one with the higher epoch is right. */
 export type CameraAssignment = NonNullable<CameraStatus['assignment']>;

@@ -49,6 +49,7 @@ const ADDRESSES: readonly (readonly [key: string, within?: string])[] = [
   ['source', 'preview'],
   ['snapshot'],
   ['onvif'],
+  ['replay', 'edge'],
 ];
 
 export class NodeCameraEditor implements CameraEditor {

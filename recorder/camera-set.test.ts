@@ -56,6 +56,7 @@ const wanted = (source: string): WantedCamera => ({
   tls: { verify: false },
   allowPlaintextLogin: false,
   preview: undefined,
+  edge: undefined,
   snapshot: undefined,
   onvif: undefined,
   ptz: false,

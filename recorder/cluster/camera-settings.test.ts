@@ -29,6 +29,22 @@ test('the login goes to the hosts that its Secret names, and to no other address
   assert.equal(settingsOf(camera(spec), login('10.0.0.0/24')).camera?.snapshot, 'http://u:p%40ss@10.0.0.10/s.jpg');
 });
 
+test('a memory at an address with times gets the login on hosts that its Secret names, one over ONVIF needs no address', () => {
+  const of = (edge: Camera['spec']['edge']) => settingsOf(camera({ edge }), login('10.0.0.9')).camera?.edge;
+  const path = '/tracks/101?starttime={start}&endtime={end}';
+  assert.deepEqual(of({ replay: `rtsp://10.0.0.9${path}`, timeZone: 'Europe/Berlin', maxBitrate: 8 }), {
+    source: { kind: 'address', replay: `rtsp://u:p%40ss@10.0.0.9${path}`, timeZone: 'Europe/Berlin' },
+    maxBitrate: 8_000_000,
+  });
+  assert.deepEqual(of({ replay: `rtsp://10.0.0.10${path}` })?.source, {
+    kind: 'address',
+    replay: `rtsp://10.0.0.10${path}`,
+    timeZone: undefined,
+  });
+  assert.deepEqual(of({ onvif: true }), { source: { kind: 'onvif', recording: undefined }, maxBitrate: undefined });
+  assert.equal(of(undefined), undefined);
+});
+
 test('a preview gets the login on hosts that its Secret names, like every address of the camera', () => {
   const of = (source: string, ...hosts: string[]) =>
     settingsOf(camera({ preview: { source } }), login(...hosts)).camera?.preview;

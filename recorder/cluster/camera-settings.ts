@@ -40,6 +40,9 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     ...(spec.preview && { preview: { source: withLogin(spec.preview.source) } }),
     snapshot: spec.snapshot && withLogin(spec.snapshot),
     onvif: spec.onvif && withLogin(spec.onvif),
+    ...(spec.edge && {
+      edge: { ...spec.edge, ...(spec.edge.replay !== undefined && { replay: withLogin(spec.edge.replay) }) },
+    }),
     ...(spec.tls && { tls: spec.tls }),
     allowPlaintextLogin: spec.allowPlaintextLogin,
     maxBitrate: spec.maxBitrate,

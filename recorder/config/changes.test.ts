@@ -43,6 +43,7 @@ test('what is needed beside the stream is no reason to connect to the camera aga
     snapshot: 'http://gate/snap.jpg',
     ptz: true,
     onvif: 'http://gate/onvif',
+    edge: { onvif: true },
   };
   assert.deepEqual(diffCameras(cameras(gate), cameras({ ...gate, ...beside })).changed, []);
   assert.equal(diffCameras(cameras(gate), cameras({ ...gate, tls: { verify: true } })).changed.length, 1);

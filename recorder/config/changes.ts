@@ -34,6 +34,7 @@ const connectedBy = (camera: CameraConfig): unknown => ({
   preview: undefined,
   ptz: undefined,
   onvif: undefined,
+  edge: undefined,
   maxBitrate: undefined,
   record: undefined,
 });

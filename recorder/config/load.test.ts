@@ -176,6 +176,7 @@ cameras:
     transport: tcp
     maxBitrate: 25
     preview: {source: rtsp://10.0.0.9/stream2}
+    edge: {replay: "rtsp://10.0.0.9/tracks/101?starttime={start}&endtime={end}", timeZone: Asia/Kolkata, maxBitrate: 8}
     snapshot: http://10.0.0.9/snap.jpg
     tls: {fingerprint: 'AB:${'cd'.repeat(31)}', verify: true}
     allowPlaintextLogin: true
@@ -256,6 +257,14 @@ cameras:
         transport: 'tcp',
         maxBitrate: 25_000_000,
         preview: { source: 'rtsp://10.0.0.9/stream2' },
+        edge: {
+          source: {
+            kind: 'address',
+            replay: 'rtsp://10.0.0.9/tracks/101?starttime={start}&endtime={end}',
+            timeZone: 'Asia/Kolkata',
+          },
+          maxBitrate: 8_000_000,
+        },
         snapshot: 'http://10.0.0.9/snap.jpg',
         tls: { verify: true, fingerprint: `ab${'cd'.repeat(31)}` },
         allowPlaintextLogin: true,
@@ -275,6 +284,7 @@ cameras:
         transport: 'auto',
         maxBitrate: 50_000_000,
         preview: undefined,
+        edge: undefined,
         snapshot: undefined,
         tls: { verify: false },
         allowPlaintextLogin: false,
@@ -384,6 +394,31 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     yaml: 'cameras: [{id: a, source: "rtsp://a", preview: {source: "http://a/x.jpg"}}]',
     message:
       'config.yaml: cameras[0].preview.source: expected an address that begins with rtsp://, rtsps://, rtsp+http://, rtsp+https://, rtsp+ws:// or rtsp+wss://',
+  },
+  {
+    name: 'a memory of no kind',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", edge: {}}]',
+    message: 'config.yaml: cameras[0].edge.onvif: expected either onvif: true or replay',
+  },
+  {
+    name: 'a memory of two kinds',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", edge: {onvif: true, replay: "rtsp://a/{start}/{end}"}}]',
+    message: 'config.yaml: cameras[0].edge.onvif: expected either onvif: true or replay',
+  },
+  {
+    name: 'a replay without an end',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", edge: {replay: "rtsp://a/{start}"}}]',
+    message: 'config.yaml: cameras[0].edge.replay: expected {end} in the address',
+  },
+  {
+    name: 'a replay with an unknown zone',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", edge: {replay: "rtsp://a/{start}/{end}", timeZone: Mars}}]',
+    message: 'config.yaml: cameras[0].edge.timeZone: expected a time zone, such as Europe/Berlin',
+  },
+  {
+    name: 'a time zone for ONVIF',
+    yaml: 'cameras: [{id: a, source: "rtsp://a", edge: {onvif: true, timeZone: Europe/Berlin}}]',
+    message: 'config.yaml: cameras[0].edge.timeZone: is for replay',
   },
   {
     name: 'a preview without an address',

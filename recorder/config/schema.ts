@@ -10,6 +10,8 @@ import { parsePasswordHash } from '../../base/password-hash.ts';
 import { NO_CONTROLS } from '../../base/printable.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
+import { addressFault } from '../edge/address.ts';
+import type { EdgeSource } from '../edge/open.ts';
 import { EVENT_TYPES, matchesType } from '../events/event.ts';
 import { WEBHOOK_SECRET } from '../events/signature.ts';
 import { parsePublicKey } from '../license/statement.ts';
@@ -120,6 +122,53 @@ const MAX_BITRATE = () =>
 
 const FINGERPRINT = /^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/;
 
+/** How the camera replays its own footage: exactly one of `onvif` and `replay`. */
+const edge = () =>
+  z
+    .strictObject({
+      onvif: z
+        .boolean()
+        .default(false)
+        .describe('true: over the ONVIF services for search and replay (Profile G), at the address of onvif.'),
+      recordingId: z
+        .string()
+        .min(1, 'expected a token')
+        .max(64, 'expected at most 64 characters')
+        .optional()
+        .describe('With onvif: the recording of this camera, for a device that has those of several.'),
+      replay: written('URL', (text) => {
+        checkSource(text);
+        const fault = addressFault(text);
+        if (fault !== undefined) throw new ValueError(fault);
+        return text;
+      })
+        .optional()
+        .describe(
+          'Instead of onvif: an rtsp:// address with the places {start} and {end} for times such as 20260101T000000Z, or with another form, such as {start:yyyy_MM_dd_HH_mm_ss}. Without user and password, those of source are used on the same host.',
+        ),
+      timeZone: z
+        .string()
+        .refine(isTimeZone, 'expected a time zone, such as Europe/Berlin')
+        .optional()
+        .describe('With replay: the time zone of the times in the address; default: UTC.'),
+      maxBitrate: MAX_BITRATE()
+        .optional()
+        .describe('Megabits per second with which footage is fetched; default: twice the bit rate of the live stream.'),
+    })
+    .transform(({ onvif, recordingId: recording, replay, timeZone, maxBitrate }, context) => {
+      const refuse = (path: string, message: string): typeof z.NEVER => {
+        context.issues.push({ code: 'custom', path: [path], message, input: undefined });
+        return z.NEVER;
+      };
+      if (onvif === (replay !== undefined)) return refuse('onvif', 'expected either onvif: true or replay');
+      if (replay !== undefined && recording !== undefined) return refuse('recordingId', 'is for onvif: true');
+      if (replay === undefined && timeZone !== undefined) return refuse('timeZone', 'is for replay');
+      const source: EdgeSource =
+        replay === undefined ? { kind: 'onvif', recording } : { kind: 'address', replay, timeZone };
+      /** Bits a second; undefined: twice those of the live stream. */
+      return { source, maxBitrate: maxBitrate === undefined ? undefined : maxBitrate * MEGABIT };
+    });
+
 /** One camera, in the words of the file; cameras of a database are checked by it as well. */
 export const CameraFile = z.strictObject({
   id: z
@@ -204,6 +253,9 @@ export const CameraFile = z.strictObject({
   onvif: cameraUrl()
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
+  edge: edge()
+    .optional()
+    .describe("The camera's own memory, such as its SD card: what is missing in the archive is filled in from there."),
   enabled: z.boolean().default(true).describe('false: the camera is listed, but not recorded.'),
   record: z
     .strictObject({
@@ -705,7 +757,7 @@ export interface CameraDefaults {
   readonly maxBitrate: number;
 }
 
-/** One camera. `source`, `preview.source`, `snapshot` and `onvif` may contain a password. */
+/** One camera. `source`, `preview.source`, `snapshot`, `onvif` and `edge.replay` may contain a password. */
 export type CameraConfig = DeepReadonly<ReturnType<typeof toCameraConfig>>;
 
 export function toCameraConfig({ maxBitrate, record, ...same }: ParsedCamera, defaults: CameraDefaults) {
@@ -715,6 +767,7 @@ export function toCameraConfig({ maxBitrate, record, ...same }: ParsedCamera, de
     preview: same.preview,
     snapshot: same.snapshot,
     onvif: same.onvif,
+    edge: same.edge,
     /** Bits a second. */
     maxBitrate: maxBitrate === undefined ? defaults.maxBitrate : maxBitrate * MEGABIT,
     record: {

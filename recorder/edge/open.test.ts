@@ -233,7 +233,7 @@ test('a device with recordings of several sources is asked for the one of this c
     { token: 'one', source: 'input-1', ...span },
     { token: 'two', source: 'input-2', ...span },
   ];
-  await fails(take(memory, { window }), 'not-supported', /edge\.recording/);
+  await fails(take(memory, { window }), 'not-supported', /edge\.recordingId/);
   const chosen = await stage(t, {}, { device, source: () => source });
   chosen.edge.camera.send(100);
   const units = await take(chosen.memory, { window: windowOf(chosen.edge, 1_000, 2_000) });

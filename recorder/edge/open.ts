@@ -95,11 +95,11 @@ class OnvifMemory implements EdgeMemory {
     const all = await asked(this.#device.list(signal));
     const own = this.#recording === undefined ? all : all.filter(({ token }) => token === this.#recording);
     if (all.length > 0 && own.length === 0) {
-      throw new EdgeError('nothing-recorded', 'the camera has no recording with the token of edge.recording');
+      throw new EdgeError('nothing-recorded', 'the camera has no recording with the id of edge.recordingId');
     }
     const sources = new Set(own.map(({ source }) => source));
     if (sources.size > 1) {
-      const message = `the device has recordings of ${sources.size} sources: set edge.recording to the token of this camera's`;
+      const message = `the device has recordings of ${sources.size} sources: set edge.recordingId to the one of this camera`;
       throw new EdgeError('not-supported', message);
     }
     return own;

@@ -242,6 +242,7 @@ export class Site {
       tls: { verify: false },
       allowPlaintextLogin: false,
       preview: undefined,
+      edge: undefined,
       snapshot: undefined,
       onvif: undefined,
       ptz: false,

@@ -141,7 +141,15 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/config',
-    rooms: ['base', 'recorder/rtsp', 'recorder/reach', 'recorder/events', 'recorder/archive/disk', 'recorder/license'],
+    rooms: [
+      'base',
+      'recorder/rtsp',
+      'recorder/reach',
+      'recorder/edge',
+      'recorder/events',
+      'recorder/archive/disk',
+      'recorder/license',
+    ],
     packages: ['node:*', 'yaml', 'zod'],
   },
   { name: 'recorder/audit', rooms: ['base'], packages: ['node:*', METRICS] },
