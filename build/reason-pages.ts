@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { format, resolveConfig } from 'prettier';
 import { CAUSE_MEANINGS } from '../recorder/archive/gaps/cause.ts';
+import { isTriedAgain, meaningOf, NOT_FILLED_REASONS } from '../recorder/archive/gaps/fill.ts';
 import { reasonOf } from '../crds/reasons.ts';
 import {
   CAMERA_CONDITIONS,
@@ -74,12 +75,22 @@ const causes = (): string =>
 /** The page of gaps with the table of causes that is in the code. */
 const gapsPage = (page: string): string => page.replace(/^\| cause .*\n(?:\|.*\n)+/m, () => `${causes()}\n`);
 
+const notFilled = (): string =>
+  table(
+    ['reason', 'what happened', 'tried again'],
+    NOT_FILLED_REASONS.map((reason) => [`\`${reason}\``, meaningOf(reason), isTriedAgain(reason) ? 'yes' : 'no']),
+  );
+
+/** The page of edge recovery with the table of reasons that is in the code. */
+const edgePage = (page: string): string => page.replace(/^\| reason .*\n(?:\|.*\n)+/m, () => `${notFilled()}\n`);
+
 const pathOf = (page: string): string => new URL(`../docs/${page}`, import.meta.url).pathname;
 
 /** Path and text of each page. */
 export async function reasonPages(): Promise<{ readonly path: string; readonly text: string }[]> {
   const pages = [
     { path: pathOf('operations/reasons.md'), text: reasonsPage() },
+    { path: pathOf('edge-recovery.md'), text: edgePage(readFileSync(pathOf('edge-recovery.md'), 'utf8')) },
     { path: pathOf('gaps.md'), text: gapsPage(readFileSync(pathOf('gaps.md'), 'utf8')) },
   ];
   return Promise.all(

@@ -133,6 +133,15 @@ export class CameraSet implements CameraDirectory {
     return entry?.active && { camera: entry.active.camera, source: entry.config.source };
   }
 
+  /** Cameras that should be recorded, with their settings. */
+  *recorded(): Generator<{
+    readonly config: CameraConfig;
+    readonly camera: Pick<Camera, 'status'>;
+    readonly recording: Pick<CameraArchive, 'status'>;
+  }> {
+    for (const { config, active } of this.#entries.values()) if (active) yield { config, ...active };
+  }
+
   /** Cameras that are recorded, or are being connected. */
   running(): ReadonlySet<string> {
     return new Set([...this.#entries].flatMap(([id, { active }]) => (active ? [id] : [])));

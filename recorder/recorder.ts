@@ -11,6 +11,7 @@ import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 import { CurrentConfig } from './current-config.ts';
 import { NO_CAMERAS } from './database/camera-rows.ts';
+import { openEdgeRecovery } from './edge-recovery.ts';
 import type { RecorderDeps } from './deps.ts';
 import { plainListeners } from './exposure.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
@@ -117,6 +118,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   registerWebhookMetrics(registry, () => webhooks.list);
   const node = await openCameras(config, wanted, storage, deps);
   const { cameras, standbys, cameraSwitch } = node;
+  const recovery = openEdgeRecovery(wanted, storage, node, deps);
   const own = await openOwnCertificate(config, deps);
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own }, deps);
   wanted.join({
@@ -145,16 +147,17 @@ async function compose(config: Config, deps: OwnerDeps) {
   const ticks = new Ticks(TICK_MS, () => {
     cameras.tick();
     archive.tick();
+    recovery.tick();
     member?.tick();
     serving.tick();
   });
-  return { ...storage, ...node, current, wanted, webhooks, own, member, audit, access, serving, ticks };
+  return { ...storage, ...node, current, wanted, webhooks, recovery, own, member, audit, access, serving, ticks };
 }
 
 /** The parts in the order in which they start; they are closed in reverse order. */
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
   const { wanted, database, events, archive, gaps, webhooks, license, cameras, cameraSwitch } = made;
-  const { own, member, audit, access, serving, ticks } = made;
+  const { recovery, own, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
     { name: 'database', close: () => database?.close() },
@@ -189,6 +192,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
       // Closed before the listeners: the API answers while the data of the cameras are written.
       close: () => Promise.all([cameras.close(), serving.leaveCameras()]),
     },
+    { name: 'recovery', close: () => recovery.close() },
     { name: 'first tick', start: () => ticks.start() },
     { name: 'licence', close: () => license.close() },
     { name: 'end', close: () => (wanted.leave(), events.stopping()) },

@@ -79,6 +79,7 @@ const wanted = (source: string, over: Partial<WantedCamera> = {}): WantedCamera 
   allowPlaintextLogin: false,
   snapshot: undefined,
   onvif: undefined,
+  edge: undefined,
   ptz: false,
   preview: undefined,
   enabled: true,

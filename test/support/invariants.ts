@@ -13,10 +13,14 @@ export interface GapsAnswer {
     readonly seconds: number;
     readonly cause: string;
     readonly is_open: boolean;
+    readonly filled_from?: string;
+    readonly seam?: string;
+    readonly not_filled?: { readonly reason: string };
   }[];
   readonly wanted_seconds: number;
   readonly recorded_seconds: number;
   readonly missing_seconds: number;
+  readonly filled_seconds: number;
   readonly seconds_by_cause: Readonly<Record<string, number>>;
   readonly degraded: readonly { readonly lost_frames: number; readonly expected_frames: number }[];
 }
@@ -57,20 +61,28 @@ const UNWRITTEN_MS = 3_000;
 export function assertGaps(answer: GapsAnswer, footage: readonly Interval[], story: string): void {
   const told = `${JSON.stringify({ answer, footage })} ${story}`;
   let lastMs = -Infinity;
-  for (const { start_ms, end_ms, cause } of answer.gaps) {
+  for (const { start_ms, end_ms, cause, filled_from: filled } of answer.gaps) {
     assert.ok(start_ms >= lastMs && end_ms > start_ms, `gaps overlap. ${told}`);
     assert.notEqual(cause, 'unknown', `a gap has no cause. ${told}`);
     lastMs = end_ms;
+    if (filled !== undefined) continue;
     for (const { fromMs, toMs } of footage) {
       const sharedMs = Math.min(toMs, end_ms, answer.known_until_ms - UNWRITTEN_MS) - Math.max(fromMs, start_ms);
       assert.ok(sharedMs <= ACCOUNT_TOLERANCE_MS, `${sharedMs.toFixed(0)} ms are footage and gap. ${told}`);
     }
   }
-  const missing = answer.gaps.reduce((sum, { start_ms, end_ms }) => sum + end_ms - start_ms, 0) / 1000;
+  const secondsOf = (gaps: GapsAnswer['gaps']): number =>
+    gaps.reduce((sum, { start_ms, end_ms }) => sum + end_ms - start_ms, 0) / 1000;
+  const missing = secondsOf(missingIn(answer));
   assert.ok(Math.abs(missing - answer.missing_seconds) < 0.001, `missing_seconds is off. ${told}`);
+  const filled = secondsOf(answer.gaps) - missing;
+  assert.ok(Math.abs(filled - answer.filled_seconds) < 0.001, `filled_seconds is off. ${told}`);
   const wanted = answer.recorded_seconds + answer.missing_seconds;
   assert.ok(Math.abs(wanted - answer.wanted_seconds) < 0.001, `wanted_seconds is off. ${told}`);
 }
+
+/** Gaps that have no footage from the memory of the camera. */
+const missingIn = ({ gaps }: GapsAnswer): GapsAnswer['gaps'] => gaps.filter((gap) => gap.filled_from === undefined);
 
 /** Footage and gaps together cover all time up to `known_until_ms`, without overlap. */
 export function assertAccount(answer: GapsAnswer, footage: readonly Interval[], story: string): void {
@@ -78,7 +90,7 @@ export function assertAccount(answer: GapsAnswer, footage: readonly Interval[], 
   const recorded = footage
     .map(({ fromMs, toMs }) => ({ fromMs, toMs: Math.min(toMs, known) }))
     .filter(({ fromMs, toMs }) => toMs > fromMs);
-  const gaps = answer.gaps.map(({ start_ms, end_ms }) => ({ fromMs: start_ms, toMs: end_ms }));
+  const gaps = missingIn(answer).map(({ start_ms, end_ms }) => ({ fromMs: start_ms, toMs: end_ms }));
   const all = [...recorded, ...gaps].sort((a, b) => a.fromMs - b.fromMs);
   const first = all[0];
   const last = all.at(-1);

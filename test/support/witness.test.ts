@@ -100,6 +100,7 @@ test('gaps that overlap, have no cause, or lie in footage', () => {
     wanted_seconds: 20,
     recorded_seconds: 18,
     missing_seconds: 2,
+    filled_seconds: 0,
     seconds_by_cause: { 'packets-lost': 2 },
     degraded: [],
   };

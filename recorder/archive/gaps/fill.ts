@@ -4,7 +4,7 @@ import type { Interval } from '../../../base/interval.ts';
 import type { Seam } from '../../mp4/meta.ts';
 import type { GapCause } from './cause.ts';
 
-/** What happened, in Markdown, and whether it is tried again. docs/gaps.md prints it. */
+/** What happened, in Markdown, and whether it is tried again. docs/edge-recovery.md prints it. */
 const REASONS = {
   'not-recorded': ['the memory has nothing of this time', false],
   overwritten: ['the oldest footage in the memory is younger', false],
@@ -36,6 +36,8 @@ export const NOT_FILLED_REASONS = Object.keys(REASONS) as [NotFilledReason, ...N
 
 export const isNotFilledReason = (text: unknown): text is NotFilledReason =>
   NOT_FILLED_REASONS.some((reason) => reason === text);
+
+export const meaningOf = (reason: NotFilledReason): string => REASONS[reason][0];
 
 /** Whether the same is asked again later. */
 export const isTriedAgain = (reason: NotFilledReason): boolean => REASONS[reason][1];

@@ -40,7 +40,7 @@ interface EdgeRecoveryDeps {
   /** Cameras with a memory that this node records, or should. */
   readonly cameras: () => Iterable<EdgeCamera>;
   /** Retention removes what is older; undefined: nothing by age. */
-  readonly keptMs: () => number | undefined;
+  readonly keptMs: (cameraId: string) => number | undefined;
   /** Start of the oldest footage of a camera on this node. */
   readonly oldestMs: (cameraId: string) => number | undefined;
   readonly clock: Clock;
@@ -165,7 +165,7 @@ export class EdgeRecovery {
   /** Nothing is fetched that retention would remove at once, or has removed. */
   #fromMs(cameraId: string, nowMs: number): number {
     const { keptMs, oldestMs, gaps } = this.#deps;
-    const byAgeMs = nowMs - Math.min(keptMs() ?? LONGEST_MS, LONGEST_MS);
+    const byAgeMs = nowMs - Math.min(keptMs(cameraId) ?? LONGEST_MS, LONGEST_MS);
     const oldest = oldestMs(cameraId) ?? nowMs;
     // Without older footage ever, as after another node was lost, the gap comes before all footage of this node.
     const hadOlder = gaps.report(cameraId, byAgeMs, oldest, []).recorded.length > 0;
@@ -238,11 +238,9 @@ export class EdgeRecovery {
       fromMs: gap.fromMs - SHORTLY_MS,
       toMs: gap.toMs + BESIDE_MS,
     });
-    // What a full disk has left open is repaired while recording goes on, and tells its end then.
-    const isUnrepaired = segments.some(
-      ({ startMs, endMs, isOpen }) => !isOpen && endMs === undefined && startMs < gap.toMs,
-    );
-    if (isUnrepaired) throw new Error('a file beside the gap is not complete');
+    // A file that is still being completed, or that a full disk has left open until it is repaired, tells its end then.
+    const isIncomplete = segments.some(({ startMs, endMs }) => endMs === undefined && startMs < gap.toMs - BESIDE_MS);
+    if (isIncomplete) throw new Error('a file beside the gap is not complete');
     const files = segments.map(({ path, startMs, endMs = Infinity }) => ({ path, fromMs: startMs, toMs: endMs }));
     const footage = new IntervalSet(MIN_GAP_MS - 1).with(files);
     const part = [...footage.holes(gap.fromMs, gap.toMs)].findLast(({ fromMs, toMs }) => toMs - fromMs >= MIN_GAP_MS);
