@@ -90,8 +90,8 @@ const pathOf = (page: string): string => new URL(`../docs/${page}`, import.meta.
 export async function reasonPages(): Promise<{ readonly path: string; readonly text: string }[]> {
   const pages = [
     { path: pathOf('operations/reasons.md'), text: reasonsPage() },
-    { path: pathOf('edge-recovery.md'), text: edgePage(readFileSync(pathOf('edge-recovery.md'), 'utf8')) },
     { path: pathOf('gaps.md'), text: gapsPage(readFileSync(pathOf('gaps.md'), 'utf8')) },
+    { path: pathOf('edge-recovery.md'), text: edgePage(readFileSync(pathOf('edge-recovery.md'), 'utf8')) },
   ];
   return Promise.all(
     pages.map(async ({ path, text }) => ({
