@@ -1,6 +1,9 @@
-// Loads the page again if one of its scripts did not arrive: browsers do not ask for a module twice, and nothing would be shown.
+// Loads the page again if one of its scripts did not arrive, with an error or without: browsers do not ask for a module twice, and
+// nothing would be shown.
 
 const RETRY_MS = 2_000;
+/** Nothing is on the page, and nothing has arrived for this long. */
+const STUCK_MS = 30_000;
 let isWaiting = false;
 
 async function reload() {
@@ -22,3 +25,17 @@ window.addEventListener(
   // An error of an element does not bubble.
   { capture: true },
 );
+
+let arrived = -1;
+function watch() {
+  const { length } = performance.getEntriesByType('resource');
+  if (document.querySelector('#app')?.hasChildNodes() || isWaiting) return;
+  if (length === arrived) {
+    isWaiting = true;
+    void reload();
+    return;
+  }
+  arrived = length;
+  setTimeout(watch, STUCK_MS);
+}
+setTimeout(watch, STUCK_MS);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { correctionOf } from './follow.ts';
+import { correctionOf, paceOf } from './follow.ts';
 
 test('a large error is a seek, a small one another rate, a tiny one nothing', () => {
   assert.deepEqual(correctionOf(501, 1, 1), { kind: 'seek' });
@@ -31,4 +31,13 @@ test('a video that is off by any error comes back and stays', () => {
       assert.ok(Math.abs(errorMs) <= 80 * Math.max(1, speed), `${errorMs} ms`);
     }),
   );
+});
+
+test('the clock slows down for a video that falls behind, and is back at its speed soon after', () => {
+  let pace = 1;
+  for (let i = 0; i < 20; i++) pace = paceOf(pace, 2_000, 8);
+  assert.equal(pace, 0.25);
+  for (let i = 0; i < 60; i++) pace = paceOf(pace, 100, 8);
+  assert.equal(pace, 1);
+  assert.equal(paceOf(1, 8 * 120, 8), 1, 'what is corrected by the video itself');
 });

@@ -8,6 +8,11 @@ const DRIFT_MS = 80;
 const CLOSE_MS = 20;
 const CORRECTION = 0.05;
 
+/** A clock is not slower than this share of the speed that people chose. */
+const SLOWEST = 0.25;
+const SLOW_DOWN = 0.85;
+const SPEED_UP = 1.03;
+
 type Correction =
   | { readonly kind: 'seek' }
   /** A factor of the speed. */
@@ -22,4 +27,13 @@ export function correctionOf(errorMs: number, speed: number, factor: number): Co
   if (error > DRIFT_MS * scale) return { kind: 'rate', factor: towards };
   // A correction ends when the error is gone, not as soon as it is within the limit: otherwise it would start again at once.
   return { kind: 'rate', factor: factor === towards && error > CLOSE_MS * scale ? factor : 1 };
+}
+
+/**
+ * The share of its speed at which the clock should run: a computer that decodes too slowly shows all cameras in step, but slower,
+ * instead of each at another moment. `lagMs`: how far the slowest video is behind, in wall time.
+ */
+export function paceOf(pace: number, lagMs: number, speed: number): number {
+  const isBehind = lagMs > 1.5 * DRIFT_MS * Math.max(1, speed);
+  return isBehind ? Math.max(SLOWEST, pace * SLOW_DOWN) : Math.min(1, pace * SPEED_UP);
 }

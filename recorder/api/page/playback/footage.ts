@@ -129,6 +129,8 @@ const CAUSES: Readonly<Record<string, string>> = {
   stopped: 'recording was stopped by a user',
   moved: 'camera moved to another node',
   unlicensed: 'licence does not allow it',
+  'on-other-node': 'another node has it',
+  'on-node-away': 'a node that is away may have it',
   unknown: 'cause is not known',
 };
 

@@ -10,6 +10,7 @@ import { zone as zoneName } from '../app/zone.ts';
 import { addressFields, MAX_CAMERAS, parseAddress } from './address.ts';
 import { isPlayable, momentOf, nextFootage, type CameraFootage, type Moment } from './footage.ts';
 import { MasterClock } from './master-clock.ts';
+import { paceOf } from './follow.ts';
 import { CameraPlayer, MAX_VIDEO_SPEED, type PlayerState } from './player.ts';
 import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scale.ts';
 import { borderFrom, type Span } from './spans.ts';
@@ -79,6 +80,8 @@ export class Playback {
   readonly #dayMs = signal(0);
   readonly #clock = new MasterClock(() => performance.now(), 0);
   #library: Promise<typeof Hls | undefined> | undefined;
+  /** Of the chosen speed, the share that the computer keeps up with. */
+  #pace = 1;
   #hasEnded = false;
   #ends: (() => void)[] = [];
   #written = '';
@@ -198,6 +201,7 @@ export class Playback {
 
   setSpeed(speed: number): void {
     this.speed.value = speed;
+    this.#pace = 1;
     this.#clock.set({ speed });
     for (const { player } of this.followers.peek()) player?.setSpeed(Math.abs(speed));
     this.#step();
@@ -334,7 +338,8 @@ export class Playback {
     const allMissing = followers.length > 0 && moments.every((moment) => moment !== undefined && !isPlayable(moment));
     const isWaiting = !areStills && !isAnyReady(followers, moments);
     const isAtEnd = speed > 0 && atMs >= now() - LATEST_MS;
-    this.#clock.set({ isRunning: isPlaying && !allMissing && !isWaiting && !isAtEnd });
+    this.#pace = areStills ? 1 : paceOf(this.#pace, lagOf(followers, moments, atMs), speed);
+    this.#clock.set({ isRunning: isPlaying && !allMissing && !isWaiting && !isAtEnd, speed: speed * this.#pace });
     if (isPlaying && allMissing) this.#offerSkip(atMs);
     else if (this.pause.peek()) this.pause.value = undefined;
     for (const [i, follower] of followers.entries()) this.#lead(follower, moments[i], areStills);
@@ -483,6 +488,15 @@ function isAnyReady(followers: readonly Follower[], moments: readonly (Moment | 
   const playable = followers.filter((_, i) => moments[i] === undefined || isPlayable(moments[i]));
   return playable.some(({ player }) => player?.isReady || player?.state.peek() === 'unplayable');
 }
+
+/** How far the slowest video that plays is behind the clock, in wall time. */
+const lagOf = (followers: readonly Follower[], moments: readonly (Moment | undefined)[], atMs: number): number =>
+  Math.max(
+    0,
+    ...followers.map(({ player }, i) =>
+      player?.isReady && isPlayable(moments[i]) ? atMs - (player.shownMs ?? atMs) : 0,
+    ),
+  );
 
 function setPicture(picture: Signal<Picture>, next: Picture): void {
   const before = picture.peek();
