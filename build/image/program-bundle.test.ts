@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { workspace } from '../../test/support/workspace.ts';
-import { readPage } from '../../recorder/api/page-files.ts';
+import { preloadsOf, readPage } from '../../recorder/api/page-files.ts';
 import type { Program } from './layout.ts';
 import { bundledPackages } from './packages.ts';
 import { bundleProgram } from './program-bundle.ts';
@@ -33,8 +33,20 @@ test('the bundle of the recorder has the page without types, its libraries and t
   const { files: inBundle } = await readPage(join(directory, 'page'));
   assert.deepEqual([...inBundle.keys()].sort(), [...inSources.keys()].sort());
   assert.doesNotMatch(inBundle.get('app/router.ts')?.body ?? '', /ViewName|readonly/);
-  assert.match(inBundle.get('app/main.ts')?.body ?? '', /from"\.\.\/vendor\/preact\.js"/);
+  assert.match(inBundle.get('live/tile.ts')?.body ?? '', /from"\.\.\/parts\/html\.ts"/);
   const names = bundledPackages(metafile, join(import.meta.dirname, '../..')).map(({ name }) => name);
   for (const name of ['preact', 'htm', '@preact/signals', '@preact/signals-core'])
     assert.ok(names.includes(name), name);
+});
+
+test('the console in the bundle is one script and one style sheet, and what playback needs comes later', async (t) => {
+  const directory = workspace(t);
+  await bundleProgram('recorder', directory);
+  const { files } = await readPage(join(directory, 'page'));
+  assert.deepEqual(preloadsOf(files, 'app/main.ts'), ['app/main.ts']);
+  assert.match(files.get('app/main.ts')?.body ?? '', /import\("\.\.\/vendor\/hls\.js"\)/);
+  const sheets = files.get('index.html')?.body.match(/rel="stylesheet"/g);
+  assert.equal(sheets?.length, 1);
+  for (const rule of ['.wall', '.timeline', '.strip', '.found'])
+    assert.ok(files.get('console.css')?.body.includes(rule), rule);
 });

@@ -85,4 +85,46 @@ async function writePage(from: string, to: string): Promise<void> {
     mkdirSync(dirname(join(to, path)), { recursive: true });
     writeFileSync(join(to, path), body);
   }
+  await joinPage(to);
+}
+
+/** Loaded only for playback. */
+const LATER = '../vendor/hls.js';
+const STYLE = /[ \t]*<link rel="stylesheet" href="\/page\/([\w./-]+)" \/>\n/g;
+
+/**
+ * The modules of the console as one file, and its style sheets as one: over a slow link, each request costs a browser more time
+ * than its bytes.
+ */
+async function joinPage(page: string): Promise<void> {
+  const entry = join(page, 'app/main.ts');
+  await esbuild.build({
+    entryPoints: [entry],
+    outfile: entry,
+    allowOverwrite: true,
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    // Its types are gone.
+    loader: { '.ts': 'js' },
+    plugins: [
+      {
+        name: 'later',
+        setup: (build) => build.onResolve({ filter: /\/vendor\/hls\.js$/ }, () => ({ path: LATER, external: true })),
+      },
+    ],
+    minify: true,
+    legalComments: 'none',
+  });
+  const document = join(page, 'index.html');
+  const html = readFileSync(document, 'utf8');
+  const sheets = Array.from(html.matchAll(STYLE), ([, path = '']) => path);
+  const css = sheets.map((path) => readFileSync(join(page, path), 'utf8')).join('\n');
+  const { code } = await esbuild.transform(css, { loader: 'css', minify: true });
+  const [first = '', ...others] = sheets;
+  writeFileSync(join(page, first), code);
+  writeFileSync(
+    document,
+    html.replace(STYLE, (link, path: string) => (others.includes(path) ? '' : link)),
+  );
 }

@@ -37,6 +37,8 @@ interface RecorderOptions {
   /** The contents of the configuration file; addresses and paths are added, and `auth.mode` is `none` unless given. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly env?: NodeJS.ProcessEnv;
+  /** The recorder's main file; default: that of the sources. */
+  readonly program?: string;
   /** A command that runs the rest of its arguments, such as `nice`. */
   readonly through?: readonly string[];
   /** Wait until `/api/health/ready` answers 200; default true. */
@@ -108,7 +110,8 @@ export class RecorderProcess {
     writeConfig(configFile, config);
     // A program in an image does not have this file.
     const preload = options.through ? [] : PRELOAD;
-    const [command, ...args] = [...(options.through ?? []), process.execPath, ...preload, MAIN, '--config', configFile];
+    const { through = [], program = MAIN } = options;
+    const [command, ...args] = [...through, process.execPath, ...preload, program, '--config', configFile];
     const child = new Child(command, args, {
       cwd: directory,
       ...(options.env ? { env: options.env } : {}),

@@ -32,6 +32,8 @@ interface StageOptions {
   readonly timeZone?: string;
   readonly video?: VideoName;
   readonly config?: Readonly<Record<string, unknown>>;
+  /** The recorder's main file; default: that of the sources. */
+  readonly program?: string;
 }
 
 export interface FootageStage {
@@ -59,6 +61,7 @@ export async function footageStage(t: Pick<TestContext, 'after'>, options: Stage
   }
   const recorder = await RecorderProcess.start({
     directory,
+    ...(options.program === undefined ? {} : { program: options.program }),
     config: {
       console: { site: 'Plant 7', timeZone },
       cameras: cameras.map(({ id, name }) => ({ id, name, source: 'rtsp://127.0.0.1:9/', enabled: false })),
