@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { Zone } from '../../../recorder/api/page/playback/zone.ts';
 import { decodePictures } from '../../camera/frame-numbers.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
@@ -39,7 +39,9 @@ async function open(
   });
   const browser = await launchBrowser();
   t.after(() => browser.close());
-  const page = await browser.newPage({ viewport, acceptDownloads: true });
+  // A phone has fingers in place of a pointer.
+  const isPhone = viewport.width < 700;
+  const page = await browser.newPage({ viewport, acceptDownloads: true, hasTouch: isPhone, isMobile: isPhone });
   await page.goto(stage.recorder.url);
   return { page, stage };
 }
@@ -51,11 +53,12 @@ for (const viewport of [
   test(`camera 4, last night 02:13: five actions to the file, at ${viewport.width} pixels`, { skip }, async (t) => {
     const { page, stage } = await open(t, viewport);
     const begun = page.waitForEvent('download', { timeout: 120_000 });
-    await page.getByRole('link', { name: 'Playback' }).click(); // 1
-    await page.getByRole('button', { name: /^Camera 4/ }).click(); // 2
+    const touch = (one: Locator): Promise<void> => (viewport.width < 700 ? one.tap() : one.click());
+    await touch(page.getByRole('link', { name: 'Playback' })); // 1
+    await touch(page.getByRole('button', { name: /^Camera 4/ })); // 2
     await page.getByLabel('Go to time').fill('2:13'); // 3
     await page.keyboard.press('Enter'); // 4
-    await page.getByRole('button', { name: 'Export MP4' }).click(); // 5
+    await touch(page.getByRole('button', { name: 'Export MP4' })); // 5
     const file = join(workspace(t), 'export.mp4');
     await (await begun).saveAs(file);
     const { durationSeconds } = await probe(file);

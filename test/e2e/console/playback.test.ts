@@ -8,6 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { seeded } from '../../support/random.ts';
 import { until } from '../../support/until.ts';
+import { LONG } from '../../support/variant.ts';
 import { distance, footageStage, type FootageStage } from './footage-stage.ts';
 
 const MINUTE_MS = 60_000;
@@ -23,6 +24,7 @@ const CAMERAS = [
   { id: 'cam4', name: 'Back yard', gaps: [BOTH] },
 ] as const;
 const IDS = CAMERAS.map(({ id }) => id);
+const MOMENTS = LONG ? 200 : 50;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const addressAt = (seconds: number, ids: readonly string[] = IDS): string =>
@@ -138,10 +140,10 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     await page.close();
   });
 
-  test('what is on screen after each of fifteen random seeks was captured then, for four cameras', async () => {
+  test('what is on screen after each random seek was captured then, for four cameras', async () => {
     const chance = seeded();
     const page = await open(10);
-    for (let i = 0; i < 15; i++) {
+    for (let i = 0; i < MOMENTS; i++) {
       const seconds = Math.floor(chance() * SECONDS * 1000) / 1000;
       await go(page, seconds);
       await assertShown(page, seconds);
@@ -195,9 +197,8 @@ describe('playback in the console', { skip: browserMissing() }, () => {
         numbers.every((number) => number >= 0 && distance(number, numbers[0] as number) <= 3 * speed);
       let inStep = 0;
       let looks: number[][] = [];
-      // As long as there is footage.
-      const endMs = Date.now() + 100_000 / speed;
-      while (inStep < 8 && Date.now() < endMs) {
+      // As long as there is footage: a slow computer takes longer for it.
+      while (inStep < 8 && (await clockOf(page)) < START_MS + (BOTH.from - 5) * 1000) {
         await new Promise((resolve) => setTimeout(resolve, 200));
         const numbers = await numbersOf(page);
         looks = [...looks.slice(-20), numbers];
