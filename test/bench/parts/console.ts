@@ -271,8 +271,11 @@ async function measureOneTile(
 async function measureIdle(bench: Bench, browser: Browser, recorder: RecorderProcess): Promise<void> {
   const context = await browser.newContext({ viewport: { width: 1920, height: 1080 } });
   const page = await context.newPage();
-  let requests = 0;
-  page.on('request', () => requests++);
+  const asked = new Map<string, number>();
+  page.on('request', (request) => {
+    const path = new URL(request.url()).pathname;
+    asked.set(path, (asked.get(path) ?? 0) + 1);
+  });
   await page.goto(`${recorder.url}/#/live`);
   await until('all play', async () => (await page.locator('.tile.playing').count()) === IDLE_TILES, LIMIT_MS);
   await sleep(10_000);
@@ -284,16 +287,18 @@ async function measureIdle(bench: Bench, browser: Browser, recorder: RecorderPro
   };
   const before = await heap();
   const startMs = performance.now();
-  requests = 0;
+  asked.clear();
   const minutes = bench.quick ? 1 : 30;
   while (performance.now() - startMs < minutes * 60_000) await sleep(1_000);
   const seconds = (performance.now() - startMs) / 1000;
+  const requests = [...asked.values()].reduce((sum, count) => sum + count, 0);
+  const [most] = [...asked].sort(([, a], [, b]) => b - a);
   bench.figure({
     figure: `requests a second of an idle wall of ${IDLE_TILES} cameras`,
     unit: '/s',
     measured: requests / seconds,
     must: 1,
-    note: `${requests} in ${seconds.toFixed(0)} s`,
+    note: `${requests} in ${seconds.toFixed(0)} s, most for ${most?.[0] ?? 'nothing'}: ${most?.[1] ?? 0}`,
   });
   const after = await heap();
   bench.figure({

@@ -35,6 +35,26 @@ const STILL_MS = 1_000;
 /** States of a camera in which there is no live picture. */
 const DARK: ReadonlySet<Camera['state']> = new Set(['stopped', 'unassigned']);
 
+/** For so long, the first picture of the page has the link to itself: over a slow one, sixteen at once would all be late. */
+const ALONE_MS = 1_500;
+let first: { readonly over: Promise<void>; readonly end: () => void } | undefined;
+
+/** Starts a player at once if it is the first one of the page, and the others after its first picture. */
+function inTurn(player: LivePlayer): () => void {
+  let isEnded = false;
+  if (first) void first.over.then(() => isEnded || player.start());
+  else {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    first = { over: promise, end: resolve };
+    setTimeout(resolve, ALONE_MS);
+    player.start();
+  }
+  return () => {
+    isEnded = true;
+    first?.end();
+  };
+}
+
 const START: PictureState = { kind: 'connecting', message: '', frozenSeconds: 0 };
 
 const MediaSourceClass =
@@ -76,11 +96,12 @@ export function usePlayer(
       ...(places ? { locate: () => places.locate(id) } : {}),
     });
     const onState = ({ detail }: CustomEvent<{ state: PictureState['kind']; message: string }>): void => {
+      if (detail.state !== 'connecting') first?.end();
       if (isPreview && UNUSABLE.has(detail.state)) setPreviewBroken(true);
       else setPicture({ kind: detail.state, message: detail.message, frozenSeconds: 0 });
     };
     made.addEventListener('state', onState as EventListener);
-    made.start();
+    const leave = inTurn(made);
     setPlayer(made);
     const ends = watchFrames(
       element,
@@ -90,6 +111,7 @@ export function usePlayer(
     );
     return () => {
       ends();
+      leave();
       made.removeEventListener('state', onState as EventListener);
       made.stop();
       setPlayer(undefined);
