@@ -23,17 +23,121 @@ interface Surroundings {
 /** Resolves to the exit code. */
 type Command = (args: readonly string[], around: Surroundings) => Promise<number>;
 
-export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
-  ['discover', discoverCameras],
-  ['probe', probeCamera],
-  ['token', makeToken],
-  ['webhook', callWebhooks],
-  ['prepare-node', prepareNode],
-  ['wait', waitForEnd],
-  ['audit', checkAudit],
-  ['verify', verifyResult],
-  ['admin-link', makeAdminLink],
-  ['setup', setUpServer],
+/** A command, and what the usage of the program and the manual page say of it. */
+interface CommandEntry {
+  readonly run: Command;
+  /** How it is called, and what it does; without it, it is not for people. */
+  readonly about?: { readonly usage: string; readonly name: string; readonly text: string };
+  /** The arguments before `--help` for each of its pages in the manual. */
+  readonly pages?: readonly (readonly string[])[];
+}
+
+/** In the order in which the usage names them. */
+export const COMMANDS: ReadonlyMap<string, CommandEntry> = new Map<string, CommandEntry>([
+  [
+    'setup',
+    {
+      run: setUpServer,
+      about: { usage: 'setup [--help]', name: 'setup', text: 'write the configuration of a new server' },
+      pages: [[]],
+    },
+  ],
+  [
+    'discover',
+    {
+      run: discoverCameras,
+      about: {
+        usage: 'discover [--help]',
+        name: 'discover',
+        text: 'look for cameras in the networks of this machine',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'probe',
+    {
+      run: probeCamera,
+      about: {
+        usage: 'probe URL [--help]',
+        name: 'probe',
+        text: 'report what a camera is, what it does wrong, and what will be recorded of it',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'token',
+    {
+      run: makeToken,
+      about: {
+        usage: 'token create --name NAME [--help]',
+        name: 'token create',
+        text: 'make a token that cannot be guessed, and print its entry for the configuration',
+      },
+      pages: [['create']],
+    },
+  ],
+  [
+    'admin-link',
+    {
+      run: makeAdminLink,
+      about: {
+        usage: 'admin-link [--config FILE]',
+        name: 'admin-link',
+        text: 'make a link with which the first person who opens it becomes an admin',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'webhook',
+    {
+      run: callWebhooks,
+      about: {
+        usage: 'webhook test [--help]',
+        name: 'webhook test',
+        text: 'send a test event to each webhook of the configuration; webhook secret: make a secret for one',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'prepare-node',
+    {
+      run: prepareNode,
+      about: {
+        usage: 'prepare-node [--help]',
+        name: 'prepare-node',
+        text: "make a pool's directories on a Kubernetes node, for the recorder of the same pod",
+      },
+    },
+  ],
+  [
+    'audit',
+    {
+      run: checkAudit,
+      about: {
+        usage: 'audit DIRECTORY',
+        name: 'audit',
+        text: 'check whether the files of an audit are unchanged',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'verify',
+    {
+      run: verifyResult,
+      about: {
+        usage: 'verify FILE [--help]',
+        name: 'verify',
+        text: 'check whether an export or a case is unchanged, and which node made it',
+      },
+      pages: [[]],
+    },
+  ],
+  ['wait', { run: waitForEnd }],
 ]);
 
 async function discoverCameras(args: readonly string[], around: Surroundings): Promise<number> {

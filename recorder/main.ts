@@ -19,34 +19,18 @@ import { serviceManager } from './service-manager.ts';
 import { startProblems } from './start-problems.ts';
 import { UsageError } from './usage-error.ts';
 
-const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
-       recorder setup [--help]
-       recorder discover [--help]
-       recorder probe URL [--help]
-       recorder --hash-password
-       recorder token create --name NAME [--help]
-       recorder admin-link [--config FILE]
-       recorder webhook test [--help]
-       recorder prepare-node [--help]
-       recorder audit DIRECTORY
-       recorder verify FILE [--help]
+const ABOUT_COMMANDS = [...COMMANDS.values()].flatMap(({ about }) => about ?? []);
 
+const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
+       recorder --hash-password
+${ABOUT_COMMANDS.map(({ usage }) => `       recorder ${usage}\n`).join('')}
   --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml next to it is read as well
   --check-config   check the configuration, print its errors, and exit
   --reindex        rebuild the database's table of recordings from the files of the archive, and exit
   --adopt-archive  accept the directory at record_path as this node's archive, whatever disk was there before, and exit
   --hash-password  read a password, print its hash for auth.users of the configuration, and exit
   --version        print the version, and exit
-  setup            write the configuration of a new server
-  discover         look for cameras in the networks of this machine
-  probe            report what a camera is, what it does wrong, and what will be recorded of it
-  token create     make a token that cannot be guessed, and print its entry for the configuration
-  admin-link       make a link with which the first person who opens it becomes an admin
-  webhook test     send a test event to each webhook of the configuration; webhook secret: make a secret for one
-  prepare-node     make a pool's directories on a Kubernetes node, for the recorder of the same pod
-  audit            check whether the files of an audit are unchanged
-  verify           check whether an export or a case is unchanged, and which node made it
-
+${ABOUT_COMMANDS.map(({ name, text }) => `  ${name.padEnd(15)}  ${text}\n`).join('')}
 SIGHUP reloads cameras, tokens and licence. SIGUSR2 logs everything; a second one restores the configured level. SIGTERM
 and SIGINT close all files and stop.
 `;
@@ -71,7 +55,7 @@ async function main(): Promise<void> {
   const [name = '', ...args] = process.argv.slice(2);
   const command = COMMANDS.get(name);
   if (command) {
-    process.exitCode = await command(args, {
+    process.exitCode = await command.run(args, {
       clock: systemClock,
       version,
       stdin: process.stdin,

@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { COMMANDS } from '../../recorder/commands.ts';
 import { configurationRows } from '../../recorder/config/reference.ts';
 import { bundledPackages, licencesOf } from '../image/packages.ts';
 import { ABOUT, bundleProgram } from '../image/program-bundle.ts';
@@ -37,7 +38,7 @@ async function writeTree(root: string, node: string): Promise<void> {
 
   const help = (...command: string[]): string =>
     execFileSync(process.execPath, [main, ...command, '--help'], { encoding: 'utf8' });
-  const commands = [['setup'], ['discover'], ['probe'], ['token', 'create'], ['webhook'], ['audit'], ['verify']];
+  const commands = [...COMMANDS].flatMap(([name, { pages = [] }]) => pages.map((page) => [name, ...page]));
   const usage = help();
   const manual = commandsPage({ ...ABOUT, usage, commands: commands.map((command) => help(...command)) });
   write('usr/share/man/man8/recorder.8.gz', gzipSync(manual, { level: 9 }));

@@ -304,6 +304,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/http',
       'recorder/playback',
       'recorder/api',
+      'recorder',
       'operator/manifests',
       'monitoring',
     ],
