@@ -2,6 +2,7 @@
 // others.
 
 import { join } from 'node:path';
+import { nodeFiles } from './certificates/node-files.ts';
 import type { ClusterMember } from './cluster-member.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
@@ -26,7 +27,7 @@ export async function openOwnCertificate(
   { clock, log }: RecorderDeps,
 ): Promise<OwnCertificate | undefined> {
   if (config.tls !== 'auto' && !config.cluster.listen) return undefined;
-  const directory = join(config.workDir, 'tls');
+  const directory = ownDirectory(config);
   try {
     return await OwnCertificate.open({ directory, names: () => reachedAs(config), clock, log });
   } catch (err) {
@@ -34,6 +35,10 @@ export async function openOwnCertificate(
     throw err;
   }
 }
+
+/** Of a member of a cluster without Kubernetes it lies with the state of the node: who deletes that, deletes the certificate, too. */
+export const ownDirectory = ({ cluster, nodeName, workDir }: Config): string =>
+  cluster.mode === 'etcd' ? nodeFiles(cluster.dataDir, nodeName).directory : join(workDir, 'tls');
 
 /** Throws ConfigError when the pair cannot be used, and what `readTrusted` throws. */
 export async function readTrust(

@@ -37,6 +37,7 @@ import { linkRoutes } from './routes/links.ts';
 import { liveRoutes } from './routes/live.ts';
 import { logRoutes } from './routes/log.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
+import { objectRoutes } from './routes/objects.ts';
 import { pageRoutes } from './routes/page.ts';
 import { playbackUnderApi } from './routes/playback.ts';
 import { probeRoutes } from './routes/probe.ts';
@@ -102,6 +103,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
+  if (deps.store) await app.register(objectRoutes, { store: deps.store });
   const { times, protections, jobs, ptz, cameraSwitch, cameraEditor, stills, discoverer, doctor, logLevels, events } =
     deps;
   if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });

@@ -34,6 +34,8 @@ import type { MovableCamera } from '../onvif/ptz.ts';
 import type { Credentials } from '../onvif/target.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
+import type { Admission } from '../certificates/admission.ts';
+import type { ClusterObjects } from '../cluster/objects.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
@@ -200,6 +202,11 @@ export interface MachineSource {
   disk(): Promise<{ usedBytes: number; freeBytes: number; totalBytes: number }>;
 }
 
+export interface ClusterStore {
+  readonly objects: Pick<ClusterObjects, 'list' | 'get' | 'apply' | 'delete'>;
+  readonly admission: Pick<Admission, 'invite'>;
+}
+
 export interface ApiDeps {
   readonly nodeName: string;
   /** The site's name and time zone, which the page shows. */
@@ -225,6 +232,8 @@ export interface ApiDeps {
   readonly protections?: ProtectionKeeper | undefined;
   /** Without it, the node belongs to no cluster. */
   readonly cluster?: ClusterAccess;
+  /** Set in a cluster of servers without Kubernetes: its objects, and who may join. */
+  readonly store?: ClusterStore;
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
   readonly relayMetrics?: RelayMetrics | undefined;

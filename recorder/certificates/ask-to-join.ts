@@ -2,13 +2,12 @@
 // makes its key, and gets a certificate for it.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { request, type RequestOptions } from 'node:https';
-import { isIP } from 'node:net';
+import type { RequestOptions } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import { z } from 'zod';
-import { errorCode } from '../../base/error.ts';
-import { hostInUrl, hostOfUrl } from '../../base/host.ts';
-import { readBody } from '../../base/http-answer.ts';
+import { errorCode, messageOf } from '../../base/error.ts';
+import { hostInUrl } from '../../base/host.ts';
+import { shortRequest } from '../../base/short-request.ts';
 import { MAX_NAMES } from './issuer.ts';
 import { pinnedIn, type JoinToken, formatJoinToken } from './join-token.ts';
 import { KeyRing } from './key-ring.ts';
@@ -76,7 +75,7 @@ export async function askToJoin({ address, token, nodeId, names }: JoinOptions):
   const answer = await ask(
     place,
     Answer,
-    { method: 'POST', path: JOIN_PATH, body: JSON.stringify(body) },
+    { method: 'POST', path: JOIN_PATH, body },
     { ca: pinned, checkServerIdentity: ofAnyMember },
   );
   requireUsable(answer, pinned, key, nodeId);
@@ -110,19 +109,23 @@ function requireUsable(
 interface Question {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  readonly body?: string;
+  readonly body?: object;
 }
 
-async function ask<T>(place: string, schema: z.ZodType<T>, question: Question, tls: RequestOptions): Promise<T> {
+async function ask<T>(
+  place: string,
+  schema: z.ZodType<T>,
+  { path, ...question }: Question,
+  tls: RequestOptions,
+): Promise<T> {
   let answer;
   try {
-    answer = await send(place, question, tls);
+    const url = new URL(`https://${place}${path}`);
+    answer = await shortRequest(url, { ...question, tls, timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
   } catch (cause) {
-    if (cause instanceof JoinError) throw cause;
-    throw new JoinError(`${place} cannot be asked: ${errorCode(cause) ?? (cause as Error).message}`, { cause });
+    throw new JoinError(`${place} cannot be asked: ${errorCode(cause) ?? messageOf(cause)}`, { cause });
   }
-  const { status, text } = answer;
-  const value = jsonIn(text);
+  const { status, value } = answer;
   if (status !== 200) {
     const said = Refusal.safeParse(value).data?.detail ?? `it answered ${status}`;
     throw new JoinError(`${place} refused: ${said}`);
@@ -130,46 +133,4 @@ async function ask<T>(place: string, schema: z.ZodType<T>, question: Question, t
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw new JoinError(`${place} did not answer as a member of a cluster does`);
   return parsed.data;
-}
-
-async function send(
-  place: string,
-  { method, path, body }: Question,
-  tls: RequestOptions,
-): Promise<{ readonly status: number | undefined; readonly text: string }> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; text: string }>();
-  const url = new URL(`https://${place}${path}`);
-  const sent = request(
-    url,
-    {
-      ...tls,
-      method,
-      signal,
-      agent: false,
-      // A name that is an address must not be sent (RFC 6066 §3).
-      servername: isIP(hostOfUrl(url)) ? '' : url.hostname,
-      ...(body !== undefined && {
-        headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-      }),
-    },
-    (response) => {
-      const tooLong = (): Error => new JoinError(`${place} did not answer as a member of a cluster does`);
-      readBody(response, MAX_ANSWER_BYTES, tooLong).then(
-        (bytes) => resolve({ status: response.statusCode, text: bytes.toString('utf8') }),
-        reject,
-      );
-    },
-  );
-  sent.on('error', (err) => reject(signal.aborted ? new JoinError(`${place} did not answer in time`) : err));
-  sent.end(body);
-  return promise;
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

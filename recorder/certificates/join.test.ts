@@ -8,70 +8,26 @@ import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { authoritiesIn } from '../../base/authorities.ts';
-import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { MEMBERS, startMember } from '../../test/support/member.ts';
 import { newAuthority, newKey, newRequest, selfSigned, signRequest } from '../../base/x509.ts';
-import { workspace } from '../../test/support/workspace.ts';
-import type { AuditEntry } from '../audit/entry.ts';
-import { buildPeersServer } from '../api/peers-server.ts';
-import type { JobKeeper } from '../api/deps.ts';
 import { buildServer } from '../http/server.ts';
-import { Admission } from './admission.ts';
 import { askToJoin, JoinError } from './ask-to-join.ts';
-import { foundCluster } from './found-cluster.ts';
-import { Issuer } from './issuer.ts';
 import { formatJoinToken, parseJoinToken } from './join-token.ts';
-import { JoinTokens } from './join-tokens.ts';
 import { KeyRing } from './key-ring.ts';
-import { nodeFiles, readAuthority, readCluster, readKeys, writeMember } from './node-files.ts';
-import { MemoryStore } from './test-support.ts';
+import { readAuthority, readCluster, readKeys } from './node-files.ts';
+import type { MemoryStore } from './test-support.ts';
 
-const NAMESPACE = 'default';
-const POOL = 'default';
-const ETCD = ['https://192.0.2.1:2379'];
-
-/** The first server, rack-1, with its listener for members. */
+/** The same with how a server joins it. */
 async function stage(t: TestContext) {
-  const clock = new VirtualClock();
-  clock.stepWall(Date.now() - clock.wallMs());
-  const files = nodeFiles(workspace(t), 'rack-1');
-  const about = { namespace: NAMESPACE, pool: POOL };
-  await writeMember(
-    files,
-    await foundCluster({ ...about, nodeId: 'rack-1', names: ['192.0.2.1'], nowMs: clock.wallMs() }),
-    undefined,
-  );
-  const store = new MemoryStore();
-  const issuer = new Issuer({ ...about, api: store, files, clock });
-  await issuer.adopt();
-  const tokens = new JoinTokens({ api: store, namespace: NAMESPACE, clock });
-  const admission = new Admission({ issuer, tokens, files, pool: POOL, members: () => ETCD });
-  const authorities = readFileSync(files.authorities, 'utf8');
-  const pair = { certificate: readFileSync(files.certificate, 'utf8'), key: readFileSync(files.key, 'utf8') };
-  const audited: AuditEntry[] = [];
-  const [api, playback] = [1, 2].map(() => buildServer({ log: silentLog, maxConnections: 10 }));
-  assert.ok(api && playback);
-  await Promise.all([api.ready(), playback.ready()]);
-  const app = await buildPeersServer({
-    pair,
-    authorities,
-    jobs: {} as JobKeeper,
-    listeners: { api, playback },
-    joining: { admission, authorities: () => authorities },
-    audit: { write: (entry) => void audited.push(entry) },
-    clock,
-    log: silentLog,
-  });
-  t.after(() => app.close());
-  await app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const member = await startMember(t);
   const join = async (token: string, nodeId = 'rack-2', names: readonly string[] = ['127.0.0.2']) => {
     const parsed = parseJoinToken(token);
     assert.ok(parsed, 'it is a token');
-    return askToJoin({ address: { host: '127.0.0.1', port }, token: parsed, nodeId, names });
+    return askToJoin({ address: { host: '127.0.0.1', port: member.port }, token: parsed, nodeId, names });
   };
-  return { clock, files, store, issuer, admission, authorities, pair, audited, app, port, join };
+  return { ...member, join };
 }
 
 test('a new cluster has a CA, a certificate and keys that only their owner can read', async (t) => {
@@ -109,7 +65,7 @@ test('a server joins with a token: its key stays with it, and it gets certificat
   const sealed = KeyRing.parse(await readKeys(files)).seal(Buffer.from('login'), 'a');
   assert.equal(KeyRing.parse(joined.keys).open(sealed, 'a').toString(), 'login');
   const clusterId = (await readCluster(files))?.clusterId;
-  assert.deepEqual(joined.cluster, { version: 1, clusterId, initial: 'join', members: ETCD });
+  assert.deepEqual(joined.cluster, { version: 1, clusterId, initial: 'join', members: MEMBERS });
   const [entry] = audited;
   assert.deepEqual([entry?.what, entry?.['node'], entry?.['outcome']], ['join-cluster', 'rack-2', 'done']);
   assert.ok(!JSON.stringify(audited).includes(parseJoinToken(token)?.secret ?? ''), 'the audit has no token');

@@ -51,6 +51,7 @@ import {
   METRICS_ROUTES,
   PLAYBACK_ROUTES,
   PLAYBACK_UNDER_API,
+  STORE_ROUTES,
   type RouteFacts,
 } from './routes.ts';
 
@@ -331,6 +332,15 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
       reader: { read: async () => ({ lines: [], next: undefined }), end: { n: 0, sha256: '' } },
     },
     cluster: clusterAccess(),
+    store: {
+      objects: {
+        list: async () => [],
+        get: async () => ({}),
+        apply: async () => ({ object: {}, outcome: 'unchanged' }),
+        delete: async () => {},
+      },
+      admission: { invite: async () => ({ token: 'nvrjoin', untilMs: NOON_MS }) },
+    },
     refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
     events: await eventsOf(t),
     warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
@@ -462,7 +472,7 @@ function statusFor(facts: RouteFacts, caller: Caller, place: Place, takesCookies
 }
 
 const LISTENERS = [
-  { name: 'the API', open: apiStage, routes: { ...API_ROUTES, ...CLUSTER_ROUTES } },
+  { name: 'the API', open: apiStage, routes: { ...API_ROUTES, ...CLUSTER_ROUTES, ...STORE_ROUTES } },
   { name: 'playback', open: playbackStage, routes: PLAYBACK_ROUTES },
   {
     name: 'playback under the API',

@@ -365,6 +365,35 @@ export const CLUSTER_ROUTES: Readonly<Record<string, RouteFacts>> = {
   },
 };
 
+/** Routes of the API in a cluster of servers without Kubernetes. */
+export const STORE_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /api/cluster/:kind': { role: 'admin', cameras: 'nothing', status: 200, request: at('/api/cluster/cameras') },
+  'GET /api/cluster/:kind/:name': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: at('/api/cluster/cameras/gate'),
+  },
+  'PUT /api/cluster/:kind/:name': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/api/cluster/cameras/gate', { kind: 'Camera' }),
+  },
+  'DELETE /api/cluster/:kind/:name': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: at('/api/cluster/cameras/gate'),
+  },
+  'POST /api/cluster/tokens': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/api/cluster/tokens', { node_id: 'rack-4' }),
+  },
+};
+
 export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /footage/:camera_id': {
     role: 'viewer',

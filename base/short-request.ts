@@ -1,0 +1,62 @@
+// One request over HTTP or HTTPS on a connection of its own, with a short answer: for commands, which ask once and end.
+
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps, type RequestOptions } from 'node:https';
+import { isIP } from 'node:net';
+import { hostOfUrl } from './host.ts';
+import { readBody } from './http-answer.ts';
+
+interface ShortRequest {
+  readonly method: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly tls?: RequestOptions;
+  /** For the whole answer. */
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+}
+
+interface ShortAnswer {
+  readonly status: number;
+  /** The value of the JSON; undefined if it is none. */
+  readonly value: unknown;
+}
+
+/** Rejects with the error of the system, and with one that says that the answer is too long or comes too late. */
+export async function shortRequest(url: URL, options: ShortRequest): Promise<ShortAnswer> {
+  const { method, headers, body, tls, timeoutMs, maxBytes } = options;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const { promise, resolve, reject } = Promise.withResolvers<ShortAnswer>();
+  const common = {
+    method,
+    signal,
+    agent: false as const,
+    headers: {
+      ...headers,
+      ...(text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+    },
+  };
+  // An address is not a name that TLS could ask for (RFC 6066 §3).
+  const servername = isIP(hostOfUrl(url)) ? '' : url.hostname;
+  const sent =
+    url.protocol === 'https:' ? requestHttps(url, { servername, ...tls, ...common }) : requestHttp(url, common);
+  sent.on('response', (response) => {
+    readBody(response, maxBytes, () => new Error('the answer is too long')).then(
+      (bytes) => resolve({ status: response.statusCode ?? 0, value: jsonIn(bytes.toString('utf8')) }),
+      reject,
+    );
+  });
+  sent.on('error', (err) => reject(signal.aborted ? new Error('it did not answer in time', { cause: err }) : err));
+  sent.end(text);
+  return promise;
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

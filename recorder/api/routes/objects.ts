@@ -1,0 +1,189 @@
+// `/api/cluster/…`: the objects of a cluster of servers, as manifests, and tokens with which more servers join. `recorder apply`,
+// `recorder get`, `recorder delete` and `recorder cluster token` use them.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ApiError as StoreError } from '../../../base/kubernetes/api-error.ts';
+import { IssueError } from '../../certificates/issuer.ts';
+import { ManifestError, OBJECT_KINDS } from '../../cluster/objects.ts';
+import { tell } from '../../http/audit.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import { flag } from '../../http/query.ts';
+import type { ClusterStore } from '../deps.ts';
+import { Done } from '../done.ts';
+import { TIME } from '../examples.ts';
+import { NodeID } from '../node-id.ts';
+import { isoTime } from '../times.ts';
+
+/** Certificates of a camera's authority may have 64 KiB. */
+const MANIFEST_LIMIT_BYTES = 512 * 1024;
+
+const Kind = z.enum(OBJECT_KINDS as [string, ...string[]], `expected one of ${OBJECT_KINDS.join(', ')}`);
+const ObjectName = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected a name of lower-case letters, digits, - and .');
+const KindParams = z.object({ kind: Kind });
+const ObjectParams = z.object({ kind: Kind, name: ObjectName });
+
+const Manifest = z.looseObject({}).meta({
+  id: 'Manifest',
+  description: 'An object as kubectl writes it. Of a Secret, data has the keys without their values.',
+});
+
+const problems = {
+  400: problemResponse('A field of the manifest is missing or wrong; the detail names it.'),
+  401: problemResponse('No token, or a wrong one.'),
+  403: problemResponse('This needs the role admin; or the object belongs to the cluster itself.'),
+  404: problemResponse('There is no such object.'),
+  503: problemResponse('The cluster cannot be reached, or the object was changed at the same time.'),
+};
+
+const CAMERA = {
+  apiVersion: 'kube-nvr.dev/v1alpha1',
+  kind: 'Camera',
+  metadata: { name: 'gate' },
+  spec: { source: 'rtsp://10.0.0.9/stream1', credentialsSecretRef: { name: 'gate-login' } },
+};
+const INVITATION = {
+  token: 'nvrjoin.0123456789.EXAMPLE.EXAMPLE',
+  node_id: 'rack-2',
+  expires_at: TIME,
+};
+
+async function answered<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (err) {
+    if (err instanceof ManifestError) throw new ApiError(400, 'invalid-request', err.message);
+    if (err instanceof IssueError) throw new ApiError(503, 'cluster-unavailable', err.message);
+    if (!(err instanceof StoreError)) throw err;
+    if (err.status === 404) throw new ApiError(404, 'not-found', err.message);
+    if (err.status === 403) throw new ApiError(403, 'forbidden', err.message);
+    // Of a write, what the schema of the kind forbids: the message names the field as the API server does.
+    if (err.status === 400 || err.status === 422) throw new ApiError(400, 'invalid-request', err.message);
+    throw new ApiError(503, 'cluster-unavailable', err.message, { cause: err });
+  }
+}
+
+export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = async (app, { store }) => {
+  const { objects, admission } = store;
+  app.get(
+    '/api/cluster/:kind',
+    {
+      config: { role: 'admin', examples: { 200: { items: [CAMERA] } } },
+      schema: {
+        operationId: 'listObjects',
+        summary: 'All objects of a kind',
+        description: 'Only in clusters of servers without Kubernetes.',
+        tags: ['cluster'],
+        params: KindParams,
+        response: { 200: z.object({ items: z.array(Manifest) }), ...problems },
+      },
+    },
+    async ({ params: { kind } }) => ({ items: [...(await answered(objects.list(kind)))] }),
+  );
+
+  app.get(
+    '/api/cluster/:kind/:name',
+    {
+      config: { role: 'admin', examples: { 200: CAMERA } },
+      schema: {
+        operationId: 'getObject',
+        summary: 'An object',
+        tags: ['cluster'],
+        params: ObjectParams,
+        response: { 200: Manifest, ...problems },
+      },
+    },
+    async ({ params: { kind, name } }) => answered(objects.get(kind, name)),
+  );
+
+  app.put(
+    '/api/cluster/:kind/:name',
+    {
+      bodyLimit: MANIFEST_LIMIT_BYTES,
+      config: {
+        role: 'admin',
+        audit: 'apply-object',
+        examples: { body: CAMERA, 200: { outcome: 'configured', object: CAMERA } },
+      },
+      schema: {
+        operationId: 'applyObject',
+        summary: 'Create an object, or change it to what the manifest says',
+        description:
+          'Fields that an earlier manifest had and this one lacks are removed; those of others stay, such as the status. namespace and status of the manifest are ignored.',
+        tags: ['cluster'],
+        params: ObjectParams,
+        querystring: z.object({
+          dry_run: flag().default(false).describe('true: check the manifest, and change nothing.'),
+        }),
+        body: Manifest,
+        response: {
+          200: z.object({ outcome: z.enum(['created', 'configured', 'unchanged']), object: Manifest }),
+          ...problems,
+        },
+      },
+    },
+    async (request) => {
+      const { kind, name } = request.params;
+      tell(request, { kind, object: name });
+      return answered(objects.apply(kind, name, request.body, { isTried: request.query.dry_run }));
+    },
+  );
+
+  app.delete(
+    '/api/cluster/:kind/:name',
+    {
+      config: {
+        role: 'admin',
+        audit: 'delete-object',
+        examples: { 200: { status: 'ok', message: 'cameras/gate is deleted' } },
+      },
+      schema: {
+        operationId: 'deleteObject',
+        summary: 'Delete an object; footage stays',
+        tags: ['cluster'],
+        params: ObjectParams,
+        response: { 200: Done, ...problems },
+      },
+    },
+    async (request) => {
+      const { kind, name } = request.params;
+      tell(request, { kind, object: name });
+      await answered(objects.delete(kind, name));
+      return { status: 'ok' as const, message: `${kind}/${name} is deleted` };
+    },
+  );
+
+  app.post(
+    '/api/cluster/tokens',
+    {
+      config: {
+        role: 'admin',
+        audit: 'invite-node',
+        examples: { body: { node_id: 'rack-2' }, 200: INVITATION },
+      },
+      schema: {
+        operationId: 'inviteNode',
+        summary: 'Make a token with which one server joins the cluster',
+        description: 'It is valid once, for an hour, for a server of this name. It is not shown again.',
+        tags: ['cluster'],
+        body: z.strictObject({ node_id: NodeID }),
+        response: {
+          200: z.object({ token: z.string(), node_id: NodeID, expires_at: z.string() }).meta({
+            id: 'Invitation',
+            description: 'A token for recorder cluster join.',
+          }),
+          ...problems,
+        },
+      },
+    },
+    async (request) => {
+      const { node_id: nodeId } = request.body;
+      tell(request, { node: nodeId });
+      const { token, untilMs } = await answered(admission.invite(nodeId));
+      return { token, node_id: nodeId, expires_at: isoTime(untilMs) };
+    },
+  );
+};

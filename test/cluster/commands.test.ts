@@ -1,0 +1,244 @@
+// `recorder apply`, `recorder get` and `recorder delete` over the API of a recorder and the store over a real etcd.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { after, before, suite, test, type TestContext } from 'node:test';
+import { systemClock } from '../../base/clock.ts';
+import { EtcdClient } from '../../base/etcd/client.ts';
+import { KubernetesClient } from '../../base/kubernetes/client.ts';
+import type { AuditEntry } from '../../recorder/audit/entry.ts';
+import { build } from '../../recorder/api/test-support.ts';
+import { Admission } from '../../recorder/certificates/admission.ts';
+import { foundCluster } from '../../recorder/certificates/found-cluster.ts';
+import { Issuer } from '../../recorder/certificates/issuer.ts';
+import { JoinTokens } from '../../recorder/certificates/join-tokens.ts';
+import { KeyRing } from '../../recorder/certificates/key-ring.ts';
+import { nodeFiles, readKeys, writeMember } from '../../recorder/certificates/node-files.ts';
+import { runCluster } from '../../recorder/cluster-command.ts';
+import { ClusterObjects } from '../../recorder/cluster/objects.ts';
+import { runApply, runDelete, runGet } from '../../recorder/objects.ts';
+import { StoreConnection } from '../../store/connection.ts';
+import { STORE_NAMESPACE } from '../../store/names.ts';
+import { workspace } from '../support/workspace.ts';
+import { startControlPlane, type ControlPlane } from './control-plane.ts';
+import { etcdMissing } from './programs.ts';
+
+const SECRET = `apiVersion: v1
+kind: Secret
+metadata:
+  name: gate-login
+  namespace: video
+  annotations: { kube-nvr.dev/camera-hosts: 10.0.0.9, kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"swordfish"}}' }
+stringData: { username: viewer, password: swordfish }
+`;
+const CAMERA = `apiVersion: kube-nvr.dev/v1alpha1
+kind: Camera
+metadata: { name: gate, namespace: video, labels: { site: north } }
+spec: { source: 'rtsp://10.0.0.9/stream1', credentialsSecretRef: { name: gate-login } }
+`;
+
+let controlPlane: ControlPlane;
+
+suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
+  before(async () => {
+    controlPlane = await startControlPlane({ parts: ['etcd'] });
+  });
+  after(() => controlPlane?.close());
+
+  test('manifests of Kubernetes are applied, printed and deleted', async (t) => {
+    const { run, apply } = await stage(t);
+    assert.deepEqual(await apply(`${SECRET}---\n${CAMERA}`), {
+      code: 0,
+      out: 'secret/gate-login created\ncamera/gate created\n',
+      err: '',
+    });
+    assert.equal((await apply(CAMERA)).out, 'camera/gate unchanged\n');
+    assert.equal((await apply(CAMERA.replace('stream1', 'stream2'))).out, 'camera/gate configured\n');
+    const table = await run(runGet, ['cameras']);
+    assert.match(table.out, /^NAME +NODE +RECORDING +READY +REASON +AGE\ngate +\d+s\n$/);
+    const { spec, metadata } = JSON.parse((await run(runGet, ['cam', 'gate', '-o', 'json'])).out) as {
+      spec: Record<string, unknown>;
+      metadata: Record<string, unknown>;
+    };
+    assert.deepEqual(
+      [spec['source'], spec['transport'], metadata['labels']],
+      ['rtsp://10.0.0.9/stream2', 'Auto', { site: 'north' }],
+    );
+    const exported = await run(runGet, ['camera', 'gate', '-o', 'yaml']);
+    assert.equal((await apply(exported.out)).out, 'camera/gate unchanged\n', 'what get prints can be applied');
+    assert.equal((await run(runGet, ['cameras', '-o', 'name'])).out, 'camera/gate\n');
+    assert.deepEqual(await run(runDelete, ['camera', 'gate']), { code: 0, out: 'camera/gate deleted\n', err: '' });
+    assert.deepEqual(await run(runGet, ['cameras']), { code: 0, out: '', err: 'no cameras in the cluster\n' });
+    const gone = await run(runDelete, ['camera', 'gate']);
+    assert.equal(gone.code, 1);
+    assert.match(gone.err, /^recorder: camera\/gate: .*"gate" not found\n$/);
+  });
+
+  test('a label that the manifest no longer has is removed, and the status stays', async (t) => {
+    const { client, run, apply } = await stage(t);
+    await apply(CAMERA);
+    const path = '/apis/kube-nvr.dev/v1alpha1/namespaces/default/cameras/gate';
+    await client.call(
+      'PATCH',
+      `${path}/status`,
+      { status: { assignment: { node: 'rack-1', epoch: 1, reason: 'Scheduled', time: '2026-11-25T12:00:00Z' } } },
+      { contentType: 'application/merge-patch+json' },
+    );
+    await apply(CAMERA.replace(', labels: { site: north }', ''));
+    const { metadata, status } = JSON.parse((await run(runGet, ['camera', 'gate', '-o', 'json'])).out) as {
+      metadata: { labels?: object };
+      status: { assignment: { node: string } };
+    };
+    assert.deepEqual([metadata.labels ?? {}, status.assignment.node], [{}, 'rack-1']);
+    assert.match((await run(runGet, ['cameras', '-o', 'wide'])).out, /\ngate +rack-1 .* default +1 .*Scheduled +rtsp:/);
+    await run(runDelete, ['camera', 'gate']);
+  });
+
+  test('what is wrong in a manifest is named as Kubernetes names it, and other objects are applied', async (t) => {
+    const { run, apply } = await stage(t);
+    const wrong = CAMERA.replace('rtsp://10.0.0.9/stream1', 'http://admin:hunter2@10.0.0.9/').replace(
+      'name: gate,',
+      'name: yard,',
+    );
+    const done = await apply(`${wrong}---\n${CAMERA}`);
+    assert.deepEqual([done.code, done.out], [1, 'camera/gate created\n']);
+    assert.match(done.err, /^recorder: camera\/yard: .*spec\.source: .*\n$/);
+    assert.ok(!done.err.includes('hunter2'), done.err);
+    const misspelt = await apply(CAMERA.replace('source:', 'sourec:'));
+    assert.match(misspelt.err, /spec\.(source|sourec)/);
+    await run(runDelete, ['camera', 'gate']);
+  });
+
+  test('a dry run checks and changes nothing', async (t) => {
+    const { run, apply } = await stage(t);
+    assert.equal((await apply(CAMERA, ['--dry-run'])).out, 'camera/gate created (dry run)\n');
+    assert.equal((await run(runGet, ['cameras'])).out, '');
+  });
+
+  test('a secret is encrypted in etcd, and no answer, table or audit has it', async (t) => {
+    const { run, apply, audited, etcd } = await stage(t);
+    const applied = await apply(SECRET);
+    const shown = [applied];
+    for (const format of ['json', 'yaml', 'wide', 'name']) shown.push(await run(runGet, ['secrets', '-o', format]));
+    shown.push(await run(runGet, ['secret', 'gate-login', '-o', 'yaml']));
+    const { kvs } = await etcd.range({ key: '/', rangeEnd: '0' });
+    const everywhere = [
+      JSON.stringify(shown),
+      JSON.stringify(audited),
+      ...kvs.map(({ value }) => value.toString('latin1')),
+    ];
+    const encoded = Buffer.from('swordfish').toString('base64');
+    for (const text of everywhere) assert.ok(!text.includes('swordfish') && !text.includes(encoded));
+    assert.match(shown[1]?.out ?? '', /"password": null/);
+    assert.ok(
+      kvs.some(({ key }) => key.includes('/secrets/default/gate-login')),
+      'it is there',
+    );
+    assert.deepEqual(
+      audited.map(({ what, kind, object }) => [what, kind, object]),
+      [['apply-object', 'secrets', 'gate-login']],
+    );
+    await run(runDelete, ['secret', 'gate-login']);
+  });
+
+  test('Secrets of the cluster itself are neither shown nor changed', async (t) => {
+    const { run, apply } = await stage(t);
+    assert.equal((await run(runGet, ['secrets'])).err, 'no secrets in the cluster\n');
+    for (const done of [
+      await run(runGet, ['secret', 'kube-nvr-authorities', '-o', 'json']),
+      await run(runDelete, ['secret', 'kube-nvr-authorities']),
+      await apply(SECRET.replace('gate-login', 'kube-nvr-authorities')),
+    ]) {
+      assert.equal(done.code, 1);
+      assert.match(done.err, /the Secret kube-nvr-authorities belongs to the cluster/);
+    }
+    assert.match((await apply(`${SECRET}type: kube-nvr.dev/join-token\n`)).err, /type: must be Opaque or/);
+  });
+
+  test('a token for another server is printed once, and the store has only its digest', async (t) => {
+    const { run, etcd, audited } = await stage(t);
+    const { code, out, err } = await run(runCluster, ['token', 'rack-2']);
+    assert.equal(code, 0, err);
+    assert.match(out, /^nvrjoin\.[0-9a-f]{10}\.[\w-]{43}\.[\w-]{43}\n$/);
+    assert.match(err, /^For rack-2, once, until .*: recorder cluster join MEMBER --token TOKEN\n$/);
+    assert.deepEqual(
+      audited.map(({ what, node }) => [what, node]),
+      [['invite-node', 'rack-2']],
+    );
+    const secret = out.split('.')[2] ?? '';
+    const { kvs } = await etcd.range({ key: '/', rangeEnd: '0' });
+    assert.ok(kvs.every(({ value }) => !value.includes(secret)));
+    assert.match((await run(runCluster, ['token', 'Rack 2'])).err, /node_id: expected the name of a node/);
+  });
+
+  test('without the token of an admin nothing is shown or changed', async (t) => {
+    const { directory, run, apply } = await stage(t);
+    const file = join(directory, 'viewer.token');
+    writeFileSync(file, 'operator');
+    for (const args of [['cameras'], ['secrets']]) {
+      const done = await run(runGet, [...args, '--token-file', file]);
+      assert.match(done.err, /this needs the role admin/);
+    }
+    assert.match((await apply(CAMERA, ['--token-file', file])).err, /this needs the role admin/);
+    writeFileSync(file, 'guess');
+    assert.match(
+      (await run(runGet, ['cameras', '--token-file', file])).err,
+      /give the token of an admin with --token-file/,
+    );
+  });
+});
+
+interface Done {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+type Run = (args: readonly string[], around: Parameters<typeof runGet>[1]) => Promise<number>;
+
+/** A recorder's API on the store, and commands that call it as on the machine of the recorder. */
+async function stage(t: TestContext) {
+  const directory = workspace(t);
+  const files = nodeFiles(directory, 'rack-1');
+  const about = { namespace: STORE_NAMESPACE, pool: 'default' };
+  const nowMs = Date.now();
+  await writeMember(files, await foundCluster({ ...about, nodeId: 'rack-1', names: [], nowMs }), undefined);
+  const etcd = new EtcdClient({ endpoints: () => [controlPlane.etcd] });
+  // Each test begins without objects.
+  const { kvs } = await etcd.range({ key: '/kube-nvr/', rangeEnd: '/kube-nvr0' });
+  for (const { key } of kvs) await etcd.txn({ compare: [], success: [{ delete: { key } }] });
+  const connection = new StoreConnection({ etcd, seal: KeyRing.parse(await readKeys(files)), clock: systemClock });
+  const client = new KubernetesClient(connection, { userAgent: 'test', callTimeoutMs: 10_000 });
+  const issuer = new Issuer({ ...about, api: client, files, clock: systemClock });
+  await issuer.adopt();
+  const tokens = new JoinTokens({ api: client, namespace: STORE_NAMESPACE, clock: systemClock });
+  const admission = new Admission({ issuer, tokens, files, pool: 'default', members: () => [] });
+  const audited: AuditEntry[] = [];
+  const { app } = await build(t, {
+    store: { objects: new ClusterObjects({ api: client, namespace: STORE_NAMESPACE }), admission },
+    audit: { sink: { write: (entry) => void audited.push(entry) } },
+  });
+  t.after(() => client.close());
+  const address = await app.listen({ host: '127.0.0.1', port: 0 });
+  const tokenFile = join(directory, 'admin.token');
+  writeFileSync(tokenFile, 'admin');
+  const run = async (command: Run, args: readonly string[], stdin = ''): Promise<Done> => {
+    let [out, err] = ['', ''];
+    const code = await command(
+      [...args, '--server', address, ...(args.includes('--token-file') ? [] : ['--token-file', tokenFile])],
+      {
+        clock: systemClock,
+        stdin: Readable.from([stdin]),
+        print: (text) => void (out += text),
+        printError: (text) => void (err += text),
+        load: () => Promise.reject(new Error('no configuration is needed')),
+      },
+    );
+    return { code, out, err };
+  };
+  const apply = (text: string, args: readonly string[] = []): Promise<Done> =>
+    run(runApply, ['-f', '-', ...args], text);
+  return { directory, client, etcd, audited, run, apply };
+}
