@@ -2,7 +2,6 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Recorders } from './controllers/recorders.ts';
 import { ApiError, keyOf } from './kube/api.ts';
 import type { LeaderElector } from './kube/leader.ts';
 import { runWorkers } from './kube/workqueue.ts';
@@ -10,14 +9,14 @@ import type { OperatorMetrics } from './metrics.ts';
 import type { Caches } from './observe/caches.ts';
 import type { Pools } from './pools.ts';
 import type { QueueName, Queues } from './queues.ts';
-import type { Reconcilers } from './reconcilers.ts';
+import type { PoolRecorders, Reconcilers } from './reconcilers.ts';
 
 interface LeadershipOptions {
   readonly elector: LeaderElector;
   readonly caches: Caches;
   readonly pools: Pools;
   readonly queues: Queues;
-  readonly recorders: Recorders;
+  readonly recorders: Pick<PoolRecorders, 'forget'>;
   readonly reconcilers: Reconcilers;
   readonly metrics: OperatorMetrics;
   /** Aborts when running calls have taken too long. */

@@ -9,11 +9,13 @@ import { Certificates } from './controllers/certificates.ts';
 import { Guards } from './controllers/guards.ts';
 import { Recorders } from './controllers/recorders.ts';
 import { ReportJudge } from './controllers/reports.ts';
+import { ServerNodes } from './controllers/server-nodes.ts';
 import { followChanges } from './changes.ts';
 import { keyOf, type KubeApi } from './kube/api.ts';
 import { callsUntil } from './kube/calls-until.ts';
 import { countedCalls } from './kube/counted-calls.ts';
 import { EventRecorder } from './kube/events.ts';
+import { LoggedEvents } from './kube/logged-events.ts';
 import { LeaderElector } from './kube/leader.ts';
 import { writesOfLeader } from './kube/writes-of-leader.ts';
 import { Leadership } from './leadership.ts';
@@ -23,18 +25,23 @@ import { Caches } from './observe/caches.ts';
 import { ClusterNetworks } from './observe/cluster-networks.ts';
 import { Pools } from './pools.ts';
 import { Queues } from './queues.ts';
-import { Reconcilers } from './reconcilers.ts';
+import { Reconcilers, type PoolRecorders } from './reconcilers.ts';
 
-interface OperatorOptions {
+interface CommonOptions {
   readonly api: KubeApi;
   /** The namespace whose cameras and pools are managed; undefined: all namespaces. */
   readonly namespace: string | undefined;
-  /** The command that grants the operator rights in the namespace `{namespace}`; shown in the status of pools there. */
-  readonly grantCommand?: string;
   /** The namespace of the operator itself, with its Lease. */
   readonly ownNamespace: string;
   /** Unique to this process. */
   readonly identity: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface OperatorOptions extends CommonOptions {
+  /** The command that grants the operator rights in the namespace `{namespace}`; shown in the status of pools there. */
+  readonly grantCommand?: string;
   /** Image of recorders whose pool names none. */
   readonly image: string;
   /** PriorityClass of recorders whose pool names none; empty: none. */
@@ -46,8 +53,26 @@ interface OperatorOptions {
    * NetworkPolicies.
    */
   readonly egress?: EgressPorts | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
+}
+
+/** What depends on whether recorders run in pods. */
+interface Platform {
+  readonly hasPods: boolean;
+  /** See `Reconcilers`. */
+  readonly grantCommand: string | undefined;
+  eventsOf(api: KubeApi): Events;
+  partsOf(parts: PlatformParts): { readonly recorders: PoolRecorders; readonly guards: Pick<Guards, 'decide'> };
+}
+
+type Events = Pick<EventRecorder, 'record' | 'close'>;
+
+interface PlatformParts {
+  /** Refuses writes while this replica does not lead. */
+  readonly api: KubeApi;
+  readonly readApi: KubeApi;
+  readonly caches: Caches;
+  readonly logins: CameraLogins;
+  readonly events: Events;
 }
 
 export interface Operator {
@@ -62,14 +87,55 @@ export interface Operator {
 /** Used if no command is configured. */
 const GRANT_COMMAND = 'kubectl --namespace {namespace} create rolebinding, with the rights of the chart';
 
-/** Creates the parts from top to bottom, each from the previous ones, and starts them. */
-export async function startOperator(options: OperatorOptions): Promise<Operator> {
+/** The operator of a cluster of Kubernetes. */
+export function startOperator(options: OperatorOptions): Promise<Operator> {
   const { namespace, ownNamespace, identity, image, priorityClass = '', clock, log } = options;
   const { clusterNetworks: told = [], egress, grantCommand = GRANT_COMMAND } = options;
+  return start(options, {
+    hasPods: true,
+    grantCommand: namespace === undefined ? grantCommand : undefined,
+    eventsOf: (api) => new EventRecorder({ api, clock, log, instance: identity }),
+    partsOf({ api, readApi, caches, logins, events }) {
+      const networks = new ClusterNetworks({ api: readApi, nodes: () => caches.nodes.list(), told, clock, log });
+      const guards = new Guards({ api, caches, events, image, priorityClass, clock });
+      const certificates = new Certificates({ api, caches, ownNamespace, clock, log });
+      const clusterNetworks = () => networks.list();
+      const common = { api, caches, events, image, priorityClass, logins, egress, clock };
+      return { recorders: new Recorders({ ...common, guards, certificates, clusterNetworks }), guards };
+    },
+  });
+}
+
+/** The operator of a cluster of servers without Kubernetes: one runs on each of them. */
+export function startServersOperator(options: CommonOptions): Promise<Operator> {
+  const { log } = options;
+  return start(options, {
+    hasPods: false,
+    grantCommand: undefined,
+    eventsOf: () => new LoggedEvents(log),
+    partsOf: ({ api, caches, logins }) => ({
+      recorders: new ServerNodes({ api, caches, logins }),
+      // Nothing evicts a recorder there.
+      guards: { decide: () => ({ nodes: undefined, drains: new Map(), budget: 0, recheckMs: undefined }) },
+    }),
+  });
+}
+
+/** Creates the parts from top to bottom, each from the previous ones, and starts them. */
+async function start(options: CommonOptions, platform: Platform): Promise<Operator> {
+  const { namespace, ownNamespace, identity, clock, log } = options;
+  const { hasPods, grantCommand } = platform;
   const metrics = new OperatorMetrics();
   const queues = new Queues(clock, metrics);
   const readApi = countedCalls(options.api, (verb, resource) => metrics.requested(verb, resource));
-  const caches = new Caches({ api: readApi, namespace, clock, log, observerOf: (kind) => metrics.informer(kind) });
+  const caches = new Caches({
+    api: readApi,
+    namespace,
+    hasPods,
+    clock,
+    log,
+    observerOf: (kind) => metrics.informer(kind),
+  });
   const elector = new LeaderElector({ api: readApi, namespace: ownNamespace, identity, clock, log });
   const isLeader = (): boolean => elector.isLeader;
   metrics.follow({ isLeader, watches: () => caches.ages, queues: () => queues.unfinished });
@@ -77,24 +143,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const hardStop = new AbortController();
   const api = writesOfLeader(callsUntil(readApi, hardStop.signal), isLeader);
   // They tell of what was done while it led, and may be written after that.
-  const events = new EventRecorder({ api: readApi, clock, log, instance: identity });
+  const events = platform.eventsOf(readApi);
   const judge = new ReportJudge({ api, caches, clock });
   const logins = new CameraLogins({ api, changed: ({ metadata }) => queues.showSoon(keyOf(metadata)), clock });
-  const networks = new ClusterNetworks({ api: readApi, nodes: () => caches.nodes.list(), told, clock, log });
-  const guards = new Guards({ api, caches, events, image, priorityClass, clock });
-  const recorders = new Recorders({
-    guards,
-    certificates: new Certificates({ api, caches, ownNamespace, clock, log }),
-    api,
-    caches,
-    events,
-    image,
-    priorityClass,
-    logins,
-    clusterNetworks: () => networks.list(),
-    egress,
-    clock,
-  });
+  const { recorders, guards } = platform.partsOf({ api, readApi, caches, logins, events });
   const ended = (key: string): void => recorders.forget(key);
   const pools = new Pools({ api, caches, queues, events, metrics, isLeader, ended, clock, log });
   followChanges({ caches, pools, queues, judge, metrics });
@@ -107,7 +159,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     logins,
     judge,
     events,
-    grantCommand: namespace === undefined ? grantCommand : undefined,
+    grantCommand,
     clock,
   });
   const leadership = new Leadership({

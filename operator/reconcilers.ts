@@ -7,7 +7,6 @@ import type { CameraLogins } from './controllers/camera-logins.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
 import { statusOfNode } from './controllers/node-status.ts';
 import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused, type Rollout } from './controllers/pool-status.ts';
-import type { Recorders } from './controllers/recorders.ts';
 import type { ReportJudge } from './controllers/reports.ts';
 import type { Guarding, Guards } from './controllers/guards.ts';
 import { answerRequests } from './controllers/requests.ts';
@@ -22,16 +21,32 @@ import type { LastPlan } from './pool-runtime.ts';
 import type { Pools } from './pools.ts';
 import type { QueueName } from './queues.ts';
 
+/** What runs the recorders of a pool. */
+export interface PoolRecorders {
+  /**
+   * Makes the pool's objects what it says, and takes the next step of its update. `lastPlan` may return another plan after each
+   * write.
+   */
+  reconcile(
+    key: string,
+    pool: RecorderPool,
+    lastPlan: () => LastPlan | undefined,
+    guarding: Guarding,
+  ): Promise<Rollout & { readonly recheckMs: number | undefined }>;
+  /** Another leader may have written meanwhile. `key` undefined: of all pools. */
+  forget(key?: string): void;
+}
+
 interface ReconcilersOptions {
   /** Writes are refused while this replica does not lead. */
   readonly api: KubeApi;
   readonly caches: Caches;
   readonly pools: Pools;
-  readonly recorders: Recorders;
-  readonly guards: Guards;
+  readonly recorders: PoolRecorders;
+  readonly guards: Pick<Guards, 'decide'>;
   readonly logins: CameraLogins;
   readonly judge: ReportJudge;
-  readonly events: EventRecorder;
+  readonly events: Pick<EventRecorder, 'record'>;
   /**
    * Shown in the status of a pool in a namespace without rights for the operator; undefined: the operator manages one
    * namespace only.

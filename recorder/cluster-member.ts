@@ -11,8 +11,7 @@ import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
-import type { PodPlace } from '../base/kubernetes/pod-place.ts';
-import { joinCluster } from './cluster/join.ts';
+import { joinCluster, type OpenedApi } from './cluster/join.ts';
 import { nodeIdentity } from '../crds/names.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import type { Member } from './jobs/members.ts';
@@ -26,7 +25,8 @@ import type { StandbySet } from './standby-set.ts';
 
 interface MemberDeps {
   readonly config: Config;
-  readonly place: PodPlace;
+  /** See `joinCluster`. */
+  readonly open: (connections: number) => Promise<OpenedApi>;
   readonly version: string;
   readonly cameras: Pick<CameraSet, 'list' | 'get'>;
   readonly standbys: Pick<StandbySet, 'reports' | 'bridge'>;
@@ -77,9 +77,9 @@ const SPACE_MS = 60_000;
 /** Free space on a full disk is reported soon: the node may record again. */
 const FULL_SPACE_MS = 1_000;
 
-/** Rejects when the service account of the pod cannot be read. */
+/** Rejects if `open` does. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
-  const { config, place, version, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
+  const { config, open, version, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath } = config;
   let archives: NodeFacts['archives'] = [];
   const fullDisk = new FullDisk();
@@ -87,7 +87,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   let archivesMs = -Infinity;
   let spaceMs = -Infinity;
   const { cluster, namespace, view, cameraSwitch } = await joinCluster({
-    place,
+    open,
     nodeId: nodeName,
     pool: settings.pool,
     renewMs: settings.renewIntervalMs,

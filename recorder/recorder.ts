@@ -217,10 +217,13 @@ async function joinCluster(
   if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
   if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
   // Loaded only in a cluster.
-  const { openMember } = await import('./cluster-member.ts');
+  const [{ openMember }, { openApiServer }] = await Promise.all([
+    import('./cluster-member.ts'),
+    import('./cluster/join.ts'),
+  ]);
   return openMember({
     config,
-    place: pod,
+    open: (connections) => openApiServer(pod, clock, connections),
     version,
     cameras,
     standbys,

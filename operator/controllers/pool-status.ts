@@ -11,6 +11,14 @@ export interface Rollout {
   readonly conditions: readonly PlannedCondition[];
 }
 
+/** The condition of a pool whose objects are as they should be. */
+export const ALL_APPLIED: PlannedCondition = {
+  type: 'ResourcesApplied',
+  status: 'True',
+  reason: 'Applied',
+  message: '',
+};
+
 /** Conditions that the plan of a pool states; those of its pods are `Rollout.conditions`. */
 const OF_THE_PLAN: ReadonlySet<string> = new Set([
   'QuorumAvailable',

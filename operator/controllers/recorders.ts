@@ -4,12 +4,12 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { someOf } from '../../base/some-of.ts';
-import { API_VERSION, nodeLeaseName, poolLabels, recorderName } from '../../crds/names.ts';
+import { API_VERSION, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { isConflict, isNotFound, nameOfKey, type KubeApi } from '../kube/api.ts';
 import type { EventRecorder } from '../kube/events.ts';
-import { DAEMON_SET, LEASE, POD, RECORDER_NODE } from '../kube/resources.ts';
+import { DAEMON_SET, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
 import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
@@ -31,15 +31,16 @@ import { addressesOf, podsByNode } from './addresses.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import type { Certificates } from './certificates.ts';
 import type { Guarding, Guards } from './guards.ts';
+import { keepLeases } from './node-leases.ts';
 import { PoolObjects } from './pool-objects.ts';
-import type { Rollout } from './pool-status.ts';
+import { ALL_APPLIED, type Rollout } from './pool-status.ts';
 import { PodsPlaced, type DaemonSetStatus } from './pods-placed.ts';
 import { refusalOf } from './refusals.ts';
 
 interface RecordersOptions {
   readonly api: KubeApi;
   readonly caches: Caches;
-  readonly events: EventRecorder;
+  readonly events: Pick<EventRecorder, 'record'>;
   /** The image for pools that name none. */
   readonly image: string;
   readonly priorityClass: string;
@@ -344,7 +345,7 @@ export class Recorders {
           if (!isConflict(err)) throw err;
         });
     }
-    for (const [node, { metadata }] of known) await this.#keepLease(pool, node, metadata.uid ?? '');
+    await keepLeases(pool, { api, caches });
     const { nodes } = lastPlan() ?? {};
     if (!caches.nodes.isSynced || !nodes) return;
     for (const node of known.keys()) {
@@ -354,32 +355,7 @@ export class Recorders {
       await ignoreMissing(api.delete(RECORDER_NODE, { namespace, name: node }, { uid: known.get(node)?.metadata.uid }));
     }
   }
-
-  /** Creates the empty Lease that the node's recorder renews. It is deleted with the RecorderNode. */
-  async #keepLease({ metadata }: RecorderPool, node: string, uid: string): Promise<void> {
-    const { api, caches } = this.#o;
-    const { namespace, name: pool } = metadata;
-    const name = nodeLeaseName(node);
-    if (caches.leases.get(`${namespace}/${name}`)) return;
-    const ownerReferences = [{ apiVersion: API_VERSION, kind: 'RecorderNode', name: node, uid }];
-    await api
-      .create(LEASE, {
-        apiVersion: 'coordination.k8s.io/v1',
-        kind: 'Lease',
-        metadata: { name, namespace, labels: poolLabels(pool), ownerReferences },
-      })
-      .catch((err: unknown) => {
-        if (!isConflict(err)) throw err;
-      });
-  }
 }
-
-const ALL_APPLIED: PlannedCondition = {
-  type: 'ResourcesApplied',
-  status: 'True',
-  reason: 'Applied',
-  message: '',
-};
 
 /** A message names this many nodes and counts the others. */
 const MAX_NAMED = 5;

@@ -66,6 +66,8 @@ interface CachesOptions {
   readonly api: KubeApi;
   /** The namespace whose cameras and pools are managed; undefined: all namespaces. */
   readonly namespace: string | undefined;
+  /** False: on servers without Kubernetes, where there are neither pods nor nodes of it. Default: true. */
+  readonly hasPods?: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly observerOf?: ((resource: Resource) => InformerObserver) | undefined;
@@ -84,13 +86,14 @@ export class Caches {
   /** In namespaces that have a pool or a camera. */
   readonly pods: NamespacedInformers<RecorderPod>;
   readonly #namespace: string | undefined;
+  readonly #hasPods: boolean;
   /** Views of cameras, cached per object, because there are thousands. */
   readonly #cameraViews = new WeakMap<Camera, PoolObjects['cameras'][number]>();
   readonly #reports = new WeakMap<RecorderNode, Reports>();
   /** By pool; valid until a node changes, because thousands of cameras need it at once. */
   readonly #reportsByPool = new Map<string, ReadonlyMap<string, Reports>>();
 
-  constructor({ api, namespace, clock, log, observerOf }: CachesOptions) {
+  constructor({ api, namespace, hasPods = true, clock, log, observerOf }: CachesOptions) {
     const informer = <T extends { readonly metadata: KubeObject['metadata'] }>(
       resource: Resource,
       parse: (object: KubeObject) => T,
@@ -123,6 +126,7 @@ export class Caches {
     this.pods = namespaced(POD);
     this.nodes = informer(NODE, (object) => object as ClusterNode, {});
     this.#namespace = namespace;
+    this.#hasPods = hasPods;
     if (namespace === undefined) for (const kind of [this.cameras, this.pools]) this.#followWith(kind);
   }
 
@@ -134,12 +138,17 @@ export class Caches {
       if (change.kind !== 'deleted') return;
       const isThere = ({ metadata }: Camera | RecorderPool): boolean => metadata.namespace === namespace;
       if (this.pools.list().some(isThere) || this.cameras.list().some(isThere)) return;
-      for (const informers of [this.leases, this.pods]) void informers.leave(namespace);
+      for (const informers of this.#namespaced) void informers.leave(namespace);
     });
   }
 
   #follow(namespace: string): void {
-    for (const informers of [this.leases, this.pods]) informers.follow(namespace);
+    for (const informers of this.#namespaced) informers.follow(namespace);
+  }
+
+  /** The informers of each namespace. */
+  get #namespaced(): readonly Pick<NamespacedInformers<KubeObject>, 'follow' | 'leave' | 'close'>[] {
+    return this.#hasPods ? [this.leases, this.pods] : [this.leases];
   }
 
   /** The informers of the cluster and of the single managed namespace. */
@@ -147,7 +156,8 @@ export class Caches {
     Informer<KubeObject>,
     'resource' | 'isSynced' | 'ageMs' | 'start' | 'whenSynced' | 'close'
   >[] {
-    return [this.cameras, this.pools, this.recorderNodes, this.nodes];
+    const ours = [this.cameras, this.pools, this.recorderNodes];
+    return this.#hasPods ? [...ours, this.nodes] : ours;
   }
 
   get #own() {
@@ -155,7 +165,8 @@ export class Caches {
   }
 
   #in(namespace: string) {
-    return [this.leases.in(namespace), this.pods.in(namespace)];
+    const leases = this.leases.in(namespace);
+    return this.#hasPods ? [leases, this.pods.in(namespace)] : [leases];
   }
 
   /** Time since the API server was last heard from, by kind. */
@@ -163,7 +174,7 @@ export class Caches {
     return [
       ...this.#fixed.map(({ resource, ageMs }) => ({ resource: resource.plural, ageMs })),
       { resource: LEASE.plural, ageMs: this.leases.ageMs },
-      { resource: POD.plural, ageMs: this.pods.ageMs },
+      ...(this.#hasPods ? [{ resource: POD.plural, ageMs: this.pods.ageMs }] : []),
     ];
   }
 
@@ -198,7 +209,7 @@ export class Caches {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#fixed, this.leases, this.pods].map((informers) => informers.close()));
+    await Promise.all([...this.#fixed, ...this.#namespaced].map((informers) => informers.close()));
   }
 
   /** The cameras that a pool records, or still has to release. */
@@ -246,7 +257,7 @@ export class Caches {
     return {
       pool: viewOfPool(pool),
       nodes: this.nodesOf(pool).map((node) =>
-        viewOfNode(node, this.#placeOf(node.spec.nodeName, pods.get(node.spec.nodeName), pool), this.#reportsOf(node)),
+        viewOfNode(node, this.#placeOf(node, pods.get(node.spec.nodeName), pool), this.#reportsOf(node)),
       ),
       cameras: this.camerasOf(pool)
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -254,7 +265,13 @@ export class Caches {
     };
   }
 
-  #placeOf(nodeName: string, pod: RecorderPod | undefined, { spec }: RecorderPool): NodePlace {
+  #placeOf(
+    { metadata, spec: { nodeName } }: RecorderNode,
+    pod: RecorderPod | undefined,
+    { spec }: RecorderPool,
+  ): NodePlace {
+    // Nobody can tell a recorder that died from a server that did.
+    if (!this.#hasPods) return { labels: metadata.labels ?? {}, hasRecorder: false, leaves: undefined };
     const node = this.nodes.get(nodeName);
     const leaves = spec.cordon.mode === 'Drain' && node ? whyLeaving(node) : undefined;
     return { labels: node?.metadata.labels ?? {}, hasRecorder: hasStarted(pod) && isReady(node?.status), leaves };

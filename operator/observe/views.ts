@@ -84,9 +84,8 @@ export const reportsOf = ({ status }: RecorderNode): Reports => ({
   archives: new Map(status?.archives?.map((archive) => [archive.camera, archive])),
 });
 
-/** What Kubernetes shows about the node of a recorder. */
+/** What Kubernetes shows about the node of a recorder; without it, the labels of its RecorderNode. */
 export interface NodePlace {
-  /** Labels of the Kubernetes node. */
   readonly labels: NodeView['labels'];
   readonly hasRecorder: boolean;
   /** Why its workloads must leave it; undefined: they need not. */

@@ -14,7 +14,7 @@ import { API_VERSION, nodeLeaseName } from '../../crds/names.ts';
 import { until } from '../../test/support/until.ts';
 import { CONNECTIONS } from './api-server.ts';
 import type { NodeFacts } from './cluster.ts';
-import { joinCluster, type Joined } from './join.ts';
+import { joinCluster, openApiServer, type Joined } from './join.ts';
 
 const NO_FACTS: NodeFacts = {
   address: '',
@@ -46,11 +46,12 @@ async function joined(t: TestContext, handler: Handler): Promise<Member> {
   }
   const server = createServer(handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const place = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    serviceAccountDirectory: directory,
+  };
   const member: Joined = await joinCluster({
-    place: {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      serviceAccountDirectory: directory,
-    },
+    open: (connections) => openApiServer(place, systemClock, connections),
     nodeId: 'a',
     pool: 'default',
     renewMs: 20,

@@ -1,4 +1,4 @@
-// Opens a recorder's membership in a cluster on Kubernetes, and the API's access to it.
+// Opens a recorder's membership in a cluster, and the API's access to it.
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -14,8 +14,15 @@ import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
 import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
 
+/** A client of the server of the cluster's objects, and the namespace of this cluster there. */
+export interface OpenedApi {
+  readonly api: ApiServer;
+  readonly namespace: string;
+}
+
 interface JoinOptions {
-  readonly place: PodPlace;
+  /** Called for each set of connections that must not wait for another one. At most `connections` are made. */
+  readonly open: (connections: number) => Promise<OpenedApi>;
   readonly nodeId: string;
   readonly pool: string;
   readonly renewMs: number;
@@ -39,13 +46,10 @@ export interface Joined {
   readonly cameraSwitch: ClusterSwitch;
 }
 
-/** Rejects if the files of the service account cannot be read. */
+/** Rejects if `open` does. */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
-  const { place, nodeId, pool, renewMs, dataDir, recordPath, clock, log } = options;
-  const [{ api, namespace }, { api: leaseApi }] = await Promise.all([
-    openApiServer(place, clock),
-    openApiServer(place, clock, 1),
-  ]);
+  const { open, nodeId, pool, renewMs, dataDir, recordPath, clock, log } = options;
+  const [{ api, namespace }, { api: leaseApi }] = await Promise.all([open(CONNECTIONS), open(1)]);
   const state = new KeptState({
     fs: nodeFileSystem,
     dataDir,
@@ -94,11 +98,8 @@ export async function openTokenReviews(options: ReviewOptions): Promise<OpenToke
   return { reviews: new TokenReviews({ ...options, api, namespace }), close: () => api.close() };
 }
 
-async function openApiServer(
-  place: PodPlace,
-  clock: Clock,
-  connections = CONNECTIONS,
-): Promise<{ api: ApiServer; namespace: string }> {
+/** The API server of Kubernetes, for a pod. Rejects if the files of the service account cannot be read. */
+export async function openApiServer(place: PodPlace, clock: Clock, connections = CONNECTIONS): Promise<OpenedApi> {
   const [connection, namespace] = await Promise.all([
     PodConnection.open({ place, connections, clock }),
     podNamespace(place),

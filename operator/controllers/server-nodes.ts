@@ -1,0 +1,48 @@
+// Reconciles the recorders of a pool on servers without Kubernetes, which nobody but their administrators starts and stops: what is
+// left is a Lease for each node, and which Secrets are logins of cameras.
+
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import type { KubeApi } from '../kube/api.ts';
+import type { Caches } from '../observe/caches.ts';
+import type { CameraLogins } from './camera-logins.ts';
+import { keepLeases } from './node-leases.ts';
+import { ALL_APPLIED, type Rollout } from './pool-status.ts';
+
+interface ServerNodesOptions {
+  readonly api: KubeApi;
+  readonly caches: Caches;
+  readonly logins: CameraLogins;
+}
+
+export class ServerNodes {
+  readonly #o: ServerNodesOptions;
+
+  constructor(options: ServerNodesOptions) {
+    this.#o = options;
+  }
+
+  forget(key?: string): void {
+    this.#o.logins.forget(key);
+  }
+
+  /** Throws ApiError; call it again then. */
+  async reconcile(key: string, pool: RecorderPool): Promise<Rollout & { readonly recheckMs: undefined }> {
+    const { api, caches, logins } = this.#o;
+    await logins.granted(key, pool, caches.camerasOf(pool));
+    await keepLeases(pool, { api, caches });
+    const hasNodes = caches.nodesOf(pool).length > 0;
+    return {
+      nodesUpdated: undefined,
+      conditions: [ALL_APPLIED, hasNodes ? HAS_NODES : NO_NODES],
+      recheckMs: undefined,
+    };
+  }
+}
+
+const HAS_NODES = { type: 'NodesSelected', status: 'True', reason: 'Selected', message: '' } as const;
+const NO_NODES = {
+  type: 'NodesSelected',
+  status: 'False',
+  reason: 'NoNodes',
+  message: 'no server has joined the pool',
+} as const;
