@@ -89,6 +89,7 @@ class Server {
         freeBytes: 1e12,
         fault: undefined,
         cameras: reports(),
+        standbys: new Map(),
         archives: [],
       }),
       held: () => [],

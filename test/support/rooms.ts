@@ -158,6 +158,7 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'crds', 'recorder/peers', 'recorder/camera', 'recorder/archive/disk', 'recorder/config'],
     packages: ['node:crypto', 'node:net', 'node:path', 'node:util', 'zod'],
   },
+  { name: 'recorder/etcd', rooms: ['base'], packages: ['node:*'] },
   {
     name: 'recorder/database',
     rooms: [

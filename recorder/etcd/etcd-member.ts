@@ -1,0 +1,295 @@
+// Runs the recorder's own member of etcd, from the system's package: it is started again when it ends, and ends with the recorder. Its
+// data must not come from a backup, because a member that forgot what it voted for may break the consensus: as for the copy of the
+// assignments, a count in the directory is also kept with the archive, which no backup restores.
+
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Backoff } from '../../base/backoff.ts';
+import { ANSWERS_ONLY, startChild, type ChildLimits } from '../../base/child.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { CodedError, errorCode } from '../../base/error.ts';
+import { EtcdError, type EtcdClient } from '../../base/etcd/client.ts';
+import type { Log } from '../../base/log.ts';
+
+interface EtcdMemberOptions {
+  /** For the data; created when it is missing. */
+  readonly directory: string;
+  /** For the second copy of the count; on the disk of the archive. */
+  readonly witnessFile: string;
+  /** The name of the node. */
+  readonly name: string;
+  /** Where other members reach this one: `https://10.0.0.7:2380`. */
+  readonly peerUrl: string;
+  /** Where clients reach it: `https://10.0.0.7:2379`. */
+  readonly clientUrl: string;
+  /** Paths of PEM files. Undefined: without TLS. */
+  readonly tls?: { readonly certificate: string; readonly key: string; readonly authorities: string } | undefined;
+  /** A client of this member. */
+  readonly own: EtcdClient;
+  /** A client of the members of the cluster to join when there is no data. Undefined: this is the first member. */
+  readonly others?: EtcdClient | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly program?: string;
+}
+
+type EtcdMemberErrorCode = 'NOT_INSTALLED' | 'WRONG_VERSION' | 'STALE_DATA' | 'NOT_STARTED' | 'NOT_REMOVED';
+/** `NOT_STARTED`: it ended, or did not answer in time. */
+export class EtcdMemberError extends CodedError<EtcdMemberErrorCode> {}
+
+const PROGRAM = 'etcd';
+/** Learners came with 3.4; later minor versions keep the interface that is used here. */
+const SUPPORTED = { major: 3, least: 4, most: 6 };
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 5_000;
+const POLL_MS = 50;
+const COUNT_MS = 60_000;
+const CHANGE_TIMEOUT_MS = 20_000;
+const PASSING = /unhealthy cluster|too many learner/;
+/** A learner is promoted once it has what the leader has. */
+const PROMOTE_MS = 500;
+/** etcd maps its database into memory, and keeps two gigabytes of it at most by default. */
+const LIMITS: ChildLimits = { openFiles: 4096 };
+
+export class EtcdMember {
+  readonly #o: EtcdMemberOptions;
+  readonly #stopping = new AbortController();
+  #child: ChildProcess | undefined;
+  #supervised: Promise<void> = Promise.resolve();
+  #counting: Timer | undefined;
+
+  constructor(options: EtcdMemberOptions) {
+    this.#o = options;
+  }
+
+  /** Resolves when the member answers; it may be a learner still. Rejects with EtcdMemberError or EtcdError. */
+  async start(): Promise<void> {
+    const { directory } = this.#o;
+    await this.#checkVersion();
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const isNew = !(await isThere(join(directory, 'member')));
+    const count = isNew ? await this.#witness() : await this.#checkCount();
+    const initial = isNew ? await this.#introduce() : [];
+    await this.#launch(initial);
+    await this.#keepCount(count + 1);
+    this.#supervised = this.#supervise();
+  }
+
+  /** Gives a learner its vote, as soon as it has what the leader has. Resolves at once if it has one. */
+  async promote(signal: AbortSignal): Promise<void> {
+    const { own, others = own, clock, clientUrl } = this.#o;
+    for (;;) {
+      signal.throwIfAborted();
+      const { memberId, isLearner } = await own.status(clientUrl);
+      if (!isLearner) return;
+      try {
+        await others.promoteMember(memberId);
+      } catch (err) {
+        if (!(err instanceof EtcdError)) throw err;
+      }
+      // Also after it was accepted: this member may not know it yet.
+      await clock.sleep(PROMOTE_MS, signal);
+    }
+  }
+
+  /**
+   * Leaves the membership, stops, and erases the data. With `force` also when the others cannot accept it; they then remove the
+   * member themselves. Rejects with NOT_REMOVED.
+   */
+  async leave({ force }: { readonly force: boolean }): Promise<void> {
+    const { own, others = own, clientUrl, directory, log } = this.#o;
+    try {
+      const { memberId } = await own.status(clientUrl);
+      await this.#accepted(() => others.removeMember(memberId));
+    } catch (cause) {
+      if (!force) throw new EtcdMemberError('NOT_REMOVED', 'the cluster does not accept the change', { cause });
+      log.warn({ err: cause }, 'the member left without the agreement of the cluster: remove it on the leader');
+    }
+    await this.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    this.#counting?.cancel();
+    const child = this.#child;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGTERM');
+      const late = this.#o.clock.after(STOP_TIMEOUT_MS, () => child.kill('SIGKILL'));
+      await once(child, 'exit');
+      late.cancel();
+    }
+    await this.#supervised;
+  }
+
+  /** The process id of the running member. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async #checkVersion(): Promise<void> {
+    const program = this.#o.program ?? PROGRAM;
+    const child = startChild(program, ['--version'], { stdio: ['ignore', 'pipe', 'ignore'], limits: ANSWERS_ONLY });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part.slice(0, 1_000)));
+    try {
+      await once(child, 'close');
+    } catch (cause) {
+      if (errorCode(cause) !== 'ENOENT') throw cause;
+      const how = 'install it (Debian and Ubuntu: apt install etcd-server; Fedora and RHEL: dnf install etcd)';
+      throw new EtcdMemberError('NOT_INSTALLED', `the program ${program} is not installed: ${how}`, { cause });
+    }
+    const [, version = 'of an unknown version', major, minor] = /etcd Version: ((\d+)\.(\d+)\.\S+)/.exec(text) ?? [];
+    const isSupported =
+      Number(major) === SUPPORTED.major && Number(minor) >= SUPPORTED.least && Number(minor) <= SUPPORTED.most;
+    if (isSupported) return;
+    const range = `${SUPPORTED.major}.${SUPPORTED.least} to ${SUPPORTED.major}.${SUPPORTED.most}`;
+    throw new EtcdMemberError('WRONG_VERSION', `etcd ${version} is not supported: it must be ${range}`);
+  }
+
+  /** Arguments that introduce a member without data: to nobody, or as a learner to the others. */
+  async #introduce(): Promise<readonly string[]> {
+    const { name, peerUrl, others, log } = this.#o;
+    if (!others) return [`--initial-cluster=${name}=${peerUrl}`, '--initial-cluster-state=new'];
+    const members = await others.members();
+    // Its data is gone, and with it its vote: it comes back as a learner.
+    for (const { id } of members.filter((one) => one.name === name || one.peerUrls.includes(peerUrl))) {
+      log.info({ member: name }, 'the member of this name has lost its data and is removed');
+      await this.#accepted(() => others.removeMember(id));
+    }
+    await this.#accepted(() => others.addMember([peerUrl], true));
+    const cluster = (await others.members()).flatMap(({ id, name: other, peerUrls }) =>
+      peerUrls.map((url) => `${url === peerUrl ? name : other || id}=${url}`),
+    );
+    return [`--initial-cluster=${cluster.join(',')}`, '--initial-cluster-state=existing'];
+  }
+
+  /** etcd refuses a change for some seconds after the last one, and while another learner catches up. */
+  async #accepted<T>(change: () => Promise<T>): Promise<T> {
+    const { clock } = this.#o;
+    const untilMs = clock.monotonicMs() + CHANGE_TIMEOUT_MS;
+    for (;;) {
+      try {
+        return await change();
+      } catch (err) {
+        const isPassing = err instanceof EtcdError && PASSING.test(err.message);
+        if (!isPassing || clock.monotonicMs() > untilMs || this.#stopping.signal.aborted) throw err;
+      }
+      await clock.sleep(PROMOTE_MS, this.#stopping.signal);
+    }
+  }
+
+  async #launch(initial: readonly string[]): Promise<void> {
+    const { directory, name, peerUrl, clientUrl, tls, own, clock, program = PROGRAM } = this.#o;
+    const files = (prefix: string): readonly string[] =>
+      tls
+        ? [
+            `--${prefix}cert-file=${tls.certificate}`,
+            `--${prefix}key-file=${tls.key}`,
+            `--${prefix}trusted-ca-file=${tls.authorities}`,
+            `--${prefix}client-cert-auth`,
+          ]
+        : [];
+    const args = [
+      `--name=${name}`,
+      `--data-dir=${directory}`,
+      `--listen-peer-urls=${peerUrl}`,
+      `--initial-advertise-peer-urls=${peerUrl}`,
+      `--listen-client-urls=${clientUrl}`,
+      `--advertise-client-urls=${clientUrl}`,
+      ...initial,
+      ...files(''),
+      ...files('peer-'),
+      '--logger=zap',
+      '--log-level=warn',
+      '--auto-compaction-mode=periodic',
+      '--auto-compaction-retention=10m',
+      // Watches resume from what this tells them (docs/design/store.md).
+      '--experimental-watch-progress-notify-interval=10s',
+    ];
+    const child = startChild(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'], limits: LIMITS });
+    this.#child = child;
+    child.once('error', () => {});
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-1_000)));
+    const untilMs = clock.monotonicMs() + START_TIMEOUT_MS;
+    while (!(await answers(own, clientUrl))) {
+      const hasEnded = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
+      if (hasEnded) throw new EtcdMemberError('NOT_STARTED', `etcd ended at its start: ${said.trim()}`);
+      if (clock.monotonicMs() > untilMs || this.#stopping.signal.aborted) {
+        child.kill('SIGKILL');
+        throw new EtcdMemberError('NOT_STARTED', 'etcd does not answer');
+      }
+      await clock.sleep(POLL_MS, this.#stopping.signal);
+    }
+  }
+
+  async #supervise(): Promise<void> {
+    const { clock, log } = this.#o;
+    const { signal } = this.#stopping;
+    const backoff = new Backoff({ firstMs: 200, maxMs: 30_000 });
+    while (!signal.aborted) {
+      const child = this.#child;
+      const startedMs = clock.monotonicMs();
+      if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      if (signal.aborted) return;
+      if (clock.monotonicMs() - startedMs > COUNT_MS) backoff.reset();
+      const retryMs = backoff.next();
+      log.warn({ code: child?.exitCode, signal: child?.signalCode, retryMs }, 'etcd ended: it is started again');
+      await clock.sleep(retryMs, signal);
+      if (signal.aborted) return;
+      await this.#launch([]).catch((err: unknown) => log.error({ err }, 'etcd cannot be started'));
+    }
+  }
+
+  get #countFile(): string {
+    return join(this.#o.directory, 'count');
+  }
+
+  #witness(): Promise<number> {
+    return readCount(this.#o.witnessFile);
+  }
+
+  async #checkCount(): Promise<number> {
+    const [count, witness] = [await readCount(this.#countFile), await this.#witness()];
+    if (count >= witness) return count;
+    throw new EtcdMemberError(
+      'STALE_DATA',
+      `the state of this node in ${this.#o.directory} is from a backup and would disrupt the cluster: ` +
+        'remove the node on the leader, delete this directory, and add the node again',
+    );
+  }
+
+  /** The witness last: after a crash in between, the data is one ahead. */
+  async #keepCount(count: number): Promise<void> {
+    await writeFile(this.#countFile, String(count), { mode: 0o600 });
+    await writeFile(this.#o.witnessFile, String(count), { mode: 0o600 });
+    const { clock, log } = this.#o;
+    const next = (): void =>
+      void this.#keepCount(count + 1).catch((err: unknown) => log.error({ err }, 'the count of etcd cannot be kept'));
+    if (!this.#stopping.signal.aborted) this.#counting = clock.after(COUNT_MS, next);
+  }
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** 0: there is none. */
+async function readCount(file: string): Promise<number> {
+  const text = await readFile(file, 'utf8').catch((err: unknown) => {
+    if (errorCode(err) === 'ENOENT') return '0';
+    throw err;
+  });
+  return Number(text) || 0;
+}
+
+const answers = (client: EtcdClient, url: string): Promise<boolean> =>
+  client.status(url).then(
+    () => true,
+    () => false,
+  );
