@@ -154,7 +154,7 @@ test('names that would be one in file names are left out', async (t) => {
 
 test('manifests: a Secret with the login, and a Camera without it that the schema takes', () => {
   const text = formatManifests(
-    [report({ name: 'Gate', movable: true }), report({ address: '10.0.0.8', streams: 2 })],
+    [report({ name: 'Gate', movable: true, memory: true }), report({ address: '10.0.0.8', streams: 2, memory: true })],
     CREDENTIALS,
   );
   const documents = parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
@@ -181,8 +181,11 @@ test('manifests: a Secret with the login, and a Camera without it that the schem
       snapshot: 'http://10.0.0.9/snap.jpg',
       ptz: true,
       onvif: 'http://10.0.0.9/onvif/device_service',
+      edge: { onvif: true },
     },
   });
+  // Of several inputs, nothing says which recording belongs to which.
+  assert.deepEqual(documents.filter(({ spec }) => (spec as { edge?: object } | undefined)?.edge).length, 1);
   for (const document of documents.filter(({ kind }) => kind === 'Camera')) {
     const parsed = cameraSchema.safeParse(inNamespace(document));
     assert.ok(parsed.success, JSON.stringify(parsed.error?.issues));

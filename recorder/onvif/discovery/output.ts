@@ -69,6 +69,10 @@ function leftOut(reports: readonly DeviceReport[]): string[] {
     .map(({ device, problems }) => ` ${device.address}: left out, ${problems.join('; ') || NO_STREAM}`);
 }
 
+/** The setting for a device with a memory, if it is sure which of its recordings belong to a camera: it has one sensor or input. */
+const edgeOf = ({ memory, streams }: DeviceReport): { readonly edge?: { readonly onvif: true } } =>
+  memory && streams.length === 1 ? { edge: { onvif: true } } : {};
+
 /** The `cameras:` part of a configuration file, including the login. */
 export function formatConfig(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
   const document = configOf(cameraEntries(reports), credentials);
@@ -88,6 +92,7 @@ export function configOf(entries: readonly CameraEntry[], credentials: Credentia
       ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
       ...(report.movable ? { ptz: true } : {}),
       onvif: report.device.url,
+      ...edgeOf(report),
     })),
   });
   entries.forEach((entry, index) => {
@@ -119,6 +124,7 @@ export function manifestOf(entry: CameraEntry, credentials: Credentials | undefi
       ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
       ...(report.movable ? { ptz: true } : {}),
       onvif: report.device.url,
+      ...edgeOf(report),
     },
   };
   const secret = credentials && {
