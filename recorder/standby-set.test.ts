@@ -136,10 +136,9 @@ test('what another recorder missed that was restarted is written, while the came
   const steps = numbers.slice(1).map((number, i) => (number - (numbers[i] as number) + 250) % 250);
   assert.equal(numbers[0], 0);
   assert.ok(steps.filter((step) => step !== 1).length <= 2, 'each time it goes on at a key frame');
-  assert.ok(
-    steps.every((step) => step > 0 && step < 60),
-    steps.join(' '),
-  );
+  // Pictures within 200 ms of the end of a file may be in the next one again: better than a group that is missing.
+  const isNear = (step: number): boolean => (step > 0 && step < 60) || step >= 245;
+  assert.ok(steps.every(isNear), steps.join(' '));
   assert.equal(camera.connections.length, 1);
   assert.equal(node.memory.usedBytes, 0);
 });

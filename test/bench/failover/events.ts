@@ -30,10 +30,10 @@ const SLOW_MS = 120_000;
 /** How often to look for cameras without an owner. */
 const OWNERS_MS = 1_000;
 /** By then the current pictures are on disk: a run waits half a second for its clock, and then comes a fragment. */
-const WRITTEN_MS = 2_500;
+export const WRITTEN_MS = 2_500;
 
-const seconds = (ms: number): number => Math.round(ms) / 1000;
-const worst = (values: readonly number[]): number => Math.max(0, ...values);
+export const seconds = (ms: number): number => Math.round(ms) / 1000;
+export const worst = (values: readonly number[]): number => Math.max(0, ...values);
 const lengthOf = (holes: ReturnType<typeof holesIn>): number =>
   holes.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
 
@@ -42,7 +42,7 @@ const movesBetween = (before: Assignments, after: Assignments): number =>
   [...before].filter(([camera, { epoch }]) => after.get(camera)?.epoch !== epoch).length;
 
 /** For each camera, the time in [fromMs, toMs) for which no disk has footage. */
-async function missing(
+export async function missing(
   stage: FailoverStage,
   cameras: readonly string[],
   fromMs: number,

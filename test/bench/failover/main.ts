@@ -21,10 +21,12 @@ import { parseArgs } from 'node:util';
 import { clusterMissing } from '../../cluster/cluster.ts';
 import { prepareMedia, tinyPictures } from '../media.ts';
 import { machine, machineInWords } from '../report.ts';
-import { EVENTS, type Event } from './events.ts';
+import { EVENTS as BASIC_EVENTS, type Event } from './events.ts';
 import { failoverTable, isMet, lineOf, shortFailoverTable, type Run } from './rows.ts';
 import { FailoverStage } from './stage.ts';
+import { STANDBY_EVENTS } from './standby-events.ts';
 
+const EVENTS: readonly Event[] = [...BASIC_EVENTS, ...STANDBY_EVENTS];
 const CACHE = join(import.meta.dirname, '../cache');
 const RESULTS = join(import.meta.dirname, '../results');
 const QUICK_RUNS = 2;

@@ -75,6 +75,16 @@ const planned = (name: string, what: string): Row => ({
   ],
 });
 
+const withStandby = (name: string, what: string): Row => ({
+  name: `standby-${name}`,
+  events: [`standby-${name}`],
+  what: `${what}, with a standby`,
+  must: '0 s missing after 60 s',
+  figure: 'missing',
+  isMet: (figures) => figureOf(figures, 'missing') === 0,
+  also: [{ figure: 'affected', text: 'cameras with a gap' }],
+});
+
 const restarted = (name: string, what: string): Row => ({
   name,
   events: [name],
@@ -102,6 +112,12 @@ const ROWS: readonly Row[] = [
   restarted('pod-killed', 'the same by SIGKILL'),
   planned('drained', 'node drained'),
   planned('rolled', 'rolling update of all nodes'),
+  withStandby('killed', 'node killed'),
+  withStandby('cut', 'node cut off'),
+  withStandby('frozen', 'recorder frozen'),
+  withStandby('restarted', 'pod restarted in place'),
+  withStandby('pod-killed', 'the same by SIGKILL'),
+  withStandby('drained', 'node drained'),
   {
     name: 'majority-lost',
     events: ['majority-lost'],

@@ -208,6 +208,35 @@ export class FailoverStage {
     return Date.parse(spec.renewTime);
   }
 
+  /** Gives every camera a standby, or none, and waits until it is so. Nodes that cameras have lost before are forgiven. */
+  async useStandbys(isOn: boolean): Promise<void> {
+    await this.cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', {
+      spec: { failover: { standby: isOn } },
+    });
+    const lost = (await this.cameras()).filter(({ status }) => (status?.assignment?.lostNodes ?? []).length > 0);
+    const suspend = (isSuspended: boolean): Promise<unknown> =>
+      Promise.all(
+        lost.map(({ metadata }) =>
+          this.cluster.api.patch(`${RESOURCES}/cameras/${metadata.name}`, 'merge', { spec: { suspend: isSuspended } }),
+        ),
+      );
+    await suspend(true);
+    await until(
+      'they are suspended',
+      async () =>
+        (await this.cameras()).filter(({ status }) => status?.assignment?.node === undefined).length >= lost.length,
+      SLOW_MS,
+      SELDOM_MS,
+    );
+    await suspend(false);
+    await this.atHome();
+    const isAsAsked = ({ status }: Camera): boolean => {
+      const standby = status?.conditions?.find(({ type }) => type === 'Standby');
+      return isOn ? standby?.status === 'True' : standby === undefined;
+    };
+    await until('cameras are held as asked', async () => (await this.cameras()).every(isAsAsked), SLOW_MS, SELDOM_MS);
+  }
+
   /** Waits until every node has renewed its Lease after this time. */
   async heardSince(ms: number): Promise<void> {
     await until(
