@@ -1,7 +1,7 @@
 // The recorder's own member of etcd: one, three, one that dies, leaves, lost its data, or came from a backup.
 
 import assert from 'node:assert/strict';
-import { chmodSync, cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../base/clock.ts';
@@ -11,6 +11,7 @@ import { EtcdMember, EtcdMemberError } from '../../recorder/etcd/etcd-member.ts'
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
+import { CertificateAuthority } from './certificates.ts';
 import { etcdMissing } from './programs.ts';
 
 const skip = etcdMissing();
@@ -24,12 +25,20 @@ interface Node {
   start(others?: EtcdClient): Promise<EtcdMember>;
 }
 
-async function node(t: TestContext, name: string): Promise<Node> {
+async function node(t: TestContext, name: string, authority?: CertificateAuthority): Promise<Node> {
   const root = workspace(t);
+  const files = authority?.issue(name, { commonName: name, hosts: ['127.0.0.1'] });
+  const tls = authority && files && { certificate: files.cert, key: files.key, authorities: authority.certFile };
+  const scheme = tls ? 'https' : 'http';
   const directory = join(root, 'etcd');
   const [peerPort, clientPort] = (await freePorts(2)) as [number, number];
-  const url = `http://127.0.0.1:${clientPort}`;
-  const client = new EtcdClient({ endpoints: () => [url] });
+  const url = `${scheme}://127.0.0.1:${clientPort}`;
+  const pems = tls && {
+    ca: readFileSync(tls.authorities, 'utf8'),
+    certificate: readFileSync(tls.certificate, 'utf8'),
+    key: readFileSync(tls.key, 'utf8'),
+  };
+  const client = new EtcdClient({ endpoints: () => [url], tls: () => pems });
   t.after(() => client.close());
   return {
     name,
@@ -41,8 +50,9 @@ async function node(t: TestContext, name: string): Promise<Node> {
         directory,
         witnessFile: join(root, 'witness'),
         name,
-        peerUrl: `http://127.0.0.1:${peerPort}`,
+        peerUrl: `${scheme}://127.0.0.1:${peerPort}`,
         clientUrl: url,
+        tls,
         own: client,
         others,
         clock: systemClock,
@@ -90,6 +100,26 @@ test('others join as learners, get a vote, and one of three may be lost', { skip
   await until('two of three accept writes', () => put(three.client, 'a', '2').then(() => true));
   assert.equal(await valueOf(one.client, 'a'), '2');
 });
+
+test(
+  'members with certificates speak to each other and to clients of their authority, and to nobody else',
+  { skip },
+  async (t) => {
+    const authority = new CertificateAuthority(join(workspace(t), 'pki'));
+    const [one, two] = [await node(t, 'one', authority), await node(t, 'two', authority)];
+    await one.start();
+    const second = await two.start(one.client);
+    await second.promote(patience());
+    await put(one.client, 'a', '1');
+    assert.equal(await valueOf(two.client, 'a'), '1');
+    const stranger = new EtcdClient({
+      endpoints: () => [one.url],
+      tls: () => ({ ca: readFileSync(authority.certFile, 'utf8'), certificate: '', key: '' }),
+    });
+    t.after(() => stranger.close());
+    await assert.rejects(stranger.range({ key: 'a' }), { code: 'UNREACHABLE' });
+  },
+);
 
 test('a member that leaves is no member any more, has no data, and can join again', { skip }, async (t) => {
   const [one, two] = [await node(t, 'one'), await node(t, 'two')];
