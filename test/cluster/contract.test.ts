@@ -113,6 +113,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       'POOL',
       'EPOCH',
       'PREVIOUS',
+      'STANDBY',
       'ASSIGNED',
       'BECAUSE',
       'SOURCE',
