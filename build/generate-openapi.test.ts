@@ -37,6 +37,7 @@ const TWO_TYPES: Readonly<Record<string, readonly string[]>> = {
   node: ['object', 'string'],
   onvif: ['boolean', 'string'],
   reason: ['object', 'string'],
+  recorded: ['boolean', 'object'],
   speed: ['integer', 'number'],
   status: ['integer', 'string'],
   to: ['integer', 'string'],

@@ -99,11 +99,16 @@ const spec = z.object({
   preview: z
     .object({
       source: streamAddress('rtsp://10.0.0.5/small').describe(
-        'Address of a second, smaller stream, without a login, for walls of pictures, phones, and browsers that cannot decode source. It is connected only while somebody watches it; transport, tls, allowPlaintextLogin and maxBitrate apply to both streams.',
+        'Address of a second, smaller stream, without a login, for walls of pictures, phones, and browsers that cannot decode source. It is connected only while somebody watches it or it is recorded; transport, tls, allowPlaintextLogin and maxBitrate apply to both streams.',
       ),
+      recorded: z
+        .boolean()
+        .default(false)
+        .describe('true: the preview is recorded, too, in the format and with the segment duration of the camera.'),
+      retention: retention().optional().describe('Limits of the footage of the preview.'),
     })
     .optional()
-    .describe('A second stream, which is not recorded.'),
+    .describe('A second stream.'),
   snapshot: addressWithoutUser('http://10.0.0.5/snapshot.jpg', 'http', 'https')
     .optional()
     .describe('Address of a still image, without a login.'),

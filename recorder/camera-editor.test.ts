@@ -139,7 +139,7 @@ test('the password of a preview is hidden and kept like that of the source', asy
   assert.deepEqual(settings['preview'], { source: 'rtsp://viewer@10.0.0.9/small' });
   assert.deepEqual((await editor.read('gate')).settings['preview'], settings['preview']);
   await editor.change('gate', { ...settings, preview: { source: 'rtsp://viewer@10.0.0.9/smaller' } }, always);
-  assert.deepEqual(taken.at(-1)?.[0]?.preview, { source: 'rtsp://viewer:hidden@10.0.0.9/smaller' });
+  assert.equal(taken.at(-1)?.[0]?.preview?.source, 'rtsp://viewer:hidden@10.0.0.9/smaller');
   const moved = await refusal(
     editor.change('gate', { ...settings, preview: { source: 'rtsp://viewer@10.0.0.99/small' } }, always),
   );

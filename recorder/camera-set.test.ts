@@ -68,6 +68,13 @@ const wanted = (source: string): WantedCamera => ({
   },
 });
 
+const UNLIMITED = { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined };
+const previewAt = (source: string, recorded = false): WantedCamera['preview'] => ({
+  source,
+  recorded,
+  retention: UNLIMITED,
+});
+
 test('a camera that goes and comes back while another change is carried out is never stopped', async (t) => {
   await using camera = await startCamera({ pace: 'realtime' });
   const cameras = await open(t);
@@ -116,7 +123,7 @@ test('the preview is connected while somebody watches it, once for all, and its 
   const credentials = { username: 'viewer', password: 'p@ss word' };
   await using small = await startCamera({ pace: 'realtime', credentials });
   const [cameras, other] = [await open(t), { ...wanted(camera.url) }];
-  await cameras.apply([{ ...other, preview: { source: small.urlWithLogin } }]);
+  await cameras.apply([{ ...other, preview: previewAt(small.urlWithLogin) }]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
   assert.equal(small.connections.length, 0, 'nobody watches');
   const watch = () => {
@@ -129,7 +136,7 @@ test('the preview is connected while somebody watches it, once for all, and its 
   assert.equal(small.connections.length, 1);
   assert.equal(small.playing.length, 1);
 
-  await cameras.apply([{ ...other, preview: { source: `${small.urlWithLogin}?2` } }]);
+  await cameras.apply([{ ...other, preview: previewAt(`${small.urlWithLogin}?2`) }]);
   assert.ok(sockets.every((socket) => socket.closeCode() === CLOSE.goingAway));
   await until('it left', () => small.playing.length === 0);
   await cameras.apply([other]);
@@ -138,10 +145,33 @@ test('the preview is connected while somebody watches it, once for all, and its 
   assert.equal(cameras.get('gate')?.status.state, 'recording');
 });
 
+test('a preview that is recorded has files of its own, and its settings change neither those of the camera nor its connection', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  await using small = await startCamera({ pace: 'realtime' });
+  const cameras = await open(t);
+  await cameras.apply([{ ...wanted(camera.url), preview: previewAt(small.url, true) }]);
+  const files = () => [cameras.get('gate')?.archive?.currentFile, cameras.get('gate')?.previewArchive?.currentFile];
+  await until('both are recorded', () => files().every((file) => file !== undefined));
+  const [main, preview] = files();
+  assert.match(main ?? '', /\/Gate_gate_\d{8}_\d{9}\.mp4$/);
+  assert.match(preview ?? '', /\/Gate_gate~preview_\d{8}_\d{9}\.mp4$/);
+  assert.equal(small.playing.length, 1);
+
+  const limits = { ...UNLIMITED, maxAgeMs: 60_000 };
+  await cameras.apply([{ ...wanted(camera.url), preview: { source: small.url, recorded: true, retention: limits } }]);
+  assert.deepEqual([small.connections.length, files()], [1, [main, preview]], 'limits cut no file');
+  await cameras.apply([{ ...wanted(camera.url), preview: previewAt(small.url) }]);
+  assert.equal(cameras.get('gate')?.previewArchive, undefined);
+  await until('nobody watches', () => small.playing.length === 0);
+  assert.deepEqual([camera.connections.length, files()[0]], [1, main]);
+  await cameras.apply([{ ...wanted(camera.url), preview: previewAt(small.url, true) }]);
+  await until('it is recorded again', () => files()[1] !== undefined && files()[1] !== preview);
+});
+
 test('a camera that has no second connection goes on recording, and says why there is no preview', async (t) => {
   await using camera = await startCamera({ pace: 'realtime', maxSessions: 1 });
   const cameras = await open(t);
-  await cameras.apply([{ ...wanted(camera.url), preview: { source: camera.url } }]);
+  await cameras.apply([{ ...wanted(camera.url), preview: previewAt(camera.url) }]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
   const socket = new FakeSocket();
   const preview = cameras.get('gate')?.preview;

@@ -2,6 +2,7 @@
 // one by one; a change of the configuration affects only the cameras that it changes.
 
 import { isDeepStrictEqual } from 'node:util';
+import { previewId } from '../base/camera-id.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { MemoryAccount } from '../base/memory-budget.ts';
@@ -70,9 +71,16 @@ interface Active {
   readonly recording: CameraArchive;
   readonly live: LiveHub;
   /** Undefined for a camera without one. */
-  readonly preview: PreviewStream | undefined;
+  readonly preview: Preview | undefined;
   /** Passes on what was held before the camera was recorded. */
   readonly ring: StandbyRing | undefined;
+}
+
+/** The preview of a camera that is recorded. */
+interface Preview {
+  readonly stream: PreviewStream;
+  /** Undefined for a preview that is not recorded. */
+  readonly recording: CameraArchive | undefined;
 }
 
 /** The cameras to record, and those to hold while another node records them. */
@@ -95,6 +103,7 @@ const CAMERA_STOPPED = [CLOSE.offline, 'the camera was stopped'] as const;
 const START_FAILED = {
   reason: { code: 'start-failed', message: 'the camera could not be started: see the log' },
 } as const;
+const noKeyFrame = (): CameraError => new CameraError('no-key-frame', 'the camera has sent no key frame for too long');
 const PREVIEW_CHANGED = [CLOSE.goingAway, 'the settings of the camera changed'] as const;
 const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder is stopping'] as const;
 
@@ -179,7 +188,7 @@ export class CameraSet implements CameraDirectory {
       if (!active) continue;
       const { camera, recording, preview } = active;
       camera.tick(nowMs);
-      preview?.tick(nowMs);
+      preview?.stream.tick(nowMs);
       recording.tick();
       const condition = camera.condition();
       this.#deps.state?.(cameraId, condition);
@@ -205,6 +214,7 @@ export class CameraSet implements CameraDirectory {
     const { added, removed, changed } = diffCameras(before, cameras);
     const starting = new Set([...added, ...changed].map((camera) => camera.id));
     await Promise.all([
+      ...cameras.map((config) => this.#endPreview(this.#entries.get(config.id), config)),
       ...removed.map(({ id }) => this.#stop(id, CAMERA_REMOVED)),
       ...changed.map(({ id, enabled }) => this.#stop(id, enabled ? RECORDER_STOPS : CAMERA_STOPPED)),
     ]);
@@ -214,10 +224,12 @@ export class CameraSet implements CameraDirectory {
       if (old && !starting.has(config.id)) {
         old.active?.recording.configure(config.record);
         old.active?.camera.limit(config.maxBitrate);
+        const { active } = old;
+        const isNew = active && this.#hasOtherPreview(old, config);
         entries.set(config.id, {
           ...old,
           config,
-          active: old.active && this.#withPreview(old.active, old.config, config),
+          active: isNew ? { ...active, preview: this.#previewOf(config) } : active,
         });
         continue;
       }
@@ -236,7 +248,8 @@ export class CameraSet implements CameraDirectory {
     for (const [id, entry] of entries) if (!entry.active) this.#deps.state?.(id, this.#view(entry).status);
     // After the cameras that are recorded now have been taken from there.
     await standbys?.apply(held.cameras, held.holdMs);
-    this.#deps.memory?.hold((this.running().size + (standbys?.size ?? 0)) * CAMERA_BYTES);
+    const recorded = cameras.filter(({ enabled, preview }) => enabled && preview?.recorded).length;
+    this.#deps.memory?.hold((this.running().size + (standbys?.size ?? 0) + recorded) * CAMERA_BYTES);
     const ids = (list: readonly CameraConfig[]) => list.map((camera) => camera.id);
     if (starting.size + removed.length > 0) {
       log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'the cameras were configured');
@@ -273,8 +286,7 @@ export class CameraSet implements CameraDirectory {
     const recording = archive.sinkFor(
       { cameraId: config.id, name: config.name, ...config.record },
       {
-        needKeyFrame: () =>
-          camera.reconnect(new CameraError('no-key-frame', 'the camera has sent no key frame for too long')),
+        needKeyFrame: () => camera.reconnect(noKeyFrame()),
       },
     );
     const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.condition());
@@ -285,38 +297,47 @@ export class CameraSet implements CameraDirectory {
     return { camera, recording, live, preview: this.#previewOf(config), ring: held?.ring };
   }
 
-  #previewOf(config: CameraConfig): PreviewStream | undefined {
+  #previewOf(config: CameraConfig): Preview | undefined {
     const { preview } = config;
     if (!preview) return undefined;
-    const { liveLimits: limits, clock, log: logOfNode, pool, pacer, reach, receiveBuffer } = this.#deps;
+    const { archive, liveLimits: limits, clock, log: logOfNode, pool, pacer, reach, receiveBuffer } = this.#deps;
     const log = logOfNode.child({ stream: 'preview' });
-    return new PreviewStream({
+    const recording = preview.recorded
+      ? archive.sinkFor(
+          { cameraId: previewId(config.id), name: config.name, ...config.record },
+          { needKeyFrame: () => stream.reconnect(noKeyFrame()) },
+        )
+      : undefined;
+    const stream = new PreviewStream({
       cameraId: config.id,
       limits,
       clock,
       log,
-      connection: (sink, changed) =>
-        new Camera(previewSource(config, preview.source), {
-          clock,
-          log,
-          pool,
-          pacer,
-          reach,
-          receiveBuffer,
-          sinks: [sink],
-          changed,
-        }),
+      recording,
+      connection: (sinks, changed) => {
+        const source = previewSource(config, preview.source);
+        return new Camera(source, { clock, log, pool, pacer, reach, receiveBuffer, sinks, changed });
+      },
     });
+    return { stream, recording };
   }
 
-  /** A camera that goes on with the settings `config`: only its preview may have to be replaced. */
-  #withPreview(active: Active, before: CameraConfig, config: CameraConfig): Active {
-    const isSame = isDeepStrictEqual(before.preview, config.preview) && before.maxBitrate === config.maxBitrate;
-    if (isSame) return active;
-    active.preview?.close(...PREVIEW_CHANGED).catch((err: unknown) => {
+  /** Whether a camera that goes on needs another connection to its preview, or another file of it. */
+  #hasOtherPreview({ config: before }: Entry, { preview, maxBitrate, record }: CameraConfig): boolean {
+    const connectedBy = (one: CameraConfig['preview']) => one && { ...one, retention: undefined };
+    if (!isDeepStrictEqual(connectedBy(before.preview), connectedBy(preview))) return true;
+    if (!preview) return false;
+    const isRecordedOtherwise =
+      before.record.format !== record.format || before.record.segmentDurationMs !== record.segmentDurationMs;
+    return before.maxBitrate !== maxBitrate || (preview.recorded && isRecordedOtherwise);
+  }
+
+  /** Ends the preview of a camera that goes on with another one. */
+  async #endPreview(entry: Entry | undefined, config: CameraConfig): Promise<void> {
+    if (!entry?.active?.preview || !this.#hasOtherPreview(entry, config)) return;
+    await entry.active.preview.stream.close(...PREVIEW_CHANGED).catch((err: unknown) => {
       this.#deps.log.error({ camera: config.id, err }, 'a preview was not closed cleanly');
     });
-    return { ...active, preview: this.#previewOf(config) };
   }
 
   /** What was held of a camera is written, and its connection is used on. */
@@ -343,7 +364,7 @@ export class CameraSet implements CameraDirectory {
     const steps = [
       () => active.camera.stop(),
       () => active.ring?.flush(),
-      () => active.preview?.close(code, reason),
+      () => active.preview?.stream.close(code, reason),
       () => active.live.close(code, reason),
       () => active.recording.close(),
     ] as const;
@@ -366,7 +387,8 @@ export class CameraSet implements CameraDirectory {
       status: camera.status(),
       archive: recording.status(),
       live,
-      ...(preview && { preview }),
+      ...(preview && { preview: preview.stream }),
+      ...(preview?.recording && { previewArchive: preview.recording.status() }),
       ...(silence ? { silence } : {}),
     };
   }

@@ -1,6 +1,7 @@
 // The part of a recorder in a cluster: reports the state of its cameras and its archive, and receives the cameras that the
 // cluster assigns.
 
+import { cameraOfFootage } from '../base/camera-id.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Warning } from '../base/reason.ts';
@@ -94,7 +95,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     dataDir: settings.dataDir,
     recordPath,
     facts,
-    held: () => archive.catalogue.cameras(),
+    held: () => [...new Set(archive.catalogue.cameras().map(cameraOfFootage))],
     account: gaps,
     observer: {
       taken: (cameraId) => deps.observer.taken(cameraId),
@@ -149,7 +150,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     const nowMs = clock.monotonicMs();
     if (nowMs - archivesMs >= ARCHIVES_MS) {
       archivesMs = nowMs;
-      archives = archive.extents();
+      archives = byCamera(archive.extents());
     }
     const isExhausted = archive.warnings().some(({ code }) => code === 'disk-exhausted');
     const isFull = isExhausted || fullDisk.fault !== undefined;
@@ -171,6 +172,21 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       archives,
     };
   }
+}
+
+/** A node that has footage of a camera's preview has footage of the camera. */
+function byCamera(extents: ReturnType<Archive['extents']>): ReturnType<Archive['extents']> {
+  const cameras = new Map<string, (typeof extents)[number]>();
+  for (const { camera: id, ...extent } of extents) {
+    const camera = cameraOfFootage(id);
+    const { oldestMs = Infinity, newestMs = -Infinity } = cameras.get(camera) ?? {};
+    cameras.set(camera, {
+      camera,
+      oldestMs: Math.min(oldestMs, extent.oldestMs),
+      newestMs: Math.max(newestMs, extent.newestMs),
+    });
+  }
+  return [...cameras.values()];
 }
 
 /** `Recording` means that a file of this node has a key frame, not only that video arrives. */

@@ -1,5 +1,6 @@
 // One recorder, composed of its parts: archive, cameras, live streams, HTTP. Two recorders can run in one process.
 
+import { cameraOfFootage } from '../base/camera-id.ts';
 import { messageOf } from '../base/error.ts';
 import type { Log } from '../base/log.ts';
 import type { Archive } from './archive/archive.ts';
@@ -244,7 +245,7 @@ async function joinCluster(
 const knownCameras = (cameras: CameraSet, archive: Archive, member: ClusterMember | undefined): ReadonlySet<string> =>
   new Set([
     ...cameras.list().map(({ status }) => status.id),
-    ...archive.extents().map(({ camera }) => camera),
+    ...archive.extents().map(({ camera }) => cameraOfFootage(camera)),
     ...(member?.view.cameraIds() ?? []),
   ]);
 

@@ -1,6 +1,7 @@
 // The cameras that are wanted now: those of the files and of the database or the cluster, with the choices of users
 // applied.
 
+import { cameraOfFootage, previewId } from '../base/camera-id.ts';
 import type { Log } from '../base/log.ts';
 import type { Limits, RetentionLimits } from './archive/retention/plan.ts';
 import type { HeldCameras, WantedCamera } from './camera-set.ts';
@@ -69,7 +70,7 @@ export class WantedCameras {
 
   /** The epoch of a camera's assignment to this node; undefined if the cluster does not assign it. */
   epochOf(cameraId: string): number | undefined {
-    return this.#sources.epochOf?.(cameraId);
+    return this.#sources.epochOf?.(cameraOfFootage(cameraId));
   }
 
   /** Wall time from which on a camera is wanted that this node held before it was to record it. */
@@ -123,5 +124,11 @@ const limitsOf = (
   others: ReadonlyMap<string, RetentionLimits>,
 ): Limits => ({
   node: config.archive.retention,
-  cameras: new Map([...others, ...cameras.map(({ id, record }) => [id, record.retention] as const)]),
+  cameras: new Map([...others, ...cameras.flatMap(limitsOfCamera)]),
 });
+
+/** Of its footage, and of that of its preview. */
+const limitsOfCamera = ({ id, record, preview }: CameraConfig): [id: string, limits: RetentionLimits][] => [
+  [id, record.retention],
+  ...(preview?.recorded ? [[previewId(id), preview.retention] as [string, RetentionLimits]] : []),
+];

@@ -3,6 +3,7 @@
 // other, and none to a node that does not answer: a redirect carries the epoch that its sender knows, and only a node that knows a higher epoch redirects again.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { cameraOfFootage } from '../../base/camera-id.ts';
 import type { Authenticator } from '../http/auth.ts';
 import { ApiError } from '../http/problem.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
@@ -77,5 +78,6 @@ function cameraIdOf(request: FastifyRequest): string | undefined {
         ? [request.query, follows.query]
         : [request.body, follows.body];
   const cameraId = (values as Readonly<Record<string, unknown>> | undefined)?.[field];
-  return typeof cameraId === 'string' ? cameraId : undefined;
+  // The node that records a camera records its preview.
+  return typeof cameraId === 'string' ? cameraOfFootage(cameraId) : undefined;
 }

@@ -2,7 +2,7 @@
 // rooms below it; cameras share nothing here but the catalogue.
 
 import { Registry } from 'prom-client';
-import { isCameraId } from '../../base/camera-id.ts';
+import { isFootageId } from '../../base/camera-id.ts';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
@@ -272,7 +272,7 @@ export class Archive {
   /** A camera's place in the archive. At most one at a time for a camera; its `close` makes room for the next. */
   sinkFor(options: CameraArchiveOptions, callbacks: CameraArchiveCallbacks): CameraArchive {
     const { cameraId } = options;
-    assert(isCameraId(cameraId), 'camera id is not in the alphabet of file names');
+    assert(isFootageId(cameraId), 'camera id is not in the alphabet of file names');
     assert(!this.#cameras.has(cameraId), 'two recordings of one camera');
     const camera = this.#open(options, this.#historyOf(cameraId), this.#owner, callbacks);
     this.#cameras.set(cameraId, camera);

@@ -1,5 +1,6 @@
 // The operations that a recorder's API needs from the cluster, and the control of cameras there.
 
+import { cameraOfFootage } from '../../base/camera-id.ts';
 import { SwitchError, type CameraSwitch } from '../camera/switch.ts';
 import type { CameraList, ListedCameras } from './camera-list.ts';
 import type { Cluster } from './cluster.ts';
@@ -68,7 +69,7 @@ export class ClusterView {
   }
 
   holdersOf(cameraId: string): readonly Holder[] {
-    return this.#cluster.peers.holdersOf(cameraId);
+    return this.#cluster.peers.holdersOf(cameraOfFootage(cameraId));
   }
 
   /** The same with whether each is online, within about a second. Never rejects. */

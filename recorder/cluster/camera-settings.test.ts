@@ -47,10 +47,21 @@ test('a memory at an address with times gets the login on hosts that its Secret 
 
 test('a preview gets the login on hosts that its Secret names, like every address of the camera', () => {
   const of = (source: string, ...hosts: string[]) =>
-    settingsOf(camera({ preview: { source } }), login(...hosts)).camera?.preview;
-  assert.deepEqual(of('rtsp://10.0.0.9/2', '10.0.0.9'), { source: 'rtsp://u:p%40ss@10.0.0.9/2' });
-  assert.deepEqual(of('rtsp://10.0.0.10/2', '10.0.0.9'), { source: 'rtsp://10.0.0.10/2' });
+    settingsOf(camera({ preview: { source } }), login(...hosts)).camera?.preview?.source;
+  assert.equal(of('rtsp://10.0.0.9/2', '10.0.0.9'), 'rtsp://u:p%40ss@10.0.0.9/2');
+  assert.equal(of('rtsp://10.0.0.10/2', '10.0.0.9'), 'rtsp://10.0.0.10/2');
   assert.equal(settingsOf(camera({}), login('10.0.0.9')).camera?.preview, undefined);
+});
+
+test('a preview that is recorded has limits of its own', () => {
+  const preview = {
+    source: 'rtsp://10.0.0.9/2',
+    recorded: true,
+    retention: { maxAgeSeconds: 86_400, maxSize: '10Gi' },
+  };
+  const settings = settingsOf(camera({ preview }), login('10.0.0.9')).camera?.preview;
+  assert.equal(settings?.recorded, true);
+  assert.deepEqual(settings?.retention, { maxAgeMs: 86_400_000, maxSizeBytes: 10 * 2 ** 30, minFree: undefined });
 });
 
 test('a camera whose source its Secret does not name is not recorded, and says what the Secret names', () => {

@@ -37,7 +37,13 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     name: spec.displayName,
     source,
     transport: spec.transport.toLowerCase(),
-    ...(spec.preview && { preview: { source: withLogin(spec.preview.source) } }),
+    ...(spec.preview && {
+      preview: {
+        source: withLogin(spec.preview.source),
+        recorded: spec.preview.recorded,
+        retention: limitsIn(spec.preview.retention),
+      },
+    }),
     snapshot: spec.snapshot && withLogin(spec.snapshot),
     onvif: spec.onvif && withLogin(spec.onvif),
     ...(spec.edge && {
@@ -51,7 +57,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     record: {
       format: spec.record.format,
       segmentDuration: `${spec.record.segmentSeconds}s`,
-      retention: retentionIn(camera),
+      retention: limitsIn(spec.record.retention),
     },
   });
   if (parsed.success) {
@@ -64,11 +70,11 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
 
 /** The limits of a camera's footage; undefined if this version cannot read them. */
 export const retentionOf = (camera: Camera): CameraConfig['record']['retention'] | undefined =>
-  RetentionFile.safeParse(retentionIn(camera)).data;
+  RetentionFile.safeParse(limitsIn(camera.spec.record.retention)).data;
 
 /** As in the configuration file, where quantities have the same form: 200Gi, 5%. */
-function retentionIn({ spec }: Camera): z.input<typeof RetentionFile> {
-  const { maxAgeSeconds, maxSize, minFree } = spec.record.retention ?? {};
+function limitsIn(retention: Camera['spec']['record']['retention']): z.input<typeof RetentionFile> {
+  const { maxAgeSeconds, maxSize, minFree } = retention ?? {};
   return {
     ...(maxAgeSeconds !== undefined && { maxAge: `${maxAgeSeconds}s` }),
     ...(maxSize !== undefined && { maxSize }),

@@ -175,7 +175,7 @@ cameras:
     source: rtsp://user:secret@10.0.0.9/stream1
     transport: tcp
     maxBitrate: 25
-    preview: {source: rtsp://10.0.0.9/stream2}
+    preview: {source: rtsp://10.0.0.9/stream2, recorded: true, retention: {maxAge: 90d}}
     edge: {replay: "rtsp://10.0.0.9/tracks/101?starttime={start}&endtime={end}", timeZone: Asia/Kolkata, maxBitrate: 8}
     snapshot: http://10.0.0.9/snap.jpg
     tls: {fingerprint: 'AB:${'cd'.repeat(31)}', verify: true}
@@ -256,7 +256,11 @@ cameras:
         source: 'rtsp://user:secret@10.0.0.9/stream1',
         transport: 'tcp',
         maxBitrate: 25_000_000,
-        preview: { source: 'rtsp://10.0.0.9/stream2' },
+        preview: {
+          source: 'rtsp://10.0.0.9/stream2',
+          recorded: true,
+          retention: { maxAgeMs: 90 * 86_400_000, maxSizeBytes: undefined, minFree: undefined },
+        },
         edge: {
           source: {
             kind: 'address',

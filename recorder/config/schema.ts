@@ -203,11 +203,18 @@ export const CameraFile = z.strictObject({
         checkSource(text);
         return text;
       }).describe(
-        'Address of a second, smaller stream, like source, for walls of pictures, phones, and browsers that cannot decode source. It is connected only while somebody watches it. Without user and password, those of source are used on the same host; transport, tls, allowPlaintextLogin and maxBitrate apply to both streams.',
+        'Address of a second, smaller stream, like source, for walls of pictures, phones, and browsers that cannot decode source. It is connected only while somebody watches it or it is recorded. Without user and password, those of source are used on the same host; transport, tls, allowPlaintextLogin and maxBitrate apply to both streams.',
       ),
+      recorded: z
+        .boolean()
+        .default(false)
+        .describe(
+          'true: the preview is recorded, too, in the format and with the segment duration of the camera. It is then connected all the time.',
+        ),
+      retention: RetentionFile.prefault({}).describe('Limits of the footage of the preview.'),
     })
     .optional()
-    .describe('A second stream, which is not recorded.'),
+    .describe('A second stream.'),
   snapshot: cameraUrl()
     .optional()
     .describe(

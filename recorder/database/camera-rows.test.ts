@@ -35,7 +35,11 @@ test('a row becomes a camera in the words of the configuration', () => {
       source: 'rtsp://user:hidden@10.0.0.9/stream1',
       transport: 'auto',
       maxBitrate: 1e8,
-      preview: { source: 'rtsp://10.0.0.9/stream2' },
+      preview: {
+        source: 'rtsp://10.0.0.9/stream2',
+        recorded: false,
+        retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
+      },
       snapshot: 'http://10.0.0.9/snap.jpg',
       tls: { verify: false },
       allowPlaintextLogin: false,

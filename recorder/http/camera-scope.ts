@@ -1,8 +1,14 @@
 // Decides whether the patterns of a token cover a camera.
 
-/** A pattern is a camera id in which `*` stands for any characters: `gate`, `dock-*`. */
+import { cameraOfFootage } from '../../base/camera-id.ts';
+
+/**
+ * A pattern is a camera id in which `*` stands for any characters: `gate`, `dock-*`. It covers the footage of the camera's preview,
+ * too.
+ */
 export function inScope(patterns: readonly string[], cameraId: string): boolean {
-  return patterns.some((pattern) => matches(pattern, cameraId));
+  const ids = new Set([cameraId, cameraOfFootage(cameraId)]);
+  return patterns.some((pattern) => [...ids].some((id) => matches(pattern, id)));
 }
 
 /** Takes time linear in the length of the id, which the caller chooses, for any pattern. */

@@ -1,6 +1,7 @@
 // Reviews tokens with the API server of Kubernetes. Answers are cached for seconds, and the tokens of long connections are
 // reviewed repeatedly.
 
+import { cameraOfFootage } from '../../base/camera-id.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -180,7 +181,13 @@ export class ReviewedTokens {
 }
 
 function callerOf({ name, role, cameras }: Extract<Review, { kind: 'known' }>): Caller {
-  return { name, role, seesAll: cameras === undefined, sees: (id) => cameras?.has(id) ?? true, cameras };
+  return {
+    name,
+    role,
+    seesAll: cameras === undefined,
+    sees: (id) => cameras?.has(cameraOfFootage(id)) ?? true,
+    cameras,
+  };
 }
 
 const rightsOf = (caller: Caller | undefined) => caller && [caller.role, caller.cameras];

@@ -13,7 +13,7 @@ import { CLOSE } from './viewer.ts';
 
 /** A connection that does what the test says. */
 class FakeConnection {
-  readonly sink: SampleSink;
+  readonly #sinks: readonly SampleSink[];
   readonly #changed: (connection: FakeConnection) => void;
   #state: CameraState = 'stopped';
   #reason: Reason | undefined;
@@ -24,8 +24,8 @@ class FakeConnection {
   stopped: () => void = () => {};
   isStopSlow = false;
 
-  constructor(sink: SampleSink, changed: (connection: FakeConnection) => void) {
-    this.sink = sink;
+  constructor(sinks: readonly SampleSink[], changed: (connection: FakeConnection) => void) {
+    this.#sinks = sinks;
     this.#changed = changed;
   }
 
@@ -38,10 +38,12 @@ class FakeConnection {
     this.isStopped = true;
     this.become('stopped');
     if (this.isStopSlow) await new Promise<void>((resolve) => (this.stopped = resolve));
-    this.sink.end('stopped');
+    for (const sink of this.#sinks) sink.end('stopped');
   }
 
   tick(): void {}
+
+  reconnect(): void {}
 
   condition() {
     const { state, reason, counters } = this.status();
@@ -65,18 +67,37 @@ class FakeConnection {
   /** Pictures arrive. */
   play(): void {
     const maker = new SampleMaker();
-    this.sink.begin(run());
+    for (const sink of this.#sinks) sink.begin(run());
     const sample = maker.make();
-    this.sink.sample(sample);
+    for (const sink of this.#sinks) sink.sample(sample);
     sample.data.slab.release();
     maker.close();
     this.become('recording');
   }
 }
 
+/** Where a preview is recorded. */
+class FakeRecording implements SampleSink {
+  samples = 0;
+  isClosed = false;
+
+  begin(): void {}
+  change(): void {}
+  end(): void {}
+  tick(): void {}
+
+  sample(): void {
+    this.samples++;
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+}
+
 const REFUSED: Reason = { code: 'too-many-streams', message: 'the camera has no connection left' };
 
-function setup(memory = new MemoryBudget(64 * 1024 * 1024)) {
+function setup(memory = new MemoryBudget(64 * 1024 * 1024), recording?: FakeRecording) {
   const clock = new VirtualClock();
   const limits = new LiveLimits({}, memory);
   const connections: FakeConnection[] = [];
@@ -86,8 +107,9 @@ function setup(memory = new MemoryBudget(64 * 1024 * 1024)) {
       limits,
       clock,
       log: silentLog,
-      connection(sink, changed) {
-        connections.push(new FakeConnection(sink, changed));
+      recording,
+      connection(sinks, changed) {
+        connections.push(new FakeConnection(sinks, changed));
         return connections.at(-1) as FakeConnection;
       },
     });
@@ -236,4 +258,34 @@ test('a closed preview takes no viewer, and lets those it has go', async () => {
   assert.equal(socket.closeCode(), CLOSE.unknownCamera);
   assert.equal(watch().socket.closeCode(), CLOSE.offline);
   assert.deepEqual([open().length, memory.usedBytes], [0, 0]);
+});
+
+test('a preview that is recorded is connected all the time, costs no memory of others, and is repaired like a camera', async () => {
+  const recording = new FakeRecording();
+  const { clock, connections, limits, preview, watch, open } = setup(undefined, recording);
+  assert.deepEqual([open().length, preview.status().state], [1, 'connecting']);
+  const [connection] = connections;
+  connection?.play();
+  const { socket, viewer } = watch();
+  assert.equal(socket.outline, 'init VIDEO');
+  preview.remove(viewer!);
+  clock.advance(60_000);
+  limits.previewMemory.shed(1);
+  assert.deepEqual([open().length, connections.length, recording.samples], [1, 1, 1]);
+  assert.equal(limits.previewMemory.usedBytes, 0);
+
+  connection?.become('retrying', { code: 'closed-by-camera', message: 'the camera ended the connection' });
+  const waiting = watch();
+  assert.equal(waiting.socket.closed, undefined, 'it may be back at once');
+  connection?.become('connecting');
+  connection?.become('retrying', REFUSED);
+  assert.equal(waiting.socket.closeCode(), CLOSE.offline);
+  assert.deepEqual([preview.status().state, preview.status().reason], ['failed', REFUSED]);
+  assert.equal(watch().socket.closeCode(), CLOSE.offline);
+  connection?.become('connecting');
+  connection?.play();
+  assert.equal(preview.status().state, 'live');
+  assert.deepEqual([connections.length, watch().socket.closed], [1, undefined]);
+  await preview.close(CLOSE.goingAway, 'the recorder is stopping');
+  assert.deepEqual([open().length, recording.isClosed], [0, true]);
 });

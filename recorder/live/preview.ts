@@ -1,5 +1,5 @@
-// The preview of one camera: a second, smaller stream that is connected only while somebody watches it. All viewers share one
-// connection, and nothing of it touches the main stream.
+// The preview of one camera: a second, smaller stream that is connected only while somebody watches it, or all the time if it is
+// recorded. All viewers share one connection, and nothing of it touches the main stream.
 
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -7,6 +7,7 @@ import type { Log } from '../../base/log.ts';
 import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { Camera } from '../camera/camera.ts';
+import type { CameraError } from '../camera/error.ts';
 import type { SampleSink } from '../camera/sink.ts';
 import { LiveHub } from './hub.ts';
 import type { LiveLimits } from './limits.ts';
@@ -19,24 +20,34 @@ const RETRY = { firstMs: 5_000, maxMs: 300_000 };
 /** What the connection of a small stream holds: blocks of its picture and of its sound, and its tables. */
 const PREVIEW_BYTES = 512 * 1024;
 
-type PreviewConnection = Pick<Camera, 'start' | 'stop' | 'tick' | 'status' | 'condition'>;
+type PreviewConnection = Pick<Camera, 'start' | 'stop' | 'tick' | 'status' | 'condition' | 'reconnect'>;
+
+/** Where the preview is recorded: the connection is there all the time, and repaired like that of the main stream. */
+interface PreviewRecording extends SampleSink {
+  tick(): void;
+  close(): Promise<void>;
+}
 
 interface PreviewOptions {
   readonly cameraId: string;
   readonly limits: LiveLimits;
   /** A new connection, not started, which calls `changed` when its state, or the reason for it, has changed. */
-  readonly connection: (sink: SampleSink, changed: (connection: PreviewConnection) => void) => PreviewConnection;
+  readonly connection: (
+    sinks: readonly SampleSink[],
+    changed: (connection: PreviewConnection) => void,
+  ) => PreviewConnection;
+  readonly recording?: PreviewRecording | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
  * `idle`: nobody watches; `connecting`: somebody waits; `live`: pictures arrive; `failed`: the camera does not deliver it, and is
- * not asked again before `untilMs` on the monotonic clock.
+ * not asked again before `untilMs` on the monotonic clock. `reason`: why the connection of a recorded preview could not be made.
  */
 type State =
   | { readonly kind: 'idle' }
-  | { readonly kind: 'connecting' | 'live'; readonly camera: PreviewConnection }
+  | { readonly kind: 'connecting' | 'live'; readonly camera: PreviewConnection; readonly reason?: Reason }
   | { readonly kind: 'failed'; readonly reason: Reason; readonly untilMs: number };
 
 interface PreviewStatus {
@@ -73,6 +84,7 @@ export class PreviewStream {
     const { cameraId, limits, clock, log } = options;
     this.#hub = new LiveHub({ cameraId, limits, clock, log });
     limits.addPreview(this);
+    if (options.recording) this.#start();
   }
 
   get stats(): LiveHub['stats'] {
@@ -100,15 +112,22 @@ export class PreviewStream {
 
   /** To be called a few times a second. */
   tick(nowMs: number): void {
-    if (this.#state.kind === 'connecting' || this.#state.kind === 'live') this.#state.camera.tick(nowMs);
+    if ('camera' in this.#state) this.#state.camera.tick(nowMs);
+    this.#o.recording?.tick();
+  }
+
+  /** Ends the current connection of a recorded preview like a failure of the camera; the next one follows. */
+  reconnect(error: CameraError): void {
+    if ('camera' in this.#state) this.#state.camera.reconnect(error);
   }
 
   status(): PreviewStatus {
     const state = this.#state;
-    const now = state.kind === 'connecting' || state.kind === 'live' ? state.camera.status() : undefined;
+    const now = 'camera' in state ? state.camera.status() : undefined;
+    const reason = 'reason' in state ? state.reason : undefined;
     return {
-      state: state.kind,
-      reason: state.kind === 'failed' ? state.reason : undefined,
+      state: reason ? 'failed' : state.kind,
+      reason,
       video: now?.video ?? this.#video,
       audio: now?.video ? now.audio : this.#audio,
       bitrate: now?.bitrate ?? 0,
@@ -120,8 +139,9 @@ export class PreviewStream {
     };
   }
 
-  /** Disconnects to release its memory. */
+  /** Disconnects to release its memory; a preview that is recorded counts as a camera and stays. */
   giveWay(): void {
+    if (this.#o.recording) return;
     this.#disconnect({ kind: 'idle' }, ...SHORT_OF_MEMORY);
   }
 
@@ -132,21 +152,27 @@ export class PreviewStream {
     this.#disconnect({ kind: 'idle' }, code, reason);
     this.#hub.close(code, reason);
     await Promise.all(this.#leaving.values());
+    await this.#o.recording?.close();
   }
 
   /** The close code and reason for viewers if it cannot be connected. */
   #connect(): Refusal | undefined {
     const state = this.#state;
-    if ('camera' in state) return undefined;
-    const { clock, limits, connection } = this.#o;
+    if ('camera' in state) return state.reason && refusalOf(state.reason);
+    const { clock, limits } = this.#o;
     if (state.kind === 'failed' && clock.monotonicMs() < state.untilMs) return refusalOf(state.reason);
     if (!limits.previewMemory.take(PREVIEW_BYTES)) return SHORT_OF_MEMORY;
-    const camera = connection(this.#hub, (changed) => this.#follow(changed));
+    this.#start();
+    return undefined;
+  }
+
+  #start(): void {
+    const { connection, recording } = this.#o;
+    const camera = connection([...(recording ? [recording] : []), this.#hub], (changed) => this.#follow(changed));
     this.#state = { kind: 'connecting', camera };
     // A camera with few connections must see the end of the last one first.
     if (this.#leaving.size === 0) camera.start();
     else void Promise.all(this.#leaving.values()).then(() => camera.start());
-    return undefined;
   }
 
   #follow(camera: PreviewConnection): void {
@@ -160,14 +186,23 @@ export class PreviewStream {
     } else if (state === 'retrying' && before.kind === 'live') {
       // It worked until now: the connection is made again at once, and viewers wait for it.
       this.#state = { kind: 'connecting', camera };
+    } else if (state === 'retrying' && reason && this.#o.recording) {
+      if (before.reason?.code !== reason.code) this.#countFailure(reason);
+      this.#state = { kind: 'connecting', camera, reason };
+      this.#hub.dismiss(...refusalOf(reason));
     } else if (state === 'retrying' && reason) {
-      this.#failures.set(reason.code, (this.#failures.get(reason.code) ?? 0) + 1);
+      this.#countFailure(reason);
       const untilMs = this.#o.clock.monotonicMs() + this.#backoff.next();
       this.#disconnect({ kind: 'failed', reason, untilMs }, ...refusalOf(reason));
     }
   }
 
+  #countFailure({ code }: Reason): void {
+    this.#failures.set(code, (this.#failures.get(code) ?? 0) + 1);
+  }
+
   #lingerIfUnwatched(): void {
+    if (this.#o.recording) return;
     if (this.#hub.stats.viewers > 0 || !('camera' in this.#state) || this.#linger) return;
     this.#linger = this.#o.clock.after(LINGER_MS, () => {
       this.#linger = undefined;
@@ -196,7 +231,7 @@ export class PreviewStream {
         this.#leaving.delete(camera);
       });
     this.#leaving.set(camera, leaving);
-    this.#o.limits.previewMemory.giveBack(PREVIEW_BYTES);
+    if (!this.#o.recording) this.#o.limits.previewMemory.giveBack(PREVIEW_BYTES);
     this.#hub.dismiss(code, reason);
   }
 }

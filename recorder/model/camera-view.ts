@@ -16,6 +16,8 @@ export interface CameraView {
   readonly live: LiveHub | undefined;
   /** Absent for a camera without one, or that is not enabled. */
   readonly preview?: PreviewStream;
+  /** Set if the preview is recorded. */
+  readonly previewArchive?: CameraArchiveStatus;
   /** Set while the camera should be recorded, but no video was written for too long. */
   readonly silence?: CameraSilence;
 }

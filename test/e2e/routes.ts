@@ -408,6 +408,13 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: (camera) => ({ url: `/hls/${camera}/index.m3u8?${window}` }),
   },
+  'GET /hls/:camera_id/variants.m3u8': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/hls/${camera}/variants.m3u8?${window}` }),
+  },
   'GET /hls/:camera_id/init/*': {
     role: 'viewer',
     cameras: 'one',

@@ -38,6 +38,13 @@ const Audio = z
 const mime = () =>
   z.string().nullable().describe('Media type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.');
 
+const Recording = z.object({
+  state: z.enum(['idle', 'writing', 'failed']),
+  reason: Reason.nullable().describe('Why the video of the camera is not written.'),
+  last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
+  filename: z.string().nullable().describe('The file being written, relative to the record path.'),
+});
+
 const Preview = z
   .object({
     state: z
@@ -51,8 +58,14 @@ const Preview = z
       .describe('Of the present connection, or of the last one; null before the first.'),
     bitrate: z.number().int().describe('Bits per second over the last ten seconds.'),
     viewers: z.number().int(),
+    recording: Recording.nullable().describe(
+      'null: it is not recorded (its setting recorded). Its footage has the id {id}~preview in addresses of the archive and of playback.',
+    ),
   })
-  .meta({ id: 'Preview', description: 'The second, smaller stream of a camera, connected while somebody watches it.' });
+  .meta({
+    id: 'Preview',
+    description: 'The second, smaller stream of a camera, connected while somebody watches it or it is recorded.',
+  });
 
 const Camera = z
   .object({
@@ -103,12 +116,7 @@ const Camera = z
       .describe(
         'Packets since the recorder started to record this camera; a new connection does not reset the counts.',
       ),
-    recording: z.object({
-      state: z.enum(['idle', 'writing', 'failed']),
-      reason: Reason.nullable().describe('Why the video of the camera is not written.'),
-      last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
-      filename: z.string().nullable().describe('The file being written, relative to the record path.'),
-    }),
+    recording: Recording,
     silent: z
       .boolean()
       .describe('The camera should be recorded, but no video was written for 15 seconds, whatever else it sends.'),
@@ -158,7 +166,17 @@ function mimeOf(video: VideoParameters | undefined, audio: AudioParameters | und
   return codecs.length === 0 ? null : `${video ? 'video' : 'audio'}/mp4; codecs="${codecs.join(', ')}"`;
 }
 
-function toPreview(preview: NonNullable<CameraView['preview']>): z.output<typeof Preview> {
+const toRecording = (archive: CameraView['archive']): z.output<typeof Recording> => ({
+  state: archive?.state ?? 'idle',
+  reason: archive?.reason ?? null,
+  last_written: optionalTime(archive?.lastWrittenMs),
+  filename: archive?.currentFile ?? null,
+});
+
+function toPreview(
+  preview: NonNullable<CameraView['preview']>,
+  archive: CameraView['previewArchive'],
+): z.output<typeof Preview> {
   const { state, reason, video, audio, bitrate } = preview.status();
   return {
     state,
@@ -166,6 +184,7 @@ function toPreview(preview: NonNullable<CameraView['preview']>): z.output<typeof
     codecs: { video: video ? toVideo(video) : null, audio: audio ? toAudio(audio) : null, mime: mimeOf(video, audio) },
     bitrate,
     viewers: preview.stats.viewers,
+    recording: archive ? toRecording(archive) : null,
   };
 }
 
@@ -175,7 +194,7 @@ type Deps = Pick<
 >;
 
 function toCamera(
-  { status, archive, live, preview, silence }: CameraView,
+  { status, archive, live, preview, previewArchive, silence }: CameraView,
   deps: Deps,
   playback: string | undefined,
 ): z.output<typeof Camera> {
@@ -209,16 +228,11 @@ function toCamera(
       audio: toPackets(counters.streams.audio),
       skipped_bytes: counters.bytesSkipped,
     },
-    recording: {
-      state: archive?.state ?? 'idle',
-      reason: archive?.reason ?? null,
-      last_written: optionalTime(archive?.lastWrittenMs),
-      filename: archive?.currentFile ?? null,
-    },
+    recording: toRecording(archive),
     silent: silence !== undefined,
     silent_since: optionalTime(silence?.sinceMs),
     viewers: live?.stats.viewers ?? 0,
-    preview: preview ? toPreview(preview) : null,
+    preview: preview ? toPreview(preview, previewArchive) : null,
     ptz: typeof deps.ptz?.get(status.id) === 'object',
   };
 }
@@ -291,6 +305,7 @@ const CAMERA = {
     },
     bitrate: 251_004,
     viewers: 2,
+    recording: null,
   },
 };
 

@@ -129,3 +129,16 @@ test('a name formed within its day is the name formed from its start', () => {
     }),
   );
 });
+
+test('footage of a preview has the name of its camera with an end that no camera has', () => {
+  const segment = { name: 'Gate', cameraId: 'gate~preview', startMs: Date.UTC(2026, 10, 25, 9, 30, 1, 5) };
+  const path = '2026/11/25/Gate_gate~preview_20261125_093001005.mp4';
+  assert.equal(formatPath(segment), path);
+  assert.deepEqual(parsePath(path), segment);
+  assert.deepEqual(readNamesOfDay(Date.UTC(2026, 10, 25), [path.slice(11)]), [
+    { name: 'Gate', cameraId: 'gate~preview', timesMs: [34_201_005] },
+  ]);
+  for (const id of ['gate~', '~preview', 'gate~preview~preview', 'gate~other', 'ga~te']) {
+    assert.equal(parsePath(path.replace('gate~preview', id)), undefined, id);
+  }
+});

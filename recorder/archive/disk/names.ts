@@ -1,7 +1,8 @@
-// Formats and parses the paths of segments: `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4`. All times are UTC.
+// Formats and parses the paths of segments: `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4`. All times are UTC. The
+// footage of a preview has the id `<camera_id>~preview`.
 // Listing and recovery need to know nothing but the path of a file.
 
-import { CAMERA_ID } from '../../../base/camera-id.ts';
+import { isFootageId } from '../../../base/camera-id.ts';
 import { DAY_MS } from '../../../base/units.ts';
 
 /** The parts of the path of a segment. */
@@ -61,7 +62,7 @@ export function parseBaseName(text: string): SegmentName | undefined {
   const match = BASE_NAME.exec(text);
   if (!match) return undefined;
   const [, name = '', cameraId = '', date = '', time = ''] = match;
-  if (!NAME.test(name) || !CAMERA_ID.test(cameraId)) return undefined;
+  if (!NAME.test(name) || !isFootageId(cameraId)) return undefined;
   const dayMs = parseDay(date.slice(0, 4), date.slice(4, 6), date.slice(6));
   const timeMs = parseTime(time, 0);
   if (dayMs === undefined || timeMs === undefined) return undefined;
@@ -106,7 +107,7 @@ export function readNamesOfDay(dayMs: number, names: readonly string[]): NamedTi
 
 function parseStem(text: string): Stem | undefined {
   const [name = '', cameraId = '', ...more] = text.split('_');
-  return NAME.test(name) && CAMERA_ID.test(cameraId) && more.length === 0 ? { name, cameraId } : undefined;
+  return NAME.test(name) && isFootageId(cameraId) && more.length === 0 ? { name, cameraId } : undefined;
 }
 
 /** Undefined when the path is not that of a segment, or its directory does not match the day in the name. */

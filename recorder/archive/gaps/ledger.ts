@@ -193,6 +193,8 @@ export class GapLedger implements SegmentObserver {
   }
 
   closed({ segment, endMs, meta }: ClosedSegment): void {
+    // The account is of the main stream: a preview fills no gap of it.
+    if (!isCameraId(segment.cameraId)) return;
     const { gaps } = this.#entry(segment.cameraId);
     const fromMs = meta?.wallStartMs ?? segment.startMs;
     if (meta?.edge) gaps.filled(Math.max(fromMs, meta.edge.fromMs), endMs, meta.edge.seam);

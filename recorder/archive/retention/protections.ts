@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
-import { isCameraId } from '../../../base/camera-id.ts';
+import { isFootageId } from '../../../base/camera-id.ts';
 import { parseJson, readIfThere, replaceFile } from '../disk/state-file.ts';
 import { CodedError } from '../../../base/error.ts';
 
@@ -197,7 +197,7 @@ export function parseProtections(text: string): readonly Protection[] | undefine
 function parseProtection(value: unknown): Protection | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { id, cameraId, fromMs, toMs, createdMs, note, untilMs, by } = value as Record<string, unknown>;
-  if (typeof id !== 'string' || typeof cameraId !== 'string' || !isCameraId(cameraId)) return undefined;
+  if (typeof id !== 'string' || typeof cameraId !== 'string' || !isFootageId(cameraId)) return undefined;
   if (!isTime(fromMs) || !isTime(toMs) || !isTime(createdMs)) return undefined;
   if (untilMs !== undefined && !isTime(untilMs)) return undefined;
   const textOf = (text: unknown): string | undefined => (typeof text === 'string' ? text : undefined);

@@ -4,6 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { previewId } from '../../../base/camera-id.ts';
 import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
@@ -19,6 +20,7 @@ import { Numbering } from '../numbering.ts';
 import { partPieces } from '../part.ts';
 import { nothingToPlay, placeOf, wholeFootage, type WholeDeps } from '../whole.ts';
 import { Playlists } from '../playlist.ts';
+import { multivariantPlaylist } from '../variants.ts';
 import type { Reading } from '../reading.ts';
 import { sendTogether, type Responder } from '../respond.ts';
 
@@ -90,6 +92,47 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       });
       await deps.responder.stream(request, reply, 200, (raw) => sendTogether(raw, playlist));
       return reply;
+    },
+  );
+
+  app.get(
+    '/hls/:camera_id/variants.m3u8',
+    {
+      config,
+      schema: {
+        operationId: 'getVariants',
+        summary:
+          'HLS multivariant playlist of the footage of a camera in an interval: its main stream, and its preview',
+        description:
+          'Lists the playlists of both that have footage, the main stream first; players choose by their bandwidth and by what they decode. Takes the parameters of index.m3u8.',
+        tags: ['playback'],
+        params: CameraParams,
+        querystring: IntervalQuery,
+        response: intervalOf('A playlist.', 'application/vnd.apple.mpegurl'),
+      },
+    },
+    async (request, reply) => {
+      const { params, query } = request;
+      const cameraId = visibleCamera(request, params.camera_id);
+      const interval = toInterval(query, deps.clock.wallMs());
+      const local = query.local ?? false;
+      // What this caller may not see has no id and no footage.
+      const ids = cameraId === '' ? [''] : [cameraId, previewId(cameraId)];
+      const found = await Promise.all(ids.map((id) => wholeFootage(request, deps, { cameraId: id, interval, local })));
+      const { search } = new URL(request.url, 'http://node');
+      const variants = found.flatMap(({ footage }, i) => {
+        const address = `${i === 0 ? '' : `../${ids[i]}/`}index.m3u8${search}`;
+        return footage.length > 0 ? [{ address, footage }] : [];
+      });
+      const elsewhere = found.flatMap((one) => one.elsewhere);
+      if (variants.length === 0) throw nothingToPlay(elsewhere);
+      return reply
+        .headers({
+          'content-type': 'application/vnd.apple.mpegurl',
+          'cache-control': 'no-store',
+          ...elsewhereHeaders(elsewhere),
+        })
+        .send(multivariantPlaylist(variants));
     },
   );
 

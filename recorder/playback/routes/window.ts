@@ -3,7 +3,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { isCameraId } from '../../../base/camera-id.ts';
+import { isFootageId } from '../../../base/camera-id.ts';
 import { parsePath } from '../../archive/disk/names.ts';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
@@ -46,7 +46,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
     handler: async (request, reply) => {
       const { query } = request;
       const named = /^(.+)\.mp4$/.exec(request.params.file)?.[1] ?? '';
-      if (!isCameraId(named)) throw new ApiError(404, 'not-found', 'expected /window/{camera_id}.mp4');
+      if (!isFootageId(named)) throw new ApiError(404, 'not-found', 'expected /window/{camera_id}.mp4');
       const cameraId = visibleCamera(request, named);
       const nowMs = deps.clock.wallMs();
       const { fromMs, toMs } = toInterval(query, nowMs);
