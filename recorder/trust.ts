@@ -2,7 +2,7 @@
 // others.
 
 import { join } from 'node:path';
-import { nodeFiles } from './certificates/node-files.ts';
+import { NodeFileError, nodeFiles, readCluster } from './certificates/node-files.ts';
 import type { ClusterMember } from './cluster-member.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
@@ -28,12 +28,27 @@ export async function openOwnCertificate(
 ): Promise<OwnCertificate | undefined> {
   if (config.tls !== 'auto' && !config.cluster.listen) return undefined;
   const directory = ownDirectory(config);
+  const isIssued = config.cluster.mode === 'etcd';
+  if (isIssued) await requireMember(config);
   try {
-    return await OwnCertificate.open({ directory, names: () => reachedAs(config), clock, log });
+    return await OwnCertificate.open({ directory, names: () => reachedAs(config), isIssued, clock, log });
   } catch (err) {
     if (err instanceof CertificateError) throw new ConfigError(err.file, 'tls', err.message);
     throw err;
   }
+}
+
+/** Only the CA of the cluster makes certificates of its members: a start must not make others in their place. */
+async function requireMember({ cluster: { dataDir }, nodeName }: Config): Promise<void> {
+  const files = nodeFiles(dataDir, nodeName);
+  try {
+    if (await readCluster(files)) return;
+  } catch (err) {
+    if (!(err instanceof NodeFileError)) throw err;
+    throw new ConfigError('', 'cluster.mode', err.message);
+  }
+  const problem = `etcd: ${files.cluster} is missing: run recorder cluster init on the first server, recorder cluster join on others`;
+  throw new ConfigError('', 'cluster.mode', problem);
 }
 
 /** Of a member of a cluster without Kubernetes it lies with the state of the node: who deletes that, deletes the certificate, too. */
