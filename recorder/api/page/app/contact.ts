@@ -45,7 +45,9 @@ async function ask(): Promise<void> {
   if (asking || document.hidden || nowMs < askAgainMs || !isDue) return;
   asking = true;
   try {
-    await fetch('/api/health/live', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
+    const answer = await fetch('/api/health/live', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
+    // Unread, it would be cut off by the signal, and its connection with it.
+    await answer.text();
     heard();
     askAgainMs = 1;
   } catch {
