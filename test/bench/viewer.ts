@@ -3,7 +3,7 @@
 //   node viewer.ts latency ADDRESS SECONDS CAMERA...   one viewer per camera; age of each picture when it arrives
 //   node viewer.ts first ADDRESS COUNT CAMERA...       COUNT connections in turn; time to the first complete picture
 //   node viewer.ts events ADDRESS COUNT                COUNT clients follow all events until standard input says `stop`
-//   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers of one camera until standard input says `stop`
+//   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers, spread over the cameras, until standard input says `stop`
 
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
@@ -72,7 +72,7 @@ async function first(address: string, count: number, cameras: readonly string[])
 }
 
 /** Sockets that read into one buffer and ignore the data: two hundred of them must not use up the machine. */
-async function crowd(address: string, count: number, camera: string): Promise<unknown> {
+async function crowd(address: string, count: number, cameras: readonly string[]): Promise<unknown> {
   const [host = '', port = ''] = address.split(':');
   const buffer = Buffer.allocUnsafeSlow(256 * 1024);
   const received = new Float64Array(count);
@@ -91,7 +91,7 @@ async function crowd(address: string, count: number, camera: string): Promise<un
     });
     socket.on('close', () => closed++);
     socket.write(
-      `GET /websocket/${camera} HTTP/1.1\r\nHost: ${address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+      `GET /websocket/${cameras[i % cameras.length]} HTTP/1.1\r\nHost: ${address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
         `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
     );
     await sleep(5);
@@ -153,6 +153,6 @@ const result = run
   ? await run(address, Number(number), cameras)
   : mode === 'events'
     ? await follow(address, Number(number))
-    : await crowd(address, Number(number), cameras[0] as string);
+    : await crowd(address, Number(number), cameras);
 process.stdout.write(`${JSON.stringify(result)}\n`);
 process.exit(0);

@@ -1,4 +1,4 @@
-// Two hundred viewers of one camera: the cost of one more viewer, and that recording is not affected.
+// Two hundred viewers of one camera, and a thousand of all of them: the cost of one more viewer, and that recording is not affected.
 
 import { join } from 'node:path';
 import { CAMERAS, cpuShare, recording, type Bench } from '../bench.ts';
@@ -7,15 +7,23 @@ import { cameraId } from '../recorder.ts';
 import type { Summary } from '../report.ts';
 import { VIEWER } from './live.ts';
 
-const VIEWERS = 200;
+const CROWDS = [
+  { viewers: 200, of: 1, name: '200 of one camera' },
+  { viewers: 1000, of: CAMERAS, name: `1000 of ${CAMERAS} cameras` },
+];
 
 export async function measureViewers(bench: Bench): Promise<void> {
+  for (const crowd of CROWDS) await measureCrowd(bench, crowd);
+}
+
+async function measureCrowd(bench: Bench, { viewers, of, name }: (typeof CROWDS)[number]): Promise<void> {
   const seconds = bench.quick ? 5 : 10;
+  const watchedCameras = Array.from({ length: of }, (_, camera) => cameraId(camera));
   const { result, verdict } = await recording(bench, { cameras: CAMERAS }, async ({ recorder }) => {
     await sleep(5_000);
     const alone = await cpuShare(recorder.pids, seconds);
     const log = join(bench.directory, 'viewer.log');
-    const crowd = start(process.execPath, [VIEWER, 'crowd', recorder.address, String(VIEWERS), cameraId(0)], log);
+    const crowd = start(process.execPath, [VIEWER, 'crowd', recorder.address, String(viewers), ...watchedCameras], log);
     await crowd.line(/^connected$/);
     await sleep(2_000);
     const watched = await cpuShare(recorder.pids, seconds);
@@ -26,9 +34,9 @@ export async function measureViewers(bench: Bench): Promise<void> {
   });
   const { alone, watched, received } = result;
   bench.figure({
-    figure: `CPU a viewer, ${VIEWERS} of one camera`,
+    figure: `CPU a viewer, ${name}`,
     unit: '% of a core',
-    measured: ((watched - alone) / VIEWERS) * 100,
+    measured: ((watched - alone) / viewers) * 100,
     note:
       `recorder ${(alone * 100).toFixed(1)} % before, ${(watched * 100).toFixed(1)} % with viewers; ` +
       `${received.megabitsPerSecond.min.toFixed(2)} to ${received.megabitsPerSecond.max.toFixed(2)} Mbit/s a viewer`,
