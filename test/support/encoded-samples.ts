@@ -1,7 +1,10 @@
-// Tiny encodes as samples with exact times: ffmpeg writes an MP4, ffprobe lists its samples.
+// Tiny encodes as samples with exact times: ffmpeg writes an MP4, ffprobe lists its samples. Both results are kept outside of the
+// checkout, by the command line: the tests ask for the same few films again and again.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { AudioCodec, AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import type { FragmentSample } from '../../recorder/mp4/fragment.ts';
@@ -29,16 +32,13 @@ const FRAME_TICKS = 3600; // 25 pictures per second
 
 export function encodeVideo(directory: string, options: VideoOptions): Encoded<NalParameters> {
   const { codec, encoderParameters, size = '160x96', frames = 50, extra = [] } = options;
-  const file = join(directory, `video-${process.hrtime.bigint()}.mp4`);
   const encoder =
     codec === 'h264'
       ? ['-c:v', 'libx264', '-x264-params', encoderParameters]
       : ['-c:v', 'libx265', '-x265-params', `log-level=none:${encoderParameters}`, '-tag:v', 'hvc1'];
   // prettier-ignore
-  ffmpeg(['-f', 'lavfi', '-i', `testsrc=size=${size}:rate=25`, '-frames:v', `${frames}`, '-pix_fmt', 'yuv420p',
-    '-preset', 'ultrafast', ...encoder, ...extra, '-video_track_timescale', '90000', file]);
-  const bytes = readFileSync(file);
-  const packets = probePackets(file);
+  const { bytes, packets } = encoded(directory, ['-f', 'lavfi', '-i', `testsrc=size=${size}:rate=25`, '-frames:v', `${frames}`, '-pix_fmt', 'yuv420p',
+    '-preset', 'ultrafast', ...encoder, ...extra, '-video_track_timescale', '90000']);
   const first = packets[0]?.dts ?? 0;
   const samples = packets.map((packet, i) => ({
     bytes: bytes.subarray(packet.pos, packet.pos + packet.size),
@@ -73,15 +73,12 @@ const AUDIO_CODEC_STRINGS: Readonly<Record<AudioCodec, string>> = {
 };
 
 export function encodeAudio(directory: string, codec: AudioCodec, seconds = 2): Encoded<AudioParameters> {
-  const file = join(directory, `audio-${process.hrtime.bigint()}.mp4`);
   const sampleRate = codec === 'flac' ? 8000 : 48_000;
   const encoder = codec === 'opus' ? 'libopus' : codec === 'mp3' ? 'libmp3lame' : codec;
   const format = codec === 'aac' ? 'fltp' : codec === 'mp3' ? 's16p' : 's16';
   // prettier-ignore
-  ffmpeg(['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${sampleRate}:duration=${seconds}`, '-ac', '1',
-    '-sample_fmt', format, '-c:a', encoder, '-strict', '-2', file]);
-  const bytes = readFileSync(file);
-  const packets = probePackets(file);
+  const { bytes, packets } = encoded(directory, ['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${sampleRate}:duration=${seconds}`, '-ac', '1',
+    '-sample_fmt', format, '-c:a', encoder, '-strict', '-2']);
   let dts = 0;
   const usual = (packets[1]?.dts ?? 0) - (packets[0]?.dts ?? 0);
   const samples = packets.map((packet) => {
@@ -126,8 +123,30 @@ export function probePackets(file: string, stream = 0): ProbedPacket[] {
   }));
 }
 
-function ffmpeg(args: readonly string[]): void {
-  execFileSync('ffmpeg', ['-v', 'error', '-y', ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+interface EncodedFile {
+  readonly bytes: Buffer;
+  readonly packets: readonly ProbedPacket[];
+}
+
+/** What ffmpeg makes of these arguments; `directory` is for its work. */
+function encoded(directory: string, args: readonly string[]): EncodedFile {
+  const root = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr', 'encoded');
+  const file = join(root, createHash('sha256').update(JSON.stringify(args)).digest('hex').slice(0, 24));
+  if (!existsSync(`${file}.json`)) {
+    mkdirSync(root, { recursive: true });
+    const unique = `${process.pid}-${process.hrtime.bigint()}`;
+    const made = join(directory, `encoded-${unique}.mp4`);
+    execFileSync('ffmpeg', ['-v', 'error', '-y', ...args, made], { stdio: ['ignore', 'ignore', 'inherit'] });
+    copyFileSync(made, `${file}.${unique}`);
+    // The list last, because it says that both are there. Of two processes that make the same, the last one counts.
+    renameSync(`${file}.${unique}`, `${file}.mp4`);
+    writeFileSync(`${file}.${unique}`, JSON.stringify(probePackets(made)));
+    renameSync(`${file}.${unique}`, `${file}.json`);
+  }
+  return {
+    bytes: readFileSync(`${file}.mp4`),
+    packets: JSON.parse(readFileSync(`${file}.json`, 'utf8')) as ProbedPacket[],
+  };
 }
 
 /** The contents of the first box of a type, found by its name. */
