@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers console events catalogue listing listing-postgres timeline playback retention api costs everything outage before
+// Parts: cpu memory scale live viewers console events catalogue listing listing-postgres timeline playback retention api costs everything outage edge before
 // before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
@@ -17,6 +17,7 @@ import { measureCatalogue } from './parts/catalogue.ts';
 import { measureConsole } from './parts/console.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
+import { measureEdge } from './parts/edge.ts';
 import { measureEvents } from './parts/events.ts';
 import { measureEverything } from './parts/everything.ts';
 import { measureExport } from './parts/export.ts';
@@ -51,6 +52,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   costs: measureCosts,
   everything: measureEverything,
   outage: measureOutage,
+  edge: measureEdge,
   before: measureBefore,
   'before-requests': measureRequestsBefore,
 };

@@ -50,6 +50,8 @@ export interface RecorderOptions {
   readonly compiled?: string | undefined;
   /** Address of every camera's still image. */
   readonly snapshot?: string;
+  /** Further cameras, as the configuration file has them. */
+  readonly more?: readonly Readonly<Record<string, unknown>>[];
   /** Further keys of the configuration. */
   readonly settings?: Readonly<Record<string, unknown>>;
 }
@@ -71,7 +73,10 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
     metrics: { listen: `127.0.0.1:${await freePort()}` },
     auth: { mode: 'none' },
     archive: { segmentDuration: options.segmentDuration ?? '5m' },
-    cameras: urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp', ...still })),
+    cameras: [
+      ...urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp', ...still })),
+      ...(options.more ?? []),
+    ],
     ...options.settings,
   };
   // Every JSON document is also YAML.

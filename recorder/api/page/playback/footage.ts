@@ -26,6 +26,8 @@ export interface CameraFootage {
   /** Recorded time without the gaps, in order. */
   readonly footage: readonly Span[];
   readonly gaps: readonly GapSpan[];
+  /** Parts of the footage that were fetched from the memory of the camera. */
+  readonly filled: readonly Span[];
   readonly protections: readonly ProtectedSpan[];
   readonly elsewhere: readonly ElsewhereSpan[];
 }
@@ -41,6 +43,8 @@ export interface CameraItem {
     readonly cause: string;
     readonly is_open: boolean;
   }[];
+  /** Missing in answers of older nodes. */
+  readonly filled?: readonly { readonly start_ms: number; readonly end_ms: number }[];
   readonly protections: readonly {
     readonly id: string;
     readonly start_ms: number;
@@ -67,6 +71,7 @@ export function toFootage(item: CameraItem): CameraFootage {
     keptFromMs: item.kept_from_ms ?? undefined,
     footage: subtractSpans(item.spans.map(spanOf), gaps),
     gaps,
+    filled: (item.filled ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
     elsewhere: item.elsewhere.map((one) => ({ ...spanOf(one), nodeId: one.node_id, isOnline: one.online })),
   };

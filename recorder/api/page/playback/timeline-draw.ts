@@ -9,6 +9,7 @@ const COLOURS = [
   'grid',
   'empty',
   'footage',
+  'filled',
   'gap',
   'gap-back',
   'elsewhere',
@@ -108,6 +109,9 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
     case 'footage':
       context.fillStyle = colours.footage;
       context.fillRect(x, y, width, height);
+      break;
+    case 'filled':
+      stripes(context, shape, y, height, colours.filled, 'diagonal');
       break;
     case 'gap':
       context.fillStyle = colours['gap-back'];

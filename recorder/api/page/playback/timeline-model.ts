@@ -6,7 +6,7 @@ import { clipSpans, mergeSpans, type Span } from './spans.ts';
 import { ticksOf } from './ticks.ts';
 import type { Zone } from './zone.ts';
 
-type ShapeKind = 'footage' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected';
+type ShapeKind = 'footage' | 'filled' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected';
 
 export interface Shape extends Span {
   readonly kind: ShapeKind;
@@ -122,6 +122,7 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
       ? []
       : shape('not-kept', { startMs: Math.min(range.fromMs, keptFromMs), endMs: keptFromMs })),
     ...camera.footage.flatMap((span) => shape('footage', span)),
+    ...camera.filled.flatMap((span) => shape('filled', span)),
     ...camera.elsewhere.flatMap((span) => shape(span.isOnline ? 'elsewhere' : 'away', span, span.nodeId)),
     ...camera.gaps.flatMap((gap) =>
       shape('gap', gap.isOpen ? { ...gap, endMs: Math.max(gap.endMs, nowMs) } : gap, gap.cause, LEAST_GAP),
@@ -144,6 +145,7 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
       pixelMs,
     ),
     gaps: mergeSpans(known.flatMap(({ gaps }) => gaps)).map((span) => ({ ...span, cause: '', isOpen: false })),
+    filled: [],
     protections: [],
     elsewhere: known.flatMap(({ elsewhere }) => elsewhere),
   };
