@@ -47,7 +47,7 @@ const STOP_TIMEOUT_MS = 5_000;
 const POLL_MS = 50;
 const COUNT_MS = 60_000;
 const CHANGE_TIMEOUT_MS = 20_000;
-const PASSING = /unhealthy cluster|too many learner/;
+const PASSING = /unhealthy cluster|too many learner|member not found|already exists/i;
 /** A learner is promoted once it has what the leader has. */
 const PROMOTE_MS = 500;
 /** etcd maps its database into memory, and keeps two gigabytes of it at most by default. */
@@ -159,7 +159,11 @@ export class EtcdMember {
       log.info({ member: name }, 'the member of this name has lost its data and is removed');
       await this.#accepted(() => others.removeMember(id));
     }
-    await this.#accepted(() => others.addMember([peerUrl], true));
+    await this.#accepted(async () => {
+      // Also after an attempt that was refused although it was carried out. A member that has not started has no name.
+      const isAdded = (await others.members()).some((one) => one.name === '' && one.peerUrls.includes(peerUrl));
+      if (!isAdded) await others.addMember([peerUrl], true);
+    });
     const cluster = (await others.members()).flatMap(({ id, name: other, peerUrls }) =>
       peerUrls.map((url) => `${url === peerUrl ? name : other || id}=${url}`),
     );
