@@ -66,7 +66,7 @@ function windowOf({ memory }: EdgeCamera, fromMs: number, untilMs: number): Repl
 
 const offsets = ({ memory }: EdgeCamera, units: readonly EdgeUnit[]): number[] => {
   const first = memory.frames[0]?.cameraMs ?? 0;
-  return units.filter(({ kind }) => kind === 'video').map(({ cameraMs }) => Math.round(cameraMs - first));
+  return units.filter(({ kind }) => kind === 'video').map(({ cameraMs }) => Math.round(cameraMs - first) + 0);
 };
 
 const pictures = (fromMs: number, untilMs: number): number[] =>

@@ -75,7 +75,7 @@ const fails = (promise: Promise<unknown>, code: EdgeErrorCode): Promise<void> =>
 /** Milliseconds since the first frame of the memory, of the units of a kind. */
 function times(camera: Camera, units: readonly EdgeUnit[], kind: 'video' | 'audio' = 'video'): number[] {
   const first = camera.memory?.frames[0]?.cameraMs ?? 0;
-  return units.filter((unit) => unit.kind === kind).map(({ cameraMs }) => Math.round(cameraMs - first));
+  return units.filter((unit) => unit.kind === kind).map(({ cameraMs }) => Math.round(cameraMs - first) + 0); // no -0: times of NTP are not exact
 }
 
 /** The window of the memory between two moments after its first frame. */
@@ -94,7 +94,7 @@ function expected(camera: Camera, fromMs: number, untilMs: number, track = 0): n
   return stored
     .slice(start)
     .filter(({ frame, cameraMs }) => frame.track === track && cameraMs - first < untilMs)
-    .map(({ cameraMs }) => Math.round(cameraMs - first));
+    .map(({ cameraMs }) => Math.round(cameraMs - first) + 0); // no -0: times of NTP are not exact
 }
 
 for (const codec of ['h264', 'h264-bframes', 'h265', 'h265-layers'] as const) {
