@@ -36,6 +36,7 @@ const TWO_TYPES: Readonly<Record<string, readonly string[]>> = {
   from: ['integer', 'string'],
   node: ['object', 'string'],
   onvif: ['boolean', 'string'],
+  preview: ['object', 'string'],
   reason: ['object', 'string'],
   recorded: ['boolean', 'object'],
   speed: ['integer', 'number'],

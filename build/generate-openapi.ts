@@ -37,6 +37,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     jobs: unasked,
     ptz: unasked,
     stills: unasked,
+    discoverer: unasked,
     doctor: unasked,
     cameraSwitch: unasked,
     cameraEditor: unasked,

@@ -26,8 +26,8 @@ const ObjectName = z
 const KindParams = z.object({ kind: Kind });
 const ObjectParams = z.object({ kind: Kind, name: ObjectName });
 
-const Manifest = z.looseObject({}).meta({
-  id: 'Manifest',
+const ClusterObject = z.looseObject({}).meta({
+  id: 'ClusterObject',
   description: 'An object as kubectl writes it. Of a Secret, data has the keys without their values.',
 });
 
@@ -78,7 +78,7 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
         description: 'Only in clusters of servers without Kubernetes.',
         tags: ['cluster'],
         params: KindParams,
-        response: { 200: z.object({ items: z.array(Manifest) }), ...problems },
+        response: { 200: z.object({ items: z.array(ClusterObject) }), ...problems },
       },
     },
     async ({ params: { kind } }) => ({ items: [...(await answered(objects.list(kind)))] }),
@@ -93,7 +93,7 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
         summary: 'An object',
         tags: ['cluster'],
         params: ObjectParams,
-        response: { 200: Manifest, ...problems },
+        response: { 200: ClusterObject, ...problems },
       },
     },
     async ({ params: { kind, name } }) => answered(objects.get(kind, name)),
@@ -118,9 +118,9 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
         querystring: z.object({
           dry_run: flag().default(false).describe('true: check the manifest, and change nothing.'),
         }),
-        body: Manifest,
+        body: ClusterObject,
         response: {
-          200: z.object({ outcome: z.enum(['created', 'configured', 'unchanged']), object: Manifest }),
+          200: z.object({ outcome: z.enum(['created', 'configured', 'unchanged']), object: ClusterObject }),
           ...problems,
         },
       },
