@@ -65,15 +65,23 @@ function recorderNodeChanged(change: Change<RecorderNode>, { pools, queues, judg
   }
 }
 
+type Named = { readonly name: string };
+
 /** Names of cameras whose report of a node has changed; some may be listed twice. */
 function newlyReportedCameras(before: RecorderNode['status'], now: RecorderNode['status']): readonly string[] {
-  const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
-  const reports = (now?.cameras ?? []).filter((report) => told.get(report.name) !== JSON.stringify(report));
+  // A recorder that is restarted reports no standbys until it holds them again.
+  const standbys = [...changedOf(before?.standbys, now?.standbys), ...changedOf(now?.standbys, before?.standbys)];
   const archives =
     JSON.stringify(before?.archives) === JSON.stringify(now?.archives)
       ? []
       : [...(before?.archives ?? []), ...(now?.archives ?? [])];
-  return [...reports.map(({ name }) => name), ...archives.map(({ camera }) => camera)];
+  return [...changedOf(before?.cameras, now?.cameras), ...standbys, ...archives.map(({ camera }) => camera)];
+}
+
+/** The names of the reports in `now` that `before` does not have. */
+function changedOf(before: readonly Named[] = [], now: readonly Named[] = []): readonly string[] {
+  const told = new Map(before.map((report) => [report.name, JSON.stringify(report)]));
+  return now.flatMap((report) => (told.get(report.name) === JSON.stringify(report) ? [] : report.name));
 }
 
 function leaseChanged(change: Change<KubeObject>, { pools, queues }: ChangesOptions): void {

@@ -87,8 +87,8 @@ class World {
     return this.clock.monotonicMs() - startMs;
   }
 
-  addCamera(name: string): Promise<unknown> {
-    return this.api.create(CAMERA, this.#object('Camera', name, { source: 'rtsp://10.0.0.9/1' }));
+  addCamera(name: string, more: object = {}): Promise<unknown> {
+    return this.api.create(CAMERA, this.#object('Camera', name, { source: 'rtsp://10.0.0.9/1', ...more }));
   }
 
   async pass(seconds: number): Promise<void> {
@@ -131,6 +131,14 @@ class World {
   async keptOff(pool: string): Promise<readonly string[]> {
     const { spec } = await this.api.get(DAEMON_SET, { namespace: NAMESPACE, name: `${pool}-recorder` });
     return [...JSON.stringify(spec).matchAll(/"operator":"NotIn","values":\["(\w+)"\]/g)].map(([, node = '']) => node);
+  }
+
+  /** The condition Standby of a camera, as it is shown: its status and reason. */
+  async standbyShown(camera: string): Promise<string | undefined> {
+    const { status } = await this.api.get(CAMERA, { namespace: NAMESPACE, name: camera });
+    const { conditions = [] } = (status ?? {}) as { conditions?: readonly Condition[] };
+    const shown = conditions.find(({ type }) => type === 'Standby');
+    return shown && `${shown.status} ${shown.reason}`;
   }
 
   async assignment(camera: string): Promise<Assignment | undefined> {
@@ -255,6 +263,48 @@ test('a camera that leaves a silent node carries when that was seen last, also t
   await world.pass(7);
   const later = await world.assignment('gate');
   assert.deepEqual([later?.['reason'], later?.['lastSeenTime']], ['NotTakenUp', after?.['lastSeenTime']]);
+});
+
+test('a camera shows what the node reports that holds it, although nothing else of it changes', async (t) => {
+  const world = new World();
+  await world.addCamera('gate', { placement: { standby: true } });
+  await world.start(t);
+  await world.pass(8);
+  const { status } = await world.api.get(CAMERA, { namespace: NAMESPACE, name: 'gate' });
+  const { assignment, standby } = status as Record<'assignment' | 'standby', { node: string; epoch: number }>;
+  const report = (node: string, more: object): Promise<unknown> =>
+    world.api.mergePatch(RECORDER_NODE, { namespace: NAMESPACE, name: node }, { status: more });
+  await report(assignment.node, { cameras: [{ name: 'gate', epoch: assignment.epoch, state: 'Recording' }] });
+  const shownWith = async (standbys: readonly object[]): Promise<string | undefined> => {
+    await report(standby.node, { standbys: standbys.map((one) => ({ name: 'gate', epoch: standby.epoch, ...one })) });
+    await world.pass(4);
+    return world.standbyShown('gate');
+  };
+  assert.equal(await shownWith([{ state: 'Connecting' }]), 'False Connecting');
+  assert.equal(await shownWith([{ state: 'Holding' }]), 'True Holding');
+  assert.equal(await shownWith([]), 'False NotTakenUp', 'its recorder was restarted');
+  assert.equal(await shownWith([{ state: 'Holding' }]), 'True Holding');
+});
+
+test('a camera shows why it has no standby as soon as its pool wants one, and until it does not', async (t) => {
+  const world = new World();
+  await world.addCamera('gate');
+  await world.start(t);
+  await world.pass(8);
+  const { node, epoch } = (await world.assignment('gate')) ?? {};
+  const cameras = [{ name: 'gate', epoch, state: 'Recording' }];
+  await world.api.mergePatch(RECORDER_NODE, { namespace: NAMESPACE, name: String(node) }, { status: { cameras } });
+  for (const name of [...world.live].filter((one) => one !== node))
+    await world.api.mergePatch(RECORDER_NODE, { namespace: NAMESPACE, name }, { spec: { drain: true } });
+  await world.pass(8);
+  const shownWith = async (standby: boolean): Promise<string | undefined> => {
+    const pool = { namespace: NAMESPACE, name: 'default' };
+    await world.api.mergePatch(RECORDER_POOL, pool, { spec: { failover: { standby } } });
+    await world.pass(8);
+    return world.standbyShown('gate');
+  };
+  assert.equal(await shownWith(true), 'False NoEligibleNode');
+  assert.equal(await shownWith(false), undefined);
 });
 
 test('a healthy new camera gives no Warning; one whose placement cannot be met gives one', async (t) => {

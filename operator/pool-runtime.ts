@@ -9,7 +9,7 @@ import type { EventRecorder } from './kube/events.ts';
 import { isFailover, type OperatorMetrics } from './metrics.ts';
 import type { Caches } from './observe/caches.ts';
 import { isSettled } from './plan/settled.ts';
-import type { AssignmentWrite, Plan, PlannedNode, PoolObjects, Snapshot } from './plan/snapshot.ts';
+import type { AssignmentWrite, Plan, PlannedCondition, PlannedNode, PoolObjects, Snapshot } from './plan/snapshot.ts';
 import type { Queues } from './queues.ts';
 
 /** What a pool reads in the caches. */
@@ -150,11 +150,11 @@ export class PoolRuntime {
 
   #showChanges(before: LastPlan | undefined, { plan, snapshot, nodes }: LastPlan): void {
     const { queues } = this.#o;
-    for (const [camera, condition] of plan.cameras) {
-      const { status, reason, message } = before?.plan.cameras.get(camera) ?? {};
-      if (status !== condition.status || reason !== condition.reason || message !== condition.message) {
-        queues.showSoon(`${this.#namespace}/${camera}`);
-      }
+    for (const camera of plan.cameras.keys()) {
+      const isSame =
+        isSameCondition(before?.plan.cameras.get(camera), plan.cameras.get(camera)) &&
+        isSameCondition(before?.plan.standbys.get(camera), plan.standbys.get(camera));
+      if (!isSame) queues.showSoon(`${this.#namespace}/${camera}`);
     }
     const judged = new Set<string | undefined>();
     for (const [node, { liveness }] of nodes) {
@@ -162,8 +162,8 @@ export class PoolRuntime {
     }
     if (judged.size > 0) {
       queues.pool.add(this.#key);
-      for (const { name: camera, assignment } of snapshot.cameras) {
-        if (judged.has(assignment?.node)) queues.showSoon(`${this.#namespace}/${camera}`);
+      for (const { name: camera, assignment, standby } of snapshot.cameras) {
+        if (judged.has(assignment?.node) || judged.has(standby?.node)) queues.showSoon(`${this.#namespace}/${camera}`);
       }
     }
     const poolOf = (planned: Plan | undefined): string =>
@@ -188,6 +188,9 @@ export class PoolRuntime {
     events.record(regarding, { type, reason, action: 'Assign', note });
   }
 }
+
+const isSameCondition = (a: PlannedCondition | undefined, b: PlannedCondition | undefined): boolean =>
+  a?.status === b?.status && a?.reason === b?.reason && a?.message === b?.message;
 
 /** Only nodes with cameras are guarded. */
 const nodesWithCameras = ({ loads }: Plan): readonly string[] =>

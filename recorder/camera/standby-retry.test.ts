@@ -23,6 +23,29 @@ test('a camera that drops one client for another is left to the node that record
   );
 });
 
+test('a camera that was away, and one that was lost for another reason, is not taken for one that drops clients', () => {
+  const ends = [
+    ['the camera was restarted in between', CLOSED, 3_000, new NoConnection('refused')],
+    [
+      'the link to it was down',
+      new CameraError('stream-silent', 'no video for 10 s'),
+      3_000,
+      new NoConnection('timeout'),
+    ],
+    ['nobody takes it back so late', CLOSED, 30_000, undefined],
+    ['this node ended it', new CameraError('no-key-frame', 'no key frame'), 3_000, undefined],
+  ] as const;
+  for (const [what, failure, recordedMs, between] of ends) {
+    const retry = new StandbyRetry(() => 0);
+    const waits = [0, 1, 2].map(() => {
+      const wait = seconds(retry, failure, recordedMs);
+      if (between) retry.next(between, 0);
+      return wait;
+    });
+    assert.deepEqual(waits, [10, 20, 40], what);
+  }
+});
+
 test('a connection that lasted clears a camera, and one that is away is knocked at', () => {
   const retry = new StandbyRetry(() => 0);
   for (let i = 0; i < 5; i++) retry.next(CLOSED, 1_000);

@@ -3,7 +3,7 @@
 
 import { Backoff } from '../../base/backoff.ts';
 import { NoConnection } from './error.ts';
-import type { CameraError } from './error.ts';
+import type { CameraError, CameraErrorCode } from './error.ts';
 import type { Retry } from './retry.ts';
 
 /** A connection that delivered pictures for this long disturbed nobody: what ended it may be over. */
@@ -14,12 +14,16 @@ const KNOCK_MS = 5_000;
 const FIRST_MS = 10_000;
 /** A camera that is restarted serves more clients after this time. */
 const MOST_MS = 1_800_000;
-/** From this many short connections in a row on, the two nodes take the camera from each other. */
-const MOST_SHORT = 2;
+/** The node that records the camera takes it back within seconds: it tries again at once. */
+const TAKEN_BACK_MS = 20_000;
+/** How the connection ends of a client that a camera drops for another one. */
+const TAKEN_BACK: ReadonlySet<CameraErrorCode> = new Set(['closed-by-camera', 'stream-silent']);
+/** From this many such connections in a row on, the two nodes take the camera from each other. */
+const MOST_TAKEN_BACK = 2;
 
 export class StandbyRetry implements Retry {
   readonly #ladder: Backoff;
-  #short = 0;
+  #takenBack = 0;
 
   constructor(random: () => number = Math.random) {
     this.#ladder = new Backoff({ firstMs: FIRST_MS, maxMs: MOST_MS, random });
@@ -27,13 +31,20 @@ export class StandbyRetry implements Retry {
 
   next(failure: CameraError, recordedMs: number): number {
     if (recordedMs >= LONG_MS) {
-      this.#short = 0;
+      this.#takenBack = 0;
       this.#ladder.reset();
       return AGAIN_MS;
     }
-    if (failure instanceof NoConnection) return KNOCK_MS;
+    if (failure instanceof NoConnection) {
+      // The camera, or the link to it, was away: that is what ended the last connection.
+      this.#takenBack = 0;
+      return KNOCK_MS;
+    }
     const waitMs = this.#ladder.next();
-    if (recordedMs > 0) this.#short++;
-    return this.#short >= MOST_SHORT ? MOST_MS : waitMs;
+    if (recordedMs > 0) {
+      const isTakenBack = recordedMs < TAKEN_BACK_MS && TAKEN_BACK.has(failure.code);
+      this.#takenBack = isTakenBack ? this.#takenBack + 1 : 0;
+    }
+    return this.#takenBack >= MOST_TAKEN_BACK ? MOST_MS : waitMs;
   }
 }

@@ -230,11 +230,20 @@ export class FailoverStage {
     );
     await suspend(false);
     await this.atHome();
-    const isAsAsked = ({ status }: Camera): boolean => {
-      const standby = status?.conditions?.find(({ type }) => type === 'Standby');
-      return isOn ? standby?.status === 'True' : standby === undefined;
+    let others: readonly string[] = [];
+    const areAsAsked = async (): Promise<boolean> => {
+      others = (await this.cameras()).flatMap(({ metadata, status }) => {
+        const standby = status?.conditions?.find(({ type }) => type === 'Standby');
+        if (isOn ? standby?.status === 'True' : standby === undefined) return [];
+        return `${metadata.name} (${standby?.reason}: ${standby?.message})`;
+      });
+      return others.length === 0;
     };
-    await until('cameras are held as asked', async () => (await this.cameras()).every(isAsAsked), SLOW_MS, SELDOM_MS);
+    try {
+      await until('cameras are held as asked', areAsAsked, SLOW_MS, SELDOM_MS);
+    } catch (err) {
+      throw new Error(`${isOn ? 'not held' : 'still with a standby'}: ${others.join(', ')}`, { cause: err });
+    }
   }
 
   /** Waits until every node has renewed its Lease after this time. */

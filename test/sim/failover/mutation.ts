@@ -158,7 +158,7 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   'standbys are not written': {
     meaning: 'the chosen standby stays in the plan',
     file: ASSIGNER,
-    code: '...(standby && { standby: { node: standby.node ?? null, epoch: standby.epoch } }),',
+    code: '...(standby && { standby: { ...standby, node: standby.node ?? null, process: standby.process ?? null } }),',
     broken: '',
   },
   'slots are not given back': {
