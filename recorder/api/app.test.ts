@@ -494,6 +494,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
   const { app } = await build(t);
   const document = (await app.inject('/openapi.json')).json();
   assert.deepEqual(Object.keys(document.paths).sort(), [
+    '/api/accounts',
     '/api/archive/{camera_id}/current',
     '/api/archive/{camera_id}/gaps',
     '/api/archive/{camera_id}/segments',

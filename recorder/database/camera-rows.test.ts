@@ -45,6 +45,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       allowPlaintextLogin: false,
       ptz: true,
       onvif: 'http://10.0.0.9:8000/onvif/device_service',
+      edge: undefined,
       enabled: true,
       record: {
         format: 'mp4',
