@@ -66,6 +66,11 @@ async function open(t: TestContext, { memoryBytes = Infinity, wantedFromMs = -In
     numbers: async (): Promise<number[]> =>
       (await Promise.all(segmentPaths(root).map((path) => decodeFrameNumbers(join(root, path))))).flat(),
     files: () => segmentPaths(root),
+    /** Whether every file is complete. */
+    isWritten: async () => {
+      const { segments } = await archive.list('gate', { fromMs: 0, toMs: Date.now() + 60_000 });
+      return segments.length > 0 && segments.every(({ endMs }) => endMs !== undefined);
+    },
   };
 }
 
@@ -125,7 +130,8 @@ test('what another recorder missed that was restarted is written, while the came
   const heldSinceMs = node.standbys.heldSinceMs('gate');
   node.standbys.bridge('gate', -Infinity);
   await until('it is written', () => node.files().length > 0);
-  await until('it ends', async () => (await node.numbers()).length > 12 * 25);
+  await until('it ends', () => node.isWritten());
+  assert.ok((await node.numbers()).length > 10 * 25);
   assert.deepEqual([node.standbys.heldSinceMs('gate'), node.report()?.state], [heldSinceMs, 'Holding']);
   // The camera is lost within these seconds: nothing is written twice.
   node.standbys.bridge('gate', -Infinity);
@@ -133,12 +139,10 @@ test('what another recorder missed that was restarted is written, while the came
   await until('it is recorded', () => (node.cameras.get('gate')?.archive?.framesWritten ?? 0) > 60);
   await node.cameras.apply([]);
   const numbers = await node.numbers();
-  const steps = numbers.slice(1).map((number, i) => (number - (numbers[i] as number) + 250) % 250);
-  assert.equal(numbers[0], 0);
-  assert.ok(steps.filter((step) => step !== 1).length <= 2, 'each time it goes on at a key frame');
-  // Pictures within 200 ms of the end of a file may be in the next one again: better than a group that is missing.
-  const isNear = (step: number): boolean => (step > 0 && step < 60) || step >= 245;
-  assert.ok(steps.every(isNear), steps.join(' '));
+  assert.deepEqual(
+    numbers,
+    numbers.map((_, i) => i % 250),
+  );
   assert.equal(camera.connections.length, 1);
   assert.equal(node.memory.usedBytes, 0);
 });

@@ -115,7 +115,8 @@ export class StandbySet {
     const recording = recordingOf(config);
     const copy = ring.copy();
     log.info({ camera: cameraId }, 'the recorder of the camera was restarted: what it missed is written here');
-    copy.promote({ fromMs, recording, hasRoom: () => recording.hasTimeForMore(), notBeforeMs: recording.endMs });
+    const hasRoom = (): boolean => recording.hasTimeForMore();
+    copy.promote({ fromMs, recording, hasRoom, notBeforeMs: recording.endMs, onlyWhole: true });
     standby.recording = recording;
     const timer = clock.after(BRIDGE_MS, () => standby.bridging?.());
     standby.bridging = () => {

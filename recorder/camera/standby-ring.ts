@@ -19,6 +19,8 @@ interface Group {
   readonly samples: Sample[];
   /** Why its run ended after it; undefined: it did not. */
   ended: EndReason | undefined;
+  /** All of it was passed to a copy that has left, or is older than what that was to have. */
+  isCopied: boolean;
 }
 
 /** Where the pictures go when this node takes over. */
@@ -33,6 +35,8 @@ interface Promotion {
   readonly live?: SampleSink;
   /** Wall time up to which this node has recorded the camera before: nothing of before is written again. */
   readonly notBeforeMs?: number | undefined;
+  /** Of a copy: a group is passed on when it is complete, so that what follows may begin at the next key frame. */
+  readonly onlyWhole?: boolean;
 }
 
 type State =
@@ -40,6 +44,8 @@ type State =
   /** What is held is passed on, and what arrives is put behind it. */
   | { readonly kind: 'catching-up'; readonly to: Promotion; timer: Timer | undefined; begun: Run | undefined }
   | { readonly kind: 'recording'; readonly to: Promotion };
+
+type CatchingUp = Extract<State, { kind: 'catching-up' }>;
 
 interface StandbyRingOptions {
   readonly clock: Clock;
@@ -52,7 +58,7 @@ interface StandbyRingOptions {
 /** So much media is passed on at a time, and then other cameras have their turn. */
 const STEP_TICKS = 2_000 * TICKS_PER_MS;
 const STEP_PAUSE_MS = 10;
-const NO_ROOM_PAUSE_MS = 50;
+const WAIT_PAUSE_MS = 50;
 /** Files and pictures date the same moment differently by less. */
 const SAME_TIME_MS = 200;
 
@@ -70,6 +76,8 @@ export class StandbyRing implements SampleSink {
   #dropsForRoom = 0;
   /** Get what arrives, too. */
   #copies: readonly StandbyRing[] = [];
+  /** It is a copy that gets nothing more. */
+  #hasLeft = false;
 
   constructor(options: StandbyRingOptions) {
     this.#o = options;
@@ -151,13 +159,14 @@ export class StandbyRing implements SampleSink {
     else this.#dropOld();
   }
 
-  /** This node takes the camera over. Call it once. */
+  /** This node takes the camera over. Call it once. What copies have got is not passed on again. */
   promote(to: Promotion): void {
     assert(this.#state.kind === 'holding', 'a camera is taken over twice');
     const groups = this.#groups;
     const { notBeforeMs = -Infinity } = to;
-    while (groups.length > 0 && (groups[0]?.samples[0]?.wallMs ?? Infinity) < notBeforeMs - SAME_TIME_MS)
-      this.#dropFirst();
+    const isOver = ({ isCopied, samples }: Group): boolean =>
+      isCopied || (samples[0]?.wallMs ?? Infinity) < notBeforeMs - SAME_TIME_MS;
+    while (groups[0] && isOver(groups[0])) this.#dropFirst();
     const next = groups.findIndex(({ samples }) => (samples[0] as Sample).wallMs > to.fromMs);
     for (let old = (next < 0 ? groups.length : next) - 1; old > 0; old--) this.#dropFirst();
     this.#state = { kind: 'catching-up', to, timer: undefined, begun: undefined };
@@ -165,12 +174,14 @@ export class StandbyRing implements SampleSink {
   }
 
   /**
-   * Another ring with the same pictures, which also gets what arrives, until `leave`. Its memory is that of this one.
+   * Another ring with the same pictures, except those of earlier copies, which also gets what arrives, until `leave`. Its memory is that
+   * of this one.
    */
   copy(): StandbyRing {
     const copy = new StandbyRing({ clock: this.#o.clock, holdMs: () => Infinity });
     let run: Run | undefined;
     for (const group of this.#groups) {
+      if (group.isCopied) continue;
       if (!run || group.beginsRun) copy.begin(group.run);
       else if (run !== group.run) copy.change(group.run);
       run = group.run;
@@ -184,10 +195,26 @@ export class StandbyRing implements SampleSink {
     return copy;
   }
 
-  /** The copy gets nothing more. */
+  /** The copy, which passes on whole groups, gets nothing more: the group that goes on stays to this ring. */
   leave(copy: StandbyRing): void {
     this.#copies = this.#copies.filter((one) => one !== copy);
-    copy.end('stopped');
+    for (const group of this.#groups) group.isCopied = group !== this.#groups.at(-1) || group.ended !== undefined;
+    copy.#leave();
+  }
+
+  #leave(): void {
+    const last = this.#groups.at(-1);
+    if (last && last.ended === undefined) {
+      this.#groups.pop();
+      for (const sample of last.samples) this.#release(sample);
+    }
+    this.#hasLeft = true;
+    const state = this.#state;
+    if (state.kind === 'catching-up' && state.begun && this.#groups.length === 0) {
+      state.to.recording.end('stopped');
+      state.begun = undefined;
+    }
+    this.end('stopped');
   }
 
   /** Drops the oldest group to make room for others. The oldest pictures of all cameras should go first. */
@@ -205,7 +232,7 @@ export class StandbyRing implements SampleSink {
 
   /** Passes on all that is left, whether or not there is room: the recording ends. */
   flush(): void {
-    while (this.#state.kind === 'catching-up') this.#passStep(this.#state);
+    while (this.#state.kind === 'catching-up' && !this.#mustWait(this.#state)) this.#passStep(this.#state);
   }
 
   #nowMs(): number {
@@ -222,6 +249,7 @@ export class StandbyRing implements SampleSink {
         atMs: this.#nowMs(),
         samples: [],
         ended: undefined,
+        isCopied: false,
       });
       this.#isRunNew = false;
       this.#skips = false;
@@ -274,16 +302,22 @@ export class StandbyRing implements SampleSink {
   #passOn(): void {
     const state = this.#state;
     if (state.kind !== 'catching-up') return;
-    const hasRoom = state.to.hasRoom();
-    if (hasRoom) this.#passStep(state);
+    const mayPass = state.to.hasRoom() && !this.#mustWait(state);
+    if (mayPass) this.#passStep(state);
     if (this.#state.kind !== 'catching-up') return;
-    state.timer = this.#o.clock.after(hasRoom ? STEP_PAUSE_MS : NO_ROOM_PAUSE_MS, () => this.#passOn());
+    state.timer = this.#o.clock.after(mayPass ? STEP_PAUSE_MS : WAIT_PAUSE_MS, () => this.#passOn());
   }
 
-  #passStep(state: Extract<State, { kind: 'catching-up' }>): void {
+  /** Whether no group is complete yet. */
+  #mustWait({ to }: CatchingUp): boolean {
+    if (!to.onlyWhole || this.#hasLeft) return false;
+    return this.#groups.length === 0 || (this.#groups.length === 1 && this.#groups[0]?.ended === undefined);
+  }
+
+  #passStep(state: CatchingUp): void {
     const { recording } = state.to;
     let fromDts: number | undefined;
-    for (let group = this.#groups[0]; group; group = this.#groups[0]) {
+    for (let group = this.#groups[0]; group && !this.#mustWait(state); group = this.#groups[0]) {
       this.#announce(state, group);
       const { samples } = group;
       let count = 0;
@@ -306,6 +340,7 @@ export class StandbyRing implements SampleSink {
       this.#groups.shift();
       if (isLast) break;
     }
+    if (this.#mustWait(state)) return;
     state.timer?.cancel();
     this.#state = { kind: 'recording', to: state.to };
     // A run that has begun and has no key frame yet.
@@ -314,7 +349,7 @@ export class StandbyRing implements SampleSink {
   }
 
   /** Begins or changes the run of the recording as the group requires. */
-  #announce(state: Extract<State, { kind: 'catching-up' }>, { run, beginsRun }: Group): void {
+  #announce(state: CatchingUp, { run, beginsRun }: Group): void {
     if (state.begun === run) return;
     if (!state.begun || (beginsRun && state.begun.runId !== run.runId)) state.to.recording.begin(run);
     else state.to.recording.change(run);
