@@ -4,6 +4,7 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { previewId } from '../../../base/camera-id.ts';
 import type { GapCause } from '../../../recorder/archive/gaps/cause.ts';
 import { videoMedia, type VideoMedia, type VideoName } from '../../camera/media.ts';
 import { Footage } from '../../support/footage.ts';
@@ -23,6 +24,8 @@ interface StageCamera {
   readonly gaps?: readonly StageGap[];
   /** Its pictures, in place of numbered ones. */
   readonly media?: VideoMedia;
+  /** The pictures of its preview, which has no gaps. */
+  readonly preview?: VideoMedia;
 }
 
 interface StageOptions {
@@ -54,9 +57,12 @@ export async function footageStage(t: Pick<TestContext, 'after'>, options: Stage
   const recordings = join(directory, 'recordings');
   mkdirSync(join(recordings, '.kube-nvr/gaps'), { recursive: true });
   for (const camera of cameras) {
-    const root = await record(t, camera, options);
-    cpSync(root, recordings, { recursive: true, filter: (path) => !path.includes('.kube-nvr') });
-    rmSync(root, { recursive: true });
+    const { id, name, preview: media } = camera;
+    for (const footage of [camera, ...(media ? [{ id: previewId(id), name, media }] : [])]) {
+      const root = await record(t, footage, options);
+      cpSync(root, recordings, { recursive: true, filter: (path) => !path.includes('.kube-nvr') });
+      rmSync(root, { recursive: true });
+    }
     writeFileSync(join(recordings, `.kube-nvr/gaps/${camera.id}.jsonl`), journal(camera, startMs, seconds));
   }
   const recorder = await RecorderProcess.start({

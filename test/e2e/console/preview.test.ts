@@ -1,4 +1,5 @@
-// Which of its two streams the console shows of a camera: by the sizes and the numbers of the pictures on screen.
+// Which of its two streams the console shows of a camera, live and in playback: by the sizes and the numbers of the pictures on
+// screen.
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -11,6 +12,7 @@ import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
 import { badgeOf } from './console.ts';
+import { footageStage } from './footage-stage.ts';
 
 /** A machine that runs other tests is slow. */
 const SLOW_MS = 120_000;
@@ -107,5 +109,53 @@ test(
       document.dispatchEvent(new Event('visibilitychange'));
     `);
     await shows(phone, 'yard', isSmall);
+  },
+);
+
+test(
+  'playback shows the recorded preview where the main stream has no footage, cannot be decoded, or is larger than the picture',
+  { skip: browserMissing() },
+  async (t) => {
+    const [h265, preview] = await Promise.all([videoMedia('h265'), videoMedia('h264-small')]);
+    const startMs = Date.now() - 3_600_000;
+    const { recorder } = await footageStage(t, {
+      startMs,
+      seconds: 120,
+      cameras: [
+        { id: 'gate', name: 'Gate', preview, gaps: [{ from: 10, to: 60, cause: 'camera-unreachable' }] },
+        { id: 'hall', name: 'Hall', preview, media: h265 },
+      ],
+    });
+    const browser = await launchBrowser();
+    t.after(() => browser.close());
+    const at = (id: string, seconds: number): string =>
+      `${recorder.url}/#/playback?c=${id}&t=${new Date(startMs + seconds * 1000).toISOString()}&z=4m`;
+    const page = await open(browser, at('gate', 30));
+    const untilShown = (id: string, what: (state: VideoState) => boolean): Promise<unknown> =>
+      until(`${id} is played`, async () => what(await videoState(page, `[data-camera=${id}] video`)), SLOW_MS);
+    const note = page.locator('.ptile-note');
+
+    await untilShown('gate', isSmall);
+    assert.equal(await note.textContent(), 'Preview');
+    const shapes = await page.evaluate<{ kind: string; detail?: string; x: number; width: number }[]>(
+      "document.querySelector('.timeline-canvas').model.rows[0].shapes",
+    );
+    const previews = shapes.filter(({ kind }) => kind === 'preview');
+    assert.deepEqual(
+      previews.map(({ detail }) => detail),
+      ['camera-unreachable'],
+    );
+    const [{ x = 0, width = 0 } = {}] = previews;
+    await page.locator('.timeline-canvas').hover({ position: { x: x + width / 3, y: 35 } });
+    await page.locator('.hover-card', { hasText: 'Preview only: camera does not answer' }).waitFor();
+
+    await page.goto(at('gate', 90));
+    await untilShown('gate', isMain(320));
+    assert.equal(await note.count(), 0);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await untilShown('gate', isSmall);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.goto(at('hall', 90));
+    await untilShown('hall', isSmall);
   },
 );

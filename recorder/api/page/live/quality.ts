@@ -13,8 +13,8 @@ export interface Place {
   readonly isPhone: boolean;
 }
 
-/** A picture that is narrower shows no more of the main stream than of the preview. */
-const SMALL_WIDTH = 640;
+/** A picture that is narrower, in CSS pixels, shows no more of the main stream than of the preview. */
+export const SMALL_WIDTH = 640;
 
 type Video = Pick<NonNullable<Camera['codecs']['video']>, 'codec_string'>;
 

@@ -28,6 +28,8 @@ export interface CameraFootage {
   readonly gaps: readonly GapSpan[];
   /** Parts of the footage that were fetched from the memory of the camera. */
   readonly filled: readonly Span[];
+  /** Recorded time of its preview, in order. */
+  readonly preview: readonly Span[];
   readonly protections: readonly ProtectedSpan[];
   readonly elsewhere: readonly ElsewhereSpan[];
 }
@@ -64,7 +66,11 @@ const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_
   endMs: end_ms,
 });
 
-export function toFootage(item: CameraItem): CameraFootage {
+/** The id under which the footage of a camera's preview is kept. */
+export const previewId = (cameraId: string): string => `${cameraId}~preview`;
+
+/** `preview`: the answer for the footage of its preview. */
+export function toFootage(item: CameraItem, preview?: CameraItem): CameraFootage {
   const gaps = item.gaps.map((gap) => ({ ...spanOf(gap), cause: gap.cause, isOpen: gap.is_open }));
   return {
     cameraId: item.camera_id,
@@ -72,14 +78,17 @@ export function toFootage(item: CameraItem): CameraFootage {
     footage: subtractSpans(item.spans.map(spanOf), gaps),
     gaps,
     filled: (item.filled ?? []).map(spanOf),
+    preview: (preview?.spans ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
     elsewhere: item.elsewhere.map((one) => ({ ...spanOf(one), nodeId: one.node_id, isOnline: one.online })),
   };
 }
 
-/** What a camera has at one moment: footage, a gap, or nothing. */
+/** What a camera has at one moment: footage, that of its preview, a gap, or nothing. */
 export type Moment =
   | { readonly kind: 'footage' }
+  /** Only the preview has it. */
+  | { readonly kind: 'preview' }
   | { readonly kind: 'gap'; readonly gap: GapSpan }
   | { readonly kind: 'elsewhere'; readonly span: ElsewhereSpan }
   /** Retention has removed it. */
@@ -91,6 +100,7 @@ export type Moment =
 export function momentOf(camera: CameraFootage, atMs: number, nowMs: number): Moment {
   if (spanAt(camera.footage, atMs)) return { kind: 'footage' };
   const span = spanAt(camera.elsewhere, atMs);
+  if (!span?.isOnline && spanAt(camera.preview, atMs)) return { kind: 'preview' };
   if (span) return { kind: 'elsewhere', span };
   const gap = spanAt(camera.gaps, atMs);
   if (gap) return { kind: 'gap', gap };
@@ -103,12 +113,16 @@ export function momentOf(camera: CameraFootage, atMs: number, nowMs: number): Mo
 
 /** Whether a player can show this moment. */
 export const isPlayable = (moment: Moment | undefined): boolean =>
-  moment?.kind === 'footage' || (moment?.kind === 'elsewhere' && moment.span.isOnline);
+  moment?.kind === 'footage' || moment?.kind === 'preview' || (moment?.kind === 'elsewhere' && moment.span.isOnline);
 
 /** The next moment from `atMs` on at which one of the cameras has something to play. */
 export const nextFootage = (cameras: readonly CameraFootage[], atMs: number): number | undefined =>
   nextWithin(
-    cameras.flatMap(({ footage, elsewhere }) => [...footage, ...elsewhere.filter(({ isOnline }) => isOnline)]),
+    cameras.flatMap(({ footage, preview, elsewhere }) => [
+      ...footage,
+      ...preview,
+      ...elsewhere.filter(({ isOnline }) => isOnline),
+    ]),
     atMs,
   );
 

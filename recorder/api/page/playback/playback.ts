@@ -13,8 +13,9 @@ import { MasterClock } from './master-clock.ts';
 import { paceOf } from './follow.ts';
 import { CameraPlayer, MAX_VIDEO_SPEED, type PlayerState } from './player.ts';
 import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scale.ts';
-import { borderFrom, type Span } from './spans.ts';
+import { borderFrom, spanAt, type Span } from './spans.ts';
 import { StillShow } from './still-show.ts';
+import { streamOf, type Stream } from './stream.ts';
 import { readTimeline, TimelineStore } from './timeline-store.ts';
 import { Zone } from './zone.ts';
 
@@ -46,6 +47,8 @@ export interface Follower {
   readonly stills: StillShow;
   /** Undefined until its tile is shown and the library is there. */
   player: CameraPlayer | undefined;
+  /** Streams whose footage this browser could not play. */
+  readonly unplayable: Set<Stream>;
 }
 
 export class Playback {
@@ -279,11 +282,23 @@ export class Playback {
     if (!loaded || !camera || atMs < loaded.range.fromMs || atMs >= loaded.range.toMs) return undefined;
     const nowMs = now();
     const moment = momentOf(camera, atMs, nowMs);
-    // The footage was written after the answer.
-    const isNewer = atMs >= loaded.atMs - LATEST_MS && moment.kind !== 'footage' && moment.kind !== 'gap';
-    return isNewer && momentOf(camera, loaded.atMs - LATEST_MS - 1, nowMs).kind === 'footage'
-      ? { kind: 'footage' }
-      : moment;
+    if (atMs < loaded.atMs - LATEST_MS || moment.kind === 'footage') return moment;
+    // The footage was written after the answer. A gap says that there is none, but does not say it of the preview.
+    const before = momentOf(camera, loaded.atMs - LATEST_MS - 1, nowMs);
+    const isNewer = before.kind === 'preview' || (before.kind === 'footage' && moment.kind !== 'gap');
+    return isNewer ? before : moment;
+  }
+
+  /** Which stream shows a moment of a camera that has something to play then. */
+  #streamOf({ cameraId, player, unplayable }: Follower, moment: Moment | undefined, atMs: number): Stream {
+    const loaded = this.near.loaded.peek();
+    const preview = loaded?.byCamera.get(cameraId)?.preview ?? [];
+    return streamOf({
+      hasMain: moment?.kind !== 'preview',
+      hasPreview: loaded !== undefined && spanAt(preview, Math.min(atMs, loaded.atMs - LATEST_MS - 1)) !== undefined,
+      unplayable,
+      width: player?.video.parentElement?.clientWidth ?? 0,
+    });
   }
 
   #zoomCentre(): number {
@@ -355,12 +370,15 @@ export class Playback {
       setPicture(picture, { kind: 'plate', moment });
       return;
     }
+    if (player?.state.peek() === 'unplayable') follower.unplayable.add(player.stream.peek());
+    player?.use(this.#streamOf(follower, moment, atMs));
+    const ofStills = moment?.kind === 'preview' ? 'preview' : 'main';
     const isUnplayable = player?.state.peek() === 'unplayable';
     // If the recorder makes no pictures, the video seeks as fast as it can.
     if (isUnplayable || (areStills && stills.isAvailable)) {
       player?.rest();
       // Without stills there is one picture a second.
-      stills.show(areStills ? atMs : Math.floor(atMs / 1000) * 1000);
+      stills.show(areStills ? atMs : Math.floor(atMs / 1000) * 1000, ofStills);
       setPicture(picture, { kind: 'still' });
       return;
     }
@@ -372,7 +390,7 @@ export class Playback {
       stills.clear();
     } else if (picture.peek().kind !== 'video' || state === 'loading') {
       // A still is shown until the video has a picture.
-      if (moment && !isRunning) stills.show(atMs);
+      if (moment && !isRunning) stills.show(atMs, ofStills);
       setPicture(picture, stills.shown.peek() ? { kind: 'still' } : { kind: 'loading' });
     }
   }
@@ -476,6 +494,7 @@ const newFollower = (cameraId: string): Follower => ({
   picture: signal<Picture>({ kind: 'loading' }),
   stills: new StillShow(cameraId, STILL_WIDTH),
   player: undefined,
+  unplayable: new Set(),
 });
 
 function endFollower({ player, stills }: Follower): void {

@@ -7,6 +7,7 @@ import type { Fragment } from 'hls.js';
 import { mediaAddress } from '../app/api.ts';
 import { now } from '../app/clock.ts';
 import { correctionOf } from './follow.ts';
+import { footageIdOf, type Stream } from './stream.ts';
 import { mediaTimeOf, wallTimeOf, type MediaPart } from './media-time.ts';
 
 /** How much of the archive a playlist has: before the shown moment, and after it. */
@@ -56,6 +57,8 @@ interface Follow {
 export class CameraPlayer {
   readonly cameraId: string;
   readonly state = signal<PlayerState>('idle');
+  /** Whose footage is played. */
+  readonly stream = signal<Stream>('main');
   readonly video: HTMLVideoElement;
   readonly #Hls: typeof Hls;
   #hls: Hls | undefined;
@@ -126,6 +129,17 @@ export class CameraPlayer {
     const rate = Math.min(MAX_VIDEO_SPEED, speed * this.#factor);
     if (video.playbackRate !== rate) video.playbackRate = rate;
     if (video.paused) video.play().catch(() => {});
+  }
+
+  /** Plays the footage of this stream from the next `follow` on. */
+  use(stream: Stream): void {
+    if (stream === this.stream.peek()) return;
+    this.stream.value = stream;
+    if (!this.#Hls.isSupported()) return;
+    this.destroy();
+    this.#failures = 0;
+    this.#retryMs = -Infinity;
+    this.state.value = 'idle';
   }
 
   /** Waits in a gap. Decoded data stays, because footage may follow at once. */
@@ -220,7 +234,8 @@ export class CameraPlayer {
       else this.#fail(type === ErrorTypes.MEDIA_ERROR);
     });
     const query = `from=${fromMs / 1000}&to=${toMs / 1000}`;
-    hls.loadSource(mediaAddress(`/playback/hls/${encodeURIComponent(this.cameraId)}/index.m3u8?${query}`));
+    const id = encodeURIComponent(footageIdOf(this.cameraId, this.stream.peek()));
+    hls.loadSource(mediaAddress(`/playback/hls/${id}/index.m3u8?${query}`));
     hls.attachMedia(this.video);
   }
 

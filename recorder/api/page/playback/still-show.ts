@@ -3,6 +3,7 @@
 
 import { signal } from '@preact/signals';
 import { Problem, request } from '../app/api.ts';
+import { footageIdOf, type Stream } from './stream.ts';
 
 /** At most twelve a second. */
 const APART_MS = 84;
@@ -21,6 +22,7 @@ export class StillShow {
   readonly #cameraId: string;
   readonly #width: number;
   #wantedMs: number | undefined;
+  #stream: Stream = 'main';
   #shownForMs: number | undefined;
   #isBusy = false;
   #ended = false;
@@ -31,7 +33,8 @@ export class StillShow {
   }
 
   /** Shows the picture of a moment; only the last wanted one counts. */
-  show(atMs: number): void {
+  show(atMs: number, stream: Stream): void {
+    this.#stream = stream;
     this.#wantedMs = Math.floor(atMs);
     if (!this.#isBusy && this.#wantedMs !== this.#shownForMs) void this.#next();
   }
@@ -54,7 +57,7 @@ export class StillShow {
       const begunMs = performance.now();
       let pauseMs = APART_MS;
       try {
-        const still = await readStill(this.#cameraId, atMs, this.#width);
+        const still = await readStill(footageIdOf(this.#cameraId, this.#stream), atMs, this.#width);
         this.#shownForMs = atMs;
         if (this.#wantedMs === undefined || this.#ended) URL.revokeObjectURL(still.url);
         else this.#keep(still);
@@ -79,11 +82,11 @@ export class StillShow {
 }
 
 /** Rejects with Problem where nothing is recorded. The caller revokes its URL. */
-async function readStill(cameraId: string, atMs: number, width: number): Promise<Still> {
-  const response = await request(stillPath(cameraId, atMs, width));
+async function readStill(footageId: string, atMs: number, width: number): Promise<Still> {
+  const response = await request(stillPath(footageId, atMs, width));
   const blob = await response.blob();
   return { url: URL.createObjectURL(blob), atMs: Number(response.headers.get('x-picture-time-ms') ?? atMs) };
 }
 
-export const stillPath = (cameraId: string, atMs: number, width: number): string =>
-  `/api/archive/${encodeURIComponent(cameraId)}/still?at=${Math.floor(atMs) / 1000}&width=${width}`;
+export const stillPath = (footageId: string, atMs: number, width: number): string =>
+  `/api/archive/${encodeURIComponent(footageId)}/still?at=${Math.floor(atMs) / 1000}&width=${width}`;

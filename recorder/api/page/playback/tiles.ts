@@ -34,6 +34,7 @@ function Tile({ follower, playback }: TileProps): VNode {
   const isFocused = playback.focused.value === cameraId;
   const isOne = playback.cameras.value.length === 1;
   const isUnplayable = picture.kind === 'still' && follower.player?.state.value === 'unplayable';
+  const isPreview = picture.kind === 'video' && follower.player?.stream.value === 'preview';
   return html`<figure
     class="ptile"
     data-camera=${cameraId}
@@ -54,6 +55,7 @@ function Tile({ follower, playback }: TileProps): VNode {
     <figcaption>
       <span>${name}</span>
       ${isUnplayable && html`<span class="ptile-note">Stills: this browser cannot play the video</span>`}
+      ${isPreview && html`<span class="ptile-note">Preview</span>`}
       ${
         !isOne &&
         html`<button

@@ -10,6 +10,7 @@ const COLOURS = [
   'empty',
   'footage',
   'filled',
+  'preview',
   'gap',
   'gap-back',
   'elsewhere',
@@ -112,6 +113,11 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
       break;
     case 'filled':
       stripes(context, shape, y, height, colours.filled, 'diagonal');
+      break;
+    case 'preview':
+      // Half as high, so that the gap or the line above it is seen, and it differs by more than its tone.
+      context.fillStyle = colours.preview;
+      context.fillRect(x, y + height / 2, width, height / 2);
       break;
     case 'gap':
       context.fillStyle = colours['gap-back'];

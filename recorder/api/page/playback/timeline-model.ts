@@ -2,17 +2,17 @@
 
 import { momentOf, type CameraFootage, type Moment } from './footage.ts';
 import { timeAt, xOf, type Range } from './scale.ts';
-import { clipSpans, mergeSpans, type Span } from './spans.ts';
+import { clipSpans, mergeSpans, subtractSpans, type Span } from './spans.ts';
 import { ticksOf } from './ticks.ts';
 import type { Zone } from './zone.ts';
 
-type ShapeKind = 'footage' | 'filled' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected';
+type ShapeKind = 'footage' | 'filled' | 'preview' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected';
 
 export interface Shape extends Span {
   readonly kind: ShapeKind;
   readonly x: number;
   readonly width: number;
-  /** The cause of a gap, the node of footage elsewhere, the note of a protection. */
+  /** The cause of a gap, why only the preview has it, the node of footage elsewhere, the note of a protection. */
   readonly detail?: string | undefined;
 }
 
@@ -117,6 +117,7 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
       return { kind, startMs: span.startMs, endMs: span.endMs, x, width: long, detail };
     });
   const { keptFromMs } = camera;
+  const onlyPreview = subtractSpans(camera.preview, camera.footage);
   return [
     ...(keptFromMs === undefined
       ? []
@@ -127,6 +128,8 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
     ...camera.gaps.flatMap((gap) =>
       shape('gap', gap.isOpen ? { ...gap, endMs: Math.max(gap.endMs, nowMs) } : gap, gap.cause, LEAST_GAP),
     ),
+    ...subtractSpans(onlyPreview, camera.gaps).flatMap((span) => shape('preview', span)),
+    ...camera.gaps.flatMap((gap) => clipSpans(onlyPreview, gap).flatMap((span) => shape('preview', span, gap.cause))),
     ...camera.protections.flatMap((span) => shape('protected', span, span.note ?? undefined)),
   ];
 }
@@ -146,6 +149,10 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
     ),
     gaps: mergeSpans(known.flatMap(({ gaps }) => gaps)).map((span) => ({ ...span, cause: '', isOpen: false })),
     filled: [],
+    preview: mergeSpans(
+      known.flatMap(({ preview }) => preview),
+      pixelMs,
+    ),
     protections: [],
     elsewhere: known.flatMap(({ elsewhere }) => elsewhere),
   };
@@ -174,6 +181,8 @@ function momentText(moment: Moment | undefined, words: (cause: string) => string
       return 'loading';
     case 'footage':
       return 'recorded';
+    case 'preview':
+      return 'recorded, preview only';
     case 'gap':
       return `no recording: ${words(moment.gap.cause)}`;
     case 'elsewhere':

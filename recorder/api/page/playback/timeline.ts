@@ -142,11 +142,12 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   const cameraId = hit.row?.cameraId;
   const zone = playback.zone.value;
   const stills = useRef<StillShow | undefined>(undefined);
-  const hasPicture = hit.shape?.kind === 'footage';
+  const kind = hit.shape?.kind;
+  const hasPicture = kind === 'footage' || kind === 'preview';
   useEffect(() => () => stills.current?.end(), []);
   if (cameraId !== undefined && hasPicture) {
     stills.current ??= new StillShow(cameraId, HOVER_STILL_WIDTH);
-    stills.current.show(Math.round(hit.atMs));
+    stills.current.show(Math.round(hit.atMs), kind === 'preview' ? 'preview' : 'main');
   }
   const still = hasPicture ? stills.current?.shown.value : undefined;
   const shape = hit.shape;
@@ -160,6 +161,7 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
         ${zone.time(shape.startMs)}–${zone.time(shape.endMs)}${shape.detail ? `: ${causeWords(shape.detail)}` : ''}</span
       >`
     }
+    ${shape?.kind === 'preview' && html`<span>Preview only${shape.detail ? `: ${causeWords(shape.detail)}` : ''}</span>`}
     ${shape?.kind === 'elsewhere' && html`<span>On ${shape.detail}</span>`}
     ${shape?.kind === 'away' && html`<span>On ${shape.detail}, which is away: it cannot be played now</span>`}
     ${shape?.kind === 'not-kept' && html`<span>No longer kept</span>`}

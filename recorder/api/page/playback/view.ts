@@ -16,6 +16,7 @@ import { GapList } from './gap-list.ts';
 import { playbackKeys } from './keys.ts';
 import { Playback } from './playback.ts';
 import { stillPath } from './still-show.ts';
+import { footageIdOf } from './stream.ts';
 import { Tiles } from './tiles.ts';
 import { Timeline } from './timeline.ts';
 import { Transport } from './transport.ts';
@@ -115,5 +116,6 @@ function saveStill(playback: Playback): void {
   if (id === undefined) return;
   const atMs = playback.atMs.peek();
   const name = `${id}_${playback.zone.peek().iso(Math.round(atMs)).replaceAll(':', '')}.jpg`;
-  download(mediaAddress(stillPath(id, atMs, SAVED_WIDTH)), name);
+  const stream = playback.momentOf(id)?.kind === 'preview' ? 'preview' : 'main';
+  download(mediaAddress(stillPath(footageIdOf(id, stream), atMs, SAVED_WIDTH)), name);
 }
