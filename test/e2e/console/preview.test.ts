@@ -145,8 +145,9 @@ test(
       previews.map(({ detail }) => detail),
       ['camera-unreachable'],
     );
-    const [{ x = 0, width = 0 } = {}] = previews;
-    await page.locator('.timeline-canvas').hover({ position: { x: x + width / 3, y: 35 } });
+    const [only] = previews;
+    assert.ok(only);
+    await page.locator('.timeline-canvas').hover({ position: { x: only.x + only.width / 3, y: 35 } });
     await page.locator('.hover-card', { hasText: 'Preview only: camera does not answer' }).waitFor();
 
     await page.goto(at('gate', 90));

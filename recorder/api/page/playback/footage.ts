@@ -126,31 +126,47 @@ export const nextFootage = (cameras: readonly CameraFootage[], atMs: number): nu
     atMs,
   );
 
-/** Why nothing was recorded, as text. The codes are those of docs/gaps.md; later versions may have more. */
-const CAUSES: Readonly<Record<string, string>> = {
-  'camera-unreachable': 'camera does not answer',
-  'refused-login': 'camera refuses user and password',
-  'stream-silent': 'camera sent no video',
-  'connection-lost': 'camera ended the connection',
-  'camera-error': 'camera offers nothing that can be recorded',
-  'no-key-frame': 'camera sent no key frame',
-  'not-decodable': 'no picture could be made of what the camera sent',
-  'bitrate-exceeded': 'camera sent more than its bit rate allows',
-  'packets-lost': 'packets were lost',
-  'camera-stalled': 'camera made no pictures',
-  'disk-full': 'disk was full',
-  'disk-slow': 'disk was too slow',
-  'disk-error': 'disk failed',
-  'clock-step': 'clock was set',
-  'process-down': 'recorder was not running',
-  'node-down': 'machine was not running',
-  starting: 'recorder was starting',
-  stopped: 'recording was stopped by a user',
-  moved: 'camera moved to another node',
-  unlicensed: 'licence does not allow it',
-  'on-other-node': 'another node has it',
-  'on-node-away': 'a node that is away may have it',
-  unknown: 'cause is not known',
+/** Who or what a gap is due to: a colour and a pattern of the timeline. */
+export type GapGroup = 'camera' | 'disk' | 'recorder' | 'wanted';
+
+interface Cause {
+  readonly words: string;
+  readonly group: GapGroup;
+}
+
+const camera = (words: string): Cause => ({ words, group: 'camera' });
+const disk = (words: string): Cause => ({ words, group: 'disk' });
+const recorder = (words: string): Cause => ({ words, group: 'recorder' });
+const wanted = (words: string): Cause => ({ words, group: 'wanted' });
+
+/** Why nothing was recorded. The codes are those of docs/gaps.md; later versions may have more. */
+const CAUSES: Readonly<Record<string, Cause>> = {
+  'camera-unreachable': camera('camera does not answer'),
+  'refused-login': camera('camera refuses user and password'),
+  'stream-silent': camera('camera sent no video'),
+  'connection-lost': camera('camera ended the connection'),
+  'camera-error': camera('camera offers nothing that can be recorded'),
+  'no-key-frame': camera('camera sent no key frame'),
+  'not-decodable': camera('no picture could be made of what the camera sent'),
+  'bitrate-exceeded': camera('camera sent more than its bit rate allows'),
+  'packets-lost': camera('packets were lost'),
+  'camera-stalled': camera('camera made no pictures'),
+  'disk-full': disk('disk was full'),
+  'disk-slow': disk('disk was too slow'),
+  'disk-error': disk('disk failed'),
+  'clock-step': recorder('clock was set'),
+  'process-down': recorder('recorder was not running'),
+  'node-down': recorder('machine was not running'),
+  starting: recorder('recorder was starting'),
+  stopped: wanted('recording was stopped by a user'),
+  moved: recorder('camera moved to another node'),
+  unlicensed: wanted('licence does not allow it'),
+  'on-other-node': recorder('another node has it'),
+  'on-node-away': recorder('a node that is away may have it'),
+  unknown: camera('cause is not known'),
 };
 
-export const causeWords = (cause: string): string => CAUSES[cause] ?? cause;
+export const causeWords = (cause: string): string => CAUSES[cause]?.words ?? cause;
+
+/** `camera` also if the cause is not known: a gap without another explanation needs the same attention. */
+export const gapGroup = (cause: string): GapGroup => CAUSES[cause]?.group ?? 'camera';

@@ -1,6 +1,6 @@
 // Draws the timeline. Colours are those of the style sheet; what has no footage here differs by pattern as well as by colour.
 
-import { causeWords } from './footage.ts';
+import { causeWords, gapGroup, type GapGroup } from './footage.ts';
 import { AXIS_HEIGHT, type Row, type Shape, type TimelineModel } from './timeline-model.ts';
 
 const COLOURS = [
@@ -13,6 +13,9 @@ const COLOURS = [
   'preview',
   'gap',
   'gap-back',
+  'gap-disk',
+  'gap-recorder',
+  'gap-wanted',
   'elsewhere',
   'not-kept',
   'protected',
@@ -28,6 +31,16 @@ const font = (): string => {
   return `${Math.round((pixels * 12) / 14)}px system-ui, "Noto Sans", sans-serif`;
 };
 const HATCH_PIXELS = 6;
+
+type Pattern = 'diagonal' | 'backward' | 'crossed' | 'upright' | 'level';
+
+/** Groups differ by pattern as well, because not everybody sees all colours. */
+const GAPS: Readonly<Record<GapGroup, { readonly colour: keyof Colours; readonly pattern: Pattern }>> = {
+  camera: { colour: 'gap', pattern: 'diagonal' },
+  disk: { colour: 'gap-disk', pattern: 'backward' },
+  recorder: { colour: 'gap-recorder', pattern: 'crossed' },
+  wanted: { colour: 'gap-wanted', pattern: 'level' },
+};
 
 /** Colours as the canvas needs them: without functions of CSS. */
 export function coloursOf(element: HTMLElement): Colours {
@@ -119,12 +132,14 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
       context.fillStyle = colours.preview;
       context.fillRect(x, y + height / 2, width, height / 2);
       break;
-    case 'gap':
+    case 'gap': {
+      const { colour, pattern } = GAPS[gapGroup(shape.detail ?? '')];
       context.fillStyle = colours['gap-back'];
       context.fillRect(x, y, width, height);
-      stripes(context, shape, y, height, colours.gap, 'diagonal');
+      stripes(context, shape, y, height, colours[colour], pattern);
       if (shape.detail !== undefined) drawCause(context, shape, y, height, colours, causeWords(shape.detail));
       break;
+    }
     case 'elsewhere':
       context.fillStyle = colours.elsewhere;
       context.fillRect(x, y + height / 4, width, height / 2);
@@ -169,7 +184,7 @@ function stripes(
   y: number,
   height: number,
   colour: string,
-  kind: 'diagonal' | 'upright',
+  pattern: Pattern,
 ): void {
   context.save();
   context.beginPath();
@@ -178,10 +193,20 @@ function stripes(
   context.strokeStyle = colour;
   context.lineWidth = 2;
   context.beginPath();
-  const lean = kind === 'diagonal' ? height : 0;
-  for (let at = Math.floor((x - lean) / HATCH_PIXELS) * HATCH_PIXELS; at < x + width; at += HATCH_PIXELS) {
-    context.moveTo(at, y + height);
-    context.lineTo(at + lean, y);
+  const lines = (leanBelow: number, leanAbove: number): void => {
+    for (let at = Math.floor((x - height) / HATCH_PIXELS) * HATCH_PIXELS; at < x + width; at += HATCH_PIXELS) {
+      context.moveTo(at + leanBelow, y + height);
+      context.lineTo(at + leanAbove, y);
+    }
+  };
+  if (pattern === 'upright') lines(0, 0);
+  if (pattern === 'diagonal' || pattern === 'crossed') lines(0, height);
+  if (pattern === 'backward' || pattern === 'crossed') lines(height, 0);
+  if (pattern === 'level') {
+    for (let at = y + HATCH_PIXELS / 2; at < y + height; at += HATCH_PIXELS) {
+      context.moveTo(x, at);
+      context.lineTo(x + width, at);
+    }
   }
   context.stroke();
   context.restore();
