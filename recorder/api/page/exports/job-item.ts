@@ -2,16 +2,18 @@
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { wordsOf } from '../app/api.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { now, tick } from '../app/clock.ts';
 import { hashOf } from '../app/router.ts';
-import { may } from '../app/session.ts';
+import { may, session } from '../app/session.ts';
 import { formatDuration, formatSize } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import type { Zone } from '../playback/zone.ts';
 import { CopyLink } from './copy-link.ts';
-import { digestOf, downloadAddress, downloadPath, removeJob, type Job } from './jobs.ts';
+import { beginCase, beginExport, digestOf, downloadAddress, downloadPath, removeJob, type Job } from './jobs.ts';
+import { retryOf, type Retry } from './retry.ts';
 
 interface JobItemProps {
   readonly job: Job;
@@ -27,6 +29,10 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
     removeJob(job.job_id).catch(() => setProblem('It cannot be removed now.'));
   };
   const isBusy = job.state === 'pending' || job.state === 'running';
+  // Another node has the footage of its jobs: this one cannot make them.
+  const { mayExport = false, node } = session.value ?? {};
+  const isHere = job.node_id === undefined || job.node_id === node;
+  const retry = mayExport && isHere ? retryOf(job) : undefined;
   return html`<li class="job" data-state=${job.state} data-job=${job.job_id}>
     <div class="job-head">
       <b>${name}</b>
@@ -49,10 +55,31 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
       ${job.state === 'done' && !job.is_expired && html`<a class="button" href=${downloadAddress(job.job_id)} download>Download</a>`}
       ${!isBrief && job.state === 'done' && !job.is_expired && html`<${CopyLink} path=${downloadPath(job.job_id)} name=${name} />`}
       ${!isBrief && job.from_ms !== undefined && html`<a class="button" href=${footageAddress(job, zone)}>Show footage</a>`}
+      ${
+        retry &&
+        html`<button
+          type="button"
+          onClick=${() => void tryAgain(job, retry).catch((error: unknown) => setProblem(wordsOf(error)))}
+        >
+          ${retryText(retry)}
+        </button>`
+      }
       ${may('operator') && html`<button type="button" onClick=${remove}>${isBusy ? 'Cancel' : 'Remove'}</button>`}
     </div>
   </li>`;
 }
+
+/** Rejects with Problem. */
+async function tryAgain(job: Job, retry: Retry): Promise<void> {
+  if (retry.kind === 'without-camera') {
+    await beginCase({ cameras: retry.cameras, name: job.name, ...retry.window });
+    return;
+  }
+  for (const part of retry.parts) await beginExport({ cameraId: job.camera_id, speed: undefined, ...part });
+}
+
+const retryText = (retry: Retry): string =>
+  retry.kind === 'in-two' ? 'Try again in two parts' : `Try again without ${cameraName(retry.cameraId)}`;
 
 function Digest({ job }: { readonly job: Job }): VNode {
   const [digest, setDigest] = useState<string | undefined>(job.sha256);

@@ -93,6 +93,19 @@ export async function beginExport(wish: ExportWish): Promise<void> {
   await refreshJobs();
 }
 
+/** Begins a case of several cameras: one ZIP file. Rejects with Problem. */
+export async function beginCase({
+  cameras,
+  name,
+  startMs,
+  endMs,
+}: Span & { readonly cameras: readonly string[]; readonly name: string | undefined }): Promise<void> {
+  const body = { cameras, from: startMs / 1000, to: endMs / 1000, ...(name === undefined ? {} : { name }) };
+  const { job_id } = await api<{ job_id: string }>('/api/cases', { method: 'POST', body });
+  ownJobs.value = [job_id, ...ownJobs.peek()];
+  await refreshJobs();
+}
+
 /** Cancels it, or removes it with its result. */
 export async function removeJob(jobId: string): Promise<void> {
   await api(`/api/archive/jobs/${encodeURIComponent(jobId)}`, { method: 'DELETE' });

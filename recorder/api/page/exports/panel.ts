@@ -9,12 +9,13 @@ import { now } from '../app/clock.ts';
 import { may, session } from '../app/session.ts';
 import { formatDuration, formatSize } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
-import { causeWords } from '../playback/footage.ts';
+import { causeWords, isPlayable } from '../playback/footage.ts';
 import { parseGoTo } from '../playback/go-to.ts';
 import type { Playback } from '../playback/playback.ts';
 import type { Span } from '../playback/spans.ts';
 import { gapsText, JobItem } from './job-item.ts';
 import { beginExport, estimate, followJobs, jobs, ownJobs, type Estimate } from './jobs.ts';
+import { saveStill } from './save-still.ts';
 import { splitExport } from './split.ts';
 
 /** The duration without a selection, from the shown moment on. */
@@ -25,6 +26,7 @@ const LENGTHS = [
   ['15 min', 900_000],
   ['1 h', 3_600_000],
 ] as const;
+const ACTIONS = { export: 'Export MP4', timelapse: 'Export time-lapse', still: 'Save still' };
 const SPEEDS = [2, 4, 8, 16, 32, 60, 120];
 /** While somebody drags a mark, only its last position is requested. */
 const SETTLE_MS = 350;
@@ -38,6 +40,8 @@ export function windowOf(playback: Playback): Span {
   return endMs > startMs ? { startMs, endMs } : { startMs: endMs - USUAL_MS, endMs };
 }
 
+type Kind = 'export' | 'timelapse' | 'still';
+
 interface Props {
   readonly playback: Playback;
   /** Incremented by the key for exporting. */
@@ -48,7 +52,7 @@ interface Props {
 export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
   const cameras = playback.cameras.value;
   const window = playback.isPlaying.value && !playback.selection.value ? stoppedWindow(playback) : windowOf(playback);
-  const [kind, setKind] = useState<'export' | 'timelapse'>('export');
+  const [kind, setKind] = useState<Kind>('export');
   const [speed, setSpeed] = useState(16);
   const [problem, setProblem] = useState('');
   const [isBusy, setBusy] = useState(false);
@@ -58,8 +62,18 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
   const isAllowed = mayExport && features?.export !== false;
   const lapse = kind === 'timelapse' ? speed : undefined;
   const begin = async (): Promise<void> => {
-    setBusy(true);
     setProblem('');
+    if (kind === 'still') {
+      const { startMs } = windowOf(playback);
+      const shown = playback.cameras.peek().filter((id) => {
+        const moment = playback.momentOf(id, startMs);
+        return moment === undefined || isPlayable(moment);
+      });
+      for (const id of shown) saveStill(playback, id, startMs);
+      if (shown.length === 0) setProblem('Nothing is recorded at the start of this time.');
+      return;
+    }
+    setBusy(true);
     try {
       const chosen = windowOf(playback);
       for (const cameraId of playback.cameras.peek()) await beginExport({ cameraId, ...chosen, speed: lapse });
@@ -105,11 +119,11 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
         <select
           aria-label="Kind"
           value=${kind}
-          onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-            setKind(currentTarget.value as 'export' | 'timelapse')}
+          onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) => setKind(currentTarget.value as Kind)}
         >
           <option value="export">MP4</option>
           ${features?.timelapse !== false && html`<option value="timelapse">Time-lapse</option>`}
+          ${features?.thumbnails !== false && html`<option value="still">Still (JPEG)</option>`}
         </select>
         ${
           kind === 'timelapse' &&
@@ -123,8 +137,9 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
         }
       </div>`
     }
-    ${cameras.length > 0 && isAllowed && html`<${Facts} cameras=${cameras} window=${window} speed=${lapse} onEmpty=${setEmpty} />`}
-    ${parts > 1 && isAllowed && html`<p class="quiet">Longer than 4 hours: split into ${parts} parts.</p>`}
+    ${cameras.length > 0 && isAllowed && kind !== 'still' && html`<${Facts} cameras=${cameras} window=${window} speed=${lapse} onEmpty=${setEmpty} />`}
+    ${kind === 'still' && isAllowed && html`<p class="quiet">The picture at From.</p>`}
+    ${parts > 1 && isAllowed && kind !== 'still' && html`<p class="quiet">Longer than 4 hours: split into ${parts} parts.</p>`}
     ${problem !== '' && html`<p class="form-problem" role="alert">${problem}</p>`}
     ${
       isAllowed
@@ -135,7 +150,7 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
             disabled=${isBusy || isEmpty || cameras.length === 0}
             onClick=${() => void begin()}
           >
-            Export ${kind === 'export' ? 'MP4' : 'time-lapse'}
+            ${ACTIONS[kind]}
           </button>`
         : cameras.map(
             (id) =>

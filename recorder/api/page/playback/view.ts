@@ -2,12 +2,11 @@
 
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { mediaAddress } from '../app/api.ts';
 import { cameras } from '../app/cameras.ts';
 import { byName } from '../app/condition.ts';
 import { useKeys } from '../app/keyboard.ts';
-import { download } from '../exports/jobs.ts';
 import { ExportPanel, windowOf } from '../exports/panel.ts';
+import { saveStill } from '../exports/save-still.ts';
 import { ProtectDialog } from '../exports/protect-dialog.ts';
 import { CameraList } from '../live/list.ts';
 import { html } from '../parts/html.ts';
@@ -15,13 +14,9 @@ import { Calendar } from './calendar.ts';
 import { GapList } from './gap-list.ts';
 import { playbackKeys } from './keys.ts';
 import { Playback } from './playback.ts';
-import { stillPath } from './still-show.ts';
-import { footageIdOf } from './stream.ts';
 import { Tiles } from './tiles.ts';
 import { Timeline } from './timeline.ts';
 import { Transport } from './transport.ts';
-
-const SAVED_WIDTH = 1920;
 
 export function PlaybackView(): VNode {
   const playback = useMemo(() => new Playback(), []);
@@ -44,7 +39,10 @@ export function PlaybackView(): VNode {
       protect: () => setProtecting(playback.cameras.peek().length > 0),
       goToTime: () => view.current?.querySelector<HTMLInputElement>('[name=go-to]')?.focus(),
       fullScreen: () => void toggleFullScreen(view.current?.querySelector('.pb-stage')),
-      saveStill: () => saveStill(playback),
+      saveStill: () => {
+        const id = playback.focused.peek();
+        if (id !== undefined) saveStill(playback, id, playback.atMs.peek());
+      },
       chooseCamera: (number) => {
         const camera = [...(known ?? [])].sort(byName)[number - 1];
         if (camera) playback.toggle(camera.id);
@@ -109,13 +107,4 @@ function Pause({ playback }: { readonly playback: Playback }): VNode | false {
 async function toggleFullScreen(element: Element | null | undefined): Promise<void> {
   if (document.fullscreenElement) await document.exitFullscreen();
   else await element?.requestFullscreen();
-}
-
-function saveStill(playback: Playback): void {
-  const id = playback.focused.peek();
-  if (id === undefined) return;
-  const atMs = playback.atMs.peek();
-  const name = `${id}_${playback.zone.peek().iso(Math.round(atMs)).replaceAll(':', '')}.jpg`;
-  const stream = playback.momentOf(id)?.kind === 'preview' ? 'preview' : 'main';
-  download(mediaAddress(stillPath(footageIdOf(id, stream), atMs, SAVED_WIDTH)), name);
 }
