@@ -31,6 +31,8 @@ interface Asked {
   readonly signal?: AbortSignal;
   /** The base URL of another node, as `camera.base`. */
   readonly base?: string | undefined;
+  /** An error status whose body is an answer as well. */
+  readonly answersWith?: number;
 }
 
 /** The JSON of an answer; undefined without one. Rejects with Problem for an error status, and with another error without an answer. */
@@ -43,7 +45,7 @@ export async function api<T>(path: string, asked: Asked = {}): Promise<T> {
 /** Returns the answer itself, for its headers or if the body is not JSON. */
 export async function request(
   path: string,
-  { method = 'GET', body, signal: abort, base }: Asked = {},
+  { method = 'GET', body, signal: abort, base, answersWith }: Asked = {},
 ): Promise<Response> {
   let response: Response;
   try {
@@ -57,7 +59,7 @@ export async function request(
     throw error;
   }
   if (isOwn(base)) heard();
-  if (response.ok) return response;
+  if (response.ok || response.status === answersWith) return response;
   if (response.status === 401 && isOwn(base)) refusals.value++;
   const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
   const retryAfter = Number(response.headers.get('retry-after') ?? NaN);

@@ -31,6 +31,9 @@ export interface Camera {
     readonly reason: Reason | null;
     /** null until it was connected for the first time. */
     readonly codecs: Pick<Camera['codecs'], 'video' | 'audio'>;
+    readonly bitrate?: number;
+    /** null: it is not recorded. */
+    readonly recording?: object | null;
   } | null;
   readonly bitrate: number;
   readonly frames?: { readonly video: number; readonly discarded: number; readonly lost_packets: number };

@@ -1,15 +1,19 @@
-// The list of nodes, with their disk space: this recorder, or all recorders of its cluster.
+// The list of nodes, with their readiness and their disk space: this recorder, or all recorders of its cluster.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { api } from '../app/api.ts';
+import { api, sentence } from '../app/api.ts';
+import type { Camera } from '../app/camera.ts';
 import { cameras, directory, nodes, unreachedNodes } from '../app/cameras.ts';
 import { isStale } from '../app/contact.ts';
 import { session } from '../app/session.ts';
+import { cameraName } from '../parts/camera-name.ts';
 import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
+import { failedChecks, roomDays, type Readiness } from './node-facts.ts';
 
 const AGAIN_MS = 30_000;
+const DAY_SECONDS = 86_400;
 
 interface Load {
   readonly cpu_load: number;
@@ -25,7 +29,7 @@ interface NodeRow {
   readonly base: string | undefined;
   readonly state: string;
   readonly level: 'fine' | 'attention' | 'alarm' | 'stale';
-  readonly cameras: number;
+  readonly cameras: readonly Camera[];
 }
 
 function rows(): readonly NodeRow[] {
@@ -35,15 +39,15 @@ function rows(): readonly NodeRow[] {
   if (!places) {
     const id = session.value?.node ?? '';
     const state = stale ? 'unknown' : 'online';
-    return [{ id, base: undefined, state, level: stale ? 'stale' : 'fine', cameras: known.length }];
+    return [{ id, base: undefined, state, level: stale ? 'stale' : 'fine', cameras: known }];
   }
   return nodes.value.map(({ node_id: id, online, last_seen_seconds }) => {
-    const count = known.filter(({ node }) => node.name === id).length;
+    const own = known.filter(({ node }) => node.name === id);
     const isUnreached = unreachedNodes.value.has(id);
     const away = last_seen_seconds === null ? 'offline' : `offline for ${formatDuration(last_seen_seconds)}`;
     const state = stale ? 'unknown' : !online ? away : isUnreached ? 'does not answer this browser' : 'online';
     const level = stale ? 'stale' : !online ? 'alarm' : isUnreached ? 'attention' : 'fine';
-    return { id, base: online ? places.baseOf(id) : undefined, state, level, cameras: count };
+    return { id, base: online ? places.baseOf(id) : undefined, state, level, cameras: own };
   });
 }
 
@@ -75,32 +79,56 @@ export function Nodes(): VNode {
 
 function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: boolean }): VNode {
   const { id, base, state, level } = row;
-  const load = useLoad(base, !isCluster || base !== undefined);
+  const isThere = !isCluster || base !== undefined;
+  const load = useAnswer((asked) => api<Load>('/api/metrics', asked), base, isThere);
+  const readiness = useAnswer(readReadiness, base, isThere);
+  const days = load && load.storage_error === undefined ? roomDays(load.storage_free_gb, row.cameras) : undefined;
   const share = load && load.storage_total_gb > 0 ? load.storage_free_gb / load.storage_total_gb : undefined;
   const free = load && (load.storage_error ?? `${load.storage_free_gb} of ${load.storage_total_gb} GiB`);
   return html`<tr>
     <th scope="row">${id}</th>
     <td class="wide">
       <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
+      ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} isCluster=${isCluster} />`}
     </td>
-    <td class="number" data-label="Cameras">${row.cameras}</td>
+    <td class="number" data-label="Cameras">${row.cameras.length}</td>
     <td class="number" data-label="Free for footage">
       ${free}
       ${share !== undefined && html`<meter min="0" max="1" low="0.1" optimum="1" value=${share} aria-label="Share of the disk that is free"></meter>`}
+      ${days !== undefined && html`<div class="quiet">room for ${formatDuration(days * DAY_SECONDS)} of new footage</div>`}
     </td>
     <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>
     <td class="number" data-label="Memory">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
   </tr>`;
 }
 
-function useLoad(base: string | undefined, isThere: boolean): Load | undefined {
-  const [load, setLoad] = useState<Load>();
+/** Why a node is not ready, and in a cluster its warnings: those of a single recorder are at the top of the screen. */
+function Concerns({ readiness, isCluster }: { readonly readiness: Readiness; readonly isCluster: boolean }): VNode {
+  const warnings = isCluster ? (readiness.warnings ?? []) : [];
+  return html`${failedChecks(readiness).map((text) => html`<div class="weak">${sentence(text)}</div>`)}
+  ${warnings.map(
+    ({ code, detail, camera_id: id }) =>
+      html`<div class="weak" title=${code}>${id === undefined ? '' : `${cameraName(id)}: `}${sentence(detail)}</div>`,
+  )}`;
+}
+
+interface Asked {
+  readonly base: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A node that is not ready says so with status 503. */
+const readReadiness = (asked: Asked): Promise<Readiness> =>
+  api<Readiness>('/api/health/ready', { ...asked, answersWith: 503 });
+
+/** An answer of a node, asked for again and again while it is there. `read` is always the same request. */
+function useAnswer<T>(read: (asked: Asked) => Promise<T>, base: string | undefined, isThere: boolean): T | undefined {
+  const [answer, setAnswer] = useState<T>();
   useEffect(() => {
-    setLoad(undefined);
+    setAnswer(undefined);
     if (!isThere) return undefined;
     const abort = new AbortController();
-    const ask = (): void =>
-      void api<Load>('/api/metrics', { base, signal: abort.signal }).then(setLoad, () => setLoad(undefined));
+    const ask = (): void => void read({ base, signal: abort.signal }).then(setAnswer, () => setAnswer(undefined));
     ask();
     const timer = setInterval(() => document.hidden || ask(), AGAIN_MS);
     return () => {
@@ -108,5 +136,5 @@ function useLoad(base: string | undefined, isThere: boolean): Load | undefined {
       clearInterval(timer);
     };
   }, [base, isThere]);
-  return load;
+  return answer;
 }

@@ -1,0 +1,30 @@
+// What the health screen says of a node.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aCamera } from '../app/camera.support.ts';
+import { failedChecks, roomDays } from './node-facts.ts';
+
+test('a node that is not ready says which checks fail, with the reason of the licence, and with checks of later versions', () => {
+  assert.deepEqual(failedChecks({ status: 'ready' }), []);
+  const reason = { message: 'the licence ended on 1 November' };
+  assert.deepEqual(
+    failedChecks({ status: 'not_ready', failed: ['storage', 'license', 'moon'], checks: { license: { reason } } }),
+    ['the database does not answer', 'the licence ended on 1 November', 'moon'],
+  );
+  assert.deepEqual(failedChecks({ status: 'not_ready', failed: ['license'] }), ['the licence is not valid']);
+  assert.deepEqual(failedChecks({ status: 'not_ready' }), ['not ready']);
+});
+
+test('room is for as many days as the bit rates of what is recorded now allow', () => {
+  const codecs = { video: null, audio: null };
+  const preview = { state: 'live', reason: null, codecs, bitrate: 1_000_000, recording: {} } as const;
+  // 1 TiB at 10 Mbit/s.
+  const recorded = [
+    aCamera({ bitrate: 4_000_000, preview }),
+    aCamera({ bitrate: 5_000_000, preview: { ...preview, recording: null } }),
+    aCamera({ bitrate: 9_000_000, state: 'stopped' }),
+  ];
+  assert.equal(roomDays(1024, recorded)?.toFixed(1), '10.2');
+  assert.equal(roomDays(1024, [aCamera({ state: 'retrying', bitrate: 0 })]), undefined);
+});

@@ -1,0 +1,43 @@
+// What the health screen says of a node: whether it is ready, what needs attention on it, and for how long its disk has room.
+
+import type { Camera } from '../app/camera.ts';
+
+/** The answer of `GET /api/health/ready`. */
+export interface Readiness {
+  readonly status: 'ready' | 'not_ready';
+  readonly failed?: readonly string[];
+  readonly checks?: { readonly license?: { readonly reason?: { readonly message: string } } };
+  readonly warnings?: readonly { readonly code: string; readonly detail: string; readonly camera_id?: string }[];
+}
+
+const FAILED: Readonly<Record<string, string>> = {
+  storage: 'the database does not answer',
+  cluster_store: 'the cluster does not accept its renewals',
+  recordings_dir: 'its disk takes no footage',
+  license: 'the licence is not valid',
+};
+
+/** The checks that fail, as text; empty if the node is ready. */
+export function failedChecks({ status, failed = [], checks }: Readiness): readonly string[] {
+  if (status === 'ready') return [];
+  const words = (check: string): string =>
+    (check === 'license' ? checks?.license?.reason?.message : undefined) ?? FAILED[check] ?? check;
+  return failed.length === 0 ? ['not ready'] : failed.map(words);
+}
+
+const GIB_BITS = 2 ** 33;
+const DAY_SECONDS = 86_400;
+
+/**
+ * Days of new footage for which the free space suffices at the present bit rates; afterwards old footage makes room. Undefined
+ * while nothing is recorded.
+ */
+export function roomDays(
+  freeGib: number,
+  cameras: readonly Pick<Camera, 'state' | 'bitrate' | 'preview'>[],
+): number | undefined {
+  const bits = cameras
+    .filter(({ state }) => state === 'recording')
+    .reduce((sum, { bitrate, preview }) => sum + bitrate + (preview?.recording ? (preview.bitrate ?? 0) : 0), 0);
+  return bits > 0 ? (freeGib * GIB_BITS) / bits / DAY_SECONDS : undefined;
+}
