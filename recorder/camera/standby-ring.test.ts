@@ -246,6 +246,29 @@ test('copies one after the other, then the camera: no picture is missing or doub
   fc.assert(property);
 });
 
+test('after a copy, what is written follows by pictures, whatever the times of its file', () => {
+  const camera = stage();
+  camera.begin('a');
+  camera.pictures(110);
+  const { ring, recording, clock } = camera;
+  const tape = new Tape();
+  const first = ring.copy();
+  first.promote({ fromMs: -Infinity, recording: tape, hasRoom: () => true, onlyWhole: true });
+  ring.leave(first);
+  first.flush();
+  const second = ring.copy();
+  // A file may end later than its last picture: pictures arrived late.
+  const notBeforeMs = clock.wallMs() + 2_000;
+  second.promote({ fromMs: -Infinity, recording: tape, hasRoom: () => true, onlyWhole: true, notBeforeMs });
+  camera.pictures(40);
+  ring.leave(second);
+  second.flush();
+  ring.promote({ fromMs: -Infinity, recording, hasRoom: () => true, notBeforeMs });
+  camera.pictures(10);
+  ring.flush();
+  assert.deepEqual([...tape.numbers, ...recording.numbers], upTo(0, 160));
+});
+
 test('what a node has recorded itself is not written again', () => {
   const camera = stage();
   const beginMs = camera.clock.wallMs();

@@ -76,6 +76,8 @@ export class StandbyRing implements SampleSink {
   #dropsForRoom = 0;
   /** Get what arrives, too. */
   #copies: readonly StandbyRing[] = [];
+  /** A copy has left: `isCopied` says exactly what was written, and times are not asked. */
+  #isSeamKnown = false;
   /** It is a copy that gets nothing more. */
   #hasLeft = false;
 
@@ -163,7 +165,7 @@ export class StandbyRing implements SampleSink {
   promote(to: Promotion): void {
     assert(this.#state.kind === 'holding', 'a camera is taken over twice');
     const groups = this.#groups;
-    const { notBeforeMs = -Infinity } = to;
+    const notBeforeMs = this.#isSeamKnown ? -Infinity : (to.notBeforeMs ?? -Infinity);
     const isOver = ({ isCopied, samples }: Group): boolean =>
       isCopied || (samples[0]?.wallMs ?? Infinity) < notBeforeMs - SAME_TIME_MS;
     while (groups[0] && isOver(groups[0])) this.#dropFirst();
@@ -192,12 +194,14 @@ export class StandbyRing implements SampleSink {
     }
     if (this.#run && !run) copy.begin(this.#run);
     this.#copies = [...this.#copies, copy];
+    copy.#isSeamKnown = this.#isSeamKnown;
     return copy;
   }
 
   /** The copy, which passes on whole groups, gets nothing more: the group that goes on stays to this ring. */
   leave(copy: StandbyRing): void {
     this.#copies = this.#copies.filter((one) => one !== copy);
+    this.#isSeamKnown = true;
     for (const group of this.#groups) group.isCopied = group !== this.#groups.at(-1) || group.ended !== undefined;
     copy.#leave();
   }
