@@ -29,7 +29,7 @@ yard-2            False       False   CameraUnreachable   51s
 
 test('wide tables have the columns that kubectl has with -o wide', () => {
   const [head, row] = objectTable('cameras', [camera('gate', 'node-1', 'True')], true, NOW_MS).split('\n');
-  assert.match(head ?? '', /AGE +POOL +EPOCH +PREVIOUS +ASSIGNED +BECAUSE +SOURCE$/);
+  assert.match(head ?? '', /AGE +POOL +EPOCH +PREVIOUS +STANDBY +ASSIGNED +BECAUSE +SOURCE$/);
   assert.match(row ?? '', /51s +default +3 +<unknown> +Scheduled +rtsp:\/\/10\.0\.0\.9\/gate$/);
 });
 
