@@ -588,7 +588,7 @@ test('97. a camera that took Digest, or led to TLS, and wants Basic in clear get
   const second = await setStage(t, thief);
   await second.until((status) => status.state === 'retrying');
   assert.equal(second.status.reason?.code, 'login-downgraded');
-  assert.match(second.status.reason?.message ?? '', /Basic without TLS.* taken Digest before.*allowPlaintextLogin/);
+  assert.match(second.status.reason?.message ?? '', /Basic without TLS.* accepted Digest before.*allowPlaintextLogin/);
   for (const request of second.camera.requests) assert.equal(header(request, 'Authorization'), undefined);
   await second.finish();
   await second.camera.close();
@@ -609,7 +609,7 @@ test('97. a camera that took Digest, or led to TLS, and wants Basic in clear get
   await led.camera.close();
   const stripped = await setStage(t, { ...thief, port: ledPort });
   await stripped.until((status) => status.state === 'retrying');
-  assert.match(stripped.status.reason?.message ?? '', /taken TLS before/);
+  assert.match(stripped.status.reason?.message ?? '', /accepted TLS before/);
   assert.equal(stripped.camera.logins.length, 0);
 });
 
