@@ -139,27 +139,11 @@ export class EdgeRecovery {
     return state;
   }
 
-  /** The newest time without footage that may be in the memory; of gaps with several causes all of it. */
+  /** The newest time without footage that may be in the memory, up to the footage on both sides: of gaps with several causes all of it. */
   #newestGap(cameraId: string): Interval | undefined {
     const nowMs = this.#deps.clock.wallMs();
     const { gaps } = this.#deps.gaps.report(cameraId, this.#fromMs(cameraId, nowMs), nowMs, []);
-    let found: { fromMs: number; readonly toMs: number } | undefined;
-    for (const gap of gaps.toReversed()) {
-      const isWanted = this.#isWanted(gap, nowMs);
-      if (found && (!isWanted || gap.toMs !== found.fromMs)) break;
-      if (!isWanted) continue;
-      if (found) found.fromMs = gap.fromMs;
-      else if (nowMs - gap.toMs >= BEHIND_MS) found = { fromMs: gap.fromMs, toMs: gap.toMs };
-    }
-    return found && found.toMs - found.fromMs >= MIN_GAP_MS ? found : undefined;
-  }
-
-  #isWanted({ cause, isOpen, isProvisional, toMs, notFilled }: Gap, nowMs: number): boolean {
-    if (isOpen || isProvisional || isHalted(cause)) return false;
-    if (!notFilled) return true;
-    const { least, most } = RETRY_MS;
-    const waitMs = Math.min(most, Math.max(least, (notFilled.atMs - toMs) * RETRY_SHARE));
-    return isTriedAgain(notFilled.reason) && nowMs - notFilled.atMs >= waitMs;
+    return holesOf(gaps).findLast((hole) => isDue(hole, nowMs));
   }
 
   /** Nothing is fetched that retention would remove at once, or has removed. */
@@ -255,6 +239,41 @@ export class EdgeRecovery {
       mayBeginEarlier: files.every(({ toMs }) => toMs > part.fromMs),
     };
   }
+}
+
+interface WantedHole extends Interval {
+  readonly gaps: readonly Gap[];
+}
+
+/**
+ * Gaps without footage between them, oldest first. They are filled together: where only the cause changes, neither part has pictures
+ * that tell its place in the memory, and one that begins there would lack all up to its first key frame.
+ */
+function holesOf(gaps: readonly Gap[]): WantedHole[] {
+  const holes: { fromMs: number; toMs: number; gaps: Gap[] }[] = [];
+  for (const gap of gaps) {
+    if (isHalted(gap.cause) || (gap.notFilled && !isTriedAgain(gap.notFilled.reason))) continue;
+    const { fromMs, toMs } = gap;
+    const last = holes.at(-1);
+    if (last?.toMs !== fromMs) holes.push({ fromMs, toMs, gaps: [gap] });
+    else {
+      last.toMs = toMs;
+      last.gaps.push(gap);
+    }
+  }
+  return holes;
+}
+
+/** It has ended, and a part of it was not tried, or long ago. */
+function isDue({ fromMs, toMs, gaps }: WantedHole, nowMs: number): boolean {
+  if (toMs - fromMs < MIN_GAP_MS || nowMs - toMs < BEHIND_MS) return false;
+  if (gaps.some(({ isOpen, isProvisional }) => isOpen || isProvisional)) return false;
+  const { least, most } = RETRY_MS;
+  return gaps.some(({ notFilled, toMs: endMs }) => {
+    if (!notFilled) return true;
+    const waitMs = Math.min(most, Math.max(least, (notFilled.atMs - endMs) * RETRY_SHARE));
+    return nowMs - notFilled.atMs >= waitMs;
+  });
 }
 
 const reasonOf = ({ code }: EdgeError): NotFilledReason => (code === 'nothing-recorded' ? 'not-recorded' : code);

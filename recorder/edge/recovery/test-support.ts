@@ -325,7 +325,7 @@ export class World {
 }
 
 /** A file, and the numbers of its pictures. */
-interface NumberedFile extends Interval {
+export interface NumberedFile extends Interval {
   readonly path: string;
   readonly meta: RecordedMeta;
   readonly frames: readonly number[];
