@@ -280,10 +280,10 @@ export class Archive {
   }
 
   /**
-   * Takes what fills a gap of a camera that may be recorded at the same time. No file begins before `fromMs`. Its files are listed
+   * Takes what fills a gap of a camera that may be recorded at the same time. No file begins before `fromMs`, if it is given. Its files are listed
    * when they are complete. Call `tick` of it, and `close` at its end.
    */
-  fillerFor(options: CameraArchiveOptions & { readonly edge: object }, fromMs: number): CameraArchive {
+  fillerFor(options: CameraArchiveOptions & { readonly edge: object }, fromMs: number | undefined): CameraArchive {
     const history = besideLive(this.#historyOf(options.cameraId), fromMs);
     const filler = this.#open(options, history, this.#fillingOwner, { needKeyFrame() {} });
     this.#filling.add(filler);

@@ -39,7 +39,8 @@ interface FillDeps {
   readonly like: VideoParameters | undefined;
   readonly picturesAt: (end: 'start' | 'end', path: string, count: number) => Promise<FileEnd | undefined>;
   readonly extend: (path: string, continuation: Continuation) => Promise<boolean>;
-  readonly fillerFor: (seam: Seam, fromMs: number) => CameraArchive;
+  /** `fromMs`: no file begins before; undefined: any may. */
+  readonly fillerFor: (seam: Seam, fromMs: number | undefined) => CameraArchive;
 }
 
 /** Undefined: the gap is filled up to its end, as far as it is known. */
@@ -204,7 +205,7 @@ class Filling {
     this.#deps = deps;
     this.#audio = place.audio;
     this.#tickedMs = deps.clock.monotonicMs();
-    this.#filler = deps.fillerFor(place.seam, hole.mayBeginEarlier ? -Infinity : hole.fromMs);
+    this.#filler = deps.fillerFor(place.seam, hole.mayBeginEarlier ? undefined : hole.fromMs);
   }
 
   async run(signal: AbortSignal): Promise<FillOutcome> {

@@ -7,6 +7,7 @@ import { LONG } from '../../../test/support/variant.ts';
 import { MIN_GAP_MS } from '../../archive/gaps/camera-ledger.ts';
 import { isTriedAgain } from '../../archive/gaps/fill.ts';
 import { mergeWithin } from '../../archive/gaps/kept-footage.ts';
+import { temporaryDirectory } from '../../archive/test-support.ts';
 import { numberedFiles, World, type NumberedFile } from './test-support.ts';
 
 /** Checks the files of a world; returns the numbers of all pictures in the order of time. */
@@ -89,6 +90,30 @@ test('a killed process goes on where it was, and what it was writing is repaired
   const { gaps, filled } = world.report();
   assert.deepEqual(gaps, []);
   assert.deepEqual([...new Set(filled.map(({ cause }) => cause))], ['camera-unreachable', 'process-down']);
+});
+
+test('the node that takes a camera over fills the gap of the lost node, from the key frame before it', async (t) => {
+  const world = await begun(t);
+  await world.kill();
+  await world.run(750);
+  world.root = temporaryDirectory(t);
+  // The last of 260 pictures was shown until then; 250 is a key frame, and so is 1025, with which the other node begins.
+  await world.start(world.startMs + 10_400);
+  await world.connect();
+  const frames = await finished(world);
+  assert.deepEqual(frames, upTo(frames.at(-1) as number).slice(250));
+  const { gaps, filled, wantedMs, recordedMs } = world.report();
+  assert.deepEqual(gaps, []);
+  assert.equal(recordedMs, wantedMs);
+  assert.deepEqual(
+    filled.map(({ fromMs, toMs, cause, seam }) => [fromMs - world.startMs, toMs - world.startMs, cause, seam]),
+    [
+      [10_400, 40_400, 'moved', 'bytes'],
+      [40_400, 41_000, 'camera-unreachable', 'bytes'],
+    ],
+  );
+  const [first] = await numberedFiles(world.root);
+  assert.equal(first?.fromMs, world.startMs + 10_000);
 });
 
 test('a full disk is filled when there is room again', async (t) => {

@@ -210,7 +210,7 @@ export class EdgeRecovery {
       like: video,
       picturesAt: archive.picturesAt.bind(archive),
       extend: archive.extend.bind(archive),
-      fillerFor: (seam: 'bytes' | 'time', fromMs: number) =>
+      fillerFor: (seam: 'bytes' | 'time', fromMs: number | undefined) =>
         archive.fillerFor({ cameraId, name, ...record, edge: { seam } }, fromMs),
     };
     return fillGap(hole, deps, signal);

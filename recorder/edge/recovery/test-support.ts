@@ -132,7 +132,8 @@ class FakeMemory implements EdgeMemory {
 
 /** A camera and the recorder that records it; `kill` ends the process. */
 export class World {
-  readonly root: string;
+  /** The disk of the node that runs the process. */
+  root: string;
   readonly clock = new VirtualClock();
   readonly startMs = this.clock.wallMs();
   readonly memory = new FakeMemory(this);
@@ -178,8 +179,8 @@ export class World {
     return this.#writer.finish();
   }
 
-  /** A process starts. */
-  async start(): Promise<void> {
+  /** A process starts. `lostMs`: on a node that takes the camera over, which nobody has recorded since. */
+  async start(lostMs?: number): Promise<void> {
     const { clock, root } = this;
     const fs = (this.fs = new TestFileSystem(root));
     this.ledger = new GapLedger({ root, clock, log: silentLog, bootId: 'boot', fs });
@@ -187,6 +188,7 @@ export class World {
     await this.ledger.load();
     await this.archive.recover();
     this.#counters = newCounters();
+    if (lostMs !== undefined) this.ledger.takeOver('gate', lostMs);
     this.ledger.configure([{ id: 'gate', enabled: true }]);
     const record = { format: 'fmp4', segmentDurationMs: 10_000 } as const;
     this.recording = this.archive.sinkFor({ cameraId: 'gate', name: 'Gate', ...record }, { needKeyFrame() {} });
