@@ -1,4 +1,4 @@
-// Hosts in URLs: an IPv6 address stands in brackets there (RFC 3986 §3.2.2), and without them everywhere else.
+// Hosts in URLs. An IPv6 address has brackets in a URL (RFC 3986 §3.2.2), and none elsewhere.
 
 import { isIPv6 } from 'node:net';
 

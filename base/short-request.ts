@@ -1,4 +1,4 @@
-// One request over HTTP or HTTPS on a connection of its own, with a short answer: for commands, which ask once and end.
+// Sends one request over HTTP or HTTPS on its own connection and reads a short answer. For commands, which ask once and exit.
 
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
@@ -19,11 +19,11 @@ interface ShortRequest {
 
 interface ShortAnswer {
   readonly status: number;
-  /** The value of the JSON; undefined if it is none. */
+  /** The parsed JSON; undefined if the answer is not JSON. */
   readonly value: unknown;
 }
 
-/** Rejects with the error of the system, and with one that says that the answer is too long or comes too late. */
+/** Rejects with the system's error, or with an Error whose message says that the answer is too long or came too late. */
 export async function shortRequest(url: URL, options: ShortRequest): Promise<ShortAnswer> {
   const { method, headers, body, tls, timeoutMs, maxBytes } = options;
   const signal = AbortSignal.timeout(timeoutMs);
@@ -38,7 +38,7 @@ export async function shortRequest(url: URL, options: ShortRequest): Promise<Sho
       ...(text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
     },
   };
-  // An address is not a name that TLS could ask for (RFC 6066 §3).
+  // The server name of TLS must not be an IP address (RFC 6066 §3).
   const servername = isIP(hostOfUrl(url)) ? '' : url.hostname;
   const sent =
     url.protocol === 'https:' ? requestHttps(url, { servername, ...tls, ...common }) : requestHttp(url, common);

@@ -115,7 +115,7 @@ export function startServersOperator(options: CommonOptions): Promise<Operator> 
     eventsOf: () => new LoggedEvents(log),
     partsOf: ({ api, caches, logins }) => ({
       recorders: new ServerNodes({ api, caches, logins }),
-      // Nothing evicts a recorder there.
+      // There is nothing that could evict a recorder.
       guards: { decide: () => ({ nodes: undefined, drains: new Map(), budget: 0, recheckMs: undefined }) },
     }),
   });

@@ -1,4 +1,4 @@
-// Calls of a command to the API of a recorder, in the name of an admin: by default that of this machine, with its own admin token.
+// Calls the API of a recorder from a command, as an admin: by default the recorder of this machine, with its own admin token.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -116,7 +116,7 @@ async function ownToken(workDir: string): Promise<string | undefined> {
   }
 }
 
-/** The very certificate that the recorder of this machine presents: its names need not include the one that is asked here. */
+/** The certificate of this machine's recorder itself: its names need not include the address that is used here. */
 async function ownTrust(config: Config): Promise<object> {
   const { tls } = config;
   if (!tls) return {};

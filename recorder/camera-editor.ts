@@ -43,7 +43,7 @@ export interface NodeCameraEditorDeps {
 const FILE_MODE = 0o640;
 /** The longest time that an answer waits for the change to be applied; the change is stored already. */
 const MAX_APPLY_MS = 10_000;
-/** Settings that may hold a password: each in the camera, or in a group of its settings. */
+/** Settings that may contain a password, by their path in the settings of a camera. */
 const ADDRESSES: readonly (readonly [key: string, within?: string])[] = [
   ['source'],
   ['source', 'preview'],

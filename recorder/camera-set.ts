@@ -54,9 +54,9 @@ export interface CameraSetDeps {
   readonly memory?: MemoryAccount;
   /** Called often with the current state of a camera, which may be unchanged; undefined for a removed camera. */
   readonly state?: (cameraId: string, condition: CameraCondition | undefined) => void;
-  /** The cameras that this node holds for others: those that it gets are taken from there. */
+  /** The cameras for which this node is the standby. A camera that this node gets is taken over from there. */
   readonly standbys?: StandbySet;
-  /** Wall time from which on a camera is wanted that this node held. */
+  /** Wall time from which the held pictures of a camera are to be written. */
   readonly wantedFromMs?: (cameraId: string) => number;
   /** Why wanted cameras may not be recorded, by id. Cameras in `running` continue. */
   readonly refusals?: (wanted: readonly CameraConfig[], running: ReadonlySet<string>) => ReadonlyMap<string, Reason>;
@@ -70,9 +70,9 @@ interface Active {
   readonly camera: Camera;
   readonly recording: CameraArchive;
   readonly live: LiveHub;
-  /** Undefined for a camera without one. */
+  /** Undefined for a camera without a preview. */
   readonly preview: Preview | undefined;
-  /** Passes on what was held before the camera was recorded. */
+  /** Passes the held pictures to the archive after a takeover. */
   readonly ring: StandbyRing | undefined;
 }
 
@@ -246,7 +246,7 @@ export class CameraSet implements CameraDirectory {
     this.#entries = entries;
     for (const { id } of removed) this.#deps.state?.(id, undefined);
     for (const [id, entry] of entries) if (!entry.active) this.#deps.state?.(id, this.#view(entry).status);
-    // After the cameras that are recorded now have been taken from there.
+    // Only now: the cameras that this node records from now on had to be taken over first.
     await standbys?.apply(held.cameras, held.holdMs);
     const recorded = cameras.filter(({ enabled, preview }) => enabled && preview?.recorded).length;
     this.#deps.memory?.hold((this.running().size + (standbys?.size ?? 0) + recorded) * CAMERA_BYTES);
@@ -340,7 +340,7 @@ export class CameraSet implements CameraDirectory {
     });
   }
 
-  /** What was held of a camera is written, and its connection is used on. */
+  /** Takes a camera over from the standbys: its held pictures are written, and its connection stays open. */
   #takeOver(held: Standby, config: CameraConfig, to: Takers, changed: (camera: Camera) => void): void {
     const { camera, ring } = held;
     const log = this.#deps.log.child({ camera: config.id });

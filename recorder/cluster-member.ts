@@ -48,9 +48,9 @@ export interface ClusterMember {
   cameras(): CameraList;
   /** The epoch under which this node writes a camera. */
   epochOf(cameraId: string): number | undefined;
-  /** Cameras that other nodes record, and this one holds. */
+  /** Cameras for which this node is the standby. */
   held(): HeldCameras;
-  /** Wall time from which on a camera is wanted that this node held before. */
+  /** Wall time from which the pictures of a camera are to be written that this node held before. */
   fromMs(cameraId: string): number;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;

@@ -1,4 +1,4 @@
-// What is missing of the cameras of this node is fetched from their memories: joins their settings and states with what fills gaps.
+// Connects edge recovery with the cameras of this node: gives it their settings and states, and calls it regularly.
 
 import type { CameraSet } from './camera-set.ts';
 import { SlabPool } from './codec/slab.ts';
@@ -11,7 +11,7 @@ import type { NodeCameras } from './node-cameras.ts';
 import type { Storage } from './storage.ts';
 import type { WantedCameras } from './wanted-cameras.ts';
 
-/** Of the live bit rate: footage is fetched faster than it was made, and the link keeps room for the live stream. */
+/** As a multiple of the live bit rate: fast enough to catch up, and the link keeps capacity for the live stream. */
 const DEFAULT_SHARE = 2;
 /** While the bit rate of the live stream is not known. */
 const LEAST_BITRATE = 1_000_000;

@@ -1,4 +1,4 @@
-// How much of a camera a node holds while another one records it, and from when on that is written when it takes the camera over
+// Computes how much of a camera a standby holds, and from which time on the held pictures are written after a takeover
 // (docs/design/standby.md). Pure.
 
 import type { RecorderPool } from '../crds/recorder-pool.ts';
@@ -17,7 +17,7 @@ const UNWRITTEN_MS = 2_000;
 const lossMs = (pool: RecorderPool | undefined): number =>
   (pool?.spec.failover.unavailableAfterSeconds ?? USUAL_LOSS_MS / 1_000) * 1_000;
 
-/** How long before now the last picture may be that a recorder wrote that was restarted in place. */
+/** How long ago a recorder that was restarted in place may have written its last picture. */
 export const restartMs = (pool: RecorderPool | undefined, syncIntervalMs: number): number =>
   lossMs(pool) + syncIntervalMs + UNWRITTEN_MS;
 

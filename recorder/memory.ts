@@ -75,7 +75,7 @@ export const forEvents = (memory: MemoryBudget): EventMemory => ({
   },
 });
 
-/** The share of the last seconds of cameras that other nodes record. */
+/** The share of standbys. */
 const FOR_STANDBYS = 1 / 2;
 
 /** Gives way only to recording. `shed` is known later than the place of the account among the others. */

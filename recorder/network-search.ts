@@ -1,4 +1,4 @@
-// Cameras in the networks of this machine that are not configured yet: for the page.
+// Searches the networks of this machine for cameras, for the console.
 
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../base/clock.ts';
@@ -17,7 +17,7 @@ interface SearchDeps {
   readonly clock: Clock;
 }
 
-/** Cameras that are found get no better TLS than a new camera of the configuration. */
+/** Found cameras are asked with the TLS settings of a new camera. */
 const TLS = { verify: false } as const;
 
 export const networkSearch = ({ cameras, snapshots, reach, clock }: SearchDeps): Discoverer => ({

@@ -34,7 +34,7 @@ function cellOf({ jsonPath, type }: PrinterColumn, object: Json, nowMs: number):
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** Of JSONPath what the columns of the kinds use: fields, and the element of a list with a field of this value. */
+/** The parts of JSONPath that the columns use: fields, and the element of a list whose field has a given value. */
 function valueAt(path: string, object: Json): unknown {
   let value: unknown = object;
   for (const [, field, key, wanted] of path.matchAll(/\.([A-Za-z]+)(?:\[\?\(@\.([A-Za-z]+)=="([^"]*)"\)\])?/g)) {

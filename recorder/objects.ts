@@ -159,7 +159,7 @@ function printed({ print }: Around, usage: string): number {
   return 0;
 }
 
-/** One after the other, in the order of the files: a Secret may come before its camera. One that is refused stops no other. */
+/** One after the other, in the order of the files: a Secret may come before its camera. A refused object does not stop the others. */
 async function each<T extends Named>(
   wanted: readonly T[],
   { print, printError }: Around,

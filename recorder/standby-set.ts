@@ -1,5 +1,5 @@
-// The cameras that this node holds for others to record: each with a connection and its last seconds in memory
-// (docs/design/standby.md). When the cluster gives one of them to this node, `CameraSet` takes it from here with its connection.
+// The cameras for which this node is the standby: each with a connection and its last seconds in memory (docs/design/standby.md).
+// When the cluster assigns one of them to this node, `CameraSet` takes it over from here with its connection.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -24,7 +24,7 @@ interface StandbySetDeps {
   readonly receiveBuffer: Buffer;
   /** Opens the account of all rings; `shed` makes room in it. */
   readonly memory: (shed: (bytes: number) => void) => MemoryAccount;
-  /** A place in the archive for what is missing on the node that records a camera. */
+  /** Opens the archive for the footage of a bridge: what the node that records the camera has missed. */
   readonly recordingOf?: (config: CameraConfig) => CameraArchive;
 }
 
@@ -34,27 +34,27 @@ export interface Standby {
   readonly ring: StandbyRing;
   /** Called when the state of the camera has changed. */
   changed: ((camera: Camera) => void) | undefined;
-  /** Ends the writing of what the node that records it has missed. */
+  /** Ends the bridge. */
   bridging: (() => void) | undefined;
   recording: CameraArchive | undefined;
 }
 
-/** What is reported of a camera that is held. */
+/** The reported state of a standby. */
 interface StandbyReport {
   readonly state: 'Connecting' | 'Holding' | 'Failed';
   readonly reason?: Reason | undefined;
 }
 
-/** Less than this after pictures were dropped for want of memory, there is too little of it. */
+/** For this long after pictures were dropped because memory was short, the state is `NoMemory`. */
 const SHORT_MS = 60_000;
-/** A recorder that was restarted has connected to its cameras by then, and got a key frame. */
+/** By then a restarted recorder has connected to its cameras and received a key frame. */
 const BRIDGE_MS = 10_000;
 
 export class StandbySet {
   readonly #deps: StandbySetDeps;
   readonly #memory: MemoryAccount;
   readonly #standbys = new Map<string, Standby>();
-  /** When pictures of a camera were last dropped for want of memory, and how often that was. */
+  /** When pictures of a camera were last dropped because memory was short, and how often that happened. */
   readonly #short = new Map<string, { readonly drops: number; readonly atMs: number }>();
   #holdMs = 0;
 
@@ -67,12 +67,12 @@ export class StandbySet {
     return this.#standbys.size;
   }
 
-  /** Wall time since when this node holds pictures of the camera; undefined without any. */
+  /** Wall time of the oldest held picture of the camera; undefined without one. */
   heldSinceMs(cameraId: string): number | undefined {
     return this.#standbys.get(cameraId)?.ring.sinceMs;
   }
 
-  /** Holds these cameras and no others. `holdMs`: how much of each, if memory suffices. Resolves when the others are disconnected. */
+  /** Holds these cameras and no others. `holdMs`: how much of each, if memory suffices. Resolves when the other cameras are disconnected. */
   async apply(wanted: readonly CameraConfig[], holdMs: number): Promise<void> {
     this.#holdMs = holdMs;
     const before = Array.from(this.#standbys.values(), ({ config }) => config);
@@ -84,7 +84,7 @@ export class StandbySet {
       try {
         this.#start(config);
       } catch (err) {
-        // The others are held anyway; the next change tries this one again.
+        // The other cameras are held nevertheless. The next change tries this one again.
         log.error({ camera: config.id, err }, 'a camera could not be held');
         this.#standbys.delete(config.id);
       }
@@ -93,7 +93,7 @@ export class StandbySet {
     log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'cameras are held');
   }
 
-  /** The camera is recorded from now on: it and its connection are the caller's. Undefined if it is not held with these settings. */
+  /** Hands the camera and its connection over to the caller, which records it. Undefined if it is not held with these settings. */
   take(config: CameraConfig): Standby | undefined {
     const standby = this.#standbys.get(config.id);
     if (!standby || diffCameras([standby.config], [config]).changed.length > 0) return undefined;
@@ -104,8 +104,8 @@ export class StandbySet {
   }
 
   /**
-   * The recorder of the camera was restarted: what is held since `fromMs` (wall time) is written, and the next seconds, until it
-   * records again.
+   * Bridges a restart of the camera's recorder: writes the pictures held since `fromMs` (wall time) and those of the next seconds,
+   * until it records again.
    */
   bridge(cameraId: string, fromMs: number): void {
     const standby = this.#standbys.get(cameraId);
@@ -133,7 +133,7 @@ export class StandbySet {
     return new Map(Array.from(this.#standbys, ([id, standby]) => [id, this.#reportOf(id, standby)]));
   }
 
-  /** To be called a few times a second. */
+  /** Call it a few times a second. */
   tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const [id, { camera, ring, recording }] of this.#standbys) {
@@ -145,7 +145,7 @@ export class StandbySet {
     }
   }
 
-  /** Disconnects all. */
+  /** Disconnects all cameras. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#standbys.keys(), (id) => this.#stop(id)));
   }
@@ -170,7 +170,7 @@ export class StandbySet {
     standby.ring.close();
   }
 
-  /** The oldest pictures of all go first. */
+  /** The oldest pictures of all cameras are dropped first. */
   #shed(bytes: number): void {
     const leastBytes = this.#memory.usedBytes - bytes;
     while (this.#memory.usedBytes > leastBytes) {

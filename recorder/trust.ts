@@ -51,7 +51,7 @@ async function requireMember({ cluster: { dataDir }, nodeName }: Config): Promis
   throw new ConfigError('', 'cluster.mode', problem);
 }
 
-/** Of a member of a cluster without Kubernetes it lies with the state of the node: who deletes that, deletes the certificate, too. */
+/** For a member of a cluster without Kubernetes, it is with the state of the node: deleting that deletes the certificate, too. */
 export const ownDirectory = ({ cluster, nodeName, workDir }: Config): string =>
   cluster.mode === 'etcd' ? nodeFiles(cluster.dataDir, nodeName).directory : join(workDir, 'tls');
 

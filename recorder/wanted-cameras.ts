@@ -21,9 +21,9 @@ export interface CameraSources {
   readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
   /** The epoch of a camera's assignment to this node. */
   readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
-  /** Cameras of the cluster that another node records, and this one holds. */
+  /** Cameras for which this node is the standby. */
   readonly held?: (() => HeldCameras) | undefined;
-  /** Wall time from which on a camera is wanted that this node held. */
+  /** Wall time from which the held pictures of a camera are to be written. */
   readonly fromMs?: ((cameraId: string) => number) | undefined;
 }
 
@@ -73,7 +73,7 @@ export class WantedCameras {
     return this.#sources.epochOf?.(cameraOfFootage(cameraId));
   }
 
-  /** Wall time from which on a camera is wanted that this node held before it was to record it. */
+  /** Wall time from which the pictures of a camera are to be written that this node held before. */
   fromMs(cameraId: string): number {
     return this.#sources.fromMs?.(cameraId) ?? -Infinity;
   }
@@ -127,7 +127,7 @@ const limitsOf = (
   cameras: new Map([...others, ...cameras.flatMap(limitsOfCamera)]),
 });
 
-/** Of its footage, and of that of its preview. */
+/** The limits of its footage, and of that of its preview. */
 const limitsOfCamera = ({ id, record, preview }: CameraConfig): [id: string, limits: RetentionLimits][] => [
   [id, record.retention],
   ...(preview?.recorded ? [[previewId(id), preview.retention] as [string, RetentionLimits]] : []),

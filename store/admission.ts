@@ -1,4 +1,4 @@
-// Decides whether an object may be stored, and completes it: what the API server does between decoding and etcd. Pure.
+// Validates an object and completes it before it is stored, as the API server does between decoding and etcd. Pure.
 
 import { ApiError } from '../base/kubernetes/api-error.ts';
 import { isJson, jsonIn, textIn, type Json } from './json.ts';
@@ -20,7 +20,7 @@ const MAX_ANNOTATIONS_BYTES = 256 * 1024;
 /** etcd refuses requests of 1.5 MB. */
 const MAX_OBJECT_BYTES = 1024 * 1024;
 
-/** The body of a request as an object of the kind: without what its schema does not know, and with its defaults. */
+/** The body of a request as an object of the kind: without unknown fields, and with defaults. */
 export function decode(body: unknown, kind: StoredKind): Json {
   if (!isJson(body)) throw new ApiError(400, 'BadRequest', 'the body is not a JSON object');
   const { apiVersion = apiVersionOf(kind), kind: name = kind.kind } = body;
@@ -59,7 +59,7 @@ export function validate(object: Json, old: Json | undefined, kind: StoredKind):
   }
 }
 
-/** Rules see the name of an object and nothing else of its metadata. */
+/** Of the metadata, rules see only the name. */
 const content = (object: Json): Json => ({
   ...object,
   metadata: { name: jsonIn(object['metadata'])['name'] },
@@ -88,13 +88,13 @@ function problemsOfMetadata(metadata: Json): readonly FieldProblem[] {
   if (!isJson(labels)) say('labels', 'Invalid value: must be of type object');
   for (const [key, value] of Object.entries(jsonIn(labels))) {
     if (!LABEL_KEY.test(key))
-      say('labels', `Invalid value: ${JSON.stringify(key.slice(0, 100))} is no name of a label`);
+      say('labels', `Invalid value: ${JSON.stringify(key.slice(0, 100))} is not a valid name of a label`);
     if (typeof value !== 'string' || !LABEL_VALUE.test(value)) {
       say(`labels[${key.slice(0, 100)}]`, 'Invalid value: must have at most 63 letters, digits, "-", "_" and "."');
     }
   }
   const isText = Object.values(jsonIn(annotations)).every((value) => typeof value === 'string');
-  if (!isJson(annotations) || !isText) say('annotations', 'Invalid value: must be texts');
+  if (!isJson(annotations) || !isText) say('annotations', 'Invalid value: must be strings');
   if (JSON.stringify(annotations).length > MAX_ANNOTATIONS_BYTES) say('annotations', 'Too long: at most 256 KiB');
   if (!Array.isArray(finalizers) || !finalizers.every((one) => typeof one === 'string' && one !== '')) {
     say('finalizers', 'Invalid value: must be a list of names');

@@ -1,5 +1,5 @@
-// A connection of the client of the API server that is answered by the object store, inside the process: the same paths, queries,
-// bodies and statuses (https://kubernetes.io/docs/reference/using-api/api-concepts/), for the requests that this program makes.
+// A connection for the client of the API server on which the object store answers, inside the process. It has the same paths, queries,
+// bodies and statuses (https://kubernetes.io/docs/reference/using-api/api-concepts/) for the requests that this program makes.
 
 import type { Clock } from '../base/clock.ts';
 import type { EtcdClient } from '../base/etcd/client.ts';
@@ -45,7 +45,7 @@ export class StoreConnection implements Connection {
     try {
       return await this.#answer(url, request);
     } catch (err) {
-      // Without an answer, as on a connection that breaks.
+      // No answer: the caller sees the same as on a broken connection.
       if (!(err instanceof ApiError) || err.status === 0) throw err;
       return { statusCode: err.status, headers: {}, body: bodyOf(statusOf(err)) };
     }
@@ -128,7 +128,7 @@ export class StoreConnection implements Connection {
     return { statusCode: 200, headers: {}, body: this.#events(options, seconds, query, signal) };
   }
 
-  /** The lines of a watch. It ends after the time that was asked for. */
+  /** The lines of a watch. It ends after the requested time. */
   async *#events(
     options: Parameters<ObjectStore['watch']>[0],
     seconds: number,
@@ -203,7 +203,7 @@ function placeIn(text: string | null, prefix: string): Place | undefined {
     const { revision, key } = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Partial<Place>;
     if (typeof revision === 'string' && typeof key === 'string' && key.startsWith(prefix)) return { revision, key };
   } catch {
-    // Not made by this file.
+    // This file did not make it.
   }
   throw new ApiError(400, 'BadRequest', 'continue is not one of an earlier answer');
 }

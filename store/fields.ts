@@ -81,7 +81,7 @@ export function mergeFields(live: unknown, applied: unknown, schema: Schema | un
   return merged;
 }
 
-/** `value` without these fields, and without what is empty then; undefined: nothing is left. */
+/** `value` without these fields and without objects that are empty then; undefined: nothing is left. */
 export function removeFields(value: unknown, fields: FieldSet, schema: Schema | undefined, path = ''): unknown {
   if (fields.size === 0) return value;
   if (isAtomic(value, schema)) return fields.has(path) ? undefined : value;
@@ -104,7 +104,7 @@ export function removeFields(value: unknown, fields: FieldSet, schema: Schema | 
   return Object.keys(left).length === 0 ? undefined : left;
 }
 
-/** An item whose other fields belong to somebody else keeps what identifies it. */
+/** An item with fields of other managers keeps the keys that identify it. */
 function withKeys(rest: unknown, item: unknown, schema: Schema): unknown {
   if (!isJson(rest) || !isJson(item)) return rest;
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];

@@ -1,4 +1,4 @@
-// The kinds that the store keeps: ours, by the schemas of their CRDs, and what operator and recorders use of Kubernetes' own.
+// The kinds that the store keeps: ours, with the schemas of their CRDs, and those of Kubernetes that operator and recorders use.
 
 import { toCustomResourceDefinition } from '../crds/custom-resource-definition.ts';
 import { KINDS, type KindDefinition } from '../crds/kinds.ts';
@@ -13,13 +13,13 @@ export interface StoredKind {
   readonly plural: string;
   /** Of the whole object. */
   readonly schema: Schema;
-  /** Its status is written at an address of its own, and spec changes are counted in `metadata.generation`. */
+  /** Whether the status is a subresource, and `metadata.generation` counts changes of the spec. */
   readonly hasStatus: boolean;
-  /** Whose fields are managed, so that it can be applied. */
+  /** Whether its fields have managers, so that it can be applied. */
   readonly isManaged: boolean;
-  /** A replace must say which version it replaces. */
+  /** Whether a replace must name the version that it replaces. */
   readonly selectableFields: readonly string[];
-  /** Its value is encrypted in etcd. */
+  /** Whether it is encrypted in etcd. */
   readonly isSealed: boolean;
 }
 

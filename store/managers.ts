@@ -14,7 +14,7 @@ import {
 import { isJson, jsonIn, omit, textIn, type Json } from './json.ts';
 import type { Schema } from './schema.ts';
 
-/** Who writes, and to which part of the object. */
+/** The program that writes, and the part of the object that it writes. */
 export interface Writer {
   readonly manager: string;
   readonly subresource: string | undefined;
@@ -26,7 +26,7 @@ interface Managed extends Writer {
   readonly fields: FieldSet;
 }
 
-/** What apply and updates do not count: the API server sets it, or it names the object. */
+/** Fields without managers: the API server sets them, or they name the object. */
 const UNMANAGED: ReadonlySet<string> = new Set(['f:apiVersion', 'f:kind']);
 const MANAGED_METADATA: ReadonlySet<string> = new Set(['labels', 'annotations', 'finalizers', 'ownerReferences']);
 
@@ -95,7 +95,7 @@ export function noteUpdate({ before, after, writer, schema, apiVersion, now }: U
 }
 
 interface ApplyOptions {
-  /** Undefined: it is created. */
+  /** Undefined: the object is created. */
   readonly live: Json | undefined;
   readonly applied: Json;
   readonly writer: Writer;

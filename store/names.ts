@@ -1,6 +1,6 @@
 // Keys of objects in etcd.
 
-/** Everything of this product in etcd is under it. */
+/** All keys of this product in etcd begin with it. */
 const PREFIX = '/kube-nvr/';
 
 /** The namespace of all objects of a cluster without Kubernetes. */

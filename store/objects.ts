@@ -1,5 +1,5 @@
-// Objects of Kubernetes kinds in etcd: a write is a transaction that compares the revision which it was made from, and the revision
-// of etcd is the resourceVersion.
+// Objects of Kubernetes kinds in etcd. A write is a transaction that compares the revision on which it is based. The revision of etcd
+// is the resourceVersion.
 
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -13,7 +13,7 @@ import { applyFields, noteUpdate, type Writer } from './managers.ts';
 import { collectionKey, endOf, objectKey } from './names.ts';
 import type { Selector } from './selectors.ts';
 
-/** Encrypts the value of a key, and reads it again. Throws if it was changed. */
+/** Encrypts and decrypts the value of a key. Throws if the encrypted value was changed. */
 export interface Seal {
   seal(plain: Buffer, key: string): Buffer;
   open(sealed: Buffer, key: string): Buffer;
@@ -47,7 +47,7 @@ interface Preconditions {
 interface Page {
   readonly items: readonly Json[];
   readonly resourceVersion: string;
-  /** Undefined: it is the last page. */
+  /** Undefined: this is the last page. */
   readonly next: Place | undefined;
 }
 
@@ -59,12 +59,12 @@ export interface Place {
 
 interface ListOptions {
   readonly kind: StoredKind;
-  /** Undefined: of all. */
+  /** Undefined: of all namespaces. */
   readonly namespace: string | undefined;
   readonly select: Selector;
   readonly limit: number;
   readonly place?: Place | undefined;
-  /** From what the asked member knows, which may be old. */
+  /** The member answers from its own copy, which may be out of date. */
   readonly mayBeOld?: boolean | undefined;
 }
 
@@ -362,14 +362,14 @@ export class ObjectStore {
     return kvs[0] && this.#read(kvs[0], kind);
   }
 
-  /** An object was complete when it was written, but maybe by a version whose schema had fewer fields. */
+  /** An object may have been written by a version whose schema had fewer fields, so defaults are added when it is read. */
   #read({ key, value, modRevision }: KeyValue, kind: StoredKind): Stored {
     const text = kind.isSealed ? this.#o.seal.open(value, key) : value;
     const object = decode(JSON.parse(text.toString('utf8')) as unknown, kind);
     return { key, revision: modRevision, object: withMetadata(object, { resourceVersion: modRevision }) };
   }
 
-  /** Undefined: the key is not what it was. */
+  /** Undefined: the key was changed meanwhile. */
   async #write(
     { kind, namespace, name }: ObjectName,
     object: Json,
@@ -418,11 +418,11 @@ export class ObjectStore {
     return [...inner.flat(), ...owned];
   }
 
-  /** How a selection sees a change: an object that comes into it is added, one that leaves it deleted. */
+  /** A change as a watch with a selector sees it: an object that begins to match is added, one that stops matching is deleted. */
   #eventOf({ type, kv, previous }: EtcdEvent, kind: StoredKind, select: Selector): ObjectEvent | undefined {
     const before = previous && shown(this.#read(previous, kind).object, kind);
     const wasSelected = before !== undefined && select(before);
-    // As the API server shows a deletion: the last state, at the revision of the deletion.
+    // A deletion shows the last state, at the revision of the deletion, as on the API server.
     const gone = (): ObjectEvent | undefined =>
       wasSelected ? { type: 'DELETED', object: withMetadata(before, { resourceVersion: kv.modRevision }) } : undefined;
     if (type === 'DELETE') {
@@ -438,9 +438,9 @@ export class ObjectStore {
 }
 
 const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
-const TOO_MANY = 'others wrote at the same time, again and again';
+const TOO_MANY = 'other writers changed the object at every attempt';
 
-/** What a write does not change; the store does. */
+/** Metadata that only the store changes. */
 const FIXED_METADATA = [
   'name',
   'namespace',

@@ -51,7 +51,7 @@ function compile(rule: string): ParseResult {
   return parsed;
 }
 
-/** What rules find wrong with a value, at any depth. `old` undefined: it is new, and rules about changes do not apply. */
+/** The rules that a value breaks, at any depth. `old` undefined: the value is new, and rules about changes do not apply. */
 export function brokenRules(value: unknown, old: unknown, schema: Schema, field: string): readonly FieldProblem[] {
   if (old !== undefined && isDeepStrictEqual(value, old)) return [];
   const own = (schema['x-kubernetes-validations'] ?? []).flatMap((rule) => {
@@ -69,7 +69,7 @@ function isKept({ rule }: Rule, self: unknown, oldSelf: unknown): boolean {
   try {
     return compile(rule)({ self, oldSelf }) === true;
   } catch {
-    // As for the API server: a rule that cannot be decided refuses the object.
+    // As on the API server, a rule that cannot be evaluated refuses the object.
     return false;
   }
 }

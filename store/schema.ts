@@ -1,5 +1,5 @@
-// What a structural schema does to an object (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/):
-// unknown fields go, missing ones get their defaults, and what is wrong is named by its field. Pure.
+// Applies a structural schema to an object (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/):
+// removes unknown fields, adds defaults, and finds problems, each with the name of its field. Pure.
 
 import { isDeepStrictEqual } from 'node:util';
 import { isJson, jsonIn, set } from './json.ts';
@@ -13,7 +13,7 @@ export interface Rule {
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
 }
 
-/** As much of OpenAPI v3 as a structural schema may have and those of `crds/` use. */
+/** The parts of OpenAPI v3 that structural schemas allow and those of `crds/` use. */
 export interface Schema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -46,7 +46,7 @@ export interface FieldProblem {
   readonly isBlocking: boolean;
 }
 
-/** The object without what its schema does not know. */
+/** The object without fields that its schema does not have. */
 export function prune(value: unknown, schema: Schema): unknown {
   if (schema['x-kubernetes-preserve-unknown-fields'] || schema['x-kubernetes-int-or-string']) return value;
   if (Array.isArray(value)) return schema.items ? value.map((item) => prune(item, schema.items!)) : value;
@@ -59,7 +59,7 @@ export function prune(value: unknown, schema: Schema): unknown {
   return known;
 }
 
-/** The object with defaults in the place of what is missing, or null although it may not be. */
+/** The object with defaults for fields that are missing, or null although they must not be. */
 export function withDefaults(value: unknown, schema: Schema): unknown {
   if (Array.isArray(value)) return schema.items ? value.map((item) => withDefaults(item, schema.items!)) : value;
   if (!isJson(value)) return value;
@@ -83,8 +83,8 @@ export function ownSchema({ properties, additionalProperties }: Schema, key: str
 }
 
 /**
- * What is wrong with a value by its schema, without its rules. What was wrong before and has not changed is tolerated: a new version
- * of the schema must not keep others from writing the rest of an old object.
+ * The problems of a value by its schema, without its rules. Problems of unchanged values are tolerated: a new version of the schema
+ * must not prevent writes to other fields of an old object.
  */
 export function problemsOf(value: unknown, old: unknown, schema: Schema, field: string): readonly FieldProblem[] {
   if (old !== undefined && isDeepStrictEqual(value, old)) return [];
@@ -96,7 +96,7 @@ export function problemsOf(value: unknown, old: unknown, schema: Schema, field: 
   return [...own, ...inner];
 }
 
-/** A value inside of another one, with what was there before if that can be told. */
+/** A value inside another one, with its previous value if it can be found. */
 interface Child {
   readonly value: unknown;
   readonly old: unknown;
@@ -123,7 +123,7 @@ export function childrenOf(value: unknown, old: unknown, schema: Schema, field: 
   });
 }
 
-/** Items of a list can be told apart in lists of type map; items of other lists have no past. */
+/** Only the items of lists of type map can be found again; items of other lists have no previous value. */
 function oldItems(old: unknown, schema: Schema): ReadonlyMap<string, unknown> {
   if (!Array.isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return new Map();
   return new Map(old.map((item) => [keyOfItem(item, schema), item]));
@@ -152,7 +152,7 @@ function ownProblems(value: unknown, schema: Schema, field: string): readonly Fi
   if (typeof value === 'number' && value < minimum) return invalid(`must be greater than or equal to ${minimum}`);
   if (typeof value === 'number' && value > maximum) return invalid(`must be less than or equal to ${maximum}`);
   if (typeof value === 'string') {
-    // Characters of JSON Schema are code points.
+    // JSON Schema counts code points.
     const { length } = Array.from(value);
     if (length > (schema.maxLength ?? Infinity))
       return blocking(`Too long: may not be more than ${schema.maxLength} bytes`);

@@ -9,7 +9,7 @@ export type Selector = (object: Json) => boolean;
 const wrong = (what: string, text: string): ApiError =>
   new ApiError(400, 'BadRequest', `unable to parse ${what} ${JSON.stringify(text.slice(0, 200))}`);
 
-/** `a=b,c!=d`; `fields`: those that a kind can be selected by, besides its name and namespace. Throws ApiError. */
+/** Parses `a=b,c!=d`. `fields`: the selectable fields of the kind, besides name and namespace. Throws ApiError. */
 export function fieldSelector(text: string, fields: readonly string[]): Selector {
   const known = new Set(['metadata.name', 'metadata.namespace', ...fields]);
   const terms = text.split(',').map((term) => {
@@ -36,7 +36,7 @@ const TERMS: readonly (readonly [RegExp, (value: string | undefined, wanted: rea
   [new RegExp(`^(${KEY})$`), (value) => value !== undefined],
 ];
 
-/** Throws ApiError. */
+/** Parses a label selector such as `a=b,c in (d,e),!f`. Throws ApiError. */
 export function labelSelector(text: string): Selector {
   // Commas between brackets are between the values of one term.
   const terms = text.split(/,(?![^(]*\))/).map((term) => {

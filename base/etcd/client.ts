@@ -9,7 +9,7 @@ import { EtcdError } from './etcd-error.ts';
 
 export { EtcdError };
 
-/** PEM texts: the authority to trust, and what this client shows of itself. */
+/** PEM texts: the CA to trust, and the certificate and key that this client presents. */
 interface EtcdTls {
   readonly ca: string;
   readonly certificate: string;
@@ -19,7 +19,7 @@ interface EtcdTls {
 interface EtcdClientOptions {
   /** Base URLs of members, such as `https://10.0.0.7:2379`, in the order in which they are asked. Read before each call. */
   readonly endpoints: () => readonly string[];
-  /** Undefined: the endpoints are asked without TLS. Connections are made again when the object is another one. */
+  /** Undefined: the endpoints are asked without TLS. When it returns another object, new connections are made with it. */
   readonly tls?: () => EtcdTls | undefined;
   /** How long a member may take to answer. Default 5 s. */
   readonly callTimeoutMs?: number;
@@ -37,16 +37,16 @@ interface RangeRequest {
   /** All keys from `key` up to this one, without it. Undefined: only `key`. */
   readonly rangeEnd?: string | undefined;
   readonly limit?: number | undefined;
-  /** The moment to show. Undefined: now. */
+  /** The revision of the store to read. Undefined: the newest. */
   readonly revision?: string | undefined;
-  /** Answered by the asked member from what it knows, which may be old. */
+  /** The member answers from its own copy, which may be out of date. */
   readonly serializable?: boolean | undefined;
 }
 
 interface RangeAnswer {
   readonly kvs: readonly KeyValue[];
   readonly more: boolean;
-  /** Of the store when it answered. */
+  /** The revision of the store at the time of the answer. */
   readonly revision: string;
 }
 
@@ -65,19 +65,19 @@ interface TxnAnswer {
   readonly revision: string;
 }
 
-/** What happened to a key, with what it was before. */
+/** A change of a key, with its previous value. */
 export interface EtcdEvent {
   readonly type: 'PUT' | 'DELETE';
-  /** Of a deletion: key and revision alone. */
+  /** For a deletion it has only key and revision. */
   readonly kv: KeyValue;
-  /** Undefined: there was none, or its revision was compacted. */
+  /** Undefined: the key is new, or the previous revision was compacted. */
   readonly previous: KeyValue | undefined;
 }
 
 interface WatchAnswer {
-  /** Everything up to this revision has been told. */
+  /** All changes up to this revision have been delivered. */
   readonly revision: string;
-  /** Empty: nothing has happened since the last answer. */
+  /** Empty: nothing has changed since the last answer. */
   readonly events: readonly EtcdEvent[];
 }
 
@@ -163,7 +163,7 @@ export class EtcdClient {
   }
 
   /**
-   * What happens to the keys from `key` up to `rangeEnd` after the revision, until `signal` aborts or the member ends it. Throws
+   * Changes of the keys from `key` up to `rangeEnd` after the revision, until `signal` aborts or the member ends the watch. Throws
    * EtcdError, with the code COMPACTED if the revision is too old.
    */
   async *watch(
@@ -193,7 +193,7 @@ export class EtcdClient {
         const answer = objectOf(result);
         if (answer['compact_revision'] !== undefined) throw new EtcdError('COMPACTED', 'the revision is compacted');
         if (answer['canceled'] === true) throw new EtcdError('UNREACHABLE', 'the member ended the watch');
-        // The answer to the request says nothing about what has been told.
+        // The revision of this first answer does not say that all changes up to it were delivered.
         if (answer['created'] === true) continue;
         yield { revision: revisionOf(answer), events: arrayOf(answer['events']).map(eventOf) };
       }
@@ -210,7 +210,7 @@ export class EtcdClient {
     return id;
   }
 
-  /** A member that is not started yet, or lost its majority, answers from what it knows. */
+  /** A member that has not started yet, or has no majority, answers from its own copy. */
   async members(): Promise<readonly EtcdMember[]> {
     const { members } = await this.#call('cluster/member/list', {}, { repeats: true });
     return arrayOf(members).map(memberOf);
@@ -230,7 +230,7 @@ export class EtcdClient {
     await this.#call('cluster/member/remove', { ID: id }, { repeats: false });
   }
 
-  /** Of one member. */
+  /** The status of the member at `endpoint`. */
   async status(endpoint: string): Promise<EtcdStatus> {
     const answer = await this.#call('maintenance/status', {}, { repeats: true, endpoint });
     const { member_id: memberId } = objectOf(answer['header']);
@@ -245,7 +245,7 @@ export class EtcdClient {
     };
   }
 
-  /** Drops all connections, and asks another member next: one that was cut off may look alive. Calls in flight fail. */
+  /** Drops all connections, and asks another member next: a member that is cut off may seem to be alive. Calls in flight fail. */
   reconnect(): void {
     this.#next();
     void this.#agent?.destroy().catch(() => {});
@@ -275,7 +275,7 @@ export class EtcdClient {
     }
   }
 
-  /** Asks the members one after the other: the next one if the last did not get the request, or if it may be sent twice. */
+  /** Asks the members one after the other. The next one is asked if the last did not get the request, or if the request may be sent twice. */
   async #send(path: string, body: object, options: SendOptions): Promise<Dispatcher.ResponseData> {
     const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
     let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');
@@ -350,7 +350,7 @@ export class EtcdClient {
 
 interface SendOptions {
   readonly signal?: AbortSignal | undefined;
-  /** It may be carried out twice: a read. */
+  /** Whether the request may be carried out twice, as a read may. */
   readonly repeats: boolean;
   readonly endpoint?: string;
   readonly timeoutMs?: number;
@@ -358,7 +358,7 @@ interface SendOptions {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Errors before a request was sent. */
+/** Codes of errors that occur before a request is sent. */
 const UNSENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
 const invalid = (what: string): EtcdError => new EtcdError('INVALID_ANSWER', `the answer of etcd is not ${what}`);
@@ -371,7 +371,7 @@ function unreachable(cause: unknown): EtcdError {
   return new EtcdError('UNREACHABLE', `etcd cannot be reached: ${why}`, { cause });
 }
 
-/** gRPC codes (https://grpc.github.io/grpc/core/md_doc_statuscodes.html) after which it is not known what became of the call. */
+/** gRPC codes (https://grpc.github.io/grpc/core/md_doc_statuscodes.html) after which it is unknown whether the call was carried out. */
 const UNKNOWN_OUTCOME: ReadonlySet<unknown> = new Set([1, 2, 4, 13, 14]);
 const OUT_OF_RANGE = 11;
 
@@ -401,7 +401,7 @@ function revisionOf(answer: Json): string {
   return revision;
 }
 
-/** Zero values are left out of the JSON. */
+/** The JSON of etcd leaves out zero values. */
 function keyValueOf({ key, value, create_revision: created, mod_revision: modified }: Json): KeyValue {
   if (typeof key !== 'string') throw invalid('a key');
   return {

@@ -18,7 +18,7 @@ export interface SentRequest {
   readonly bodyTimeout: number;
 }
 
-/** As much of an answer as this client reads. */
+/** The parts of an answer that this client reads. */
 export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'> & {
   readonly body: AsyncIterable<Buffer>;
 };

@@ -1,5 +1,5 @@
-// Reconciles the recorders of a pool on servers without Kubernetes, which nobody but their administrators starts and stops: what is
-// left is a Lease for each node, and which Secrets are logins of cameras.
+// Reconciles a pool on servers without Kubernetes. Administrators start and stop its recorders, so the operator only keeps a Lease for
+// each node, and the list of Secrets that are logins of cameras.
 
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeApi } from '../kube/api.ts';

@@ -34,7 +34,7 @@ export function standbyOf({ camera, planned, nodes, isLive, isRecorded }: Standb
   return is('False', reason, `${node}: ${message}${hint}`);
 }
 
-/** Reasons that a camera gives which has as many clients as it can serve. */
+/** Reasons of a camera that cannot serve another client. */
 const MAY_BE_FULL: ReadonlySet<string> = new Set([
   'ClosedByCamera',
   'NoAnswer',

@@ -66,7 +66,7 @@ interface CachesOptions {
   readonly api: KubeApi;
   /** The namespace whose cameras and pools are managed; undefined: all namespaces. */
   readonly namespace: string | undefined;
-  /** False: on servers without Kubernetes, where there are neither pods nor nodes of it. Default: true. */
+  /** False on servers without Kubernetes, where there are neither pods nor Nodes. Default: true. */
   readonly hasPods?: boolean;
   readonly clock: Clock;
   readonly log: Log;
@@ -270,7 +270,7 @@ export class Caches {
     pod: RecorderPod | undefined,
     { spec }: RecorderPool,
   ): NodePlace {
-    // Nobody can tell a recorder that died from a server that did.
+    // Without Kubernetes, the loss of a recorder cannot be distinguished from the loss of its server.
     if (!this.#hasPods) return { labels: metadata.labels ?? {}, hasRecorder: false, leaves: undefined };
     const node = this.nodes.get(nodeName);
     const leaves = spec.cordon.mode === 'Drain' && node ? whyLeaving(node) : undefined;

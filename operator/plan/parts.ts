@@ -1,4 +1,4 @@
-// Parts of a plan.
+// Helpers of the planner: the order of writes, and conditions.
 
 import type { AssignmentWrite, PlannedCondition } from './snapshot.ts';
 

@@ -14,7 +14,7 @@ import type {
   Standby,
 } from './snapshot.ts';
 
-/** Most standbys in one plan that are written by themselves: cameras that no node records must find few writes before theirs. */
+/** The most writes of one plan that change only a standby: cameras without a recorder must not wait for many such writes. */
 const MAX_WRITES = 16;
 
 interface Standbys {
@@ -27,7 +27,7 @@ interface Standbys {
 const wantsStandby = ({ wantsStandby: own, suspend }: PlannedCamera, { pool }: Snapshot): boolean =>
   (own ?? pool.standby) && !suspend;
 
-/** The node that gets the camera if it has to move: it is recorded there from before it was lost. */
+/** The standby that gets the camera if it has to move: it has the pictures from before the loss. */
 export function successorOf(camera: PlannedCamera, { snapshot, nodes, nodeLoads }: Context): string | undefined {
   const node = nodes.get(camera.standby?.node ?? '');
   if (!node || node.reluctant || node.name === camera.assignment?.node) return undefined;
@@ -63,7 +63,7 @@ export function planStandbys(
 
   nodeLoads.forgetHeld();
   const without: PlannedCamera[] = [];
-  // Those that there are come first: others must not make them move.
+  // Existing standbys come first, so that new ones do not displace them.
   for (const camera of cameras) {
     const { standby, writing } = camera;
     const { node } = standby ?? {};
@@ -120,7 +120,7 @@ function refusalOf(
   if (camera.failover === 'Never')
     return no('FailoverNever', 'placement.failover is Never: it is recorded by no other node');
   if (assignment?.node === undefined || assignment.handover === 'Pending' || camera.writing) return WAITING;
-  // If the camera is what made its recorder fall silent, a standby would be another one that dies of it.
+  // If the camera made its recorder fail, a standby would fail, too.
   const { lostNodes = [] } = assignment;
   if (lostNodes.length > 0) {
     const lost = lostNodes.join(' and ');

@@ -45,7 +45,7 @@ export interface Discoverer {
   search(timeoutMs: number, credentials: Credentials | undefined): Promise<Discovery>;
   /** Whether a camera with the stream at this address is configured, with any login. */
   isKnown(source: string): boolean;
-  /** A picture of a camera that is not configured. Rejects with `StillError`. */
+  /** A picture of a camera that is not configured yet. Rejects with `StillError`. */
   still(camera: { readonly source: string; readonly snapshot: string }): Promise<StillImage>;
 }
 
@@ -232,7 +232,7 @@ export interface ApiDeps {
   readonly protections?: ProtectionKeeper | undefined;
   /** Without it, the node belongs to no cluster. */
   readonly cluster?: ClusterAccess;
-  /** Set in a cluster of servers without Kubernetes: its objects, and who may join. */
+  /** Set in a cluster of servers without Kubernetes: its objects, and its join tokens. */
   readonly store?: ClusterStore;
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
@@ -247,7 +247,7 @@ export interface ApiDeps {
   readonly cameraEditor?: CameraEditor;
   /** Without it, there are no still images. */
   readonly stills?: StillSource;
-  /** Without it, cameras are not searched. */
+  /** Undefined: this node does not search for cameras. */
   readonly discoverer?: Discoverer;
   /** Without it, cameras cannot be probed. */
   readonly doctor?: Examiner;

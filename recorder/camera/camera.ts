@@ -128,7 +128,7 @@ export class Camera {
     this.#session.fail(error);
   }
 
-  /** From now on it is tried again as a camera that is recorded, the first time at once. */
+  /** From now on attempts follow the rules for recorded cameras. The first one is made at once. */
   recordFromNow(): void {
     this.#retry = new RetryPolicy();
     this.#hurry.abort();

@@ -1,4 +1,4 @@
-// The second, smaller stream of a camera as a source of its own: it is connected like the main one, by the same rules.
+// Makes the source of a camera's preview. It is connected like the main stream, by the same rules.
 
 import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';

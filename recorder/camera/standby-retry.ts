@@ -1,24 +1,24 @@
-// Decides how long to wait before a camera is tried again that another node records. That node must not lose it: a camera may serve
-// only one client, or drop the older one. So attempts are rarer than those of the node that records it, and end soon.
+// Decides how long a standby waits before it connects to the camera again. The node that records the camera must not lose it: a
+// camera may serve only one client, or drop the older one. So a standby tries less often than that node, and soon pauses.
 
 import { Backoff } from '../../base/backoff.ts';
 import { NoConnection } from './error.ts';
 import type { CameraError, CameraErrorCode } from './error.ts';
 import type { Retry } from './retry.ts';
 
-/** A connection that delivered pictures for this long disturbed nobody: what ended it may be over. */
+/** A connection that delivered pictures for this long did not disturb the other node, so its end was not a conflict. */
 const LONG_MS = 60_000;
 const AGAIN_MS = 1_000;
 /** Nothing listens at the camera's port: a plain TCP connect, no request. */
 const KNOCK_MS = 5_000;
 const FIRST_MS = 10_000;
-/** A camera that is restarted serves more clients after this time. */
+/** The longest wait. A camera that was restarted meanwhile may serve more clients. */
 const MOST_MS = 1_800_000;
 /** The node that records the camera takes it back within seconds: it tries again at once. */
 const TAKEN_BACK_MS = 20_000;
-/** How the connection ends of a client that a camera drops for another one. */
+/** How a connection ends that the camera drops for another client. */
 const TAKEN_BACK: ReadonlySet<CameraErrorCode> = new Set(['closed-by-camera', 'stream-silent']);
-/** From this many such connections in a row on, the two nodes take the camera from each other. */
+/** This many such connections in a row show that the two nodes take the camera from each other. */
 const MOST_TAKEN_BACK = 2;
 
 export class StandbyRetry implements Retry {

@@ -1,5 +1,5 @@
 // The last seconds of a camera that another node records, in memory only. When this node takes the camera over, they are written as
-// if it had recorded since then: first what is held, then what arrives, as one run without a hole (docs/design/standby.md).
+// if it had recorded since then: first the held samples, then those that arrive, as one run without a hole (docs/design/standby.md).
 
 import { assert } from '../../base/assert.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -17,7 +17,7 @@ interface Group {
   /** Monotonic time at which the first sample arrived. */
   readonly atMs: number;
   readonly samples: Sample[];
-  /** Why its run ended after it; undefined: it did not. */
+  /** Why the run ended after this group; undefined: it went on. */
   ended: EndReason | undefined;
   /** All of it was passed to a copy that has left, or is older than what that was to have. */
   isCopied: boolean;
@@ -25,15 +25,15 @@ interface Group {
 
 /** Where the pictures go when this node takes over. */
 interface Promotion {
-  /** Wall time from which on they are wanted, in milliseconds since 1970: they begin at the key frame at or before it. */
+  /** Wall time from which pictures are to be written, in milliseconds since 1970. Writing begins at the key frame at or before it. */
   readonly fromMs: number;
-  /** Gets what is held, then what arrives. */
+  /** Gets the held samples, then those that arrive. */
   readonly recording: SampleSink;
-  /** Whether `recording` can take more of what is held. */
+  /** Whether `recording` can take more held samples now. */
   readonly hasRoom: () => boolean;
-  /** Gets what arrives from the next key frame on: viewers do not wait until everything is written. */
+  /** Gets the samples that arrive, from the next key frame on: viewers do not wait until the held ones are written. */
   readonly live?: SampleSink;
-  /** Wall time up to which this node has recorded the camera before: nothing of before is written again. */
+  /** Wall time up to which this node has recorded the camera already. Nothing before it is written again. */
   readonly notBeforeMs?: number | undefined;
   /** Of a copy: a group is passed on when it is complete, so that what follows may begin at the next key frame. */
   readonly onlyWhole?: boolean;
@@ -41,7 +41,7 @@ interface Promotion {
 
 type State =
   | { readonly kind: 'holding' }
-  /** What is held is passed on, and what arrives is put behind it. */
+  /** The held samples are passed on, and those that arrive are added after them. */
   | { readonly kind: 'catching-up'; readonly to: Promotion; timer: Timer | undefined; begun: Run | undefined }
   | { readonly kind: 'recording'; readonly to: Promotion };
 
@@ -51,15 +51,15 @@ interface StandbyRingOptions {
   readonly clock: Clock;
   /** Of all rings of the process. */
   readonly memory?: MemoryAccount;
-  /** How much is held at least: whole groups of pictures that begin this long ago. */
+  /** The least time to hold. Whole groups of pictures are kept, so somewhat more is held. */
   readonly holdMs: () => number;
 }
 
-/** So much media is passed on at a time, and then other cameras have their turn. */
+/** This much media is passed on at a time; then other cameras have their turn. */
 const STEP_TICKS = 2_000 * TICKS_PER_MS;
 const STEP_PAUSE_MS = 10;
 const WAIT_PAUSE_MS = 50;
-/** Files and pictures date the same moment differently by less. */
+/** The times of one picture in a file and in memory differ by less than this. */
 const SAME_TIME_MS = 200;
 
 export class StandbyRing implements SampleSink {
@@ -69,12 +69,12 @@ export class StandbyRing implements SampleSink {
   #groups: Group[] = [];
   #run: Run | undefined;
   #isRunNew = false;
-  /** The rest of a group was dropped for want of memory: the next key frame begins another one. */
+  /** The rest of a group was dropped because memory was short. The next key frame begins a new group. */
   #skips = true;
   #state: State = { kind: 'holding' };
   #liveRun: Run | undefined;
   #dropsForRoom = 0;
-  /** Get what arrives, too. */
+  /** Copies, which also get the samples that arrive. */
   #copies: readonly StandbyRing[] = [];
   /** A copy has left: `isCopied` says exactly what was written, and times are not asked. */
   #isSeamKnown = false;
@@ -152,7 +152,7 @@ export class StandbyRing implements SampleSink {
     for (const copy of this.#copies) copy.end(reason);
   }
 
-  /** Call a few times a second: drops what is too old although nothing arrives. */
+  /** Call a few times a second: drops old groups even while nothing arrives. */
   tick(): void {
     if (this.#state.kind !== 'holding') return;
     const beforeMs = this.#nowMs() - this.#o.holdMs();
@@ -176,8 +176,8 @@ export class StandbyRing implements SampleSink {
   }
 
   /**
-   * Another ring with the same pictures, except those of earlier copies, which also gets what arrives, until `leave`. Its memory is that
-   * of this one.
+   * Another ring with the same pictures, except those of earlier copies. It also gets the samples that arrive, until `leave`, and shares
+   * the memory of this ring.
    */
   copy(): StandbyRing {
     const copy = new StandbyRing({ clock: this.#o.clock, holdMs: () => Infinity });
@@ -228,13 +228,13 @@ export class StandbyRing implements SampleSink {
     this.#dropFirst();
   }
 
-  /** Drops everything; nothing may be passed to it afterwards, and what was not passed on is lost. */
+  /** Drops everything, including samples that were not passed on yet. The ring must not be used afterwards. */
   close(): void {
     if (this.#state.kind === 'catching-up') this.#state.timer?.cancel();
     while (this.#groups.length > 0) this.#dropFirst();
   }
 
-  /** Passes on all that is left, whether or not there is room: the recording ends. */
+  /** Passes on all remaining samples, even beyond the limits of the queues, because the recording ends. */
   flush(): void {
     while (this.#state.kind === 'catching-up' && !this.#mustWait(this.#state)) this.#passStep(this.#state);
   }
@@ -268,10 +268,10 @@ export class StandbyRing implements SampleSink {
     group.samples.push(sample);
   }
 
-  /** Takes memory for a sample of the last group, at the cost of older ones; false if that group had to go as well. */
+  /** Reserves memory for a sample of the last group, and drops older groups if needed. False if the last group had to be dropped, too. */
   #makeRoom(bytes: number): boolean {
     if (bytes === 0) return true;
-    // The account may ask another camera for room, or this one.
+    // The account may free memory of another camera, or of this one.
     while (!this.#memory.take(bytes)) {
       if (this.#groups.length === 0) return false;
       this.shed();
@@ -292,7 +292,7 @@ export class StandbyRing implements SampleSink {
     const group = this.#groups.shift();
     if (!group) return;
     for (const sample of group.samples) this.#release(sample);
-    // Part of it may have been passed on: the recording goes on at the next key frame.
+    // A part of it may have been passed on already. Then the recording continues at the next key frame.
     if (state.kind !== 'catching-up' || !state.begun) return;
     state.to.recording.end('gap');
     state.begun = undefined;
@@ -347,7 +347,7 @@ export class StandbyRing implements SampleSink {
     if (this.#mustWait(state)) return;
     state.timer?.cancel();
     this.#state = { kind: 'recording', to: state.to };
-    // A run that has begun and has no key frame yet.
+    // The run has begun, but has no key frame yet.
     if (this.#run && !state.begun) recording.begin(this.#run);
     else if (this.#run && this.#run !== state.begun) recording.change(this.#run);
   }

@@ -25,7 +25,7 @@ export interface CameraConnection {
   destroy(): void;
 }
 
-/** A connection whose reads can be held back, so that the camera has to wait. */
+/** A connection whose reads can be paused, so that the camera has to wait. */
 export interface PausableConnection extends CameraConnection {
   pause(): void;
   resume(): void;

@@ -1,4 +1,4 @@
-// Lets servers into the cluster: a token for a node from an admin, and later the certificate for whoever brings that token.
+// Lets servers into the cluster: makes a join token for a node, and later gives the server that brings the token its certificate.
 
 import { RequestError } from '../../base/x509.ts';
 import type { IssueRequest, Issuer } from './issuer.ts';
@@ -70,7 +70,7 @@ export class Admission {
       if (!(cause instanceof RequestError)) throw cause;
       throw new AdmissionError('invalid-request', `request: ${cause.message}`, { cause });
     }
-    // At the end, so that a request that had to be refused does not cost the token; before the answer, so that it works once.
+    // Last, so that a request that is refused does not use the token up; but before the answer, so that the token works only once.
     if (!(await found.use())) throw wrongToken();
     return { ...issued, keys, clusterId: cluster?.clusterId ?? '', pool, members: members() };
   }

@@ -13,7 +13,7 @@ import { pinnedIn, type JoinToken, formatJoinToken } from './join-token.ts';
 import { KeyRing } from './key-ring.ts';
 import type { MemberContent } from './node-files.ts';
 
-/** Paths on the listener for members. Whoever has no certificate yet may call them. */
+/** Paths on the listener for members. Clients without a certificate may call them. */
 export const AUTHORITIES_PATH = '/cluster/authorities';
 export const JOIN_PATH = '/cluster/join';
 
@@ -33,7 +33,7 @@ const Answer = z.object({
 const Refusal = z.object({ detail: z.string() });
 
 interface JoinOptions {
-  /** Of the listener for members of a member. */
+  /** The address of a member's listener for members. */
   readonly address: { readonly host: string; readonly port: number };
   readonly token: JoinToken;
   readonly nodeId: string;
@@ -53,7 +53,7 @@ interface Joined extends MemberContent {
 /** Throws JoinError. */
 export async function askToJoin({ address, token, nodeId, names }: JoinOptions): Promise<Joined> {
   const place = `${hostInUrl(address.host)}:${address.port}`;
-  // Nothing is believed that comes over this connection, except the one certificate whose fingerprint the token has.
+  // From this connection only the certificate whose fingerprint is in the token is trusted.
   const { authorities } = await ask(
     place,
     Authorities,
@@ -90,7 +90,7 @@ export async function askToJoin({ address, token, nodeId, names }: JoinOptions):
   };
 }
 
-/** The CA signs members only, and any of them may be reached at an address that its certificate does not name. */
+/** Checks only that it is a member: members may be reached at addresses that their certificates do not name. */
 const ofAnyMember = (_host: string, { subjectaltname = '' }: PeerCertificate): Error | undefined =>
   subjectaltname.includes('URI:kube-nvr://') ? undefined : new Error('the certificate is not of a member');
 

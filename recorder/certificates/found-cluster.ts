@@ -1,4 +1,4 @@
-// Makes a cluster on its first server: the CA, the certificate of this node and the key for Secrets. Without a network: the
+// Makes a cluster on its first server: the CA, the certificate of this node and the key for Secrets. It needs no network: the
 // recorder puts the CA into the store when it starts.
 
 import { randomUUID } from 'node:crypto';

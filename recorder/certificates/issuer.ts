@@ -20,7 +20,7 @@ import { readAuthority, type NodeFiles } from './node-files.ts';
 import { hasStatus, nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
 
 const SECRET_TYPE = 'kube-nvr.dev/authorities';
-/** Of more, a server states the first. */
+/** A server with more names than this states the first ones. */
 export const MAX_NAMES = 64;
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '::1'];
 const DNS_NAME =
@@ -36,11 +36,11 @@ export interface IssueRequest {
   readonly nodeId: string;
   /** PKCS #10 as PEM. */
   readonly request: string;
-  /** Host names and addresses at which the node says that it is reached. */
+  /** Host names and addresses of the node, as it states them. */
   readonly names: readonly string[];
 }
 
-/** A certificate that is not issued; the message is for the one who asks. */
+/** A certificate is not issued. The message is for the client. */
 export class IssueError extends Error {
   override readonly name = 'IssueError';
 }
@@ -69,7 +69,7 @@ export class Issuer {
     try {
       await api.call('POST', secretsPath(namespace), secretOf(namespace, AUTHORITIES_SECRET, SECRET_TYPE, data));
     } catch (err) {
-      // A start before this one has stored it, and did not come as far as to remove the file.
+      // An earlier start has stored it, but ended before it removed the file.
       if (!hasStatus(err, 409)) throw err;
     }
     await rm(files.authority, { force: true });
@@ -80,12 +80,12 @@ export class Issuer {
     return (await this.#authorities()).signer.certificate;
   }
 
-  /** What clients trust. Throws ApiError and IssueError. */
+  /** The CA certificates that clients trust, as PEM. Throws ApiError and IssueError. */
   async bundle(): Promise<string> {
     return bundleOf((await this.#authorities()).all, this.#o.clock.wallMs());
   }
 
-  /** Throws ApiError, IssueError, and RequestError for a request that proves nothing. */
+  /** Throws ApiError, IssueError, and RequestError if the request is not signed with its own key. */
   async issue({ nodeId, request, names }: IssueRequest): Promise<Issued> {
     const { namespace, pool, clock } = this.#o;
     await this.#requireOwn(nodeId, names);
@@ -100,7 +100,7 @@ export class Issuer {
     return { certificate: await signRequest(request, signer, subject), authorities: bundleOf(all, nowMs) };
   }
 
-  /** A node gets no certificate with which it could pass for another one. */
+  /** Refuses names of other nodes: a node must not be able to pass for another one. */
   async #requireOwn(nodeId: string, names: readonly string[]): Promise<void> {
     const { api, namespace } = this.#o;
     if (names.length > MAX_NAMES) throw new IssueError(`names: expected at most ${MAX_NAMES}`);
@@ -133,7 +133,7 @@ export class Issuer {
       const data = authoritiesData(kept.set(this.#name, next));
       const object = secretOf(namespace, AUTHORITIES_SECRET, secret.type, data, secret);
       try {
-        // Compare-and-swap, as another member may make it at the same time.
+        // Compare-and-swap, because another member may write at the same time.
         await api.call('PUT', `${secretsPath(namespace)}/${AUTHORITIES_SECRET}`, object);
         all = next;
       } catch (err) {
@@ -153,7 +153,7 @@ export class Issuer {
 /** The name of a CA. */
 export const commonNameOf = (namespace: string, pool: string): string => `kube-nvr ${namespace}/${pool}`;
 
-/** What a certificate of a member names: the node, its identity towards its peers, this machine, and where others reach it. */
+/** The names in a member's certificate: the node, its identity for peers, `localhost`, and its addresses. */
 export const memberNames = (
   namespace: string,
   pool: string,

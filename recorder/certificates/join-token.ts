@@ -1,5 +1,5 @@
-// The token with which one server joins a cluster: which token it is, its secret, and the fingerprint of the cluster's CA, by
-// which the server recognises a member before it tells it anything.
+// The join token: its id, its secret, and the fingerprint of the cluster's CA. By the fingerprint, a server recognises a member of
+// the cluster before it sends the secret.
 
 import { randomBytes, X509Certificate, hash, timingSafeEqual } from 'node:crypto';
 

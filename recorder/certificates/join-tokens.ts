@@ -1,5 +1,5 @@
-// The tokens with which servers join the cluster. Each is a Secret in the store that holds only the digest of the token, the one
-// node that may use it, and until when. Whoever removes the Secret has used the token: the store lets one do so.
+// The join tokens of the cluster. Each is a Secret in the store with the digest of the token, the node that may use it, and the end
+// of its validity. A request uses a token by deleting its Secret; the store lets only one request do so.
 
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -71,7 +71,7 @@ export class JoinTokens {
     }
   }
 
-  /** Tokens that nobody used must not fill the store. */
+  /** Removes expired tokens, so that they do not fill the store. */
   async #removeExpired(): Promise<void> {
     const { api, namespace, clock } = this.#o;
     const { items } = await api.list(secretsPath(namespace));

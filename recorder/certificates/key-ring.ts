@@ -1,5 +1,5 @@
-// The keys of a cluster, with which Secrets are encrypted before they are stored (AES-256-GCM, NIST SP 800-38D). What was sealed
-// with an older key can still be opened; new values are sealed with the newest one.
+// The keys of a cluster. They encrypt Secrets before these are stored (AES-256-GCM, NIST SP 800-38D). New values are sealed with the
+// newest key; values that were sealed with older keys can still be opened.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
@@ -25,7 +25,7 @@ const Keys = z
   )
   .min(1);
 
-/** A value that cannot be opened. The message holds nothing of it. */
+/** A value cannot be opened. The message contains nothing of the value. */
 export class SealError extends Error {
   override readonly name = 'SealError';
 }
@@ -65,7 +65,7 @@ export class KeyRing {
     return `${JSON.stringify(keys)}\n`;
   }
 
-  /** `name`: the place of the value; it can be opened nowhere else. */
+  /** `name`: where the value is stored; it can be opened only under this name. */
   seal(plain: Buffer, name: string): Buffer {
     const [newest] = this.#keys;
     const [id, key] = newest as [string, Buffer];

@@ -1,5 +1,5 @@
-// The files by which a server is a member of a cluster without Kubernetes, in `<dataDir>/node_<node id>`: who deletes this
-// directory deletes key and certificate, too. Only their owner can read them.
+// The files that make a server a member of a cluster without Kubernetes, in `<dataDir>/node_<node id>`. Deleting this directory
+// deletes key and certificate, too. Only their owner can read them.
 
 import { chown, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { readPrivate, writePrivate } from '../../base/private-file.ts';
 
 /** Paths. `authority` exists only from `recorder cluster init` until the first start has put the CA into the store. */
 export interface NodeFiles {
-  /** That of `certificate`, `key`, `authorities`, `keys` and `authority`. */
+  /** The directory of `certificate`, `key`, `authorities`, `keys` and `authority`. */
   readonly directory: string;
   readonly certificate: string;
   readonly key: string;
@@ -23,7 +23,7 @@ export interface NodeFiles {
 interface ClusterFile {
   readonly version: 1;
   readonly clusterId: string;
-  /** `new`: the first member. `join`: one more, which `members` let in. */
+  /** `new`: the first member. `join`: a further one, let in by one of `members`. */
   readonly initial: 'new' | 'join';
   /** Client URLs of etcd. */
   readonly members: readonly string[];
@@ -45,7 +45,7 @@ interface Owner {
   readonly gid: number;
 }
 
-/** A file that cannot be used. The message names it and holds nothing of its content. */
+/** A file cannot be used. The message names it and contains nothing of its content. */
 export class NodeFileError extends Error {
   override readonly name = 'NodeFileError';
 }
@@ -95,7 +95,7 @@ export async function readKeys(files: NodeFiles): Promise<string> {
 }
 
 /**
- * Writes all files; `cluster`, which makes the server a member, at the end. `owner`: who runs the recorder, if root calls.
+ * Writes all files; `cluster`, which makes the server a member, comes last. `owner`: the user of the recorder, if root calls.
  */
 export async function writeMember(files: NodeFiles, content: MemberContent, owner: Owner | undefined): Promise<void> {
   const node = dirname(files.directory);

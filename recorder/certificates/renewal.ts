@@ -1,5 +1,5 @@
-// Renews the certificate of this node long before it expires, and soon after the server has another address. Puts the CA of a new
-// cluster into its store before.
+// Renews the certificate of this node long before it expires, and soon after the addresses of the server change. On the first
+// server of a new cluster it puts the CA into the store first.
 
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';

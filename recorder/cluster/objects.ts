@@ -1,5 +1,5 @@
-// The objects of a cluster as admins read and change them: the kinds of Kubernetes, in the store of the cluster. What is secret
-// comes in and never out.
+// The objects of a cluster for admins, who read and change them as Kubernetes kinds in the cluster's store. Secret values can be
+// written but never read.
 
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '../../base/kubernetes/api-error.ts';
@@ -28,7 +28,7 @@ export class ManifestError extends Error {
 const FIELD_MANAGER = 'kube-nvr-recorder-apply';
 /** Types of Secrets that people make; the others belong to the cluster, and nobody sees or changes them here. */
 const SECRET_TYPES: readonly unknown[] = ['Opaque', 'kubernetes.io/basic-auth'];
-/** Has the whole manifest in it, which for a Secret is the secret. */
+/** This annotation contains the whole manifest, and so the values of a Secret. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const MAX_MANIFEST_NAME = 253;
 
@@ -151,13 +151,13 @@ function objectIn(manifest: Manifest, key: string, path: string): Manifest {
   return value as Manifest;
 }
 
-/** Without what changes when another manager sets the same. */
+/** Without the fields that change when another manager sets the same values. */
 function contentOf({ metadata, ...rest }: KubernetesObject): object {
   const { managedFields: _fields, resourceVersion: _version, ...named } = metadata;
   return { ...rest, named };
 }
 
-/** Without what is secret, and without the bookkeeping of apply. Of a Secret, `data` has the keys only. */
+/** Without secret values and without the managers of fields. `data` of a Secret has only the keys. */
 function shown(plural: string, object: Manifest): Manifest {
   const { managedFields: _fields, ...metadata } = object['metadata'] as Manifest;
   const annotations = Object.entries((metadata['annotations'] ?? {}) as Manifest).filter(

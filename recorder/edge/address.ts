@@ -1,5 +1,5 @@
-// The addresses of cameras that take the times of a replay in the URL: `{start}` and `{end}` in a pattern, in a form of the camera's
-// choice.
+// Addresses of cameras that take the times of a replay in the URL: a pattern with the places `{start}` and `{end}`, in the form that
+// the camera expects.
 
 import type { CameraWindow } from './memory.ts';
 import { localWindow } from './times.ts';
@@ -10,7 +10,7 @@ const PLACE = /\{(start|end)(?::([^{}]*))?\}/g;
 const USUAL_FORM = 'yyyyMMddTHHmmssZ';
 const PART = /yyyy|MM|dd|HH|mm|ss/g;
 
-/** Why a pattern cannot be used; undefined if it can. */
+/** Why a pattern is invalid; undefined if it is valid. */
 export function addressFault(pattern: string): string | undefined {
   const places = [...pattern.matchAll(PLACE)];
   for (const name of ['start', 'end']) {

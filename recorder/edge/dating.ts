@@ -1,5 +1,5 @@
-// Dates the access units of one stream of a replay by the camera's clock: from the header extension of their packets, else from
-// that of others and the RTP timestamps, else from the answer to PLAY. Pure arithmetic.
+// Dates the access units of one stream of a replay by the camera's clock: from the header extension of their own packets; otherwise
+// from that of other packets and the RTP timestamps; otherwise from the answer to PLAY. Pure arithmetic.
 
 import type { AccessUnit } from '../codec/access-unit.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
@@ -14,9 +14,9 @@ type Dated = Pick<EdgeUnit, 'cameraMs' | 'dated' | 'cleanPoint' | 'endsSection' 
 
 /** An access unit is emitted at the latest with the packet that follows it, and one packet may hold many audio frames. */
 const KEPT_STAMPS = 16;
-/** The RTP clock is not followed further than this from a stamp: some cameras date only key frames. */
+/** RTP timestamps are used up to this distance from a dated packet: some cameras date only key frames. */
 const MAX_FOLLOWED_MS = 120_000;
-/** Times that differ this much from what the RTP timestamps say are a jump. */
+/** A time that differs by this much from the RTP timestamps is a jump. */
 const JUMP_MS = 500;
 
 interface Anchor {

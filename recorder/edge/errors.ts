@@ -1,4 +1,4 @@
-// Converts the errors of the rooms below to those of a camera's memory.
+// Converts errors of RTSP, ONVIF and the network to `EdgeError`.
 
 import { CameraError } from '../camera/error.ts';
 import { OnvifError } from '../onvif/error.ts';
@@ -6,7 +6,7 @@ import { RtspError } from '../rtsp/error.ts';
 import { EdgeError } from './memory.ts';
 import type { EdgeErrorCode } from './memory.ts';
 
-/** Errors of camera and network as `EdgeError`; all others are bugs, or the reason of a signal, and unchanged. */
+/** Returns errors of camera and network as `EdgeError`. Others are bugs, or the reason of a signal, and are returned unchanged. */
 export function edgeErrorOf(error: unknown): unknown {
   const code = codeOf(error);
   return code === undefined ? error : new EdgeError(code, (error as Error).message, { cause: error });
@@ -37,7 +37,7 @@ function rtspCode({ code, status }: RtspError): EdgeErrorCode {
   }
 }
 
-/** A camera that has the services and refuses their use has a reason, which is in the message: most often its storage. */
+/** If a camera has the services but refuses to use them, its message says why; most often its storage has failed. */
 function onvifCode({ code, message }: OnvifError): EdgeErrorCode {
   switch (code) {
     case 'unauthorized':

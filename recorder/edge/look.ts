@@ -1,4 +1,4 @@
-// Says whether a camera has a memory over ONVIF, for people who look at the camera.
+// Says for `recorder probe` whether a camera has a memory that ONVIF can reach.
 
 import { messageOf } from '../../base/error.ts';
 import { EdgeError } from './memory.ts';

@@ -1,8 +1,8 @@
 // What the memory of a camera (its SD card, or the disk of a recorder that serves it) offers to the archive: which footage it
 // claims to have, its clock, and replays as access units dated by the camera.
 //
-// All times of the memory are by the camera's own clock, as milliseconds since 1970 in UTC (`cameraMs`), with fractions. Whoever
-// uses them converts them to ours.
+// All times of the memory are by the camera's own clock, as milliseconds since 1970 in UTC (`cameraMs`), with fractions. The caller
+// converts them to ours.
 
 import { CodedError } from '../../base/error.ts';
 import { RtspError } from '../rtsp/error.ts';
@@ -64,8 +64,8 @@ export interface ReplayRequest {
   /** Bits per second of the connection, averaged over a second. */
   readonly maxBitrate: number;
   /**
-   * The video that the live stream had before the gap. Of several recordings, one alike is replayed; if there is none, the replay
-   * ends with `other-profile`. Undefined: anything is taken.
+   * The video that the live stream had before the gap. Of several recordings, one with the same video is replayed; if there is
+   * none, the replay ends with `other-profile`. Undefined: any video is accepted.
    */
   readonly like: VideoParameters | undefined;
 }
@@ -81,14 +81,14 @@ interface Replayed {
   /** When it was captured. */
   readonly cameraMs: number;
   /**
-   * `unit`: the camera stated the time of this very unit; `stream`: it follows from a unit before or behind it and the RTP
+   * `unit`: the camera stated the time of this very unit; `stream`: it follows from a unit before or after it and the RTP
    * timestamps; `range`: only the camera's answer to PLAY says when the replay starts, which may be wrong by the distance of two
    * key frames, so such a unit needs a seam to be placed.
    */
   readonly dated: 'unit' | 'stream' | 'range';
   /** Decoding can start here, as stated by the camera or as seen in the data. */
   readonly cleanPoint: boolean;
-  /** The camera's footage has a gap behind this unit, or ends (bit E or T). */
+  /** The camera's footage has a gap after this unit, or ends (bit E or T). */
   readonly endsSection: boolean;
   /** It does not follow the unit before it (bit D, or time or RTP timestamp jump). */
   readonly discontinuity: boolean;
@@ -96,7 +96,7 @@ interface Replayed {
 
 export interface EdgePicture extends Replayed {
   readonly kind: 'video';
-  /** Compared by identity: a new object means a change. */
+  /** A new object means that the parameters changed. */
   readonly parameters: VideoParameters;
   /** Hz of `unit.timestamp`. */
   readonly clockRate: number;
@@ -109,7 +109,7 @@ export interface EdgeSound extends Replayed {
 }
 
 /**
- * How a replay that did not fail ended. `window`: units behind the window came; `footage`: the camera has no more (bit E or T, BYE,
+ * How a replay that did not fail ended. `window`: units after the window came; `footage`: the camera has no more (bit E or T, BYE,
  * or end of stream), or sent nothing more for some seconds.
  */
 export type ReplayEnd = 'window' | 'footage';

@@ -16,7 +16,7 @@ import type { ReplayDeps } from './replay-session.ts';
 
 /** How a camera replays its footage. */
 export type EdgeSource =
-  /** `recording`: the token of the one that belongs to this camera, if the device has those of several. */
+  /** `recording`: the token of the recording that belongs to this camera, if the device has recordings of several. */
   | { readonly kind: 'onvif'; readonly recording: string | undefined }
   /** `replay`: an address with places for times; `timeZone`: whose wall clock these show, UTC if undefined. */
   | { readonly kind: 'address'; readonly replay: string; readonly timeZone: string | undefined };
@@ -59,7 +59,7 @@ class OnvifMemory implements EdgeMemory {
     return new LazyReplay(() => this.#units(request, signal));
   }
 
-  /** From the first recording whose video is alike. */
+  /** Replays from the first recording with the same video. */
   async *#units(request: ReplayRequest, signal: AbortSignal): Units {
     const candidates = overlapping(await this.#list(signal), request.window);
     let otherProfile: EdgeError | undefined;
@@ -137,7 +137,7 @@ class AddressMemory implements EdgeMemory {
     return new LazyReplay(() => this.#units(request, signal));
   }
 
-  /** With the header fields of ONVIF, which some of these cameras know and then replay faster than in real time; else without. */
+  /** First with the header fields of ONVIF: some of these cameras know them and then replay faster than in real time. Then without. */
   async *#units(request: ReplayRequest, signal: AbortSignal): Units {
     const { source, tls, allowPlaintextLogin } = this.#camera;
     const { replay, timeZone } = this.#source;

@@ -9,11 +9,11 @@ export const MAX_LEAD_MS = 120_000;
 /** In decoding order, times go back by less than this; more is a clock that was set, or a replay that starts again. */
 const BACK_MS = 5_000;
 const MAX_TIMES_BACK = 8;
-/** Media without progress in time; the largest pictures have a few megabytes. */
+/** The most media that is accepted without progress in time; the largest pictures have a few megabytes. */
 const MAX_STANDING_BYTES = 64 * 1024 * 1024;
-/** Pictures this far behind the window's end cannot be displayed before it, whatever their order. */
+/** Pictures this far after the window's end cannot be displayed before it, whatever their order. */
 const BEHIND_MS = 1_000;
-/** The other stream is not awaited for longer than this behind the window's end, nor for more than this many units. */
+/** The replay does not wait for the other stream further than this after the window's end, nor for more than this many units. */
 const AWAITED_MS = 2_000;
 const AWAITED_UNITS = 200;
 /** A replay that ends this close to the window's end is complete: the last picture lasts for a while. */
@@ -32,7 +32,7 @@ export class Progress {
   readonly #window: CameraWindow;
   readonly #hasOther: boolean;
   readonly #earliestMs: number;
-  /** The time of the last unit of the leading stream, and its distance to the one before. */
+  /** The time of the last unit of the leading stream, and its distance from the one before. */
   #leadMs: number | undefined;
   #distanceMs = 0;
   #latestMs = Number.NEGATIVE_INFINITY;
@@ -56,7 +56,7 @@ export class Progress {
     return this.#leadMs !== undefined;
   }
 
-  /** The camera said that its footage has a gap or ends behind the last unit. */
+  /** The camera said that its footage has a gap or ends after the last unit. */
   get sectionEnded(): boolean {
     return this.#sectionEnded;
   }
@@ -95,7 +95,7 @@ export class Progress {
     return false;
   }
 
-  /** How a replay ended of which nothing more came. `closed`: the camera ended the connection. Throws `EdgeError`. */
+  /** How a replay ended that sends nothing more. `closed`: the camera ended the connection. Throws `EdgeError`. */
   endedBy(how: 'closed' | 'said' | 'quiet'): ReplayEnd {
     if (this.#leadMs === undefined) {
       if (how === 'closed') throw new EdgeError('cut', 'the camera closed the connection before the first picture');

@@ -1,6 +1,6 @@
-// One connection that replays recorded footage: performs the RTSP dialogue over TCP and turns packets into dated access units. What
-// its consumer has not taken waits in a bounded queue; while that is full or the camera is too fast, the socket is not read, so that
-// the camera has to wait.
+// One connection that replays recorded footage: performs the RTSP dialogue over TCP and turns packets into dated access units. Units
+// wait for the consumer in a bounded queue. While the queue is full or the camera is too fast, the socket is not read, so that the
+// camera has to wait.
 
 import { assertNever } from '../../base/assert.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -32,19 +32,19 @@ import { clockRange, startOfRange } from './times.ts';
 import { Throttle } from './throttle.ts';
 
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
-/** What waits for the consumer; one more read and its pictures may exceed it. */
+/** The most bytes that wait for the consumer; the pictures of one more read may exceed it. */
 const MAX_QUEUED_BYTES = 2 * 1024 * 1024;
-/** Units of sound that wait for the first picture: the oldest are dropped. */
+/** The most units of sound that wait for the first picture; the oldest are dropped. */
 const MAX_EARLY = 64;
 const TICK_MS = 250;
 /** After this long without data the camera is asked whether it is there; a disk may have to start up before the first picture. */
 const QUIET_MS = 4_000;
 const QUIET_AT_START_MS = 20_000;
-/** After a unit behind which the footage ends. */
+/** After the last unit of the footage. */
 const QUIET_AT_END_MS = 1_000;
 const KNOCK_ANSWER_MS = 10_000;
 const TEARDOWN_WAIT_MS = 500;
-/** More than the window is asked for, so that a picture behind it shows at once that it is complete. */
+/** A little more than the window is requested: a picture after its end shows at once that it is complete. */
 const ASKED_BEHIND_MS = 2_000;
 /** Requests of a camera that say that a replay has ended (RFC 7826 §13.5, and ANNOUNCE of older servers). */
 const END_NOTICES = ['PLAY_NOTIFY', 'ANNOUNCE'];
@@ -108,7 +108,7 @@ export class ReplaySession {
   #outcome: Outcome | undefined;
   #wake: (() => void) | undefined;
   #paused = false;
-  /** Media came, or was not read on purpose (monotonic). */
+  /** When media last arrived, or was not read on purpose (monotonic). */
   #lastMediaMs = 0;
   #knockedMs: number | undefined;
 
@@ -154,7 +154,7 @@ export class ReplaySession {
     }
   }
 
-  /** Ends it at once, without what waits. */
+  /** Ends the replay at once, and drops the units that wait. */
   abort(reason: unknown): void {
     this.#dropQueue();
     this.#settle({ error: reason });
@@ -168,7 +168,7 @@ export class ReplaySession {
     this.#rest?.cancel();
     try {
       if (this.#link.kind === 'open' && !this.#link.connection.destroyed && this.#client.hasSession) {
-        // Its response is not awaited for long: media that was not read is before it.
+        // The wait for its response is short: unread media comes before it.
         this.#perform(this.#client.tearDown(this.#nowMs));
         this.#link.connection.resume();
         const waited = new AbortController();
@@ -383,7 +383,7 @@ export class ReplaySession {
     }
   }
 
-  /** Where the camera says that it starts, unless that is in another time zone. */
+  /** The start that the camera states, unless it is in another time zone. */
   #startOf(range: string | undefined): number {
     const statedMs = startOfRange(range);
     const { startMs } = this.#place;
@@ -469,7 +469,7 @@ export class ReplaySession {
     this.#knockWhenQuiet(quietMs, started ? QUIET_MS : QUIET_AT_START_MS, nowMs);
   }
 
-  /** A camera that answers but sends nothing has nothing more; one that does not answer is away. */
+  /** A camera that answers but sends nothing has no more footage; one that does not answer is gone. */
   #knockWhenQuiet(quietMs: number, limitMs: number, nowMs: number): void {
     if (this.#knockedMs !== undefined) {
       if (nowMs - this.#knockedMs < KNOCK_ANSWER_MS) return;

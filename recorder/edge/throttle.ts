@@ -1,4 +1,4 @@
-// Bounds the rate of a replay: says for how long nothing should be read after a read. Pure arithmetic.
+// Limits the rate of a replay: computes how long to pause after each read. Pure arithmetic.
 
 /** Reads may be ahead of the rate by what it allows in this time, but by at least one read. */
 const AHEAD_MS = 250;

@@ -1,4 +1,4 @@
-// The forms in which times go to and come from cameras: ranges of RTSP, and the addresses of recorders that take times in the URL.
+// Formats and parses the times that cameras use: RTSP ranges, and addresses that contain times.
 
 import type { CameraWindow } from './memory.ts';
 

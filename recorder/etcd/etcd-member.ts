@@ -1,6 +1,6 @@
-// Runs the recorder's own member of etcd, from the system's package: it is started again when it ends, and ends with the recorder. Its
-// data must not come from a backup, because a member that forgot what it voted for may break the consensus: as for the copy of the
-// assignments, a count in the directory is also kept with the archive, which no backup restores.
+// Runs the recorder's own member of etcd, from the system's package. It is started again when it ends, and it ends with the recorder.
+// Its data must not come from a backup, because a member that forgot its votes may break the consensus. So a counter in its directory
+// is also kept with the archive, which no backup restores, as for the copy of the assignments.
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,15 +14,15 @@ import { EtcdError, type EtcdClient } from '../../base/etcd/client.ts';
 import type { Log } from '../../base/log.ts';
 
 interface EtcdMemberOptions {
-  /** For the data; created when it is missing. */
+  /** The directory of the data; created if it is missing. */
   readonly directory: string;
-  /** For the second copy of the count; on the disk of the archive. */
+  /** The directory of the counter's second copy; on the disk of the archive. */
   readonly witnessFile: string;
   /** The name of the node. */
   readonly name: string;
-  /** Where other members reach this one: `https://10.0.0.7:2380`. */
+  /** The URL for other members: `https://10.0.0.7:2380`. */
   readonly peerUrl: string;
-  /** Where clients reach it: `https://10.0.0.7:2379`. */
+  /** The URL for clients: `https://10.0.0.7:2379`. */
   readonly clientUrl: string;
   /** Paths of PEM files. Undefined: without TLS. */
   readonly tls?: { readonly certificate: string; readonly key: string; readonly authorities: string } | undefined;
@@ -48,7 +48,7 @@ const POLL_MS = 50;
 const COUNT_MS = 60_000;
 const CHANGE_TIMEOUT_MS = 20_000;
 const PASSING = /unhealthy cluster|too many learner|member not found|already exists/i;
-/** A learner is promoted once it has what the leader has. */
+/** How often a learner asks to be promoted; etcd agrees once it has caught up. */
 const PROMOTE_MS = 500;
 /** etcd maps its database into memory, and keeps two gigabytes of it at most by default. */
 const LIMITS: ChildLimits = { openFiles: 4096 };
@@ -64,7 +64,7 @@ export class EtcdMember {
     this.#o = options;
   }
 
-  /** Resolves when the member answers; it may be a learner still. Rejects with EtcdMemberError or EtcdError. */
+  /** Resolves when the member answers; it may still be a learner. Rejects with EtcdMemberError or EtcdError. */
   async start(): Promise<void> {
     const { directory } = this.#o;
     await this.#checkVersion();
@@ -77,7 +77,7 @@ export class EtcdMember {
     this.#supervised = this.#supervise();
   }
 
-  /** Gives a learner its vote, as soon as it has what the leader has. Resolves at once if it has one. */
+  /** Gives a learner its vote as soon as it has caught up with the leader. Resolves at once if it has one. */
   async promote(signal: AbortSignal): Promise<void> {
     const { own, others = own, clock, clientUrl } = this.#o;
     for (;;) {
@@ -89,14 +89,14 @@ export class EtcdMember {
       } catch (err) {
         if (!(err instanceof EtcdError)) throw err;
       }
-      // Also after it was accepted: this member may not know it yet.
+      // Refused also after the promotion: this member may not know of it yet.
       await clock.sleep(PROMOTE_MS, signal);
     }
   }
 
   /**
-   * Leaves the membership, stops, and erases the data. With `force` also when the others cannot accept it; they then remove the
-   * member themselves. Rejects with NOT_REMOVED.
+   * Leaves the cluster, stops, and erases the data. With `force` it does so even without the agreement of the others, who then have
+   * to remove the member. Rejects with NOT_REMOVED.
    */
   async leave({ force }: { readonly force: boolean }): Promise<void> {
     const { own, others = own, clientUrl, directory, log } = this.#o;
@@ -149,7 +149,7 @@ export class EtcdMember {
     throw new EtcdMemberError('WRONG_VERSION', `etcd ${version} is not supported: it must be ${range}`);
   }
 
-  /** Arguments that introduce a member without data: to nobody, or as a learner to the others. */
+  /** The arguments for the first start of a member, without data. A further member is added to the others as a learner before. */
   async #introduce(): Promise<readonly string[]> {
     const { name, peerUrl, others, log } = this.#o;
     if (!others) return [`--initial-cluster=${name}=${peerUrl}`, '--initial-cluster-state=new'];
@@ -160,7 +160,7 @@ export class EtcdMember {
       await this.#accepted(() => others.removeMember(id));
     }
     await this.#accepted(async () => {
-      // Also after an attempt that was refused although it was carried out. A member that has not started has no name.
+      // The member may be there already: an attempt may have succeeded although it seemed to fail. A member that has not started has no name.
       const isAdded = (await others.members()).some((one) => one.name === '' && one.peerUrls.includes(peerUrl));
       if (!isAdded) await others.addMember([peerUrl], true);
     });
@@ -210,7 +210,7 @@ export class EtcdMember {
       '--log-level=warn',
       '--auto-compaction-mode=periodic',
       '--auto-compaction-retention=10m',
-      // Watches resume from what this tells them (docs/design/store.md).
+      // Watches resume after a break from these progress notices (docs/design/store.md).
       '--experimental-watch-progress-notify-interval=10s',
     ];
     const child = startChild(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'], limits: LIMITS });
@@ -266,7 +266,7 @@ export class EtcdMember {
     );
   }
 
-  /** The witness last: after a crash in between, the data is one ahead. */
+  /** The second copy is written last: after a crash in between, the first one is ahead by one. */
   async #keepCount(count: number): Promise<void> {
     await writeFile(this.#countFile, String(count), { mode: 0o600 });
     await writeFile(this.#o.witnessFile, String(count), { mode: 0o600 });

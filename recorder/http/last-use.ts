@@ -15,7 +15,7 @@ export class LastUse {
     this.sinceMs = clock.wallMs();
   }
 
-  /** Names are those of the configuration, so there are only so many. */
+  /** By names of the configuration, so their number is bounded. */
   note(kind: Kind, name: string): void {
     this.#times[kind].set(name, this.#clock.wallMs());
   }

@@ -1,16 +1,16 @@
-// Who a client is by the certificate that it presents, on a listener that lets in strangers, too.
+// Identifies clients by their certificate, on a listener that also accepts clients without one.
 
 import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 
-/** The name in a certificate of the cluster's CA; undefined for any other client. */
+/** The node's name in a certificate of the cluster's CA; undefined for any other client. */
 export function memberIn({ socket }: IncomingMessage): string | undefined {
   const { authorized } = socket as TLSSocket;
   const name = (socket as TLSSocket).getPeerCertificate().subject?.CN;
   return authorized && typeof name === 'string' && name !== '' ? name : undefined;
 }
 
-/** Why a client is no member, for whoever reads its log. */
+/** Why a client is not a member, for the log of the client. */
 export function strangerIn({ socket }: IncomingMessage): string {
   const { authorizationError } = socket as TLSSocket;
   const { subject, valid_to: end } = (socket as TLSSocket).getPeerCertificate();

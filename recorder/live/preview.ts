@@ -13,16 +13,16 @@ import { LiveHub } from './hub.ts';
 import type { LiveLimits } from './limits.ts';
 import { CLOSE, type Viewer, type ViewerOptions, type ViewerSocket } from './viewer.ts';
 
-/** A viewer that changes the page or the layout is back within this time, and finds the stream still there. */
+/** A viewer that changes the page or the layout returns within this time, and the stream is still connected. */
 const LINGER_MS = 10_000;
 /** After a failure, viewers are refused for this long before the camera is asked again. */
 const RETRY = { firstMs: 5_000, maxMs: 300_000 };
-/** What the connection of a small stream holds: blocks of its picture and of its sound, and its tables. */
+/** The memory of one connection: blocks of its video and sound, and its tables. */
 const PREVIEW_BYTES = 512 * 1024;
 
 type PreviewConnection = Pick<Camera, 'start' | 'stop' | 'tick' | 'status' | 'condition' | 'reconnect'>;
 
-/** Where the preview is recorded: the connection is there all the time, and repaired like that of the main stream. */
+/** For a recorded preview, whose connection stays open and is repaired like that of the main stream. */
 interface PreviewRecording extends SampleSink {
   tick(): void;
   close(): Promise<void>;
@@ -91,7 +91,7 @@ export class PreviewStream {
     return this.#hub.stats;
   }
 
-  /** Adds a viewer, and connects if this is the first one. As of `LiveHub`; also refuses viewers while the stream is `failed`. */
+  /** Adds a viewer, and connects for the first one. Like `LiveHub.add`, but also refuses viewers while the stream is `failed`. */
   add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined {
     this.#cancelLinger();
     const refusal = this.#isClosed ? undefined : this.#connect();
@@ -104,13 +104,13 @@ export class PreviewStream {
     return viewer;
   }
 
-  /** To be called when the connection of the viewer has closed. */
+  /** Call it when the connection of the viewer has closed. */
   remove(viewer: Viewer): void {
     this.#hub.remove(viewer);
     this.#lingerIfUnwatched();
   }
 
-  /** To be called a few times a second. */
+  /** Call it a few times a second. */
   tick(nowMs: number): void {
     if ('camera' in this.#state) this.#state.camera.tick(nowMs);
     this.#o.recording?.tick();
@@ -170,7 +170,7 @@ export class PreviewStream {
     const { connection, recording } = this.#o;
     const camera = connection([...(recording ? [recording] : []), this.#hub], (changed) => this.#follow(changed));
     this.#state = { kind: 'connecting', camera };
-    // A camera with few connections must see the end of the last one first.
+    // A camera that allows few connections must have closed the last one first.
     if (this.#leaving.size === 0) camera.start();
     else void Promise.all(this.#leaving.values()).then(() => camera.start());
   }
@@ -184,7 +184,7 @@ export class PreviewStream {
       this.#state = { kind: 'live', camera };
       ({ video: this.#video, audio: this.#audio } = camera.status());
     } else if (state === 'retrying' && before.kind === 'live') {
-      // It worked until now: the connection is made again at once, and viewers wait for it.
+      // It has worked until now, so it is connected again at once, and viewers wait.
       this.#state = { kind: 'connecting', camera };
     } else if (state === 'retrying' && reason && this.#o.recording) {
       if (before.reason?.code !== reason.code) this.#countFailure(reason);

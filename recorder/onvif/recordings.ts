@@ -1,4 +1,4 @@
-// What a device has in its memory, and where it replays it: the search and replay services of ONVIF Profile G.
+// Lists the recordings in a device's memory and finds their replay addresses, over the ONVIF services for search and replay (Profile G).
 
 import type { Clock } from '../../base/clock.ts';
 import type { Reach } from '../reach/reach.ts';
@@ -31,11 +31,11 @@ interface ClockOffset {
 const SEARCH = 'http://www.onvif.org/ver10/search/wsdl';
 const ANSWER_TIMEOUT_MS = 10_000;
 const MAX_RECORDINGS = 256;
-/** A device that is still searching after so many questions has enough of them. */
+/** The most requests for results of one search. */
 const MAX_RESULTS_ASKED = 16;
 const MAX_TOKEN = 256;
 const MAX_URI_CHARACTERS = 1024;
-/** A clock that is told in whole seconds is asked so often, each time when a second should begin. */
+/** How often a clock that states whole seconds is asked, each time when a second should begin. */
 const MAX_TIMES_ASKED = 8;
 const ENOUGH_ERROR_MS = 40;
 
@@ -181,7 +181,7 @@ export class OnvifRecordings {
   }
 }
 
-/** The package has no operation that searches. */
+/** The package has no operations for a search. */
 const searchRequest = (name: string, content: string): OnvifRequest => ({
   service: 'search',
   action: `${SEARCH}/${name}`,

@@ -1,4 +1,4 @@
-// Asks a camera with its login, unless it is known to refuse it, and remembers how it answered.
+// Sends a request with the camera's login, unless the camera is known to refuse it, and remembers the result.
 
 import { checkRefused, LoginError, type LoginMemory } from '../rtsp/login.ts';
 import { LoginRefused, OnvifError } from './error.ts';

@@ -121,7 +121,7 @@ function isAfter(item: Footage, listed: readonly Listed[]): boolean {
   const last = listed.at(-1) as Listed;
   const { meta } = item.parts;
   const { sequence } = meta;
-  // What fills a gap has a later number than files behind it: it is in playlists that begin now.
+  // A file that fills a gap has a later number than the files after it. Playlists that begin now contain it.
   if (originOf(meta) === 'edge') return startOf(item) >= startOf(last);
   const ofNode = listed.filter(({ nodeId, parts }) => nodeId === item.nodeId && originOf(parts.meta) !== 'edge');
   // A later turn of the last file is listed, too.

@@ -1,4 +1,4 @@
-// What a server without a certificate may ask a member of the cluster: which CA it has, and to be let in.
+// The routes of a member for servers without a certificate: the CA of the cluster, and joining it.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -65,7 +65,7 @@ export const joinRoutes: FastifyPluginAsyncZod<JoinOptions> = async (app, { join
         return { ...admitted, cluster_id: clusterId };
       } catch (err) {
         if (err instanceof AdmissionError) {
-          // Each one counts, also the same again: nobody needs to try a token twice.
+          // Every attempt counts, also with the same token: no honest client tries a token twice.
           if (err.code === 'wrong-token') attempts.add(network, randomUUID());
           throw err.code === 'wrong-token'
             ? new ApiError(403, 'forbidden', err.message)

@@ -1,5 +1,5 @@
-// `/api/cluster/…`: the objects of a cluster of servers, as manifests, and tokens with which more servers join. `recorder apply`,
-// `recorder get`, `recorder delete` and `recorder cluster token` use them.
+// `/api/cluster/…`: the objects of a cluster of servers as manifests, and join tokens. Used by `recorder apply`, `recorder get`,
+// `recorder delete` and `recorder cluster token`.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -60,7 +60,7 @@ async function answered<T>(asked: Promise<T>): Promise<T> {
     if (!(err instanceof StoreError)) throw err;
     if (err.status === 404) throw new ApiError(404, 'not-found', err.message);
     if (err.status === 403) throw new ApiError(403, 'forbidden', err.message);
-    // Of a write, what the schema of the kind forbids: the message names the field as the API server does.
+    // The schema of the kind refused a write. The message names the field, as on the API server.
     if (err.status === 400 || err.status === 422) throw new ApiError(400, 'invalid-request', err.message);
     throw new ApiError(503, 'cluster-unavailable', err.message, { cause: err });
   }

@@ -179,7 +179,7 @@ export class CameraLedger {
     this.#notFilled.forgetBefore(ms);
   }
 
-  /** The parts of a gap, by what became of an attempt to fill it. */
+  /** The parts of a gap, by the result of the attempt to fill them. */
   *#tried(gap: Gap): Generator<Gap> {
     let { fromMs } = gap;
     for (const { reason, atMs, ...part } of this.#notFilled.within(gap.fromMs, gap.toMs)) {

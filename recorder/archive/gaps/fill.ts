@@ -1,4 +1,4 @@
-// What became of gaps that were to be filled from the memory of the camera: which parts were filled, and why others were not.
+// The results of edge recovery: which parts of gaps were filled from the memory of the camera, and why others were not.
 
 import type { Interval } from '../../../base/interval.ts';
 import type { Seam } from '../../mp4/meta.ts';

@@ -1,6 +1,6 @@
-// Adds pictures behind the last one of a complete file: those up to the next key frame, which no file of their own could begin with.
-// The longer file is written beside the other one and replaces it, so that a crash leaves one of the two as a whole, and somebody
-// who reads the other goes on reading that.
+// Adds pictures after the last one of a complete file: those up to the next key frame, because no file can begin with them. The
+// longer file is written beside the old one and replaces it, so a crash leaves one of the two complete, and readers of the old one
+// can finish.
 
 import type { MediaData } from '../../codec/slab.ts';
 import { DecodeOrder } from '../../camera/decode-order.ts';
@@ -28,10 +28,10 @@ export interface Continuation {
   readonly seam: Seam;
 }
 
-/** A longer file is not copied: it would take the disk too long. */
+/** Larger files are not copied: it would take the disk too long. */
 const MAX_BYTES = 1024 ** 3;
 const FRAGMENT_TICKS = 0.9 * VIDEO_TIMESCALE;
-/** As many pictures as can be reordered (H.264 A.3.1), and some. */
+/** More pictures than can be reordered (H.264 A.3.1). */
 const REORDERED = 32;
 
 /** Undefined for a file that cannot be extended: too large, or with its index in front. Rejects with the error of the system. */
@@ -75,7 +75,7 @@ export async function extendSegment(
   }
 }
 
-/** Nobody sees the file before it is complete: one sync is enough. */
+/** Nothing reads the file before it is complete, so one sync is enough. */
 async function complete(
   target: OpenFile,
   position: number,

@@ -1,4 +1,4 @@
-// The pictures at the start or the end of a file: what fills a gap beside it is compared with them.
+// Reads the pictures at the start or the end of a file, to compare them with those of a camera's memory.
 
 import type { VideoParameters } from '../../codec/access-unit.ts';
 import { slicesOf } from '../../codec/slices.ts';

@@ -50,7 +50,7 @@ export class WriteBudget {
     return this.#fragments;
   }
 
-  /** Little waits for the disk, of this camera and of all together. */
+  /** Whether little waits for the disk, of this camera and of all cameras together. */
   get isLight(): boolean {
     return this.#fragments < FEW_FRAGMENTS && this.#memory.usedBytes <= this.#memory.maxBytes * RECOVERED.most;
   }

@@ -1,5 +1,5 @@
 // Fills one gap of a camera from its memory (docs/design/edge-recovery.md): finds its place there, replays it, and writes it into the
-// archive, from the last picture before the gap to the first one behind it.
+// archive, from the last picture before the gap to the first one after it.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Interval } from '../../../base/interval.ts';
@@ -46,20 +46,20 @@ interface FillDeps {
 /** Undefined: the gap is filled up to its end, as far as it is known. */
 type FillOutcome = NotFilledReason | undefined;
 
-/** Pictures that are compared on either side. */
+/** How many pictures are compared on each side of the gap. */
 const COMPARED = 8;
-/** Seconds beside the gap that are looked at, more than live pictures may be dated wrongly (docs/design/time.md). */
+/** How much of the memory is searched on each side of the gap: more than the error of live pictures' times (docs/design/time.md). */
 const LOOK_MS = 2_500;
-/** The same, where the camera does not state its time. */
+/** The same for a camera that does not state its time. */
 const LOOK_UNTIED_MS = 60_000;
 const MAX_LOOK_BYTES = 64 * 1024 * 1024;
-/** A clock that is known less exactly cannot place pictures. */
+/** A clock whose error may be larger cannot place pictures. */
 const MAX_CLOCK_ERROR_MS = 500;
 /** Pictures up to the next key frame. */
 const MAX_REST_BYTES = 32 * 1024 * 1024;
 /** Times of one picture in two replays differ by their rounding. */
 const SAME_MS = 0.75;
-/** Fragments that may wait for the disk: it belongs to the live streams. */
+/** The most fragments that may wait for the disk: live streams come first. */
 const MAX_WAITING = 8;
 const WAIT_MS = 10;
 const TICK_MS = 250;
@@ -67,7 +67,7 @@ const TICK_MS = 250;
 /** Where the gap is in the memory. */
 interface Place {
   readonly seam: Seam;
-  /** The last picture before the gap, and the first one behind it. */
+  /** The last picture before the gap, and the first one after it. */
   readonly last: Anchor | undefined;
   readonly first: Anchor | undefined;
   readonly wallOf: (cameraMs: number) => number;
@@ -90,7 +90,7 @@ export async function fillGap(hole: Hole, deps: FillDeps, signal: AbortSignal): 
   return new Filling(hole, place, deps).run(signal);
 }
 
-/** Why the memory cannot have it, by what it says of itself. */
+/** Why the memory cannot have the footage, by its own list of recordings. */
 async function missingThere(
   { fromMs, toMs }: Hole,
   offsetMs: number,
@@ -114,7 +114,7 @@ interface Looked {
   audio: AudioParameters | undefined;
 }
 
-/** What the memory has around a moment, on the camera's clock. */
+/** The pictures of the memory around a moment on the camera's clock. */
 async function lookAt(aroundMs: number, lookMs: number, deps: FillDeps, signal: AbortSignal): Promise<Looked> {
   const { memory, maxBitrate, like } = deps;
   const window = { fromMs: aroundMs - lookMs, untilMs: aroundMs + lookMs };
@@ -186,7 +186,7 @@ class Filling {
   readonly #place: Place;
   readonly #deps: FillDeps;
   readonly #filler: CameraArchive;
-  /** What follows the last picture before the gap, up to the first key frame. */
+  /** The pictures after the last one before the gap, up to the first key frame. */
   #rest: EdgeUnit[] | undefined;
   #restBytes = 0;
   /** RTP timestamp of the last picture before the gap. */
@@ -241,7 +241,7 @@ class Filling {
     return this.#leftRest ? 'starts-at-key-frame' : undefined;
   }
 
-  /** Pictures are lost: the disk refused them, or they found no room while they waited for it. */
+  /** Pictures are lost: the disk refused them, or there was no memory for them while they waited for the disk. */
   get #hasFailed(): boolean {
     const { state, framesDropped } = this.#filler.status();
     return state === 'failed' || framesDropped.size > 0;
@@ -277,7 +277,7 @@ class Filling {
   #begins(picture: EdgePicture): boolean {
     const { last, wallOf } = this.#place;
     if (last) {
-      // In decoding order, the picture after the last live one is the first that is missing.
+      // In decoding order, the first missing picture follows the last live one.
       if (Math.abs(picture.cameraMs - last.cameraMs) <= SAME_MS) {
         this.#lastTimestamp = picture.unit.timestamp;
         this.#rest = [];
@@ -337,7 +337,7 @@ class Filling {
     else one.unit.data.slab.release();
   }
 
-  /** Adds the pictures since the last live one to the file of that. */
+  /** Adds the pictures after the last live one to the file of that picture. */
   async #addRest(wallEndMs: number, next: EdgePicture | undefined): Promise<void> {
     const rest = this.#rest ?? [];
     const { before } = this.#hole;
@@ -374,7 +374,7 @@ class Filling {
     this.#rest = undefined;
   }
 
-  /** `isThrough`: the replay came to the end of the gap. */
+  /** `isThrough`: the replay reached the end of the gap. */
   async #finish(isThrough: boolean): Promise<void> {
     const { toMs } = this.#hole;
     if (this.#rest && isThrough && !this.#run) await this.#addRest(toMs, undefined);
@@ -382,7 +382,7 @@ class Filling {
     this.#run = undefined;
   }
 
-  /** Lets the disk keep up, and the file be synced as others are. */
+  /** Waits until the disk has caught up, and lets the file be synced like others. */
   async #keepUp(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     const tick = (): void => {

@@ -1,6 +1,6 @@
 // Fills the gaps of cameras from their memories, as soon as a camera is recorded again: the newest gap first, one replay a camera, and
-// a bounded number of them at a time. What is left to do follows from the gap ledger and the files, so that another process, or the
-// next node of the camera, goes on where this one ended.
+// a bounded number of them at a time. The remaining work is computed from the gap ledger and the files, so another process, or the
+// next node of the camera, continues where this one stopped.
 
 import type { Registry } from 'prom-client';
 import { Backoff } from '../../../base/backoff.ts';
@@ -48,19 +48,19 @@ interface EdgeRecoveryDeps {
   readonly registry?: Registry;
 }
 
-/** At a time, of all cameras of the node. */
+/** The most replays at a time, of all cameras of the node. */
 const MAX_REPLAYS = 2;
-/** A camera that was just connected may be lost again, and the first pictures of its file have to be on the disk. */
+/** A camera that has just been connected may be lost again, and the first pictures of its file must be on the disk. */
 const SETTLE_MS = 5_000;
 const LOOK_EVERY_MS = 5_000;
-/** A gap ends with a file that has so much footage at least. */
+/** A gap ends with a file of at least this length. */
 const BEHIND_MS = 2_000;
-/** What could not be filled is tried again after a quarter of its age, within these limits. */
+/** A gap that could not be filled is tried again after a quarter of its age, within these limits. */
 const RETRY_SHARE = 1 / 4;
 const RETRY_MS = { least: 10_000, most: 30 * MINUTE_MS };
 const UNREACHABLE = { firstMs: 5_000, maxMs: 5 * MINUTE_MS };
 const LONGEST_MS = 400 * DAY_MS;
-/** Files and gaps are this close if they are beside each other. */
+/** A file and a gap that are no further apart than this are adjacent. */
 const BESIDE_MS = 150;
 /** Longer than a group of pictures. */
 const SHORTLY_MS = MINUTE_MS;
@@ -151,7 +151,7 @@ export class EdgeRecovery {
     const { keptMs, oldestMs, gaps } = this.#deps;
     const byAgeMs = nowMs - Math.min(keptMs(cameraId) ?? LONGEST_MS, LONGEST_MS);
     const oldest = oldestMs(cameraId) ?? nowMs;
-    // Without older footage ever, as after another node was lost, the gap comes before all footage of this node.
+    // If this node has no older footage, as after the loss of another node, the gap comes before all its footage.
     const hadOlder = gaps.report(cameraId, byAgeMs, oldest, []).recorded.length > 0;
     return hadOlder ? Math.max(byAgeMs, oldest) : byAgeMs;
   }
@@ -180,7 +180,7 @@ export class EdgeRecovery {
       log.info({ camera: camera.id, reason, err }, 'a gap could not be filled from the memory of the camera');
     }
     const rest = gaps.report(camera.id, tried.fromMs, tried.toMs, []).gaps;
-    // Whatever is left has a reason, so that it is not asked for again at once.
+    // Every remaining part gets a reason, so that it is not tried again at once.
     for (const { fromMs, toMs } of rest) {
       gaps.notFilled(camera.id, { fromMs, toMs, reason: reason ?? 'not-recorded' });
     }
@@ -216,13 +216,13 @@ export class EdgeRecovery {
     return fillGap(hole, deps, signal);
   }
 
-  /** What files leave of a gap, and the files beside it. Undefined: nothing. */
+  /** The part of a gap that no file covers, and the files beside it. Undefined: there is none. */
   async #holeOf(cameraId: string, gap: Interval): Promise<Hole | undefined> {
     const { segments } = await this.#deps.archive.list(cameraId, {
       fromMs: gap.fromMs - SHORTLY_MS,
       toMs: gap.toMs + BESIDE_MS,
     });
-    // A file that is still being completed, or that a full disk has left open until it is repaired, tells its end then.
+    // The end of such a file is known once it is completed, or repaired after a full disk left it open.
     const isIncomplete = segments.some(({ startMs, endMs }) => endMs === undefined && startMs < gap.toMs - BESIDE_MS);
     if (isIncomplete) throw new Error('a file beside the gap is not complete');
     const files = segments.map(({ path, startMs, endMs = Infinity }) => ({ path, fromMs: startMs, toMs: endMs }));

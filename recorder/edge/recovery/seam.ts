@@ -1,4 +1,4 @@
-// Finds the place of a gap in the memory of a camera: where pictures beside the gap are in both, byte for byte. Pure.
+// Finds the seam: the place in the memory of a camera where the pictures beside a gap are the same, byte for byte. Pure.
 
 import type { FilePicture } from '../../archive/segments/file-ends.ts';
 
@@ -16,8 +16,7 @@ export interface Anchor {
 }
 
 /**
- * So many pictures in a row have to be the same, if the file has as many: an encoder may make two equal pictures of a scene in which
- * nothing moves.
+ * This many pictures in a row must be the same, if the file has as many: an encoder may produce two equal pictures of a still scene.
  */
 const IN_A_ROW = 3;
 

@@ -1,4 +1,4 @@
-// A text to copy, with a button for it.
+// A text with a button that copies it.
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

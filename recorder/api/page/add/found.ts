@@ -1,4 +1,4 @@
-// One camera that was found: a picture of it, a button that records it, and its entry for a configuration.
+// Shows one found camera: its picture, a button that adds it, and its entry for a configuration.
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';

@@ -1,6 +1,6 @@
-// The id of a camera that is added by its name.
+// Makes the id of a new camera from its name.
 
-/** Lower case letters, digits and hyphens, as file names and Kubernetes have them; another number if it is taken. */
+/** Lower-case letters, digits and hyphens, which file names and Kubernetes allow; with a number at the end if it is taken. */
 export function idOf(name: string, taken: readonly string[]): string {
   const plain = name
     .normalize('NFKD')

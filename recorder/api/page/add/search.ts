@@ -1,4 +1,4 @@
-// Cameras that answered in the networks of the recorder, and adding one. What was found is kept while the page is open.
+// Searches for cameras in the networks of the recorder, and adds them. Results are kept while the page is open.
 
 import { signal } from '@preact/signals';
 import { api, request, wordsOf } from '../app/api.ts';
@@ -39,11 +39,11 @@ type Search =
   | { readonly kind: 'failed'; readonly problem: string }
   | { readonly kind: 'done'; readonly found: Found };
 
-/** A recorder waits this long for answers. */
+/** How long the recorder waits for answers. */
 export const SEARCH_SECONDS = 4;
 
 export const search = signal<Search>({ kind: 'idle' });
-/** Of the cameras; kept in memory only. */
+/** The login of the cameras; kept in memory only. */
 export const login = signal<Login>({ user: '', password: '' });
 
 export async function searchCameras(): Promise<void> {

@@ -1,4 +1,4 @@
-// Adding cameras: those that answer in the networks of the recorder, one by its address, or by the configuration.
+// The view that adds cameras: found in the networks of the recorder, by address, or as text for the configuration.
 
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
@@ -64,7 +64,7 @@ function Search(): VNode {
   const isSearching = state.kind === 'searching';
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    // The list of cameras is empty no longer when the first one is added: then this view must stay.
+    // Adding the first camera ends the empty state of the page; this view must stay then.
     go('add');
     void searchCameras();
   };
