@@ -2,7 +2,7 @@
 
 import type { Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row } from './panels.ts';
-import { CAMERA, CONNECTIONS_ENDED, FRAMES_NOT_KEPT } from './queries.ts';
+import { ageOfFootage, CAMERA, endedConnections, framesNotKept } from './shared.ts';
 
 const now: Row = {
   title: 'Now',
@@ -121,14 +121,7 @@ const gaps: Row = {
       ],
       sortBy: { field: 'Value', descending: true },
     }),
-    graph({
-      title: 'Ended connections',
-      description: 'Connections to the camera that ended in each minute, by reason.',
-      unit: 'cpm',
-      width: 6,
-      bars: true,
-      queries: CONNECTIONS_ENDED,
-    }),
+    endedConnections('Connections to the camera that ended in each minute, by reason.', { bars: true }),
   ],
 };
 
@@ -176,14 +169,9 @@ const stream: Row = {
         },
       ],
     }),
-    graph({
-      title: 'Frames not kept',
-      description:
-        'Per second. discarded: a part was lost on the way; dropped: it arrived but was not written, by cause.',
-      unit: 'short',
-      width: 6,
-      queries: FRAMES_NOT_KEPT,
-    }),
+    framesNotKept(
+      'Per second. discarded: a part was lost on the way; dropped: it arrived but was not written, by cause.',
+    ),
     graph({
       title: 'Faulty packets',
       description:
@@ -233,18 +221,7 @@ const archive: Row = {
         { expr: `sum by (node) (kube_nvr_retention_protected_bytes{${CAMERA}})`, legend: 'protected {{node}}' },
       ],
     }),
-    graph({
-      title: 'Age of the oldest footage',
-      description: 'By node: footage stays where it was recorded.',
-      unit: 's',
-      width: 6,
-      queries: [
-        {
-          expr: `time() - min by (node) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
-          legend: '{{node}}',
-        },
-      ],
-    }),
+    ageOfFootage('By node: footage stays where it was recorded.'),
     graph({
       title: 'Segments closed',
       description:

@@ -2,7 +2,7 @@
 
 import { BigValueTextMode, type Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row, type Steps, type Texts } from './panels.ts';
-import { CAMERA, CONNECTIONS_ENDED, FRAMES_NOT_KEPT, TARGET } from './queries.ts';
+import { ageOfFootage, CAMERA, endedConnections, framesNotKept, TARGET } from './shared.ts';
 
 /** The operator's metrics of pools have the label of the pool's namespace. */
 const POOL = 'namespace=~"$namespace"';
@@ -208,13 +208,7 @@ const gaps: Row = {
       stacked: true,
       queries: [{ expr: `sum by (state) (kube_nvr_camera_state{${CAMERA}})`, legend: '{{state}}' }],
     }),
-    graph({
-      title: 'Ended connections',
-      description: 'Connections to cameras that ended in each minute, by reason.',
-      unit: 'cpm',
-      width: 6,
-      queries: CONNECTIONS_ENDED,
-    }),
+    endedConnections('Connections to cameras that ended in each minute, by reason.'),
   ],
 };
 
@@ -262,14 +256,9 @@ const streams: Row = {
         },
       ],
     }),
-    graph({
-      title: 'Frames not kept',
-      description:
-        'discarded: a part of the picture was lost on the way; dropped: it arrived but was not written, by cause.',
-      unit: 'short',
-      width: 6,
-      queries: FRAMES_NOT_KEPT,
-    }),
+    framesNotKept(
+      'discarded: a part of the picture was lost on the way; dropped: it arrived but was not written, by cause.',
+    ),
   ],
 };
 
@@ -301,18 +290,7 @@ const disks: Row = {
         },
       ],
     }),
-    graph({
-      title: 'Age of the oldest footage',
-      description: 'By node. It decreases when retention has to remove more than before.',
-      unit: 's',
-      width: 6,
-      queries: [
-        {
-          expr: `time() - min by (node) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
-          legend: '{{node}}',
-        },
-      ],
-    }),
+    ageOfFootage('By node. It decreases when retention has to remove more than before.'),
     graph({
       title: 'Removed by retention',
       description: 'Bytes per second, by rule. full: the disk was full; the other rules are limits.',

@@ -33,7 +33,7 @@ import type {
 } from '@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
 
 /** One query of a panel. */
-export interface Query {
+interface Query {
   readonly expr: string;
   /** Such as `{{camera}}`. */
   readonly legend?: string;

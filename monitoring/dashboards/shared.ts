@@ -1,0 +1,54 @@
+// What both dashboards have: the selectors of their queries, and panels that differ only in their description.
+
+import { graph } from './panels.ts';
+
+/** Recorders on the chosen nodes. */
+export const TARGET = 'namespace=~"$namespace",node=~"$node"';
+/** The chosen cameras on them. */
+export const CAMERA = `${TARGET},camera=~"$camera"`;
+
+type SharedPanel = ReturnType<typeof graph>;
+
+export const framesNotKept = (description: string): SharedPanel =>
+  graph({
+    title: 'Frames not kept',
+    description,
+    unit: 'short',
+    width: 6,
+    queries: [
+      { expr: `sum(rate(kube_nvr_camera_discarded_frames_total{${CAMERA}}[$__rate_interval]))`, legend: 'discarded' },
+      {
+        expr: `sum by (cause) (rate(kube_nvr_camera_dropped_frames_total{${CAMERA}}[$__rate_interval]))`,
+        legend: 'dropped: {{cause}}',
+      },
+    ],
+  });
+
+export const endedConnections = (description: string, { bars = false } = {}): SharedPanel =>
+  graph({
+    title: 'Ended connections',
+    description,
+    unit: 'cpm',
+    width: 6,
+    bars,
+    queries: [
+      {
+        expr: `sum by (reason) (rate(kube_nvr_camera_reconnects_total{${CAMERA}}[$__rate_interval])) * 60`,
+        legend: '{{reason}}',
+      },
+    ],
+  });
+
+export const ageOfFootage = (description: string): SharedPanel =>
+  graph({
+    title: 'Age of the oldest footage',
+    description,
+    unit: 's',
+    width: 6,
+    queries: [
+      {
+        expr: `time() - min by (node) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
+        legend: '{{node}}',
+      },
+    ],
+  });
