@@ -275,7 +275,7 @@ export class EtcdClient {
     }
   }
 
-  /** Asks the members one after the other. The next one is asked if the last did not get the request, or if the request may be sent twice. */
+  /** Asks one member after the other: the next one if the last did not get the request, or if the request may be sent twice. */
   async #send(path: string, body: object, options: SendOptions): Promise<Dispatcher.ResponseData> {
     const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
     let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');

@@ -160,7 +160,7 @@ export class EtcdMember {
       await this.#accepted(() => others.removeMember(id));
     }
     await this.#accepted(async () => {
-      // The member may be there already: an attempt may have succeeded although it seemed to fail. A member that has not started has no name.
+      // An earlier attempt may have succeeded although it seemed to fail. A member that has not started has no name.
       const isAdded = (await others.members()).some((one) => one.name === '' && one.peerUrls.includes(peerUrl));
       if (!isAdded) await others.addMember([peerUrl], true);
     });
