@@ -37,25 +37,37 @@ interface MetricsDeps {
 }
 
 /** A registry with the metrics of every camera and of this process. */
-export function buildMetricsRegistry(deps: MetricsDeps): Registry {
+export function buildMetricsRegistry({ cameras, version, nodeName, clock }: MetricsDeps): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
-  const startedMs = deps.clock.wallMs();
   new Gauge({
     name: 'kube_nvr_info',
     help: 'Always 1; the labels have the version and the name of the node.',
     labelNames: ['version', 'node'],
     registers: [registry],
-  }).set({ version: deps.version, node: deps.nodeName }, 1);
+  }).set({ version, node: nodeName }, 1);
+  registry.registerMetric(cameraInfo(cameras));
+  const add = adderTo(registry, cameras);
+  addStateMetrics(add);
+  addPacketMetrics(add);
+  addStreamMetrics(add);
+  addArchiveMetrics(add, clock);
+  addLiveMetrics(add);
+  addPreviewMetrics(add);
+  return registry;
+}
 
-  /** Values of all cameras, read at each scrape; a removed camera disappears. */
-  function perCamera(
-    kind: 'counter' | 'gauge',
-    name: string,
-    help: string,
-    label: string | undefined,
-    values: (view: CameraView) => Iterable<readonly [label: string, value: number]>,
-  ): void {
+/** Adds `kube_nvr_camera_<name>`: `values` of each camera, read at each scrape. A removed camera disappears. */
+type AddMetric = (
+  kind: 'counter' | 'gauge',
+  name: string,
+  help: string,
+  label: string | undefined,
+  values: (view: CameraView) => Iterable<readonly [label: string, value: number]>,
+) => void;
+
+function adderTo(registry: Registry, cameras: CameraDirectory): AddMetric {
+  return (kind, name, help, label, values) => {
     const Metric = kind === 'counter' ? Counter : Gauge;
     const metric = new Metric<string>({
       name: `kube_nvr_camera_${name}`,
@@ -64,7 +76,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
       registers: [],
       collect() {
         this.reset();
-        for (const view of deps.cameras.list()) {
+        for (const view of cameras.list()) {
           const camera = view.status.id;
           for (const [name, value] of values(view)) {
             this.inc(label === undefined ? { camera } : { camera, [label]: name }, value);
@@ -73,153 +85,171 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
       },
     });
     registry.registerMetric(metric);
-  }
-  const one = (value: number | undefined): [string, number][] => (value === undefined ? [] : [['', value]]);
+  };
+}
 
-  registry.registerMetric(
-    new Gauge({
-      name: 'kube_nvr_camera_info',
-      help: 'Always 1; the labels have the name of the camera and describe its streams.',
-      labelNames: ['camera', 'name', 'transport', 'video', 'resolution', 'audio'],
-      registers: [],
-      collect() {
-        this.reset();
-        for (const { status } of deps.cameras.list()) {
-          const { id: camera, name, transport = '', video, audio } = status;
-          const resolution = video ? `${video.width}x${video.height}` : '';
-          const codecs = { video: video?.codec ?? '', resolution, audio: audio?.codec ?? '' };
-          this.set({ camera, name, transport, ...codecs }, 1);
-        }
-      },
-    }),
-  );
-  perCamera('gauge', 'state', '1 for the current state of the camera, 0 for the others.', 'state', ({ status }) =>
+/** The value of a metric without a label of its own. */
+const one = (value: number | undefined): [string, number][] => (value === undefined ? [] : [['', value]]);
+
+const cameraInfo = (cameras: CameraDirectory): Gauge =>
+  new Gauge({
+    name: 'kube_nvr_camera_info',
+    help: 'Always 1; the labels have the name of the camera and describe its streams.',
+    labelNames: ['camera', 'name', 'transport', 'video', 'resolution', 'audio'],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const { status } of cameras.list()) {
+        const { id: camera, name, transport = '', video, audio } = status;
+        const resolution = video ? `${video.width}x${video.height}` : '';
+        const codecs = { video: video?.codec ?? '', resolution, audio: audio?.codec ?? '' };
+        this.set({ camera, name, transport, ...codecs }, 1);
+      }
+    },
+  });
+
+function addStateMetrics(add: AddMetric): void {
+  add('gauge', 'state', '1 for the current state of the camera, 0 for the others.', 'state', ({ status }) =>
     STATES.map((state) => [state, state === status.state ? 1 : 0]),
   );
-  perCamera(
+  add(
     'gauge',
     'audio_refused',
     '1 for a camera that offers audio which is not recorded, by reason.',
     'reason',
     ({ status: { audioDropped } }) => (audioDropped ? [[audioDropped.code, 1]] : []),
   );
-  perCamera('counter', 'received_bytes_total', 'Bytes of RTP received.', undefined, ({ status }) =>
+}
+
+function addPacketMetrics(add: AddMetric): void {
+  add('counter', 'received_bytes_total', 'Bytes of RTP received.', undefined, ({ status }) =>
     one(status.counters.bytesReceived),
   );
-  perCamera('counter', 'received_packets_total', 'RTP packets received.', undefined, ({ status }) =>
+  add('counter', 'received_packets_total', 'RTP packets received.', undefined, ({ status }) =>
     one(status.counters.packetsReceived),
   );
-  perCamera('counter', 'lost_packets_total', 'RTP packets that did not arrive.', undefined, ({ status }) =>
+  add('counter', 'lost_packets_total', 'RTP packets that did not arrive.', undefined, ({ status }) =>
     one(status.counters.packetsLost),
   );
-  perCamera(
+  add(
     'counter',
     'unusable_packets_total',
     'Packets that arrived but were not used, by cause: not-rtp, late (or sent twice), other-source, other-payload-type.',
     'cause',
     ({ status }) => unusablePackets(status.counters),
   );
-  perCamera(
+  add(
     'counter',
     'packet_faults_total',
     'Faults found in the payload of packets, such as fragments without the first one; GET /api/cameras/{id} has them by code.',
     'kind',
     ({ status: { counters } }) => STREAMS.map((kind) => [kind, counters.streams[kind].faults.total]),
   );
-  perCamera(
+  add(
     'counter',
     'sequence_restarts_total',
     'How often the sequence numbers of RTP jumped without a change of the source.',
     undefined,
     ({ status: { counters } }) => one(sumOf(counters, ({ rtp }) => rtp.restarts)),
   );
-  perCamera(
+  add(
     'counter',
     'skipped_bytes_total',
     'Bytes of the RTSP connections that were neither messages nor packets.',
     undefined,
     ({ status }) => one(status.counters.bytesSkipped),
   );
-  perCamera('counter', 'frames_total', 'Frames handed to archive and live.', 'kind', ({ status }) => [
+}
+
+function addStreamMetrics(add: AddMetric): void {
+  add('counter', 'frames_total', 'Frames handed to archive and live.', 'kind', ({ status }) => [
     ['video', status.counters.videoFrames],
     ['audio', status.counters.audioFrames],
   ]);
-  perCamera(
+  add(
     'counter',
     'discarded_frames_total',
     'Frames that were dropped because a part of them is missing.',
     undefined,
     ({ status }) => one(status.counters.framesDiscarded),
   );
-  perCamera(
+  add(
     'counter',
     'reconnects_total',
     'Connections that ended, by reason.',
     'reason',
     ({ status }) => status.counters.reconnects,
   );
-  perCamera(
+  add(
     'counter',
     'event_loop_seconds_total',
     'Time that the event loop spent on data of the camera.',
     undefined,
     ({ status }) => one(status.counters.heldMs / 1000),
   );
-  perCamera(
+  add(
     'gauge',
     'event_loop_longest_seconds',
     'Longest time that one read of the camera blocked the event loop, in the last one to two minutes.',
     undefined,
     ({ status }) => one(status.counters.longestHoldMs / 1000),
   );
-  perCamera('gauge', 'bitrate', 'Bits per second over the last ten seconds.', undefined, ({ status }) =>
-    one(status.bitrate),
-  );
-  perCamera(
+  add('gauge', 'bitrate', 'Bits per second over the last ten seconds.', undefined, ({ status }) => one(status.bitrate));
+  add(
     'gauge',
     'clock_error_seconds',
     'Largest difference between the times of pictures and their arrival, in the current run: a delay, or a wrong clock.',
     undefined,
     ({ status }) => (status.clockErrorMs === undefined ? [] : one(status.clockErrorMs / 1000)),
   );
-  perCamera('counter', 'written_frames_total', 'Pictures that were written to files.', undefined, ({ archive }) =>
+}
+
+function addArchiveMetrics(add: AddMetric, clock: Clock): void {
+  const startedMs = clock.wallMs();
+  add('counter', 'written_frames_total', 'Pictures that were written to files.', undefined, ({ archive }) =>
     one(archive?.framesWritten),
   );
-  perCamera('counter', 'written_bytes_total', 'Bytes written to files.', undefined, ({ archive }) =>
+  add('counter', 'written_bytes_total', 'Bytes written to files.', undefined, ({ archive }) =>
     one(archive?.bytesWritten),
   );
-  perCamera(
+  add(
     'counter',
     'dropped_frames_total',
     'Pictures that arrived but were not written to a file, by cause.',
     'cause',
     (view) => view.archive?.framesDropped ?? [],
   );
-  perCamera('counter', 'segments_total', 'Segments that were closed.', undefined, ({ archive }) =>
+  add('counter', 'segments_total', 'Segments that were closed.', undefined, ({ archive }) =>
     one(archive?.segmentsClosed),
   );
-  perCamera(
+  add(
     'gauge',
     'last_written_age_seconds',
     'Time since the capture of the last picture in a file; while there is none, since the start.',
     undefined,
     ({ status, archive }) => {
       if (status.state === 'stopped') return [];
-      return one(Math.max(0, deps.clock.wallMs() - (archive?.lastWrittenMs ?? startedMs)) / 1000);
+      return one(Math.max(0, clock.wallMs() - (archive?.lastWrittenMs ?? startedMs)) / 1000);
     },
   );
-  perCamera('gauge', 'viewers', 'Live viewers.', undefined, ({ live }) => one(live?.stats.viewers));
-  perCamera('counter', 'live_sent_bytes_total', 'Bytes sent to live viewers.', undefined, ({ live }) =>
+}
+
+function addLiveMetrics(add: AddMetric): void {
+  add('gauge', 'viewers', 'Live viewers.', undefined, ({ live }) => one(live?.stats.viewers));
+  add('counter', 'live_sent_bytes_total', 'Bytes sent to live viewers.', undefined, ({ live }) =>
     one(live?.stats.sentBytes),
   );
-  perCamera(
+  add(
     'counter',
     'live_dropped_frames_total',
     'Pictures that live viewers missed because they were too slow or waited for a key frame.',
     undefined,
     ({ live }) => one(live?.stats.droppedFrames),
   );
-  perCamera(
+}
+
+function addPreviewMetrics(add: AddMetric): void {
+  add(
     'gauge',
     'preview_connected',
     '1 while the preview of the camera is connected, 0 while nobody watches it or it failed; only for cameras with a preview.',
@@ -229,23 +259,22 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
       return one(state && (state === 'connecting' || state === 'live' ? 1 : 0));
     },
   );
-  perCamera('gauge', 'preview_viewers', 'Live viewers of the preview.', undefined, ({ preview }) =>
+  add('gauge', 'preview_viewers', 'Live viewers of the preview.', undefined, ({ preview }) =>
     one(preview?.stats.viewers),
   );
-  perCamera('counter', 'preview_received_bytes_total', 'Bytes of RTP received for the preview.', undefined, (view) =>
+  add('counter', 'preview_received_bytes_total', 'Bytes of RTP received for the preview.', undefined, (view) =>
     one(view.preview?.status().bytesReceived),
   );
-  perCamera('counter', 'preview_sent_bytes_total', 'Bytes sent to viewers of the preview.', undefined, ({ preview }) =>
+  add('counter', 'preview_sent_bytes_total', 'Bytes sent to viewers of the preview.', undefined, ({ preview }) =>
     one(preview?.stats.sentBytes),
   );
-  perCamera(
+  add(
     'counter',
     'preview_failures_total',
     'How often the camera did not deliver its preview, by reason.',
     'reason',
     ({ preview }) => preview?.status().failures ?? [],
   );
-  return registry;
 }
 
 interface MetricsServerOptions {
