@@ -1,5 +1,6 @@
 // Formats and parses the times that cameras use: RTSP ranges, and addresses that contain times.
 
+import { localClockOf } from '../../base/local-time.ts';
 import type { CameraWindow } from './memory.ts';
 
 /** `clock=19961108T142300Z-19961108T143520Z`, RFC 2326 §3.7, with milliseconds. */
@@ -24,30 +25,15 @@ export function startOfRange(text: string | undefined): number | undefined {
   return Date.UTC(year, month - 1, day, hour, minute, second) + Number(match[7] ?? 0) * 1000;
 }
 
-/** The wall clock of a time zone, as if it were UTC. */
-function localMs(ms: number, timeZone: string): number {
-  const parts = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  }).formatToParts(ms);
-  const part = (type: string): number => Number(parts.find((one) => one.type === type)?.value);
-  const whole = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'));
-  return whole + (((ms % 1000) + 1000) % 1000);
-}
-
 /**
  * The window by the wall clock of a time zone, for cameras that count in local time; as if that were UTC. If the clock is set back
  * inside the window (end of summer time), its local end may lie before its begin: the result then holds both, and more.
  */
 export function localWindow({ fromMs, untilMs }: CameraWindow, timeZone: string): CameraWindow {
-  const from = localMs(fromMs, timeZone);
-  const until = localMs(untilMs, timeZone);
+  const localSecond = localClockOf(timeZone);
+  const local = (ms: number): number => localSecond(ms) + (((ms % 1000) + 1000) % 1000);
+  const from = local(fromMs);
+  const until = local(untilMs);
   const setBackMs = Math.max(0, from - fromMs - (until - untilMs));
   return { fromMs: from - setBackMs, untilMs: until + setBackMs };
 }
