@@ -1,5 +1,6 @@
 // Lets servers into the cluster: makes a join token for a node, and later gives the server that brings the token its certificate.
 
+import { CodedError } from '../../base/error.ts';
 import { RequestError } from '../../base/x509.ts';
 import type { IssueRequest, Issuer } from './issuer.ts';
 import type { JoinTokens } from './join-tokens.ts';
@@ -27,14 +28,8 @@ interface Invitation {
 }
 
 /** `wrong-token`: the token is wrong, has expired, was used or is for another node. */
-export class AdmissionError extends Error {
+export class AdmissionError extends CodedError<'wrong-token' | 'invalid-request'> {
   override readonly name = 'AdmissionError';
-  readonly code: 'wrong-token' | 'invalid-request';
-
-  constructor(code: AdmissionError['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 interface AdmissionOptions {

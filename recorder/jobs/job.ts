@@ -184,8 +184,5 @@ export class TooManyJobs extends Error {
 
 /** Jobs are not available; the message says what is missing. */
 export class JobsUnavailable extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'JobsUnavailable';
-  }
+  override readonly name = 'JobsUnavailable';
 }
