@@ -6,11 +6,11 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Backoff } from '../../base/backoff.ts';
 import { ANSWERS_ONLY, startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, errorCode } from '../../base/error.ts';
 import { EtcdError, type EtcdClient } from '../../base/etcd/client.ts';
+import { keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 
 interface EtcdMemberOptions {
@@ -66,7 +66,7 @@ export class EtcdMember {
 
   /** Resolves when the member answers; it may still be a learner. Rejects with EtcdMemberError or EtcdError. */
   async start(): Promise<void> {
-    const { directory } = this.#o;
+    const { directory, clock, log } = this.#o;
     await this.#checkVersion();
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const isNew = !(await isThere(join(directory, 'member')));
@@ -74,7 +74,8 @@ export class EtcdMember {
     const initial = isNew ? await this.#introduce() : [];
     await this.#launch(initial);
     await this.#keepCount(count + 1);
-    this.#supervised = this.#supervise();
+    const supervised = { program: 'etcd', child: () => this.#child, launch: () => this.#launch([]), clock, log };
+    this.#supervised = keepRunning(supervised, this.#stopping.signal);
   }
 
   /** Gives a learner its vote as soon as it has caught up with the leader. Resolves at once if it has one. */
@@ -227,24 +228,6 @@ export class EtcdMember {
         throw new EtcdMemberError('NOT_STARTED', 'etcd does not answer');
       }
       await clock.sleep(POLL_MS, this.#stopping.signal);
-    }
-  }
-
-  async #supervise(): Promise<void> {
-    const { clock, log } = this.#o;
-    const { signal } = this.#stopping;
-    const backoff = new Backoff({ firstMs: 200, maxMs: 30_000 });
-    while (!signal.aborted) {
-      const child = this.#child;
-      const startedMs = clock.monotonicMs();
-      if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-      if (signal.aborted) return;
-      if (clock.monotonicMs() - startedMs > COUNT_MS) backoff.reset();
-      const retryMs = backoff.next();
-      log.warn({ code: child?.exitCode, signal: child?.signalCode, retryMs }, 'etcd ended: it is started again');
-      await clock.sleep(retryMs, signal);
-      if (signal.aborted) return;
-      await this.#launch([]).catch((err: unknown) => log.error({ err }, 'etcd cannot be started'));
     }
   }
 

@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { mkdir, open, readdir, readFile, readlink, realpath, rm, type FileHandle } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { Backoff } from '../../base/backoff.ts';
 import { startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorCode } from '../../base/error.ts';
+import { keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 import { JobsUnavailable } from './job.ts';
 
@@ -57,7 +57,7 @@ export class RedisServer {
 
   /** Resolves when the server answers. Rejects with JobsUnavailable when it cannot be started. */
   async start(): Promise<void> {
-    const { directory } = this.#o;
+    const { directory, clock, log } = this.#o;
     await mkdir(directory, { recursive: true, mode: 0o700 });
     try {
       this.#socketPath = await this.#reachable();
@@ -67,7 +67,8 @@ export class RedisServer {
       await this.#handle?.close();
       throw err;
     }
-    this.#supervised = this.#supervise();
+    const supervised = { program: REDIS_PROGRAM, child: () => this.#child, launch: () => this.#launch(), clock, log };
+    this.#supervised = keepRunning(supervised, this.#stopping.signal);
   }
 
   /** The path of the socket, or a shorter path of the same file. */
@@ -98,27 +99,6 @@ export class RedisServer {
     }
     await this.#supervised;
     await this.#handle?.close();
-  }
-
-  async #supervise(): Promise<void> {
-    const { clock, log } = this.#o;
-    const { signal } = this.#stopping;
-    const backoff = new Backoff({ firstMs: 200, maxMs: 30_000 });
-    while (!signal.aborted) {
-      const child = this.#child;
-      const startedMs = clock.monotonicMs();
-      if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-      if (signal.aborted) return;
-      if (clock.monotonicMs() - startedMs > 60_000) backoff.reset();
-      const retryMs = backoff.next();
-      log.warn(
-        { code: child?.exitCode, signal: child?.signalCode, retryMs },
-        'the redis-server of this recorder ended: it is started again',
-      );
-      await clock.sleep(retryMs, signal);
-      if (signal.aborted) return;
-      await this.#launch().catch((err: unknown) => log.error({ err }, 'redis-server cannot be started'));
-    }
   }
 
   async #launch(): Promise<void> {
