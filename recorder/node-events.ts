@@ -7,6 +7,7 @@ import type { MemoryBudget } from '../base/memory-budget.ts';
 import type { Warning } from '../base/reason.ts';
 import type { EventSource } from './api/deps.ts';
 import { isoTime } from './api/times.ts';
+import type { Gap } from './archive/gaps/camera-ledger.ts';
 import type { GapObserver } from './archive/gaps/gap-teller.ts';
 import { isGapCause } from './archive/gaps/cause.ts';
 import type { CameraCondition } from './camera/status.ts';
@@ -88,34 +89,9 @@ export async function openEvents({ workDir, nodeName }: Config, deps: NodeEvents
         }),
       opened: ({ fromMs, cause }) =>
         tell({ type: 'gap.opened', cameraId, data: { start: isoTime(fromMs), start_ms: fromMs, cause } }),
-      filled: ({ fromMs, toMs, cause, seam }) =>
-        tell({
-          type: 'gap.filled',
-          cameraId,
-          data: {
-            start: isoTime(fromMs),
-            start_ms: fromMs,
-            end: isoTime(toMs),
-            end_ms: toMs,
-            seconds: (toMs - fromMs) / 1000,
-            cause,
-            filled_from: 'edge',
-            seam,
-          },
-        }),
-      closed: ({ fromMs, toMs, cause }) =>
-        tell({
-          type: 'gap.closed',
-          cameraId,
-          data: {
-            start: isoTime(fromMs),
-            start_ms: fromMs,
-            end: isoTime(toMs),
-            end_ms: toMs,
-            seconds: (toMs - fromMs) / 1000,
-            cause,
-          },
-        }),
+      filled: (part) =>
+        tell({ type: 'gap.filled', cameraId, data: { ...endedGap(part), filled_from: 'edge', seam: part.seam } }),
+      closed: (gap) => tell({ type: 'gap.closed', cameraId, data: endedGap(gap) }),
     }),
     jobs(change, { id, kind, cameraId, case: of, progress, reason, reasonCode, outcome }) {
       const data = {
@@ -191,3 +167,17 @@ function lastingOf(journal: EventJournal): {
   return { gaps, warnings };
 }
 const LASTING: ReadonlySet<string> = new Set(['gap.opened', 'gap.closed', 'warning.raised', 'warning.cleared']);
+
+/** The fields of events about a gap that has ended. */
+const endedGap = ({
+  fromMs,
+  toMs,
+  cause,
+}: Pick<Gap, 'fromMs' | 'toMs' | 'cause'>): Readonly<Record<string, unknown>> => ({
+  start: isoTime(fromMs),
+  start_ms: fromMs,
+  end: isoTime(toMs),
+  end_ms: toMs,
+  seconds: (toMs - fromMs) / 1000,
+  cause,
+});
