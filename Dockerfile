@@ -39,6 +39,7 @@ COPY base base
 COPY crds crds
 COPY operator operator
 COPY recorder recorder
+COPY store store
 COPY build/image build/image
 COPY LICENSE LICENSE
 COPY --from=system /operator /system/operator

@@ -2,6 +2,7 @@
 
 import { cameraOfFootage } from '../base/camera-id.ts';
 import { messageOf } from '../base/error.ts';
+import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { Log } from '../base/log.ts';
 import type { Archive } from './archive/archive.ts';
 import { Parts, type Part } from '../base/parts.ts';
@@ -23,6 +24,7 @@ import { openCameras } from './node-cameras.ts';
 import { NodeWebhooks } from './node-webhooks.ts';
 import { takeState, type ArchiveOwner } from './owner.ts';
 import { reload } from './reload.ts';
+import type { ServersCluster } from './servers-cluster.ts';
 import { Serving } from './serving.ts';
 import { openStorage, type Storage } from './storage.ts';
 import type { StandbySet } from './standby-set.ts';
@@ -121,7 +123,8 @@ async function compose(config: Config, deps: OwnerDeps) {
   const { cameras, standbys, cameraSwitch } = node;
   const recovery = openEdgeRecovery(wanted, storage, node, deps);
   const own = await openOwnCertificate(config, deps);
-  const member = await joinCluster(config, { wanted, storage, cameras, standbys, own }, deps);
+  const servers = await openServers(config, own, deps);
+  const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
   wanted.join({
     overrule: (files) => cameraSwitch.overrule(files),
     others: () => member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
@@ -141,6 +144,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     ...node,
     cameraSwitch: switchOf(cameraSwitch, wanted, member),
     member,
+    store: servers?.store,
     audit,
     refusedCameras: () => wanted.list().refused,
   };
@@ -152,13 +156,27 @@ async function compose(config: Config, deps: OwnerDeps) {
     member?.tick();
     serving.tick();
   });
-  return { ...storage, ...node, current, wanted, webhooks, recovery, own, member, audit, access, serving, ticks };
+  return {
+    ...storage,
+    ...node,
+    current,
+    wanted,
+    webhooks,
+    recovery,
+    own,
+    servers,
+    member,
+    audit,
+    access,
+    serving,
+    ticks,
+  };
 }
 
 /** The parts in the order in which they start; they are closed in reverse order. */
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
   const { wanted, database, events, archive, gaps, webhooks, license, cameras, cameraSwitch } = made;
-  const { recovery, own, member, audit, access, serving, ticks } = made;
+  const { recovery, own, servers, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
     { name: 'database', close: () => database?.close() },
@@ -173,6 +191,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     },
     { name: 'rows', start: () => database?.start(archive) },
     { name: 'tokens', close: () => access.auth.close() },
+    ...(servers ? [servers.etcd] : []),
     // Before cameras send anything: building it blocks the event loop, and footage is dated by the arrival of packets.
     {
       name: 'listeners',
@@ -180,6 +199,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
       close: () => Promise.all([member?.close(), serving.close(), access.close(), own?.close()]),
     },
     { name: 'cluster', start: () => (deps.recording?.(), member?.start()) },
+    ...(servers ? [servers.operator] : []),
     // Runs until the cameras are closed.
     { name: 'ticks', close: () => ticks.stop() },
     {
@@ -206,17 +226,29 @@ interface MemberParts {
   readonly cameras: CameraSet;
   readonly standbys: StandbySet;
   readonly own: OwnCertificate | undefined;
+  readonly servers: ServersCluster | undefined;
+}
+
+/** Resolves to undefined unless this is a server of a cluster without Kubernetes. */
+async function openServers(
+  config: Config,
+  own: OwnCertificate | undefined,
+  { clock, log }: RecorderDeps,
+): Promise<ServersCluster | undefined> {
+  if (config.cluster.mode !== 'etcd') return undefined;
+  if (!own) throw new ConfigError('', 'cluster.listen', 'is missing: the other servers reach this one there');
+  const { openServersCluster } = await import('./servers-cluster.ts');
+  return openServersCluster({ config, own, clock, log });
 }
 
 /** Resolves to undefined outside of a cluster. */
 async function joinCluster(
   config: Config,
-  { wanted, storage: { archive, gaps, events }, cameras, standbys, own }: MemberParts,
+  { wanted, storage: { archive, gaps, events }, cameras, standbys, own, servers }: MemberParts,
   { pod, version, clock, log }: RecorderDeps,
 ): Promise<ClusterMember | undefined> {
   if (config.cluster.mode === 'none') return undefined;
-  if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
-  if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
+  if (!servers && !pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
   // Loaded only in a cluster.
   const [{ openMember }, { openApiServer }] = await Promise.all([
     import('./cluster-member.ts'),
@@ -224,7 +256,7 @@ async function joinCluster(
   ]);
   return openMember({
     config,
-    open: (connections) => openApiServer(pod, clock, connections),
+    open: servers?.open ?? ((connections) => openApiServer(pod as PodPlace, clock, connections)),
     version,
     cameras,
     standbys,

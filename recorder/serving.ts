@@ -53,6 +53,7 @@ import { ArchiveStills } from './still/archive-stills.ts';
 import { JpegMaker } from './still/jpeg-maker.ts';
 import { Snapshots } from './still/snapshots.ts';
 import { Thumbnails } from './still/thumbnails.ts';
+import type { ServersCluster } from './servers-cluster.ts';
 import type { Storage } from './storage.ts';
 import type { Trust } from './trust.ts';
 
@@ -67,6 +68,8 @@ export interface Recording
     Pick<NodeCameras, 'cameras' | 'cameraEditor' | 'pacer' | 'reach' | 'license'> {
   readonly cameraSwitch: CameraSwitch;
   readonly member: ClusterMember | undefined;
+  /** Set in a cluster of servers without Kubernetes. */
+  readonly store?: ServersCluster['store'] | undefined;
   readonly audit: NodeAudit;
   readonly refusedCameras: () => CameraList['refused'];
 }
@@ -245,7 +248,7 @@ export class Serving {
   }
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
-    const { archive, gaps, cameras, cameraSwitch, cameraEditor, reach, database, member, audit, events } =
+    const { archive, gaps, cameras, cameraSwitch, cameraEditor, reach, database, member, store, audit, events } =
       this.#recording;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, version, logLevels } = this.#deps;
@@ -269,6 +272,7 @@ export class Serving {
       cameraSwitch,
       ...(cameraEditor ? { cameraEditor } : {}),
       ...(member ? { cluster: member.view } : {}),
+      ...(store ? { store } : {}),
       stills: {
         snapshot: (id) => this.#snapshots.get(id),
         thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
@@ -347,10 +351,23 @@ export class Serving {
     own: OwnCertificate,
     listeners: Readonly<Record<PeerListener, FastifyInstance>>,
   ): Promise<void> {
-    const { visits } = this.#recording.audit;
+    const { audit, store } = this.#recording;
+    const { visits, sink } = audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
-    const peers = await buildPeersServer({ visits, pair, authorities, jobs: this.#namedJobs, listeners, clock, log });
+    const joining = store && { admission: store.admission, authorities: () => own.authorities };
+    const jobs = this.#namedJobs;
+    const peers = await buildPeersServer({
+      visits,
+      audit: sink,
+      pair,
+      authorities,
+      jobs,
+      listeners,
+      joining,
+      clock,
+      log,
+    });
     own.follow(({ certificate, key }, ca) =>
       (peers.server as HttpsServer).setSecureContext({ cert: certificate, key, ca, minVersion: MIN_TLS_VERSION }),
     );

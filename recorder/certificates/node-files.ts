@@ -20,10 +20,10 @@ export interface NodeFiles {
 }
 
 /** The cluster to which the node belongs, and how its etcd member begins. */
-interface ClusterFile {
+export interface ClusterFile {
   readonly version: 1;
   readonly clusterId: string;
-  /** `new`: the first member. `join`: a further one, let in by one of `members`. */
+  /** `new`: the first member, and etcd has no data yet. `join`: `members` let it in, now or again without its data. */
   readonly initial: 'new' | 'join';
   /** Client URLs of etcd. */
   readonly members: readonly string[];
@@ -83,6 +83,10 @@ export function nodeFiles(dataDir: string, nodeId: string): NodeFiles {
 export const readCluster = (files: NodeFiles): Promise<ClusterFile | undefined> =>
   readJson(files.cluster, ClusterContent);
 
+/** Rejects with errors of the file system. */
+export const writeCluster = (files: NodeFiles, cluster: ClusterFile): Promise<void> =>
+  writePrivate(files.cluster, `${JSON.stringify(cluster)}\n`);
+
 /** Throws NodeFileError. */
 export const readAuthority = (files: NodeFiles): Promise<KeptAuthority | undefined> =>
   readJson(files.authority, AuthorityContent);
@@ -113,7 +117,8 @@ export async function writeMember(files: NodeFiles, content: MemberContent, owne
   await write(files.certificate, certificate);
   await write(files.keys, keys);
   if (authority) await write(files.authority, `${JSON.stringify(authority)}\n`);
-  await write(files.cluster, `${JSON.stringify(cluster)}\n`);
+  await writeCluster(files, cluster);
+  await give(files.cluster);
 }
 
 const refuse =

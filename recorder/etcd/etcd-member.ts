@@ -5,11 +5,13 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { ANSWERS_ONLY, startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, errorCode } from '../../base/error.ts';
 import { EtcdError, type EtcdClient } from '../../base/etcd/client.ts';
+import { hostOfUrl } from '../../base/host.ts';
 import { keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 
@@ -20,7 +22,7 @@ interface EtcdMemberOptions {
   readonly witnessFile: string;
   /** The name of the node. */
   readonly name: string;
-  /** The URL for other members: `https://10.0.0.7:2380`. */
+  /** The URL for other members: `https://10.0.0.7:2380`. With a name, it listens on all addresses. */
   readonly peerUrl: string;
   /** The URL for clients: `https://10.0.0.7:2379`. */
   readonly clientUrl: string;
@@ -200,9 +202,9 @@ export class EtcdMember {
     const args = [
       `--name=${name}`,
       `--data-dir=${directory}`,
-      `--listen-peer-urls=${peerUrl}`,
+      `--listen-peer-urls=${boundTo(peerUrl)}`,
       `--initial-advertise-peer-urls=${peerUrl}`,
-      `--listen-client-urls=${clientUrl}`,
+      `--listen-client-urls=${boundTo(clientUrl)}`,
       `--advertise-client-urls=${clientUrl}`,
       ...initial,
       ...files(''),
@@ -258,6 +260,13 @@ export class EtcdMember {
       void this.#keepCount(count + 1).catch((err: unknown) => log.error({ err }, 'the count of etcd cannot be kept'));
     if (!this.#stopping.signal.aborted) this.#counting = clock.after(COUNT_MS, next);
   }
+}
+
+/** etcd binds to addresses only. */
+function boundTo(url: string): string {
+  const parsed = new URL(url);
+  const { protocol, port } = parsed;
+  return isIP(hostOfUrl(parsed)) === 0 ? `${protocol}//0.0.0.0:${port}` : url;
 }
 
 const isThere = (path: string): Promise<boolean> =>

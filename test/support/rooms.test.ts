@@ -67,7 +67,7 @@ test('imports that the table does not name are refused, with file, line and rule
     ['operator/plan/a.ts', "const undici = await import('undici');"],
     ['recorder/mp4/a.ts', "export * from '../camera-set.ts';"],
     ['operator/kube/a.ts', "import { startOperator } from '../operator.ts';"],
-    ['recorder/a.ts', "import { plan } from '../operator/plan/plan.ts';"],
+    ['recorder/jobs/a.ts', "import { plan } from '../../operator/plan/plan.ts';"],
     ['recorder/b.ts', "import { chartReadme } from '../build/chart/readme.ts';"],
     ['operator/a.ts', "import { Archive } from '../recorder/archive/archive.ts';"],
     ['operator/observe/a.ts', "import { V1Pod } from '@kubernetes/client-node';"],

@@ -248,7 +248,6 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],
   },
-  { name: 'recorder', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'yaml', 'zod'] },
   { name: 'operator/kube', rooms: ['base', 'crds'], packages: ['@kubernetes/client-node', 'type undici'] },
   { name: 'operator/plan', rooms: ['base', 'crds'], packages: [] },
   { name: 'operator/manifests', rooms: ['base', 'crds', 'operator/kube'], packages: ['yaml'] },
@@ -271,6 +270,8 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', 'pino', METRICS],
   },
+  // In a cluster of servers without Kubernetes each recorder has the operator in it.
+  { name: 'recorder', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'yaml', 'zod'] },
   // A vendor's tool, and what makes images, chart, dashboards and generated pages.
   { name: 'tools', rooms: ['base', 'recorder/license'], packages: ['node:*'] },
   {
@@ -415,7 +416,8 @@ export function circles(imports: readonly Import[]): string[] {
 export function roomTable(): string {
   const code = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ') || 'none';
   const rows = ROOMS.map(({ name, rooms, packages }) => {
-    const others = rooms === 'all' ? '`base`, `crds`, `store`, each `recorder/…`' : code(rooms);
+    const others =
+      rooms === 'all' ? '`base`, `crds`, `store`, each `recorder/…`, each `operator/…`, `operator`' : code(rooms);
     return `| \`${name}\` | ${others} | ${code(packages)} |`;
   });
   return ['| room | rooms | packages |', '| --- | --- | --- |', ...rows].join('\n');

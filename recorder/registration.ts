@@ -1,0 +1,82 @@
+// How a server without Kubernetes enters its cluster: with a RecorderNode that says where others reach it, in the pool that the first
+// server makes. On Kubernetes the operator makes both from pods and nodes.
+
+import { isDeepStrictEqual } from 'node:util';
+import { ApiError } from '../base/kubernetes/api-error.ts';
+import type { KubernetesClient, KubernetesObject } from '../base/kubernetes/client.ts';
+import { API_VERSION, poolLabels, RECORDER_NODES, RECORDER_POOLS } from '../crds/names.ts';
+
+/** URLs, as in the spec of a RecorderNode. */
+export interface Addresses {
+  readonly address: string | undefined;
+  readonly playbackAddress: string | undefined;
+  readonly peerAddress: string | undefined;
+}
+
+interface RegistrationOptions {
+  readonly api: Pick<KubernetesClient, 'get' | 'call'>;
+  readonly namespace: string;
+  readonly pool: string;
+  readonly nodeId: string;
+  readonly recordPath: string;
+  readonly addresses: () => Addresses;
+}
+
+export class Registration {
+  readonly #o: RegistrationOptions;
+
+  constructor(options: RegistrationOptions) {
+    this.#o = options;
+  }
+
+  /** Resolves to the node's role. Throws ApiError. */
+  async renew(): Promise<string> {
+    const { pool, nodeId, recordPath } = this.#o;
+    await this.#ensure(RECORDER_POOLS, pool, () => ({
+      kind: 'RecorderPool',
+      metadata: { name: pool },
+      spec: { archive: { hostPath: recordPath } },
+    }));
+    const wanted = definedIn(this.#o.addresses());
+    const { spec } = await this.#ensure(RECORDER_NODES, nodeId, () => ({
+      kind: 'RecorderNode',
+      // Others are kept: they may be what cameras are placed by.
+      metadata: { name: nodeId, labels: poolLabels(pool) },
+      spec: { nodeName: nodeId, poolRef: { name: pool }, ...wanted },
+    }));
+    const { role, address, playbackAddress, peerAddress } = (spec ?? {}) as Addresses & { readonly role?: unknown };
+    if (!isDeepStrictEqual(definedIn({ address, playbackAddress, peerAddress }), wanted)) {
+      // null removes a field (RFC 7396).
+      const change = Object.fromEntries(Object.entries(this.#o.addresses()).map(([key, url]) => [key, url ?? null]));
+      const path = `${this.#path(RECORDER_NODES)}/${nodeId}`;
+      await this.#o.api.call('PATCH', path, { spec: change }, { contentType: 'application/merge-patch+json' });
+    }
+    return String(role);
+  }
+
+  async #ensure(plural: string, name: string, make: () => object): Promise<KubernetesObject> {
+    const { api } = this.#o;
+    const path = this.#path(plural);
+    try {
+      return await api.get(`${path}/${name}`);
+    } catch (err) {
+      if (!isStatus(err, 404)) throw err;
+    }
+    try {
+      return (await api.call('POST', path, { apiVersion: API_VERSION, ...make() })) as KubernetesObject;
+    } catch (err) {
+      // Another server was first.
+      if (!isStatus(err, 409)) throw err;
+      return await api.get(`${path}/${name}`);
+    }
+  }
+
+  #path(plural: string): string {
+    return `/apis/${API_VERSION}/namespaces/${this.#o.namespace}/${plural}`;
+  }
+}
+
+const isStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;
+
+const definedIn = (addresses: Addresses): Partial<Addresses> =>
+  Object.fromEntries(Object.entries(addresses).filter(([, url]) => url !== undefined));

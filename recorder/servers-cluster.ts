@@ -1,0 +1,198 @@
+// A cluster of servers without Kubernetes, as each of them runs it: etcd, the objects in it, the server's own registration and
+// certificate, and the operator. Loaded only there.
+
+import { randomUUID } from 'node:crypto';
+import { dirname } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { messageOf } from '../base/error.ts';
+import { EtcdClient } from '../base/etcd/client.ts';
+import { hostInUrl } from '../base/host.ts';
+import type { Log } from '../base/log.ts';
+import type { Part } from '../base/parts.ts';
+import { RestKubeApi } from '../operator/kube/client.ts';
+import { startServersOperator, type Operator } from '../operator/operator.ts';
+import { StoreConnection } from '../store/connection.ts';
+import { STORE_NAMESPACE } from '../store/names.ts';
+import type { ClusterStore } from './api/deps.ts';
+import { Admission } from './certificates/admission.ts';
+import { Issuer } from './certificates/issuer.ts';
+import { JoinTokens } from './certificates/join-tokens.ts';
+import { KeyRing } from './certificates/key-ring.ts';
+import { NodeFileError, nodeFiles, readCluster, readKeys } from './certificates/node-files.ts';
+import { Renewal } from './certificates/renewal.ts';
+import { hasStatus, nodesPath } from './certificates/secrets.ts';
+import { ApiServer } from './cluster/api-server.ts';
+import type { OpenedApi } from './cluster/join.ts';
+import { ClusterObjects } from './cluster/objects.ts';
+import { urlOf } from './cluster/peers.ts';
+import { ConfigError } from './config/error.ts';
+import type { Config } from './config/schema.ts';
+import { EtcdMemberError } from './etcd/etcd-member.ts';
+import { reachedAs } from './exposure.ts';
+import type { OwnCertificate } from './http/own-certificate.ts';
+import { OwnEtcd } from './own-etcd.ts';
+import { Registration, type Addresses } from './registration.ts';
+
+interface ServersClusterOptions {
+  readonly config: Config;
+  /** Issued by the CA of the cluster. */
+  readonly own: OwnCertificate;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface ServersCluster {
+  /** See `joinCluster` of recorder/cluster/join.ts. */
+  readonly open: () => Promise<OpenedApi>;
+  /** For the API. */
+  readonly store: ClusterStore & { readonly admission: Admission };
+  /** etcd, registration and renewal: closed after everything that uses the objects. */
+  readonly etcd: Part;
+  /** Closed first, so that another server's operator can lead at once. */
+  readonly operator: Part;
+}
+
+const REGISTER_MS = 5_000;
+
+/** Throws ConfigError for a server that is no member of a cluster. Nothing is sent before the parts are started. */
+export async function openServersCluster({ config, own, clock, log }: ServersClusterOptions): Promise<ServersCluster> {
+  const { nodeName: nodeId, recordPath, cluster: settings } = config;
+  const { pool } = settings;
+  const namespace = STORE_NAMESPACE;
+  const files = nodeFiles(settings.dataDir, nodeId);
+  const { cluster, seal } = await readMember(config);
+  const tls = followedTls(own);
+  const host = hostOf(config);
+  const directory = dirname(files.cluster);
+  const etcd = new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls, clock, log });
+  const connect = (): StoreConnection =>
+    new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal, clock });
+  const api = new ApiServer(connect());
+  const issuer = new Issuer({ api, namespace, pool, files, clock });
+  const tokens = new JoinTokens({ api, namespace, clock });
+  const admission = new Admission({ issuer, tokens, files, pool, members: etcd.urls });
+  const addresses = (): Addresses => addressesOf(config, host);
+  const registration = new Registration({ api, namespace, pool, nodeId, recordPath, addresses });
+  const renewal = new Renewal({
+    issuer,
+    nodeId,
+    current: () => ({ certificate: own.pair.certificate, authorities: own.authorities }),
+    request: () => own.request(),
+    names: () => reachedAs(config),
+    take: (signed) => own.take(signed),
+    clock,
+    log,
+  });
+
+  async function isRemoved(node: string): Promise<boolean> {
+    try {
+      const { spec } = await api.get(`${nodesPath(namespace)}/${node}`);
+      return (spec as { readonly role?: unknown }).role === 'Removed';
+    } catch (err) {
+      // It has not registered yet.
+      if (hasStatus(err, 404)) return false;
+      throw err;
+    }
+  }
+
+  const stopping = new AbortController();
+  let operator: Operator | undefined;
+  let registering = Promise.resolve();
+  async function register(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await etcd.be(await registration.renew());
+        if (operator?.isLeader) await etcd.remove(isRemoved);
+      } catch (err) {
+        log.debug({ problem: messageOf(err) }, 'this server cannot be registered now');
+      }
+      await clock.sleep(REGISTER_MS, stopping.signal);
+    }
+  }
+
+  let starting: Promise<void> | undefined;
+  const operatorApi = new RestKubeApi(connect());
+  const startOperator = (): Promise<Operator> =>
+    startServersOperator({
+      api: operatorApi,
+      namespace,
+      ownNamespace: namespace,
+      identity: `${nodeId}/${randomUUID()}`,
+      clock,
+      log: log.child({ part: 'operator' }),
+    });
+
+  return {
+    open: () => Promise.resolve({ api: new ApiServer(connect()), namespace }),
+    store: { objects: new ClusterObjects({ api, namespace }), admission },
+    etcd: {
+      name: 'etcd',
+      async start() {
+        await etcd.start().catch(explain);
+        registering = register();
+        renewal.start();
+      },
+      async close() {
+        stopping.abort();
+        await Promise.all([registering, renewal.close()]);
+        await api.close();
+        await etcd.close();
+      },
+    },
+    operator: {
+      name: 'operator',
+      // Not awaited: recording goes on while etcd does not answer.
+      start() {
+        starting = startOperator().then(
+          (started) => void (operator = started),
+          (err: unknown) => log.error({ err }, 'the operator cannot be started'),
+        );
+      },
+      async close() {
+        await starting;
+        await operator?.close();
+        await operatorApi.close();
+      },
+    },
+  };
+}
+
+async function readMember({ nodeName, cluster: { dataDir } }: Config) {
+  const files = nodeFiles(dataDir, nodeName);
+  try {
+    const [cluster, keys] = await Promise.all([readCluster(files), readKeys(files)]);
+    if (cluster) return { cluster, seal: KeyRing.parse(keys) };
+  } catch (err) {
+    if (!(err instanceof NodeFileError)) throw err;
+    throw new ConfigError('', 'cluster.mode', err.message);
+  }
+  throw new ConfigError('', 'cluster.mode', `etcd: ${files.cluster} is missing`);
+}
+
+/** Where others reach this server, as it stands in a URL. */
+const hostOf = ({ cluster, nodeName }: Config): string => {
+  const url = urlOf(cluster.advertise, true);
+  return url === undefined ? hostInUrl(nodeName) : new URL(url).hostname;
+};
+
+function addressesOf({ listen, playback, cluster, tls }: Config, host: string): Addresses {
+  const isSecure = tls !== undefined;
+  const at = (port: number): string => `${host}:${port}`;
+  return {
+    address: urlOf(cluster.advertise || at(listen.port), isSecure),
+    playbackAddress: urlOf(playback.advertise || at(playback.listen.port), isSecure),
+    peerAddress: cluster.listen && urlOf(at(cluster.listen.port), true),
+  };
+}
+
+/** The same object until the certificate is another one: a client of etcd connects again then. */
+function followedTls(own: OwnCertificate): () => { ca: string; certificate: string; key: string } {
+  let tls = { ...own.pair, ca: own.authorities ?? '' };
+  own.follow((pair, ca) => (tls = { ...pair, ca }));
+  return () => tls;
+}
+
+function explain(err: unknown): never {
+  if (err instanceof EtcdMemberError) throw new ConfigError('', 'cluster.mode', `etcd: ${err.message}`);
+  throw err;
+}
