@@ -46,7 +46,9 @@ test('after signing in the page shows what the address names, and each tab has a
   for (const view of ['Live', 'Playback', 'Exports', 'Health']) {
     await page.getByRole('link', { name: view, exact: true }).click();
     await until(`the address of ${view}`, () => page.url().includes(`#/${view.toLowerCase()}`));
-    assert.equal(await page.getByRole('link', { name: view, exact: true }).getAttribute('aria-current'), 'page');
+    const link = page.getByRole('link', { name: view, exact: true });
+    // The address changes before the page is drawn.
+    await until(`${view} is the current one`, async () => (await link.getAttribute('aria-current')) === 'page');
   }
   await page.goBack();
   await until('back', () => page.url().endsWith('#/exports'));
