@@ -6,12 +6,15 @@ import { test } from 'node:test';
 import { LONG } from '../../support/variant.ts';
 import { Violation } from './monitor.ts';
 import { RULES } from './mutation.ts';
-import { scenarioOf, type Scenario } from './scenarios.ts';
+import { SCENARIOS, scenarioOf, type Scenario } from './scenarios.ts';
 
 /** The one world that is to be run. */
 export const SEED = process.env['SEED'];
 /** Of all scenarios together. */
 const RUNS = LONG ? 100_000 : 2_000;
+
+/** Of all scenarios. */
+const WEIGHT = SCENARIOS.reduce((sum, { weight }) => sum + weight, 0);
 
 export async function tryOut(scenario: Scenario, seed: number): Promise<void> {
   try {
@@ -33,7 +36,7 @@ export function testWorlds(scenarios: readonly Scenario[]): void {
         await tryOut(scenario, seed);
         worlds += 1;
       }
-      assert.ok(worlds > RUNS / 20);
+      assert.ok(worlds >= Math.floor((RUNS * scenario.weight) / WEIGHT));
       t.diagnostic(`${worlds} worlds, seeds from ${base}`);
     });
   }
