@@ -80,7 +80,7 @@ class FillList<T extends Interval> {
     const kept: T[] = [];
     for (const old of this.#entries) {
       if (old.toMs < fromMs - JOIN_MS || old.fromMs > toMs + JOIN_MS) kept.push(old);
-      else if (this.#alike(old, entry)) {
+      else if (this.#alike(old, entry) && !this.#isBetween(old, entry)) {
         fromMs = Math.min(fromMs, old.fromMs);
         toMs = Math.max(toMs, old.toMs);
       } else {
@@ -91,6 +91,12 @@ class FillList<T extends Interval> {
     kept.push({ ...entry, fromMs, toMs });
     this.#entries = kept.sort((a, b) => a.fromMs - b.fromMs);
     if (kept.length > MAX_ENTRIES) this.#entries.splice(0, MAX_ENTRIES / 10);
+  }
+
+  /** Whether an entry of another kind lies between the two. */
+  #isBetween(a: T, b: T): boolean {
+    const [fromMs, toMs] = [Math.min(a.toMs, b.toMs), Math.max(a.fromMs, b.fromMs)];
+    return this.#entries.some((one) => one !== a && one.fromMs < toMs && one.toMs > fromMs);
   }
 
   /** Cut to [fromMs, toMs). */
