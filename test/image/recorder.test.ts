@@ -133,20 +133,22 @@ suite('the image of the recorder', { skip: imagesMissing() }, () => {
       assert.equal(answer.status, 200, path);
       return answer.text();
     };
-    const queue = ['/', '/reference'];
+    const queue = ['/', '/reference', '/page/player.js'];
     const seen = new Set<string>(queue);
     for (const path of queue) {
       const text = await load(path);
-      for (const [, found] of text.matchAll(/(?:src="|href="|from '|import\(')([^"':]+\.(?:js|css))["']/g)) {
+      for (const [, found] of text.matchAll(/(?:src="|href="|from ["']|import\(["'])([^"':]+\.(?:[jt]s|css))["']/g)) {
         const next = new URL(found!, `http://x${path}`).pathname;
         if (!seen.has(next)) queue.push(next);
         seen.add(next);
       }
     }
-    assert.ok(
-      queue.some((path) => path.endsWith('player.js')),
-      queue.join(),
-    );
+    for (const last of ['/app/main.ts', '/console.css', '/vendor/hls.js']) {
+      assert.ok(
+        queue.some((path) => path.endsWith(last)),
+        `${last} of ${queue.join()}`,
+      );
+    }
   });
 
   test('SIGTERM ends it within seconds, every file closed', async () => {
