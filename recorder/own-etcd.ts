@@ -85,7 +85,7 @@ export class OwnEtcd {
   async remove(isRemoved: (nodeId: string) => Promise<boolean>): Promise<void> {
     const { nodeId, log } = this.#o;
     for (const { id, name } of await this.#own.members()) {
-      // A member that has not started yet has no name. Asked after the list: whoever is in it was let in before.
+      // A member that has not started yet has no name. The role is asked after the list: a member in it was let in before.
       if (name === '' || name === nodeId || !(await isRemoved(name))) continue;
       await this.#own.removeMember(id);
       log.info({ member: name }, 'the member of a node that was removed is no longer in etcd');
