@@ -42,3 +42,12 @@ export async function keepRunning(
     await launch().catch((err: unknown) => log.error({ program, err }, 'a program of the recorder cannot be started'));
   }
 }
+
+/** Asks a process to end, and kills it after `timeoutMs`. Resolves when it has ended. */
+export async function endChild(child: ChildProcess, timeoutMs: number, clock: Clock): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGTERM');
+  const late = clock.after(timeoutMs, () => child.kill('SIGKILL'));
+  await once(child, 'exit');
+  late.cancel();
+}

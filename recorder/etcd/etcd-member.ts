@@ -12,7 +12,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, errorCode } from '../../base/error.ts';
 import { EtcdError, type EtcdClient } from '../../base/etcd/client.ts';
 import { hostOfUrl } from '../../base/host.ts';
-import { keepRunning } from '../../base/keep-running.ts';
+import { endChild, keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 
 interface EtcdMemberOptions {
@@ -117,13 +117,7 @@ export class EtcdMember {
   async close(): Promise<void> {
     this.#stopping.abort();
     this.#counting?.cancel();
-    const child = this.#child;
-    if (child && child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGTERM');
-      const late = this.#o.clock.after(STOP_TIMEOUT_MS, () => child.kill('SIGKILL'));
-      await once(child, 'exit');
-      late.cancel();
-    }
+    if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#o.clock);
     await this.#supervised;
   }
 

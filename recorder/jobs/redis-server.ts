@@ -2,14 +2,13 @@
 // It is restarted when it ends, and stopped with the recorder. A server that a killed recorder left running is ended first.
 
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, open, readdir, readFile, readlink, realpath, rm, type FileHandle } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorCode } from '../../base/error.ts';
-import { keepRunning } from '../../base/keep-running.ts';
+import { endChild, keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 import { JobsUnavailable } from './job.ts';
 
@@ -89,14 +88,8 @@ export class RedisServer {
 
   async close(): Promise<void> {
     this.#stopping.abort();
-    const child = this.#child;
-    if (child && child.exitCode === null && child.signalCode === null) {
-      // SIGTERM writes what is not on the disk yet.
-      child.kill('SIGTERM');
-      const late = this.#o.clock.after(STOP_TIMEOUT_MS, () => child.kill('SIGKILL'));
-      await once(child, 'exit');
-      late.cancel();
-    }
+    // SIGTERM writes what is not on the disk yet.
+    if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#o.clock);
     await this.#supervised;
     await this.#handle?.close();
   }
