@@ -72,7 +72,7 @@ suite('docs/operations', { skip: MISSING }, () => {
       events: { 'the password of the camera is changed, and it ends its streams': change('after') },
     });
     assert.ok(stage.lostSeconds('hall') <= RECONNECT_SECONDS);
-    await page.follow('When it was forgotten', {
+    await page.follow('If the Secret was not changed', {
       events: { 'the password of the camera is changed to another one': change('another') },
     });
   });
@@ -110,7 +110,7 @@ suite('docs/operations', { skip: MISSING }, () => {
         },
       },
     });
-    await page.follow('For good', { events: { 'node-2 dies and is not replaced': () => node.kill() } });
+    await page.follow('Without a replacement', { events: { 'node-2 dies and is not replaced': () => node.kill() } });
     await node.start();
     const path = `/apis/${API_VERSION}/namespaces/kube-nvr/recordernodes/node-2`;
     await stage.cluster.api.patch(path, 'merge', { spec: { role: 'Learner' } });
