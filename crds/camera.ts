@@ -25,7 +25,7 @@ import {
   type Immutable,
 } from './schema-parts.ts';
 
-/** Of more nodes with footage of a camera, its status lists those with the newest. */
+/** If more nodes hold footage of a camera, its status lists those with the newest footage. */
 export const MAX_ARCHIVES = 256;
 
 /** Longer names would not fit where the archive and URLs use a camera's id. */
@@ -126,23 +126,25 @@ const spec = z.object({
       onvif: z
         .boolean()
         .optional()
-        .describe('true: over the ONVIF services for search and replay (Profile G), at the address of onvif.'),
+        .describe('true: fetch it with the ONVIF services for search and replay (Profile G), at the address of onvif.'),
       recordingId: z
         .string()
         .min(1)
         .max(64)
         .optional()
-        .describe('With onvif: the recording of this camera, for a device that has those of several.'),
+        .describe(
+          'With onvif: the token of the recording that belongs to this camera, for a device with recordings of several.',
+        ),
       replay: withRules(
         addressWithoutUser('rtsp://10.0.0.5/tracks/101?starttime={start}&endtime={end}', 'rtsp', 'rtsps'),
         {
           rule: "self.matches(r'\\{start[:}]') && self.matches(r'\\{end[:}]')",
-          message: 'must have the places {start} and {end}',
+          message: 'must contain {start} and {end}',
         },
       )
         .optional()
         .describe(
-          'Instead of onvif: an rtsp:// address without a login, with the places {start} and {end} for times such as 20260101T000000Z, or with another form, such as {start:yyyy_MM_dd_HH_mm_ss}.',
+          'Instead of onvif: an rtsp:// address without a login, in which {start} and {end} are replaced by times such as 20260101T000000Z; for another format, write {start:yyyy_MM_dd_HH_mm_ss}.',
         ),
       timeZone: z
         .string()
@@ -152,7 +154,9 @@ const spec = z.object({
         .describe('With replay: the time zone of the times in the address, such as Europe/Berlin; default: UTC.'),
       maxBitrate: integer(1, 10_000)
         .optional()
-        .describe('Megabits per second with which footage is fetched; default: twice the bit rate of the live stream.'),
+        .describe(
+          'The most megabits per second at which footage is fetched; default: twice the bit rate of the live stream.',
+        ),
     }),
     {
       rule: '(has(self.onvif) && self.onvif) != has(self.replay)',
@@ -195,7 +199,7 @@ const spec = z.object({
         .boolean()
         .optional()
         .describe(
-          'true: another node holds the last 30 s of the camera in memory, and records it from then on if its node is lost. Without it, as failover.standby of the pool says.',
+          'true: a second node holds the last 30 s of the camera in memory, and continues from there if the node that records it is lost. Default: failover.standby of the pool.',
         ),
       priority: integer(-1000, 1000).default(0).describe('Cameras of higher priority are assigned and moved first.'),
     })
@@ -207,7 +211,7 @@ const assignment = withRules(
   statusObject({
     node: nodeName().optional().describe('The node that records the camera. Absent: none.'),
     epoch: integer(1, Number.MAX_SAFE_INTEGER).describe(
-      'Number of the assignment: it grows with each one, and the highest is valid.',
+      'Number of the assignment. It grows with each assignment, and the highest one is valid.',
     ),
     previousNode: nodeName().optional().describe('The node that recorded the camera before.'),
     handover: statusEnum(['Pending', 'Complete'])
@@ -223,7 +227,7 @@ const assignment = withRules(
     lostNodes: atomicList(nodeName(), 8)
       .optional()
       .describe(
-        'Nodes that had the camera when their recorders stopped renewing although the machines ran. With two such nodes, the camera is given to no other node.',
+        'Nodes whose recorders stopped renewing their Leases while they had the camera, although the machines ran. With two such nodes, the camera is not assigned to another one.',
       ),
   }),
   {
@@ -241,14 +245,14 @@ const standby = statusObject({
     .max(256)
     .optional()
     .describe(
-      'The process of the recorder that records the camera. When another process of that node follows it, the standby writes what it holds.',
+      'The process of the recorder that records the camera. When another process on that node replaces it, the standby writes what it holds.',
     ),
 });
 
 const override = statusObject({
   suspend: z.boolean().describe('true: stopped. false: recorded, although spec.suspend is true.'),
   time: time(),
-  node: nodeName().describe('The node that was asked.'),
+  node: nodeName().describe('The node that received the request.'),
   by: z.string().max(256).optional().describe('Name of the token or user.'),
 });
 
@@ -257,12 +261,14 @@ const status = statusObject({
   override: override
     .optional()
     .describe(
-      'The camera was stopped or started through the API: this counts instead of spec.suspend, until both agree.',
+      'Set when the camera was stopped or started through the API: takes precedence over spec.suspend until both agree.',
     ),
   assignment: assignment.optional().describe('Which node records the camera.'),
   standby: standby
     .optional()
-    .describe('Which node records the camera at once, and from before, if that in assignment is lost.'),
+    .describe(
+      'The node that takes over the camera at once, without missing footage, if the node in assignment is lost.',
+    ),
   login: statusObject({
     secretName: subdomain().describe('The Secret.'),
     hosts: listSet(z.string().max(253), 5).describe('Hosts to which its login is sent.'),
@@ -304,7 +310,7 @@ export const cameraSchema = withRules(
 export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];
 export type Camera = Immutable<z.output<typeof cameraSchema>>;
 export type CameraStatus = NonNullable<Camera['status']>;
-/** Whether the camera is not to be recorded: by what was last asked through the API, or else by the manifest. */
+/** Whether the camera is not to be recorded: by the last request through the API, or else by the manifest. */
 export const isSuspended = ({ spec, status }: Pick<Camera, 'spec' | 'status'>): boolean =>
   status?.override?.suspend ?? spec.suspend;
 

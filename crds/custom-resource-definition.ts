@@ -92,7 +92,7 @@ function makeStructural(schema: Json): void {
   if (schema['type'] === 'integer') schema['format'] = 'int64';
 }
 
-/** The API server would show a pattern to whoever made the mistake; the rule beside it has a message in words. */
+/** The API server would show the pattern to the user; the rule beside it has a readable message. */
 function removePatterns(schema: Json): Json {
   const { properties = {}, items, additionalProperties } = schema as { [key: string]: Json | undefined };
   const inner = [...Object.values(properties), items, additionalProperties];

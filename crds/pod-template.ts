@@ -1,5 +1,6 @@
-// `spec.podTemplate` of a RecorderPool: what the networks and rules of a cluster need in the pods of recorders, in the form that
-// a pod has it, and the claims of its nodes. Fields are named one by one, so that a typing error is refused, and none of them can name a Secret.
+// `spec.podTemplate` of a RecorderPool: what the networks and policies of a cluster require in the pods of recorders,
+// in the form of a pod spec, and the claims of its nodes. Fields are named one by one, so that a typing error is
+// refused, and none of them can name a Secret.
 
 import { z } from 'zod';
 import {
@@ -47,7 +48,7 @@ const securityContext = z.object({
     .describe('Additional groups of the recorder, besides 65532.'),
   fsGroup: integer(0, 2 ** 31 - 1)
     .optional()
-    .describe('Group that volumes of claims are given to.'),
+    .describe('Group that owns the volumes of claims.'),
 });
 
 const capabilities = () => listSet(z.string().max(64), 64).optional();
@@ -57,7 +58,7 @@ const containerSecurityContext = z.object({
   readOnlyRootFilesystem: z.boolean().optional().describe('Default: true.'),
   capabilities: z
     .object({
-      add: capabilities().describe('Capabilities in addition. They have an effect with runAsUser: 0.'),
+      add: capabilities().describe('Additional capabilities. They have an effect only with runAsUser: 0.'),
       drop: capabilities().describe('Default: ALL.'),
     })
     .optional()
@@ -111,7 +112,9 @@ const volume = withRules(
     emptyDir: z
       .object({
         medium: z.enum(['Memory']).optional().describe('Memory: in the memory of the pod.'),
-        sizeLimit: podQuantity().optional().describe('A pod with more in it is evicted.'),
+        sizeLimit: podQuantity()
+          .optional()
+          .describe('The most that the directory may hold; a pod that exceeds it is evicted.'),
       })
       .optional()
       .describe('An empty directory of the pod.'),
@@ -121,14 +124,14 @@ const volume = withRules(
         type: z
           .enum(['DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'])
           .optional()
-          .describe('What must be there; not checked when left out.'),
+          .describe('What must exist at the path. Default: it is not checked.'),
       })
       .optional()
       .describe('A file or directory of the node.'),
     persistentVolumeClaim: z
       .object({
         claimName: z.string().min(1).max(253).describe('Name of the claim, which all nodes of the pool can mount.'),
-        readOnly: z.boolean().optional().describe('It is mounted for reading only.'),
+        readOnly: z.boolean().optional().describe('Mount it read-only.'),
       })
       .optional()
       .describe('A claim.'),
@@ -149,8 +152,8 @@ const volumeMount = z.object({
   mountPath: absolutePath('/etc/ssl/cameras').describe('Where the recorder sees it.'),
   subPath: formed(z.string().max(512), /^[^/]/, 'must be a path without / at its beginning')
     .optional()
-    .describe('A path in the volume. Default: all of it.'),
-  readOnly: z.boolean().optional().describe('For reading only.'),
+    .describe('A path in the volume. Default: the whole volume.'),
+  readOnly: z.boolean().optional().describe('Mount it read-only.'),
 });
 
 const env = withRules(
@@ -183,12 +186,14 @@ export const podTemplate = z.object({
       hostNetwork: z
         .boolean()
         .optional()
-        .describe('The network of the node, as discovery of cameras needs it. NetworkPolicies do not apply there.'),
+        .describe(
+          'true: the pods use the network of the node, which the discovery of cameras needs. NetworkPolicies do not apply to them.',
+        ),
       dnsPolicy: z
         .enum(['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None'])
         .optional()
         .describe('Default: ClusterFirst; with hostNetwork, ClusterFirstWithHostNet.'),
-      dnsConfig: openObject().optional().describe('DNS of the pods, as in a pod.'),
+      dnsConfig: openObject().optional().describe('DNS settings, as in the spec of a pod.'),
       hostAliases: listMap(
         z.object({
           ip: z.string().max(45).describe('The address.'),
@@ -201,7 +206,9 @@ export const podTemplate = z.object({
         .describe('Lines for /etc/hosts.'),
       affinity: openObject()
         .optional()
-        .describe('Affinity, as in a pod. Nodes that its required nodeAffinity excludes are not part of the pool.'),
+        .describe(
+          'Affinity, as in the spec of a pod. Nodes that its required nodeAffinity excludes are not part of the pool.',
+        ),
       schedulerName: z.string().max(253).optional().describe('The scheduler that places the pods.'),
       runtimeClassName: z.string().max(253).optional().describe('The RuntimeClass of the pods.'),
       securityContext: securityContext.optional().describe('Security context of the pods.'),

@@ -55,7 +55,7 @@ export const CAMERA_CONDITIONS = {
     {
       status: 'False',
       reason: 'TwoNodesLost',
-      means: 'two nodes had it when their recorders stopped renewing',
+      means: 'two nodes had it when their recorders stopped renewing their Leases',
       todo: '[KubeNvrCamerasSuspect](../runbooks/KubeNvrCamerasSuspect.md)',
     },
     {
@@ -144,8 +144,8 @@ export const CAMERA_CONDITIONS = {
     {
       status: 'False',
       reason: 'NoMemory',
-      means: 'the recorder of the second node has not enough memory for it',
-      todo: 'more memory in `spec.resources` of the RecorderPool ([how much](../standby.md#memory)), or fewer standbys',
+      means: 'the recorder of the second node does not have enough memory for it',
+      todo: 'raise the memory in `spec.resources` of the RecorderPool ([how much](../standby.md#memory)), or use fewer standbys',
     },
     {
       status: 'False',
@@ -169,7 +169,7 @@ export const CAMERA_CONDITIONS = {
       status: 'False',
       reason: 'NodeLost',
       means:
-        'a recorder fell silent while it had the camera, so no second one is put at risk until it was recorded for an hour',
+        'a recorder stopped renewing its Lease while it had the camera; no second recorder is put at risk until the camera has been recorded for an hour',
     },
     {
       status: 'False',
@@ -226,7 +226,7 @@ export const RECORDING_REASONS = {
   'no-answer': { means: 'a request was not answered', todo: 'the same as for `Unreachable`' },
   protocol: {
     means: 'the camera sent an answer that the recorder cannot parse or follow',
-    todo: 'firmware; see [what cameras do wrong](../cameras.md)',
+    todo: 'update its firmware; see [what cameras do wrong](../cameras.md)',
   },
   'no-key-frame': {
     means: 'video without a key frame, so that decoding cannot begin',
@@ -250,7 +250,7 @@ export const RECORDING_REASONS = {
   },
   'unsupported-parameters': {
     means: "the camera's codec parameters cannot be stored in MP4",
-    todo: 'another codec or profile in the camera',
+    todo: 'choose another codec or profile in the camera',
   },
   'disk-full': { means: 'the disk is full', todo: '[disk-full.md](disk-full.md)' },
   'disk-read-only': { means: 'the disk is mounted read-only, often because it fails', todo: '`dmesg` on the node' },
@@ -300,7 +300,7 @@ export const POOL_CONDITIONS = {
     {
       status: 'False',
       reason: 'NoMajority',
-      means: 'it does not; nodes continue to record what is assigned to them',
+      means: 'it does not see them; nodes continue to record what is assigned to them',
       todo: '[lost-majority.md](lost-majority.md)',
     },
     {
@@ -390,7 +390,7 @@ export const POOL_CONDITIONS = {
       status: 'False',
       reason: 'NoSessionKey',
       means:
-        'the operator may not make the Secret with the key of sessions, or the Secret has none; recorders continue to record, but whoever signs in is signed in on one node only',
+        'the operator may not make the Secret with the key of sessions, or the Secret has none; recorders continue to record, but users who sign in are signed in on one node only',
       todo: 'give the operator the rights of the chart, or delete that Secret',
     },
   ],
@@ -413,7 +413,7 @@ export const POOL_CONDITIONS = {
     {
       status: 'True',
       reason: 'NodeTaken',
-      means: 'some do: this pool has no recorder on them',
+      means: 'some of them do: this pool has no recorder there',
       todo: 'give the pools different `nodeSelector`s, or the second a namespace of its own',
     },
   ],

@@ -66,12 +66,14 @@ const spec = z.object({
   address: url()
     .optional()
     .describe(
-      'Where clients and other recorders reach this recorder. The operator takes it from the pod; an address that the recorder reports itself is not used.',
+      'The address at which clients and other recorders reach this recorder. The operator takes it from the pod, and does not use the address that the recorder reports.',
     ),
   playbackAddress: url().optional().describe('Address of its playback listener.'),
   peerAddress: url()
     .optional()
-    .describe('Where other recorders of the pool reach it, with mutual TLS. Absent: it has no such listener.'),
+    .describe(
+      'The address at which other recorders of the pool reach it, with mutual TLS. Absent: it has no such listener.',
+    ),
   certificate: z
     .object({
       certificate: pem().describe('Certificate for the key of status.certificateRequest; PEM.'),
@@ -83,7 +85,7 @@ const spec = z.object({
   refusedReports: listSet(cameraName(), MAX_CAMERAS_PER_NODE)
     .optional()
     .describe(
-      'Cameras that status.cameras reports under an epoch that the Camera never had: these reports are ignored.',
+      'Cameras that status.cameras reports with an epoch that the Camera never had. Recorders ignore these reports.',
     ),
   responses: listMap(response, MAX_REQUESTS, 'id').optional().describe('Answers to status.requests.'),
 });
@@ -118,7 +120,7 @@ const request = withRules(
     kind: statusEnum(REQUEST_KINDS),
     camera: cameraName().optional(),
     suspend: z.boolean().optional(),
-    by: z.string().max(256).optional().describe('Who asked the recorder: name of the token or user.'),
+    by: z.string().max(256).optional().describe('The caller of the recorder: name of the token or user.'),
     nodeID: nodeName().optional(),
     voters: z.array(nodeName()).max(256).meta({ 'x-kubernetes-list-type': 'set' }).optional(),
     force: z.boolean().optional(),

@@ -48,7 +48,10 @@ const hostPath = () =>
     },
   );
 
-/** An origin as browsers send it. `*` is not accepted: it would show every camera to every web page if anyone may look. */
+/**
+ * An origin as browsers send it. `*` is not accepted: without authentication, it would show every camera to every web
+ * page.
+ */
 const origin = () =>
   formed(
     z.string().max(270),
@@ -113,7 +116,7 @@ const auth = withRules(
       .enum(['Kubernetes', 'Token', 'None'])
       .default('Kubernetes')
       .describe(
-        'What decides who may do what: the API server; tokens of the Secret; or nothing (None): anyone may do everything.',
+        'How callers are authenticated and authorized: by the API server (Kubernetes), by the tokens of a Secret (Token), or not at all (None): then anyone may do everything.',
       ),
     tokensSecretRef: reference()
       .optional()
@@ -152,7 +155,7 @@ const failover = withRules(
     renewSeconds: integer(1, MAX_RENEW_SECONDS)
       .default(2)
       .describe(
-        'How often a recorder renews its Lease. In a pool of more than 100 nodes for each second of it, less often, so that all nodes together renew 100 times a second, but at least three times within unavailableAfterSeconds. Recorders follow a change without a restart.',
+        'How often a recorder renews its Lease. Recorders of large pools do so less often: all together 100 times a second, but each at least three times within unavailableAfterSeconds. Recorders follow a change without a restart.',
       ),
     failbackAfterSeconds: integer(0, 7 * 86_400)
       .default(600)
@@ -160,13 +163,13 @@ const failover = withRules(
     maxConcurrentMoves: integer(1, 500)
       .default(8)
       .describe(
-        'How many cameras move at the same time; after the loss of a node, how many move at the same time to each other node.',
+        'How many cameras move at the same time. After the loss of a node, the number applies to each of the other nodes.',
       ),
     standby: z
       .boolean()
       .default(false)
       .describe(
-        'true: cameras that do not say otherwise (placement.standby) have a second node that holds their last seconds in memory.',
+        'true: cameras have a second node that holds their last seconds in memory, unless placement.standby of the Camera is false.',
       ),
   }),
   {
@@ -312,7 +315,9 @@ const spec = withRules(
       .describe(
         'Addresses or networks of proxies in front of the recorders, such as an Ingress, whose X-Forwarded-For, -Host and -Proto are trusted. Without it, all clients of a proxy count as one.',
       ),
-    advertise: advertise.prefault({}).describe('Where clients and other recorders reach the recorder of a node.'),
+    advertise: advertise
+      .prefault({})
+      .describe('The address at which clients and other recorders reach the recorder of a node.'),
     limits: z
       .object({
         maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE)
@@ -335,7 +340,7 @@ const spec = withRules(
           .enum(['Drain', 'Ignore'])
           .default('Drain')
           .describe(
-            'What happens when a Kubernetes node is cordoned, or tainted because it is out of service or an autoscaler removes it. Drain: its cameras move to other nodes as with drain: true of the RecorderNode, and kubectl drain waits until they have. Ignore: nothing.',
+            'What happens when a Kubernetes node is cordoned, or tainted because it is out of service or an autoscaler removes it. Drain: its cameras move to other nodes, as with drain: true of the RecorderNode, and kubectl drain waits for that. Ignore: nothing.',
           ),
         progressDeadlineSeconds: integer(10, 86_400)
           .default(600)
@@ -353,7 +358,7 @@ const spec = withRules(
         maxUnavailable: countOrShare()
           .default('2%')
           .describe(
-            'How many nodes that work may be updated at the same time, or which share of all, rounded down, but at least one; of a share, the first node is updated alone. Nodes that do not work do not count, and nothing waits for them.',
+            'How many working nodes may be updated at the same time: a number, or a percentage of all nodes, rounded down, but at least one. With a percentage, the first node is updated alone. Nodes that do not work are not counted, and the update does not wait for them.',
           ),
         drain: z
           .boolean()

@@ -103,7 +103,7 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
 
 function typeOf(schema: Schema): string {
   if (schema['x-kubernetes-int-or-string'] === true) {
-    return JSON.stringify(schema['x-kubernetes-validations']).includes('%') ? 'number or share' : 'quantity';
+    return JSON.stringify(schema['x-kubernetes-validations']).includes('%') ? 'number or percentage' : 'quantity';
   }
   if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ');
   if (schema.type === 'array') return schema.items?.type === 'object' ? 'list' : 'list of text';

@@ -33,8 +33,8 @@ export function withRules<T extends z.ZodType>(schema: T, ...rules: CelRule[]): 
 const matches = (pattern: RegExp, value = 'self'): string => `${value}.matches(r'${pattern.source}')`;
 
 /**
- * Text of a form. In the CRD it is a rule with `message` instead of a pattern: of a pattern, the API server shows the regular
- * expression to whoever made the mistake.
+ * Text of a given form. In the CRD it is a rule with `message` instead of a pattern, because the API server would show
+ * the regular expression of a pattern to the user.
  */
 export const formed = (schema: z.ZodString, pattern: RegExp, message: string): z.ZodString =>
   withRules(schema.regex(pattern, message), { rule: matches(pattern), message });
@@ -75,7 +75,7 @@ export const time = () => z.string().max(64).meta({ format: 'date-time' });
 // Short, because the cost of a rule grows with the length of its regular expression.
 const DNS_LABEL = '[a-z0-9]+(-+[a-z0-9]+)*';
 const SUBDOMAIN = String.raw`[a-z0-9]+((-+|\.)[a-z0-9]+)*`;
-/** What the forms of names and of words in a status are called in messages. */
+/** How messages describe the form of names and of words in a status. */
 export const NAME_FORM =
   'must have only lower-case letters, digits, "-" and ".", with a letter or digit at both ends of each part';
 export const WORD_FORM = 'must be one word of letters and digits that begins with a capital letter';
@@ -124,12 +124,12 @@ export const podQuantity = () =>
 
 const SHARE = /^([1-9][0-9]?|100)%$/;
 
-/** A number from 1 to 1000, or a share from `1%` to `100%`. */
+/** A number from 1 to 1000, or a percentage from `1%` to `100%`. */
 export const countOrShare = () =>
   intOrString(
     integer(1, 1000),
     SHARE,
-    'must be a number from 1 to 1000, or a share from 1% to 100%',
+    'must be a number from 1 to 1000, or a percentage from 1% to 100%',
     `self >= 1 && self <= 1000 : ${matches(SHARE)}`,
   );
 
@@ -163,7 +163,7 @@ export const toleration = () =>
     effect: z
       .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
       .optional()
-      .describe('The effect of the taint; left out: every effect.'),
+      .describe('The effect of the taint. Default: every effect.'),
     tolerationSeconds: integer(0, 2 ** 31 - 1)
       .optional()
       .describe('With NoExecute: how long the taint is tolerated.'),
@@ -179,7 +179,7 @@ export const retention = () =>
     minFree: formed(
       z.string().max(32),
       /^(([0-8]?[0-9]|90)%|[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$/,
-      'must be a share of at most 90%, such as 5%, or a size such as 20Gi',
+      'must be a percentage of at most 90%, such as 5%, or a size such as 20Gi',
     )
       .optional()
       .describe('The oldest footage is deleted when less than this is free on the file system: 5% or 20Gi.'),

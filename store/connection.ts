@@ -203,7 +203,7 @@ function placeIn(text: string | null, prefix: string): Place | undefined {
     const { revision, key } = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Partial<Place>;
     if (typeof revision === 'string' && typeof key === 'string' && key.startsWith(prefix)) return { revision, key };
   } catch {
-    // This file did not make it.
+    // It does not come from this file.
   }
   throw new ApiError(400, 'BadRequest', 'continue is not one of an earlier answer');
 }

@@ -20,7 +20,7 @@ const joined = (path: string, element: string): string => (path === '' ? element
 const elementOf = (item: unknown, schema: Schema): string =>
   `${schema['x-kubernetes-list-type'] === 'map' ? 'k' : 'v'}:${keyOfItem(item, schema)}`;
 
-/** The fields with a value that is set as a whole, and those values. */
+/** The fields whose values are set as a whole, and these values. */
 export function leavesOf(value: unknown, schema: Schema | undefined, path = ''): Map<FieldPath, unknown> {
   const leaves = new Map<FieldPath, unknown>();
   collect(value, schema, path, leaves);

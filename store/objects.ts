@@ -22,7 +22,7 @@ export interface Seal {
 interface ObjectStoreOptions {
   readonly etcd: Pick<EtcdClient, 'range' | 'txn' | 'watch'>;
   readonly seal: Seal;
-  /** Which objects go with their owner. */
+  /** Which objects are deleted with their owner. */
   readonly kinds: readonly StoredKind[];
   readonly clock: Clock;
 }
@@ -389,7 +389,7 @@ export class ObjectStore {
     return succeeded ? withMetadata(object, { resourceVersion: revision }) : undefined;
   }
 
-  /** With what it owns, at once if that is not too much. False: it was changed meanwhile. */
+  /** Deletes it with what it owns, in one transaction if that is not too much. False: it was changed meanwhile. */
   async #remove(stored: Stored, signal: AbortSignal | undefined): Promise<boolean> {
     for (;;) {
       const owned = await this.#ownedBy(stored, signal);
@@ -463,7 +463,7 @@ function hasFinalizers(object: Json): boolean {
   return Array.isArray(finalizers) && finalizers.length > 0;
 }
 
-/** What an apply at this address counts: its status, or everything else. */
+/** The part of the object that an apply to this address covers: its status, or everything else. */
 function partOf(body: Json, { subresource }: WriteOptions): Json {
   const { apiVersion, kind, metadata, status, ...rest } = body;
   const { labels: _, annotations: __, finalizers: ___, ownerReferences: ____, ...identity } = jsonIn(metadata);

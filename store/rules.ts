@@ -1,4 +1,4 @@
-// The rules of a schema in CEL (https://kubernetes.io/docs/reference/using-api/cel/), tried on an object.
+// Evaluates the CEL rules of a schema (https://kubernetes.io/docs/reference/using-api/cel/) for an object.
 
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -18,7 +18,7 @@ const QUANTITY = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][
 const PREFIX_LENGTH = /^(0|[1-9][0-9]{0,2})$/;
 const MAPPED = /^::ffff:.*\./i;
 
-/** Addresses without a zone, and no IPv4 addresses in the form of IPv6, as the API server has it. */
+/** Like the API server, accepts no addresses with a zone and no IPv4-mapped IPv6 addresses. */
 const isAddress = (text: string): boolean => isIP(text) !== 0 && !text.includes('%') && !MAPPED.test(text);
 
 function isNetwork(text: string): boolean {
@@ -28,7 +28,7 @@ function isNetwork(text: string): boolean {
   return (isIPv4(address) && Number(length) <= 32) || (isIPv6(address) && Number(length) <= 128);
 }
 
-/** Patterns of rules are of the RE2 syntax, which knows classes such as \p{Cc}: the flag `u` gives JavaScript those. */
+/** Patterns of rules have RE2 syntax, with classes such as \p{Cc}. JavaScript supports these with the flag `u`. */
 const patterns = new Map<string, RegExp>();
 function matches(text: string, pattern: string): boolean {
   let compiled = patterns.get(pattern);

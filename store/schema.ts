@@ -209,7 +209,7 @@ function duplicatesOf(value: readonly unknown[], schema: Schema, field: string):
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
 const isDateTime = (text: string): boolean => DATE_TIME.test(text) && !Number.isNaN(Date.parse(text));
 
-/** Whether a value is an object or list that is set as a whole, not field by field. */
+/** Whether a value is an object or list that is replaced as a whole, not field by field. */
 export function isAtomic(value: unknown, schema: Schema | undefined): boolean {
   if (Array.isArray(value)) return !['map', 'set'].includes(schema?.['x-kubernetes-list-type'] ?? 'atomic');
   return !isJson(value);

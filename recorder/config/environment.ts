@@ -41,8 +41,9 @@ function withBrackets(address: string | undefined): string | undefined {
 }
 
 /**
- * The file with the users of a pool. A variable and not a setting, as all that pods get besides the settings: recorders of an
- * older version that restart before their update read the settings, too, and would reject one that they do not know.
+ * The file with the users of a pool. This is a variable and not a setting, like everything that pods get besides the
+ * settings: recorders of an older version that restart before their update read the settings, too, and would reject one
+ * that they do not know.
  */
 export const usersFileIn = ({ KUBE_NVR_USERS_FILE: file }: Environment): string | undefined => file || undefined;
 

@@ -1,6 +1,6 @@
 // Errors of a configuration: file, position, key, and what to do.
 
-/** A place in a file, both counted from 1. */
+/** A position in a file; line and column count from 1. */
 export interface Place {
   readonly line: number;
   readonly column: number;

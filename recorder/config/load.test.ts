@@ -771,10 +771,10 @@ test('mistakes between files, and of several kinds, are told at once', async (t)
   );
 });
 
-test('an alias that stands within what it is an alias of is refused, with its place', async (t) => {
+test('an alias of a value that contains it is refused, with its position', async (t) => {
   assert.equal(
     await refusal(t, { 'config.yaml': 'archive: &a\n  retention: *a\n' }),
-    'config.yaml:2:14: not valid YAML: an alias stands within what it is an alias of',
+    'config.yaml:2:14: not valid YAML: an alias refers to a value that contains it',
   );
   const file = await files(t, { 'config.yaml': 'archive: {syncInterval: &d 3s}\nptz: {moveTimeout: *d}\n' });
   assert.equal((await loadConfig(file)).ptz.moveTimeoutMs, 3_000, 'others are fine');

@@ -33,7 +33,7 @@ import {
 
 /** The type that the reference shows for a value that is written as a string; `x-value-type` in JSON Schema. */
 type ValueType =
-  'duration' | 'size' | 'size or share' | 'host:port' | 'URL' | 'path' | 'origin' | 'address' | 'host name';
+  'duration' | 'size' | 'size or percentage' | 'host:port' | 'URL' | 'path' | 'origin' | 'address' | 'host name';
 
 /** A string that `parse` converts; the error of `parse` becomes the message for the key. */
 function written<T>(valueType: ValueType, parse: (text: string) => T) {
@@ -100,7 +100,7 @@ export const RetentionFile = z
     maxSize: size()
       .optional()
       .describe('The oldest footage is deleted when all of it is larger than this. Protected footage counts.'),
-    minFree: written('size or share', parseSpace)
+    minFree: written('size or percentage', parseSpace)
       .optional()
       .describe('The oldest footage is deleted when less than this is free on the file system.'),
   })
@@ -129,13 +129,15 @@ const edge = () =>
       onvif: z
         .boolean()
         .default(false)
-        .describe('true: over the ONVIF services for search and replay (Profile G), at the address of onvif.'),
+        .describe('true: fetch it with the ONVIF services for search and replay (Profile G), at the address of onvif.'),
       recordingId: z
         .string()
         .min(1, 'expected a token')
         .max(64, 'expected at most 64 characters')
         .optional()
-        .describe('With onvif: the recording of this camera, for a device that has those of several.'),
+        .describe(
+          'With onvif: the token of the recording that belongs to this camera, for a device with recordings of several.',
+        ),
       replay: written('URL', (text) => {
         checkSource(text);
         const fault = addressFault(text);
@@ -144,7 +146,7 @@ const edge = () =>
       })
         .optional()
         .describe(
-          'Instead of onvif: an rtsp:// address with the places {start} and {end} for times such as 20260101T000000Z, or with another form, such as {start:yyyy_MM_dd_HH_mm_ss}. Without user and password, those of source are used on the same host.',
+          'Instead of onvif: an rtsp:// address in which {start} and {end} are replaced by times such as 20260101T000000Z; for another format, write {start:yyyy_MM_dd_HH_mm_ss}. Without user and password, those of source are used on the same host.',
         ),
       timeZone: z
         .string()
@@ -153,7 +155,9 @@ const edge = () =>
         .describe('With replay: the time zone of the times in the address; default: UTC.'),
       maxBitrate: MAX_BITRATE()
         .optional()
-        .describe('Megabits per second with which footage is fetched; default: twice the bit rate of the live stream.'),
+        .describe(
+          'The most megabits per second at which footage is fetched; default: twice the bit rate of the live stream.',
+        ),
     })
     .transform(({ onvif, recordingId: recording, replay, timeZone, maxBitrate }, context) => {
       const refuse = (path: string, message: string): typeof z.NEVER => {
@@ -300,7 +304,7 @@ const cameraScope = () =>
     .min(1, 'expected at least one camera; leave the key out for all of them')
     .optional();
 
-/** The right to export, for those whose role does not include it. */
+/** The right to export, for callers whose role does not include it. */
 const exportRight = () =>
   z.boolean().optional().describe('true: a viewer may also export footage. Operators and admins always may.');
 
@@ -323,7 +327,7 @@ export const UserName = z
   .regex(/^[^\s\p{Cc}]+$/u, 'the name of a user has no spaces');
 
 const UserFile = z.strictObject({
-  name: UserName.describe('What the user signs in with. Unique. Shown in log and audit.'),
+  name: UserName.describe('The name with which the user signs in. Unique. Shown in log and audit.'),
   role: z
     .enum(['viewer', 'operator', 'admin'])
     .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
@@ -420,7 +424,7 @@ export const ConfigFile = z.strictObject({
       advertise: z
         .string()
         .default('')
-        .describe('host:port or URL at which others reach playback. Empty: the host of their request.'),
+        .describe('host:port or URL at which clients reach playback. Empty: the host of their request.'),
     })
     .prefault({}),
   metrics: z
@@ -510,7 +514,7 @@ export const ConfigFile = z.strictObject({
         .enum(['token', 'kubernetes', 'none'])
         .default('token')
         .describe(
-          'What decides who may do what: tokens; the Kubernetes API server, and tokens as well; or nothing (none): anyone may do everything.',
+          'How callers are authenticated and authorized: by tokens (token), by the Kubernetes API server or tokens (kubernetes), or not at all (none): then anyone may do everything.',
         ),
       tokens: z
         .array(TokenFile)
@@ -661,12 +665,12 @@ export const ConfigFile = z.strictObject({
         .max(100, 'expected at most 100 characters')
         .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
         .default('')
-        .describe('Name of the site, which the page shows.'),
+        .describe('Name of the site, which the console shows.'),
       timeZone: z
         .string()
         .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
         .optional()
-        .describe('Time zone of the page, such as Europe/Berlin. Without it: that of the system.'),
+        .describe('Time zone of the console, such as Europe/Berlin. Default: that of the system.'),
     })
     .prefault({})
     .describe('The page.'),

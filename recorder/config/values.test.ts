@@ -24,7 +24,7 @@ const sizes: [string, number][] = [
 ];
 for (const [text, bytes] of sizes) test(`size ${text}`, () => assert.equal(parseSize(text), bytes));
 
-test('space is a share or a size', () => {
+test('space is a percentage or a size', () => {
   assert.deepEqual(parseSpace('5%'), { kind: 'percent', percent: 5 });
   assert.deepEqual(parseSpace('20GiB'), { kind: 'bytes', bytes: 20 * 2 ** 30 });
   assert.throws(() => parseSpace('95%'), ValueError);

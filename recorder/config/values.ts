@@ -44,7 +44,7 @@ export function parseSize(text: string): number {
   return bytes;
 }
 
-/** A part of a file system: a share of its size or a number of bytes. */
+/** A part of a file system: a percentage of its size or a number of bytes. */
 type SpaceAmount =
   { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
 
@@ -55,15 +55,15 @@ export function parseSpace(text: string): SpaceAmount {
     try {
       return { kind: 'bytes', bytes: parseSize(text) };
     } catch {
-      throw new ValueError('expected a share such as 5% or a size such as 20GiB');
+      throw new ValueError('expected a percentage such as 5% or a size such as 20GiB');
     }
   }
   const percent = Number(match[1]);
-  if (percent > 90) throw new ValueError('a share of more than 90% would keep the disk empty');
+  if (percent > 90) throw new ValueError('a percentage of more than 90% would keep the disk empty');
   return { kind: 'percent', percent };
 }
 
-/** Where to listen. IPv6 addresses are without brackets; `::` takes IPv4 connections as well. */
+/** Where to listen. IPv6 addresses are without brackets; `::` accepts IPv4 connections as well. */
 export interface ListenAddress {
   readonly host: string;
   /** 0: any free port. */
@@ -107,7 +107,7 @@ export function parseNetwork(text: string): string {
   return text;
 }
 
-/** As it is compared: in small letters. */
+/** In lower case, the form in which it is compared. */
 export function parseHostName(text: string): string {
   if (!/^[\w-]+(\.[\w-]+)*$/.test(text))
     throw new ValueError('expected a host name such as nvr.example.com, without a port');
@@ -132,8 +132,8 @@ export function checkCameraUrl(text: string): void {
 const HOST_AND_PORT = 'expected an address with a host, and a port from 1 to 65535 if it has one';
 
 /**
- * Refuses an address of a camera without a host, with a port that does not exist, or with an IPv6 address that has no brackets.
- * Cameras write the latter about themselves and are understood, but as typed `fd00::5:554` could mean two things.
+ * Refuses an address of a camera without a host, with a port that does not exist, or with an IPv6 address that has no
+ * brackets. Cameras that write it about themselves are understood, but a user's `fd00::5:554` could mean two things.
  */
 function checkHost(address: string): void {
   let host: string;

@@ -6,8 +6,8 @@ import { configFiles } from './load.ts';
 
 export class ConfigWatcher extends FileWatcher {
   /**
-   * Calls `onChange` when the content of `file`, of `conf.d/*.yaml` beside it, or of one of the files that `others` tells
-   * has become another one.
+   * Calls `onChange` when the content of `file`, of `conf.d/*.yaml` beside it, or of one of the files that `others`
+   * names has changed.
    */
   constructor(
     file: string,

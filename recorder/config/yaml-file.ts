@@ -29,7 +29,7 @@ export async function readText(file: string): Promise<string> {
   }
 }
 
-/** `text` as if `file` held it. Throws ConfigError. */
+/** Parses `text` as the content of `file`. Throws ConfigError. */
 export function parseYaml(file: string, text: string): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { prettyErrors: true, lineCounter: lines });
@@ -43,7 +43,7 @@ export function parseYaml(file: string, text: string): YamlFile {
   if (error) throw notYaml(file, error, placeAt);
   const loop = loopIn(document);
   if (loop !== undefined) {
-    throw new ConfigError(file, '', 'not valid YAML: an alias stands within what it is an alias of', placeAt(loop));
+    throw new ConfigError(file, '', 'not valid YAML: an alias refers to a value that contains it', placeAt(loop));
   }
   let value: unknown;
   try {
@@ -69,7 +69,7 @@ function notYaml(
   return new ConfigError(file, '', `not valid YAML: ${problem}`, placeAt(pos[0]));
 }
 
-/** Where the first alias stands whose anchor is around it. */
+/** The position of the first alias that is inside the value with its anchor. */
 function loopIn(document: Document.Parsed): number | undefined {
   let found: number | undefined;
   visit(document, {

@@ -98,7 +98,7 @@ export interface EdgePicture extends Replayed {
   readonly kind: 'video';
   /** A new object means that the parameters changed. */
   readonly parameters: VideoParameters;
-  /** Hz of `unit.timestamp`. */
+  /** The clock rate of `unit.timestamp`, in Hz. */
   readonly clockRate: number;
 }
 

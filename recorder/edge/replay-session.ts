@@ -58,8 +58,9 @@ export interface ReplayPlace {
   /** The moment at which the replay is asked to start, by the camera's clock; not after the window's begin. */
   readonly startMs: number;
   /**
-   * What PLAY says. `clock`: the times of the window, and to send them as fast as we read (ONVIF Streaming Specification §6.5); `fast`:
-   * the same without times, which are in the URL; `none`: what it says to a live stream.
+   * What the PLAY request contains. `clock`: the times of the window, and that the camera should send as fast as we
+   * read (ONVIF Streaming Specification §6.5); `fast`: the same without times, which are in the URL; `none`: the same
+   * as for a live stream.
    */
   readonly fields: 'clock' | 'fast' | 'none';
 }

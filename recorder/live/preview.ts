@@ -1,5 +1,5 @@
-// The preview of one camera: a second, smaller stream that is connected only while somebody watches it, or all the time if it is
-// recorded. All viewers share one connection, and nothing of it touches the main stream.
+// The preview of one camera: a second, smaller stream that is connected only while somebody watches it, or all the time
+// if it is recorded. All viewers share one connection, and it does not affect the main stream.
 
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

@@ -6,8 +6,8 @@ import type { GapCause } from './cause.ts';
 
 /** What happened, in Markdown, and whether it is tried again. docs/edge-recovery.md prints it. */
 const REASONS = {
-  'not-recorded': ['the memory has nothing of this time', false],
-  overwritten: ['the oldest footage in the memory is younger', false],
+  'not-recorded': ['the memory has no footage of this time', false],
+  overwritten: ['the oldest footage in the memory is from after the gap', false],
   'not-supported': ['the camera offers no replay that the recorder understands', false],
   'other-profile': ['the memory has pictures of another codec or size than the live stream', false],
   'key-frames-only': ['the memory has only key frames, and the live stream has more', false],
@@ -19,12 +19,12 @@ const REASONS = {
     'what the memory has begins with a key frame later in the gap, and no pictures before can be decoded',
     false,
   ],
-  'range-ignored': ['the camera replays other times than it is asked for', false],
+  'range-ignored': ['the camera replays other times than the recorder requests', false],
   undated: ['nothing in the replay says when its pictures were taken', false],
   'bad-answer': ['the answers of the camera, or the replay, cannot be understood', true],
   'card-failed': ['the camera says that its memory is missing or broken', true],
   'refused-login': ['wrong or missing user and password', true],
-  busy: ['the camera replays to others, or accepts no more connections', true],
+  busy: ['the camera is replaying to other clients, or accepts no more connections', true],
   unreachable: ['no connection to the camera, or no answer in time', true],
   cut: ['the connection ended before all was sent', true],
   'disk-failed': ['the archive could not be written', true],
