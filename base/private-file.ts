@@ -1,5 +1,5 @@
-// Files that only this process's user may read, such as keys. They are written atomically, and read only if nobody else can have
-// put them there.
+// Files that only this process's user may read, such as keys. They are written atomically, and read only if no other
+// user can have put them there.
 
 import { constants } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';

@@ -15,7 +15,7 @@ interface OperatorFacts {
   readonly queues: () => readonly { readonly name: string; readonly unfinishedMs: number }[];
 }
 
-/** Why a camera was moved: its node did not record it, and nobody had asked for that. */
+/** Why a camera was moved: its node did not record it, although no person had asked for that. */
 export const isFailover = (reason: string): boolean => reason === 'NodeUnavailable' || reason === 'NotTakenUp';
 
 /** What the leader decided last about a pool. */
@@ -128,7 +128,7 @@ export class OperatorMetrics {
     if (node !== undefined && isFailover(reason)) this.#failovers.inc({ namespace, pool, node });
   }
 
-  /** What is told of a pool follows the last plan, as long as this replica leads. */
+  /** The metrics of a pool follow the last plan, as long as this replica leads. */
   planned(namespace: string, pool: string, plan: Plan, snapshot: Snapshot): void {
     const key = `${namespace}/${pool}`;
     // A first move is an increase only where there was a 0 before.

@@ -200,8 +200,8 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   }
 
   /**
-   * Records changed conditions as Events, except those that were Unknown at first, and those that summarize others. A state that
-   * every camera passes through, or that somebody asked for, is no Warning.
+   * Records changed conditions as Events, except those that were Unknown at first, and those that summarize others. A
+   * state that every camera passes through, or that a person requested, is no Warning.
    */
   #tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
@@ -222,7 +222,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
 
 /** Conditions that repeat others. */
 const SUMMARIES: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled']);
-/** Reasons of conditions on the way from a new camera to a recorded one, and of cameras that somebody has stopped. */
+/** Reasons of conditions on the way from a new camera to a recorded one, and of cameras that a user has stopped. */
 const PASSING: ReadonlySet<string> = new Set([
   'Connecting',
   'LoginUnread',

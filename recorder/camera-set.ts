@@ -322,7 +322,7 @@ export class CameraSet implements CameraDirectory {
     return { stream, recording };
   }
 
-  /** Whether a camera that goes on needs another connection to its preview, or another file of it. */
+  /** Whether a camera that continues needs another connection to its preview, or another file of it. */
   #hasOtherPreview({ config: before }: Entry, { preview, maxBitrate, record }: CameraConfig): boolean {
     const connectedBy = (one: CameraConfig['preview']) => one && { ...one, retention: undefined };
     if (!isDeepStrictEqual(connectedBy(before.preview), connectedBy(preview))) return true;
@@ -332,7 +332,7 @@ export class CameraSet implements CameraDirectory {
     return before.maxBitrate !== maxBitrate || (preview.recorded && isRecordedOtherwise);
   }
 
-  /** Ends the preview of a camera that goes on with another one. */
+  /** Ends the preview of a camera that continues with another one. */
   async #endPreview(entry: Entry | undefined, config: CameraConfig): Promise<void> {
     if (!entry?.active?.preview || !this.#hasOtherPreview(entry, config)) return;
     await entry.active.preview.stream.close(...PREVIEW_CHANGED).catch((err: unknown) => {

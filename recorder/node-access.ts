@@ -16,7 +16,7 @@ import { openSeal } from './http/seal-key.ts';
 
 interface NodeAccess {
   readonly auth: Authenticator;
-  /** Where nobody can sign in yet: makes the code of a link for the first admin. */
+  /** If no user exists yet: makes the code of a link for the first admin. */
   readonly firstCode: (() => Promise<string>) | undefined;
   close(): Promise<void>;
 }

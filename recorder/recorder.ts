@@ -97,7 +97,7 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
   };
 }
 
-/** Nobody can sign in yet, apart from the owner of the admin token. The log is for who runs the recorder. */
+/** Nobody can sign in yet, apart from the owner of the admin token. Only people who run the recorder read its log. */
 async function tellFirstLink(firstCode: () => Promise<string>, address: string, log: Log): Promise<void> {
   try {
     const link = adminLink(reachable(address), await firstCode());

@@ -4,7 +4,7 @@
 import { ANSWERS_ONLY, startChild } from '../base/child.ts';
 
 export interface ServiceManager {
-  /** The recorder answers. From now on the manager is told that the process is alive, as often as it asked for that. */
+  /** The recorder answers. From now on the manager is notified that the process is alive, as often as it requires. */
   ready(): void;
   stopping(): void;
 }

@@ -128,7 +128,7 @@ interface Owner {
   readonly gid: number;
 }
 
-/** A directory that holds something of somebody else is refused, so that a mistyped path changes nothing. */
+/** A directory with files of other programs is refused, so that a mistyped path changes nothing. */
 function makeArchive(archive: string, owner: Owner): void {
   if (existsSync(archive)) {
     const { uid } = statSync(archive);

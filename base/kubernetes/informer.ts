@@ -294,8 +294,8 @@ export class Informer<T, O extends Listed = Listed> {
   }
 
   /**
-   * Whether a list comes from a server that lags behind. It would set objects back to a state that was over long ago, until the
-   * watch has caught up: the copy stays as it is, and the watch goes on from there.
+   * Whether a list comes from a server that lags behind. It would set objects back to a state that was over long ago,
+   * until the watch has caught up: the copy stays as it is, and the watch continues from there.
    */
   #isOutdated(listed: string, current: string): boolean {
     const nowMs = this.#options.clock.monotonicMs();

@@ -67,8 +67,8 @@ export class Assigner {
   readonly #memory: PoolMemory;
   #queue: AssignmentWrite[] = [];
   /**
-   * When silent nodes last renewed their Leases, from the reads that confirm their silence. It does not affect decisions; it
-   * tells where the footage of the node ends.
+   * When silent nodes last renewed their Leases, from the reads that confirm their silence. They do not affect
+   * decisions; they show where the footage of the node ends.
    */
   readonly #renewTimes = new Map<string, string>();
   #writing = 0;

@@ -41,7 +41,7 @@ export interface ShownStatus {
 type Archive = NonNullable<NonNullable<Camera['status']>['archives']>[number];
 
 const TYPES = ['Assigned', 'CredentialsResolved', 'PlacementMet', 'Ready', 'Recording'];
-/** Of these types nothing can be said of a camera without a pool. */
+/** Types of conditions that cannot be determined for a camera without a pool. */
 const UNKNOWN_WITHOUT_POOL: ReadonlySet<string> = new Set(['CredentialsResolved', 'PlacementMet']);
 const NO_CREDENTIALS = 'NoCredentials';
 /** The recorder has not read the Secret yet. */
@@ -110,7 +110,10 @@ function conditionsOf({
   ];
 }
 
-/** Reasons for which a camera is not recorded until somebody changes the Camera, its Secret, its pool or the camera itself. */
+/**
+ * Reasons for which a camera is not recorded until a person changes the Camera, its Secret, its pool or the camera
+ * itself.
+ */
 const STALLED: ReadonlySet<string> = new Set([
   'AddressRefused',
   'BitrateExceeded',
@@ -135,8 +138,9 @@ const STALLED: ReadonlySet<string> = new Set([
 const RECONCILING: ReadonlySet<string> = new Set(['Connecting', 'LoginUnread', 'NotReported', 'NotTakenUp', 'Waiting']);
 
 /**
- * What tools that wait for resources look at (kstatus, of Flux, Argo CD and kpt). Absent for a camera that is recorded, and for one
- * that cannot be reached or is suspended: nothing is in progress, and nobody has to change the Camera.
+ * The conditions that tools evaluate to wait for resources (kstatus, in Flux, Argo CD and kpt). Absent for a camera
+ * that is recorded, and for one that cannot be reached or is suspended: nothing is in progress, and the Camera need not
+ * be changed.
  */
 function progressOf(problem: State | undefined): readonly StatedCondition[] {
   if (!problem) return [];
@@ -209,8 +213,8 @@ function credentialsOf(camera: Camera, known: LoginSecret | undefined, report: R
 const COARSE_MS = 6 * HOUR_MS;
 
 /**
- * Footage stays where it was recorded, so what is known of an unreachable node is kept, until its RecorderNode is gone: then nobody
- * can ask for it any more. If the node comes back, it reports it again.
+ * Footage stays where it was recorded, so what is known of an unreachable node is kept until its RecorderNode is gone,
+ * because then the footage cannot be requested any more. If the node comes back, it reports its footage again.
  */
 function archivesOf({ camera, nodes, hasNode, hasPool }: CameraFacts): readonly Archive[] {
   const shown = camera.status?.archives ?? [];

@@ -103,7 +103,7 @@ export class PoolObjects {
     else this.#applied.delete(key);
   }
 
-  /** Returns the first problem that somebody has to solve. Throws ApiError when it should be tried again. */
+  /** Returns the first problem that a person has to solve. Throws ApiError when it should be tried again. */
   async apply(key: string, pool: RecorderPool, inputs: Inputs): Promise<Problem | undefined> {
     const { api, egress } = this.#o;
     const { namespace, name, uid } = pool.metadata;

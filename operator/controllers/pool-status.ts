@@ -117,8 +117,8 @@ function nodesOnline(snapshot: Snapshot | undefined): StatedCondition {
 const MAX_NAMED = 5;
 
 /**
- * What tools that wait for resources look at (kstatus, of Flux and kpt): Stalled if somebody has to act, Reconciling while pods are
- * replaced. They are absent otherwise.
+ * The conditions that tools evaluate to wait for resources (kstatus, in Flux and kpt): Stalled if a person has to act,
+ * Reconciling while pods are replaced. They are absent otherwise.
  */
 function progressOf(stated: readonly StatedCondition[]): readonly StatedCondition[] {
   const of = (type: string): StatedCondition | undefined => stated.find((one) => one.type === type);

@@ -62,7 +62,7 @@ interface Planned {
 
 /** Annotation of a RecorderNode: since when the node is being updated. Stored there for the next leader. */
 const UPDATING_SINCE = 'kube-nvr.dev/updating-since';
-/** Annotation of a RecorderNode: `spec.drain` was set for the update. A drain that somebody else set stays. */
+/** Annotation of a RecorderNode: `spec.drain` was set for the update. A drain that a person set stays. */
 const DRAINED_FOR_UPDATE = 'kube-nvr.dev/drained-for-update';
 /** Annotation of the pod template: the digest of the pool's settings. */
 const SETTINGS = 'kube-nvr.dev/settings';

@@ -1,5 +1,5 @@
-// Turns a write that the API server refuses into a condition of the pool: somebody has to change something, and the rest of the
-// pool goes on.
+// Turns a write that the API server refuses into a condition of the pool: a person has to change something, and the
+// rest of the pool continues.
 
 import { ApiError } from '../kube/api.ts';
 import { ForeignObjectError } from '../kube/owned.ts';

@@ -1,5 +1,5 @@
-// A KubeApi whose calls end when this process must stop: work of many calls, on an API server that answers late, would go on for
-// longer than a pod may take to stop.
+// A KubeApi whose calls end when this process must stop: with a slow API server, work of many calls would take longer
+// than a pod may take to stop.
 
 import { promptly } from '../../base/promptly.ts';
 import type { KubeApi } from './api.ts';

@@ -27,7 +27,7 @@ export const usesClaims = ({ archive }: RecorderPool['spec']): boolean => archiv
 export const daemonSetNameOf = ({ metadata: { name }, spec }: Pool, node: string): string =>
   usesClaims(spec) ? nodeRecorderName(name, node) : recorderName(name);
 
-/** The claim of a node. It belongs to nobody: footage outlives the pool and its nodes. */
+/** The claim of a node. It has no owner: footage outlives the pool and its nodes. */
 export function claimOf({ metadata, spec }: Pool, node: string): KubeObject {
   const { metadata: given, spec: claim } = spec.archive.volumeClaimTemplate ?? {};
   return {

@@ -4,8 +4,8 @@ import { matches } from './node-loads.ts';
 import type { PlannedNode, Snapshot } from './snapshot.ts';
 
 /**
- * The nodes with such cameras, and how many each has. The only node of a pool is not among them, nor are nodes that are all being
- * drained: their cameras have nowhere to go, and nobody should wait for that.
+ * The nodes with such cameras, and how many each has. The only node of a pool is not among them, nor are nodes that are
+ * all being drained: their cameras have nowhere to go, so a drain must not wait for them.
  */
 export function camerasThatCanLeave({ nodes, cameras }: Snapshot): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();

@@ -172,7 +172,7 @@ function handoverOf(camera: PlannedCamera, owner: PlannedNode, context: Context)
     return { kind: 'place', reason: 'NotTakenUp', urgent: false, recordingNow: previous.name, back: previous.name };
   }
   if (previous?.liveness.state === 'Live' && lacksLogin(camera, owner)) return NONE;
-  return complete; // The old node is being drained, at somebody's request.
+  return complete; // The old node is being drained, at a person's request.
 }
 
 function plannedOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {

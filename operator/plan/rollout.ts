@@ -1,5 +1,5 @@
-// Plans the next step of a rolling update of one pool: `maxUnavailable` nodes at a time, the next when a previous one is ready and
-// online. Nodes that do not work anyway are updated last and hold nobody up. Pure.
+// Plans the next step of a rolling update of one pool: `maxUnavailable` nodes at a time, the next when a previous one
+// is ready and online. Nodes that do not work anyway are updated last, and no other node waits for them. Pure.
 
 import { someOf } from '../../base/some-of.ts';
 import type { PlannedCondition } from './snapshot.ts';
@@ -34,7 +34,7 @@ export type RolloutNode = {
   readonly isVoter: boolean;
   /** How long the node has been updating; undefined if it is not. Stored on the RecorderNode for the next leader. */
   readonly updatingForMs: number | undefined;
-  /** The node's cameras are being moved away, for the update or at somebody's request. */
+  /** The node's cameras are being moved away, for the update or at a person's request. */
   readonly isDrained: boolean;
   /** The number of cameras that the node still records. */
   readonly cameras: number;

@@ -10,7 +10,7 @@ const INNOCENT_MS = HOUR_MS;
 /** Kubernetes reports a lost machine within a minute of its last sign of life; a later report has another cause. */
 const EVIDENCE_MS = 120_000;
 
-/** A suspect camera gets another node only at somebody's request. */
+/** A suspect camera gets another node only at a person's request. */
 export const isSuspect = ({ lostNodes = [] }: Pick<Assignment, 'lostNodes'>): boolean =>
   lostNodes.length >= SUSPECT_FROM;
 

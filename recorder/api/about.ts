@@ -1,4 +1,4 @@
-// What the OpenAPI document says of the API as a whole.
+// What the OpenAPI document says about the API as a whole.
 
 import type { About } from '../http/openapi.ts';
 import { PARAMETERS } from './examples.ts';

@@ -1,7 +1,8 @@
-// The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves results
-// of jobs, whose ids cannot be guessed, and passes requests on to the listeners for clients: `/listener/api/…` and
-// `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who may
-// read, request exports, and remove jobs. Where servers can join, it serves strangers what they need for that, and nothing else.
+// The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves
+// results of jobs, whose ids cannot be guessed, and passes requests on to the listeners for clients: `/listener/api/…`
+// and `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who
+// may read, request exports, and remove jobs. Where servers can join, clients without a certificate get what they need
+// for that, and nothing else.
 
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';

@@ -66,7 +66,7 @@ export interface ArchiveOptions {
   readonly epochOf?: (cameraId: string) => number | undefined;
 }
 
-/** Something about the archive that somebody should look at. */
+/** A problem of the archive that needs attention. */
 interface ArchiveWarning {
   readonly code: RetentionWarning['code'] | WrongDiskError['code'];
   readonly message: string;
@@ -216,8 +216,8 @@ export class Archive {
   }
 
   /**
-   * Footage that somebody plays, by the path of its segment: until the returned function is called it stays, and so
-   * does what is played next. That is enough for as long as anyone plays: retention removes an hour in an hour.
+   * Footage that is being played, by the path of its segment: until the returned function is called it stays, and so
+   * does what is played next. That is enough for a player, because retention removes an hour of footage in an hour.
    */
   holdForReading(path: string): () => void {
     const segment = parsePath(path);
@@ -257,7 +257,7 @@ export class Archive {
     });
   }
 
-  /** What somebody should look at. */
+  /** Problems that need attention. */
   warnings(): readonly ArchiveWarning[] {
     const fault = this.#disk?.fault;
     if (fault) return [{ code: fault.code, message: fault.message, cameraId: undefined }];
@@ -291,7 +291,8 @@ export class Archive {
   }
 
   /**
-   * Adds pictures behind the last one of a complete segment; false if it cannot be extended. Rejects with the error of the system.
+   * Adds pictures after the last one of a complete segment; false if it cannot be extended. Rejects with the error of
+   * the system.
    */
   async extend(path: string, continuation: Continuation): Promise<boolean> {
     const segment = parsePath(path);

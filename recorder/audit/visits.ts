@@ -10,7 +10,10 @@ const IDLE_MS = 60_000;
 const LOOK_MS = 10_000;
 /** Beyond this number, the visit that has been idle longest ends. About 500 bytes each. */
 const MAX_OPEN = 4_096;
-/** Beyond this number, further visits of a caller share one without a camera, so that nobody can flood the audit with visits. */
+/**
+ * Beyond this number, further visits of a caller share one without a camera, so that no caller can flood the audit with
+ * visits.
+ */
 const MAX_OF_CALLER = 200;
 
 export interface VisitFacts {

@@ -54,7 +54,7 @@ export interface TimelineMemory {
   wrongAtMs?: number;
 }
 
-/** Is told what becomes of the frames of a connection. */
+/** Receives the outcome of the frames of a connection. */
 export interface TimelineOwner {
   /** A picture is passed to the sink next, or an audio frame if there is no video. */
   leadPassed(): void;

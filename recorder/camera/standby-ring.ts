@@ -198,7 +198,7 @@ export class StandbyRing implements SampleSink {
     return copy;
   }
 
-  /** The copy, which passes on whole groups, gets nothing more: the group that goes on stays to this ring. */
+  /** The copy, which passes on whole groups, gets nothing more: the group in progress stays in this ring. */
   leave(copy: StandbyRing): void {
     this.#copies = this.#copies.filter((one) => one !== copy);
     this.#isSeamKnown = true;

@@ -55,7 +55,7 @@ export class ReceiverReports {
     return formatReceiverReport({ ssrc: this.#ssrc, reports: report ? [report] : [], cname: 'kube-nvr' });
   }
 
-  /** A report that only shows that somebody receives. */
+  /** A report that only shows that the stream is being received. */
   formatEmpty(): Buffer {
     return formatReceiverReport({ ssrc: this.#ssrc, reports: [] });
   }

@@ -91,7 +91,10 @@ export class ClusterView {
     return this.#cluster.isReachable ? this.#cluster.peers.leader() : undefined;
   }
 
-  /** The nodes as of the last list: somebody may ask every recorder, and lists for each would grow by the square of the pool. */
+  /**
+   * The nodes as of the last list: a client may ask every recorder, and the lists would grow with the square of the
+   * pool.
+   */
   async metrics(): Promise<ClusterMetrics> {
     const { status } = this.#cluster.pool ?? {};
     const { live = 0, needed = Infinity } = status?.quorum ?? {};

@@ -59,8 +59,8 @@ export function vacantSince(now: Assignment, before: Assignment | undefined): nu
 }
 
 /**
- * Whether the recorder of the camera that this node holds was restarted: it goes on under the same epoch, and has recorded nothing
- * meanwhile.
+ * Whether the recorder of the camera that this node holds was restarted: it continues under the same epoch, and has
+ * recorded nothing meanwhile.
  */
 export function isOwnerRestarted(now: Assignment, before: Assignment | undefined): boolean {
   if (now.state !== 'standby' || before?.state !== 'standby' || now.epoch !== before.epoch) return false;

@@ -317,7 +317,7 @@ export class Cluster {
     return this.#nodes.objects;
   }
 
-  /** To be awaited before `nodes` or `peers` answer somebody. Takes a second at most. Never rejects. */
+  /** To be awaited before `nodes` or `peers` are read for a client. Takes a second at most. Never rejects. */
   lookAtNodes(): Promise<void> {
     return this.#nodes.look();
   }
@@ -657,7 +657,7 @@ const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 
 /** Whole seconds: times in a status are coarse. */
 const timeOf = (ms: number): string => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
 
-/** A Secret that was not read yet is no problem that somebody has to solve. */
+/** A Secret that was not read yet is no problem that a person has to solve. */
 const reasonFor = ({ reason, message }: MissingLogin): Reason => ({
   code: reason === 'SecretUnread' ? 'login-unread' : 'no-credentials',
   message,

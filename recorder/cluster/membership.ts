@@ -117,8 +117,8 @@ export class Membership {
     const node = nodeOfLease(lease.metadata.name);
     const { resourceVersion } = lease.metadata;
     if (node === undefined || this.#signs.get(node)?.resourceVersion === resourceVersion) return;
-    // It changed between two reads, so only its own time tells how long ago. The difference between the clocks does not matter
-    // here, because no decision depends on it.
+    // It changed between two reads, so only its own time shows how long ago. The difference between the clocks does not
+    // matter here, because no decision depends on it.
     const { renewTime } = (lease['spec'] ?? {}) as { renewTime?: unknown };
     const ageMs = typeof renewTime === 'string' ? clock.wallMs() - Date.parse(renewTime) : 0;
     this.#signs.set(node, { resourceVersion, seenMs: clock.monotonicMs() - Math.max(0, ageMs || 0) });

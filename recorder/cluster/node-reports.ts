@@ -1,6 +1,6 @@
-// The RecorderNodes of the pool. In a small pool they are watched. In a large one each change of each report would go to every
-// recorder, which grows by the square of the pool: there they are listed when somebody asks what other nodes have, and rarely
-// besides. A recorder's own RecorderNode is always watched.
+// The RecorderNodes of the pool. In a small pool they are watched. In a large one each change of each report would go
+// to every recorder, a load that grows with the square of the pool: there they are listed when a request needs to know
+// what other nodes have, and otherwise rarely. A recorder's own RecorderNode is always watched.
 
 import type { Clock } from '../../base/clock.ts';
 import { Informer } from '../../base/kubernetes/informer.ts';
@@ -108,7 +108,10 @@ export class NodeReports {
     await Promise.all([this.#own.close(), this.#all.close()]);
   }
 
-  /** To be awaited before the objects are read for somebody. Takes no time in a small pool, else a second at most. Never rejects. */
+  /**
+   * To be awaited before the objects are read for a client. Takes no time in a small pool, otherwise a second at most.
+   * Never rejects.
+   */
   async look(): Promise<void> {
     const { clock } = this.#o;
     const nowMs = clock.monotonicMs();

@@ -26,7 +26,7 @@ export class ManifestError extends Error {
 }
 
 const FIELD_MANAGER = 'kube-nvr-recorder-apply';
-/** Types of Secrets that people make; the others belong to the cluster, and nobody sees or changes them here. */
+/** Types of Secrets that people make. The others belong to the cluster, and cannot be read or changed here. */
 const SECRET_TYPES: readonly unknown[] = ['Opaque', 'kubernetes.io/basic-auth'];
 /** This annotation contains the whole manifest, and so the values of a Secret. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';

@@ -1,6 +1,6 @@
-// The code of the link with which the first admin is made. Its digest is in a file of the state directory, so that the command
-// `recorder admin-link` can make another one while the recorder runs. Who removes the file has used the code: the system lets one
-// do so, however many try at once.
+// The code of the link with which the first admin is made. Its digest is in a file of the state directory, so that the
+// command `recorder admin-link` can make another one while the recorder runs. Removing the file uses up the code: the
+// system lets only one process do that, however many try at once.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { chown, mkdir, rm, stat, unlink } from 'node:fs/promises';
@@ -68,7 +68,7 @@ export class AdminCode {
   }
 }
 
-/** With the name of this machine instead of an address that means all of them. */
+/** With the name of this machine in place of an address such as 0.0.0.0, which stands for all of them. */
 export const reachable = (address: string): string =>
   address.replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=:|$)/, (_, scheme: string) => `${scheme}${hostname()}`);
 

@@ -71,7 +71,7 @@ interface SessionCaller extends Caller {
   readonly session: Session;
   /** Without the session. */
   readonly holder: Caller;
-  /** With which the request came, instead of a cookie. */
+  /** The link that the request carried instead of a cookie. */
   readonly link?: Link | undefined;
 }
 
@@ -379,7 +379,7 @@ export class Authenticator {
   /** The caller with the rights of a session. */
   #holding(holder: Holder, request: FastifyRequest): Caller | Promise<Caller> {
     if ('token' in holder) {
-      // What is done for the caller at other nodes needs its credential.
+      // Requests to other nodes on behalf of the caller need its credential.
       request.headers.authorization = `Bearer ${holder.token}`;
       return this.#tokens.ownerOf(holder.token, request);
     }

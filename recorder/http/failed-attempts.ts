@@ -3,7 +3,7 @@
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 
-/** More than a user needs who mistypes a token or has an old page open. */
+/** More than are needed by a user who mistypes a token or has an old page open. */
 const BURST = 10;
 const REFILL_MS = 6_000;
 const MAX_CREDIT_MS = BURST * REFILL_MS;

@@ -1,4 +1,4 @@
-// Why a job fails, for the user who requested it.
+// The reason why a job fails, for the user who requested it.
 
 import { CodedError, errorCode } from '../../base/error.ts';
 

@@ -15,8 +15,9 @@ import { TICKS_PER_MS } from './sample.ts';
 export type ClockQuality = 'unknown' | 'settling' | 'settled';
 
 /**
- * Which pictures of a file come from the memory of the camera instead of its live stream (docs/design/edge-recovery.md): those from
- * `fromMs` on. `seam`: how their place was found; `bytes`: pictures before or behind are those of the live stream, byte for byte.
+ * Which pictures of a file come from the memory of the camera instead of its live stream
+ * (docs/design/edge-recovery.md): those from `fromMs` on. `seam`: how their place was found; `bytes`: the pictures
+ * before or after them are those of the live stream, byte for byte.
  */
 interface EdgeOrigin {
   /** Wall time; not after the start of the file if all of it comes from there. */

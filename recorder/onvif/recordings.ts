@@ -16,7 +16,7 @@ export interface Recording {
   readonly token: string;
   /** Names the input or the camera that it was made from, in the device's words; empty if not stated. */
   readonly source: string;
-  /** By the device's clock; `-Infinity` and `Infinity` if not stated. `untilMs` is `Infinity` while it goes on. */
+  /** By the device's clock; `-Infinity` and `Infinity` if not stated. `untilMs` is `Infinity` while it continues. */
   readonly fromMs: number;
   readonly untilMs: number;
   readonly tracks: readonly ('video' | 'audio')[];
@@ -136,7 +136,7 @@ export class OnvifRecordings {
       found.push(...childrenOf(list, 'RecordingInformation').slice(0, MAX_RECORDINGS - found.length));
       if (/^completed$/i.test(textAt(list, 'SearchState') ?? '')) return found;
     }
-    // A search that goes on is ended; one that is completed has ended.
+    // A search in progress is ended; a completed one has ended by itself.
     await this.#tolerant(searchRequest('EndSearch', searchToken), signal);
     return found;
   }

@@ -26,7 +26,7 @@ interface CollectorOptions {
   readonly clock: Clock;
 }
 
-/** Players that follow a recording ask every few seconds: they share what a node told, as long as it answers. */
+/** Players that follow a recording ask every few seconds: they share one answer of a node, as long as it answers. */
 const FRESH_MS = 2_000;
 /** Times of requests to nodes are rounded, so that requests for nearly the same interval are shared. */
 const ROUNDED_MS = 10_000;

@@ -1,4 +1,4 @@
-// The footage of a node as it tells the other nodes of the cluster: which files, and where their parts are.
+// The footage of a node as it reports it to the other nodes of the cluster: which files, and where their parts are.
 
 import { z } from 'zod';
 import type { FileParts } from '../mp4/parts.ts';

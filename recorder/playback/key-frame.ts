@@ -37,7 +37,7 @@ const HOLE_MS = 100;
 /** `atMs`: whole milliseconds. Undefined where nothing is recorded. Rejects with ApiError if the archive cannot be read. */
 export async function keyFrameAt(deps: KeyFrameDeps, cameraId: string, atMs: number): Promise<KeyFrame | undefined> {
   if (atMs > deps.clock.wallMs()) return undefined;
-  // Times are told in whole milliseconds, rounded down: a picture is found at the time that is told of it.
+  // Times are reported in whole milliseconds, rounded down: a picture is found at the time that is reported for it.
   const lastMs = atMs + 0.999;
   const footage = await footageOf(deps, cameraId, { fromMs: atMs - HOLE_MS, toMs: atMs + 1 });
   const item = footage.findLast((one) => covers(timeOf(one), lastMs));
@@ -70,7 +70,7 @@ export async function keyFrameAt(deps: KeyFrameDeps, cameraId: string, atMs: num
   return found;
 }
 
-/** The file that is written goes on. */
+/** The file that is being written continues. */
 const timeOf = ({ parts, isOpen }: Footage): Interval => ({
   fromMs: wallOfPart(parts, 0),
   toMs: isOpen && !parts.complete ? Infinity : wallOfPart(parts, parts.starts.length - 1),

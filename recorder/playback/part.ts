@@ -16,7 +16,7 @@ import { untilTurnEnds } from './turn-end.ts';
 /** Whether parts are served as byte ranges of the file. */
 export const isServedAsIs = ({ unit, shownFrom }: FileParts): boolean => unit === 'fragments' && shownFrom === 0;
 
-/** `untilMs`: when another node goes on, if the part ends there. */
+/** `untilMs`: when another node continues, if the part ends there. */
 export async function partPieces(
   file: PlayedFile,
   parts: FileParts,
@@ -28,7 +28,7 @@ export async function partPieces(
   const audioShift = Math.round((parts.shownFrom * (audio?.timescale ?? 0)) / VIDEO_TIMESCALE);
   const pieces: Piece[] = [];
   let sequenceNumber = 0;
-  // The key frame with which the other node goes on may be that after the part.
+  // The key frame with which the other node continues may be the one after the part.
   const further = untilMs === Infinity ? part + 1 : undefined;
   for await (const runs of untilTurnEnds(fragmentsFrom(file, parts, part, further), parts, untilMs)) {
     if (runs.some(({ track }) => track.trackId === VIDEO_TRACK_ID && track.baseDecodeTime >= partEnd)) break;

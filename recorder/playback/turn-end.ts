@@ -1,6 +1,6 @@
-// Where the turn of a file ends because another node goes on. Both nodes record the same pictures of the same encoder, but date
-// them by different clocks, and in the first seconds of a connection by when they arrived. So times alone would lose pictures or
-// play them twice: the turn ends at the key frame with which the other node begins.
+// Where the turn of a file ends because another node continues. Both nodes record the same pictures of the same
+// encoder, but date them by different clocks, and in the first seconds of a connection by when they arrived. So times
+// alone would lose pictures or play them twice: the turn ends at the key frame with which the other node begins.
 
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import type { FileParts } from '../mp4/parts.ts';

@@ -47,8 +47,8 @@ function sharedEpochs(footage: readonly Held[]): ReadonlySet<number> {
 }
 
 /**
- * Sorts as text: the higher epoch is greater. Of a shared epoch, the file that begins later is: each one that begins goes on for the
- * one before. Of files without an epoch, one node is greater.
+ * Sorts as text: the higher epoch is greater. Of a shared epoch, the file that begins later is: each file that begins
+ * later continues the one before. Of files without an epoch, one node is greater.
  */
 function rankOf({ parts, nodeId }: Held, shared: ReadonlySet<number>): string {
   const { epoch = 0 } = parts.meta;
@@ -58,7 +58,7 @@ function rankOf({ parts, nodeId }: Held, shared: ReadonlySet<number>): string {
 
 const timeOf = ({ parts }: Footage): Interval => ({
   fromMs: wallOfPart(parts, 0),
-  // A file that is still written goes on.
+  // A file that is still being written continues.
   toMs: parts.complete ? wallOfPart(parts, parts.starts.length - 1) : Infinity,
 });
 

@@ -34,7 +34,7 @@ export async function wholeFootage(
   return deps.collector.collect(cameraId, interval, own, askerOf(request));
 }
 
-/** When nothing of the interval can be played here. */
+/** When no footage of the interval can be played here. */
 export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
   elsewhere.length === 0
     ? new ApiError(404, 'no-footage', 'nothing is recorded in this interval')

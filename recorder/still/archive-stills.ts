@@ -31,7 +31,7 @@ interface ArchiveStillsDeps {
   readonly memory?: MemoryAccount | undefined;
 }
 
-/** Whoever moves along the timeline comes back to the same pictures. */
+/** A user who moves along the timeline comes back to the same pictures. */
 const GOOD_FOR_MS = 10_000;
 const FAILURE_GOOD_FOR_MS = 1_000;
 

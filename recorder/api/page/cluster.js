@@ -6,7 +6,7 @@
 
 import { ApiError, getJson } from './api.js';
 
-/** After this time without an answer the page goes on without the node; a later answer is still used. */
+/** After this time without an answer the page continues without the node; a later answer is still used. */
 const HEDGE_MS = 700;
 const TIMEOUT_MS = 5_000;
 /** Calls within this time share one answer. */

@@ -141,7 +141,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       path: '/api/session',
       method: 'DELETE',
       caller: { kind: 'itself', credential: undefined },
-      // This node has checked that its own page asks.
+      // This node has checked that the request comes from its own page.
       headers: { cookie, 'sec-fetch-site': 'same-origin' },
       headMs: ELSEWHERE_MS,
     } as const;
@@ -217,7 +217,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       },
     },
     async (request, reply) => {
-      // For the audit; whoever is not signed in may sign out all the same.
+      // For the audit. A caller that is not signed in may sign out, too.
       request.caller = await auth.callerOf(request, 'header');
       const setCookie = auth.signOut(request);
       if (request.caller?.session && !isRelayed(request.raw)) await signOutElsewhere(request);

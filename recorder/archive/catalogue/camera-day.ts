@@ -12,7 +12,7 @@ export interface DayTotal {
   readonly bytes: number;
 }
 
-/** Stands for the size of a segment that is not in the total: it is being written, or nobody has looked at it. */
+/** Stands for the size of a segment that is not in the total: it is being written, or its size was not read yet. */
 const NOT_COUNTED = -1;
 /** Stands for the size of a segment of which only the day's total is known, from the last run. */
 const IN_REST = -2;
@@ -230,8 +230,9 @@ export class CameraDay implements UsedDay {
   }
 
   /**
-   * Takes over what an earlier run knew. Where the number of segments is another now, they are to be measured, and count
-   * for no more than there can be: nothing is removed for footage that somebody else has removed already.
+   * Takes over what an earlier run knew. If the number of segments of a day has changed, they have to be measured
+   * again. Until then their size is estimated too low rather than too high, so that nothing is removed for footage that
+   * another program has removed already.
    */
   restore({ count, bytes }: DayTotal): void {
     if (this.#isMeasured || count === 0) return;

@@ -35,7 +35,7 @@ interface DayState extends Day {
 const TICK_MS = 20;
 /** File systems whose times have no fractions of a second count in steps of up to this. */
 const COARSE_TICK_MS = 2_000;
-/** How often days that nobody asks for are checked. */
+/** How often days that are not requested are checked. */
 const CHECK_ALL_MS = 5_000;
 /** A directory that this process writes to is read again after this time: our changes hide those of others. */
 const OWN_CHANGES_MS = 60_000;

@@ -20,7 +20,7 @@ import {
   type SegmentDetails,
 } from './segment.ts';
 
-/** `open`: not closed, or somebody may still write it; `unreadable`: the disk does not say. */
+/** `open`: not closed, or another program may still write it; `unreadable`: the disk cannot be read. */
 export type FileState =
   | { readonly kind: 'closed'; readonly closed: ClosedSegment }
   | { readonly kind: 'open' }

@@ -29,7 +29,7 @@ interface CandidatesDeps {
   readonly vanished: (segment: SegmentName) => void;
 }
 
-/** Whether footage that somebody reads is left alone. Protected footage and open files always are. */
+/** Whether footage that is being read is kept. Protected footage and open files always are. */
 export type Respect = 'readers' | 'nobody';
 
 /** When there are more files that cannot be removed, all of them are tried again. */
@@ -70,7 +70,10 @@ export class Candidates {
     return undefined;
   }
 
-  /** Whether it may still be removed: since it was found, somebody may have begun to read it, or protected it. */
+  /**
+   * Whether it may still be removed: since it was found, a reader may have begun to read it, or a user may have
+   * protected it.
+   */
   isFree({ segment, path, nextStartMs, endMs }: Candidate, respect: Respect): boolean {
     const { protections, leases, busy } = this.#deps;
     const { cameraId, startMs } = segment;

@@ -1,6 +1,6 @@
-// Footage that somebody is reading, and that is not removed meanwhile. An open file stays readable when its name is
-// removed, so a hold need not cover it. A hold protects the files that a reader will open next: of a window, an export or
-// an assembled movie.
+// Footage that is being read, and is not removed meanwhile. An open file stays readable when its name is removed, so a
+// hold need not cover it. A hold protects the files that a reader will open next: of a window, an export or an
+// assembled movie.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -41,7 +41,7 @@ export class Leases {
     };
   }
 
-  /** Whether somebody reads a part of [startMs, endMs) of a camera. */
+  /** Whether a part of [startMs, endMs) of a camera is being read. */
   isHeld(cameraId: string, startMs: number, endMs: number): boolean {
     for (const hold of this.#holds) {
       if (hold.cameraId === cameraId && hold.fromMs < endMs && hold.toMs > startMs) return true;

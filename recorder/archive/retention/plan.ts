@@ -24,7 +24,7 @@ export interface Limits {
 /** `headroom`: not a limit of the user, but the space that recording needs next. `full`: a write found the disk full. */
 export type RetentionRule = 'max-age' | 'max-size' | 'min-free' | 'headroom' | 'full';
 
-/** The oldest segment of a camera that may be removed: closed, not protected, and nobody reads it. */
+/** The oldest segment of a camera that may be removed: closed, not protected, and not being read. */
 export interface OldestSegment {
   readonly startMs: number;
   /** Undefined while its file has not been read: then it is not too old yet. */

@@ -323,7 +323,7 @@ export class Retention implements RoomMaker {
     }
   }
 
-  /** The oldest segment that nobody reads; if there is none, the oldest of all: new footage is more important. */
+  /** The oldest segment that is not being read; if there is none, the oldest of all: new footage is more important. */
   async #oldestForRoom(): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
     const footage = await this.#footage();
     const plan = oldestOfAll(footage, 'full');

@@ -32,7 +32,7 @@ export interface CameraArchiveOptions extends RecordSettings {
   readonly edge?: { readonly seam: Seam } | undefined;
 }
 
-/** Is told when the recording of a camera ends. */
+/** Called when the recording of a camera ends. */
 export interface CameraArchiveOwner {
   /** It takes no samples any more; its files are being completed. */
   closing(camera: CameraArchive): void;
@@ -219,7 +219,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     return entries;
   }
 
-  /** The last segment, already complete, while recording goes on and the next one has no picture yet. */
+  /** The last segment, already complete, while recording continues and the next one has no picture yet. */
   standIn(): OpenSegment | undefined {
     const shown = this.#inProgress();
     return shown && !this.#files.has(shown.file.plan) ? openEntry(shown.file, shown.created) : undefined;

@@ -29,7 +29,7 @@ const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
 const MAX_HEADER_BYTES = 64 * 1024;
 /** Length of fragments that end before key frames; others are up to twice as long. */
 const SHORTEST_FRAGMENT_MS = 450;
-/** A busy disk may take half a minute for a sync, while writing goes on. */
+/** A busy disk may take half a minute for a sync, while writing continues. */
 const LATE_SYNC_FRAGMENTS = 64;
 /** A camera's newest files are checked until this many in a row need no repair. */
 const IN_ORDER_IN_A_ROW = 3;

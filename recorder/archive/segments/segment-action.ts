@@ -1,4 +1,5 @@
-// What the segmenter wants to be done. The archive does it in this order, and tells the segmenter which files have failed.
+// The actions that the segmenter requests. The archive carries them out in this order, and reports to the segmenter
+// which files have failed.
 
 import type { Mp4Error } from '../../mp4/error.ts';
 import type { SegmentClosing } from '../../mp4/meta.ts';

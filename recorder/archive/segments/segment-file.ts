@@ -25,7 +25,7 @@ export type SegmentResult =
   /** The bytes that complete the file could not be written; recovery can do it later. */
   | { readonly kind: 'unfinished'; readonly created: CreatedSegment; readonly cause: unknown };
 
-/** Is told what becomes of a file. */
+/** Receives the outcome of a file. */
 export interface SegmentFileOwner {
   fileCreated(file: SegmentFile, created: CreatedSegment): void;
   fileWritten(file: SegmentFile, fragment: Fragment): void;

@@ -266,7 +266,7 @@ export class Segmenter {
     const segment = openIn(state);
     if (segment?.held) this.#drainAudio(state, segment.held.dts, nowMs);
     else if (!segment) this.#drainAudio(state, Infinity, nowMs);
-    // Audio alone goes on: the file has it up to the end of the video that will come.
+    // Audio alone continues: the file gets it up to the end of the video that will follow.
     if (state.waitingAudio.length > MAX_WAITING_AUDIO) this.#drainAudio(state, Infinity, nowMs);
   }
 
@@ -403,7 +403,7 @@ export class Segmenter {
     this.#actions.push({ kind: 'ended', goesOn });
   }
 
-  /** Pictures are dropped for want of a key frame: one that is long overdue is asked for, once. */
+  /** Pictures are dropped because a key frame is missing. If it is long overdue, it is requested, once. */
   #askForKeyFrame(place: Dropping, sample: Sample, mayOpen: boolean, nowMs: number): void {
     place.sinceDts ??= sample.dts;
     if (place.wasAsked) return;

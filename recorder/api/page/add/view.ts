@@ -108,7 +108,7 @@ function Search(): VNode {
 
 const Nothing = ({ others }: { readonly others: number }): VNode =>
   others > 0
-    ? html`<p>No camera told its streams. Check user and password.</p>`
+    ? html`<p>No camera listed its streams. Check user and password.</p>`
     : html`<p>
         No camera answered. Cameras answer only within the recorder’s own network; in a container it needs the network
         of its machine. ONVIF may have to be switched on in the camera.

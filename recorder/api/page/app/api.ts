@@ -71,7 +71,7 @@ export async function request(
   );
 }
 
-/** The page repeats a read that failed. A change may last as long as it needs, because nobody should make it twice. */
+/** The page repeats a read that failed. A change has no time limit, because it must not be made twice. */
 function limited(method: string, abort: AbortSignal | undefined): AbortSignal | null {
   if (method !== 'GET') return abort ?? null;
   const limit = AbortSignal.timeout(ANSWER_MS);

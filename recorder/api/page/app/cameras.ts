@@ -103,7 +103,7 @@ export async function refreshCameras(): Promise<void> {
     .then((found) => {
       cameras.value = found;
     })
-    // The shell's banner shows that the recorder is away, and the session that nobody is signed in.
+    // The shell's banner shows that the recorder is away; the session shows that no user is signed in.
     .catch(() => void (isWantedAgain = true))
     .finally(() => {
       running = undefined;

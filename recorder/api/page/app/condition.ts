@@ -3,8 +3,8 @@
 import type { Camera, Reason } from './camera.ts';
 
 /**
- * `fine`: it is recorded. `busy`: something that passes by itself in seconds. `off`: somebody has stopped it. `attention`: may
- * need somebody. `alarm`: it should be recorded and is not; a person has to do something.
+ * `fine`: it is recorded. `busy`: something that passes by itself in seconds. `off`: a user has stopped it.
+ * `attention`: may need a person. `alarm`: it should be recorded and is not; a person has to do something.
  */
 export type Level = 'fine' | 'busy' | 'off' | 'attention' | 'alarm';
 

@@ -10,7 +10,7 @@ const STALE_MS = 10_000;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 10_000;
 
-/** Measured with `performance.now`, which is not affected when somebody sets the clock. */
+/** Measured with `performance.now`, which is not affected when the clock is set. */
 const lastContactMs = signal(performance.now());
 const atMs = signal(performance.now());
 const isAway = signal(false);

@@ -43,7 +43,7 @@ export function onEvent(listener: Listener): () => void {
 
 const RETRY_MS = 5_000;
 
-/** Follows the recorder's events while somebody is signed in. */
+/** Follows the recorder's events while a user is signed in. */
 export function watchEvents(): void {
   effect(() => {
     if (!session.value) return undefined;

@@ -1,4 +1,5 @@
-// Keys of the console. Views add theirs while they are shown; none works while somebody types or a dialogue is open.
+// Keys of the console. Views add theirs while they are shown. No key has an effect while the user types or a dialogue
+// is open.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 

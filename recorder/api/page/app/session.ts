@@ -84,7 +84,7 @@ export async function signOut(): Promise<void> {
   go('login');
 }
 
-/** Shows the sign-in page while nobody is signed in. Its address keeps the view to show afterwards. */
+/** Shows the sign-in page while no user is signed in. Its address keeps the view to show afterwards. */
 export function watchSession(): void {
   effect(() => {
     if (session.value !== null || route.value.view === 'login' || route.value.view === 'welcome') return;

@@ -57,7 +57,7 @@ export const jobsProblem = signal<string | undefined>(undefined);
 /** Ids of the jobs that were begun on this page, newest first. */
 export const ownJobs = signal<readonly string[]>([]);
 
-/** Ids of results that the browser has been told to download. */
+/** Ids of results that the browser has begun to download. */
 const downloaded = new Set<string>();
 /** Events report the progress of jobs on this node. The interval is for jobs of other nodes, and for events that were missed. */
 const EVERY_MS = 5_000;

@@ -28,7 +28,7 @@ const LENGTHS = [
 ] as const;
 const ACTIONS = { export: 'Export MP4', timelapse: 'Export time-lapse', still: 'Save still' };
 const SPEEDS = [2, 4, 8, 16, 32, 60, 120];
-/** While somebody drags a mark, only its last position is requested. */
+/** While the user drags a mark, only its last position is requested. */
 const SETTLE_MS = 350;
 
 /** The window that an export would have now. */

@@ -28,7 +28,7 @@ export function Accounts(): VNode | false {
   const [answer, setAnswer] = useState<Answer>();
   useEffect(() => {
     const abort = new AbortController();
-    // What was read stays while the recorder is away: a banner tells of that.
+    // What was read stays while the recorder is away; a banner says so.
     const ask = (): void =>
       void api<Answer>('/api/accounts', { signal: abort.signal }).then(setAnswer, () => undefined);
     ask();

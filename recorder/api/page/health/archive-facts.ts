@@ -33,7 +33,7 @@ export function stripOf({ spans, gaps }: TimelineCamera, fromMs: number, toMs: n
   return [...spans.flatMap(part('footage', 0)), ...gaps.flatMap(part('gap', MIN_SHARE))];
 }
 
-/** Causes that need no attention, because somebody stopped the recording on purpose. */
+/** Causes that need no attention, because a user stopped the recording on purpose. */
 const WANTED: ReadonlySet<string> = new Set(['stopped', 'unlicensed']);
 
 /** Seconds missing by cause, longest first, without those causes. */

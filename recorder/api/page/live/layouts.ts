@@ -35,7 +35,7 @@ const areIds = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((id) => typeof id === 'string');
 
 export const layouts = signal(load('layouts', areLayouts, []));
-/** The order of all cameras after somebody dragged their tiles. */
+/** The order of all cameras after the user dragged their tiles. */
 export const order = signal(load('order', areIds, []));
 
 /** Saves a layout in place of one with the same name. */

@@ -21,7 +21,7 @@ import { gridOf, MAX_TILES, neighbour, PHONE_WIDTH, tilesPerPage, usualAspect, t
 const GAP = 6;
 /** Narrower pictures show too little. */
 const MIN_TILE = { desk: 240, phone: 170 };
-/** The interval at which pages change by themselves, if somebody has switched that on. */
+/** The interval at which pages change by themselves, if the user has switched that on. */
 const TURN_MS = 10_000;
 
 export function LiveView(): VNode {

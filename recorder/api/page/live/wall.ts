@@ -13,7 +13,7 @@ interface Grid {
 
 export const MAX_TILES = 36;
 
-/** A window that is no wider is that of a phone. */
+/** A window that is not wider counts as that of a phone. */
 export const PHONE_WIDTH = 700;
 
 /** For `count` pictures of the aspect ratio `aspect` (width by height) with `gap` pixels between them. */

@@ -62,7 +62,10 @@ export class Playback {
   readonly isScrubbing = signal(false);
   readonly inMs = signal<number | undefined>(undefined);
   readonly outMs = signal<number | undefined>(undefined);
-  /** Set while every camera is in a gap and the clock stands. `nextMs`: where playback can go on; null if nothing follows. */
+  /**
+   * Set while every camera is in a gap and the clock is stopped. `nextMs`: where playback can continue; null if nothing
+   * follows.
+   */
   readonly pause = signal<{ readonly nextMs: number | null | undefined } | undefined>(undefined);
   readonly zone = computed(() => new Zone(zoneName.value));
   /** What the timeline shows, the day around the shown moment, and what is needed to play. */
@@ -321,7 +324,7 @@ export class Playback {
       this.atMs.value = atMs;
       this.#showDay();
       const range = this.range.peek();
-      // If somebody has moved the timeline away, it stays there.
+      // If the user has moved the timeline away, it stays there.
       if (atMs > range.toMs - widthOf(range) * 0.02 && atMs < range.toMs + widthOf(range) * 0.02) {
         this.range.value = rangeAround(atMs, widthOf(range), 0.1);
       }
@@ -502,7 +505,7 @@ function endFollower({ player, stills }: Follower): void {
   stills.end();
 }
 
-/** Whether the clock may run: a camera that plays can go on. The others catch up. */
+/** Whether the clock may run: a camera that plays can continue. The others catch up. */
 function isAnyReady(followers: readonly Follower[], moments: readonly (Moment | undefined)[]): boolean {
   const playable = followers.filter((_, i) => moments[i] === undefined || isPlayable(moments[i]));
   return playable.some(({ player }) => player?.isReady || player?.state.peek() === 'unplayable');

@@ -110,7 +110,7 @@ export class CameraPlayer {
     if (!isRunning) {
       this.#stop();
       const isRecent = performance.now() - this.#seekedMs < SETTLE_MS;
-      // While somebody scrubs, the next seek waits until the picture of the previous one is shown.
+      // While the user scrubs, the next seek waits until the picture of the previous one is shown.
       const isNext = this.#soughtMs !== atMs && !(video.seeking && isRecent);
       // The library starts at the position that it was given first, and times of parts are exact only once they are decoded.
       const isElsewhere = !video.seeking && !isRecent && this.#offsetMs(media) > PRECISION_MS;
@@ -153,7 +153,7 @@ export class CameraPlayer {
     if (this.#hls) this.#hls.config.maxBufferLength = bufferSeconds(speed);
   }
 
-  /** Whether somebody can see the page: a hidden one receives nothing. */
+  /** Whether the page is visible: a hidden one receives nothing. */
   setSeen(isSeen: boolean): void {
     if (this.state.peek() !== 'ready') return;
     if (isSeen) this.#hls?.startLoad();
@@ -223,7 +223,7 @@ export class CameraPlayer {
       this.#take(details.fragments);
       if (this.state.peek() !== 'loading') return;
       this.state.value = 'ready';
-      // While the playlist was loaded, the clock may have advanced, or somebody may have jumped to another time.
+      // While the playlist was loaded, the clock may have advanced, or the user may have jumped to another time.
       hls.startLoad(mediaTimeOf(this.#parts, this.#wantedMs) ?? nearest(this.#parts, this.#wantedMs));
     });
     // The exact times of parts are known only once they are decoded.

@@ -6,7 +6,7 @@ import { now } from '../app/clock.ts';
 import { previewId, toFootage, type CameraFootage, type CameraItem } from './footage.ts';
 import { MAX_WIDTH_MS, rangeAround, widthOf, type Range } from './scale.ts';
 
-/** While somebody drags, only the last range is requested. */
+/** While the user drags, only the last range is requested. */
 const SETTLE_MS = 120;
 /** Ranges that include the present are requested again at this interval. */
 const FRESH_MS = 5_000;
@@ -15,7 +15,7 @@ const RETRY_MS = 3_000;
 interface Wanted {
   readonly cameras: readonly string[];
   readonly range: Range;
-  /** Shorter interruptions are not told apart. */
+  /** Shorter interruptions are not distinguished. */
   readonly resolutionMs: number;
 }
 

@@ -91,7 +91,7 @@ export function PlaybackView(): VNode {
   </main>`;
 }
 
-/** Shown when every camera is in a gap: nothing plays until somebody skips it. */
+/** Shown when every camera is in a gap: nothing plays until the user skips it. */
 function Pause({ playback }: { readonly playback: Playback }): VNode | false {
   const pause = playback.pause.value;
   if (!pause) return false;
