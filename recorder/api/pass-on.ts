@@ -57,7 +57,7 @@ export async function passOn(
   const caller = statedBy(request, method === 'DELETE' ? 'remove-jobs' : undefined);
   const answer = await peers.request(nodeId, { ...passedOn(request, path), method, caller }).catch((err: unknown) => {
     if (!(err instanceof PeerUnavailable)) throw err;
-    throw err.problem === 'unknown' ? unknown() : nodeAway(err);
+    throw err.code === 'unknown' ? unknown() : nodeAway(err);
   });
   return sendAnswer(reply, answer);
 }

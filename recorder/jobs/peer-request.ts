@@ -1,5 +1,10 @@
-// Sends one GET request to another recorder. It has a timeout, and goes to members of the cluster only, also when it is
-// redirected.
+// Sends one GET request for a part of an assembly to another recorder. It has a timeout, and goes to members of the cluster
+// only, also when it is redirected.
+//
+// `PeerRequests` serves the other requests between nodes. It cannot serve these: a part is at an address that the caller chose
+// among the members, and members of `cluster.peers` have no node name; redirects are followed; a member that does not answer is
+// asked again for a minute, where `PeerRequests` refuses at once; and a certificate that is not trusted must fail the job at
+// the first attempt.
 
 import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
@@ -11,11 +16,11 @@ import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
 
 /** `passing`: a later attempt may succeed. */
 export class PeerFailure extends Error {
+  override readonly name = 'PeerFailure';
   readonly passing: boolean;
 
   constructor(message: string, { passing = false, cause }: { passing?: boolean; cause?: unknown } = {}) {
     super(message, { cause });
-    this.name = 'PeerFailure';
     this.passing = passing;
   }
 }

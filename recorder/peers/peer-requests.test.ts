@@ -99,7 +99,7 @@ test('a node that is not who it should be is sent nothing', async (t) => {
   const { members, requests } = await stage(t);
   members.place('node-3', members.nodes.get('node-2')?.mutual?.address ?? '');
   const asked = requests.request('node-3', { listener: 'api', caller: guard, path: '/api/cameras' });
-  await assert.rejects(asked, (err) => err instanceof PeerUnavailable && err.problem === 'away');
+  await assert.rejects(asked, (err) => err instanceof PeerUnavailable && err.code === 'away');
   assert.equal(await requests.answers('node-3'), false);
   assert.equal(await requests.answers('node-2'), true);
 });
@@ -108,7 +108,7 @@ test('only members are asked', async (t) => {
   const { requests } = await stage(t);
   for (const nodeId of ['node-1', 'node-9', '127.0.0.1', '../node-2', '']) {
     const asked = requests.request(nodeId, { listener: 'api', caller: guard, path: '/' });
-    await assert.rejects(asked, (err) => err instanceof PeerUnavailable && err.problem === 'unknown', nodeId);
+    await assert.rejects(asked, (err) => err instanceof PeerUnavailable && err.code === 'unknown', nodeId);
   }
 });
 
@@ -176,7 +176,7 @@ test('requests to one node are bounded, and a request that ends makes room', asy
     requests.request('node-2', { listener: 'api', caller: guard, path: '/wait', signal: ending.signal });
   const all = Array.from({ length: 96 }, () => wait().catch((err: unknown) => err));
   await until('requests wait', () => waiting.length > 0);
-  await assert.rejects(wait(), (err) => err instanceof PeerUnavailable && err.problem === 'busy');
+  await assert.rejects(wait(), (err) => err instanceof PeerUnavailable && err.code === 'busy');
   ending.abort(new Error('enough'));
   await Promise.all(all);
   const ended = requests.request('node-2', { listener: 'api', caller: guard, path: '/none' });

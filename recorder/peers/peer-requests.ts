@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
-import { errorCode } from '../../base/error.ts';
+import { CodedError, errorCode } from '../../base/error.ts';
 import { promptly } from '../../base/promptly.ts';
 import { memberTls, type MutualTls } from './identity.ts';
 import type { PeerListener, PeerNode } from './peer.ts';
@@ -67,15 +67,13 @@ interface PeerUpgrade {
 /** `unknown`: no such member, or without an address. `busy`: too many requests to this node. `away`: no answer in time. */
 type PeerProblem = 'unknown' | 'busy' | 'away';
 
-export class PeerUnavailable extends Error {
+export class PeerUnavailable extends CodedError<PeerProblem> {
+  override readonly name = 'PeerUnavailable';
   readonly nodeId: string;
-  readonly problem: PeerProblem;
 
-  constructor(nodeId: string, problem: PeerProblem, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'PeerUnavailable';
+  constructor(nodeId: string, code: PeerProblem, message: string, options?: ErrorOptions) {
+    super(code, message, options);
     this.nodeId = nodeId;
-    this.problem = problem;
   }
 }
 

@@ -200,8 +200,8 @@ async function asked<T>(
     if (raw.destroyed) return undefined;
     if (!(err instanceof PeerUnavailable)) throw err;
     // Not counted: callers can name any node.
-    if (err.problem === 'unknown') throw new ApiError(404, 'unknown-node', err.message, { cause: err });
-    metrics?.request(nodeId, err.problem);
+    if (err.code === 'unknown') throw new ApiError(404, 'unknown-node', err.message, { cause: err });
+    metrics?.request(nodeId, err.code);
     const headers = { 'retry-after': '5' };
     throw new ApiError(503, 'node-away', err.message, { headers, isExpected: true, cause: err });
   }

@@ -22,9 +22,12 @@ export interface DiskFault extends Reason {
 }
 
 /** The archive on the disk cannot be read. A listing fails instead of returning an incomplete result. */
-export class ArchiveError extends Error {
-  readonly code = 'ARCHIVE_UNREADABLE';
+export class ArchiveError extends CodedError<'ARCHIVE_UNREADABLE'> {
   override readonly name = 'ArchiveError';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super('ARCHIVE_UNREADABLE', message, options);
+  }
 }
 
 /** The record path is not the archive of this node: nothing is written there. */
