@@ -46,6 +46,7 @@ import { ptzRoutes } from './routes/ptz.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { stillRoutes } from './routes/stills.ts';
 import { timelineRoutes } from './routes/timeline.ts';
+import { Timelines } from './timelines.ts';
 
 /** Viewers send no messages of their own. */
 const VIEWER_MESSAGE_LIMIT_BYTES = 1024;
@@ -108,8 +109,9 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     deps;
   if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
   if (times) {
-    await app.register(timelineRoutes, { deps: { ...deps, times } });
-    await app.register(dayRoutes, { deps: { ...deps, times } });
+    const timelines = new Timelines({ ...deps, times });
+    await app.register(timelineRoutes, { deps: { ...deps, timelines } });
+    await app.register(dayRoutes, { deps: { ...deps, times, timelines } });
   }
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) {

@@ -121,6 +121,17 @@ export const JobItem = z
     signature_url: z.string().optional(),
     reason: z.string().optional().describe('Of a job that failed: why.'),
     reason_code: z.enum(JOB_ERROR_CODES).optional().describe('The reason as a stable code for programs.'),
+    retry: z
+      .object({
+        without_camera: z.string().optional().describe('Of a case: the camera whose footage made it fail.'),
+        split_at_ms: z
+          .number()
+          .int()
+          .optional()
+          .describe('Of an export: it can be made in two parts, before and after this time, milliseconds since 1970.'),
+      })
+      .optional()
+      .describe('Of a job that failed: how it can be requested again, where something else than the same may succeed.'),
   })
   .meta({ id: 'Job', description: 'An export, time-lapse, case or assembly, and its progress.' });
 
@@ -182,8 +193,15 @@ export function toJobItem(job: Job, nowMs: number): z.output<typeof JobItem> {
       manifest_url: `/api/archive/jobs/${job.id}/manifest`,
       signature_url: `/api/archive/jobs/${job.id}/signature`,
     }),
-    ...(job.reason === undefined ? {} : { reason: job.reason, reason_code: job.reasonCode }),
+    ...(job.reason === undefined ? {} : { reason: job.reason, reason_code: job.reasonCode, ...toRetry(job) }),
   };
+}
+
+function toRetry({ retry, case: cameras }: Job): Pick<z.output<typeof JobItem>, 'retry'> {
+  if (!retry) return {};
+  if ('splitAtMs' in retry) return { retry: { split_at_ms: retry.splitAtMs } };
+  // Nothing is left of a case without its only camera.
+  return (cameras?.cameras.length ?? 0) > 1 ? { retry: { without_camera: retry.withoutCamera } } : {};
 }
 
 export const toKnownUntil = ({ untilMs }: JobOutcome): { known_until_ms?: number } =>

@@ -70,3 +70,7 @@ function compare(a: Place, b: Place): number {
   if (i < 0) return 0;
   return (a[i] as number) < (b[i] as number) ? -1 : 1;
 }
+
+/** The same page of another node, to be added to a query. */
+export const pageQuery = ({ limit, cursor }: z.output<typeof PageQuery>): string =>
+  [limit === undefined ? '' : `&limit=${limit}`, cursor === undefined ? '' : `&cursor=${cursor}`].join('');

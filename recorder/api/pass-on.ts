@@ -14,6 +14,7 @@ import {
   type PeerSender,
 } from '../peers/peer-requests.ts';
 import { wholeAnswer } from '../peers/whole-answer.ts';
+import type { ApiDeps } from './deps.ts';
 
 const REQUEST_HEADERS = [
   'accept',
@@ -115,6 +116,23 @@ export function readFrom<T extends z.ZodType>(
 ): Promise<z.output<T> | undefined> {
   const asked = { listener: 'api', caller: statedBy(request), path, headMs: ANSWER_MS } as const;
   return wholeAnswer(peers, nodeId, asked, MAX_ANSWER_BYTES, (text) => schema.parse(JSON.parse(text)));
+}
+
+/** What all other nodes of the cluster answer to the caller, and the ids of those that do not answer. */
+export async function askOthers<T extends z.ZodType>(
+  request: FastifyRequest,
+  { cluster, peers }: Pick<ApiDeps, 'cluster' | 'peers'>,
+  path: string,
+  schema: T,
+): Promise<{ readonly answers: readonly z.output<T>[]; readonly away: readonly string[] }> {
+  if (!cluster || !peers) return { answers: [], away: [] };
+  const { nodes } = await cluster.metrics();
+  const others = nodes.filter(({ nodeId }) => nodeId !== cluster.nodeId).map(({ nodeId }) => nodeId);
+  const answers = await Promise.all(others.map((nodeId) => readFrom(request, peers, nodeId, path, schema)));
+  return {
+    answers: answers.filter((answer) => answer !== undefined),
+    away: others.filter((_, i) => answers[i] === undefined),
+  };
 }
 
 function statedBy(request: FastifyRequest, may?: 'remove-jobs'): PeerCaller {

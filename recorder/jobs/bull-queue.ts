@@ -57,9 +57,11 @@ const PROGRESS_INTERVAL_MS = 500;
 const COMMAND_TIMEOUT_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** The request, and the code of its failure. */
-type Data = JobRequest & Pick<Job, 'reasonCode'>;
+/** The request, and what is known of its failure. */
+type Data = JobRequest & Pick<Job, 'reasonCode' | 'retry'>;
 type Queued = BullJob<Data, JobOutcome>;
+
+const INTERNAL = { reasonCode: 'internal-error' } as const;
 
 export class BullQueue implements JobQueue {
   readonly #o: BullQueueOptions;
@@ -239,8 +241,8 @@ export class BullQueue implements JobQueue {
         return await new Promise<never>(() => {});
       }
       this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'a job failed');
-      const reasonCode = err instanceof JobError ? err.code : 'internal-error';
-      await job.updateData({ ...job.data, reasonCode }).catch(() => {});
+      const failure = err instanceof JobError ? { reasonCode: err.code, retry: err.retry } : INTERNAL;
+      await job.updateData({ ...job.data, ...failure }).catch(() => {});
       throw err;
     } finally {
       end();
@@ -311,6 +313,7 @@ function toJob(job: Queued, atWork: ReadonlySet<string>): Job {
     completedAtMs: job.finishedOn,
     outcome: state === 'done' ? job.returnvalue : undefined,
     reason: hasFailed ? job.failedReason : undefined,
-    reasonCode: hasFailed ? (job.data.reasonCode ?? 'internal-error') : undefined,
+    reasonCode: hasFailed ? (job.data.reasonCode ?? INTERNAL.reasonCode) : undefined,
+    retry: hasFailed ? job.data.retry : undefined,
   };
 }

@@ -76,7 +76,8 @@ async function footageOf<T>(cameraId: string, plan: () => Promise<T>): Promise<T
   } catch (err) {
     if (!(err instanceof JobError)) throw err;
     if (err.code === 'no-footage') return undefined;
-    throw new JobError(err.code, `camera ${cameraId}: ${err.message}`, { cause: err });
+    const retry = { withoutCamera: cameraId };
+    throw new JobError(err.code, `camera ${cameraId}: ${err.message}`, { cause: err, retry });
   }
 }
 

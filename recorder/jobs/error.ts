@@ -20,9 +20,22 @@ export const JOB_ERROR_CODES = [
 ] as const;
 export type JobErrorCode = (typeof JOB_ERROR_CODES)[number];
 
+/** How a job that failed can be asked for again: a case without one of its cameras, or an export before and after a moment. */
+export type JobRetry = { readonly withoutCamera: string } | { readonly splitAtMs: number };
+
 /** The message is the `reason` of the job. */
 export class JobError extends CodedError<JobErrorCode> {
   override readonly name = 'JobError';
+  readonly retry: JobRetry | undefined;
+
+  constructor(
+    code: JobErrorCode,
+    message: string,
+    options: ErrorOptions & { readonly retry?: JobRetry | undefined } = {},
+  ) {
+    super(code, message, options);
+    this.retry = options.retry;
+  }
 }
 
 /** For a time-lapse. */

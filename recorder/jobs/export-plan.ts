@@ -154,12 +154,15 @@ async function addPart(
   }
 }
 
-function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest, { elsewhere = [] }: KnownTime): JobError {
+function explained(err: JoinError, request: ExportRequest, { elsewhere = [] }: KnownTime): JobError {
+  const { fromMs, toMs, cameraId, lapseSpeed } = request;
   if (err.code === 'CODEC_CHANGED') {
+    const splitAtMs = Math.round(err.wallMs);
+    const canBeSplit = lapseSpeed === undefined && splitAtMs > fromMs && splitAtMs < toMs;
     return new JobError(
       'codec-changed',
       `the camera changes its codec too often: request the footage before and after ${isoTime(err.wallMs)} separately`,
-      { cause: err },
+      { cause: err, retry: canBeSplit ? { splitAtMs } : undefined },
     );
   }
   const nodes = [...new Set(elsewhere.map(({ nodeId }) => nodeId))];

@@ -2,7 +2,7 @@
 
 import type { FootageGap } from '../mp4/join.ts';
 import type { Elsewhere } from '../peers/peer.ts';
-import type { JobErrorCode } from './error.ts';
+import type { JobErrorCode, JobRetry } from './error.ts';
 import type { AssemblyPart } from './peer-part.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
@@ -119,6 +119,7 @@ export interface Job extends JobRequest {
   /** Of a job that failed. */
   readonly reason: string | undefined;
   readonly reasonCode?: JobErrorCode | undefined;
+  readonly retry?: JobRetry | undefined;
 }
 
 /** How long a result can be downloaded after the job is done. */

@@ -8,6 +8,8 @@ import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import type { ApiDeps } from '../deps.ts';
 import { readable } from '../interval.ts';
+import { Scope } from '../scope.ts';
+import type { Account, Timelines } from '../timelines.ts';
 import { daysOfMonth } from '../zone-days.ts';
 
 const Query = z.object({
@@ -20,6 +22,9 @@ const Query = z.object({
     .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
     .optional()
     .describe('IANA time zone whose days are counted, such as Europe/Berlin. Without it: that of the site.'),
+  scope: Scope.optional().describe(
+    'node, the default: the footage of this node. cluster: that of all nodes, in which gaps of less than a second are not counted.',
+  ),
 });
 
 const Days = z
@@ -33,7 +38,7 @@ const Days = z
           date: z.string(),
           start_ms: z.number().int(),
           end_ms: z.number().int().describe('Start of the next day: days on which clocks change have 23 or 25 hours.'),
-          recorded_seconds: z.number().describe('Footage on this node.'),
+          recorded_seconds: z.number().describe('Footage on this node, or with scope=cluster on all nodes.'),
           missing_seconds: z.number().describe('The sum of the gaps.'),
           complete: z.boolean().describe('There is footage and no gap.'),
         }),
@@ -65,9 +70,17 @@ function secondsIn(days: readonly Interval[], intervals: readonly Interval[]): n
   return sums.map((ms) => ms / 1000);
 }
 
-type Deps = Pick<ApiDeps, 'site'> & { readonly times: NonNullable<ApiDeps['times']> };
+interface Deps extends Pick<ApiDeps, 'site'> {
+  readonly times: NonNullable<ApiDeps['times']>;
+  readonly timelines: Timelines;
+}
 
-export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { times, site } }) => {
+export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { times, timelines, site } }) => {
+  const ofThisNode = async (cameraId: string, { fromMs, toMs }: Interval): Promise<Account> => {
+    await readable(times.refresh(fromMs, toMs));
+    const { footage, report } = await readable(times.of(cameraId, fromMs, toMs));
+    return { footage, gaps: report.gaps };
+  };
   app.get(
     '/api/archive/:camera_id/days',
     {
@@ -93,13 +106,15 @@ export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     },
     async (request) => {
       const { camera_id } = request.params;
-      const { month, tz } = request.query;
+      const { month, tz, scope } = request.query;
       const timeZone = tz ?? site?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
       const days = daysOfMonth(month, timeZone);
-      const [fromMs, toMs] = [days[0]?.fromMs ?? 0, days.at(-1)?.toMs ?? 0];
-      await readable(times.refresh(fromMs, toMs));
-      const { footage, report } = await readable(times.of(visibleCamera(request, camera_id), fromMs, toMs));
-      const [recorded, missing] = [secondsIn(days, footage), secondsIn(days, report.gaps)];
+      const interval = { fromMs: days[0]?.fromMs ?? 0, toMs: days.at(-1)?.toMs ?? 0 };
+      const { footage, gaps } =
+        scope === 'cluster'
+          ? await timelines.account(request, camera_id, interval)
+          : await ofThisNode(visibleCamera(request, camera_id), interval);
+      const [recorded, missing] = [secondsIn(days, footage), secondsIn(days, gaps)];
       const listed = days.map(({ date, ...day }, i) => ({
         date,
         start_ms: day.fromMs,

@@ -247,6 +247,21 @@ test('the state of a job has the fields of the specification', async (t) => {
   assert.equal((await app.inject(get('/e9'))).statusCode, 404);
 });
 
+test('a failed job says how it can be requested again: a case without a camera, but not without its only one', async (t) => {
+  const jobs = keeper(t);
+  const failed = { state: 'failed', outcome: undefined, reason: 'x', reasonCode: 'codec-changed' } as const;
+  const without = { retry: { withoutCamera: 'gate' } };
+  jobs.jobs.push(
+    job({ id: 'e5', ...failed, retry: { splitAtMs: 5 } }),
+    job({ id: 'e6', ...failed, ...without, case: { cameras: ['gate', 'yard'] } }),
+    job({ id: 'e7', ...failed, ...without, case: { cameras: ['gate'] } }),
+    job({ id: 'e8', ...failed }),
+  );
+  const { app } = await build(t, { jobs });
+  const retries = ['e5', 'e6', 'e7', 'e8'].map(async (id) => (await app.inject(get(`/${id}`))).json().retry);
+  assert.deepEqual(await Promise.all(retries), [{ split_at_ms: 5 }, { without_camera: 'gate' }, undefined, undefined]);
+});
+
 test('a result is sent inline, or as an attachment with a name; in ranges; and not after it has expired', async (t) => {
   const jobs = keeper(t);
   const { app } = await build(t, { jobs });

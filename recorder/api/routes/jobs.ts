@@ -1,6 +1,5 @@
 // `/api/archive/jobs`: exports, time-lapses, cases and assemblies of this node, their state and removal.
 
-import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { tell } from '../../http/audit.ts';
@@ -10,8 +9,9 @@ import { JobParams, findJob, isSeen, jobRefusals, unknownJob } from '../found-jo
 import { JOB, JobItem, toJobItem } from '../job-item.ts';
 import { parseJobName } from '../../jobs/job-id.ts';
 import type { ApiDeps } from '../deps.ts';
-import { cursorOf, Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { passOn, readFrom } from '../pass-on.ts';
+import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
+import { askOthers, passOn } from '../pass-on.ts';
+import { Scope } from '../scope.ts';
 import { available } from '../submitted-job.ts';
 import { jobResultRoutes, type ResultDeps } from './job-results.ts';
 
@@ -27,10 +27,7 @@ const JobList = z
   .meta({ id: 'JobList', description: 'Jobs, newest first.' });
 
 const ListQuery = PageQuery.extend({
-  scope: z
-    .enum(['node', 'cluster'], 'expected node or cluster')
-    .optional()
-    .describe('node, the default: the jobs of this node. cluster: the jobs of all nodes.'),
+  scope: Scope.optional().describe('node, the default: the jobs of this node. cluster: the jobs of all nodes.'),
 });
 
 /** Newest first. */
@@ -50,23 +47,6 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, {
       tell(request, { job: job_id });
       return passOn(request, reply, peers, nodeId, unknownJob);
     });
-  }
-
-  /** The jobs of all other nodes, and the nodes that do not answer. */
-  async function ofOtherNodes(request: FastifyRequest, { limit, cursor }: z.output<typeof PageQuery>) {
-    if (!cluster || !peers) return { pages: [], away: [] };
-    const { nodes } = await cluster.metrics();
-    const others = nodes.filter(({ nodeId }) => nodeId !== cluster.nodeId).map(({ nodeId }) => nodeId);
-    const page = [limit === undefined ? '' : `&limit=${limit}`, cursor === undefined ? '' : `&cursor=${cursor}`].join(
-      '',
-    );
-    const answers = await Promise.all(
-      others.map((nodeId) => readFrom(request, peers, nodeId, `/api/archive/jobs?scope=node${page}`, JobList)),
-    );
-    return {
-      pages: answers.filter((answer) => answer !== undefined),
-      away: others.filter((_, i) => answers[i] === undefined),
-    };
   }
 
   app.get(
@@ -96,14 +76,19 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, {
         return { jobs: [...entries], ...(next === undefined ? {} : { next }) };
       }
       // Each node gives its part of the page, from the same place on.
-      const { pages, away } = await ofOtherNodes(request, query);
+      const { answers: pages, away } = await askOthers(
+        request,
+        deps,
+        `/api/archive/jobs?scope=node${pageQuery(query)}`,
+        JobList,
+      );
       const all = [...items, ...pages.flatMap((page) => page.jobs)].sort((a, b) => b.created_at_ms - a.created_at_ms);
       const { entries, next } = pageOf(all, query, after, placeIn);
       const isMore = next === null && pages.some((page) => typeof page.next === 'string');
       const last = entries.at(-1);
       return {
         jobs: [...entries],
-        nodes_away: away,
+        nodes_away: [...away],
         ...(next === undefined ? {} : { next: isMore && last ? cursorOf(placeIn(last)) : next }),
       };
     },

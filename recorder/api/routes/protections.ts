@@ -13,7 +13,9 @@ import { isKnownCamera, type ApiDeps, type ProtectionKeeper } from '../deps.ts';
 import type { Protection as ProtectedWindow } from '../../archive/retention/protections.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
-import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
+import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
+import { askOthers } from '../pass-on.ts';
+import { Scope } from '../scope.ts';
 import { isoTime } from '../times.ts';
 import { START, TIME } from '../examples.ts';
 
@@ -51,12 +53,26 @@ const Protection = z
     note: z.string().nullable(),
     until: z.iso.datetime({ offset: true }).nullable().describe('When the protection ends by itself; null: never.'),
     segments: z.number().int().describe('Number of segments that overlap the window now.'),
+    node_id: z.string().optional().describe('In a cluster: the node whose footage it protects, and which removes it.'),
   })
   .meta({ id: 'Protection', description: 'A window of footage that retention does not remove.' });
 
 const Protections = z
-  .object({ protections: z.array(Protection).describe('By camera and start.'), next: Next })
+  .object({
+    protections: z.array(Protection).describe('By camera and start.'),
+    nodes_away: z
+      .array(z.string())
+      .optional()
+      .describe('With scope=cluster: the nodes that did not answer; their protections are not in the list.'),
+    next: Next,
+  })
   .meta({ id: 'ProtectionList', description: 'Protected footage.' });
+
+const ListQuery = PageQuery.extend({
+  scope: Scope.optional().describe(
+    'node, the default: the protections of this node. cluster: those of all nodes, each of which protects its own footage.',
+  ),
+});
 
 const ProtectionPlace = z.tuple([z.literal('protections'), z.string(), z.number(), z.string()]);
 
@@ -69,7 +85,17 @@ const problems = {
   503: problemResponse('The change cannot be written to the disk: nothing has changed.'),
 };
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly protections: ProtectionKeeper };
+const placeIn = ({ camera_id, from_ms, id }: z.output<typeof Protection>) =>
+  ['protections', camera_id, from_ms, id] as const;
+
+const byPlace = (a: z.output<typeof Protection>, b: z.output<typeof Protection>): number =>
+  (a.camera_id < b.camera_id ? -1 : a.camera_id > b.camera_id ? 1 : 0) ||
+  a.from_ms - b.from_ms ||
+  (a.id < b.id ? -1 : 1);
+
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'cluster' | 'peers'> & {
+  readonly protections: ProtectionKeeper;
+};
 
 /** Examples for the OpenAPI document. */
 const PROTECTION = {
@@ -100,17 +126,12 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     note: note ?? null,
     until: untilMs === undefined ? null : isoTime(untilMs),
     segments: archive.countSegments(cameraId, fromMs, toMs),
+    ...(deps.cluster && { node_id: deps.cluster.nodeId }),
   });
 
-  function listed(windows: readonly ProtectedWindow[], asked: z.output<typeof PageQuery>) {
-    const after = placeOf(asked.cursor, ProtectionPlace);
-    const { entries, next } = pageOf(windows, asked, after, (window) => [
-      'protections',
-      window.cameraId,
-      window.fromMs,
-      window.id,
-    ]);
-    return { protections: entries.map(toProtection), ...(next === undefined ? {} : { next }) };
+  function listed(items: readonly z.output<typeof Protection>[], asked: z.output<typeof PageQuery>) {
+    const { entries, next } = pageOf(items, asked, placeOf(asked.cursor, ProtectionPlace), placeIn);
+    return { protections: [...entries], ...(next === undefined ? {} : { next }) };
   }
 
   app.post(
@@ -163,14 +184,23 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
         operationId: 'listProtections',
         summary: 'All protected footage',
         tags: ['archive'],
-        querystring: PageQuery,
+        querystring: ListQuery,
         response: { 200: Protections, 401: problems[401] },
       },
     },
     async (request) => {
+      const { query } = request;
       const { sees } = callerOf(request);
-      const seen = protections.list().filter(({ cameraId }) => sees(cameraId));
-      return listed(seen, request.query);
+      const own = protections.list().flatMap((window) => (sees(window.cameraId) ? toProtection(window) : []));
+      if (query.scope !== 'cluster') return listed(own, query);
+      // Each node gives its part of the page, from the same place on.
+      const path = `/api/archive/protections?scope=node${pageQuery(query)}`;
+      const { answers, away } = await askOthers(request, deps, path, Protections);
+      const all = [...own, ...answers.flatMap((answer) => answer.protections)].sort(byPlace);
+      const page = listed(all, query);
+      const last = page.protections.at(-1);
+      const isMore = page.next === null && answers.some(({ next }) => typeof next === 'string');
+      return { ...page, ...(isMore && last ? { next: cursorOf(placeIn(last)) } : {}), nodes_away: [...away] };
     },
   );
 
@@ -189,7 +219,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     },
     async (request) => {
       const cameraId = visibleCamera(request, request.params.camera_id);
-      return listed(protections.list(cameraId), request.query);
+      return listed(protections.list(cameraId).map(toProtection), request.query);
     },
   );
 

@@ -54,6 +54,14 @@ export interface Camera {
   readonly problem?: string | undefined;
 }
 
+/** The nodes that record a camera or have footage of it: in a cluster. */
+export const nodesOf = (camera: Pick<Camera, 'archives' | 'node'> | undefined): readonly string[] => [
+  ...new Set([
+    ...(camera?.archives ?? []).map(({ node_id }) => node_id),
+    ...(camera?.node.name ? [camera.node.name] : []),
+  ]),
+];
+
 /** A problem that needs attention although the recorder works. */
 export interface Warning {
   readonly code: string;

@@ -33,6 +33,7 @@ export interface Job {
   readonly manifest_url?: string;
   readonly sha256?: string;
   readonly reason?: string;
+  readonly retry?: { readonly without_camera?: string; readonly split_at_ms?: number };
   /** Who asked for it, and where it runs. */
   readonly by?: string;
   readonly node_id?: string;
@@ -54,6 +55,8 @@ interface ExportWish extends Span {
 /** Newest first; undefined until the recorder has answered. */
 export const jobs = signal<readonly Job[] | undefined>(undefined);
 export const jobsProblem = signal<string | undefined>(undefined);
+/** Nodes whose jobs are not known now. */
+export const jobNodesAway = signal<readonly string[]>([]);
 /** Ids of the jobs that were begun on this page, newest first. */
 export const ownJobs = signal<readonly string[]>([]);
 
@@ -137,8 +140,11 @@ function refreshJobs(): Promise<void> {
 
 async function readJobs(): Promise<void> {
   try {
-    const answer = await api<{ jobs: readonly Job[] }>('/api/archive/jobs?scope=cluster');
+    const answer = await api<{ jobs: readonly Job[]; nodes_away?: readonly string[] }>(
+      '/api/archive/jobs?scope=cluster',
+    );
     jobs.value = answer.jobs;
+    jobNodesAway.value = answer.nodes_away ?? [];
     jobsProblem.value = undefined;
     for (const { job_id, state } of answer.jobs) {
       if (state !== 'done' || !ownJobs.peek().includes(job_id) || downloaded.has(job_id)) continue;

@@ -2,6 +2,8 @@
 
 import { signal } from '@preact/signals';
 import { api, wordsOf } from '../app/api.ts';
+import { nodesOf } from '../app/camera.ts';
+import { cameras, directory } from '../app/cameras.ts';
 import type { Span } from '../playback/spans.ts';
 
 export interface Protection {
@@ -12,15 +14,26 @@ export interface Protection {
   readonly created: string;
   readonly note: string | null;
   readonly until: string | null;
+  /** In a cluster. */
+  readonly node_id?: string;
+}
+
+interface Answer {
+  readonly protections: readonly Protection[];
+  readonly nodes_away?: readonly string[];
 }
 
 /** Undefined until the recorder has answered. */
 export const protections = signal<readonly Protection[] | undefined>(undefined);
 export const protectionsProblem = signal<string | undefined>(undefined);
+/** Nodes whose protections are not known now. */
+export const nodesAway = signal<readonly string[]>([]);
 
 export async function refreshProtections(): Promise<void> {
   try {
-    protections.value = (await api<{ protections: readonly Protection[] }>('/api/archive/protections')).protections;
+    const answer = await api<Answer>('/api/archive/protections?scope=cluster');
+    protections.value = answer.protections;
+    nodesAway.value = answer.nodes_away ?? [];
     protectionsProblem.value = undefined;
   } catch (error) {
     protectionsProblem.value = wordsOf(error);
@@ -34,17 +47,28 @@ interface Wish extends Span {
   readonly untilMs: number | 'never' | undefined;
 }
 
-/** Rejects with Problem. */
+/** Each node protects its own footage: all that have some of a camera are asked. Rejects with Problem. */
 export async function protect({ cameraIds, startMs, endMs, note, untilMs }: Wish): Promise<void> {
+  const query = new URLSearchParams({ from: String(startMs / 1000), to: String(endMs / 1000), note });
+  if (untilMs !== undefined) query.set('until', untilMs === 'never' ? untilMs : String(untilMs / 1000));
   for (const id of cameraIds) {
-    const query = new URLSearchParams({ from: String(startMs / 1000), to: String(endMs / 1000), note });
-    if (untilMs !== undefined) query.set('until', untilMs === 'never' ? untilMs : String(untilMs / 1000));
-    await api(`/api/archive/${encodeURIComponent(id)}/protect?${query}`, { method: 'POST' });
+    for (const base of basesOf(id)) {
+      await api(`/api/archive/${encodeURIComponent(id)}/protect?${query}`, { method: 'POST', base });
+    }
   }
   await refreshProtections();
 }
 
-export async function release(id: string): Promise<void> {
-  await api(`/api/archive/protections/${encodeURIComponent(id)}`, { method: 'DELETE' });
+/** The addresses of the nodes that record a camera or have footage of it. */
+function basesOf(cameraId: string): readonly (string | undefined)[] {
+  const places = directory.peek();
+  const camera = cameras.peek()?.find(({ id }) => id === cameraId);
+  const nodeIds = nodesOf(camera);
+  return places && nodeIds.length > 0 ? nodeIds.map((nodeId) => places.baseOf(nodeId)) : [undefined];
+}
+
+export async function release({ id, node_id: nodeId }: Protection): Promise<void> {
+  const base = nodeId === undefined ? undefined : directory.peek()?.baseOf(nodeId);
+  await api(`/api/archive/protections/${encodeURIComponent(id)}`, { method: 'DELETE', base });
   await refreshProtections();
 }

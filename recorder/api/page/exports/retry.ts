@@ -1,4 +1,4 @@
-// How a job that failed can be asked for again without what made it fail, by the recorder's reason.
+// How a job that failed can be requested again without what made it fail, as the recorder says.
 
 import type { Span } from '../playback/spans.ts';
 import type { Job } from './jobs.ts';
@@ -14,19 +14,15 @@ export type Retry =
   /** One export before a moment, and one after it. */
   | { readonly kind: 'in-two'; readonly parts: readonly [Span, Span] };
 
-/** Undefined where the reason names neither a camera of a case nor a moment within the window. */
-export function retryOf({ state, kind, cameras, from_ms, to_ms, reason = '' }: Job): Retry | undefined {
-  if (state !== 'failed' || from_ms === undefined || to_ms === undefined) return undefined;
-  const window = { startMs: from_ms, endMs: to_ms };
-  if (cameras) {
-    const ids = cameras.map(({ camera_id }) => camera_id);
-    const failed = ids.find((id) => reason.startsWith(`camera ${id}: `));
-    if (failed === undefined || ids.length < 2) return undefined;
-    return { kind: 'without-camera', cameraId: failed, cameras: ids.filter((id) => id !== failed), window };
+/** Undefined where the recorder knows no other way. */
+export function retryOf({ retry, cameras = [], from_ms, to_ms }: Job): Retry | undefined {
+  if (!retry || from_ms === undefined || to_ms === undefined) return undefined;
+  const { without_camera: cameraId, split_at_ms: atMs } = retry;
+  if (cameraId !== undefined) {
+    const ids = cameras.map(({ camera_id }) => camera_id).filter((id) => id !== cameraId);
+    return { kind: 'without-camera', cameraId, cameras: ids, window: { startMs: from_ms, endMs: to_ms } };
   }
-  const [, written = ''] = /request the footage before and after (\S+) separately$/.exec(reason) ?? [];
-  const atMs = Date.parse(written);
-  if (kind !== 'export' || !(atMs > from_ms && atMs < to_ms)) return undefined;
+  if (atMs === undefined) return undefined;
   return {
     kind: 'in-two',
     parts: [

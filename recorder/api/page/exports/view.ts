@@ -12,8 +12,15 @@ import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import { Zone } from '../playback/zone.ts';
 import { JobItem } from './job-item.ts';
-import { followJobs, jobs, jobsProblem } from './jobs.ts';
-import { protections, protectionsProblem, refreshProtections, release, type Protection } from './protections.ts';
+import { followJobs, jobNodesAway, jobs, jobsProblem } from './jobs.ts';
+import {
+  nodesAway,
+  protections,
+  protectionsProblem,
+  refreshProtections,
+  release,
+  type Protection,
+} from './protections.ts';
 
 const zone = computed(() => new Zone(zoneName.value));
 
@@ -35,8 +42,10 @@ export function ExportsView(): VNode {
 function JobList(): VNode {
   useEffect(() => followJobs(), []);
   const list = jobs.value;
+  const away = jobNodesAway.value;
   return html`
     ${jobsProblem.value !== undefined && html`<p class="form-problem" role="alert">${jobsProblem.value}</p>`}
+    ${away.length > 0 && html`<p class="form-problem" role="status">${`${away.join(', ')} away: its exports are not listed.`}</p>`}
     ${list === undefined && jobsProblem.value === undefined && html`<p class="quiet" aria-busy="true">Loading …</p>`}
     ${
       list?.length === 0 &&
@@ -53,9 +62,11 @@ function JobList(): VNode {
 function ProtectedList(): VNode {
   useEffect(() => void refreshProtections(), []);
   const list = protections.value;
+  const away = nodesAway.value;
   return html`
     ${protectionsProblem.value !== undefined && html`<p class="form-problem" role="alert">${protectionsProblem.value}</p>`}
-    ${list?.length === 0 && html`<p class="exports-empty">Nothing is protected.</p>`}
+    ${away.length > 0 && html`<p class="form-problem" role="status">${`${away.join(', ')} away: what is protected there is not listed.`}</p>`}
+    ${list?.length === 0 && away.length === 0 && html`<p class="exports-empty">Nothing is protected.</p>`}
     <ul class="jobs">
       ${list?.map((one) => html`<${ProtectedItem} key=${one.id} protection=${one} />`)}
     </ul>
@@ -63,7 +74,7 @@ function ProtectedList(): VNode {
 }
 
 function ProtectedItem({ protection }: { readonly protection: Protection }): VNode {
-  const { id, camera_id, from_ms: startMs, to_ms: endMs, note, until } = protection;
+  const { id, camera_id, node_id, from_ms: startMs, to_ms: endMs, note, until } = protection;
   const [problem, setProblem] = useState('');
   const [isAsked, ask] = useState(false);
   const untilMs = until === null ? undefined : Date.parse(until);
@@ -86,6 +97,7 @@ function ProtectedItem({ protection }: { readonly protection: Protection }): VNo
     </div>
     <div class="job-facts">
       <span>${inZone.date(startMs)} ${inZone.time(startMs)} – ${inZone.date(endMs, false)} ${inZone.time(endMs)}</span>
+      ${node_id !== undefined && html`<span>on ${node_id}</span>`}
     </div>
     ${note !== null && html`<p>${note}</p>`}
     ${problem !== '' && html`<p class="job-problem" role="alert">${problem}</p>`}
@@ -98,7 +110,7 @@ function ProtectedItem({ protection }: { readonly protection: Protection }): VNo
           class=${isAsked ? 'danger' : ''}
           onBlur=${() => ask(false)}
           onClick=${() =>
-            isAsked ? void release(id).catch((error: unknown) => setProblem(wordsOf(error))) : ask(true)}
+            isAsked ? void release(protection).catch((error: unknown) => setProblem(wordsOf(error))) : ask(true)}
         >
           ${isAsked ? 'Release: retention may remove it' : 'Release'}
         </button>`

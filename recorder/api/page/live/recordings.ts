@@ -1,7 +1,7 @@
 // The newest recordings of a camera, from all nodes that hold some.
 
 import { api } from '../app/api.ts';
-import type { Camera } from '../app/camera.ts';
+import { nodesOf, type Camera } from '../app/camera.ts';
 import { directory } from '../app/cameras.ts';
 import { now } from '../app/clock.ts';
 
@@ -26,13 +26,6 @@ interface Segments {
   }[];
 }
 
-function nodesOf(camera: Camera): readonly string[] {
-  const own = camera.node.name ?? '';
-  if (!directory.peek()) return [own];
-  const holders = (camera.archives ?? []).map(({ node_id }) => node_id);
-  return [...new Set([...holders, ...(own === '' ? [] : [own])])];
-}
-
 /** Newest first, and the nodes that did not answer. */
 export async function newestRecordings(
   camera: Camera,
@@ -40,8 +33,8 @@ export async function newestRecordings(
   const to = Math.ceil(now() / 1000);
   // local=1: the node's own footage, also if another node records the camera now.
   const path = `/api/archive/${encodeURIComponent(camera.id)}/segments?from=${to - DAY_SECONDS}&to=${to}&local=1`;
-  const nodeIds = nodesOf(camera);
   const places = directory.peek();
+  const nodeIds = places ? nodesOf(camera) : [camera.node.name ?? ''];
   const answers = await Promise.allSettled(
     nodeIds.map((nodeId) => (places ? (places.getFrom(nodeId, path) as Promise<Segments>) : api<Segments>(path))),
   );

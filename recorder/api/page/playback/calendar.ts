@@ -94,7 +94,7 @@ export function Calendar({ playback }: { readonly playback: Playback }): VNode {
 
 /** The days of each camera; none for a camera whose days cannot be read. */
 function readDays(cameras: readonly string[], month: string, timeZone: string, signal: AbortSignal) {
-  const query = new URLSearchParams({ month, tz: timeZone });
+  const query = new URLSearchParams({ month, tz: timeZone, scope: 'cluster' });
   return Promise.all(
     cameras
       .filter((id) => id !== '')

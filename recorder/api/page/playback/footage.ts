@@ -28,7 +28,7 @@ export interface CameraFootage {
   readonly gaps: readonly GapSpan[];
   /** Parts of the footage that were fetched from the memory of the camera. */
   readonly filled: readonly Span[];
-  /** Recorded time of its preview, in order. */
+  /** Recorded time of its preview, on any node that answers, in order. */
   readonly preview: readonly Span[];
   readonly protections: readonly ProtectedSpan[];
   readonly elsewhere: readonly ElsewhereSpan[];
@@ -45,6 +45,7 @@ export interface CameraItem {
     readonly cause: string;
     readonly is_open: boolean;
   }[];
+  readonly preview?: readonly { readonly start_ms: number; readonly end_ms: number }[];
   /** Missing in answers of older nodes. */
   readonly filled?: readonly { readonly start_ms: number; readonly end_ms: number }[];
   readonly protections: readonly {
@@ -69,8 +70,7 @@ const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_
 /** The id under which the footage of a camera's preview is kept. */
 export const previewId = (cameraId: string): string => `${cameraId}~preview`;
 
-/** `preview`: the answer for the footage of its preview. */
-export function toFootage(item: CameraItem, preview?: CameraItem): CameraFootage {
+export function toFootage(item: CameraItem): CameraFootage {
   const gaps = item.gaps.map((gap) => ({ ...spanOf(gap), cause: gap.cause, isOpen: gap.is_open }));
   return {
     cameraId: item.camera_id,
@@ -78,7 +78,7 @@ export function toFootage(item: CameraItem, preview?: CameraItem): CameraFootage
     footage: subtractSpans(item.spans.map(spanOf), gaps),
     gaps,
     filled: (item.filled ?? []).map(spanOf),
-    preview: (preview?.spans ?? []).map(spanOf),
+    preview: (item.preview ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
     elsewhere: item.elsewhere.map((one) => ({ ...spanOf(one), nodeId: one.node_id, isOnline: one.online })),
   };

@@ -288,7 +288,7 @@ export class Playback {
     if (atMs < loaded.atMs - LATEST_MS || moment.kind === 'footage') return moment;
     // The footage was written after the answer. A gap says that there is none, but does not say it of the preview.
     const before = momentOf(camera, loaded.atMs - LATEST_MS - 1, nowMs);
-    const isNewer = before.kind === 'preview' || (before.kind === 'footage' && moment.kind !== 'gap');
+    const isNewer = before.kind === 'preview' || (isPlayable(before) && moment.kind !== 'gap');
     return isNewer ? before : moment;
   }
 

@@ -22,8 +22,8 @@ const gate = toFootage(
     kept_from_ms: 400,
     spans: [span(400, 600), span(700, 900)],
     gaps: [{ ...span(600, 700), cause: 'camera-unreachable', is_open: false }],
+    preview: [span(100, 650), span(750, 800)],
   }),
-  item({ spans: [span(100, 650), span(750, 800)] }),
 );
 const kindAt = (atMs: number): string => momentOf(gate, atMs, 1_000).kind;
 
@@ -42,7 +42,7 @@ test('it can be played where the main footage is gone or missing, and nowhere el
 
 test('footage on another node that answers is preferred to it, on one that is away it is not', () => {
   const elsewhere = (online: boolean) =>
-    toFootage(item({ elsewhere: [{ node_id: 'rack-2', ...span(0, 100), online }] }), item({ spans: [span(0, 100)] }));
+    toFootage(item({ elsewhere: [{ node_id: 'rack-2', ...span(0, 100), online }], preview: [span(0, 100)] }));
   assert.deepEqual(
     [true, false].map((online) => momentOf(elsewhere(online), 50, 1_000).kind),
     ['elsewhere', 'preview'],

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { api, wordsOf } from '../app/api.ts';
 import { now } from '../app/clock.ts';
-import { previewId, toFootage, type CameraFootage, type CameraItem } from './footage.ts';
+import { toFootage, type CameraFootage, type CameraItem } from './footage.ts';
 import { MAX_WIDTH_MS, rangeAround, widthOf, type Range } from './scale.ts';
 
 /** While the user drags, only the last range is requested. */
@@ -104,18 +104,12 @@ export async function readTimeline(
   { cameras, range, resolutionMs }: Wanted,
   signal?: AbortSignal,
 ): Promise<ReadonlyMap<string, CameraFootage>> {
-  const ids = cameras
-    .flatMap((id) => [id, previewId(id)])
-    .map((id) => `camera=${encodeURIComponent(id)}`)
-    .join('&');
+  const ids = cameras.map((id) => `camera=${encodeURIComponent(id)}`).join('&');
   const toMs = Math.min(range.toMs, range.fromMs + MAX_WIDTH_MS);
   const window = `from=${range.fromMs / 1000}&to=${toMs / 1000}&resolution_ms=${Math.max(1, Math.round(resolutionMs))}`;
-  const answer = await api<Answer>(`/api/archive/timeline?${ids}&${window}`, signal ? { signal } : {});
-  const items = new Map(answer.cameras.map((item) => [item.camera_id, item]));
-  return new Map(
-    cameras.flatMap((id) => {
-      const item = items.get(id);
-      return item ? [[id, toFootage(item, items.get(previewId(id)))]] : [];
-    }),
+  const answer = await api<Answer>(
+    `/api/archive/timeline?scope=cluster&preview=1&${ids}&${window}`,
+    signal ? { signal } : {},
   );
+  return new Map(answer.cameras.map((item) => [item.camera_id, toFootage(item)]));
 }

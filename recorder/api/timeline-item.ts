@@ -1,0 +1,42 @@
+// A camera in the answer of `/api/archive/timeline`, as nodes also tell it each other.
+
+import { z } from 'zod';
+import { GAP_CAUSES } from '../archive/gaps/cause.ts';
+
+const StretchFields = { start_ms: z.number().int(), end_ms: z.number().int() };
+
+export const Timeline = z
+  .object({
+    from_ms: z.number().int(),
+    to_ms: z.number().int(),
+    server_time_ms: z.number().int(),
+    cameras: z.array(
+      z.object({
+        camera_id: z.string(),
+        kept_from_ms: z.number().int().nullable().describe('Start of the oldest footage; null without any.'),
+        known_until_ms: z.number().int().describe('Later time is still being written.'),
+        resolution_ms: z.number().int().describe('The requested one, or a coarser one if there are too many spans.'),
+        spans: z.array(z.object({ ...StretchFields, kind: z.enum(['footage']) })),
+        gaps: z.array(z.object({ ...StretchFields, cause: z.enum(GAP_CAUSES), is_open: z.boolean() })),
+        filled: z
+          .array(
+            z.object({ ...StretchFields, cause: z.enum(GAP_CAUSES), from: z.enum(['edge']), at_ms: z.number().int() }),
+          )
+          .describe('Gaps within spans that were filled from the memory of the camera.'),
+        preview: z
+          .array(z.object(StretchFields))
+          .optional()
+          .describe('With preview=1: when its preview was recorded; with scope=cluster on any node that answers.'),
+        hidden_gaps: z.number().int().describe('Gaps within spans that are shorter than the resolution.'),
+        protections: z.array(z.object({ id: z.string(), ...StretchFields, note: z.string().nullable() })),
+        elsewhere: z
+          .array(z.object({ node_id: z.string(), ...StretchFields, online: z.boolean() }))
+          .describe(
+            'In a cluster: other nodes that may have footage of this time; with scope=cluster, the footage that they have and this node does not, and nodes that do not answer.',
+          ),
+      }),
+    ),
+  })
+  .meta({ id: 'Timeline', description: 'When cameras have footage, and why there is none.' });
+
+export type TimelineCamera = z.output<typeof Timeline>['cameras'][number];

@@ -1,0 +1,245 @@
+// When cameras have footage, and why there is none: as this node knows it, or as all nodes of the cluster together.
+
+import type { FastifyRequest } from 'fastify';
+import { previewId } from '../../base/camera-id.ts';
+import type { Interval } from '../../base/interval.ts';
+import { DAY_MS } from '../../base/units.ts';
+import type { Gap } from '../archive/gaps/camera-ledger.ts';
+import { elsewhereIn } from '../archive/gaps/elsewhere.ts';
+import { IntervalSet } from '../archive/gaps/intervals.ts';
+import { mergeWithin } from '../archive/gaps/kept-footage.ts';
+import { visibleCamera } from '../http/access.ts';
+import { holdersIn, missingAt, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
+import type { ApiDeps, CameraTimes } from './deps.ts';
+import { readable } from './interval.ts';
+import { readFrom } from './pass-on.ts';
+import { Timeline, type TimelineCamera } from './timeline-item.ts';
+
+/** Of one camera: more do not fit on a screen. */
+const MAX_SPANS = 5_000;
+const ACCOUNT_RESOLUTION_MS = 1_000;
+
+type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers'> & { readonly times: NonNullable<ApiDeps['times']> };
+
+/** Sorted and disjoint. */
+export interface Account {
+  readonly footage: readonly Interval[];
+  readonly gaps: readonly Interval[];
+}
+
+interface Asked {
+  readonly cameraIds: readonly string[];
+  readonly interval: Interval;
+  readonly resolutionMs: number;
+  /** Whether to tell when their previews were recorded. */
+  readonly preview: boolean;
+}
+
+export class Timelines {
+  readonly #deps: Deps;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /** In the order of `cameraIds`. A camera that the caller may not see has nothing. Throws ApiError. */
+  async ofThisNode(request: FastifyRequest, asked: Asked): Promise<TimelineCamera[]> {
+    const { fromMs, toMs } = asked.interval;
+    await readable(this.#deps.times.refresh(fromMs, toMs));
+    const cameras: TimelineCamera[] = [];
+    for (const camera_id of asked.cameraIds) {
+      const cameraId = visibleCamera(request, camera_id);
+      cameras.push({
+        camera_id,
+        ...(await readable(this.#of(cameraId, asked))),
+        ...(asked.preview && { preview: await readable(this.#previewOf(cameraId, asked)) }),
+      });
+      // A month of many cameras takes a while: packets of cameras are read in between.
+      await nextTurn();
+    }
+    return cameras;
+  }
+
+  /** The same with the footage, gaps and protections of all nodes. Throws ApiError. */
+  async ofAllNodes(request: FastifyRequest, asked: Asked): Promise<TimelineCamera[]> {
+    const { cluster, peers } = this.#deps;
+    const own = await this.ofThisNode(request, asked);
+    if (!cluster || !peers) return own;
+    const { interval } = asked;
+    const holders = await Promise.all(
+      own.map(async ({ camera_id }) => {
+        const cameraId = visibleCamera(request, camera_id);
+        return cameraId === '' ? [] : holdersIn(await cluster.footageHolders(cameraId), interval.fromMs, interval.toMs);
+      }),
+    );
+    const idsByNode = new Map<string, string[]>();
+    for (const [i, camera] of own.entries()) {
+      for (const { nodeId, isOnline } of holders[i] ?? []) {
+        if (isOnline !== false) idsByNode.set(nodeId, [...(idsByNode.get(nodeId) ?? []), camera.camera_id]);
+      }
+    }
+    const answers = await Promise.all(
+      [...idsByNode].map(async ([nodeId, cameraIds]) => {
+        const path = `/api/archive/timeline?${queryOf({ ...asked, cameraIds })}`;
+        return { nodeId, cameras: (await readFrom(request, peers, nodeId, path, Timeline))?.cameras };
+      }),
+    );
+    return own.map((camera, i) => joined(camera, interval, holders[i] ?? [], toldOf(camera.camera_id, answers)));
+  }
+
+  /** Footage and gaps of one camera on all nodes; gaps of less than a second are footage. Throws ApiError. */
+  async account(request: FastifyRequest, cameraId: string, interval: Interval): Promise<Account> {
+    const asked = { cameraIds: [cameraId], interval, resolutionMs: ACCOUNT_RESOLUTION_MS, preview: false };
+    const [camera] = await this.ofAllNodes(request, asked);
+    const { spans = [], elsewhere = [], gaps = [] } = camera ?? {};
+    const footage = [...spans, ...elsewhere.filter(({ online }) => online)];
+    return { footage: unionOf(footage), gaps: gaps.map(intervalOf) };
+  }
+
+  /** `cameraId`: empty for a camera that the caller may not see. */
+  async #of(cameraId: string, { interval, resolutionMs }: Asked): Promise<Omit<TimelineCamera, 'camera_id'>> {
+    const { times, protections, cluster } = this.#deps;
+    const { fromMs, toMs } = interval;
+    const found = await times.of(cameraId, fromMs, toMs);
+    const { spans, gaps, ...used } = drawn(found, interval, resolutionMs);
+    const holders = cameraId === '' ? [] : ((await cluster?.footageHolders(cameraId)) ?? []);
+    return {
+      kept_from_ms: found.keptFromMs ?? null,
+      known_until_ms: found.report.knownUntilMs,
+      resolution_ms: used.resolutionMs,
+      spans: spans.map((span) => ({ ...stretch(span), kind: 'footage' })),
+      gaps: gaps.map(toGap),
+      filled: found.report.filled
+        .filter((part) => part.toMs - part.fromMs >= used.resolutionMs)
+        .slice(-MAX_SPANS)
+        .map(({ cause, atMs, ...part }) => ({ ...stretch(part), cause, from: 'edge' as const, at_ms: atMs })),
+      hidden_gaps: found.report.gaps.length - gaps.length,
+      protections: (cameraId === '' ? [] : (protections?.windows.list(cameraId) ?? []))
+        .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
+        .map(({ id, note, ...window }) => ({ id, ...stretch(window), note: note ?? null })),
+      elsewhere: holdersIn(holders, fromMs, toMs)
+        .map((holder) => missingAt(holder, fromMs, toMs))
+        .map(toElsewhere),
+    };
+  }
+
+  async #previewOf(cameraId: string, { interval, resolutionMs }: Asked): Promise<TimelineCamera['preview']> {
+    if (cameraId === '') return [];
+    const found = await this.#deps.times.of(previewId(cameraId), interval.fromMs, interval.toMs);
+    return drawn(found, interval, resolutionMs).spans.map(stretch);
+  }
+}
+
+interface Told {
+  readonly nodeId: string;
+  readonly camera: TimelineCamera;
+}
+
+const toldOf = (
+  cameraId: string,
+  answers: readonly { readonly nodeId: string; readonly cameras: readonly TimelineCamera[] | undefined }[],
+): readonly Told[] =>
+  answers.flatMap(({ nodeId, cameras = [] }) =>
+    cameras.filter(({ camera_id }) => camera_id === cameraId).map((camera) => ({ nodeId, camera })),
+  );
+
+/** `holders`: all other nodes that may have footage; `told`: the answers of those that answered. */
+function joined(
+  own: TimelineCamera,
+  interval: Interval,
+  holders: readonly FootageHolder[],
+  told: readonly Told[],
+): TimelineCamera {
+  const others = told.map(({ camera }) => camera);
+  const all = [own, ...others];
+  const answered = new Set(told.map(({ nodeId }) => nodeId));
+  const away = holders
+    .filter(({ nodeId }) => !answered.has(nodeId))
+    .map((holder) => silentAt(holder, interval.fromMs, interval.toMs));
+  const nodes = told.map(({ nodeId, camera }) => ({ nodeId, ...accountOf(camera) }));
+  const elsewhere = elsewhereIn(interval, accountOf(own), { answered: nodes, away });
+  const kept = all.flatMap(({ kept_from_ms }) => kept_from_ms ?? []);
+  return {
+    ...own,
+    kept_from_ms: kept.length > 0 ? Math.min(...kept) : null,
+    known_until_ms: Math.min(...all.map(({ known_until_ms }) => known_until_ms)),
+    resolution_ms: Math.max(...all.map(({ resolution_ms }) => resolution_ms)),
+    gaps: gapsOfAll(all),
+    filled: all.flatMap(({ filled }) => filled).sort(byStart),
+    hidden_gaps: all.reduce((sum, { hidden_gaps }) => sum + hidden_gaps, 0),
+    protections: all.flatMap(({ protections }) => protections).sort(byStart),
+    elsewhere: elsewhere.map(toElsewhere),
+    ...(own.preview && { preview: unionOf(all.flatMap(({ preview = [] }) => preview)).map(stretch) }),
+  };
+}
+
+/** The gaps of all nodes where none has footage. Of two gaps of the same time, that of the earlier node in the list counts. */
+function gapsOfAll(cameras: readonly TimelineCamera[]): TimelineCamera['gaps'] {
+  const taken = new IntervalSet().with(unionOf(cameras.flatMap(({ spans }) => spans)));
+  const left: TimelineCamera['gaps'] = [];
+  for (const gap of cameras.flatMap(({ gaps }) => gaps)) {
+    const { fromMs, toMs } = intervalOf(gap);
+    for (const hole of [...taken.holes(fromMs, toMs)]) {
+      left.push({ ...gap, ...stretch(hole), is_open: gap.is_open && hole.toMs === toMs });
+    }
+    taken.add(fromMs, toMs);
+  }
+  return left.sort(byStart);
+}
+
+/** Spans and gaps that a page can show; with a coarser resolution if there are too many. */
+function drawn({ footage, report }: CameraTimes, { fromMs, toMs }: Interval, wantedMs: number) {
+  const cut = footage
+    .map((span) => ({ fromMs: Math.max(span.fromMs, fromMs), toMs: Math.min(span.toMs, toMs) }))
+    .filter((span) => span.fromMs < span.toMs);
+  for (let resolutionMs = wantedMs; ; resolutionMs = 2 * resolutionMs || 1_000) {
+    const spans = resolutionMs === 0 ? cut : mergeWithin(cut, resolutionMs);
+    const gaps = report.gaps.filter((gap) => gap.toMs - gap.fromMs >= resolutionMs || !isWithin(gap, spans));
+    if (resolutionMs >= DAY_MS || spans.length + gaps.length <= MAX_SPANS) return { spans, gaps, resolutionMs };
+  }
+}
+
+function isWithin({ fromMs, toMs }: Interval, spans: readonly Interval[]): boolean {
+  let low = 0;
+  let high = spans.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((spans[middle] as Interval).toMs >= toMs) high = middle;
+    else low = middle + 1;
+  }
+  const span = spans[low];
+  return span !== undefined && span.fromMs <= fromMs;
+}
+
+function queryOf({ cameraIds, interval, resolutionMs, preview }: Asked): URLSearchParams {
+  const { fromMs, toMs } = interval;
+  const query = new URLSearchParams(cameraIds.map((id) => ['camera', id] as [string, string]));
+  query.set('from', String(fromMs / 1000));
+  query.set('to', String(toMs / 1000));
+  query.set('resolution_ms', String(resolutionMs));
+  if (preview) query.set('preview', '1');
+  return query;
+}
+
+const unionOf = (stretches: readonly ReturnType<typeof stretch>[]): readonly Interval[] => [
+  ...new IntervalSet().with(stretches.map(intervalOf)),
+];
+
+const stretch = ({ fromMs, toMs }: Interval) => ({ start_ms: fromMs, end_ms: toMs });
+const intervalOf = ({ start_ms, end_ms }: ReturnType<typeof stretch>): Interval => ({ fromMs: start_ms, toMs: end_ms });
+const byStart = (a: { readonly start_ms: number }, b: { readonly start_ms: number }): number => a.start_ms - b.start_ms;
+
+const toGap = ({ cause, isOpen, ...interval }: Gap) => ({ ...stretch(interval), cause, is_open: isOpen });
+
+const toElsewhere = ({ nodeId, isOnline, ...part }: Elsewhere) => ({
+  node_id: nodeId,
+  ...stretch(part),
+  online: isOnline,
+});
+
+const accountOf = ({ spans, gaps }: TimelineCamera) => ({
+  footage: spans.map(intervalOf),
+  gaps: gaps.map((gap) => ({ ...intervalOf(gap), cause: gap.cause })),
+});
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
