@@ -8,10 +8,12 @@ import { reasonOf } from '../crds/reasons.ts';
 import {
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
+  NODE_WARNINGS,
   POOL_CONDITIONS,
   RECORDING_REASONS,
   type ConditionRow,
   type ConditionTable,
+  type ReasonTable,
 } from '../crds/reason-table.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
@@ -31,10 +33,14 @@ const conditions = (of: ConditionTable): string =>
     ),
   );
 
-const recording = (): string =>
+const reasons = (of: ReasonTable, head: string, name: (code: string) => string): string =>
   table(
-    ['reason', 'means', 'do'],
-    Object.entries(RECORDING_REASONS).map(([code, { means, todo }]) => [`\`${reasonOf(code)}\``, means, todo]),
+    [head, 'means', 'do'],
+    Object.entries(of).map(([code, { means, todo, see }]) => [
+      `\`${name(code)}\``,
+      means,
+      see === undefined ? todo : `${todo} (${see})`,
+    ]),
   );
 
 const reasonsPage = (): string => `# Conditions, their reasons, and what to do
@@ -53,7 +59,7 @@ ${conditions(CAMERA_CONDITIONS)}
 Otherwise \`Recording\` is \`False\` with the reason that its node gives, as in the
 [list of cameras](../cameras.md) and here:
 
-${recording()}
+${reasons(RECORDING_REASONS, 'reason', reasonOf)}
 
 ## RecorderPool
 
@@ -64,6 +70,13 @@ ${conditions(POOL_CONDITIONS)}
 ## RecorderNode
 
 ${conditions(NODE_CONDITIONS)}
+
+## Warnings of a recorder
+
+\`GET /api/health/ready\` and \`GET /api/cameras\` list them with a message and \`todo\`; so does the console, in Health. Reasons of a
+disk, as for \`Recording\`, may be among them.
+
+${reasons(NODE_WARNINGS, 'code', (code) => code)}
 `;
 
 const causes = (): string =>

@@ -1,5 +1,5 @@
 // Every condition of the resources, each reason that it may have, what that means and what to do: docs/operations/reasons.md is
-// printed from this table. `todo` is Markdown, with links relative to that page.
+// printed from these tables, and the API answers with `todo` of its reasons and warnings. Links are relative to that page.
 
 /** A state of a condition. */
 export interface ConditionRow {
@@ -203,15 +203,32 @@ export const CAMERA_CONDITIONS = {
   ],
 } satisfies ConditionTable;
 
+/** `todo` is shown by the API, too: text without links, with names as code. `see`: links for the page. */
+export interface ReasonRow {
+  readonly means: string;
+  readonly todo: string;
+  readonly see?: string;
+}
+
+export type ReasonTable = Readonly<Record<string, ReasonRow>>;
+
 /** By the code that the recorder's API gives; `reasonOf` makes the reason of `Recording`. */
 export const RECORDING_REASONS = {
-  unreachable: { means: 'no connection to the camera', todo: 'power, network, address, network policies' },
-  'refused-login': { means: 'user or password are wrong', todo: '[password.md](password.md)' },
+  unreachable: {
+    means: 'no connection to the camera',
+    todo: 'check its power, its network and its address, and network policies',
+  },
+  'refused-login': {
+    means: 'user or password are wrong',
+    todo: 'correct its user and password',
+    see: '[password.md](password.md)',
+  },
   'login-downgraded': {
     means: 'it wants the password in readable form, and accepted a better login before',
-    todo: '[logins](../cameras.md#logins), or `spec.allowPlaintextLogin`',
+    todo: 'choose Digest in the camera, or set its `allowPlaintextLogin`',
+    see: '[logins](../cameras.md#logins)',
   },
-  'not-found': { means: 'the camera has no stream at this path', todo: 'correct `spec.source`' },
+  'not-found': { means: 'the camera has no stream at this path', todo: 'correct the path in its `source`' },
   'no-video': {
     means: 'the camera offers no video that can be recorded',
     todo: 'choose H.264, H.265, AV1 or MJPEG in the camera',
@@ -220,13 +237,20 @@ export const RECORDING_REASONS = {
     means: 'the camera accepts no more viewers',
     todo: 'close other viewers; watch through the recorder instead of the camera',
   },
-  'transport-refused': { means: 'the camera serves neither TCP nor UDP as asked', todo: '`spec.transport: Auto`' },
+  'transport-refused': {
+    means: 'the camera serves neither TCP nor UDP as asked',
+    todo: 'leave the choice of its `transport` to the recorder (`auto`)',
+  },
   'stream-silent': { means: 'connected, and no video for 10 s', todo: 'restart the camera' },
   'closed-by-camera': { means: 'the camera ended the connection', todo: "look at the camera's own log" },
-  'no-answer': { means: 'a request was not answered', todo: 'the same as for `Unreachable`' },
+  'no-answer': {
+    means: 'a request was not answered',
+    todo: 'check its power, its network and its address, and network policies',
+  },
   protocol: {
     means: 'the camera sent an answer that the recorder cannot parse or follow',
-    todo: 'update its firmware; see [what cameras do wrong](../cameras.md)',
+    todo: 'update the firmware of the camera',
+    see: '[what cameras do wrong](../cameras.md)',
   },
   'no-key-frame': {
     means: 'video without a key frame, so that decoding cannot begin',
@@ -242,48 +266,133 @@ export const RECORDING_REASONS = {
   },
   'bitrate-exceeded': {
     means: 'the camera sends more than its `maxBitrate`',
-    todo: 'lower the bit rate in the camera, or raise `spec.maxBitrate`',
+    todo: 'lower the bit rate in the camera, or raise its `maxBitrate`',
   },
   'address-refused': {
     means: "`cameraNetworks` does not allow the camera's address",
-    todo: 'list its network in `spec.cameraNetworks` of the RecorderPool',
+    todo: 'list its network in `cameraNetworks`',
   },
   'unsupported-parameters': {
     means: "the camera's codec parameters cannot be stored in MP4",
     todo: 'choose another codec or profile in the camera',
   },
-  'disk-full': { means: 'the disk is full', todo: '[disk-full.md](disk-full.md)' },
-  'disk-read-only': { means: 'the disk is mounted read-only, often because it fails', todo: '`dmesg` on the node' },
-  'disk-missing': { means: 'the directory is gone', todo: 'mount it again' },
+  'disk-full': {
+    means: 'the disk is full',
+    todo: 'free space on the disk, or keep less footage',
+    see: '[disk-full.md](disk-full.md)',
+  },
+  'disk-read-only': {
+    means: 'the disk is mounted read-only, often because it fails',
+    todo: 'look at `dmesg` on the node',
+  },
+  'disk-missing': { means: 'the directory is gone', todo: 'mount the disk of the archive again' },
   'disk-denied': {
     means: 'the recorder may not write there',
-    todo: "the owner of `hostPath` must be the recorder's user",
+    todo: "make the recorder's user the owner of the directory",
   },
-  'disk-error': { means: 'the disk reports errors', todo: '`dmesg` on the node; [replace-node.md](replace-node.md)' },
-  'disk-slow': { means: 'the disk does not keep up', todo: 'fewer cameras per node, or a faster disk' },
+  'disk-error': {
+    means: 'the disk reports errors',
+    todo: 'look at `dmesg` on the node',
+    see: '[replace-node.md](replace-node.md)',
+  },
+  'disk-slow': { means: 'the disk does not keep up', todo: 'record fewer cameras on the node, or use a faster disk' },
   'file-removed': {
     means: 'somebody removed the file that was being written',
     todo: 'nothing: the recorder begins the next file',
   },
   'archive-missing': {
     means: 'this is not the previous disk: it has no archive',
-    todo: 'mount the right one, or [replace-node.md](replace-node.md)',
+    todo: 'mount the right disk',
+    see: '[replace-node.md](replace-node.md)',
   },
   'archive-foreign': {
     means: 'the disk has the archive of another node or pool',
-    todo: '[move-archive.md](move-archive.md)',
+    todo: 'mount the right disk',
+    see: '[move-archive.md](move-archive.md)',
   },
   'archive-in-use': {
     means: 'another recorder uses this archive now',
     todo: 'the message names it: give each a directory of its own',
   },
-  'license-exceeded': { means: 'more cameras than the licence allows', todo: '[license.md](../license.md)' },
+  'license-exceeded': {
+    means: 'more cameras than the licence allows',
+    todo: 'turn cameras off, or get a larger licence',
+    see: '[license.md](../license.md)',
+  },
   'stopped-by-user': { means: 'somebody has stopped it through the API', todo: 'start it there' },
   'invalid-camera': {
     means: 'this version of the recorder does not understand the spec',
-    todo: 'the message names the field; [upgrade](upgrade.md) the recorders',
+    todo: 'the message names the field',
+    see: '[upgrade](upgrade.md) the recorders',
   },
-} satisfies Readonly<Record<string, { readonly means: string; readonly todo: string }>>;
+} satisfies ReasonTable;
+
+/** By the code of a warning of a recorder; those of a wrong disk are in the table above. */
+export const NODE_WARNINGS = {
+  'no-tls': {
+    means: 'other machines reach the recorder over plain HTTP',
+    todo: 'set `tls: auto`, or listen on a loopback address behind a proxy with TLS',
+    see: '[security](../security.md)',
+  },
+  'token-guessable': {
+    means: 'a token was used that is easy to guess',
+    todo: 'replace it with `recorder token create`',
+    see: '[security](../security.md)',
+  },
+  'audit-not-written': {
+    means: 'what users do is not recorded',
+    todo: 'the message says why: correct the directory of the audit, or free space',
+    see: '[audit](../audit.md)',
+  },
+  'cluster-unreachable': {
+    means: 'the cluster does not answer this node, which continues with the cameras that it has',
+    todo: 'check the network between this node and the API server',
+  },
+  'database-unreachable': {
+    means: 'the database does not answer; recording continues, and its rows follow',
+    todo: 'check the database, and the network to it',
+    see: '[database](../database.md)',
+  },
+  'ffmpeg-missing': {
+    means: 'exports and time-lapses are refused',
+    todo: 'install ffmpeg, or correct `ffmpeg.path`',
+    see: '[exports](../exports.md)',
+  },
+  'jobs-unavailable': {
+    means: 'exports and time-lapses are refused, because Redis cannot be used',
+    todo: 'the message says why: start Redis, or correct `redis.url`',
+    see: '[exports](../exports.md)',
+  },
+  'signing-key-unusable': {
+    means: 'exports fail, because they cannot be signed',
+    todo: "the message names the file: make the recorder's user its owner, and let nobody else read it",
+    see: '[exports](../exports.md)',
+  },
+  'disk-exhausted': {
+    means: 'the disk is full, and no footage is left that may be removed',
+    todo: 'free space on the disk, or protect less footage',
+    see: '[disk-full.md](disk-full.md)',
+  },
+  'room-not-made': {
+    means: 'removing footage frees no space',
+    todo: 'look for snapshots, quotas and other programs on the disk',
+    see: '[disk-full.md](disk-full.md)',
+  },
+  'protected-over-quota': {
+    means: 'protected footage alone is larger than a limit',
+    todo: 'release protections, or raise `maxSize`',
+    see: '[retention](../retention.md)',
+  },
+  'protections-unreadable': {
+    means: 'it is not known which footage is protected',
+    todo: 'restore `.kube-nvr/protections.json`, or remove it to start with an empty list',
+    see: '[retention](../retention.md)',
+  },
+  'segment-not-removable': {
+    means: 'a file of footage cannot be removed',
+    todo: 'the log says why: correct its owner or its mode',
+  },
+} satisfies ReasonTable;
 
 export const POOL_CONDITIONS = {
   NamespaceGranted: [

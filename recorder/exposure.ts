@@ -19,7 +19,7 @@ export function plainListeners({
     {
       code: 'no-tls',
       cameraId: undefined,
-      message: `other machines reach ${reached.join(' and ')} over plain HTTP, so tokens and pictures can be read in transit: set tls: auto, or listen on a loopback address behind a proxy with TLS`,
+      message: `other machines reach ${reached.join(' and ')} over plain HTTP, so tokens and pictures can be read in transit`,
     },
   ];
 }

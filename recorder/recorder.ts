@@ -15,6 +15,7 @@ import { CurrentConfig } from './current-config.ts';
 import { NO_CAMERAS } from './database/camera-rows.ts';
 import { openEdgeRecovery } from './edge-recovery.ts';
 import type { RecorderDeps } from './deps.ts';
+import { todoOf } from './api/todo.ts';
 import { plainListeners } from './exposure.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import { adminLink, reachable } from './http/admin-code.ts';
@@ -138,7 +139,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, cameraIds });
   const trust = { ...(await readTrust(config, own, member)), auth: access.auth, own };
-  for (const { message } of plainListeners(config)) log.warn({}, message);
+  for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
   const recording = {
     ...storage,
     ...node,

@@ -380,7 +380,11 @@ test('the list of cameras says what somebody should look at, as ready does, to t
   for (const url of ['/api/cameras', '/api/health/ready']) {
     const answer = (await app.inject({ url, headers: as('viewer') })).json<{ warnings: unknown }>();
     assert.deepEqual(answer.warnings, [
-      { code: 'ffmpeg-missing', detail: 'ffmpeg is not installed' },
+      {
+        code: 'ffmpeg-missing',
+        detail: 'ffmpeg is not installed',
+        todo: 'install ffmpeg, or correct ffmpeg.path',
+      },
       { code: 'unknown-protection', detail: 'nobody knows it', camera_id: 'gate' },
     ]);
   }

@@ -225,7 +225,7 @@ test('a configured token that can be guessed is named in the log and in warnings
     auth.warnings().map(({ code }) => code),
     ['token-guessable'],
   );
-  assert.match(auth.warnings()[0]?.message ?? '', /: reception;/);
+  assert.match(auth.warnings()[0]?.message ?? '', /: reception$/);
   assert.equal(lines.length, 1);
   assert.doesNotMatch(lines.join(''), /2024/);
 });

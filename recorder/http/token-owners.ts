@@ -154,7 +154,7 @@ export class TokenOwners {
     const holders = [...this.#holders, ...(this.#metrics ? [this.#metrics] : [])];
     const names = holders.filter(({ isGuessable }) => isGuessable).map(({ name }) => name);
     if (names.length === 0) return [];
-    const message = `these tokens can be guessed: ${names.join(', ')}; replace them with "recorder token create"`;
+    const message = `these tokens can be guessed: ${names.join(', ')}`;
     return [{ code: 'token-guessable', message, cameraId: undefined }];
   }
 

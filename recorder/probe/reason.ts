@@ -3,5 +3,9 @@
 import { z } from 'zod';
 
 export const Reason = z
-  .object({ code: z.string().describe('Stable, for programs.'), message: z.string().describe('For people.') })
+  .object({
+    code: z.string().describe('Stable, for programs.'),
+    message: z.string().describe('For people.'),
+    todo: z.string().optional().describe('What to do, where that is known.'),
+  })
   .meta({ id: 'Reason', description: 'Why it is so.' });

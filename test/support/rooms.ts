@@ -224,6 +224,7 @@ export const ROOMS: readonly Room[] = [
     name: 'recorder/api',
     rooms: [
       'base',
+      'crds',
       'recorder/peers',
       'recorder/codec',
       'recorder/camera',

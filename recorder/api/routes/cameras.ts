@@ -12,6 +12,7 @@ import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { PacketCounts, toPackets } from '../packet-counts.ts';
 import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
+import { toReason } from '../todo.ts';
 import { Warning, warningsFor } from '../warning.ts';
 import { FILENAME, START, TIME } from '../examples.ts';
 
@@ -168,7 +169,7 @@ function mimeOf(video: VideoParameters | undefined, audio: AudioParameters | und
 
 const toRecording = (archive: CameraView['archive']): z.output<typeof Recording> => ({
   state: archive?.state ?? 'idle',
-  reason: archive?.reason ?? null,
+  reason: toReason(archive?.reason),
   last_written: optionalTime(archive?.lastWrittenMs),
   filename: archive?.currentFile ?? null,
 });
@@ -180,7 +181,7 @@ function toPreview(
   const { state, reason, video, audio, bitrate } = preview.status();
   return {
     state,
-    reason: reason ?? null,
+    reason: toReason(reason),
     codecs: { video: video ? toVideo(video) : null, audio: audio ? toAudio(audio) : null, mime: mimeOf(video, audio) },
     bitrate,
     viewers: preview.stats.viewers,
@@ -204,7 +205,7 @@ function toCamera(
     name: status.name,
     state: status.state,
     state_since: isoTime(status.stateSinceMs),
-    reason: status.reason ?? null,
+    reason: toReason(status.reason),
     node: { name: deps.nodeName, address: deps.address || null, playback: playback ?? null },
     transport: status.transport ?? null,
     codecs: {

@@ -14,6 +14,7 @@ import { Done } from '../done.ts';
 import { NodeID } from '../node-id.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { timeOrNull } from '../times.ts';
+import { toReason } from '../todo.ts';
 
 const Node = z
   .object({
@@ -102,7 +103,7 @@ const toCamera = (camera: ClusterCameras['cameras'][number]): z.output<typeof Ca
   node_id: camera.nodeId ?? null,
   epoch: camera.epoch,
   state: camera.state,
-  reason: camera.reason ?? null,
+  reason: toReason(camera.reason),
   last_written: timeOrNull(camera.lastWrittenMs),
   archives: camera.archives.map(({ nodeId, oldestMs, newestMs }) => ({
     node_id: nodeId,

@@ -115,10 +115,13 @@ test('ready shows problems that need attention, to callers with a role', async (
   const { app } = await stage(t);
   const seen = (await app.inject({ url: '/api/health/ready', headers: as('viewer') })).json();
   assert.equal(seen.status, 'ready', 'a warning is no failure');
-  assert.deepEqual(seen.warnings, [
-    { code: 'disk-exhausted', detail: 'the disk is full' },
-    { code: 'protected-over-quota', detail: 'too much', camera_id: 'gate' },
-  ]);
+  assert.deepEqual(
+    seen.warnings.map(({ todo: _, ...rest }: Record<string, unknown>) => rest),
+    [
+      { code: 'disk-exhausted', detail: 'the disk is full' },
+      { code: 'protected-over-quota', detail: 'too much', camera_id: 'gate' },
+    ],
+  );
   assert.equal('warnings' in (await app.inject('/api/health/ready')).json(), false);
 });
 

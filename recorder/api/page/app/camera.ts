@@ -3,6 +3,8 @@
 export interface Reason {
   readonly code: string;
   readonly message: string;
+  /** What to do, where the recorder knows that. */
+  readonly todo?: string | undefined;
 }
 
 export interface Camera {
@@ -63,9 +65,7 @@ export const nodesOf = (camera: Pick<Camera, 'archives' | 'node'> | undefined): 
 ];
 
 /** A problem that needs attention although the recorder works. */
-export interface Warning {
-  readonly code: string;
-  readonly message: string;
+export interface Warning extends Reason {
   /** Undefined when it is about the node. */
   readonly cameraId?: string | undefined;
 }

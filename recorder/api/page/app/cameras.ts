@@ -46,7 +46,7 @@ const DETAILS_EVERY_MS = 15_000;
 interface Answer {
   readonly cameras: readonly Camera[];
   readonly elsewhere?: number;
-  readonly warnings: readonly { code: string; detail: string; camera_id?: string }[];
+  readonly warnings: readonly { code: string; detail: string; todo?: string; camera_id?: string }[];
 }
 
 let detailsAtMs = -Infinity;
@@ -56,9 +56,10 @@ async function read(): Promise<readonly Camera[]> {
   const found = directory.peek();
   if (found) return readCluster(found);
   const answer = await api<Answer>('/api/cameras');
-  warnings.value = answer.warnings.map(({ code, detail, camera_id }) => ({
+  warnings.value = answer.warnings.map(({ code, detail, todo, camera_id }) => ({
     code,
     message: detail,
+    todo,
     cameraId: camera_id,
   }));
   if (answer.elsewhere === undefined) {

@@ -7,7 +7,12 @@ export interface Readiness {
   readonly status: 'ready' | 'not_ready';
   readonly failed?: readonly string[];
   readonly checks?: { readonly license?: { readonly reason?: { readonly message: string } } };
-  readonly warnings?: readonly { readonly code: string; readonly detail: string; readonly camera_id?: string }[];
+  readonly warnings?: readonly {
+    readonly code: string;
+    readonly detail: string;
+    readonly todo?: string;
+    readonly camera_id?: string;
+  }[];
 }
 
 const FAILED: Readonly<Record<string, string>> = {

@@ -107,8 +107,10 @@ function Concerns({ readiness, isCluster }: { readonly readiness: Readiness; rea
   const warnings = isCluster ? (readiness.warnings ?? []) : [];
   return html`${failedChecks(readiness).map((text) => html`<div class="weak">${sentence(text)}</div>`)}
   ${warnings.map(
-    ({ code, detail, camera_id: id }) =>
-      html`<div class="weak" title=${code}>${id === undefined ? '' : `${cameraName(id)}: `}${sentence(detail)}</div>`,
+    ({ detail, todo = '', camera_id: id }) =>
+      html`<div class="weak">
+        ${id === undefined ? '' : `${cameraName(id)}: `}${sentence(detail)} <span class="quiet">${sentence(todo)}</span>
+      </div>`,
   )}`;
 }
 

@@ -3,19 +3,19 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { api, sentence } from '../app/api.ts';
-import type { Camera, Warning } from '../app/camera.ts';
+import type { Camera, Reason, Warning } from '../app/camera.ts';
 import { cameras, warnings } from '../app/cameras.ts';
 import { now } from '../app/clock.ts';
 import { byUrgency, conditionOf, wordsOfCondition } from '../app/condition.ts';
 import { isStale } from '../app/contact.ts';
 import { hashOf } from '../app/router.ts';
 import { may } from '../app/session.ts';
+import { cameraName } from '../parts/camera-name.ts';
 import { formatBitrate, formatDuration, formatTime } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { causeWords } from '../playback/footage.ts';
 import { Accounts } from './accounts.ts';
-import { adviceOf } from './advice.ts';
 import { missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
 import { Nodes } from './nodes.ts';
 
@@ -58,12 +58,11 @@ function Warnings({
   warnings: readonly Warning[];
   cameras: readonly Camera[];
 }): VNode {
-  const nameOf = (id: string): string => known.find((camera) => camera.id === id)?.name ?? id;
   const lost = isStale.value ? [] : known.filter((camera) => conditionOf(camera).level === 'alarm').sort(byUrgency);
-  const item = (key: string, name: string, text: string, advice: string): VNode =>
+  const item = (key: string, name: string, text: string, todo = ''): VNode =>
     html`<li key=${key}>
       ${icon('warning')}
-      <p>${name !== '' && html`<b>${name}: </b>`}${text} <span class="quiet">${advice}</span></p>
+      <p>${name !== '' && html`<b>${name}: </b>`}${text} <span class="quiet">${sentence(todo)}</span></p>
     </li>`;
   return html`<section>
     <h2>Needs attention</h2>
@@ -74,20 +73,29 @@ function Warnings({
           </p>`
         : html`<ul class="warnings">
             ${lost.map((camera) =>
-              item(camera.id, camera.name, `${wordsOfCondition(conditionOf(camera), formatTime)}.`, adviceOf(camera)),
+              item(
+                camera.id,
+                camera.name,
+                `${wordsOfCondition(conditionOf(camera), formatTime)}.`,
+                reasonOf(camera)?.todo,
+              ),
             )}
-            ${list.map(({ code, message, cameraId }) =>
+            ${list.map(({ code, message, todo, cameraId }) =>
               item(
                 `${code} ${cameraId ?? ''}`,
-                cameraId === undefined ? '' : nameOf(cameraId),
+                cameraId === undefined ? '' : cameraName(cameraId),
                 sentence(message),
-                code,
+                todo,
               ),
             )}
           </ul>`
     }
   </section>`;
 }
+
+/** Why a camera is not recorded. */
+const reasonOf = ({ recording, reason }: Camera): Reason | null =>
+  recording.state === 'failed' ? recording.reason : reason;
 
 interface TableProps {
   readonly cameras: readonly Camera[];
