@@ -264,6 +264,7 @@ export class Serving {
       segments: database ?? archive,
       gaps: this.#footage,
       times: footageTimes(archive, gaps),
+      keeping: archive.keeping,
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
       peers: this.#peers,
       relayMetrics: this.#relayMetrics,

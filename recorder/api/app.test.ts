@@ -134,6 +134,22 @@ test('node metrics are whole numbers under the names of the specification', asyn
   });
 });
 
+test('what is known of how long footage is kept is in the list of cameras and in node metrics', async (t) => {
+  const day = 86_400_000;
+  const { app, cameras } = await build(t, {
+    keeping: { wantedMs: (id) => (id === 'gate' ? 30 * day : undefined), outlookMs: () => 12.34 * day },
+  });
+  for (const id of ['gate', 'yard'])
+    cameras.push({ status: cameraStatus({ id }), archive: undefined, live: undefined });
+  const answer = async (url: string) => (await app.inject({ url, headers: as('viewer') })).json();
+  const listed: { max_age_seconds: number | null }[] = (await answer('/api/cameras')).cameras;
+  assert.deepEqual(
+    listed.map(({ max_age_seconds }) => max_age_seconds),
+    [2_592_000, null],
+  );
+  assert.equal((await answer('/api/metrics')).storage_days, 12.3);
+});
+
 test('node metrics say so when the file system of the archive cannot be measured', async (t) => {
   const machine = { cpuPercent: () => 0, memory: () => ({ usedBytes: 0, totalBytes: 0 }) };
   const disk = async (): Promise<never> => {
@@ -326,6 +342,8 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
         codecString: 'mp4a.40.2',
       },
       bitrate: 4_000_000.4,
+      frameRate: 24.94,
+      usualFrameRate: 25,
       lastFrameMs: NOW_MS,
     }),
     archive: archiveStatus({ lastWrittenMs: NOW_MS - 500, currentFile: '2026/01/01/x.mp4' }),
@@ -340,7 +358,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     state_since: '2026-01-01T11:00:00.000+00:00',
     silent: false,
     silent_since: null,
-    reason: { code: 'stream-silent', message: 'no video for 10 s' },
+    reason: { code: 'stream-silent', message: 'no video for 10 s', todo: 'restart the camera' },
     node: { name: 'rack-1', address: 'rack-1:9997', playback: 'http://localhost:9996' },
     transport: 'tcp',
     codecs: {
@@ -352,6 +370,9 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     },
     not_recorded: [],
     bitrate: 4_000_000,
+    frame_rate: 24.9,
+    usual_frame_rate: 25,
+    max_age_seconds: null,
     last_frame: '2026-01-01T12:00:00.000+00:00',
     frames: { video: 0, audio: 0, discarded: 0, lost_packets: 0 },
     packet_counts: { video: NO_PACKETS, audio: NO_PACKETS, skipped_bytes: 0 },

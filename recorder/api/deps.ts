@@ -115,6 +115,14 @@ export interface ProtectionKeeper {
   readonly keptMs: number;
 }
 
+/** How long footage is kept, in milliseconds. */
+export interface FootageOutlook {
+  /** How long that of a camera is to be kept; undefined: as long as there is room. */
+  wantedMs(cameraId: string): number | undefined;
+  /** For how long the node has room at the present bit rates; undefined while that is not known. */
+  outlookMs(): number | undefined;
+}
+
 /** Whether a camera is configured or has footage. */
 export const isKnownCamera = ({ cameras, archive }: Pick<ApiDeps, 'cameras' | 'archive'>, cameraId: string): boolean =>
   cameras.get(cameraId) !== undefined || archive.countSegments(cameraId, -Infinity, Infinity) > 0;
@@ -228,6 +236,8 @@ export interface ApiDeps {
   readonly gaps: GapReader;
   /** Without it, there are no timelines. */
   readonly times?: FootageTimes;
+  /** Without it, no footage is ever removed. */
+  readonly keeping?: FootageOutlook | undefined;
   /** Without it, footage cannot be protected. */
   readonly protections?: ProtectionKeeper | undefined;
   /** Without it, the node belongs to no cluster. */

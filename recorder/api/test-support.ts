@@ -41,6 +41,8 @@ export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus 
     audioDropped: undefined,
     notRecorded: [],
     bitrate: 0,
+    frameRate: 0,
+    usualFrameRate: undefined,
     clockErrorMs: undefined,
     lastFrameMs: undefined,
     counters: newCounters(),

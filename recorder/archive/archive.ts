@@ -257,6 +257,11 @@ export class Archive {
     });
   }
 
+  /** How long footage is to be kept, and can be; undefined where nothing is ever removed. */
+  get keeping(): Pick<Retention, 'wantedMs' | 'outlookMs'> | undefined {
+    return this.#retention;
+  }
+
   /** Problems that need attention. */
   warnings(): readonly ArchiveWarning[] {
     const fault = this.#disk?.fault;

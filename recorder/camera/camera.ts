@@ -17,12 +17,12 @@ import type { ReadPacer } from './read-pacer.ts';
 import { RetryPolicy, type Retry } from './retry.ts';
 import type { TimelineMemory } from './run.ts';
 import { runSession } from './session.ts';
+import { Rates } from './rates.ts';
 import type { SessionMemory, TransportChoice } from './session-options.ts';
 import type { SampleSink } from './sink.ts';
 import { newCounters } from './status.ts';
 import type { CameraCondition, CameraCounters, CameraState, CameraStatus } from './status.ts';
 
-const BITRATE_WINDOW_MS = 10_000;
 const CLOCK_UNUSABLE: Reason = {
   code: 'camera-clock-unusable',
   message: "the camera's time stamps tell no time: its pictures are recorded at the times at which they arrive",
@@ -77,7 +77,7 @@ export class Camera {
   #state: CameraState = 'stopped';
   #stateSinceMs: number;
   #reason: Reason | undefined;
-  #bitrate: { atMs: number; bytes: number }[] = [];
+  readonly #rates = new Rates();
   #lastFrameMs: number | undefined;
   readonly #counters: CameraCounters = newCounters();
   readonly #fanOut: FanOut;
@@ -158,16 +158,11 @@ export class Camera {
   /** Call a few times a second. */
   tick(nowMs: number): void {
     this.#session.pictures?.tick(nowMs);
-    const last = this.#bitrate.at(-1);
-    if (last && nowMs - last.atMs < 1_000) return;
-    this.#bitrate.push({ atMs: nowMs, bytes: this.#counters.bytesReceived });
-    if (nowMs - (this.#bitrate[0]?.atMs ?? nowMs) > BITRATE_WINDOW_MS) this.#bitrate.shift();
+    this.#rates.tick(nowMs, this.#counters);
   }
 
   status(): CameraStatus {
-    const first = this.#bitrate[0];
-    const last = this.#bitrate.at(-1);
-    const elapsedMs = first && last ? last.atMs - first.atMs : 0;
+    const { bitrate, frameRate, usualFrameRate } = this.#rates;
     const session = this.#session;
     const pipeline = session.pictures;
     this.#counters.heldMs = this.#meter.heldMs;
@@ -182,7 +177,9 @@ export class Camera {
       videoRemark: pipeline?.videoRemark,
       audio: pipeline?.audio,
       ...session.offered,
-      bitrate: elapsedMs > 0 && first && last ? Math.round(((last.bytes - first.bytes) * 8000) / elapsedMs) : 0,
+      bitrate,
+      frameRate,
+      usualFrameRate,
       lastFrameMs: this.#lastFrameMs,
       clockErrorMs: pipeline?.clockErrorMs,
     };

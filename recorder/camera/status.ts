@@ -83,6 +83,10 @@ export interface CameraStatus {
   readonly notRecorded: readonly NotRecorded[];
   /** Bit rate of the media over the last ten seconds, in bit/s. */
   readonly bitrate: number;
+  /** Pictures per second over the same time. */
+  readonly frameRate: number;
+  /** Its median over the last hour; undefined in the first minute of pictures. */
+  readonly usualFrameRate: number | undefined;
   /** Arrival of the last frame in milliseconds since 1970: of the video, or of audio without video. */
   readonly lastFrameMs: number | undefined;
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
@@ -135,6 +139,8 @@ export function stoppedStatus(
     audioDropped: undefined,
     notRecorded: [],
     bitrate: 0,
+    frameRate: 0,
+    usualFrameRate: undefined,
     lastFrameMs: undefined,
     clockErrorMs: undefined,
     counters: newCounters(),

@@ -98,6 +98,17 @@ const Camera = z
       .array(z.object({ kind: z.string(), codec: z.string().nullable(), reason: Reason }))
       .describe('What else the camera offered at the last connection: other streams, metadata, the audio backchannel.'),
     bitrate: z.number().int().describe('Bits per second over the last ten seconds.'),
+    frame_rate: z.number().describe('Pictures per second over the last ten seconds.'),
+    usual_frame_rate: z
+      .number()
+      .nullable()
+      .describe('Its median over the last hour; null in the first minute of pictures.'),
+    max_age_seconds: z
+      .number()
+      .nullable()
+      .describe(
+        'How long its footage is to be kept, by maxAge of the camera and of the node; null: as long as there is room.',
+      ),
     last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
     frames: z.object({
       video: z.number().int(),
@@ -153,6 +164,8 @@ const Cameras = z
 
 const optionalTime = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 
+const tenths = (rate: number): number => Math.round(rate * 10) / 10;
+
 function toVideo(video: VideoParameters): z.output<typeof Video> {
   return { codec: video.codec, codec_string: video.codecString, width: video.width, height: video.height };
 }
@@ -191,7 +204,7 @@ function toPreview(
 
 type Deps = Pick<
   ApiDeps,
-  'cameras' | 'cluster' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'
+  'cameras' | 'cluster' | 'keeping' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'
 >;
 
 function toCamera(
@@ -200,6 +213,7 @@ function toCamera(
   playback: string | undefined,
 ): z.output<typeof Camera> {
   const { video, audio, counters } = status;
+  const wantedMs = deps.keeping?.wantedMs(status.id);
   return {
     id: status.id,
     name: status.name,
@@ -217,6 +231,9 @@ function toCamera(
     },
     not_recorded: status.notRecorded.map(({ kind, codec, reason }) => ({ kind, codec: codec ?? null, reason })),
     bitrate: Math.round(status.bitrate),
+    frame_rate: tenths(status.frameRate),
+    usual_frame_rate: status.usualFrameRate === undefined ? null : tenths(status.usualFrameRate),
+    max_age_seconds: wantedMs === undefined ? null : Math.round(wantedMs / 1_000),
     last_frame: optionalTime(status.lastFrameMs),
     frames: {
       video: counters.videoFrames,
@@ -289,6 +306,9 @@ const CAMERA = {
     },
   ],
   bitrate: 4_012_345,
+  frame_rate: 25,
+  usual_frame_rate: 25,
+  max_age_seconds: 2_592_000,
   last_frame: TIME,
   frames: { video: 7_512, audio: 14_090, discarded: 2, lost_packets: 0 },
   packet_counts: { video: VIDEO_PACKETS, audio: PACKETS, skipped_bytes: 0 },

@@ -2,6 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { DAY_MS } from '../../../base/units.ts';
 import type { ApiDeps } from '../deps.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { isoTime } from '../times.ts';
@@ -26,11 +27,17 @@ const NodeMetrics = z
       .string()
       .optional()
       .describe('Why the three values for storage are 0: the file system cannot be measured.'),
+    storage_days: z
+      .number()
+      .optional()
+      .describe(
+        'For how many days of footage the node has room at the present bit rates, within its limits; absent while that is not known.',
+      ),
     timestamp: z.iso.datetime({ offset: true }),
   })
   .meta({ id: 'NodeMetrics', description: 'Load of the node.' });
 
-type Deps = Pick<ApiDeps, 'machine' | 'nodeName' | 'clock' | 'log'>;
+type Deps = Pick<ApiDeps, 'machine' | 'keeping' | 'nodeName' | 'clock' | 'log'>;
 
 export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   app.get(
@@ -49,6 +56,7 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
             storage_free_gb: 1_210,
             storage_total_gb: 3_726,
             storage_used_gb: 2_513,
+            storage_days: 31.4,
             timestamp: TIME,
           },
         },
@@ -62,6 +70,7 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
     },
     async () => {
       const memory = deps.machine.memory();
+      const outlookMs = deps.keeping?.outlookMs();
       let storageError: string | undefined;
       const disk = await deps.machine.disk().catch((err: unknown) => {
         deps.log.warn({ err }, 'the file system of the archive cannot be measured');
@@ -78,6 +87,7 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
         storage_used_gb: toGib(disk.usedBytes),
         storage_total_gb: toGib(disk.totalBytes),
         ...(storageError === undefined ? {} : { storage_error: storageError }),
+        ...(outlookMs === undefined ? {} : { storage_days: Math.round((outlookMs * 10) / DAY_MS) / 10 }),
         timestamp: isoTime(deps.clock.wallMs()),
       };
     },

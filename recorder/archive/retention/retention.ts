@@ -15,6 +15,7 @@ import { Futility } from './futility.ts';
 import { KnownLimits } from './known-limits.ts';
 import { Leases } from './leases.ts';
 import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
+import { outlookOf, wantedAge } from './outlook.ts';
 import { headroomFor, oldestOfAll, planRemoval, type CameraFootage, type Limits } from './plan.ts';
 import { ProtectedUsage } from './protected-usage.ts';
 import { Protections } from './protections.ts';
@@ -71,6 +72,7 @@ export class Retention implements RoomMaker {
   #state: 'off' | 'room' | 'on' | 'closed' = 'off';
   #space: Space | undefined;
   #headroomBytes = 0;
+  #bytesPerSecond = 0;
   /** The next tick checks again. */
   #due = true;
   #lookedMs = -Infinity;
@@ -195,6 +197,24 @@ export class Retention implements RoomMaker {
     if (wasOn) await this.#upkeep.save(this.#o.clock.monotonicMs(), true);
   }
 
+  /** How long footage of a camera is to be kept; undefined: as long as there is room. Milliseconds. */
+  wantedMs(cameraId: string): number | undefined {
+    return wantedAge(this.#limits.node, this.#limits.of(cameraId));
+  }
+
+  /** See `outlookOf`. Undefined while the sizes of all files are not known, too. */
+  outlookMs(): number | undefined {
+    const { measured, used } = this.#figures();
+    if (!measured || !this.#space) return undefined;
+    return outlookOf({
+      limits: this.#limits.node,
+      footageBytes: [...used].reduce((sum, [, bytes]) => sum + bytes, 0),
+      space: this.#space,
+      headroomBytes: this.#headroomBytes,
+      bytesPerSecond: this.#bytesPerSecond,
+    });
+  }
+
   warnings(): RetentionWarning[] {
     return this.#state === 'off' ? [] : this.#alarms.warnings();
   }
@@ -220,7 +240,8 @@ export class Retention implements RoomMaker {
     if (before) this.#forHeadroom.came(this.#space.freeBytes - before.freeBytes + this.#writtenBytes);
     this.#writtenBytes = 0;
     if (this.#forHeadroom.isPaused || this.#forWrites.isPaused) this.#alarms.futile();
-    this.#headroomBytes = headroomFor(this.#rate.bytesPerSecond(), this.#space);
+    this.#bytesPerSecond = this.#rate.bytesPerSecond();
+    this.#headroomBytes = headroomFor(this.#bytesPerSecond, this.#space);
     this.#alarms.tell();
     await this.#keepLimits();
     if (this.protections.readable) await this.#removeWhatIsDue();
@@ -282,7 +303,7 @@ export class Retention implements RoomMaker {
     for (const cameraId of ids) {
       const own = this.#limits.of(cameraId);
       const oldest = this.#candidates.get(cameraId);
-      const maxAgeMs = Math.min(own?.maxAgeMs ?? Infinity, node.maxAgeMs ?? Infinity);
+      const maxAgeMs = wantedAge(node, own) ?? Infinity;
       if (oldest && oldest.startMs < clock.wallMs() - maxAgeMs) await this.#candidates.tellEnd(oldest);
       footage.push({
         cameraId,

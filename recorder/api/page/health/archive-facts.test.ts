@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { missingByCause, stripOf } from './archive-facts.ts';
+import { isFrameRateLow, missingByCause, stripOf } from './archive-facts.ts';
 
 const HOUR_MS = 3_600_000;
 const gap = (fromHour: number, toHour: number, cause = 'camera-unreachable') => ({
@@ -44,4 +44,14 @@ test('time in which a user had stopped the camera is not missing', () => {
 test('less than a second is neither drawn nor listed', () => {
   const start = camera([gap(1, 1 + 0.9 / 3600, 'starting')], []);
   assert.deepEqual([stripOf(start, 0, 24 * HOUR_MS), missingByCause(start, 0, 24 * HOUR_MS)], [[], []]);
+});
+
+test('a camera with clearly fewer pictures than usual is shown so, and none of which nothing usual is known', () => {
+  const rates = [
+    { frame_rate: 12, usual_frame_rate: 25 },
+    { frame_rate: 24.2, usual_frame_rate: 25 },
+    { frame_rate: 1, usual_frame_rate: null },
+    {},
+  ];
+  assert.deepEqual(rates.map(isFrameRateLow), [true, false, false, false]);
 });

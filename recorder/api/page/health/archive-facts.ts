@@ -1,6 +1,8 @@
 // What was recorded of cameras: a strip of the last day, and seconds missing in a week by their cause. From the same answer
 // that draws the timeline of playback.
 
+import type { Camera } from '../app/camera.ts';
+
 /** A camera in the answer of `GET /api/archive/timeline`. */
 export interface TimelineCamera {
   readonly camera_id: string;
@@ -49,3 +51,12 @@ export function missingByCause(
   }
   return [...seconds].filter(([, sum]) => sum >= MIN_SECONDS).sort((a, b) => b[1] - a[1]);
 }
+
+/** A camera with less than this share of its usual pictures is worth a look. */
+const USUAL_SHARE = 0.8;
+
+export const isFrameRateLow = ({
+  frame_rate: rate,
+  usual_frame_rate: usual,
+}: Pick<Camera, 'frame_rate' | 'usual_frame_rate'>): boolean =>
+  rate !== undefined && typeof usual === 'number' && rate < usual * USUAL_SHARE;

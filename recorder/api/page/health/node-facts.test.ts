@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aCamera } from '../app/camera.support.ts';
-import { failedChecks, roomDays } from './node-facts.ts';
+import { failedChecks, isRoomShort, roomDays, wantedDays } from './node-facts.ts';
 
 test('a node that is not ready says which checks fail, with the reason of the licence, and with checks of later versions', () => {
   assert.deepEqual(failedChecks({ status: 'ready' }), []);
@@ -27,4 +27,15 @@ test('room is for as many days as the bit rates of what is recorded now allow', 
   ];
   assert.equal(roomDays(1024, recorded)?.toFixed(1), '10.2');
   assert.equal(roomDays(1024, [aCamera({ state: 'retrying', bitrate: 0 })]), undefined);
+});
+
+test('the room of a node is too small if a camera is to be kept for longer than it allows', () => {
+  const wanted = wantedDays([7, 30].map((days) => aCamera({ max_age_seconds: days * 86_400 })));
+  assert.equal(wanted, 30);
+  assert.deepEqual(
+    [12, 29.9, 31].map((days) => isRoomShort(days, wanted)),
+    [true, false, false],
+  );
+  assert.equal(wantedDays([aCamera({ max_age_seconds: null }), aCamera()]), undefined);
+  assert.equal(isRoomShort(1, undefined), false);
 });

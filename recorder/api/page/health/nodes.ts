@@ -10,7 +10,7 @@ import { session } from '../app/session.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
-import { failedChecks, roomDays, type Readiness } from './node-facts.ts';
+import { failedChecks, isRoomShort, roomDays, wantedDays, type Readiness } from './node-facts.ts';
 
 const AGAIN_MS = 30_000;
 const DAY_SECONDS = 86_400;
@@ -22,6 +22,8 @@ interface Load {
   readonly storage_free_gb: number;
   readonly storage_total_gb: number;
   readonly storage_error?: string;
+  /** For how many days of footage the node has room, with what it has; undefined while that is not known. */
+  readonly storage_days?: number;
 }
 
 interface NodeRow {
@@ -95,12 +97,21 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
     <td class="number" data-label="Free for footage">
       ${free}
       ${share !== undefined && html`<meter min="0" max="1" low="0.1" optimum="1" value=${share} aria-label="Share of the disk that is free"></meter>`}
-      ${days !== undefined && html`<div class="quiet">room for ${formatDuration(days * DAY_SECONDS)} of new footage</div>`}
+      ${days !== undefined && html`<div class="quiet">room for ${formatDays(days)} of new footage</div>`}
+      ${load?.storage_days !== undefined && html`<${Outlook} days=${load.storage_days} wanted=${wantedDays(row.cameras)} />`}
     </td>
     <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>
     <td class="number" data-label="Memory">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
   </tr>`;
 }
+
+/** For how long the node can keep footage, beside how long it should. */
+function Outlook({ days, wanted }: { readonly days: number; readonly wanted: number | undefined }): VNode {
+  const text = `keeps about ${formatDays(days)}${wanted === undefined ? '' : ` of the ${formatDays(wanted)} wanted`}`;
+  return html`<div class=${isRoomShort(days, wanted) ? 'weak' : 'quiet'}>${text}</div>`;
+}
+
+const formatDays = (days: number): string => formatDuration(days * DAY_SECONDS);
 
 /** Why a node is not ready, and in a cluster its warnings: those of a single recorder are at the top of the screen. */
 function Concerns({ readiness, isCluster }: { readonly readiness: Readiness; readonly isCluster: boolean }): VNode {

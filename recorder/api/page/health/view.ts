@@ -16,7 +16,7 @@ import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { causeWords } from '../playback/footage.ts';
 import { Accounts } from './accounts.ts';
-import { missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
+import { isFrameRateLow, missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
 import { Nodes } from './nodes.ts';
 
 const DAY_MS = 86_400_000;
@@ -112,6 +112,7 @@ function CameraTable({ cameras: known, archive }: TableProps): VNode {
           <th scope="col">Last 24 hours</th>
           <th scope="col">Missing in 7 days</th>
           <th scope="col" class="number">Kept</th>
+          <th scope="col" class="number">Pictures</th>
           <th scope="col" class="number">Bit rate</th>
           <th scope="col" class="number">Lost packets</th>
         </tr>
@@ -143,8 +144,10 @@ function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
   const condition = conditionOf(camera);
   const { level } = condition;
   const missing = facts ? missingByCause(facts, atMs - WEEK_MS, atMs) : [];
-  const days = facts?.kept_from_ms ? (atMs - facts.kept_from_ms) / 1000 : undefined;
+  const keptSeconds = facts?.kept_from_ms ? (atMs - facts.kept_from_ms) / 1000 : undefined;
+  const wanted = camera.max_age_seconds;
   const isUnknown = isStale.value;
+  const isShown = !isUnknown && camera.state === 'recording';
   const state = isUnknown
     ? 'Unknown'
     : wordsOfCondition({ ...condition, why: level === 'fine' ? '' : condition.why }, formatTime);
@@ -168,12 +171,23 @@ function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
             </ul>`)
       }
     </td>
-    <td class="number" data-label="Kept">${days === undefined ? '' : formatDuration(days)}</td>
-    <td class="number" data-label="Bit rate">
-      ${!isUnknown && camera.state === 'recording' ? formatBitrate(camera.bitrate) : ''}
+    <td class="number" data-label="Kept">
+      ${keptSeconds === undefined ? '' : formatDuration(keptSeconds)}
+      ${wanted && html`<div class="quiet">of ${formatDuration(wanted)}</div>`}
     </td>
+    <td class="number" data-label="Pictures">${isShown && html`<${Pictures} camera=${camera} />`}</td>
+    <td class="number" data-label="Bit rate">${isShown && formatBitrate(camera.bitrate)}</td>
     <td class="number" data-label="Lost packets">${camera.frames?.lost_packets ?? ''}</td>
   </tr>`;
+}
+
+/** Pictures per second, and how many are usual if there are fewer. */
+function Pictures({ camera }: { readonly camera: Camera }): VNode | false {
+  const { frame_rate: rate, usual_frame_rate: usual } = camera;
+  if (rate === undefined) return false;
+  const isLow = isFrameRateLow(camera);
+  return html`<span class=${isLow ? 'weak' : ''}>${Math.round(rate)} /s</span>
+    ${isLow && html`<div class="quiet">usually ${Math.round(usual ?? 0)}</div>`}`;
 }
 
 /** The strip of a day with its gaps, oldest on the left, as a link to playback. */

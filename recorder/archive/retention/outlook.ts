@@ -1,0 +1,37 @@
+// For how long footage of this node can be kept, as far as its limits and its disk allow at the present bit rates. Pure.
+
+import type { Space } from '../disk/file-system.ts';
+import { bytesOf, type RetentionLimits } from './plan.ts';
+
+interface OutlookInput {
+  /** Of the node. */
+  readonly limits: RetentionLimits;
+  /** Of all footage. */
+  readonly footageBytes: number;
+  readonly space: Space;
+  readonly headroomBytes: number;
+  readonly bytesPerSecond: number;
+}
+
+/**
+ * How old the oldest footage of the node is once its room is full, in milliseconds, if all cameras keep theirs equally long;
+ * undefined while nothing is written.
+ */
+export function outlookOf({
+  limits,
+  footageBytes,
+  space,
+  headroomBytes,
+  bytesPerSecond,
+}: OutlookInput): number | undefined {
+  if (bytesPerSecond <= 0) return undefined;
+  const keptFree = Math.max(headroomBytes, limits.minFree ? bytesOf(limits.minFree, space) : 0);
+  const room = Math.min(limits.maxSizeBytes ?? Infinity, footageBytes + space.freeBytes - keptFree);
+  return (Math.max(0, room) * 1_000) / bytesPerSecond;
+}
+
+/** How long footage of a camera is to be kept, in milliseconds; undefined: as long as there is room. */
+export function wantedAge(node: RetentionLimits, own: RetentionLimits | undefined): number | undefined {
+  const ages = [node.maxAgeMs, own?.maxAgeMs].filter((age) => age !== undefined);
+  return ages.length > 0 ? Math.min(...ages) : undefined;
+}
