@@ -204,7 +204,7 @@ export const CAMERA_CONDITIONS = {
 } satisfies ConditionTable;
 
 /** `todo` is shown by the API, too: text without links, with names as code. `see`: links for the page. */
-export interface ReasonRow {
+interface ReasonRow {
   readonly means: string;
   readonly todo: string;
   readonly see?: string;

@@ -116,7 +116,7 @@ export interface ProtectionKeeper {
 }
 
 /** How long footage is kept, in milliseconds. */
-export interface FootageOutlook {
+interface FootageOutlook {
   /** How long that of a camera is to be kept; undefined: as long as there is room. */
   wantedMs(cameraId: string): number | undefined;
   /** For how long the node has room at the present bit rates; undefined while that is not known. */
