@@ -41,7 +41,7 @@ async function stage(t: TestContext) {
   for (const [nodeId, { footage, gaps }] of Object.entries(NODES)) {
     const holders: FootageHolder[] = ['node-1', 'node-2']
       .filter((other) => other !== nodeId)
-      .map((other) => ({ nodeId: other, ...{ oldestMs: FROM * 1_000, newestMs: undefined }, isOnline: true }));
+      .map((other) => ({ nodeId: other, oldestMs: FROM * 1_000, newestMs: undefined, isOnline: true }));
     const window = { id: `p-${nodeId}`, cameraId: 'gate', ...at([0, 50]), createdMs: 0, note: 'the red car' };
     const { app, clock } = await build(t, {
       times: {

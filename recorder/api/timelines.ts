@@ -80,7 +80,7 @@ export class Timelines {
     }
     const answers = await Promise.all(
       [...idsByNode].map(async ([nodeId, cameraIds]) => {
-        const path = `/api/archive/timeline?${queryOf({ ...asked, cameraIds })}`;
+        const path = `/api/archive/timeline?${queryOf({ ...asked, cameraIds }).toString()}`;
         return { nodeId, cameras: (await readFrom(request, peers, nodeId, path, Timeline))?.cameras };
       }),
     );
@@ -179,7 +179,7 @@ function gapsOfAll(cameras: readonly TimelineCamera[]): TimelineCamera['gaps'] {
   const left: TimelineCamera['gaps'] = [];
   for (const gap of cameras.flatMap(({ gaps }) => gaps)) {
     const { fromMs, toMs } = intervalOf(gap);
-    for (const hole of [...taken.holes(fromMs, toMs)]) {
+    for (const hole of taken.holes(fromMs, toMs)) {
       left.push({ ...gap, ...stretch(hole), is_open: gap.is_open && hole.toMs === toMs });
     }
     taken.add(fromMs, toMs);
@@ -221,9 +221,8 @@ function queryOf({ cameraIds, interval, resolutionMs, preview }: Asked): URLSear
   return query;
 }
 
-const unionOf = (stretches: readonly ReturnType<typeof stretch>[]): readonly Interval[] => [
-  ...new IntervalSet().with(stretches.map(intervalOf)),
-];
+const unionOf = (stretches: readonly ReturnType<typeof stretch>[]): readonly Interval[] =>
+  Array.from(new IntervalSet().with(stretches.map(intervalOf)));
 
 const stretch = ({ fromMs, toMs }: Interval) => ({ start_ms: fromMs, end_ms: toMs });
 const intervalOf = ({ start_ms, end_ms }: ReturnType<typeof stretch>): Interval => ({ fromMs: start_ms, toMs: end_ms });

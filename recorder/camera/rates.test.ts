@@ -7,7 +7,7 @@ function stage() {
   let [nowMs, bytesReceived, videoFrames] = [5_000, 0, 0];
   return {
     rates,
-    run(seconds: number, framesPerSecond: number, bitsPerSecond = 0): void {
+    run: (seconds: number, framesPerSecond: number, bitsPerSecond = 0): void => {
       for (let tick = 0; tick < seconds * 4; tick++) {
         nowMs += 250;
         bytesReceived += bitsPerSecond / 32;

@@ -116,10 +116,10 @@ test('ready shows problems that need attention, to callers with a role', async (
   const seen = (await app.inject({ url: '/api/health/ready', headers: as('viewer') })).json();
   assert.equal(seen.status, 'ready', 'a warning is no failure');
   assert.deepEqual(
-    seen.warnings.map(({ todo: _, ...rest }: Record<string, unknown>) => rest),
+    seen.warnings.map(({ code, detail, camera_id }: Record<string, unknown>) => [code, detail, camera_id]),
     [
-      { code: 'disk-exhausted', detail: 'the disk is full' },
-      { code: 'protected-over-quota', detail: 'too much', camera_id: 'gate' },
+      ['disk-exhausted', 'the disk is full', undefined],
+      ['protected-over-quota', 'too much', 'gate'],
     ],
   );
   assert.equal('warnings' in (await app.inject('/api/health/ready')).json(), false);
