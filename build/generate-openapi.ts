@@ -44,6 +44,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     logLevels: unasked,
     audit: { sink: noAudit, reader: unasked },
     cluster: unasked,
+    store: unasked,
     events: unasked,
   };
   const [api, playback] = [await buildApi(deps), await buildPlayback(common)];

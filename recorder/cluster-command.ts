@@ -22,7 +22,7 @@ import { UsageError } from './usage-error.ts';
 
 const CONFIG_LINE = '  --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)\n';
 
-const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
+export const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
        recorder cluster token NODE
        recorder cluster join MEMBER --token TOKEN [--address HOST]
 

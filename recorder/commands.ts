@@ -103,6 +103,54 @@ export const COMMANDS: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
     },
   ],
   [
+    'cluster',
+    {
+      run: clusterOfServers,
+      about: {
+        usage: 'cluster init|token|join [--help]',
+        name: 'cluster',
+        text: 'make a cluster of servers without Kubernetes, and let servers join it',
+      },
+      pages: [[], ['init'], ['token'], ['join']],
+    },
+  ],
+  [
+    'apply',
+    {
+      run: applyObjects,
+      about: {
+        usage: 'apply -f FILE [--help]',
+        name: 'apply',
+        text: 'create or change cameras of a cluster of servers, by manifests',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'get',
+    {
+      run: getObjects,
+      about: {
+        usage: 'get KIND [NAME] [--help]',
+        name: 'get',
+        text: 'print cameras and other objects of a cluster of servers',
+      },
+      pages: [[]],
+    },
+  ],
+  [
+    'delete',
+    {
+      run: deleteObjects,
+      about: {
+        usage: 'delete KIND NAME [--help]',
+        name: 'delete',
+        text: 'delete cameras and other objects of a cluster of servers',
+      },
+      pages: [[]],
+    },
+  ],
+  [
     'prepare-node',
     {
       run: prepareNode,
@@ -164,6 +212,26 @@ async function makeToken(args: readonly string[], around: Surroundings): Promise
 async function callWebhooks(args: readonly string[], around: Surroundings): Promise<number> {
   const { runWebhook, WEBHOOK_USAGE } = await import('./webhooks.ts');
   return explained(around, WEBHOOK_USAGE, () => runWebhook(args, around));
+}
+
+async function clusterOfServers(args: readonly string[], around: Surroundings): Promise<number> {
+  const { CLUSTER_USAGE, runCluster } = await import('./cluster-command.ts');
+  return explained(around, CLUSTER_USAGE, () => runCluster(args, around));
+}
+
+async function applyObjects(args: readonly string[], around: Surroundings): Promise<number> {
+  const { APPLY_USAGE, runApply } = await import('./objects.ts');
+  return explained(around, APPLY_USAGE, () => runApply(args, around));
+}
+
+async function getObjects(args: readonly string[], around: Surroundings): Promise<number> {
+  const { GET_USAGE, runGet } = await import('./objects.ts');
+  return explained(around, GET_USAGE, () => runGet(args, around));
+}
+
+async function deleteObjects(args: readonly string[], around: Surroundings): Promise<number> {
+  const { DELETE_USAGE, runDelete } = await import('./objects.ts');
+  return explained(around, DELETE_USAGE, () => runDelete(args, around));
 }
 
 async function prepareNode(args: readonly string[], { print, printError }: Surroundings): Promise<number> {

@@ -14,7 +14,7 @@ import { objectTable } from './object-table.ts';
 import { parsedArgs } from './options.ts';
 import { UsageError } from './usage-error.ts';
 
-const APPLY_USAGE = `Usage: recorder apply -f FILE... [--dry-run]
+export const APPLY_USAGE = `Usage: recorder apply -f FILE... [--dry-run]
 
 Creates the objects of manifests in the cluster, or changes them to what their manifests say: Camera, RecorderPool, and Secret for the
 logins of cameras. The manifests are those of Kubernetes; their namespace is ignored.
@@ -23,14 +23,14 @@ logins of cameras. The manifests are those of Kubernetes; their namespace is ign
   --dry-run          check the manifests, and change nothing
 ${ADMIN_USAGE}`;
 
-const GET_USAGE = `Usage: recorder get KIND [NAME] [-o FORMAT]
+export const GET_USAGE = `Usage: recorder get KIND [NAME] [-o FORMAT]
 
 Prints objects of the cluster, such as recorder get cameras. Values of Secrets are not shown.
 
   -o FORMAT          wide: with more columns; yaml, json, or name
 ${ADMIN_USAGE}`;
 
-const DELETE_USAGE = `Usage: recorder delete KIND NAME
+export const DELETE_USAGE = `Usage: recorder delete KIND NAME
        recorder delete -f FILE...
 
 Deletes objects of the cluster, such as recorder delete camera gate. Footage stays.

@@ -26,6 +26,9 @@ interface RecorderProcessOptions {
 /** A stop that takes longer is aborted: open files are completed at the next start. */
 const MAX_STOP_MS = 8_000;
 
+/** Timers of the clock keep no process alive, and while a recorder starts or stops there may be nothing else. */
+const AWAKE_MS = 3_600_000;
+
 /** After this time, everything that the next start needs is compiled. */
 const COMPILED_MS = 5_000;
 
@@ -44,6 +47,7 @@ export class RecorderProcess {
     this.#options = options;
     this.#config = config;
     const { logs, version, pod, file } = options;
+    setInterval(() => {}, AWAKE_MS);
     this.#starting = startRecorder(config, {
       clock: systemClock,
       log: logs.log,

@@ -29,7 +29,6 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
   const { cluster, log, redis, tls, workDir, recordPath } = config;
   const problems: ConfigError[] = [];
   const note = (key: string, problem: string): void => void problems.push(new ConfigError('', key, problem));
-  if (cluster.mode === 'etcd') note('cluster.mode', 'etcd is not supported yet');
   if (!(mayRun && (await isRunning(config)))) await checkAddresses(config, note);
   const directories = [
     ['workDir', workDir],

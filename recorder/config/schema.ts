@@ -624,23 +624,25 @@ export const ConfigFile = z.strictObject({
       mode: z
         .enum(['none', 'kubernetes', 'etcd'])
         .default('none')
-        .describe('What decides which node records a camera. etcd is not supported yet.'),
+        .describe(
+          'What decides which node records a camera. etcd: a cluster of servers without Kubernetes, which recorder cluster init makes.',
+        ),
       pool: z
         .string()
         .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'expected the name of a RecorderPool')
         .max(40)
         .default('default')
-        .describe('With mode kubernetes: the RecorderPool that this node records for.'),
+        .describe('The RecorderPool that this node records for.'),
       renewInterval: duration(1_000, '1s', 1_200_000, '20m')
         .prefault('2s')
         .describe(
-          'With mode kubernetes: how often the node renews its Lease until it has read its RecorderPool, whose value counts from then on.',
+          'In a cluster: how often the node renews its Lease until it has read its RecorderPool, whose value counts from then on.',
         ),
       dataDir: path().default('/var/lib/recorder/data').describe("Directory of the node's cluster state."),
       listen: listen()
         .optional()
         .describe(
-          "With mode kubernetes: address and port where other recorders of the pool fetch parts of exports, with mutual TLS by the pool's CA.",
+          "In a cluster: address and port where other recorders of the pool fetch parts of exports, with mutual TLS by the pool's CA. With mode etcd it is needed.",
         ),
       advertise: z.string().default('').describe('host:port or URL at which others reach this node.'),
       peers: z

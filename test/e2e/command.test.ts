@@ -137,20 +137,19 @@ test('all errors that keep a recorder from starting are reported at once, each w
     `record_path: /proc/recordings`,
     `workDir: ${join(directory, 'file', 'work')}`,
     `tls: {certificate: ${join(directory, 'no.crt')}, key: ${join(directory, 'no.key')}}`,
-    'cluster: {mode: etcd, ca: /nowhere/ca.crt}',
+    'cluster: {ca: /nowhere/ca.crt}',
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
   for (const args of [[], ['--check-config']]) {
     const { code, output } = await recorder(...args, '--config', config);
     assert.equal(code, 1, output);
     assert.deepEqual(output.trim().replace('recorder: ', '').replaceAll(`${directory}/`, '').split('\n'), [
-      'config.yaml:7:17: cluster.mode: etcd is not supported yet',
       `config.yaml:1:9: listen: 127.0.0.1:${port} is in use by another program, or by another listener of this file (EADDRINUSE)`,
       'config.yaml:3:19: metrics.listen: 127.0.0.1:1 is in use by another program, or by another listener of this file (EADDRINUSE)',
       'config.yaml:5:10: workDir: file/work is not a directory, or its path contains a file (ENOTDIR)',
       'config.yaml:4:14: record_path: /proc/recordings cannot be created (ENOENT)',
       'config.yaml:6:20: tls.certificate: no.crt cannot be read (ENOENT)',
-      'config.yaml:7:27: cluster.ca: /nowhere/ca.crt cannot be read (ENOENT)',
+      'config.yaml:7:15: cluster.ca: /nowhere/ca.crt cannot be read (ENOENT)',
     ]);
   }
 });

@@ -39,6 +39,8 @@ interface RecorderOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** The recorder's main file; default: that of the sources. */
   readonly program?: string;
+  /** What runs it; default: the Node of the test. */
+  readonly node?: string;
   /** A command that runs the rest of its arguments, such as `nice`. */
   readonly through?: readonly string[];
   /** Wait until `/api/health/ready` answers 200; default true. */
@@ -110,8 +112,8 @@ export class RecorderProcess {
     writeConfig(configFile, config);
     // A program in an image does not have this file.
     const preload = options.through ? [] : PRELOAD;
-    const { through = [], program = MAIN } = options;
-    const [command, ...args] = [...through, process.execPath, ...preload, program, '--config', configFile];
+    const { through = [], program = MAIN, node = process.execPath } = options;
+    const [command, ...args] = [...through, node, ...preload, program, '--config', configFile];
     const child = new Child(command, args, {
       cwd: directory,
       ...(options.env ? { env: options.env } : {}),
@@ -247,6 +249,6 @@ export class RecorderProcess {
 }
 
 /** Every JSON document is also YAML. */
-function writeConfig(file: string, config: Readonly<Record<string, unknown>>): void {
+export function writeConfig(file: string, config: Readonly<Record<string, unknown>>): void {
   writeFileSync(file, JSON.stringify(config, undefined, 2), { mode: 0o600 });
 }

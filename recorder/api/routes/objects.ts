@@ -31,6 +31,13 @@ const ClusterObject = z.looseObject({}).meta({
   description: 'An object as kubectl writes it. Of a Secret, data has the keys without their values.',
 });
 
+const ObjectList = z
+  .object({ items: z.array(ClusterObject) })
+  .meta({ id: 'ObjectList', description: 'Objects of a kind, by name.' });
+const AppliedObject = z
+  .object({ outcome: z.enum(['created', 'configured', 'unchanged']), object: ClusterObject })
+  .meta({ id: 'AppliedObject', description: 'What became of a manifest.' });
+
 const problems = {
   400: problemResponse('A field of the manifest is missing or wrong; the detail names it.'),
   401: problemResponse('No token, or a wrong one.'),
@@ -78,7 +85,7 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
         description: 'Only in clusters of servers without Kubernetes.',
         tags: ['cluster'],
         params: KindParams,
-        response: { 200: z.object({ items: z.array(ClusterObject) }), ...problems },
+        response: { 200: ObjectList, ...problems },
       },
     },
     async ({ params: { kind } }) => ({ items: [...(await answered(objects.list(kind)))] }),
@@ -120,7 +127,7 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
         }),
         body: ClusterObject,
         response: {
-          200: z.object({ outcome: z.enum(['created', 'configured', 'unchanged']), object: ClusterObject }),
+          200: AppliedObject,
           ...problems,
         },
       },
