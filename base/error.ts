@@ -19,3 +19,8 @@ export class CodedError<Code extends string> extends Error {
     this.code = code;
   }
 }
+
+/** A certificate request that must not be signed. Not in x509.ts, which costs whoever imports it 20 MB. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+}

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { newAuthority, newKey, newRequest, RequestError, selfSigned, signRequest } from './x509.ts';
+import { RequestError } from './error.ts';
+import { newAuthority, newKey, newRequest, selfSigned, signRequest } from './x509.ts';
 // Must come after our module, which imports what this library needs.
 import * as x509 from '@peculiar/x509';
 
@@ -121,4 +122,17 @@ test('serial numbers are positive, long and never the same', async () => {
   const serials = made.map((pem) => new X509Certificate(pem).serialNumber);
   assert.equal(new Set(serials).size, 50);
   for (const serial of serials) assert.match(serial, /^[4-7][0-9A-F]{31}$/);
+});
+
+test('the programs load this library only when they make a certificate', () => {
+  const root = join(import.meta.dirname, '..');
+  const importing = ['base', 'operator', 'recorder', 'store'].flatMap((room) =>
+    (readdirSync(join(root, room), { recursive: true }) as string[])
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+      .map((path) => join(room, path))
+      .filter((path) =>
+        /^(import|export) (?!type )[^;]* from '[^']*\/x509\.ts'/m.test(readFileSync(join(root, path), 'utf8')),
+      ),
+  );
+  assert.deepEqual(importing, []);
 });

@@ -12,6 +12,7 @@ import {
 } from 'node:crypto';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
+import { RequestError } from './error.ts';
 
 /** A CA. Both fields are PEM; the key is PKCS #8. */
 export interface Authority {
@@ -26,11 +27,6 @@ interface Subject {
   readonly names: readonly string[];
   readonly fromMs: number;
   readonly toMs: number;
-}
-
-/** A certificate request that must not be signed. */
-export class RequestError extends Error {
-  override readonly name = 'RequestError';
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;

@@ -17,9 +17,9 @@ import {
   type KeptAuthority,
 } from '../../base/authorities.ts';
 import type { Clock } from '../../base/clock.ts';
+import { RequestError } from '../../base/error.ts';
 import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import type { Log } from '../../base/log.ts';
-import { RequestError } from '../../base/x509.ts';
 import { AUTHORITIES_SECRET, labels, nodeIdentity, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';

@@ -1,7 +1,6 @@
 // Lets servers into the cluster: makes a join token for a node, and later gives the server that brings the token its certificate.
 
-import { CodedError } from '../../base/error.ts';
-import { RequestError } from '../../base/x509.ts';
+import { CodedError, RequestError } from '../../base/error.ts';
 import type { IssueRequest, Issuer } from './issuer.ts';
 import type { JoinTokens } from './join-tokens.ts';
 import type { NodeFiles } from './node-files.ts';
