@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ControlPlane } from '../cluster/control-plane.ts';
 import { Child } from '../support/child.ts';
+import { mainOf } from '../support/own-programs.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { one, type Helm, type Values } from './helm.ts';
@@ -27,7 +28,7 @@ export async function startOperatorOf(
   writeFileSync(kubeconfig, JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...config }));
   const [port] = await freePorts(1);
   const own = ['--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`];
-  const operator = new Child(process.execPath, ['operator/main.ts', ...spec.containers[0].args, ...own], {
+  const operator = new Child(process.execPath, [mainOf('operator'), ...spec.containers[0].args, ...own], {
     cwd: ROOT,
     env: { ...process.env, POD_NAMESPACE: namespace },
   });

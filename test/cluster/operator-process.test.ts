@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { API_VERSION, nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import { Child } from '../support/child.ts';
+import { mainOf } from '../support/own-programs.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
@@ -33,7 +34,7 @@ suite('the operator process', { skip: apiServerMissing() }, () => {
 
   async function start(t: TestContext, name: string) {
     const [port] = await freePorts(1);
-    const args = ['operator/main.ts', '--namespace', NAMESPACE, '--kubeconfig', controlPlane.kubeconfig];
+    const args = [mainOf('operator'), '--namespace', NAMESPACE, '--kubeconfig', controlPlane.kubeconfig];
     const child = new Child(process.execPath, [...args, '--listen', `127.0.0.1:${port}`], {
       cwd: ROOT,
       env: { ...process.env, POD_NAMESPACE: NAMESPACE, POD_NAME: name },

@@ -2,20 +2,19 @@
 
 import { dirname, join } from 'node:path';
 import { OPERATOR_NODE_FLAG, PROGRAMS, type Program } from '../../build/image/layout.ts';
+import { mainOf, PROGRAM_DIRECTORIES } from '../support/own-programs.ts';
 import type { Image, Images } from './kubelet/images.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-
-const image = (directory: string, main: string, flags: readonly string[] = []): Image => ({
-  entrypoint: [process.execPath, ...flags, join(directory, main)],
-  workingDir: directory,
-  paths: [directory, dirname(process.execPath)],
+const image = (directories: readonly string[], main: string, flags: readonly string[] = []): Image => ({
+  entrypoint: [process.execPath, ...flags, main],
+  workingDir: directories[0] ?? '/',
+  paths: [...directories, dirname(process.execPath)],
 });
 
-/** As the checkout has them. */
+/** As the checkout has them, or a run of hack/test has built them. */
 export const OWN_IMAGES: Images = {
-  'kube-nvr-operator': image(ROOT, 'operator/main.ts', [OPERATOR_NODE_FLAG]),
-  'kube-nvr-recorder': image(ROOT, 'recorder/main.ts'),
+  'kube-nvr-operator': image(PROGRAM_DIRECTORIES, mainOf('operator'), [OPERATOR_NODE_FLAG]),
+  'kube-nvr-recorder': image(PROGRAM_DIRECTORIES, mainOf('recorder')),
 };
 
 /** As images have them, each program one file, in this directory: they start in half the time. */
@@ -25,7 +24,7 @@ export async function bundledImages(directory: string): Promise<Images> {
   const bundled = async (program: Program): Promise<Image> => {
     const { nodeFlag } = PROGRAMS[program];
     await bundleProgram(program, directory);
-    return image(directory, `${program}/main.js`, nodeFlag === undefined ? [] : [nodeFlag]);
+    return image([directory], join(directory, program, 'main.js'), nodeFlag === undefined ? [] : [nodeFlag]);
   };
   return { 'kube-nvr-operator': await bundled('operator'), 'kube-nvr-recorder': await bundled('recorder') };
 }

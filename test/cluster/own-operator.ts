@@ -5,13 +5,13 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION, directoryOfPool, metricsTokenName } from '../../crds/names.ts';
 import { OPERATOR_NODE_FLAG } from '../../build/image/layout.ts';
+import { mainOf } from '../support/own-programs.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { Cluster } from './cluster.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { Program } from './program.ts';
 
-const MAIN = join(import.meta.dirname, '../../operator/main.ts');
 /** Of pool, cameras and operator. */
 export const NAMESPACE = 'default';
 /** Of the kinds of this repository, in the namespace. */
@@ -82,7 +82,7 @@ export async function startOperator(
   const options = ['--kubeconfig', kubeconfig, '--namespace', NAMESPACE, '--listen', address];
   const program = new Program(name, {
     command: process.execPath,
-    args: [OPERATOR_NODE_FLAG, MAIN, ...options, '--image', 'kube-nvr-recorder:checkout', ...args],
+    args: [OPERATOR_NODE_FLAG, mainOf('operator'), ...options, '--image', 'kube-nvr-recorder:checkout', ...args],
     logFile: join(directory, `${name}.log`),
     env: { ...process.env, POD_NAME: name, POD_NAMESPACE: NAMESPACE },
   });

@@ -6,11 +6,10 @@ import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
-const MAIN = join(import.meta.dirname, '../../recorder/main.ts');
 const TOKEN = 'admin-token-secret';
 const auth = {
   mode: 'token',

@@ -15,11 +15,10 @@ import type { CameraOptions } from '../camera/options.ts';
 import { startReplay } from '../camera/replay.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
-const MAIN = new URL('../../recorder/main.ts', import.meta.url).pathname;
 const CAMERAS = new URL('../../docs/cameras.md', import.meta.url);
 
 interface Ended {

@@ -12,7 +12,7 @@ import { WebSocket } from 'ws';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import type { Challenge } from '../camera/credentials.ts';
 import { startStillCamera } from '../camera/still-camera.ts';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
@@ -171,7 +171,7 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
   assert.match(metrics, /digest/, 'metrics name the camera');
   assertClean('metrics', metrics);
   const { stdout: processes } = await run('ps', ['-eww', '-o', 'args']);
-  assert.ok(processes.includes('recorder/main.ts'));
+  assert.ok(processes.includes(MAIN));
   assertClean('ps', processes);
   // A mistake in a reload must not quote the value.
   recorder.rewriteConfig({

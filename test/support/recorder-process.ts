@@ -8,14 +8,14 @@ import { Agent, fetch as fetchWith } from 'undici';
 import { Child, type Ended } from './child.ts';
 import { closedFootage } from './closed-footage.ts';
 import { assertApart, assertGaps, assertNotAhead, type GapsAnswer } from './invariants.ts';
+import { mainOf } from './own-programs.ts';
 import { until } from './until.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const MAX_STARTS = 3;
 /** Enough for a machine that is busy with other work. */
 const MAX_START_MS = 60_000;
 const MAX_ANSWER_MS = 10_000;
-export const MAIN = join(ROOT, 'recorder/main.ts');
+export const MAIN = mainOf('recorder');
 /** A Node warning in a recorder fails the test that stops it. */
 const PRELOAD = ['--import', import.meta.resolve('./preload.ts')];
 
@@ -37,7 +37,7 @@ interface RecorderOptions {
   /** The contents of the configuration file; addresses and paths are added, and `auth.mode` is `none` unless given. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly env?: NodeJS.ProcessEnv;
-  /** The recorder's main file; default: that of the sources. */
+  /** The recorder's main file; default: `MAIN`. */
   readonly program?: string;
   /** What runs it; default: the Node of the test. */
   readonly node?: string;

@@ -5,15 +5,13 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
-import { RecorderProcess } from '../../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const MAIN = fileURLToPath(new URL('../../../recorder/main.ts', import.meta.url));
 const LINK = /http:\/\/127\.0\.0\.1:\d+\/#\/welcome\?code=[\w-]{43}/;
 
 test(
