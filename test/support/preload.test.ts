@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { Child } from './child.ts';
@@ -9,11 +9,14 @@ import { workspace } from './workspace.ts';
 const PRELOAD = import.meta.resolve('./preload.ts');
 
 /** Runs a test file with this code in its only test. */
-function run(t: TestContext, code: string) {
+function run(t: TestContext, code: string, changes: NodeJS.ProcessEnv = {}) {
   const file = join(workspace(t), 'it.test.mjs');
   writeFileSync(file, `import { test } from 'node:test';\ntest('it works', async () => { ${code} });`);
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  return spawnSync(process.execPath, ['--import', PRELOAD, '--test', file], { env, encoding: 'utf8' });
+  return spawnSync(process.execPath, ['--import', PRELOAD, '--test', file], {
+    env: { ...env, ...changes },
+    encoding: 'utf8',
+  });
 }
 
 test('a test file in which Node warns of something fails, and shows it; an experiment is no fault', (t) => {
@@ -37,4 +40,15 @@ test('a test file that does not end is ended, and what keeps it is named', (t) =
 test('a program of a test in which Node warns of something fails the test that waits for its end', async () => {
   await using child = new Child(process.execPath, ['--import', PRELOAD, '--eval', 'process.emitWarning("no")']);
   await assert.rejects(child.exit(), /a warning of Node fails the run: Warning: no/);
+});
+
+test('a test file notes how long it took, and how much of the processor with the programs that it started', (t) => {
+  const times = join(workspace(t), 'times');
+  const busy = 'for (let i = 0; i < 3e8; i++) globalThis.i = i;';
+  run(t, `const { spawnSync } = await import('node:child_process'); spawnSync(process.execPath, ['-e', '${busy}']);`, {
+    KUBE_NVR_TIMES: times,
+  });
+  const [seconds, processor, path = ''] = readFileSync(times, 'utf8').trim().split(' ');
+  assert.match(path, /it\.test\.mjs$/);
+  assert.ok(Number(seconds) > 0.1 && Number(processor) > 0.1, `${seconds} ${processor}`);
 });

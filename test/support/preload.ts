@@ -1,13 +1,17 @@
 // Loaded into every process of a test run (--import). A Node warning fails the process from which it comes, because Node warns of
 // later leaks and faults, such as eleven listeners for one event or a rejection handled too late. A test file that does not end
-// after its last test fails and reports what keeps it alive.
+// after its last test fails and reports what keeps it alive. With KUBE_NVR_TIMES, each test file appends a line to that file: how
+// many seconds it took, and how many of the processor with all the processes that it waited for.
 
-import { writeSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeSync } from 'node:fs';
+import { relative } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 
 /** Printed by a process before a warning; `Child` searches the output of its program for it. */
 export const WARNED = 'a warning of Node fails the run:';
 const MAX_ENDING_MS = 10_000;
+/** Of the times in /proc, on every architecture that Node runs on. */
+const TICKS_PER_SECOND = 100;
 
 process.on('warning', (warning) => {
   if (warning.name === 'ExperimentalWarning') return;
@@ -19,6 +23,11 @@ process.on('warning', (warning) => {
 // Programs that a test starts have the same environment but contain no tests.
 if (isMainThread && process.env['NODE_TEST_CONTEXT'] && /\.test\.[cm]?[jt]s$/.test(process.argv[1] ?? '')) {
   const { after } = await import('node:test');
+  const { KUBE_NVR_TIMES: times } = process.env;
+  const path = relative(process.cwd(), process.argv[1] ?? '');
+  // Runs of tests that this file starts do not count.
+  delete process.env['KUBE_NVR_TIMES'];
+  if (times !== undefined) process.once('exit', () => appendFileSync(times, `${ownTimes()} ${path}\n`));
   after(() => {
     setTimeout(() => {
       const held = process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap');
@@ -27,4 +36,16 @@ if (isMainThread && process.env['NODE_TEST_CONTEXT'] && /\.test\.[cm]?[jt]s$/.te
       process.exit(1);
     }, MAX_ENDING_MS).unref();
   });
+}
+
+/** `SECONDS PROCESSOR` */
+function ownTimes(): string {
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  // Fields 14 to 17 of proc_pid_stat(5): utime, stime, cutime, cstime. Field 2 may contain anything and ends with the last parenthesis.
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 15);
+  const ticks = fields.reduce((sum, field) => sum + Number(field), 0);
+  return `${(performance.now() / 1000).toFixed(1)} ${(ticks / TICKS_PER_SECOND).toFixed(1)}`;
 }

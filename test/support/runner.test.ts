@@ -8,7 +8,13 @@ import { test, type TestContext } from 'node:test';
 import { workspace } from './workspace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const COPIED = ['hack/test', 'hack/lib.sh', '.ci/run', 'test/support/preload.ts', 'test/support/reporter.ts'];
+const COPIED = [
+  'hack/test',
+  'hack/lib.sh',
+  '.ci/run',
+  'base/concurrently.ts',
+  ...['preload', 'reporter', 'run', 'slots', 'variant'].map((name) => `test/support/${name}.ts`),
+];
 const PASSES = "test('it works', () => {});";
 /** A test that fails in the first run only. */
 const UNSTEADY = `test('it works alone', () => {
@@ -23,10 +29,11 @@ const IMPORTS = `import { test } from 'node:test';
 /** A repository with these files, in which each part is to have one test, or the number in `floors`. */
 function repository(t: TestContext, files: Record<string, string>, floors: Record<string, number> = {}) {
   const root = workspace(t);
-  for (const path of [...COPIED, 'test/support/variant.ts']) cpSync(join(ROOT, path), join(root, path));
+  for (const path of COPIED) cpSync(join(ROOT, path), join(root, path));
   const lines = readFileSync(join(ROOT, 'test/floors.txt'), 'utf8').split('\n');
   const parts = lines.filter((line) => /^\w/.test(line)).map((line) => line.split(' ')[0] ?? '');
   writeFileSync(join(root, 'test/floors.txt'), parts.map((part) => `${part} ${floors[part] ?? 1}\n`).join(''));
+  writeFileSync(join(root, 'test/support/build-programs.ts'), "console.log('/none');\n");
   // Nothing is installed; a group other than `base` cannot be.
   appendFileSync(join(root, 'hack/lib.sh'), 'setup_group() { [ "$1" = base ]; }\n');
   for (const [path, code] of Object.entries(files)) {
