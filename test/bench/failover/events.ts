@@ -16,6 +16,8 @@ type Outcome = Readonly<Record<string, Figures>>;
 
 export interface Event {
   readonly name: string;
+  /** Of the cameras of its stage. */
+  readonly haveMemory?: boolean;
   run(stage: FailoverStage, run: number): Promise<Outcome>;
 }
 

@@ -24,9 +24,9 @@ import { machine, machineInWords } from '../report.ts';
 import { EVENTS as BASIC_EVENTS, type Event } from './events.ts';
 import { failoverTable, isMet, lineOf, shortFailoverTable, type Run } from './rows.ts';
 import { FailoverStage } from './stage.ts';
-import { STANDBY_EVENTS } from './standby-events.ts';
+import { WHOLE_EVENTS } from './whole-events.ts';
 
-const EVENTS: readonly Event[] = [...BASIC_EVENTS, ...STANDBY_EVENTS];
+const EVENTS: readonly Event[] = [...BASIC_EVENTS, ...WHOLE_EVENTS];
 const CACHE = join(import.meta.dirname, '../cache');
 const RESULTS = join(import.meta.dirname, '../results');
 const QUICK_RUNS = 2;
@@ -79,11 +79,13 @@ if (values.resume && existsSync(values.keep)) {
   writeFileSync(values.keep, '');
 }
 
-/** One run of every event, then the next: an interrupted bench has the same number of each. */
+/** One run of every event, then the next: an interrupted bench has the same number of each. Those that need other cameras come last. */
 const waiting: { readonly event: Event; readonly run: number }[] = [];
-for (let run = 1; run <= runsEach; run++) {
-  for (const event of events) {
-    if (!runs.some((one) => one.event === event.name && one.run === run)) waiting.push({ event, run });
+for (const haveMemory of [false, true]) {
+  for (let run = 1; run <= runsEach; run++) {
+    for (const event of events.filter((one) => (one.haveMemory ?? false) === haveMemory)) {
+      if (!runs.some((one) => one.event === event.name && one.run === run)) waiting.push({ event, run });
+    }
   }
 }
 
@@ -108,9 +110,10 @@ function keep(run: Run): void {
   console.log(`${run.time.slice(11, 19)} [${run.stage}] ${lineOf(run)}`);
 }
 
-const startStage = (number: number): Promise<FailoverStage> =>
+const startStage = (number: number, haveMemory = false): Promise<FailoverStage> =>
   FailoverStage.start({
     media,
+    haveMemory,
     keyFrameMs: keyFrameSeconds * 1000,
     directory: join(directory, `stage-${number}`),
     nodes,
@@ -124,7 +127,11 @@ async function work(first: FailoverStage, number: number): Promise<void> {
     for (let next = waiting.shift(); next && !stopping.signal.aborted; next = waiting.shift()) {
       const { event, run } = next;
       const about = { event: event.name, run, stage: number };
-      stage ??= await startStage(number);
+      if (stage && stage.haveMemory !== (event.haveMemory ?? false)) {
+        await stage.close();
+        stage = undefined;
+      }
+      stage ??= await startStage(number, event.haveMemory);
       try {
         const outcome = await event.run(stage, run);
         keep({ ...about, time: new Date().toISOString(), outcome });
@@ -144,7 +151,9 @@ async function work(first: FailoverStage, number: number): Promise<void> {
 try {
   // One after another: a starting cluster would disturb one that is being measured.
   const stages: FailoverStage[] = [];
-  for (let i = 1; i <= Number(values.stages) && waiting.length > 0; i++) stages.push(await startStage(i));
+  for (let i = 1; i <= Number(values.stages) && waiting.length > 0; i++) {
+    stages.push(await startStage(i, waiting[0]?.event.haveMemory));
+  }
   await Promise.all(stages.map((stage, i) => work(stage, i + 1)));
 } finally {
   rmSync(directory, { recursive: true, force: true });

@@ -2,6 +2,7 @@
 
 import { table, summarize } from '../report.ts';
 import type { Figures } from './events.ts';
+import { KEPT_BY, type KeptBy } from './memory-cameras.ts';
 
 /** One run as it is saved: a line of JSON. */
 export interface Run {
@@ -75,15 +76,27 @@ const planned = (name: string, what: string): Row => ({
   ],
 });
 
-const withStandby = (name: string, what: string): Row => ({
-  name: `standby-${name}`,
-  events: [`standby-${name}`],
-  what: `${what}, with a standby`,
-  must: '0 s missing after 60 s',
-  figure: 'missing',
-  isMet: (figures) => figureOf(figures, 'missing') === 0,
-  also: [{ figure: 'affected', text: 'cameras with a gap' }],
-});
+/** The same event befalls cameras that are kept in different ways, each a row. */
+const whole = (name: string, what: string): readonly Row[] =>
+  KEPT_BY.map((keptBy) => ({
+    name: `${keptBy}-${name}`,
+    events: [`whole-${name}`],
+    what: `${what}, with ${KEPT_WORDS[keptBy]}`,
+    must: '0 s missing after 60 s, pictures 0..N',
+    figure: 'missing',
+    isMet: (figures) => ['missing', 'unfollowed', 'unwhole'].every((figure) => figureOf(figures, figure) === 0),
+    also: [
+      { figure: 'affected', text: 'cameras with a gap' },
+      { figure: 'unfollowed', text: 'decoded pictures that do not follow the one before' },
+      { figure: 'unwhole', text: 'cameras with fewer pictures' },
+    ],
+  }));
+
+const KEPT_WORDS: Readonly<Record<KeptBy, string>> = {
+  standby: 'a standby',
+  edge: 'edge recovery',
+  both: 'both',
+};
 
 const restarted = (name: string, what: string): Row => ({
   name,
@@ -112,12 +125,12 @@ const ROWS: readonly Row[] = [
   restarted('pod-killed', 'the same by SIGKILL'),
   planned('drained', 'node drained'),
   planned('rolled', 'rolling update of all nodes'),
-  withStandby('killed', 'node killed'),
-  withStandby('cut', 'node cut off'),
-  withStandby('frozen', 'recorder frozen'),
-  withStandby('restarted', 'pod restarted in place'),
-  withStandby('pod-killed', 'the same by SIGKILL'),
-  withStandby('drained', 'node drained'),
+  ...whole('killed', 'node killed'),
+  ...whole('cut', 'node cut off'),
+  ...whole('frozen', 'recorder frozen'),
+  ...whole('restarted', 'pod restarted in place'),
+  ...whole('pod-killed', 'the same by SIGKILL'),
+  ...whole('drained', 'node drained'),
   {
     name: 'majority-lost',
     events: ['majority-lost'],

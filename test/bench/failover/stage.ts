@@ -27,6 +27,7 @@ import { sleep } from '../processes.ts';
 import { cameraId } from '../recorder.ts';
 import { startSender, type Sender } from '../sender.ts';
 import { endOf, filesSince, footageOf, hasPicture, SEGMENT_SECONDS, type Disk, type Piece } from './footage.ts';
+import { KEPT_BY, startMemoryCameras, type KeptBy } from './memory-cameras.ts';
 
 const SLOW_MS = 120_000;
 /** The interval of large list requests, to leave the API server time for other work while it is measured. */
@@ -34,6 +35,7 @@ export const SELDOM_MS = 500;
 /** Cameras that lost their node return to it soon, so that the stage is in the same state before each run. */
 const FAILBACK_SECONDS = 5;
 const API_PORT = 9997;
+const PLAYBACK_PORT = 9996;
 /** Size of a header without a picture. */
 const EMPTY_BYTES = 1_000;
 /** A deleted pod stops recording within this time. */
@@ -48,6 +50,8 @@ interface StageOptions {
   readonly directory: string;
   readonly nodes: number;
   readonly camerasPerNode: number;
+  /** Cameras with a memory, and with standbys, instead of those of the sender. */
+  readonly haveMemory?: boolean;
 }
 
 /** Assignment by camera name. */
@@ -73,27 +77,25 @@ type Lease = KubeObject & { readonly spec: { readonly holderIdentity: string; re
 export class FailoverStage {
   readonly cluster: Cluster;
   readonly #options: StageOptions;
-  readonly #sender: Sender;
+  readonly #sender: Pick<Sender, 'stats' | 'stop'>;
   readonly #operators: OwnOperator[] = [];
   /** Nodes whose recorder was restarted: the next restart would be delayed by the kubelet's back-off. */
   readonly #restarted = new Set<string>();
 
-  private constructor(cluster: Cluster, sender: Sender, options: StageOptions) {
+  private constructor(cluster: Cluster, sender: Pick<Sender, 'stats' | 'stop'>, options: StageOptions) {
     this.cluster = cluster;
     this.#sender = sender;
     this.#options = options;
   }
 
   static async start(options: StageOptions): Promise<FailoverStage> {
-    const { directory, media, keyFrameMs, nodes, camerasPerNode } = options;
+    const { directory, nodes } = options;
     mkdirSync(directory, { recursive: true });
     await using started = new AsyncDisposableStack();
     const cluster = started.use(
       await startCluster({ nodes, images: await bundledImages(join(directory, 'programs')) }),
     );
-    const address = cluster.addresses.cameras;
-    const cameras = nodes * camerasPerNode;
-    const sender = await startSender({ media, cameras, mode: 'frame', directory, address, spreadMs: keyFrameMs });
+    const { sender, specOf } = await startCameras(cluster.addresses.cameras, options);
     started.defer(() => sender.stop());
     makeArchives(cluster);
     const { controlPlane } = cluster;
@@ -102,18 +104,24 @@ export class FailoverStage {
     await Promise.all([stage.startOperator(), stage.startOperator()]);
     await apply(controlPlane, [
       poolOfAllNodes({ failover: { failbackAfterSeconds: FAILBACK_SECONDS } }),
-      ...sender.urls.map((source, i) =>
-        resource('Camera', cameraId(i), {
-          source,
+      ...stage.cameraNames.map((name, i) => {
+        const { standby, ...spec } = specOf(i);
+        const placement = { preferredNode: stage.homeOf(name), ...(standby === undefined ? {} : { standby }) };
+        return resource('Camera', name, {
+          ...spec,
           transport: 'Tcp',
           record: { segmentSeconds: SEGMENT_SECONDS },
-          placement: { preferredNode: stage.homeOf(cameraId(i)) },
-        }),
-      ),
+          placement,
+        });
+      }),
     ]);
     await stage.atHome();
     started.move();
     return stage;
+  }
+
+  get haveMemory(): boolean {
+    return this.#options.haveMemory ?? false;
   }
 
   get nodes(): readonly string[] {
@@ -125,7 +133,12 @@ export class FailoverStage {
   }
 
   get cameraNames(): readonly string[] {
-    return this.#sender.urls.map((_, i) => cameraId(i));
+    return Array.from({ length: camerasIn(this.#options) }, (_, i) => cameraId(i));
+  }
+
+  /** Of a stage whose cameras have a memory. */
+  keptBy(camera: string): KeptBy {
+    return keptBy(Number(camera.split('-')[1]), this.#options.nodes);
   }
 
   /** The preferred node of a camera. */
@@ -208,11 +221,8 @@ export class FailoverStage {
     return Date.parse(spec.renewTime);
   }
 
-  /** Gives every camera a standby, or none, and waits until it is so. Nodes that cameras have lost before are forgiven. */
-  async useStandbys(isOn: boolean): Promise<void> {
-    await this.cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', {
-      spec: { failover: { standby: isOn } },
-    });
+  /** Nodes that cameras have lost are forgiven, so that these get a standby again. */
+  async forgive(): Promise<void> {
     const lost = (await this.cameras()).filter(({ status }) => (status?.assignment?.lostNodes ?? []).length > 0);
     const suspend = (isSuspended: boolean): Promise<unknown> =>
       Promise.all(
@@ -230,19 +240,25 @@ export class FailoverStage {
     );
     await suspend(false);
     await this.atHome();
+  }
+
+  /** Waits until the standbys of the cameras have held them for so long. */
+  async heldFor(cameras: readonly string[], ms: number): Promise<void> {
     let others: readonly string[] = [];
-    const areAsAsked = async (): Promise<boolean> => {
+    const areHeld = async (): Promise<boolean> => {
       others = (await this.cameras()).flatMap(({ metadata, status }) => {
         const standby = status?.conditions?.find(({ type }) => type === 'Standby');
-        if (isOn ? standby?.status === 'True' : standby === undefined) return [];
+        const sinceMs = Date.parse(standby?.lastTransitionTime ?? '');
+        if (!cameras.includes(metadata.name)) return [];
+        if (standby?.status === 'True' && Date.now() - sinceMs > ms) return [];
         return `${metadata.name} (${standby?.reason}: ${standby?.message})`;
       });
       return others.length === 0;
     };
     try {
-      await until('cameras are held as asked', areAsAsked, SLOW_MS, SELDOM_MS);
+      await until('cameras are held', areHeld, SLOW_MS, SELDOM_MS);
     } catch (err) {
-      throw new Error(`${isOn ? 'not held' : 'still with a standby'}: ${others.join(', ')}`, { cause: err });
+      throw new Error(`not held: ${others.join(', ')}`, { cause: err });
     }
   }
 
@@ -361,6 +377,22 @@ export class FailoverStage {
     );
   }
 
+  /** The footage of a camera on all nodes, as one of them answers it once all others have. */
+  async window(camera: string, fromMs: number, toMs: number): Promise<Buffer> {
+    const { address } = this.cluster.node(this.nodes[0] ?? '');
+    const url = `http://${address}:${PLAYBACK_PORT}/window/${camera}.mp4?from=${fromMs / 1000}&to=${toMs / 1000}`;
+    return until(
+      `all nodes answer for ${camera}`,
+      async () => {
+        const answer = await fetch(url);
+        if (answer.status !== 200 || answer.headers.get('x-elsewhere') !== null) return undefined;
+        return Buffer.from(await answer.arrayBuffer());
+      },
+      SLOW_MS,
+      SELDOM_MS,
+    );
+  }
+
   /** The gap ledger of a camera on a node, once it covers the whole interval. */
   async ledger(node: string, camera: string, fromMs: number, toMs: number): Promise<LedgerReport> {
     const query = `from=${(fromMs / 1000).toFixed(3)}&to=${(toMs / 1000).toFixed(3)}`;
@@ -382,4 +414,27 @@ export class FailoverStage {
     await this.#sender.stop();
     await this.cluster.close();
   }
+}
+
+const camerasIn = ({ nodes, camerasPerNode }: StageOptions): number => nodes * camerasPerNode;
+
+/** Each node has as many of each. */
+const keptBy = (camera: number, nodes: number): KeptBy =>
+  KEPT_BY[Math.floor(camera / nodes) % KEPT_BY.length] as KeptBy;
+
+/** `specOf`: what the resource of the i-th camera says; `standby` belongs to its placement. */
+async function startCameras(
+  address: string,
+  options: StageOptions,
+): Promise<{
+  readonly sender: Pick<Sender, 'stats' | 'stop'>;
+  readonly specOf: (i: number) => Readonly<Record<string, unknown>>;
+}> {
+  const { media, keyFrameMs: spreadMs, directory, nodes } = options;
+  if (options.haveMemory) {
+    const sender = await startMemoryCameras(address);
+    return { sender, specOf: (i) => sender.specOf(keptBy(i, nodes)) };
+  }
+  const sender = await startSender({ media, cameras: camerasIn(options), mode: 'frame', directory, address, spreadMs });
+  return { sender, specOf: (i) => ({ source: sender.urls[i] }) };
 }
