@@ -1,13 +1,15 @@
-// A camera with a standby on a real control plane: its node is drained, cut off, killed, and its recorder restarted. The numbers of
-// the pictures that any node answers with prove that none is missing and none is doubled.
+// Cameras of which no second is missing, on a real control plane: one with a standby, whose node is drained, cut off, killed, and its
+// recorder restarted; and one with a memory of its own, whose node is killed. The numbers of the pictures that any node answers with
+// prove that none is missing and none is doubled.
 
-import { suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Camera as CameraResource } from '../../crds/camera.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import type { Camera } from '../camera/camera.ts';
+import { EdgeCamera } from '../camera/edge-camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { until } from '../support/until.ts';
 import { clusterMissing, type Cluster } from './cluster.ts';
@@ -24,9 +26,12 @@ const WRITTEN_MS = 4_000;
 
 let cluster: Cluster;
 let camera: Camera;
+let withMemory: EdgeCamera | undefined;
 
-const gate = async (): Promise<CameraResource> =>
-  (await cluster.api.get(`${RESOURCES}/cameras/gate`)) as unknown as CameraResource;
+const cameraOf = async (name: string): Promise<CameraResource> =>
+  (await cluster.api.get(`${RESOURCES}/cameras/${name}`)) as unknown as CameraResource;
+
+const gate = (): Promise<CameraResource> => cameraOf('gate');
 
 const conditionOf = async (type: string): Promise<Condition | undefined> =>
   (await gate()).status?.conditions?.find((condition) => condition.type === type);
@@ -70,8 +75,8 @@ async function forgive(): Promise<void> {
 }
 
 /** Every picture of the time follows the one before it in what a node answers, which asks all others. */
-async function isComplete(node: string, fromMs: number, toMs: number): Promise<void> {
-  const url = `http://${cluster.node(node).address}:9996/window/gate.mp4?from=${fromMs / 1_000}&to=${toMs / 1_000}`;
+async function isComplete(node: string, fromMs: number, toMs: number, name = 'gate'): Promise<void> {
+  const url = `http://${cluster.node(node).address}:9996/window/${name}.mp4?from=${fromMs / 1_000}&to=${toMs / 1_000}`;
   const movie = await until(
     'all nodes answer',
     async () => {
@@ -94,13 +99,14 @@ async function isComplete(node: string, fromMs: number, toMs: number): Promise<v
 interface Ledger {
   readonly missing_seconds: number;
   readonly known_until_ms: number;
-  readonly gaps: readonly { readonly cause: string }[];
+  readonly filled_seconds: number;
+  readonly gaps: readonly { readonly cause: string; readonly filled_from?: string }[];
 }
 
 /** What a node says of the time, once it knows all of it. */
-function ledgerOf(node: string, fromMs: number, toMs: number): Promise<Ledger> {
+function ledgerOf(node: string, fromMs: number, toMs: number, name = 'gate'): Promise<Ledger> {
   const query = `from=${fromMs / 1_000}&to=${toMs / 1_000}`;
-  const url = `http://${cluster.node(node).address}:9997/api/archive/gate/gaps?${query}`;
+  const url = `http://${cluster.node(node).address}:9997/api/archive/${name}/gaps?${query}`;
   return until('the ledger knows', async () => {
     const answer = (await (await fetch(url)).json()) as Ledger;
     return answer.known_until_ms >= toMs - 1 && answer;
@@ -126,6 +132,7 @@ suite('a camera with a standby', { skip: clusterMissing() }, () => {
       await held();
     },
   });
+  after(() => withMemory?.close());
 
   /** Its kubelet starts the recorder of a node again, at once the first time. */
   const restarted = (how: 'restartPod' | 'killPod', name: string): void => {
@@ -194,5 +201,54 @@ suite('a camera with a standby', { skip: clusterMissing() }, () => {
     await isComplete(standby, strikeMs - 10_000, healMs);
     await nothingIsMissing(standby, strikeMs - 10_000, healMs);
     await forgive();
+  });
+
+  test('a node that is killed: the next one fetches what it missed from the memory of the camera', async () => {
+    const host = cluster.network.addresses.cameras;
+    withMemory = await EdgeCamera.start({ pace: 'realtime', host, device: { host } });
+    await apply(cluster.controlPlane, [
+      resource('Camera', 'yard', {
+        source: withMemory.camera.url,
+        transport: 'Tcp',
+        onvif: withMemory.device.url,
+        edge: { onvif: true },
+        placement: { standby: false },
+      }),
+    ]);
+    const owner = await until(
+      'the camera is recorded',
+      async () => {
+        const { assignment, conditions } = (await cameraOf('yard')).status ?? {};
+        return conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') && assignment?.node;
+      },
+      SLOW_MS,
+    );
+    await until('it has footage', () => (withMemory?.memory.frames.length ?? 0) > 15 * 25, SLOW_MS);
+    const strikeMs = Date.now();
+    await cluster.node(owner).kill();
+    const next = await until(
+      'another node has it',
+      async () => {
+        const { assignment } = (await cameraOf('yard')).status ?? {};
+        return assignment?.node !== owner && assignment?.node;
+      },
+      SLOW_MS,
+    );
+    const { gaps } = await until(
+      'it has filled the gap',
+      async () => {
+        const ledger = await ledgerOf(next, strikeMs - 5_000, Date.now() - WRITTEN_MS, 'yard');
+        return ledger.filled_seconds > 10 && ledger.missing_seconds === 0 && ledger;
+      },
+      SLOW_MS,
+      1_000,
+    );
+    assert.deepEqual(
+      gaps.filter(({ cause }) => cause === 'moved').map(({ filled_from: from }) => from),
+      ['edge'],
+    );
+    const overMs = Date.now() - WRITTEN_MS;
+    await cluster.node(owner).start();
+    await isComplete(next, strikeMs - 10_000, overMs, 'yard');
   });
 });

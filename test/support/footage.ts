@@ -167,7 +167,8 @@ export class FootageCamera {
   }
 }
 
-function lengthPrefixed(nals: readonly Buffer[]): Buffer {
+/** An access unit as it is stored. */
+export function lengthPrefixed(nals: readonly Buffer[]): Buffer {
   return Buffer.concat(
     nals.flatMap((nal) => {
       const length = Buffer.alloc(4);
