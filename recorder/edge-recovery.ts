@@ -52,7 +52,7 @@ function* withMemory(
   for (const { config, camera, recording } of cameras.recorded()) {
     const { id, name, record, edge } = config;
     if (!edge) continue;
-    const { state, video, bitrate } = camera.status();
+    const { state, video, bitrate, clockAheadMs } = camera.status();
     yield {
       id,
       name,
@@ -61,6 +61,7 @@ function* withMemory(
       memory: memoryOf(config, edge),
       maxBitrate: edge.maxBitrate ?? Math.max(LEAST_BITRATE, DEFAULT_SHARE * bitrate),
       video,
+      clockAheadMs,
     };
   }
 }

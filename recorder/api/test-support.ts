@@ -44,6 +44,7 @@ export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus 
     frameRate: 0,
     usualFrameRate: undefined,
     clockErrorMs: undefined,
+    clockAheadMs: undefined,
     lastFrameMs: undefined,
     counters: newCounters(),
     ...changes,

@@ -182,6 +182,7 @@ export class Camera {
       usualFrameRate,
       lastFrameMs: this.#lastFrameMs,
       clockErrorMs: pipeline?.clockErrorMs,
+      clockAheadMs: pipeline?.clockAheadMs,
     };
   }
 

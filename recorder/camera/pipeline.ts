@@ -20,6 +20,7 @@ import type { EndReason, SampleSink } from './sink.ts';
 import type { CameraCounters } from './status.ts';
 import type { TimelineMemory, TimelineOwner } from './run.ts';
 import type { Pictures } from './watchdog.ts';
+import { ReportedClock } from './reported-clock.ts';
 import { Timeline } from './timeline.ts';
 import type { Sample } from '../mp4/sample.ts';
 
@@ -64,6 +65,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   readonly #video: MediaStream | undefined;
   #audio: MediaStream | undefined;
   #timeline: Timeline;
+  readonly #reportedClock = new ReportedClock();
   #arrivalMs = 0;
   #audioDropped: Reason | undefined;
   /** Audio frames in the window, and those without a place in time. */
@@ -165,6 +167,11 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     return this.#timeline.clockErrorMs;
   }
 
+  /** The camera's clock minus ours in milliseconds, by the sender reports of this connection. */
+  get clockAheadMs(): number | undefined {
+    return this.#reportedClock.aheadMs;
+  }
+
   get video(): VideoParameters | undefined {
     return this.#video?.depacketizer.parameters as VideoParameters | undefined;
   }
@@ -251,7 +258,9 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     for (const report of senderReports) {
       stream.receiver.noteSenderReport(report, nowMs);
       const wallMs = senderWallMs(report);
-      if (wallMs !== undefined) this.#timeline.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
+      if (wallMs === undefined) continue;
+      this.#timeline.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
+      this.#reportedClock.note(wallMs, this.#o.clock.wallMs(), nowMs);
     }
   }
 

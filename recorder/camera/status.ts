@@ -91,6 +91,8 @@ export interface CameraStatus {
   readonly lastFrameMs: number | undefined;
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   readonly clockErrorMs: number | undefined;
+  /** The camera's clock minus ours in milliseconds, by the sender reports of its connection. */
+  readonly clockAheadMs: number | undefined;
   readonly counters: CameraCounters;
 }
 
@@ -143,6 +145,7 @@ export function stoppedStatus(
     usualFrameRate: undefined,
     lastFrameMs: undefined,
     clockErrorMs: undefined,
+    clockAheadMs: undefined,
     counters: newCounters(),
   };
 }

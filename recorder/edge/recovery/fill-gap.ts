@@ -11,6 +11,7 @@ import type { AudioParameters, VideoParameters } from '../../codec/access-unit.t
 import { slicesOf } from '../../codec/slices.ts';
 import type { MediaData } from '../../codec/slab.ts';
 import type { Seam } from '../../mp4/meta.ts';
+import { tieClock } from '../clock-tie.ts';
 import {
   EdgeError,
   type EdgeClock,
@@ -37,6 +38,8 @@ interface FillDeps {
   readonly maxBitrate: number;
   /** The video of the live stream. */
   readonly like: VideoParameters | undefined;
+  /** The camera's clock minus ours by its sender reports, in milliseconds. */
+  readonly clockAheadMs: number | undefined;
   readonly picturesAt: (end: 'start' | 'end', path: string, count: number) => Promise<FileEnd | undefined>;
   readonly extend: (path: string, continuation: Continuation) => Promise<boolean>;
   /** `fromMs`: no file begins before; undefined: any may. */
@@ -80,7 +83,7 @@ const bytesOf = ({ slab, offset, size }: MediaData): Buffer => slab.buffer.subar
 /** Rejects with EdgeError, with the error of the system, or with the reason of the signal. */
 export async function fillGap(hole: Hole, deps: FillDeps, signal: AbortSignal): Promise<FillOutcome> {
   const { memory } = deps;
-  const clock = await memory.clock(signal);
+  const clock = tieClock(await memory.clock(signal), deps.clockAheadMs);
   const offsetMs = clock?.offsetMs ?? 0;
   const lookMs = clock ? LOOK_MS + clock.errorMs : LOOK_UNTIED_MS;
   const missing = await missingThere(hole, offsetMs, lookMs, deps, signal);
@@ -194,6 +197,9 @@ class Filling {
   #run: Placing | undefined;
   #audio: AudioParameters | undefined;
   #depth = 0;
+  /** The time of the last picture, and the least distance of two. */
+  #beforeMs: number | undefined;
+  #leastMs = Infinity;
   #hasBegun = false;
   #hasBreak = false;
   #leftRest = false;
@@ -253,6 +259,11 @@ class Filling {
       this.#sound(one);
       return false;
     }
+    if (this.#beforeMs !== undefined) {
+      const distanceMs = Math.abs(one.cameraMs - this.#beforeMs);
+      if (distanceMs > SAME_MS) this.#leastMs = Math.min(this.#leastMs, distanceMs);
+    }
+    this.#beforeMs = one.cameraMs;
     if (this.#isBehind(one)) {
       one.unit.data.slab.release();
       return true;
@@ -270,7 +281,13 @@ class Filling {
   #isBehind(picture: EdgePicture): boolean {
     const { first, wallOf } = this.#place;
     if (first) return picture.cameraMs >= first.cameraMs - SAME_MS && picture.unit.randomAccess;
-    return wallOf(picture.cameraMs) >= this.#hole.toMs - SAME_MS;
+    // Without a seam the clocks are some milliseconds off: a picture that mostly lies behind the end is there already.
+    return wallOf(picture.cameraMs) >= this.#hole.toMs - this.#pictureMs() / 2;
+  }
+
+  /** The least distance of two pictures so far. */
+  #pictureMs(): number {
+    return Number.isFinite(this.#leastMs) ? this.#leastMs : 2 * SAME_MS;
   }
 
   /** Whether the gap begins with this picture. */

@@ -198,6 +198,27 @@ test('pictures of another encoder are placed by time, if the clock is known', as
   );
 });
 
+test('a camera that states no time is tied by its sender reports', async (t) => {
+  const world = await begun(t, (one) => (one.memory.isOther = true));
+  world.memory.offsetMs = () => 37_000;
+  world.memory.told = undefined;
+  // The least late of them took about 200 ms.
+  world.clockAheadMs = 36_810;
+  await cut(world, 30 * 25);
+  const frames = await finished(world);
+  assert.deepEqual(
+    frames,
+    [...new Set(frames)].sort((a, b) => a - b),
+    'no picture is doubled',
+  );
+  const { gaps, filled } = world.report();
+  assert.deepEqual([...new Set(filled.map(({ seam }) => seam))], ['time']);
+  assert.ok(
+    gaps.every(({ fromMs, toMs, notFilled }) => toMs - fromMs < 1_500 && notFilled?.reason === 'starts-at-key-frame'),
+    JSON.stringify(gaps),
+  );
+});
+
 for (const [what, setUp, reason] of [
   [
     'has other pictures, and a clock that is not known',

@@ -32,6 +32,8 @@ interface EdgeCamera {
   readonly maxBitrate: number;
   /** The video of the live stream; undefined while it is not known. */
   readonly video: VideoParameters | undefined;
+  /** Its clock minus ours by the sender reports of the live stream, in milliseconds; undefined if there are none. */
+  readonly clockAheadMs: number | undefined;
 }
 
 interface EdgeRecoveryDeps {
@@ -202,12 +204,13 @@ export class EdgeRecovery {
 
   async #fillHole(camera: EdgeCamera, hole: Hole, signal: AbortSignal): Promise<NotFilledReason | undefined> {
     const { archive, clock } = this.#deps;
-    const { id: cameraId, name, record, memory, maxBitrate, video } = camera;
+    const { id: cameraId, name, record, memory, maxBitrate, video, clockAheadMs } = camera;
     const deps = {
       memory,
       clock,
       maxBitrate,
       like: video,
+      clockAheadMs,
       picturesAt: archive.picturesAt.bind(archive),
       extend: archive.extend.bind(archive),
       fillerFor: (seam: 'bytes' | 'time', fromMs: number | undefined) =>

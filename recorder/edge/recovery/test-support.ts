@@ -148,6 +148,8 @@ export class World {
   recording!: CameraArchive;
   recovery!: EdgeRecovery;
   keptMs: number | undefined;
+  /** By the sender reports of the camera. */
+  clockAheadMs: number | undefined;
   isEnabled = true;
   readonly #pool = new SlabPool();
   readonly #writer = new SlabWriter(this.#pool);
@@ -204,6 +206,7 @@ export class World {
               memory: this.memory,
               maxBitrate: 1e9,
               video: VIDEO,
+              clockAheadMs: this.clockAheadMs,
             },
           ]
         : [];

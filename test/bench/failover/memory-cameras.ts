@@ -47,18 +47,26 @@ export async function startMemoryCameras(host: string): Promise<MemoryCameras> {
 interface Proof {
   /** Pictures that do not follow the one before: where some are missing, or doubled. */
   readonly unfollowed: number;
-  /** Whether there are as many as the time needs, and all can be decoded. */
+  /** Whether all can be decoded, and there are as many as the time needs. */
   readonly isWhole: boolean;
+  /** What is wrong; empty if nothing is. */
+  readonly words: string;
 }
 
-/** Decodes a window of a camera of this file. */
 export async function proofOf(movie: Buffer, durationMs: number, directory: string): Promise<Proof> {
   const file = join(directory, 'window.mp4');
   writeFileSync(file, movie);
   const { numbers, complaints } = await decodePictures(file);
-  const unfollowed = numbers
-    .slice(1)
-    .filter((number, i) => number !== ((numbers[i] as number) + 1) % CLIP_PICTURES).length;
-  const isLong = Math.abs(numbers.length - durationMs / PICTURE_MS) < TOLERATED_PICTURES;
-  return { unfollowed, isWhole: isLong && complaints === '' };
+  const breaks = numbers.flatMap((number, i) => {
+    const before = numbers[i - 1];
+    return before === undefined || number === (before + 1) % CLIP_PICTURES ? [] : [`${before} ${number} (at ${i})`];
+  });
+  const unfollowed = breaks.length;
+  const expected = Math.round(durationMs / PICTURE_MS);
+  const isLong = Math.abs(numbers.length - expected) < TOLERATED_PICTURES;
+  const faults = [
+    ...(complaints === '' ? [] : [complaints]),
+    ...(isLong ? [] : [`${numbers.length} pictures instead of ${expected}`]),
+  ];
+  return { unfollowed, isWhole: faults.length === 0, words: [...breaks, ...faults].join(', ') };
 }

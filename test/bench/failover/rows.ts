@@ -88,7 +88,7 @@ const whole = (name: string, what: string): readonly Row[] =>
     also: [
       { figure: 'affected', text: 'cameras with a gap' },
       { figure: 'unfollowed', text: 'decoded pictures that do not follow the one before' },
-      { figure: 'unwhole', text: 'cameras with fewer pictures' },
+      { figure: 'unwhole', text: 'cameras whose window is not whole' },
     ],
   }));
 

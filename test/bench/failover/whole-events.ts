@@ -52,6 +52,7 @@ const whole = (
       const movie = await stage.window(camera, fromMs, toMs);
       const proof = await proofOf(movie, toMs - fromMs, stage.cluster.directory);
       const { unfollowed = 0, unwhole = 0, ...others } = outcome[row] ?? {};
+      if (proof.words !== '') console.error(`${camera} (${row}): ${proof.words}`);
       outcome[row] = {
         ...others,
         unfollowed: unfollowed + proof.unfollowed,

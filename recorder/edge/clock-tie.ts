@@ -1,0 +1,27 @@
+// Ties the camera's clock to ours: by the time that it states over ONVIF, and by its RTCP sender reports since it was reconnected. Pure.
+
+import type { EdgeClock } from './memory.ts';
+
+/** How late reports may be, and pictures be dated before them. */
+const LATE_MS = 400;
+/**
+ * Alone, reports are believed up to this difference: cameras also count them in local time, or from their start, but date their
+ * footage otherwise.
+ */
+const MAX_AHEAD_MS = 5 * 60_000;
+
+/** `reportedAheadMs`: the camera's clock minus ours by its sender reports. Undefined: nothing tells the camera's clock. */
+export function tieClock(stated: EdgeClock | undefined, reportedAheadMs: number | undefined): EdgeClock | undefined {
+  if (reportedAheadMs === undefined) return stated;
+  const reported = { lowMs: reportedAheadMs, highMs: reportedAheadMs + LATE_MS };
+  if (!stated) return Math.abs(reportedAheadMs) <= MAX_AHEAD_MS ? clockBetween(reported) : undefined;
+  const lowMs = Math.max(reported.lowMs, stated.offsetMs - stated.errorMs);
+  const highMs = Math.min(reported.highMs, stated.offsetMs + stated.errorMs);
+  // If they contradict each other, the footage is dated by the clock of ONVIF.
+  return lowMs <= highMs ? clockBetween({ lowMs, highMs }) : stated;
+}
+
+const clockBetween = ({ lowMs, highMs }: { readonly lowMs: number; readonly highMs: number }): EdgeClock => ({
+  offsetMs: (lowMs + highMs) / 2,
+  errorMs: (highMs - lowMs) / 2,
+});
