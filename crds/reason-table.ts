@@ -167,6 +167,12 @@ export const CAMERA_CONDITIONS = {
     },
     {
       status: 'False',
+      reason: 'KindOutdated',
+      means: 'the kinds of the cluster are older than the operator: they have no `status.standby`',
+      todo: 'apply the kinds of this version ([upgrade.md](upgrade.md))',
+    },
+    {
+      status: 'False',
       reason: 'NodeLost',
       means:
         'a recorder stopped renewing its Lease while it had the camera; no second recorder is put at risk until the camera has been recorded for an hour',

@@ -107,6 +107,7 @@ async function stage(t: TestContext, nodes: readonly string[], isLeader = (): bo
       const { status } = await api.get(CAMERA, { namespace: NAMESPACE, name: camera });
       return (status as { assignment?: Assignment } | undefined)?.assignment;
     },
+    setPool: (spec: object) => api.mergePatch(RECORDER_POOL, { namespace: NAMESPACE, name: 'default' }, { spec }),
     writes: () => api.calls.filter((call) => call.startsWith('mergePatch cameras/')).length,
     reads: (verb: 'get' | 'list') => api.calls.filter((call) => call.startsWith(`${verb} leases/`)).length,
   };
@@ -184,4 +185,19 @@ test('Leases of many silent nodes are read with lists, those of few one by one',
   for (const node of nodes.slice(1, 6)) live.delete(node);
   await pass(12);
   assert.ok(reads('list') > 0);
+});
+
+test('an API server whose kind Camera is older and drops status.standby is not written to again and again', async (t) => {
+  const { api, addCamera, assignment, pass, setPool, writes } = await stage(t, ['a', 'b', 'c']);
+  // As with structural schemas: fields that the kind does not have are pruned.
+  const write = api.mergePatch.bind(api);
+  api.mergePatch = (resource, name, patch, options) => {
+    const { standby: _, ...status } = (patch as { readonly status?: { readonly standby?: unknown } }).status ?? {};
+    return write(resource, name, resource === CAMERA ? { ...patch, status } : patch, options);
+  };
+  await setPool({ failover: { standby: true } });
+  await addCamera('gate');
+  await pass(120);
+  assert.equal((await assignment('gate'))?.epoch, 1);
+  assert.ok(writes() <= 3, `${writes()} writes`);
 });

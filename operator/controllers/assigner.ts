@@ -240,6 +240,7 @@ export class Assigner {
     try {
       if (await this.#isConfirmed(write)) {
         camera = await this.#replace(write);
+        if (write.standby?.node !== undefined && !camera.standby) this.#memory.standbyDropped(this.#nowMs());
         if (!write.isNote) moved(write);
       }
     } catch (err) {

@@ -15,6 +15,8 @@ import type {
 
 /** For this long, a node that did not take up a camera is chosen last. */
 const RELUCTANT_MS = 60_000;
+/** For this long no standby is written to an API server that did not keep one. */
+const DROPPED_MS = 10 * 60_000;
 
 /** What is known about the current assignment of a camera. */
 type Known = {
@@ -40,6 +42,7 @@ export class PoolMemory {
   readonly #own = new Map<string, Own>();
   readonly #reluctantSinceMs = new Map<string, number>();
   #changingRoles = false;
+  #droppedMs = -Infinity;
 
   constructor(objects: PoolObjects) {
     this.detector = new LivenessDetector(objects.pool);
@@ -67,6 +70,7 @@ export class PoolMemory {
       cameras: planned,
       majorityForMs: majoritySinceMs === undefined ? 0 : nowMs - majoritySinceMs,
       changingRoles: this.#changingRoles,
+      dropsStandbys: nowMs - this.#droppedMs < DROPPED_MS,
     };
   }
 
@@ -89,6 +93,11 @@ export class PoolMemory {
   /** Call with true before a role is changed, and with false once the cache shows the change: roles change one at a time. */
   changingRoles(underWay: boolean): void {
     this.#changingRoles = underWay;
+  }
+
+  /** Call when the response to a write lacks the standby that was written: each plan would write it again. */
+  standbyDropped(nowMs: number): void {
+    this.#droppedMs = nowMs;
   }
 
   #lookAt(cached: CameraView, nodes: ReadonlyMap<string, NodeView>, nowMs: number): PlannedCamera {

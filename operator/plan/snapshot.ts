@@ -148,6 +148,8 @@ export type Snapshot = {
   readonly majorityForMs: number;
   /** A change of a role is being written; no second one is planned. */
   readonly changingRoles: boolean;
+  /** The API server did not keep a standby that was written: its kind Camera is older than this operator. */
+  readonly dropsStandbys: boolean;
 };
 
 /**

@@ -79,7 +79,7 @@ export function planStandbys(
   for (const camera of without) {
     const assignment = assignmentOf(camera);
     const owner = assignment?.node ?? '';
-    const refusal = refusalOf(camera, assignment, mayChoose);
+    const refusal = snapshot.dropsStandbys ? DROPPED : refusalOf(camera, assignment, mayChoose);
     const node = refusal ? undefined : nodeLoads.bestStandby(camera, owner);
     if (node === undefined) conditions.set(camera.name, refusal ?? lackOf(camera, assignment, nodes));
     else if (set(camera, { node, epoch: (camera.standby?.epoch ?? 0) + 1, process: nodes.get(owner)?.process })) {
@@ -100,6 +100,13 @@ function processOf(camera: PlannedCamera, assignment: Assignment | undefined, co
 const chosen = (node: string): PlannedCondition => condition('Standby', 'True', 'Chosen', `node ${node} is to hold it`);
 
 const WAITING = condition('Standby', 'False', 'Waiting', 'gets a standby once its node records it');
+
+const DROPPED = condition(
+  'Standby',
+  'False',
+  'KindOutdated',
+  'the kind Camera of this cluster has no status.standby: apply the kinds of the version of the operator',
+);
 
 function mayKeep(camera: PlannedCamera, assignment: Assignment | undefined, context: Context): boolean {
   const node = context.nodes.get(camera.standby?.node ?? '');

@@ -82,6 +82,7 @@ export const snapshotOf = (
   cameras,
   majorityForMs: LONG_AGO_MS,
   changingRoles: false,
+  dropsStandbys: false,
   ...over,
   pool: poolOf(over.pool),
 });
@@ -109,6 +110,7 @@ export function carriedOut(snapshot: Snapshot, { writes, role }: Plan): Snapshot
     cameras,
     majorityForMs: LONG_AGO_MS,
     changingRoles: false,
+    dropsStandbys: false,
     nodes: snapshot.nodes.map((node) => ({
       ...node,
       role: role?.node === node.name ? role.role : node.role,
