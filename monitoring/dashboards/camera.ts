@@ -2,7 +2,7 @@
 
 import type { Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row } from './panels.ts';
-import { ageOfFootage, CAMERA, endedConnections, framesNotKept } from './shared.ts';
+import { ageOfFootage, CAMERA, endedConnections, framesNotKept, missingBeforeAndAfter, NO_FAULT } from './shared.ts';
 
 const now: Row = {
   title: 'Now',
@@ -35,7 +35,7 @@ const now: Row = {
       decimals: 0,
       steps: ['green', [60, 'orange'], [600, 'red']],
       noValue: 'no data',
-      queries: [{ expr: `sum(increase(kube_nvr_gap_seconds_total{${CAMERA},cause!~"stopped|moved"}[24h]))` }],
+      queries: [{ expr: `sum(increase(kube_nvr_gap_seconds_total{${CAMERA},${NO_FAULT}}[24h]))` }],
     }),
     stat({
       title: 'Bitrate now',
@@ -122,6 +122,21 @@ const gaps: Row = {
       sortBy: { field: 'Value', descending: true },
     }),
     endedConnections('Connections to the camera that ended in each minute, by reason.', { bars: true }),
+    missingBeforeAndAfter(),
+    graph({
+      title: 'Filled from the memory of the camera, by cause',
+      description: 'Seconds of gaps that edge recovery filled in each interval, by cause of the gap.',
+      unit: 's',
+      width: 12,
+      bars: true,
+      stacked: true,
+      queries: [
+        {
+          expr: `sum by (cause) (increase(kube_nvr_gap_filled_seconds_total{${CAMERA}}[$__rate_interval])) > 0 or sum by (cause) (increase(kube_nvr_gap_filled_seconds_total{${CAMERA},cause="unknown"}[$__rate_interval]))`,
+          legend: '{{cause}}',
+        },
+      ],
+    }),
   ],
 };
 

@@ -2,12 +2,18 @@
 
 import { BigValueTextMode, type Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row, type Steps, type Texts } from './panels.ts';
-import { ageOfFootage, CAMERA, endedConnections, framesNotKept, TARGET } from './shared.ts';
+import {
+  ageOfFootage,
+  CAMERA,
+  endedConnections,
+  framesNotKept,
+  missingBeforeAndAfter,
+  NO_FAULT,
+  TARGET,
+} from './shared.ts';
 
 /** The operator's metrics of pools have the label of the pool's namespace. */
 const POOL = 'namespace=~"$namespace"';
-/** Leaves out cameras that a user stopped, and those that another node records. */
-const NO_FAULT = 'cause!~"stopped|moved"';
 
 const NONE_IS_GOOD: Steps = ['green', [1, 'red']];
 const YES_IS_GOOD: Steps = ['red', [1, 'green']];
@@ -209,6 +215,22 @@ const gaps: Row = {
       queries: [{ expr: `sum by (state) (kube_nvr_camera_state{${CAMERA}})`, legend: '{{state}}' }],
     }),
     endedConnections('Connections to cameras that ended in each minute, by reason.'),
+    missingBeforeAndAfter(),
+    graph({
+      title: 'Edge recovery, by result',
+      description:
+        'Gaps that were to be filled from the memories of cameras in each interval: filled, or why not. docs/edge-recovery.md explains the reasons.',
+      unit: 'short',
+      width: 12,
+      bars: true,
+      stacked: true,
+      queries: [
+        {
+          expr: `sum by (result) (increase(kube_nvr_edge_fills_total{${TARGET}}[$__rate_interval])) > 0 or sum by (result) (increase(kube_nvr_edge_fills_total{${TARGET},result="filled"}[$__rate_interval]))`,
+          legend: '{{result}}',
+        },
+      ],
+    }),
   ],
 };
 

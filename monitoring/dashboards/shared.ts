@@ -6,6 +6,8 @@ import { graph } from './panels.ts';
 export const TARGET = 'namespace=~"$namespace",node=~"$node"';
 /** The chosen cameras on them. */
 export const CAMERA = `${TARGET},camera=~"$camera"`;
+/** Leaves out cameras that a user stopped, and those that another node records. */
+export const NO_FAULT = 'cause!~"stopped|moved"';
 
 type SharedPanel = ReturnType<typeof graph>;
 
@@ -52,3 +54,20 @@ export const ageOfFootage = (description: string): SharedPanel =>
       },
     ],
   });
+
+/** What edge recovery changes. */
+export const missingBeforeAndAfter = (): SharedPanel => {
+  const day = (metric: string): string => `sum(increase(${metric}{${CAMERA},${NO_FAULT}}[24h]))`;
+  const [before, filled] = [day('kube_nvr_gap_seconds_total'), day('kube_nvr_gap_filled_seconds_total')];
+  return graph({
+    title: 'Missing in 24 hours, before and after edge recovery',
+    description:
+      'Footage that was not recorded in the day before each moment, and what of it could not be filled from the memories of cameras. docs/edge-recovery.md.',
+    unit: 's',
+    width: 12,
+    queries: [
+      { expr: before, legend: 'before' },
+      { expr: `clamp_min(${before} - ${filled}, 0)`, legend: 'after' },
+    ],
+  });
+};
