@@ -54,6 +54,10 @@ if (positionals[0] === 'users') {
   const { runUsers } = await import('./users.ts');
   process.exit(await runUsers(values));
 }
+if (positionals[0] === 'standby') {
+  const { runStandbyCosts } = await import('./standby-costs.ts');
+  process.exit(await runStandbyCosts(values));
+}
 const nodes = Number(values.nodes ?? 3);
 const camerasPerNode = Number(values.cameras ?? 30);
 const unknown = positionals.find((name) => !EVENTS.some((event) => event.name === name));
