@@ -157,11 +157,9 @@ describe('gaps are filled from the memory of a camera', { concurrency: true }, (
     if (!mount) return;
     const { recorder } = await stage(t, {}, { recordPath: mount.path });
     // Otherwise retention makes room with the oldest footage.
-    const kept = await fetch(`${recorder.url}/api/archive/gate/protect`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ from: `${Date.now() / 1000 - 600}`, to: `${Date.now() / 1000 + 3_600}`, until: 'never' }),
-    });
+    const nowSeconds = Math.round(Date.now() / 1000);
+    const query = `from=${nowSeconds - 600}&to=${nowSeconds + 3_600}`;
+    const kept = await fetch(`${recorder.url}/api/archive/gate/protect?${query}`, { method: 'POST' });
     assert.ok(kept.ok, await kept.text());
     const stranger = new Stranger(mount);
     const isFull = async (): Promise<boolean> => {
