@@ -205,7 +205,7 @@ describe('gaps are filled from the memory of a camera', { concurrency: true }, (
     const numbers = await numbersOf(recorder);
     const breaks = numbers.filter((number, i) => i > 0 && number !== ((numbers[i - 1] as number) + 1) % 250);
     // Where the filled footage begins, and at its end as far as the clocks are not known.
-    assert.ok(breaks.length <= 2, `${numbers.join()}`);
+    assert.ok(breaks.length <= 2, numbers.join());
   });
 
   test('after the recorder was killed, also while a gap was being filled', async (t) => {

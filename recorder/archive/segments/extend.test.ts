@@ -35,9 +35,9 @@ function unitAt(dts: number): MediaData {
 /** A file of four and a half seconds whose camera is lost, and the pictures and sound that follow. */
 async function lost(
   root: string,
-  { sound = false, format = 'fmp4' as 'fmp4' | 'mp4', soundFrom = 0 } = {},
+  { sound = false, format, soundFrom = 0 }: { sound?: boolean; format?: 'mp4'; soundFrom?: number } = {},
 ): Promise<{ readonly stage: Bench; readonly path: string; readonly continuation: Continuation }> {
-  const stage = await bench({ root, format });
+  const stage = await bench({ root, ...(format && { format }) });
   const { camera, fs, clock } = stage;
   camera.begin(runOf(sound ? { audio: AUDIO } : {}));
   await camera.play(4.6, fs);
