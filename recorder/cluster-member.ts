@@ -80,13 +80,9 @@ const FULL_SPACE_MS = 1_000;
 
 /** Rejects if `open` does. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
-  const { config, open, version, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
+  const { config, open, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath } = config;
-  let archives: NodeFacts['archives'] = [];
-  const fullDisk = new FullDisk();
-  let space: Space | undefined;
-  let archivesMs = -Infinity;
-  let spaceMs = -Infinity;
+  const facts = new ReportedFacts(deps);
   const { cluster, namespace, view, cameraSwitch } = await joinCluster({
     open,
     nodeId: nodeName,
@@ -94,7 +90,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     renewMs: settings.renewIntervalMs,
     dataDir: settings.dataDir,
     recordPath,
-    facts,
+    facts: () => facts.read(),
     held: () => [...new Set(archive.catalogue.cameras().map(cameraOfFootage))],
     account: gaps,
     observer: {
@@ -145,32 +141,53 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     },
     close: () => cluster.close(),
   };
+}
 
-  async function facts(): Promise<NodeFacts> {
-    const nowMs = clock.monotonicMs();
-    if (nowMs - archivesMs >= ARCHIVES_MS) {
-      archivesMs = nowMs;
-      archives = byCamera(archive.extents());
-    }
-    const isExhausted = archive.warnings().some(({ code }) => code === 'disk-exhausted');
-    const isFull = isExhausted || fullDisk.fault !== undefined;
-    if (nowMs - spaceMs >= (isFull ? FULL_SPACE_MS : SPACE_MS)) {
-      spaceMs = nowMs;
-      space = await nodeFileSystem.space(recordPath).catch(() => undefined);
-    }
-    if (isFull) fullDisk.see(isExhausted, space);
+/** What this node reports of itself. The extents of the archive and the free space are read again only now and then. */
+class ReportedFacts {
+  readonly #deps: MemberDeps;
+  readonly #fullDisk = new FullDisk();
+  #archives: NodeFacts['archives'] = [];
+  #archivesMs = -Infinity;
+  #space: Space | undefined;
+  #spaceMs = -Infinity;
+
+  constructor(deps: MemberDeps) {
+    this.#deps = deps;
+  }
+
+  async read(): Promise<NodeFacts> {
+    const { config, version, cameras, standbys, archive, own } = this.#deps;
+    const { listen, playback, nodeName } = config;
+    await this.#refresh();
     return {
       certificateRequest: await own?.request(),
-      address: settings.advertise || reachedAt(config.listen, nodeName),
-      playbackAddress: config.playback.advertise || reachedAt(config.playback.listen, nodeName),
+      address: config.cluster.advertise || reachedAt(listen, nodeName),
+      playbackAddress: playback.advertise || reachedAt(playback.listen, nodeName),
       version,
       archiveID: archive.id,
-      freeBytes: space?.freeBytes,
-      fault: archive.fault ?? fullDisk.fault,
+      freeBytes: this.#space?.freeBytes,
+      fault: archive.fault ?? this.#fullDisk.fault,
       cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
       standbys: standbys.reports(),
-      archives,
+      archives: this.#archives,
     };
+  }
+
+  async #refresh(): Promise<void> {
+    const { config, archive, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#archivesMs >= ARCHIVES_MS) {
+      this.#archivesMs = nowMs;
+      this.#archives = byCamera(archive.extents());
+    }
+    const isExhausted = archive.warnings().some(({ code }) => code === 'disk-exhausted');
+    const isFull = isExhausted || this.#fullDisk.fault !== undefined;
+    if (nowMs - this.#spaceMs >= (isFull ? FULL_SPACE_MS : SPACE_MS)) {
+      this.#spaceMs = nowMs;
+      this.#space = await nodeFileSystem.space(config.recordPath).catch(() => undefined);
+    }
+    if (isFull) this.#fullDisk.see(isExhausted, this.#space);
   }
 }
 

@@ -35,9 +35,9 @@ export interface NodeEvents extends EventSource {
   readonly jobs: JobObserver;
   readonly assignments: AssignmentObserver;
   /** Wraps `account`, and reports cameras that were taken over or given up. */
-  readonly accountFor: (account: TimeAccount) => TimeAccount;
+  accountFor(account: TimeAccount): TimeAccount;
   /** Sets the current warnings; new and cleared ones are reported. To be called about once a second. */
-  readonly warningsAre: (warnings: readonly Warning[]) => void;
+  warningsAre(warnings: readonly Warning[]): void;
   /** The recorder is stopping: the stop of each camera is not reported. */
   stopping(): void;
   close(): Promise<void>;
@@ -45,101 +45,128 @@ export interface NodeEvents extends EventSource {
 
 /** Never rejects: a recorder works without events too. */
 export async function openEvents({ workDir, nodeName }: Config, deps: NodeEventsDeps): Promise<NodeEvents> {
-  const { clock, log } = deps;
+  const { clock, log, version } = deps;
   const memory = forEvents(deps.memory);
   let journal: EventJournal | undefined;
   const account = memory.journal((bytes) => journal?.shed(bytes));
   const directory = join(workDir, 'events');
-  const opened = await EventJournal.open({ directory, node: nodeName, clock, log, memory: account });
-  journal = opened;
-  const before = lastingOf(opened);
-  const tell = (told: Told): void => opened.tell(told);
-  const beginId = opened.newestId;
-  tell({ type: 'recorder.started', data: { version: deps.version } });
-  const states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
-  let raised: ReadonlyMap<string, Warning> = before.warnings;
-  let isStopping = false;
+  journal = await EventJournal.open({ directory, node: nodeName, clock, log, memory: account });
+  return new ReportedEvents(journal, new EventStreams({ clock, memory: memory.streams }), version);
+}
+
+/** Reports what the parts of the recorder observe as events in the journal. */
+class ReportedEvents implements NodeEvents {
+  readonly journal: EventJournal;
+  readonly streams: EventStreams;
+  readonly beginId: number;
+  readonly #version: string;
+  /** Gaps that were open when the previous process ended. */
+  readonly #openBefore: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
+  readonly #states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
   /** Cameras whose node was lost, or that another node has now, and since when. */
-  const lost = new Map<string, number | undefined>();
-  return {
-    journal: opened,
-    beginId,
-    streams: new EventStreams({ clock, memory: memory.streams }),
-    cameraState(cameraId, condition) {
-      if (isStopping) return;
-      if (!condition) {
-        states.delete(cameraId);
-        return;
-      }
-      const { state, reason } = condition;
-      const last = states.get(cameraId);
-      if (last?.state === state && last.code === reason?.code) return;
-      states.set(cameraId, { state, code: reason?.code });
-      const data = { state, previous: last?.state ?? null, reason: reason ?? null };
-      tell({ type: 'camera.state', cameraId, data });
-    },
-    gapsOf: (cameraId) => ({
-      openBefore: before.gaps.get(cameraId),
-      silent: (sinceMs, cause) => tell({ type: 'camera.silent', cameraId, data: { since: isoTime(sinceMs), cause } }),
-      heard: (sinceMs, untilMs) =>
-        tell({
-          type: 'camera.heard',
-          cameraId,
-          data: { since: isoTime(sinceMs), until: isoTime(untilMs), seconds: (untilMs - sinceMs) / 1000 },
-        }),
-      opened: ({ fromMs, cause }) =>
-        tell({ type: 'gap.opened', cameraId, data: { start: isoTime(fromMs), start_ms: fromMs, cause } }),
-      filled: (part) =>
-        tell({ type: 'gap.filled', cameraId, data: { ...endedGap(part), filled_from: 'edge', seam: part.seam } }),
-      closed: (gap) => tell({ type: 'gap.closed', cameraId, data: endedGap(gap) }),
-    }),
-    jobs(change, { id, kind, cameraId, case: of, progress, reason, reasonCode, outcome }) {
-      const data = {
-        job_id: id,
-        kind,
-        progress: Math.floor(progress * 100),
-        ...(outcome ? { size_bytes: outcome.sizeBytes } : {}),
-        ...(reason === undefined ? {} : { reason: { code: reasonCode ?? 'internal-error', message: reason } }),
-      };
-      tell({ type: `job.${change}`, cameraId, cameras: of?.cameras, data });
-    },
-    assignments: {
-      taken: (cameraId) => tell({ type: 'camera.taken', cameraId, data: moveOf(cameraId) }),
-      givenUp: (cameraId) => tell({ type: 'camera.given_up', cameraId, data: moveOf(cameraId) }),
-    },
-    accountFor: (account) => ({
-      takeOver(cameraId, sinceMs) {
-        lost.set(cameraId, sinceMs);
-        account.takeOver(cameraId, sinceMs);
-      },
-      giveUp(cameraId, sinceMs) {
-        lost.set(cameraId, sinceMs);
-        account.giveUp(cameraId, sinceMs);
-      },
-    }),
-    warningsAre(warnings) {
-      const now = new Map(warnings.map((warning) => [keyOf(warning), warning]));
-      for (const [key, { code, message, cameraId }] of now) {
-        if (!raised.has(key)) tell({ type: 'warning.raised', cameraId, data: { code, detail: message } });
-      }
-      for (const [key, { code, cameraId }] of raised) {
-        if (!now.has(key)) tell({ type: 'warning.cleared', cameraId, data: { code } });
-      }
-      raised = now;
-    },
-    stopping() {
-      if (isStopping) return;
-      isStopping = true;
-      tell({ type: 'recorder.stopped', data: { version: deps.version } });
-    },
-    close: () => opened.close(),
+  readonly #lost = new Map<string, number | undefined>();
+  #raised: ReadonlyMap<string, Warning>;
+  #isStopping = false;
+
+  constructor(journal: EventJournal, streams: EventStreams, version: string) {
+    this.journal = journal;
+    this.streams = streams;
+    this.#version = version;
+    const { gaps, warnings } = lastingOf(journal);
+    this.#openBefore = gaps;
+    this.#raised = warnings;
+    this.beginId = journal.newestId;
+    this.#tell({ type: 'recorder.started', data: { version } });
+  }
+
+  readonly cameraState: NodeEvents['cameraState'] = (cameraId, condition) => {
+    if (this.#isStopping) return;
+    if (!condition) {
+      this.#states.delete(cameraId);
+      return;
+    }
+    const { state, reason } = condition;
+    const last = this.#states.get(cameraId);
+    if (last?.state === state && last.code === reason?.code) return;
+    this.#states.set(cameraId, { state, code: reason?.code });
+    const data = { state, previous: last?.state ?? null, reason: reason ?? null };
+    this.#tell({ type: 'camera.state', cameraId, data });
   };
 
+  readonly gapsOf: NodeEvents['gapsOf'] = (cameraId) => {
+    const tell = (type: Told['type'], data: Told['data']): void => this.#tell({ type, cameraId, data });
+    return {
+      openBefore: this.#openBefore.get(cameraId),
+      silent: (sinceMs, cause) => tell('camera.silent', { since: isoTime(sinceMs), cause }),
+      heard: (sinceMs, untilMs) => {
+        const seconds = (untilMs - sinceMs) / 1000;
+        tell('camera.heard', { since: isoTime(sinceMs), until: isoTime(untilMs), seconds });
+      },
+      opened: ({ fromMs, cause }) => tell('gap.opened', { start: isoTime(fromMs), start_ms: fromMs, cause }),
+      filled: (part) => tell('gap.filled', { ...endedGap(part), filled_from: 'edge', seam: part.seam }),
+      closed: (gap) => tell('gap.closed', endedGap(gap)),
+    };
+  };
+
+  readonly jobs: JobObserver = (change, { id, kind, cameraId, case: of, progress, reason, reasonCode, outcome }) => {
+    const data = {
+      job_id: id,
+      kind,
+      progress: Math.floor(progress * 100),
+      ...(outcome ? { size_bytes: outcome.sizeBytes } : {}),
+      ...(reason === undefined ? {} : { reason: { code: reasonCode ?? 'internal-error', message: reason } }),
+    };
+    this.#tell({ type: `job.${change}`, cameraId, cameras: of?.cameras, data });
+  };
+
+  readonly assignments: AssignmentObserver = {
+    taken: (cameraId) => this.#tell({ type: 'camera.taken', cameraId, data: this.#moveOf(cameraId) }),
+    givenUp: (cameraId) => this.#tell({ type: 'camera.given_up', cameraId, data: this.#moveOf(cameraId) }),
+  };
+
+  accountFor(account: TimeAccount): TimeAccount {
+    return {
+      takeOver: (cameraId, sinceMs) => {
+        this.#lost.set(cameraId, sinceMs);
+        account.takeOver(cameraId, sinceMs);
+      },
+      giveUp: (cameraId, sinceMs) => {
+        this.#lost.set(cameraId, sinceMs);
+        account.giveUp(cameraId, sinceMs);
+      },
+    };
+  }
+
+  warningsAre(warnings: readonly Warning[]): void {
+    const now = new Map(warnings.map((warning) => [keyOf(warning), warning]));
+    for (const [key, { code, message, cameraId }] of now) {
+      if (!this.#raised.has(key)) this.#tell({ type: 'warning.raised', cameraId, data: { code, detail: message } });
+    }
+    for (const [key, { code, cameraId }] of this.#raised) {
+      if (!now.has(key)) this.#tell({ type: 'warning.cleared', cameraId, data: { code } });
+    }
+    this.#raised = now;
+  }
+
+  stopping(): void {
+    if (this.#isStopping) return;
+    this.#isStopping = true;
+    this.#tell({ type: 'recorder.stopped', data: { version: this.#version } });
+  }
+
+  close(): Promise<void> {
+    return this.journal.close();
+  }
+
+  #tell(told: Told): void {
+    this.journal.tell(told);
+  }
+
   /** For a planned move, no node was lost. */
-  function moveOf(cameraId: string): Readonly<Record<string, unknown>> {
-    const isLost = lost.has(cameraId);
-    const sinceMs = lost.get(cameraId);
-    lost.delete(cameraId);
+  #moveOf(cameraId: string): Readonly<Record<string, unknown>> {
+    const isLost = this.#lost.has(cameraId);
+    const sinceMs = this.#lost.get(cameraId);
+    this.#lost.delete(cameraId);
     return { node_lost: isLost, ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }) };
   }
 }

@@ -10,7 +10,8 @@ import { installAudit } from '../http/audit.ts';
 import { installCors, type Origins } from '../http/cors.ts';
 import { installRelay, ownAddress } from '../relay/relay.ts';
 import { aboutApi } from './about.ts';
-import type { ApiDeps } from './deps.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import type { ApiDeps, JobKeeper } from './deps.ts';
 import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
 import { playbackAddress } from './playback-address.ts';
@@ -55,9 +56,7 @@ const MAX_CONNECTIONS = 4096;
 
 /** The server, not listening yet. It may be closed before or after the cameras: it opens nothing that outlives it. */
 export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
-  const { auth, log, tls, trustedProxies = [], origins = [] } = deps;
-  const { cluster } = deps;
-  const memberOrigins = cluster && ((): Origins => cluster.origins());
+  const { cluster, log, tls, trustedProxies = [] } = deps;
   const app = buildServer({
     log,
     trustedProxies,
@@ -70,11 +69,24 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
     errorHandler: (_error, socket) => socket.terminate(),
   });
-  const { audit } = deps;
+  installHooks(app, deps);
+  await app.register(fastifySwagger, openApiOptions(aboutApi(deps.version)));
+  if (cluster) await installCluster(app, deps, cluster);
+  await addNodeRoutes(app, deps);
+  await addFootageRoutes(app, deps);
+  if (deps.jobs) await addJobRoutes(app, { ...deps, jobs: deps.jobs });
+  await addCameraRoutes(app, deps);
+  await addPageRoutes(app, deps);
+  return app;
+}
+
+/** What applies to every route. The audit comes first, because it records refused requests, too. */
+function installHooks(app: FastifyInstance, deps: ApiDeps): void {
+  const { audit, auth, origins = [] } = deps;
   installAudit(app, { audit: audit?.sink ?? noAudit, visits: audit?.visits, clock: deps.clock });
   installCors(app, {
     origins,
-    memberOrigins,
+    memberOrigins: memberOriginsOf(deps),
     path: '/*',
     methods: 'GET, POST, PUT, DELETE',
     requestHeaders:
@@ -87,53 +99,72 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   installAccess(app, auth);
   logAnswers(app, deps.log);
   shortenAnswers(app);
+}
 
-  await app.register(fastifySwagger, openApiOptions(aboutApi(deps.version)));
-  if (cluster) {
-    installRedirects(app, { cluster, cameras: deps.cameras, auth, peers: deps.peers });
-    await app.register(clusterRoutes, { cluster });
-    const { peers, relayMetrics: metrics } = deps;
-    const places = () => cluster.places();
-    if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics });
-  }
+const memberOriginsOf = ({ cluster }: ApiDeps): (() => Origins) | undefined => cluster && (() => cluster.origins());
+
+/** Redirects and relayed requests to other nodes, and the routes of the cluster. */
+async function installCluster(app: FastifyInstance, deps: ApiDeps, cluster: ClusterAccess): Promise<void> {
+  const { cameras, auth, peers, relayMetrics: metrics } = deps;
+  installRedirects(app, { cluster, cameras, auth, peers });
+  await app.register(clusterRoutes, { cluster });
+  const places = () => cluster.places();
+  if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics });
+}
+
+/** Callers, health, load, log, audit and events of the node; objects of a cluster of servers. */
+async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
+  const { auth, store, events, log, logLevels, audit, clock } = deps;
   await app.register(sessionRoutes, { deps, auth });
   await app.register(accountRoutes, { auth });
   await app.register(linkRoutes, { auth });
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
-  await app.register(cameraRoutes, { deps });
+  if (store) await app.register(objectRoutes, { store });
+  if (events) await app.register(eventRoutes, { events, auth, clock });
+  if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
+  if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
+}
+
+/** What is recorded, what is missing, and what is kept. */
+async function addFootageRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
+  const { times, protections, stills } = deps;
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  if (deps.store) await app.register(objectRoutes, { store: deps.store });
-  const { times, protections, jobs, ptz, cameraSwitch, cameraEditor, stills, discoverer, doctor, logLevels, events } =
-    deps;
-  if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
   if (times) {
     const timelines = new Timelines({ ...deps, times });
     await app.register(timelineRoutes, { deps: { ...deps, timelines } });
     await app.register(dayRoutes, { deps: { ...deps, times, timelines } });
   }
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
-  if (jobs) {
-    const withJobs = { ...deps, jobs };
-    await app.register(exportRoutes, { deps: withJobs });
-    await app.register(jobRoutes, { deps: withJobs });
-    await app.register(assembleRoutes, { jobs });
-    await app.register(caseRoutes, { deps: withJobs });
-    await app.register(keyRoutes, { jobs, nodeName: deps.nodeName });
-  }
+  if (stills) await app.register(archiveStillRoutes, { deps: { ...deps, stills } });
+}
+
+/** Exports, time-lapses, cases and assemblies. */
+async function addJobRoutes(app: FastifyInstance, deps: ApiDeps & { readonly jobs: JobKeeper }): Promise<void> {
+  const { jobs, nodeName } = deps;
+  await app.register(exportRoutes, { deps });
+  await app.register(jobRoutes, { deps });
+  await app.register(assembleRoutes, { jobs });
+  await app.register(caseRoutes, { deps });
+  await app.register(keyRoutes, { jobs, nodeName });
+}
+
+/** The state and settings of cameras, their live streams and pictures, and commands to them. */
+async function addCameraRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
+  const { auth, origins = [], cameras, ptz, cameraSwitch, cameraEditor, stills, doctor, discoverer } = deps;
+  await app.register(cameraRoutes, { deps });
+  await app.register(liveRoutes, { deps, auth, origins, memberOrigins: memberOriginsOf(deps) });
   if (ptz) await app.register(ptzRoutes, { ptz });
   if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });
-  if (stills) {
-    await app.register(stillRoutes, { stills });
-    await app.register(archiveStillRoutes, { deps: { ...deps, stills } });
-  }
-  if (doctor) await app.register(probeRoutes, { deps: { cameras: deps.cameras, doctor } });
+  if (stills) await app.register(stillRoutes, { stills });
+  if (doctor) await app.register(probeRoutes, { deps: { cameras, doctor } });
   if (discoverer) await app.register(discoverRoutes, { discoverer });
-  if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
-  if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
-  await app.register(liveRoutes, { deps, auth, origins, memberOrigins });
+}
+
+/** The console, playback at the same address, and the OpenAPI document. */
+async function addPageRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
   const { routes } = deps.playback ?? {};
   if (routes) await app.register(playbackUnderApi, { prefix: '/playback', routes });
   await app.register(pageRoutes, { deps });
@@ -143,5 +174,4 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     const playback = deps.playback?.document?.();
     return at === undefined || !playback ? own : joined(own, playback, at);
   });
-  return app;
 }
