@@ -98,90 +98,134 @@ export function checkUnsent(bytes: number): void {
 export function openTcp(
   target: TcpTarget,
   handler: ConnectionHandler,
-  deps: { readonly clock: Clock; readonly receiveBuffer: Buffer; readonly reach: Reach },
+  deps: TcpDeps,
   signal: AbortSignal,
 ): Promise<PausableConnection> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const knocking = new Set<TcpConnection>();
-    let answered = false;
-    let settled = false;
-    /** Another attempt every second, to the address of the name; none before the name has been resolved. */
-    let host = isIP(target.host) === 0 ? undefined : target.host;
-
-    const settle = (kept?: TcpConnection): void => {
-      settled = true;
-      limit.cancel();
-      next?.cancel();
-      signal.removeEventListener('abort', abort);
-      for (const connection of knocking) if (connection !== kept) connection.destroy();
-    };
-    const fail = (error: unknown): void => {
-      if (settled) return;
-      settle();
-      reject(error);
-    };
-    const abort = (): void => fail(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    const limit = deps.clock.after(CONNECT_TIMEOUT_MS, () => {
-      const message = `no connection to ${shown(target)} within 10 s`;
-      fail(answered ? new CameraError('unreachable', message) : new NoConnection(message));
-    });
-
-    const knock = (at: string): void => {
-      const isFirst = knocking.size === 0;
-      const socket = connectCamera({ ...target, host: at }, deps.reach.networks, target.host, {
-        buffer: deps.receiveBuffer,
-        callback: (size, buffer) => {
-          if (!connection.destroyed) handler.data(buffer as Buffer, size);
-          return true;
-        },
-      });
-      const connection = new TcpConnection(socket);
-      knocking.add(connection);
-      let isOpen = false;
-      let failure: Error | undefined;
-      socket.setNoDelay(true);
-      socket.setKeepAlive(true, KEEPALIVE_DELAY_MS);
-      socket.once('lookup', (error: Error | null, address: string) => {
-        if (!error) host ??= address;
-      });
-      socket.once('connect', () => {
-        if (settled || connection.destroyed) return;
-        answered = true;
-        next?.cancel();
-        for (const other of knocking) if (other !== connection) other.destroy();
-      });
-      socket.once(target.secure ? 'secureConnect' : 'connect', () => {
-        if (settled || connection.destroyed || socket.destroyed) return;
-        isOpen = true;
-        settle(connection);
-        resolve(connection);
-      });
-      // Kept for the life of the socket: an error without a listener would end the process.
-      socket.on('error', (error) => {
-        failure = error;
-        // The result of a later attempt adds nothing to that of the first one.
-        if (!connection.destroyed && !isOpen && (isFirst || answered)) fail(unreachable(error, target, answered));
-      });
-      socket.once('close', () => {
-        if (connection.destroyed) return;
-        connection.destroy();
-        if (isOpen) handler.closed(failure);
-        else if (isFirst || answered) fail(unreachable(failure, target, answered));
-      });
-    };
-    let next: Timer | undefined;
-    const again = (): void => {
-      next = deps.clock.after(KNOCK_MS, () => {
-        if (settled || answered) return;
-        if (host !== undefined) knock(host);
-        again();
-      });
-    };
-    knock(target.host);
-    again();
+    new Knocking(target, handler, deps, signal, { resolve, reject }).start();
   });
+}
+
+interface TcpDeps {
+  readonly clock: Clock;
+  readonly receiveBuffer: Buffer;
+  readonly reach: Reach;
+}
+
+interface Outcome {
+  resolve(connection: PausableConnection): void;
+  reject(error: unknown): void;
+}
+
+/** The sockets that try to connect, until one of them has connected or none may any more. */
+class Knocking {
+  readonly #target: TcpTarget;
+  readonly #handler: ConnectionHandler;
+  readonly #deps: TcpDeps;
+  readonly #signal: AbortSignal;
+  readonly #promise: Outcome;
+  readonly #connections = new Set<TcpConnection>();
+  readonly #limit: Timer;
+  readonly #abort = (): void => this.#fail(this.#signal.reason);
+  /** For further attempts: the address of the name; undefined until the name is resolved. */
+  #host: string | undefined;
+  #next: Timer | undefined;
+  #answered = false;
+  #settled = false;
+
+  constructor(target: TcpTarget, handler: ConnectionHandler, deps: TcpDeps, signal: AbortSignal, promise: Outcome) {
+    this.#target = target;
+    this.#handler = handler;
+    this.#deps = deps;
+    this.#signal = signal;
+    this.#promise = promise;
+    this.#host = isIP(target.host) === 0 ? undefined : target.host;
+    signal.addEventListener('abort', this.#abort, { once: true });
+    this.#limit = deps.clock.after(CONNECT_TIMEOUT_MS, () => {
+      const message = `no connection to ${shown(target)} within 10 s`;
+      this.#fail(this.#answered ? new CameraError('unreachable', message) : new NoConnection(message));
+    });
+  }
+
+  start(): void {
+    this.#knock(this.#target.host);
+    this.#knockLater();
+  }
+
+  #knockLater(): void {
+    this.#next = this.#deps.clock.after(KNOCK_MS, () => {
+      if (this.#settled || this.#answered) return;
+      if (this.#host !== undefined) this.#knock(this.#host);
+      this.#knockLater();
+    });
+  }
+
+  #knock(host: string): void {
+    const { receiveBuffer: buffer, reach } = this.#deps;
+    const isFirst = this.#connections.size === 0;
+    const socket = connectCamera({ ...this.#target, host }, reach.networks, this.#target.host, {
+      buffer,
+      callback: (size, data) => {
+        if (!connection.destroyed) this.#handler.data(data as Buffer, size);
+        return true;
+      },
+    });
+    const connection = new TcpConnection(socket);
+    this.#connections.add(connection);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEPALIVE_DELAY_MS);
+    socket.once('lookup', (error: Error | null, address: string) => {
+      if (!error) this.#host ??= address;
+    });
+    socket.once('connect', () => {
+      if (!this.#settled && !connection.destroyed) this.#answeredBy(connection);
+    });
+    let isOpen = false;
+    socket.once(this.#target.secure ? 'secureConnect' : 'connect', () => {
+      if (this.#settled || connection.destroyed || socket.destroyed) return;
+      isOpen = true;
+      this.#settle(connection);
+      this.#promise.resolve(connection);
+    });
+    // Kept for the life of the socket: an error without a listener would end the process.
+    let failure: Error | undefined;
+    socket.on('error', (error) => {
+      failure = error;
+      if (!connection.destroyed && !isOpen) this.#failed(error, isFirst);
+    });
+    socket.once('close', () => {
+      if (connection.destroyed) return;
+      connection.destroy();
+      if (isOpen) this.#handler.closed(failure);
+      else this.#failed(failure, isFirst);
+    });
+  }
+
+  #answeredBy(connection: TcpConnection): void {
+    this.#answered = true;
+    this.#next?.cancel();
+    for (const other of this.#connections) if (other !== connection) other.destroy();
+  }
+
+  /** The result of a later attempt adds nothing to that of the first one. */
+  #failed(error: Error | undefined, isFirst: boolean): void {
+    if (isFirst || this.#answered) this.#fail(unreachable(error, this.#target, this.#answered));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#settled) return;
+    this.#settle();
+    this.#promise.reject(error);
+  }
+
+  #settle(kept?: TcpConnection): void {
+    this.#settled = true;
+    this.#limit.cancel();
+    this.#next?.cancel();
+    this.#signal.removeEventListener('abort', this.#abort);
+    for (const connection of this.#connections) if (connection !== kept) connection.destroy();
+  }
 }
 
 /** Host and port for messages. */

@@ -49,72 +49,95 @@ function headOf(text: string): Head {
 }
 
 export function readDialogue(messages: readonly Said[]): DialogueFigures {
-  const answers = new Map<string, { status: number; ms: number }>();
-  const open = new Map<string, { method: string; atMs: number }>();
-  const challenges: string[] = [];
-  const sessions = new Set<string>();
-  const transports: string[] = [];
-  let server: string | undefined;
-  let methods: string[] = [];
-  let sessionTimeout: string | undefined;
-  let redirects = 0;
-  let requests = 0;
-  let withoutCSeq = 0;
-  let challengeWithoutQop = false;
-  let rtpInfo = false;
-  let sdp = '';
-  for (const { from, text, atMs } of messages) {
-    const { start, body, all } = headOf(text);
-    const [sequence] = all('cseq');
+  const reading = new Reading();
+  for (const message of messages) reading.take(message);
+  return reading.figures();
+}
+
+/** What the messages so far have shown. */
+class Reading {
+  readonly #answers = new Map<string, { status: number; ms: number }>();
+  /** Requests of the recorder without an answer, by sequence number. */
+  readonly #open = new Map<string, { method: string; atMs: number }>();
+  readonly #challenges: string[] = [];
+  readonly #sessions = new Set<string>();
+  readonly #transports: string[] = [];
+  #server: string | undefined;
+  #methods: string[] = [];
+  #sessionTimeout: string | undefined;
+  #redirects = 0;
+  #requests = 0;
+  #withoutCSeq = 0;
+  #challengeWithoutQop = false;
+  #rtpInfo = false;
+  #sdp = '';
+
+  take({ from, text, atMs }: Said): void {
+    const head = headOf(text);
+    const { start } = head;
+    const [sequence] = head.all('cseq');
     if (from === 'recorder') {
-      if (!start.startsWith('RTSP/')) open.set(sequence ?? '', { method: start.split(' ', 1)[0] as string, atMs });
-      continue;
+      if (!start.startsWith('RTSP/'))
+        this.#open.set(sequence ?? '', { method: start.split(' ', 1)[0] as string, atMs });
+      return;
     }
     const status = Number(/^RTSP\/\d\.\d (\d{3})/.exec(start)?.[1] ?? Number.NaN);
-    if (Number.isNaN(status)) {
-      requests++;
-      continue;
-    }
-    if (sequence === undefined) withoutCSeq++;
+    if (Number.isNaN(status)) this.#requests++;
+    else this.#takeAnswer(head, status, this.#methodAnswered(sequence, status, atMs));
+  }
+
+  figures(): DialogueFigures {
+    return {
+      server: this.#server,
+      challenges: this.#challenges,
+      challengeWithoutQop: this.#challengeWithoutQop,
+      methods: this.#methods,
+      answers: this.#answers,
+      unanswered: [...this.#open.values()].map((request) => request.method),
+      sessionTimeout: this.#sessionTimeout,
+      sessions: this.#sessions.size,
+      transports: this.#transports,
+      redirects: this.#redirects,
+      requests: this.#requests,
+      withoutCSeq: this.#withoutCSeq,
+      rtpInfo: this.#rtpInfo,
+      sdp: this.#sdp,
+    };
+  }
+
+  /** The method of the request that is answered; undefined if there is none. */
+  #methodAnswered(sequence: string | undefined, status: number, atMs: number): string | undefined {
+    if (sequence === undefined) this.#withoutCSeq++;
     // Without a number it answers the latest request.
-    const key = sequence !== undefined && open.has(sequence) ? sequence : ([...open.keys()].at(-1) ?? '');
-    const request = open.get(key);
-    open.delete(key);
-    if (request) answers.set(request.method, { status, ms: atMs - request.atMs });
-    server ??= all('server')[0];
-    if (status >= 300 && status < 400) redirects++;
-    for (const challenge of all('www-authenticate')) {
-      const scheme = /^\s*(\w+)/.exec(challenge)?.[1] ?? '';
-      const algorithm = /algorithm="?([\w-]+)/i.exec(challenge)?.[1];
-      const name = /^digest$/i.test(scheme) ? `Digest ${algorithm ?? 'MD5'}` : scheme;
-      if (!challenges.includes(name)) challenges.push(name);
-      if (/^digest$/i.test(scheme) && !/qop=/i.test(challenge)) challengeWithoutQop = true;
-    }
+    const key = sequence !== undefined && this.#open.has(sequence) ? sequence : ([...this.#open.keys()].at(-1) ?? '');
+    const request = this.#open.get(key);
+    this.#open.delete(key);
+    if (request) this.#answers.set(request.method, { status, ms: atMs - request.atMs });
+    return request?.method;
+  }
+
+  #takeAnswer({ body, all }: Head, status: number, method: string | undefined): void {
+    this.#server ??= all('server')[0];
+    if (status >= 300 && status < 400) this.#redirects++;
+    for (const challenge of all('www-authenticate')) this.#takeChallenge(challenge);
     const offered = all('public')[0];
-    if (offered !== undefined) methods = offered.split(',').map((method) => method.trim().toUpperCase());
+    if (offered !== undefined) this.#methods = offered.split(',').map((name) => name.trim().toUpperCase());
     const session = all('session')[0];
     if (session !== undefined) {
-      sessions.add(session.split(';', 1)[0] as string);
-      sessionTimeout ??= /timeout\s*=\s*([^;]*)/i.exec(session)?.[1]?.trim();
+      this.#sessions.add(session.split(';', 1)[0] as string);
+      this.#sessionTimeout ??= /timeout\s*=\s*([^;]*)/i.exec(session)?.[1]?.trim();
     }
-    if (request?.method === 'SETUP' && status === 200) transports.push(all('transport')[0] ?? '');
-    if (request?.method === 'DESCRIBE' && status === 200) sdp = body;
-    if (all('rtp-info').length > 0) rtpInfo = true;
+    if (method === 'SETUP' && status === 200) this.#transports.push(all('transport')[0] ?? '');
+    if (method === 'DESCRIBE' && status === 200) this.#sdp = body;
+    if (all('rtp-info').length > 0) this.#rtpInfo = true;
   }
-  return {
-    server,
-    challenges,
-    challengeWithoutQop,
-    methods,
-    answers,
-    unanswered: [...open.values()].map((request) => request.method),
-    sessionTimeout,
-    sessions: sessions.size,
-    transports,
-    redirects,
-    requests,
-    withoutCSeq,
-    rtpInfo,
-    sdp,
-  };
+
+  #takeChallenge(challenge: string): void {
+    const scheme = /^\s*(\w+)/.exec(challenge)?.[1] ?? '';
+    const algorithm = /algorithm="?([\w-]+)/i.exec(challenge)?.[1];
+    const isDigest = /^digest$/i.test(scheme);
+    const name = isDigest ? `Digest ${algorithm ?? 'MD5'}` : scheme;
+    if (!this.#challenges.includes(name)) this.#challenges.push(name);
+    if (isDigest && !/qop=/i.test(challenge)) this.#challengeWithoutQop = true;
+  }
 }

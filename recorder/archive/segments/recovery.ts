@@ -145,7 +145,7 @@ export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport
   const failed: string[] = [];
   const histories = new Map<string, CameraHistory>();
   await concurrently([...cameras], CONCURRENT_CAMERAS, async ([cameraId, candidates]) => {
-    histories.set(cameraId, await recoverCamera(cameraId, candidates, deps, repairs, failed));
+    histories.set(cameraId, await new CameraRecovery(cameraId, deps, repairs, failed).run(candidates));
   });
   return { repairs, failed, histories };
 }
@@ -164,72 +164,93 @@ export async function recoveryPaths(store: SegmentStore, catalogue: Catalogue): 
   return paths;
 }
 
-async function recoverCamera(
-  cameraId: string,
-  { marked }: Candidates,
-  deps: RecoveryDeps,
-  repairs: Map<string, Repair>,
-  failed: string[],
-): Promise<CameraHistory> {
-  const { store, catalogue, metrics, log, syncIntervalMs } = deps;
-  const history = newHistory();
-  let lastSequence = -1;
+/** The recovery of one camera's files. */
+class CameraRecovery {
+  readonly #cameraId: string;
+  readonly #deps: RecoveryDeps;
+  /** Of all cameras; this one adds its own. */
+  readonly #repairs: Map<string, Repair>;
+  readonly #failed: string[];
+  readonly #history = newHistory();
+  #lastSequence = -1;
 
-  const learn = (meta: RecordedMeta): void => {
-    history.nextSequence = Math.max(history.nextSequence, meta.sequence + 1);
-    if (meta.sequence < lastSequence || originOf(meta) === 'edge') return;
-    lastSequence = meta.sequence;
-    history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
-  };
+  constructor(cameraId: string, deps: RecoveryDeps, repairs: Map<string, Repair>, failed: string[]) {
+    this.#cameraId = cameraId;
+    this.#deps = deps;
+    this.#repairs = repairs;
+    this.#failed = failed;
+  }
 
-  const repair = async (path: string, isOurs: boolean): Promise<Repair | undefined> => {
-    const known = repairs.get(path);
+  async run({ marked }: Candidates): Promise<CameraHistory> {
+    await this.#repairMarked(marked);
+    await this.#checkNewest();
+    return this.#history;
+  }
+
+  async #repairMarked(marked: Candidates['marked']): Promise<void> {
+    const history = this.#history;
+    for (const { path, marker, sequence } of marked) {
+      history.nextSequence = Math.max(history.nextSequence, sequence + 1);
+      const done = await this.#repair(path, true);
+      // The newest marker stays, to keep the sequence, and so do the markers of files that could not be repaired yet.
+      if (!done) continue;
+      if (history.marker !== undefined) await this.#deps.store.unmark(history.marker);
+      history.marker = marker;
+    }
+  }
+
+  async #checkNewest(): Promise<void> {
+    const { store, catalogue } = this.#deps;
+    let inOrder = 0;
+    for (const segment of catalogue.newestFirst(this.#cameraId)) {
+      if (inOrder === IN_ORDER_IN_A_ROW) break;
+      const path = formatPath(segment);
+      if (this.#repairs.has(path)) continue;
+      const looked = await lookAt(store, path);
+      if (looked?.kind === 'open') {
+        inOrder = 0;
+        await this.#repair(path, false);
+        continue;
+      }
+      inOrder++;
+      if (looked?.kind !== 'closed') continue;
+      this.#learn(looked.meta);
+      // An observer was notified before the power cut, and may not have had the time to store it.
+      catalogue.closed(closedSegment(segment, looked.details, looked.meta));
+    }
+  }
+
+  /** Undefined if the disk prevents it. */
+  async #repair(path: string, isOurs: boolean): Promise<Repair | undefined> {
+    const known = this.#repairs.get(path);
     if (known) return known;
+    const { store, catalogue, metrics, log, syncIntervalMs } = this.#deps;
+    const file = { camera: this.#cameraId, file: path };
     try {
       const done = await repairFile(store, path, { isOurs, syncIntervalMs });
-      repairs.set(path, done);
-      if ('meta' in done) learn(done.meta);
+      this.#repairs.set(path, done);
+      if ('meta' in done) this.#learn(done.meta);
       if (done.kind !== 'missing') noteRepair(catalogue, parsePath(path) as SegmentName, done);
       if (done.kind === 'finalized' || done.kind === 'missing') return done;
       metrics.recovered(done.kind);
       const cutBytes = done.kind === 'recovered' ? done.cutBytes : undefined;
-      log.info({ camera: cameraId, file: path, outcome: done.kind, cutBytes }, 'file left open by a crash was handled');
+      log.info({ ...file, outcome: done.kind, cutBytes }, 'file left open by a crash was handled');
       return done;
     } catch (err) {
-      failed.push(path);
+      this.#failed.push(path);
       metrics.recovered('failed');
-      log.warn({ camera: cameraId, file: path, err }, 'file left open by a crash could not be handled');
+      log.warn({ ...file, err }, 'file left open by a crash could not be handled');
       return undefined;
     }
-  };
-
-  for (const { path, marker, sequence } of marked) {
-    history.nextSequence = Math.max(history.nextSequence, sequence + 1);
-    const done = await repair(path, true);
-    // The newest marker stays, to keep the sequence, and so do the markers of files that could not be repaired yet.
-    if (!done) continue;
-    if (history.marker !== undefined) await store.unmark(history.marker);
-    history.marker = marker;
   }
 
-  let inOrder = 0;
-  for (const segment of catalogue.newestFirst(cameraId)) {
-    if (inOrder === IN_ORDER_IN_A_ROW) break;
-    const path = formatPath(segment);
-    if (repairs.has(path)) continue;
-    const looked = await lookAt(store, path);
-    if (looked?.kind === 'open') {
-      inOrder = 0;
-      await repair(path, false);
-      continue;
-    }
-    inOrder++;
-    if (looked?.kind !== 'closed') continue;
-    learn(looked.meta);
-    // An observer was notified before the power cut, and may not have had the time to store it.
-    catalogue.closed(closedSegment(segment, looked.details, looked.meta));
+  #learn(meta: RecordedMeta): void {
+    const history = this.#history;
+    history.nextSequence = Math.max(history.nextSequence, meta.sequence + 1);
+    if (meta.sequence < this.#lastSequence || originOf(meta) === 'edge') return;
+    this.#lastSequence = meta.sequence;
+    history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
   }
-  return history;
 }
 
 /** The description in a file; undefined if it cannot be read. */
