@@ -51,6 +51,7 @@ import {
   METRICS_ROUTES,
   PLAYBACK_ROUTES,
   PLAYBACK_UNDER_API,
+  requestOf,
   STORE_ROUTES,
   type RouteFacts,
 } from './routes.ts';
@@ -428,7 +429,8 @@ async function ask(
 ): Promise<LightMyRequestResponse> {
   // An hour between any two, so that wrong tokens are no more than wrong.
   clock.advance(3_600_000);
-  const { url, payload } = facts.request(camera);
+  await app.ready();
+  const { url, payload } = requestOf(app, name, facts, camera);
   const given = caller.token;
   const isInAddress = given !== undefined && (place === 'query' || place === 'link');
   return app.inject({

@@ -126,7 +126,13 @@ export const discoverRoutes: FastifyPluginAsyncZod<Options> = async (app, { disc
   app.post(
     '/api/cameras/test/still',
     {
-      config: { role: 'admin', audit: 'test-camera' },
+      config: {
+        role: 'admin',
+        audit: 'test-camera',
+        examples: {
+          body: { source: 'rtsp://admin:secret@10.0.0.9/stream1', snapshot: 'http://10.0.0.9/snapshot.jpg' },
+        },
+      },
       schema: {
         operationId: 'getStillOfNewCamera',
         summary: 'A still image of a camera before it is saved',
