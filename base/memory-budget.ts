@@ -8,7 +8,7 @@ interface MemoryUse {
   readonly maxBytes: number;
   /** Bytes that this user may always hold, whatever the others hold. */
   readonly minBytes?: number;
-  /** Releases up to `bytes` at once. Called when this user, or one opened later, has no room left. */
+  /** Releases up to `bytes` at once. Called when this user, or one opened later, has no space left. */
   readonly shed?: (bytes: number) => void;
 }
 
@@ -35,7 +35,7 @@ export class MemoryBudget {
     assert(!this.#accounts.some((account) => account.name === name), 'two accounts of memory have the same name');
     const account = new MemoryAccount(name, use, {
       use: (bytes) => (this.#usedBytes += bytes),
-      makeRoom: (bytes) => this.#makeRoom(account, bytes),
+      makeSpace: (bytes) => this.#makeSpace(account, bytes),
     });
     this.#accounts.push(account);
     return account;
@@ -45,7 +45,7 @@ export class MemoryBudget {
    * Whether `bytes` fit, after asking first the accounts that give way before `account` and then `account` itself to release
    * memory.
    */
-  #makeRoom(account: MemoryAccount, bytes: number): boolean {
+  #makeSpace(account: MemoryAccount, bytes: number): boolean {
     if (account.usedBytes + bytes <= account.maxBytes && this.#usedBytes + bytes <= this.limitBytes) return true;
     const ownExcess = (): number => account.usedBytes + bytes - account.maxBytes;
     const excess = (): number => this.#usedBytes + bytes - this.limitBytes;
@@ -61,7 +61,7 @@ export class MemoryBudget {
 
 interface Owner {
   use(bytes: number): void;
-  makeRoom(bytes: number): boolean;
+  makeSpace(bytes: number): boolean;
 }
 
 /** What one user of the budget holds. */
@@ -90,9 +90,9 @@ export class MemoryAccount {
     return this.#usedBytes;
   }
 
-  /** Takes `bytes`. False: there is no room and nothing was taken. A user that holds nothing always gets what it asks for. */
+  /** Takes `bytes`. False: there is no space and nothing was taken. A user that holds nothing always gets what it asks for. */
   take(bytes: number): boolean {
-    if (bytes > 0 && !this.#owner.makeRoom(bytes) && this.#usedBytes > 0) {
+    if (bytes > 0 && !this.#owner.makeSpace(bytes) && this.#usedBytes > 0) {
       this.refusals++;
       return false;
     }
@@ -105,7 +105,7 @@ export class MemoryAccount {
     this.#add(bytes - this.#usedBytes);
   }
 
-  /** Takes `bytes` once there is room, in order of the calls: for work that can wait. */
+  /** Takes `bytes` once there is space, in order of the calls: for work that can wait. */
   async taken(bytes: number): Promise<void> {
     if (this.#waiting.length > 0 || !this.take(bytes)) {
       await new Promise<void>((taken) => this.#waiting.push({ bytes, taken }));

@@ -94,7 +94,7 @@ export const LABEL_RULE: CelRule = {
 /** One word in CamelCase, as the reason of a condition. */
 export const word = (maxLength: number) => formed(z.string().min(1).max(maxLength), /^[A-Z][A-Za-z0-9]*$/, WORD_FORM);
 
-/** Leaves room for the prefix of a node's Lease, whose name has at most 253 characters. */
+/** Leaves space for the prefix of a node's Lease, whose name has at most 253 characters. */
 const MAX_NODE_NAME = 239;
 
 export const nodeName = () => subdomain(MAX_NODE_NAME);

@@ -494,7 +494,7 @@ test('a pool that selects no node says so, with the command that labels one, unt
   );
 });
 
-test('a node on which its pod finds no room is part of the pool, and the update does not wait for it', async (t) => {
+test('a node on which its pod cannot be scheduled is part of the pool, and the update does not wait for it', async (t) => {
   const world = new World();
   await world.start(t);
   const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['full'] }];

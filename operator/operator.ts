@@ -142,7 +142,7 @@ async function start(options: CommonOptions, platform: Platform): Promise<Operat
 
   const hardStop = new AbortController();
   const api = writesOfLeader(callsUntil(readApi, hardStop.signal), isLeader);
-  // They tell of what was done while it led, and may be written after that.
+  // They report what was done while it led, and may be written after that.
   const events = platform.eventsOf(readApi);
   const judge = new ReportJudge({ api, caches, clock });
   const logins = new CameraLogins({ api, changed: ({ metadata }) => queues.showSoon(keyOf(metadata)), clock });

@@ -24,8 +24,8 @@ import type { QueueName } from './queues.ts';
 /** What runs the recorders of a pool. */
 export interface PoolRecorders {
   /**
-   * Makes the pool's objects what it says, and takes the next step of its update. `lastPlan` may return another plan after each
-   * write.
+   * Makes the pool's objects match its spec, and takes the next step of its update. `lastPlan` may return another plan
+   * after each write.
    */
   reconcile(
     key: string,

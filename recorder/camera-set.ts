@@ -351,7 +351,7 @@ export class CameraSet implements CameraDirectory {
     ring.promote({
       fromMs: this.#deps.wantedFromMs?.(config.id) ?? -Infinity,
       recording: new FanOut([to.recording, to.gaps], log),
-      hasRoom: () => to.recording.hasTimeForMore(),
+      hasSpace: () => to.recording.hasTimeForMore(),
       live: new FanOut([to.live], log),
       notBeforeMs: to.recording.endMs,
     });

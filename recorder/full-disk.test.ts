@@ -8,7 +8,7 @@ const full = { freeBytes: 4096, totalBytes: 1000 * GB };
 const codeOf = (disk: FullDisk): string | undefined => disk.fault?.code;
 const roomy = { freeBytes: 10 * GB, totalBytes: 1000 * GB };
 
-test('a disk is full when a write found no room and nothing could be removed, until there is room', () => {
+test('a disk is full when a write found no space and nothing could be removed, until there is space', () => {
   const disk = new FullDisk();
   disk.see(false, full);
   assert.equal(codeOf(disk), undefined, 'retention has not tried yet');
@@ -23,7 +23,7 @@ test('a disk is full when a write found no room and nothing could be removed, un
   assert.equal(codeOf(disk), undefined);
 });
 
-test('an alarm that is still remembered does not outlive the room', () => {
+test('an alarm that is still remembered does not outlive the space', () => {
   const disk = new FullDisk();
   disk.see(true, full);
   disk.see(true, roomy);

@@ -26,8 +26,8 @@ export class FullDisk {
    * unknown.
    */
   see(isExhausted: boolean, space: Space | undefined): void {
-    const hasRoom = space !== undefined && space.freeBytes >= SPARE_WRITES * headroomFor(0, space);
-    if (hasRoom) this.#fault = undefined;
+    const hasSpace = space !== undefined && space.freeBytes >= SPARE_WRITES * headroomFor(0, space);
+    if (hasSpace) this.#fault = undefined;
     else if (isExhausted) this.#fault = FAULT;
   }
 }

@@ -22,7 +22,7 @@ interface StandbySetDeps {
   readonly pacer: ReadPacer;
   readonly reach: Reach;
   readonly receiveBuffer: Buffer;
-  /** Opens the account of all rings; `shed` makes room in it. */
+  /** Opens the account of all rings; `shed` makes space in it. */
   readonly memory: (shed: (bytes: number) => void) => MemoryAccount;
   /** Opens the archive for the footage of a bridge: what the node that records the camera has missed. */
   readonly recordingOf?: (config: CameraConfig) => CameraArchive;
@@ -115,8 +115,8 @@ export class StandbySet {
     const recording = recordingOf(config);
     const copy = ring.copy();
     log.info({ camera: cameraId }, 'the recorder of the camera was restarted: what it missed is written here');
-    const hasRoom = (): boolean => recording.hasTimeForMore();
-    copy.promote({ fromMs, recording, hasRoom, notBeforeMs: recording.endMs, onlyWhole: true });
+    const hasSpace = (): boolean => recording.hasTimeForMore();
+    copy.promote({ fromMs, recording, hasSpace, notBeforeMs: recording.endMs, onlyWhole: true });
     standby.recording = recording;
     const timer = clock.after(BRIDGE_MS, () => standby.bridging?.());
     standby.bridging = () => {
@@ -140,7 +140,7 @@ export class StandbySet {
       camera.tick(nowMs);
       recording?.tick();
       ring.tick();
-      const drops = ring.dropsForRoom;
+      const drops = ring.dropsForSpace;
       if (drops > (this.#short.get(id)?.drops ?? 0)) this.#short.set(id, { drops, atMs: nowMs });
     }
   }

@@ -157,7 +157,7 @@ const state = (status: boolean | undefined, reason: string, message: string): St
   message,
 });
 
-/** Why the camera is not to be recorded; undefined: it is. */
+/** Why the camera should not be recorded; undefined if it should. */
 function suspensionOf({ spec, status }: Camera): string | undefined {
   const { override } = status ?? {};
   if (override?.suspend !== true) return spec.suspend && !override ? 'spec.suspend is true' : undefined;

@@ -1,5 +1,5 @@
 // The condition PodsPlaced of a pool: nodes that should have a recorder, for which the DaemonSet controller makes no pod (a quota, an
-// admission policy) or whose pod the scheduler does not place (no room). No update waits for them.
+// admission policy) or whose pod the scheduler does not place (no free resources). No update waits for them.
 
 import type { Clock } from '../../base/clock.ts';
 import { someOf } from '../../base/some-of.ts';
@@ -9,7 +9,7 @@ import { daemonSetNameOf } from '../manifests/storage.ts';
 import { nodeOf, unplacedBecause, type RecorderPod } from '../observe/caches.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 
-/** What a DaemonSet says of its pods. */
+/** What a DaemonSet reports about its pods. */
 export interface DaemonSetStatus {
   /** Nodes that should have a pod. */
   readonly desiredNumberScheduled?: number;
@@ -91,14 +91,15 @@ function conditionOf(
   unplaced: readonly (readonly [string, string])[],
 ): PlannedCondition {
   const full = unplaced.map(([node, why]) => `${node} (${why})`).sort();
-  const noRoom = `the pod of the recorder cannot be scheduled: ${someOf(full, MAX_NAMED)}`;
+  const unscheduled = `the pod of the recorder cannot be scheduled: ${someOf(full, MAX_NAMED)}`;
   if (podless.length === 0 && full.length === 0) {
     return { type: 'PodsPlaced', status: 'True', reason: 'AllPlaced', message: '' };
   }
-  if (podless.length === 0) return { type: 'PodsPlaced', status: 'False', reason: 'Unschedulable', message: noRoom };
+  if (podless.length === 0)
+    return { type: 'PodsPlaced', status: 'False', reason: 'Unschedulable', message: unscheduled };
   const [first = ''] = podless.toSorted();
   const command = `kubectl -n ${pool.metadata.namespace} describe daemonset ${daemonSetNameOf(pool, first)}`;
   const none = `no pod is made for ${someOf(podless.toSorted(), MAX_NAMED)}; its events say why: ${command}`;
-  const message = full.length === 0 ? none : `${none}; ${noRoom}`;
+  const message = full.length === 0 ? none : `${none}; ${unscheduled}`;
   return { type: 'PodsPlaced', status: 'False', reason: 'NoPod', message };
 }

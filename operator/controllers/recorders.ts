@@ -117,8 +117,8 @@ export class Recorders {
   }
 
   /**
-   * Makes the pool's objects what it says, and takes the next step of its update. `lastPlan` may return another plan after
-   * each write.
+   * Makes the pool's objects match its spec, and takes the next step of its update. `lastPlan` may return another plan
+   * after each write.
    */
   async reconcile(
     key: string,
@@ -234,7 +234,7 @@ export class Recorders {
           isReady: isReady(pod.status),
           hasStarted: hasStarted(pod),
           problem: waitsFor(pod),
-          noRoom: unplacedBecause(pod),
+          unscheduled: unplacedBecause(pod),
           isTerminating: deletionTimestamp !== undefined,
           notReadyForMs: isReady(pod.status) ? 0 : Math.max(0, nowMs - Date.parse(since)),
         },

@@ -68,8 +68,8 @@ export function guardOf(
 }
 
 /**
- * Forbids to evict any of `guards` pods. The number is needed because Kubernetes counts a share of pods, or those that may be
- * missing, only for controllers that have a scale.
+ * Forbids the eviction of any of `guards` pods. The number is needed because Kubernetes counts percentages of pods, or
+ * pods that may be missing, only for controllers that have a scale.
  */
 export const disruptionBudgetOf = ({ metadata: { namespace, name } }: RecorderPool, guards: number): KubeObject => ({
   apiVersion: 'policy/v1',

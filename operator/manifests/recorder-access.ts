@@ -60,7 +60,7 @@ export function recorderRules(secrets: readonly string[], nodes: readonly string
   ];
 }
 
-/** No rule at all for no names: without names it would apply to every object. */
+/** Without names there is no rule at all, because a rule without names would apply to every object. */
 function named(rule: PolicyRule, names: readonly string[]): readonly PolicyRule[] {
   return names.length > 0 ? [{ ...rule, resourceNames: [...new Set(names)].sort() }] : [];
 }

@@ -141,7 +141,7 @@ test('pods and Leases are watched where there is a pool or a camera, and no long
   assert.deepEqual([isKnown(), api.watches], [[false, true, true], watched]);
 });
 
-test('a pod that finds no room waits for what the scheduler says, one on its node for what the kubelet says', () => {
+test('a pod that is not scheduled waits for what the scheduler says, one on its node for what the kubelet says', () => {
   const pod = (status: RecorderPod['status']): RecorderPod => ({
     apiVersion: 'v1',
     kind: 'Pod',

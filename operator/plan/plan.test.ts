@@ -61,7 +61,7 @@ test('a camera goes only to nodes with its labels, and to the one it prefers', (
   assert.equal(reasons(planned)['lost'], 'False NoEligibleNode');
 });
 
-test('cameras without room are named, those of higher priority have it', () => {
+test('cameras without capacity are named, those of higher priority have it', () => {
   const cameras = [cameraOf('low'), cameraOf('high', { priority: 5 }), cameraOf('mid', { priority: 1 })];
   const planned = plan(snapshotOf([nodeOf('a'), nodeOf('b')], cameras, { pool: { maxCamerasPerNode: 1 } }));
   assert.deepEqual(targets(planned), { high: 'a', mid: 'b' });
@@ -76,7 +76,7 @@ test('new cameras wait for nodes that were never heard, at most unavailableAfter
   assert.deepEqual(targets(after(15_000)), { x: 'a' });
 });
 
-test('cameras of an unavailable node move in order of priority, eight at once to each node, that with the most room first', () => {
+test('cameras of an unavailable node move in order of priority, eight at once to each node, that with the most capacity first', () => {
   const cameras = [...many(20, 'a'), recordedBy('first', 'a', { priority: 9 }), recordedBy('x', 'b')];
   const { writes } = plan(with_(snapshotOf(NODES, cameras), 'a', { liveness: UNAVAILABLE }));
   assert.equal(writes.length, 16);
@@ -416,7 +416,7 @@ test('cameras leave a node that cannot record, or has lost their labels', () => 
   assert.deepEqual(targets(plan(snapshotOf(nodes, cameras))), { x: 'c', y: 'c' });
 });
 
-test('a node whose limit was lowered gives away what has least priority, as far as there is room', () => {
+test('a node whose limit was lowered gives away what has least priority, as far as there is capacity', () => {
   const cameras = [recordedBy('low', 'a', { priority: -1 }), ...many(2, 'a'), recordedBy('z', 'b')];
   const planned = plan(
     snapshotOf([nodeOf('a'), nodeOf('b'), nodeOf('c')], cameras, { pool: { maxCamerasPerNode: 1 } }),

@@ -74,7 +74,7 @@ export function plan(snapshot: Snapshot): Plan {
 
 const isPlacement = (entry: { camera: PlannedCamera; need: Need }): entry is Needing => entry.need.kind === 'place';
 
-/** Cameras above the limit of a node whose limit was lowered. Those with the lowest priority move, if other nodes have room. */
+/** Cameras above the limit of a node whose limit was lowered. Those with the lowest priority move, if other nodes have capacity. */
 function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { nodes, nodeLoads }: Context): Needing[] {
   const found: Needing[] = [];
   const left = new Map<string, number>();

@@ -216,7 +216,7 @@ test('a camera whose standby can record it goes to no other node when its own is
   );
 });
 
-test('at rest every camera that wants a standby has one where there is room, and no other camera has', () => {
+test('at rest every camera that wants a standby has one where there is capacity, and no other camera has', () => {
   fc.assert(
     fc.property(snapshots, (start) => {
       const rest = settle(start);
@@ -230,8 +230,8 @@ test('at rest every camera that wants a standby has one where there is room, and
           assert.ok(!node.drain && node.canRecord && node.liveness !== UNAVAILABLE, camera.name);
         } else if (wants(camera, rest) && hasMajority(rest) && assignment?.node !== undefined) {
           if (assignment.handover === 'Pending' || (assignment.lostNodes ?? []).length > 0) continue;
-          const room = nodes.filter((node) => isOpen(node) && suits(camera, node) && node.name !== assignment.node);
-          for (const { name } of room)
+          const able = nodes.filter((node) => isOpen(node) && suits(camera, node) && node.name !== assignment.node);
+          for (const { name } of able)
             assert.ok(loadOf(rest, name) + heldBy(rest, name) >= pool.maxCamerasPerNode, camera.name);
         }
       }
@@ -264,7 +264,7 @@ test('no plan starts more moves than there are slots', () => {
   );
 });
 
-test('from any state the plan comes to rest, with one owner an epoch, and every camera recorded where there is room', () => {
+test('from any state the plan comes to rest, with one owner an epoch, and every camera recorded where there is capacity', () => {
   fc.assert(
     fc.property(snapshots, (start) => {
       const owners = new Map<string, string | undefined>();
@@ -282,9 +282,9 @@ test('from any state the plan comes to rest, with one owner an epoch, and every 
         if (camera.suspend) assert.equal(camera.assignment?.node, undefined);
         else if (owner && camera.assignment && isSuspect(camera.assignment)) continue;
         else if (hasMajority(rest) && (!owner || (owner.liveness === UNAVAILABLE && camera.failover !== 'Never'))) {
-          const room = nodes.filter((node) => isOpen(node) && suits(camera, node));
+          const able = nodes.filter((node) => isOpen(node) && suits(camera, node));
           assert.ok(
-            room.every(({ name }) => loadOf(rest, name) >= pool.maxCamerasPerNode),
+            able.every(({ name }) => loadOf(rest, name) >= pool.maxCamerasPerNode),
             camera.name,
           );
         }

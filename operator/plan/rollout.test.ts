@@ -12,7 +12,7 @@ const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
   isTerminating: false,
   notReadyForMs: 0,
   problem: undefined,
-  noRoom: undefined,
+  unscheduled: undefined,
   ...facts,
 });
 const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
@@ -296,8 +296,8 @@ test('an update that gets no new pod for a node stops there, and says so', () =>
   );
 });
 
-test('a pod that finds no room says so, also while its machine is not ready', () => {
-  const full = pod('a', { ...old, isReady: false, hasStarted: false, noRoom: '1 Insufficient memory' });
+test('a pod that cannot be scheduled says so, also while its machine is not ready', () => {
+  const full = pod('a', { ...old, isReady: false, hasStarted: false, unscheduled: '1 Insufficient memory' });
   for (const isReachable of [true, false]) {
     const nodes = [node('a', { isOnline: false, isReachable }), ...NODES.slice(1)];
     const { step, condition } = planRollout(view([full, pod('b', old), pod('c')], nodes));

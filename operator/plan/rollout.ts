@@ -18,7 +18,7 @@ export type RolloutPod = {
   /** What its kubelet says of a pod that does not run: `ImagePullBackOff`. */
   readonly problem: string | undefined;
   /** Why the scheduler does not place it on its node. */
-  readonly noRoom: string | undefined;
+  readonly unscheduled: string | undefined;
 };
 
 export type RolloutNode = {
@@ -43,7 +43,7 @@ export type RolloutNode = {
 export type RolloutView = {
   readonly type: 'Rolling' | 'OnDelete';
   readonly drain: boolean;
-  /** How many nodes that work may be updated at the same time, or which share of all: `2%`. */
+  /** How many working nodes may be updated at the same time, or which percentage of all nodes: `2%`. */
   readonly maxUnavailable: number | string;
   readonly progressDeadlineMs: number;
   /** How long no step has been possible. */
@@ -143,7 +143,7 @@ function heldBy({ nodes }: RolloutView, members: readonly Member[]): ReadonlySet
   return new Set([...unclear, ...updating]);
 }
 
-/** How many nodes may be away at once. Of a share: one, until a node shows that the new version works. */
+/** How many nodes may be away at once. With a percentage: one, until a node shows that the new version works. */
 function limitOf({ maxUnavailable, nodes }: RolloutView, members: readonly Member[]): number {
   if (typeof maxUnavailable === 'number') return maxUnavailable;
   const isProven = members.some(({ pod, health }) => pod.isCurrent && health === 'fit');
@@ -259,8 +259,8 @@ const named = (members: readonly Member[]): string =>
   );
 
 function problemOf(node: RolloutNode, pod: RolloutPod): string {
-  const { isTerminating, isReady, hasStarted, problem, noRoom } = pod;
-  if (noRoom !== undefined) return `its pod cannot be scheduled: ${noRoom}`;
+  const { isTerminating, isReady, hasStarted, problem, unscheduled } = pod;
+  if (unscheduled !== undefined) return `its pod cannot be scheduled: ${unscheduled}`;
   if (!node.isReachable) return 'Kubernetes reports that its machine is not ready';
   if (isTerminating) return 'its pod is ending';
   if (!isReady && !hasStarted) return `its pod has not started${problem === undefined ? '' : `: ${problem}`}`;

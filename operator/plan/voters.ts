@@ -112,7 +112,7 @@ function wantedVoters({ kept, learners, lost }: Candidates, count: number): Read
 
 const zoneOf = ({ labels }: PlannedNode): string => labels[ZONE_LABEL] ?? '';
 
-/** Of so many nodes that may vote, how many do. */
+/** How many nodes vote if so many may. */
 const countOf = (nodes: number): number => {
   const bounded = Math.min(nodes, MAX_VOTERS);
   return bounded > 2 && bounded % 2 === 0 ? bounded - 1 : bounded;

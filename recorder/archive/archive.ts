@@ -26,7 +26,7 @@ import type { RetentionWarning } from './retention/alarms.ts';
 import type { Limits } from './retention/plan.ts';
 import type { Protections } from './retention/protections.ts';
 import { Retention } from './retention/retention.ts';
-import { roomMaking } from './retention/room.ts';
+import { spaceMaking } from './retention/free-space.ts';
 import {
   CameraArchive,
   type CameraArchiveCallbacks,
@@ -118,7 +118,7 @@ export class Archive {
     const fs = takingTurns(options.fs ?? nodeFileSystem);
     this.#identity =
       workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node, pool, take, fs, log });
-    const disk = limits ? roomMaking(fs, () => this.#retention as Retention) : fs;
+    const disk = limits ? spaceMaking(fs, () => this.#retention as Retention) : fs;
     this.#store = new SegmentStore(root, disk, this.#identity);
     // Another file system than that of the machine is no thread's to read.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
@@ -274,7 +274,7 @@ export class Archive {
     return this.catalogue.count(cameraId, fromMs, toMs);
   }
 
-  /** A camera's place in the archive. At most one at a time for a camera; its `close` makes room for the next. */
+  /** A camera's place in the archive. At most one at a time for a camera; its `close` makes space for the next. */
   sinkFor(options: CameraArchiveOptions, callbacks: CameraArchiveCallbacks): CameraArchive {
     const { cameraId } = options;
     assert(isFootageId(cameraId), 'camera id is not in the alphabet of file names');

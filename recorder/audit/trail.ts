@@ -1,5 +1,5 @@
 // Writes audit entries as numbered, chained lines to files. Adding an entry never waits: lines wait for the disk in limited
-// memory, and lines that find no room there are counted in the next one.
+// memory, and lines that find no space there are counted in the next one.
 
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -89,8 +89,8 @@ function stage({ group = 25, pictureBytes = 100, memory = new MemoryBudget(Infin
     pictures(count: number): void {
       for (let i = 0; i < count; i++) this.picture();
     },
-    promote(agoMs: number, hasRoom: () => boolean = () => true): void {
-      ring.promote({ fromMs: clock.wallMs() - agoMs, recording, live, hasRoom });
+    promote(agoMs: number, hasSpace: () => boolean = () => true): void {
+      ring.promote({ fromMs: clock.wallMs() - agoMs, recording, live, hasSpace });
     },
   };
 }
@@ -187,7 +187,7 @@ test('a copy is written while the camera is held on, and ends when it has enough
   camera.pictures(60);
   const copied = new Tape();
   const copy = camera.ring.copy();
-  copy.promote({ fromMs: -Infinity, recording: copied, hasRoom: () => true, onlyWhole: true });
+  copy.promote({ fromMs: -Infinity, recording: copied, hasSpace: () => true, onlyWhole: true });
   camera.pictures(43);
   camera.clock.advance(1_000);
   camera.ring.leave(copy);
@@ -208,7 +208,7 @@ test('a copy is written while the camera is held on, and ends when it has enough
 
 test('copies one after the other, then the camera: no picture is missing or doubled, wherever they end', () => {
   const counts = fc.array(fc.integer({ min: 0, max: 70 }), { minLength: 1, maxLength: 6 });
-  const property = fc.property(counts, fc.integer({ min: 1, max: 30 }), fc.boolean(), (rounds, group, hasRoom) => {
+  const property = fc.property(counts, fc.integer({ min: 1, max: 30 }), fc.boolean(), (rounds, group, hasSpace) => {
     const camera = stage({ group });
     const tapes: Tape[] = [];
     camera.begin('a');
@@ -216,7 +216,7 @@ test('copies one after the other, then the camera: no picture is missing or doub
     for (const count of rounds) {
       const tape = new Tape();
       const copy = camera.ring.copy();
-      copy.promote({ fromMs: -Infinity, recording: tape, hasRoom: () => hasRoom, onlyWhole: true });
+      copy.promote({ fromMs: -Infinity, recording: tape, hasSpace: () => hasSpace, onlyWhole: true });
       camera.pictures(count);
       const ends = ['not', 'before', 'after', 'not'][count % 4];
       if (ends === 'before') camera.ring.end('camera-lost');
@@ -229,7 +229,7 @@ test('copies one after the other, then the camera: no picture is missing or doub
       }
       tapes.push(tape);
     }
-    camera.promote(60_000, () => hasRoom);
+    camera.promote(60_000, () => hasSpace);
     camera.pictures(10);
     camera.ring.flush();
     assert.deepEqual(
@@ -253,17 +253,17 @@ test('after a copy, what is written follows by pictures, whatever the times of i
   const { ring, recording, clock } = camera;
   const tape = new Tape();
   const first = ring.copy();
-  first.promote({ fromMs: -Infinity, recording: tape, hasRoom: () => true, onlyWhole: true });
+  first.promote({ fromMs: -Infinity, recording: tape, hasSpace: () => true, onlyWhole: true });
   ring.leave(first);
   first.flush();
   const second = ring.copy();
   // A file may end later than its last picture: pictures arrived late.
   const notBeforeMs = clock.wallMs() + 2_000;
-  second.promote({ fromMs: -Infinity, recording: tape, hasRoom: () => true, onlyWhole: true, notBeforeMs });
+  second.promote({ fromMs: -Infinity, recording: tape, hasSpace: () => true, onlyWhole: true, notBeforeMs });
   camera.pictures(40);
   ring.leave(second);
   second.flush();
-  ring.promote({ fromMs: -Infinity, recording, hasRoom: () => true, notBeforeMs });
+  ring.promote({ fromMs: -Infinity, recording, hasSpace: () => true, notBeforeMs });
   camera.pictures(10);
   ring.flush();
   assert.deepEqual([...tape.numbers, ...recording.numbers], upTo(0, 160));
@@ -275,18 +275,18 @@ test('what a node has recorded itself is not written again', () => {
   camera.begin('a');
   camera.pictures(250);
   const { ring, recording } = camera;
-  ring.promote({ fromMs: -Infinity, recording, hasRoom: () => true, notBeforeMs: beginMs + 4_100 });
+  ring.promote({ fromMs: -Infinity, recording, hasSpace: () => true, notBeforeMs: beginMs + 4_100 });
   camera.clock.advance(1_000);
   assert.deepEqual(recording.numbers, upTo(100, 250));
 });
 
-test('without room for thirty seconds, the oldest pictures go, and the rest begins at a key frame', () => {
+test('without space for thirty seconds, the oldest pictures go, and the rest begins at a key frame', () => {
   const memory = new MemoryBudget(1024 * 1024);
   const camera = stage({ pictureBytes: 10_000, memory });
   camera.begin('a');
   camera.pictures(25 * 20);
   assert.ok(camera.account.usedBytes <= memory.limitBytes);
-  assert.ok(camera.ring.dropsForRoom > 0);
+  assert.ok(camera.ring.dropsForSpace > 0);
   assert.ok(camera.ring.heldMs < 6_000 && camera.ring.heldMs > 1_000);
   camera.promote(60_000);
   camera.clock.advance(1_000);
@@ -339,10 +339,10 @@ test('ring, then live: no picture is missing or doubled, whatever the groups, th
       }
       begin();
       camera.pictures(10);
-      let hasRoom = false;
-      camera.promote(agoMs, () => hasRoom);
-      for (const [count, room, ends] of after) {
-        hasRoom = room;
+      let hasSpace = false;
+      camera.promote(agoMs, () => hasSpace);
+      for (const [count, space, ends] of after) {
+        hasSpace = space;
         camera.pictures(count);
         if (ends) {
           camera.ring.end('clock');

@@ -30,7 +30,7 @@ interface Promotion {
   /** Gets the held samples, then those that arrive. */
   readonly recording: SampleSink;
   /** Whether `recording` can take more held samples now. */
-  readonly hasRoom: () => boolean;
+  readonly hasSpace: () => boolean;
   /** Gets the samples that arrive, from the next key frame on: viewers do not wait until the held ones are written. */
   readonly live?: SampleSink;
   /** Wall time up to which this node has recorded the camera already. Nothing before it is written again. */
@@ -73,7 +73,7 @@ export class StandbyRing implements SampleSink {
   #skips = true;
   #state: State = { kind: 'holding' };
   #liveRun: Run | undefined;
-  #dropsForRoom = 0;
+  #dropsForSpace = 0;
   /** Copies, which also get the samples that arrive. */
   #copies: readonly StandbyRing[] = [];
   /** A copy has left: `isCopied` says exactly what was written, and times are not asked. */
@@ -102,8 +102,8 @@ export class StandbyRing implements SampleSink {
   }
 
   /** How often pictures were dropped early because memory was short. */
-  get dropsForRoom(): number {
-    return this.#dropsForRoom;
+  get dropsForSpace(): number {
+    return this.#dropsForSpace;
   }
 
   /** Wall time of the oldest picture; undefined without one. */
@@ -221,9 +221,9 @@ export class StandbyRing implements SampleSink {
     this.end('stopped');
   }
 
-  /** Drops the oldest group to make room for others. The oldest pictures of all cameras should go first. */
+  /** Drops the oldest group to make space for others. The oldest pictures of all cameras should go first. */
   shed(): void {
-    this.#dropsForRoom++;
+    this.#dropsForSpace++;
     if (this.#groups.length === 1) this.#skips = true;
     this.#dropFirst();
   }
@@ -261,7 +261,7 @@ export class StandbyRing implements SampleSink {
     }
     if (this.#skips) return;
     const slabs = [sample.data.slab];
-    if (!this.#makeRoom(this.#holds.bytesOfNew(slabs))) return;
+    if (!this.#makeSpace(this.#holds.bytesOfNew(slabs))) return;
     const group = this.#groups.at(-1) as Group;
     sample.data.slab.retain();
     this.#holds.add(slabs);
@@ -269,7 +269,7 @@ export class StandbyRing implements SampleSink {
   }
 
   /** Reserves memory for a sample of the last group, and drops older groups if needed. False if the last group had to be dropped, too. */
-  #makeRoom(bytes: number): boolean {
+  #makeSpace(bytes: number): boolean {
     if (bytes === 0) return true;
     // The account may free memory of another camera, or of this one.
     while (!this.#memory.take(bytes)) {
@@ -306,7 +306,7 @@ export class StandbyRing implements SampleSink {
   #passOn(): void {
     const state = this.#state;
     if (state.kind !== 'catching-up') return;
-    const mayPass = state.to.hasRoom() && !this.#mustWait(state);
+    const mayPass = state.to.hasSpace() && !this.#mustWait(state);
     if (mayPass) this.#passStep(state);
     if (this.#state.kind !== 'catching-up') return;
     state.timer = this.#o.clock.after(mayPass ? STEP_PAUSE_MS : WAIT_PAUSE_MS, () => this.#passOn());

@@ -65,7 +65,7 @@ interface Damaged {
   hasSlice: boolean;
 }
 
-/** Fragments that are stored: what has arrived of the NAL unit is at the end of the writer, after room for its length. */
+/** Fragments that are stored: what has arrived of the NAL unit is at the end of the writer, after space for its length. */
 interface Writing {
   readonly kind: 'writing';
   readonly unit: Whole;
@@ -144,7 +144,7 @@ export class AccessUnitAssembler {
       return;
     }
     const unit = this.#begin(role, bytes[start + this.#syntax.headerBytes] as number);
-    if (!unit || !this.#hasRoom(end - start)) return;
+    if (!unit || !this.#hasSpace(end - start)) return;
     const offset = this.#writer.size;
     this.#writer.appendU32(end - start);
     this.#writer.append(bytes, start, end);
@@ -162,7 +162,7 @@ export class AccessUnitAssembler {
   appendFragment(header: number, bytes: Buffer, start: number, end: number): void {
     const fragments = this.#fragments;
     if (fragments?.kind === 'writing') {
-      if (this.#hasRoom(end - start)) this.#writer.append(bytes, start, end);
+      if (this.#hasSpace(end - start)) this.#writer.append(bytes, start, end);
     } else if (fragments?.kind === 'awaited') {
       if (start < end) this.#beginFragments(fragments.header, fragments.header2, bytes, start, end);
     } else if (!fragments) {
@@ -318,7 +318,7 @@ export class AccessUnitAssembler {
     const firstByte = bytes[start] as number;
     const isByteStream = header === 0 && (headerBytes === 1 ? firstByte : header2) === 0;
     const unit = isByteStream ? this.#open() : this.#begin(this.#roleOf(header), firstByte);
-    if (unit?.kind !== 'whole' || !this.#hasRoom(end - start + headerBytes)) return;
+    if (unit?.kind !== 'whole' || !this.#hasSpace(end - start + headerBytes)) return;
     const offset = this.#writer.size;
     this.#fragments = { kind: 'writing', unit, header, offset };
     this.#writer.appendU32(0);
@@ -382,7 +382,7 @@ export class AccessUnitAssembler {
     return this.#unit;
   }
 
-  #hasRoom(bytes: number): boolean {
+  #hasSpace(bytes: number): boolean {
     if (this.#writer.size + bytes + 4 <= MAX_ACCESS_UNIT_BYTES) return true;
     const fragments = this.#fragments;
     const damaged = this.#damage('access-unit-too-large');

@@ -151,7 +151,7 @@ export class SlabWriter {
     return this.#end - this.#start;
   }
 
-  /** Makes room for `bytes` more; moves the unfinished access unit to another block if this one is too small. */
+  /** Makes space for `bytes` more; moves the unfinished access unit to another block if this one is too small. */
   #reserve(bytes: number): Buffer {
     const slab = this.#slab;
     if (slab && this.#end + bytes <= slab.buffer.length) return slab.buffer;

@@ -95,7 +95,7 @@ test('a stranger whose request is being answered keeps its place, and the newest
   );
 });
 
-test('a token has a bound of its own: its idle connections make room for its new ones', async (t) => {
+test('a token has a bound of its own: its idle connections make space for its new ones', async (t) => {
   const { open } = await stage(t);
   const sockets: Socket[] = [];
   for (let i = 0; i < 5; i++) {
@@ -113,7 +113,7 @@ test('connections of a proxy are those of many: no bound for its address', async
   for (let i = 0; i < 8; i++) assert.equal(await ask(await open(), '/anybody'), 200);
   assert.equal(app.connections.size, 8);
   assert.equal(await ask(await open(), '/anybody'), 200);
-  await until('the oldest made room', () => app.connections.size === 8);
+  await until('the oldest made space', () => app.connections.size === 8);
 });
 
 for (const tls of [false, true]) {

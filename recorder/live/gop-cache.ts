@@ -62,7 +62,7 @@ export class GopCache {
       this.#heldBytes += heldBytes;
       if (sample.kind === 'video') this.#videoSlab = data?.slab;
       else this.#audioSlab = data?.slab;
-      // Making room for it may have emptied this cache.
+      // Making space for it may have emptied this cache.
       if (!this.#open) return this.clear();
     }
     data?.slab.retain();

@@ -196,7 +196,7 @@ export class LiveHub implements SampleSink {
     const nowMs = this.#options.clock.monotonicMs();
     const { samples } = this.#gop;
     for (const cached of samples) {
-      // Making room for this viewer emptied the cache: it waits for the next key frame.
+      // Making space for this viewer emptied the cache: it waits for the next key frame.
       if (this.#gop.samples !== samples) return viewer.start(start);
       let { message } = cached;
       if (!message && cached.data) {

@@ -27,7 +27,7 @@ export class LiveMessage {
     this.bytes = bytes;
   }
 
-  /** False if `memory` has no room for it. */
+  /** False if `memory` has no space for it. */
   hold(memory: MemoryAccount): boolean {
     if (this.#holders === 0 && !memory.take(this.bytes.length)) return false;
     this.#holders++;

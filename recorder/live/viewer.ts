@@ -184,7 +184,7 @@ export class Viewer {
   #send(message: LiveMessage): boolean {
     if (!message.hold(this.#memory)) return false;
     if (this.closed) {
-      // Making room for it disconnected this viewer.
+      // Making space for it disconnected this viewer.
       message.release(this.#memory);
       return false;
     }
@@ -204,7 +204,7 @@ export class Viewer {
     }
   }
 
-  /** False if there is no memory for the connection's copy, or making room for it disconnected this viewer. */
+  /** False if there is no memory for the connection's copy, or making space for it disconnected this viewer. */
   #copied(bytes: number): boolean {
     if (!this.#socket.isCopying) return true;
     if (!this.#memory.take(bytes)) return false;

@@ -37,7 +37,7 @@ export class IndexMemory {
     return at === undefined ? new Uint8Array(length) : new Uint8Array(this.#buffer, at, length).fill(0);
   }
 
-  /** The offset of the reserved bytes; undefined if there is no room until the next `clear`. */
+  /** The offset of the reserved bytes; undefined if there is no space until the next `clear`. */
   #take(bytes: number): number | undefined {
     const size = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     this.#wanted += size;

@@ -161,7 +161,7 @@ test('an answer is read from the peer only as fast as it is used', async (t) => 
   body.destroy();
 });
 
-test('requests to one node are bounded, and a request that ends makes room', async (t) => {
+test('requests to one node are bounded, and a request that ends makes space', async (t) => {
   const members = await Members.open(t);
   const api = buildServer({ log: silentLog, maxConnections: 200 });
   const waiting: (() => void)[] = [];
@@ -183,7 +183,7 @@ test('requests to one node are bounded, and a request that ends makes room', asy
   assert.equal((await ended).status, 404);
 });
 
-test('what is passed on for slow clients leaves room for what the node asks itself', async (t) => {
+test('what is passed on for slow clients leaves space for what the node asks itself', async (t) => {
   const members = await Members.open(t);
   const api = buildServer({ log: silentLog, maxConnections: 200 });
   let waiting = 0;

@@ -18,7 +18,7 @@ interface SharedImagesOptions {
   /** For a failure, so that repeated requests do not overload what fails. */
   readonly failureGoodForMs: number;
   readonly clock: Clock;
-  /** For the cached images; one that finds no room is returned to its callers but not cached. */
+  /** For the cached images; one that finds no space is returned to its callers but not cached. */
   readonly memory: MemoryAccount;
 }
 

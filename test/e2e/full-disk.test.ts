@@ -126,7 +126,7 @@ for (const kind of KINDS) {
   });
 }
 
-test('nothing is left to remove: ready, metric and cameras say so, and recording continues by itself when there is room', async (t) => {
+test('nothing is left to remove: ready, metric and cameras say so, and recording continues by itself when there is space', async (t) => {
   const mount = Mount.make(t, 'tmpfs', 8 * MIB);
   if (!mount) return;
   const stranger = new Stranger(mount);

@@ -188,7 +188,7 @@ const podOf = ({ name, isCurrent, isReady }: Node): RolloutPod => ({
   isTerminating: false,
   hasStarted: isReady,
   problem: undefined,
-  noRoom: undefined,
+  unscheduled: undefined,
   notReadyForMs: isReady ? 0 : 1,
 });
 

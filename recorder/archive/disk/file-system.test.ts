@@ -46,7 +46,7 @@ test('a full device is an error, not an endless loop', async () => {
   await file.close();
 });
 
-test('only an empty directory is removed, and the room of a file system is what df says', async (t) => {
+test('only an empty directory is removed, and the space of a file system is what df says', async (t) => {
   const directory = temporaryDirectory(t);
   await nodeFileSystem.makeDirectory(join(directory, 'day'));
   await (await nodeFileSystem.create(join(directory, 'day/file'))).close();

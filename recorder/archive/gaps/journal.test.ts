@@ -175,7 +175,7 @@ test('a file that has grown is replaced by what is worth keeping', async (t) => 
   assert.deepEqual(parseJournal(readFileSync(path, 'utf8')).at(-1), all.at(-1));
 });
 
-test('what a full disk does not take waits, and is written in order when there is room; the log says it once', async (t) => {
+test('what a full disk does not take waits, and is written in order when there is space; the log says it once', async (t) => {
   const { fs, journal, append } = setting(t);
   const log = new TestLog();
   const full = journal({ log });

@@ -8,13 +8,13 @@ export interface Stretch {
   readonly tag: number;
 }
 
-const FIRST_ROOM = 8;
+const FIRST_CAPACITY = 8;
 
 export class Stretches {
   #length = 0;
   /** Start and end of each interval, one after the other. */
-  #times = new Float64Array(2 * FIRST_ROOM);
-  #tags = new Uint8Array(FIRST_ROOM);
+  #times = new Float64Array(2 * FIRST_CAPACITY);
+  #tags = new Uint8Array(FIRST_CAPACITY);
 
   get length(): number {
     return this.#length;
@@ -50,8 +50,9 @@ export class Stretches {
   splice(at: number, removed: number, added: readonly Stretch[]): void {
     const length = this.#length - removed + added.length;
     // A quarter more than needed, so that not every addition copies everything.
-    const room = this.#tags.length;
-    if (length > room || (length < room / 4 && room > FIRST_ROOM)) this.#resize(Math.ceil(length * 1.25));
+    const capacity = this.#tags.length;
+    if (length > capacity || (length < capacity / 4 && capacity > FIRST_CAPACITY))
+      this.#resize(Math.ceil(length * 1.25));
     this.#times.copyWithin(2 * (at + added.length), 2 * (at + removed), 2 * this.#length);
     this.#tags.copyWithin(at + added.length, at + removed, this.#length);
     for (const [i, { fromMs, toMs, tag }] of added.entries()) {
@@ -71,8 +72,8 @@ export class Stretches {
   }
 
   #resize(wanted: number): void {
-    const room = Math.max(FIRST_ROOM, wanted, this.#length);
-    const [times, tags] = [new Float64Array(2 * room), new Uint8Array(room)];
+    const capacity = Math.max(FIRST_CAPACITY, wanted, this.#length);
+    const [times, tags] = [new Float64Array(2 * capacity), new Uint8Array(capacity)];
     times.set(this.#times.subarray(0, 2 * this.#length));
     tags.set(this.#tags.subarray(0, this.#length));
     [this.#times, this.#tags] = [times, tags];

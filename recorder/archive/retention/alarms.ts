@@ -33,7 +33,7 @@ interface AlarmsDeps {
   readonly remover: Remover;
 }
 
-/** When no write has found the disk full for so long, it has room again: each camera tries at least every 30 s. */
+/** When no write has found the disk full for so long, it has space again: each camera tries at least every 30 s. */
 const EXHAUSTED_MS = 60_000;
 const NOT_MADE =
   'removing footage frees no space on the disk, so it has stopped for now: snapshots, a quota or another program may use the space';
@@ -56,7 +56,7 @@ export class Alarms {
     this.tell();
   }
 
-  /** Removing footage made no room. */
+  /** Removing footage made no space. */
   futile(): void {
     this.#futileUntilMs = this.#deps.clock.monotonicMs() + EXHAUSTED_MS;
     this.tell();

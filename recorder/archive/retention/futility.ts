@@ -1,4 +1,4 @@
-// Whether removing footage makes room. Snapshots of a file system keep the blocks of removed files, a quota may be another's,
+// Whether removing footage makes space. Snapshots of a file system keep the blocks of removed files, a quota may be another's,
 // inodes may be used up, and another program may take all that is freed: then footage must not go until none is left.
 
 import type { Clock } from '../../../base/clock.ts';
@@ -21,7 +21,7 @@ export class Futility {
     this.#clock = clock;
   }
 
-  /** While true, nothing is removed to make room. One file is tried after the pause. */
+  /** While true, nothing is removed to make space. One file is tried after the pause. */
   get isPaused(): boolean {
     return this.#clock.monotonicMs() < this.#pausedUntilMs;
   }

@@ -135,9 +135,9 @@ test('when nothing more is planned every limit is kept, or nothing is left that 
         const maxAgeMs = Math.min(own?.maxAgeMs ?? Infinity, node.maxAgeMs ?? Infinity);
         assert.ok(nowMs - oldest.endMs <= maxAgeMs, 'age');
         if (own) assert.ok(sum(list) <= (effectiveMaxSize(sum(kept(list)), own) ?? Infinity), 'size of the camera');
-        if (own?.minFree) assert.ok(space.freeBytes >= bytesOf(own.minFree, space), 'room for the camera');
+        if (own?.minFree) assert.ok(space.freeBytes >= bytesOf(own.minFree, space), 'space for the camera');
         assert.ok(sum(all) <= (effectiveMaxSize(sum(kept(all)), node) ?? Infinity), 'size of the node');
-        if (node.minFree) assert.ok(space.freeBytes >= bytesOf(node.minFree, space), 'room for the node');
+        if (node.minFree) assert.ok(space.freeBytes >= bytesOf(node.minFree, space), 'space for the node');
         assert.ok(space.freeBytes >= last.headroomBytes, 'headroom');
       }
     }),

@@ -5,14 +5,14 @@
 import type { Space } from '../disk/file-system.ts';
 
 /** A part of a file system: a share of its size, or a number of bytes. */
-type RoomAmount =
+type SpaceAmount =
   { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
 
 /** Limits of how much footage is kept; undefined means no limit. */
 export interface RetentionLimits {
   readonly maxAgeMs?: number | undefined;
   readonly maxSizeBytes?: number | undefined;
-  readonly minFree?: RoomAmount | undefined;
+  readonly minFree?: SpaceAmount | undefined;
 }
 
 /** The limits of the node, and of each camera that is known: configured here, or in the cluster. */
@@ -80,7 +80,7 @@ export function effectiveMaxSize(protectedBytes: number, limits: RetentionLimits
   return protectedBytes + maxSizeBytes * UNPROTECTED_SHARE;
 }
 
-export function bytesOf(amount: RoomAmount, space: Space): number {
+export function bytesOf(amount: SpaceAmount, space: Space): number {
   return amount.kind === 'bytes' ? amount.bytes : (space.totalBytes * amount.percent) / 100;
 }
 
@@ -139,7 +139,7 @@ export function oldestOfAll(cameras: readonly CameraFootage[], rule: RetentionRu
 /** A disk may fill by so much before the next look at it. */
 const HEADROOM_SECONDS = 30;
 const MIN_HEADROOM_BYTES = 64 * 1024 * 1024;
-/** On a small file system, headroom may take only this part: otherwise there would be no room for footage. */
+/** On a small file system, headroom may take only this part: otherwise there would be no space for footage. */
 const MAX_HEADROOM_SHARE = 0.05;
 
 /** Space that is kept free although no limit asks for it, so that writes seldom find the disk full. */

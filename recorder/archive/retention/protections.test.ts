@@ -183,7 +183,7 @@ test('protected footage counts in maxSize; when it alone is larger, that is an a
   b.node = { maxSizeBytes: Math.round(perSegment * 14) };
   await b.play(20);
   assert.deepEqual(await b.metric('protected_over_quota'), []);
-  assert.ok(segmentPaths(b.root).length <= 15, 'ten that are protected, and room for four');
+  assert.ok(segmentPaths(b.root).length <= 15, 'ten that are protected, and space for four');
   b.node = { maxSizeBytes: Math.round(perSegment * 9) };
   await b.play(20);
   assert.deepEqual(await b.metric('protected_over_quota'), ['kube_nvr_protected_over_quota{scope="node",camera=""} 1']);
@@ -246,27 +246,27 @@ test('a damaged list of protections stops retention but for a full disk, and tak
   await b.stop();
 });
 
-test('the room for new footage is the same on an empty and on a full disk; strangers and protected footage take it', async (t) => {
+test('the space for new footage is the same on an empty and on a full disk; strangers and protected footage take it', async (t) => {
   const root = temporaryDirectory(t);
   const disk = new SmallDisk(root, 2_000_000);
   const b = await RetentionBench.start({ root, disk });
   const startMs = b.clock.wallMs();
-  const room = async (): Promise<number> => Number((await b.metric('retention_room_bytes'))[0]?.split(' ')[1]);
+  const space = async (): Promise<number> => Number((await b.metric('retention_room_bytes'))[0]?.split(' ')[1]);
   b.begin();
   await b.play(4);
   assert.deepEqual(await b.metric('retention_disk_bytes'), ['kube_nvr_retention_disk_bytes 2000000']);
-  const before = await room();
+  const before = await space();
   await b.play(40);
-  assert.ok(Math.abs((await room()) - before) < 50_000, `${before} before, ${await room()} now`);
+  assert.ok(Math.abs((await space()) - before) < 50_000, `${before} before, ${await space()} now`);
   const [oldest] = await b.metric('archive_oldest_footage_timestamp_seconds');
   assert.equal(oldest, `kube_nvr_archive_oldest_footage_timestamp_seconds{camera="gate"} ${startMs / 1000}`);
   disk.strangerBytes = 500_000;
   await b.play(2);
-  assert.ok((await room()) < before - 450_000);
-  const left = await room();
+  assert.ok((await space()) < before - 450_000);
+  const left = await space();
   await b.archive.protections?.add(window(startMs, startMs + 20_000), startMs);
   await b.play(2);
   const kept = Number((await b.metric('retention_protected_bytes'))[0]?.split(' ')[1]);
-  assert.ok(kept > 100_000 && (await room()) < left - kept + 50_000, `${kept} protected, ${await room()} left`);
+  assert.ok(kept > 100_000 && (await space()) < left - kept + 50_000, `${kept} protected, ${await space()} left`);
   await b.stop();
 });

@@ -157,7 +157,7 @@ test('a stranger fills the disk between two looks: the write that finds it full 
   assert.match((await b.metric('retention_write_waits_total')).join(), /total [1-9]/);
 });
 
-test('nothing left to remove: cameras say why, an alarm is on, and recording continues by itself when there is room', async (t) => {
+test('nothing left to remove: cameras say why, an alarm is on, and recording continues by itself when there is space', async (t) => {
   const root = temporaryDirectory(t);
   const disk = new SmallDisk(root, 600_000);
   const b = await RetentionBench.start({ root, disk, ids: ['a', 'b'] });
@@ -452,7 +452,7 @@ test('an empty day that a crash has left goes after a while, one that was just m
   await b.archive.close();
 });
 
-test('a crash on a full disk: old footage makes room for completing what was left open', async (t) => {
+test('a crash on a full disk: old footage makes space for completing what was left open', async (t) => {
   const root = temporaryDirectory(t);
   const first = await RetentionBench.start({ root });
   first.begin();

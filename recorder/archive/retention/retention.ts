@@ -20,13 +20,13 @@ import { headroomFor, oldestOfAll, planRemoval, type CameraFootage, type Limits 
 import { ProtectedUsage } from './protected-usage.ts';
 import { Protections } from './protections.ts';
 import { Remover } from './remover.ts';
-import type { RoomMaker } from './room.ts';
+import type { SpaceMaker } from './free-space.ts';
 import { Upkeep } from './upkeep.ts';
 import { WriteRate } from './write-rate.ts';
 
 interface RetentionOptions {
   readonly store: SegmentStore;
-  /** The file system of `store`, but it makes no room: no footage is removed for what retention itself writes. */
+  /** The file system of `store`, but it makes no space: no footage is removed for what retention itself writes. */
   readonly fs: FileSystem;
   readonly catalogue: Catalogue;
   readonly clock: Clock;
@@ -50,7 +50,7 @@ const MAX_REMOVED_FOR_ROOM = 16;
 /** Removing pauses when so many times the headroom was removed without effect. */
 const FUTILE_HEADROOMS = 4;
 
-export class Retention implements RoomMaker {
+export class Retention implements SpaceMaker {
   readonly leases: Leases;
   readonly protections: Protections;
   readonly #o: RetentionOptions;
@@ -68,8 +68,8 @@ export class Retention implements RoomMaker {
   readonly #forHeadroom: Futility;
   /** Since the last check. */
   #writtenBytes = 0;
-  /** `room`: names are known, so that room can be made while recovery is running; `on`: sizes are known, too. */
-  #state: 'off' | 'room' | 'on' | 'closed' = 'off';
+  /** `space`: names are known, so that space can be made while recovery is running; `on`: sizes are known, too. */
+  #state: 'off' | 'space' | 'on' | 'closed' = 'off';
   #space: Space | undefined;
   #headroomBytes = 0;
   #bytesPerSecond = 0;
@@ -78,7 +78,7 @@ export class Retention implements RoomMaker {
   #lookedMs = -Infinity;
   #look: Promise<void> | undefined;
   #making: Promise<void> | undefined;
-  /** A write waits for room: a check that is under way ends after its present segment. */
+  /** A write waits for space: a check that is under way ends after its present segment. */
   #urgent = false;
 
   constructor(options: RetentionOptions) {
@@ -122,7 +122,7 @@ export class Retention implements RoomMaker {
     return this.#remover.removals;
   }
 
-  /** Names are known: from now on room can be made. */
+  /** Names are known: from now on space can be made. */
   async prepare(): Promise<void> {
     await this.protections.load().catch((err: unknown) => {
       this.#o.log.error({ err }, 'protected footage is not known: nothing is removed unless the disk is full');
@@ -130,7 +130,7 @@ export class Retention implements RoomMaker {
     await this.#limits.load().catch((err: unknown) => {
       this.#o.log.error({ err }, 'the limits of cameras that were recorded before are not known');
     });
-    this.#state = 'room';
+    this.#state = 'space';
   }
 
   /** Restores what the last run knew. Call it after recovery, before anything is recorded. */
@@ -179,10 +179,10 @@ export class Retention implements RoomMaker {
     await this.#making;
   }
 
-  async makeRoom(removals: number): Promise<boolean> {
+  async makeSpace(removals: number): Promise<boolean> {
     if (this.removals > removals) return true;
     if (this.#state === 'off') return false;
-    this.#making ??= this.#makeRoom()
+    this.#making ??= this.#makeSpace()
       .catch((err: unknown) => this.#o.log.debug({ err }, 'no space could be freed'))
       .finally(() => (this.#making = undefined));
     await this.#making;
@@ -284,11 +284,11 @@ export class Retention implements RoomMaker {
       const plan = planRemoval({ nowMs, agePaused, limits: this.#limits.node, cameras, space, headroomBytes });
       const candidate = plan && this.#candidates.get(plan.cameraId);
       if (!candidate) return;
-      const isForRoom = plan.rule === 'headroom' || plan.rule === 'min-free';
-      if (isForRoom && this.#forHeadroom.isPaused) return;
+      const isForSpace = plan.rule === 'headroom' || plan.rule === 'min-free';
+      if (isForSpace && this.#forHeadroom.isPaused) return;
       if (!(await this.#remover.remove(candidate, plan.rule, 'readers'))) continue;
       freedBytes += candidate.sizeBytes;
-      if (isForRoom) this.#forHeadroom.removed(candidate.sizeBytes, FUTILE_HEADROOMS * headroomBytes);
+      if (isForSpace) this.#forHeadroom.removed(candidate.sizeBytes, FUTILE_HEADROOMS * headroomBytes);
     }
   }
 
@@ -316,7 +316,7 @@ export class Retention implements RoomMaker {
     return footage;
   }
 
-  async #makeRoom(): Promise<void> {
+  async #makeSpace(): Promise<void> {
     const { store, fs } = this.#o;
     this.#metrics.waited();
     this.#urgent = true;
@@ -328,7 +328,7 @@ export class Retention implements RoomMaker {
       let freedBytes = 0;
       for (let removed = 0; removed < MAX_REMOVED_FOR_ROOM;) {
         if (this.#forWrites.isPaused) return this.#alarms.futile();
-        const oldest = await this.#oldestForRoom();
+        const oldest = await this.#oldestForSpace();
         if (!oldest) {
           if (removed === 0) this.#alarms.exhausted();
           return;
@@ -345,7 +345,7 @@ export class Retention implements RoomMaker {
   }
 
   /** The oldest segment that is not being read; if there is none, the oldest of all: new footage is more important. */
-  async #oldestForRoom(): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
+  async #oldestForSpace(): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
     const footage = await this.#footage();
     const plan = oldestOfAll(footage, 'full');
     const candidate = plan && this.#candidates.get(plan.cameraId);

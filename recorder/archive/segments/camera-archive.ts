@@ -281,7 +281,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
           if (!action.goesOn) this.#shown = undefined;
           break;
         case 'close':
-          this.#finish(this.#filing(action.plan), action.closing, action.noRoom);
+          this.#finish(this.#filing(action.plan), action.closing, action.noSpace);
           break;
         case 'refused':
           this.#noteRefusal();
@@ -318,13 +318,13 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#newest = file;
   }
 
-  #finish(filing: Filing, closing: SegmentClosing, noRoom: boolean): void {
+  #finish(filing: Filing, closing: SegmentClosing, noSpace: boolean): void {
     const { file } = filing;
     const wasNewest = this.#newest === file;
     if (wasNewest) this.#newest = undefined;
-    if (noRoom) {
+    if (noSpace) {
       this.#deps.metrics.failed(SLOW_DISK.code);
-      // Only room in the queue is awaited.
+      // Only space in the queue is awaited.
       if (wasNewest) this.#block(SLOW_DISK, SLOW_DISK.code, 0);
     }
     file.finish(closing);

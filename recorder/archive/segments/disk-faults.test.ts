@@ -34,7 +34,7 @@ async function assertAllAccountedFor({ root, recording, camera, memory }: Bench)
 
 const isSegment = (path: string): boolean => /^\d{4}\//.test(path);
 
-test('a disk that stalls for five seconds never blocks the camera and costs nothing while the queue has room', async (t) => {
+test('a disk that stalls for five seconds never blocks the camera and costs nothing while the queue has space', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   b.camera.begin(runOf({ audio: AUDIO }));
   await b.camera.play(3, b.fs);
@@ -51,7 +51,7 @@ test('a disk that stalls for five seconds never blocks the camera and costs noth
   await assertAllAccountedFor(b);
 });
 
-test('when a stalled disk has filled the queue, pictures are dropped to a key frame at which there is room, and counted', async (t) => {
+test('when a stalled disk has filled the queue, pictures are dropped to a key frame at which there is space, and counted', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000, memoryBytes: 8 * 1024 ** 2 });
   b.camera.bytesPerFrame = 100_000; // 20 Mbit/s: what one camera may have of it is less than two seconds
   b.camera.begin(runOf({ audio: AUDIO }));
@@ -315,7 +315,7 @@ test('any history of stalls and faults: nothing is held afterwards, every pictur
   );
 });
 
-test('a file rotates while a stalled disk has room left in the queue: nothing is lost', async (t) => {
+test('a file rotates while a stalled disk has space left in the queue: nothing is lost', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 10_000, memoryBytes: 64 * 1024 ** 2 });
   b.camera.bytesPerFrame = 20_000; // fills more than half of what one camera may have
   b.camera.begin();
@@ -342,16 +342,16 @@ test('a camera may have a quarter of what all may, one fragment of any size, and
   const huge = { slabs: slabs(30 * MiB) };
   assert.ok(budget.take(huge), 'alone');
   assert.ok(!budget.take({ slabs: slabs(1) }));
-  assert.ok(!budget.hasRoom());
+  assert.ok(!budget.hasSpace());
   budget.giveBack(huge);
-  assert.ok(budget.hasRoom());
+  assert.ok(budget.hasSpace());
   const waiting = [4, 4].map((size) => ({ slabs: slabs(size * MiB) }));
   for (const fragment of waiting) assert.ok(budget.take(fragment));
-  assert.ok(budget.hasRoom(), 'nothing was refused');
+  assert.ok(budget.hasSpace(), 'nothing was refused');
   assert.ok(!budget.take({ slabs: slabs(3 * MiB) }), 'more than a quarter');
-  assert.ok(!budget.hasRoom(), 'it waits');
+  assert.ok(!budget.hasSpace(), 'it waits');
   for (const fragment of waiting) budget.giveBack(fragment);
-  assert.ok(budget.hasRoom());
+  assert.ok(budget.hasSpace());
   for (let i = 0; i < 4; i++) assert.ok(budget.take({ slabs: slabs(1) }));
   assert.ok(!budget.take({ slabs: slabs(1) }), 'no more than four fragments');
 });
@@ -371,7 +371,7 @@ test('a block in which several fragments lie is counted once, and until the last
   assert.equal(memory.usedBytes, 0);
 });
 
-test('when the queues of all cameras are full, a camera of which nothing waits begins again when they have room', () => {
+test('when the queues of all cameras are full, a camera of which nothing waits begins again when they have space', () => {
   const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: 40 * MiB });
   const others = [1, 2, 3, 4].map(() => new WriteBudget(memory));
   const waiting = { slabs: slabs(10 * MiB) };
@@ -380,14 +380,14 @@ test('when the queues of all cameras are full, a camera of which nothing waits b
   const later = new WriteBudget(memory, 128, () => 0);
   assert.ok(!later.take({ slabs: slabs(MiB) }));
   assert.ok(!camera.take({ slabs: slabs(MiB) }));
-  assert.ok(!camera.hasRoom());
+  assert.ok(!camera.hasSpace());
   others[0]?.giveBack(waiting);
-  assert.ok(!camera.hasRoom(), 'more than half of all waits');
+  assert.ok(!camera.hasSpace(), 'more than half of all waits');
   others[1]?.giveBack(waiting);
-  assert.ok(camera.hasRoom());
+  assert.ok(camera.hasSpace());
   assert.ok(camera.take({ slabs: slabs(MiB) }));
-  assert.ok(!later.hasRoom(), 'not all at once');
+  assert.ok(!later.hasSpace(), 'not all at once');
   others[2]?.giveBack(waiting);
   others[3]?.giveBack(waiting);
-  assert.ok(later.hasRoom());
+  assert.ok(later.hasSpace());
 });

@@ -77,7 +77,7 @@ export class FileWriter {
     return this.#fault;
   }
 
-  /** Takes over a fragment for which the caller has taken room in the budget. */
+  /** Takes over a fragment for which the caller has taken space in the budget. */
   append(fragment: Fragment): void {
     if (this.#fault) return this.#drop(fragment);
     this.#queue.push(fragment);

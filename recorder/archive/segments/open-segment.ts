@@ -93,7 +93,7 @@ export class OpenSegment {
     this.plan.tables.change(video);
   }
 
-  /** Takes the held picture over into a fragment. False: a fragment was due and found no room; it waits for `close`. */
+  /** Takes the held picture over into a fragment. False: a fragment was due and found no space; it waits for `close`. */
   addHeld(duration: number, nowMs: number): boolean {
     const sample = this.held;
     if (!sample) return true;
@@ -101,11 +101,11 @@ export class OpenSegment {
     const decodeTime = sample.dts - this.startDts;
     const end = decodeTime + duration;
     const builder = this.#builder;
-    let room = true;
+    let hasSpace = true;
     if (builder.videoFrames > 0) {
       const isLong = decodeTime - builder.videoStart >= KEY_FRAME_FRAGMENT_TICKS;
       const isFar = decodeTime - this.#readableFrom >= MAX_KEY_FRAME_DISTANCE_TICKS;
-      if ((sample.sync && (isLong || isFar)) || end - builder.videoStart > FRAGMENT_TICKS) room = this.flush();
+      if ((sample.sync && (isLong || isFar)) || end - builder.videoStart > FRAGMENT_TICKS) hasSpace = this.flush();
     }
     if (builder.isEmpty) this.#pendingSinceMs = nowMs;
     if (sample.sync && builder.videoFrames === 0) this.#readableFrom = decodeTime;
@@ -114,7 +114,7 @@ export class OpenSegment {
     this.#lostPackets += sample.lostPackets;
     this.#last = sample;
     this.#lastDuration = duration;
-    if (!room) return false;
+    if (!hasSpace) return false;
     const full = end - builder.videoStart + duration > FRAGMENT_TICKS;
     return full || builder.bytes >= MAX_FRAGMENT_BYTES ? this.flush() : true;
   }
@@ -140,7 +140,7 @@ export class OpenSegment {
     this.#heldAudio = undefined;
   }
 
-  /** Hands out the gathered samples to be written. False: there is no room for them, and they stay. */
+  /** Hands out the gathered samples to be written. False: there is no space for them, and they stay. */
   flush(): boolean {
     const builder = this.#builder;
     const { plan, budget, actions } = this.#o;
@@ -156,12 +156,12 @@ export class OpenSegment {
     return this.#builder.isEmpty || nowMs - this.#pendingSinceMs < ageMs || this.flush();
   }
 
-  /** Ends the file. The samples that find no room are dropped; `noRoom`: that is known already. */
-  close(wallDurationMs: number, noRoom = !this.flush()): void {
+  /** Ends the file. The samples that find no space are dropped; `noSpace`: that is known already. */
+  close(wallDurationMs: number, noSpace = !this.flush()): void {
     const { plan, actions } = this.#o;
     const videoFrames = this.discard();
     if (videoFrames > 0) actions.push({ kind: 'drop', cause: 'disk-slow', videoFrames });
-    actions.push({ kind: 'close', plan, closing: { wallDurationMs, lostPackets: this.#lostPackets }, noRoom });
+    actions.push({ kind: 'close', plan, closing: { wallDurationMs, lostPackets: this.#lostPackets }, noSpace });
   }
 
   /** Releases all samples that were not handed out; returns the number of pictures among them. */

@@ -12,12 +12,12 @@ export type SegmenterDropCause = 'disk-slow' | 'no-key-frame' | 'last-fault';
 export type SegmentAction =
   /** A file receives the samples from now on. `audioFault`: the run's audio fits no file and is left out. */
   | { readonly kind: 'open'; readonly plan: SegmentPlan; readonly audioFault: Mp4Error | undefined }
-  /** There is room in the budget for this fragment; the receiver gives it back. */
+  /** There is space in the budget for this fragment; the receiver gives it back. */
   | { readonly kind: 'write'; readonly plan: SegmentPlan; readonly fragment: Fragment }
   /** The newest file gets no more pictures. `goesOn`: the camera is there and pictures follow, in the next file or run. */
   | { readonly kind: 'ended'; readonly goesOn: boolean }
-  /** Nothing more will be written to the file. `noRoom`: it ends early, because there was no room in the budget. */
-  | { readonly kind: 'close'; readonly plan: SegmentPlan; readonly closing: SegmentClosing; readonly noRoom: boolean }
+  /** Nothing more will be written to the file. `noSpace`: it ends early, because there was no space in the budget. */
+  | { readonly kind: 'close'; readonly plan: SegmentPlan; readonly closing: SegmentClosing; readonly noSpace: boolean }
   /** A file should begin, but the archive allows none. */
   | { readonly kind: 'refused' }
   /** A file should begin, but none can hold the run's leading track. */

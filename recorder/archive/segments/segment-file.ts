@@ -90,7 +90,7 @@ export class SegmentFile implements FileWriterEvents {
     return this.#writer?.fault;
   }
 
-  /** Takes over a fragment for which there is room in the budget, and writes it as soon as possible. */
+  /** Takes over a fragment for which there is space in the budget, and writes it as soon as possible. */
   append(fragment: Fragment): void {
     assert(!this.fault, 'fragment for a file that has failed');
     const writer = (this.#writer ??= this.#start());
@@ -177,7 +177,7 @@ export class SegmentFile implements FileWriterEvents {
         const facts = await store.rewrite(file, created.path, progressive, () => this.#hurried);
         return this.#isClosed(created, facts, progressive.meta);
       } catch {
-        // No room or no time for a second copy: the same file, completed in place, contains the same and opens as well.
+        // No space or no time for a second copy: the same file, completed in place, contains the same and opens as well.
       }
     }
     const end = this.plan.tables.finish(this.#closing);

@@ -167,10 +167,10 @@ class Stage {
           this.#note(action.goesOn ? 'ended, goes on' : 'ended');
           break;
         case 'close': {
-          const { plan, closing, noRoom } = action;
+          const { plan, closing, noSpace } = action;
           this.closed.add(plan);
           const seconds = (closing.wallDurationMs ?? NaN) / 1000;
-          this.#note(`close ${plan.meta.sequence}: ${seconds.toFixed(2)} s${noRoom ? ', no room' : ''}`);
+          this.#note(`close ${plan.meta.sequence}: ${seconds.toFixed(2)} s${noSpace ? ', no space' : ''}`);
           break;
         }
         case 'drop':
@@ -208,7 +208,7 @@ class Stage {
     const { sent, written, dropped, lost } = this.pictures;
     assert.equal(written + dropped + lost, sent, 'every picture is written or counted, once');
     assert.equal(this.samples.released, this.samples.taken, 'no sample is held any more');
-    assert.equal(this.memory.usedBytes, 0, 'all room is given back');
+    assert.equal(this.memory.usedBytes, 0, 'all space is given back');
     for (const plan of this.plans) {
       assert.ok(this.closed.has(plan) || this.failed.has(plan), 'every file has ended');
     }
@@ -531,14 +531,14 @@ test('a file fails that is closed: the segmenter has nothing left of it', () => 
   stage.assertAllAccountedFor();
 });
 
-test('a fragment that finds no room ends the file after what it took; the next one opens at a key frame with room', () => {
+test('a fragment that finds no space ends the file after what it took; the next one opens at a key frame with space', () => {
   const stage = new Stage({ maxFragments: 1, segmentDurationMs: 60_000 });
   stage.diskWorks = false;
   stage.play(44);
   assert.deepEqual(stage.done(), ['open 0', 'write 0: 22']);
   stage.play(12);
   // The picture that did not fit, those that waited with it, and those that came before the disk was ready.
-  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 22', 'close 0: 0.88 s, no room', 'drop, last-fault: 12']);
+  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 22', 'close 0: 0.88 s, no space', 'drop, last-fault: 12']);
   assert.equal(stage.history.wallEndMs, (stage.plans[0]?.meta.wallStartMs ?? 0) + 880);
   stage.write();
   stage.play(19);
@@ -549,13 +549,13 @@ test('a fragment that finds no room ends the file after what it took; the next o
   stage.assertAllAccountedFor();
 });
 
-test('no room for what a silent camera has sent: the file ends when the time is over', () => {
+test('no space for what a silent camera has sent: the file ends when the time is over', () => {
   const stage = new Stage({ maxFragments: 1, segmentDurationMs: 60_000 });
   stage.diskWorks = false;
   stage.play(32);
   stage.done();
   stage.tick(1_000);
-  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 10', 'close 0: 0.88 s, no room']);
+  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 10', 'close 0: 0.88 s, no space']);
   stage.tick(1_000);
   assert.deepEqual(stage.done(), []);
   stage.end();
@@ -563,7 +563,7 @@ test('no room for what a silent camera has sent: the file ends when the time is 
 });
 
 for (const audio of [undefined, AUDIO]) {
-  test(`no room for the last fragment of a file, ${audio ? 'which waits for audio' : 'which ends at once'}`, () => {
+  test(`no space for the last fragment of a file, ${audio ? 'which waits for audio' : 'which ends at once'}`, () => {
     const stage = new Stage({ maxFragments: 1, ...(audio ? { run: { audio } } : {}) });
     stage.diskWorks = false;
     stage.play(24);
@@ -575,18 +575,18 @@ for (const audio of [undefined, AUDIO]) {
     stage.end();
     stage.assertAllAccountedFor();
     const words = stage.done();
-    assert.ok(words.includes('close 0: 2.00 s, no room'), words.join('; '));
-    assert.equal(stage.plans.length, 1, 'no file opens without room');
+    assert.ok(words.includes('close 0: 2.00 s, no space'), words.join('; '));
+    assert.equal(stage.plans.length, 1, 'no file opens without space');
   });
 }
 
-test('no room at the end of a run: the file closes, and what it could not take is counted', () => {
+test('no space at the end of a run: the file closes, and what it could not take is counted', () => {
   const stage = new Stage({ maxFragments: 1 });
   stage.diskWorks = false;
   stage.play(30);
   stage.done();
   stage.end();
-  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 8', 'close 0: 1.20 s, no room']);
+  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 8', 'close 0: 1.20 s, no space']);
   stage.assertAllAccountedFor();
 });
 

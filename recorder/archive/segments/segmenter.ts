@@ -317,7 +317,7 @@ export class Segmenter {
 
   #mayBegin(mayOpen: boolean, nowMs: number): boolean {
     if (!mayOpen) this.#actions.push({ kind: 'refused' });
-    return mayOpen && nowMs >= this.#notBeforeMs && this.#o.budget.hasRoom();
+    return mayOpen && nowMs >= this.#notBeforeMs && this.#o.budget.hasSpace();
   }
 
   #start(state: RunState, first: Sample): void {
@@ -387,7 +387,7 @@ export class Segmenter {
     else segment.flush();
   }
 
-  /** The queue is full: the file ends after what it took, and recording continues at a key frame when there is room. */
+  /** The queue is full: the file ends after what it took, and recording continues at a key frame when there is space. */
   #stopSlow(state: RunState, segment: OpenSegment, nowMs: number): void {
     state.place = dropping();
     state.closing.closeAll(undefined, nowMs);

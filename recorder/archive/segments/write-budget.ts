@@ -12,7 +12,7 @@ const FEW_FRAGMENTS = 8;
 /** One camera that sends more than all others together must not use all of their memory. */
 const MAX_SHARE = 1 / 4;
 /**
- * A camera that was refused room begins again once all queues together hold no more than a share of their limit. The share is
+ * A camera that was refused space begins again once all queues together hold no more than a share of their limit. The share is
  * random for each camera: hundreds that begin at once would all wait for their new files, and would fill the queues before the first
  * file exists.
  */
@@ -55,7 +55,7 @@ export class WriteBudget {
     return this.#fragments < FEW_FRAGMENTS && this.#memory.usedBytes <= this.#memory.maxBytes * RECOVERED.most;
   }
 
-  /** Takes room for a fragment; false if there is none. There is always room for a camera's only fragment. */
+  /** Takes space for a fragment; false if there is none. There is always space for a camera's only fragment. */
   take({ slabs }: Waiting): boolean {
     const bytes = this.#holds.bytesOfNew(slabs);
     const isFull = this.bytes + bytes > this.#maxBytes || this.#fragments >= this.#maxFragments;
@@ -78,7 +78,7 @@ export class WriteBudget {
    * Whether a file may begin. After a refusal only once all of the camera's footage is written and the queues of all cameras are
    * half empty or more: a disk that is too slow must not get more and more files, which cost it more than footage does.
    */
-  hasRoom(): boolean {
+  hasSpace(): boolean {
     const below = this.#beginsBelow;
     if (below !== undefined && this.#fragments === 0 && this.#memory.usedBytes <= below) this.#beginsBelow = undefined;
     return this.#beginsBelow === undefined;

@@ -116,7 +116,7 @@ test('the node that takes a camera over fills the gap of the lost node, from the
   assert.equal(first?.fromMs, world.startMs + 10_000);
 });
 
-test('a full disk is filled when there is room again', async (t) => {
+test('a full disk is filled when there is space again', async (t) => {
   const world = await begun(t);
   world.fillDisk();
   await world.run(60 * 25);

@@ -1,4 +1,5 @@
-// What the health screen says of a node: whether it is ready, what needs attention on it, and for how long its disk has room.
+// What the health screen says about a node: whether it is ready, what needs attention on it, and how many days its free
+// space lasts.
 
 import type { Camera } from '../app/camera.ts';
 
@@ -47,8 +48,8 @@ const GIB_BITS = 2 ** 33;
 const DAY_SECONDS = 86_400;
 
 /**
- * Days of new footage for which the free space suffices at the present bit rates; afterwards old footage makes room. Undefined
- * while nothing is recorded.
+ * Days of new footage for which the free space suffices at the present bit rates; afterwards old footage is removed.
+ * Undefined while nothing is recorded.
  */
 export function roomDays(
   freeGib: number,

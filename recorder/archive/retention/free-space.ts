@@ -1,16 +1,16 @@
-// A file system that makes room: a call that finds the disk full removes old footage and is repeated with the same bytes.
+// A file system that makes space: a call that finds the disk full removes old footage and is repeated with the same bytes.
 
 import { errorCode } from '../../../base/error.ts';
 import type { FileSystem, OpenFile } from '../disk/file-system.ts';
 
-export interface RoomMaker {
+export interface SpaceMaker {
   /** Grows with each removal. */
   readonly removals: number;
   /**
    * Removes old footage, unless something was removed since the counter `removals` had this value. False when nothing is
    * left to remove: the disk stays full.
    */
-  makeRoom(removals: number): Promise<boolean>;
+  makeSpace(removals: number): Promise<boolean>;
   /** So many bytes were written. */
   wrote(bytes: number): void;
 }
@@ -19,15 +19,15 @@ export interface RoomMaker {
 const isFull = (err: unknown): boolean => errorCode(err) === 'ENOSPC' || errorCode(err) === 'EDQUOT';
 
 /** Like `fs`, but writing and creating files succeed as long as there is old footage to remove. */
-export function roomMaking(fs: FileSystem, maker: () => RoomMaker): FileSystem {
-  async function withRoom<T>(work: () => Promise<T>): Promise<T> {
-    const room = maker();
+export function spaceMaking(fs: FileSystem, maker: () => SpaceMaker): FileSystem {
+  async function withSpace<T>(work: () => Promise<T>): Promise<T> {
+    const space = maker();
     for (;;) {
-      const { removals } = room;
+      const { removals } = space;
       try {
         return await work();
       } catch (err) {
-        if (!isFull(err) || !(await room.makeRoom(removals))) throw err;
+        if (!isFull(err) || !(await space.makeSpace(removals))) throw err;
       }
     }
   }
@@ -35,7 +35,7 @@ export function roomMaking(fs: FileSystem, maker: () => RoomMaker): FileSystem {
   const file = (inner: OpenFile): OpenFile => ({
     async write(buffers, position) {
       // This overwrites what the failed write has left after `position`.
-      const bytes = await withRoom(() => inner.write(buffers, position));
+      const bytes = await withSpace(() => inner.write(buffers, position));
       maker().wrote(bytes);
       return bytes;
     },
@@ -48,18 +48,18 @@ export function roomMaking(fs: FileSystem, maker: () => RoomMaker): FileSystem {
   });
 
   return {
-    create: async (path) => file(await withRoom(() => fs.create(path))),
+    create: async (path) => file(await withSpace(() => fs.create(path))),
     open: async (path, mode) => {
       const opened = await fs.open(path, mode);
       return mode === 'read' ? opened : file(opened);
     },
-    makeDirectory: (path) => withRoom(() => fs.makeDirectory(path)),
+    makeDirectory: (path) => withSpace(() => fs.makeDirectory(path)),
     list: (path) => fs.list(path),
     facts: (path) => fs.facts(path),
     remove: (path) => fs.remove(path),
     removeDirectory: (path) => fs.removeDirectory(path),
     space: (path) => fs.space(path),
-    rename: (from, to) => withRoom(() => fs.rename(from, to)),
+    rename: (from, to) => withSpace(() => fs.rename(from, to)),
     syncDirectory: (path) => fs.syncDirectory(path),
   };
 }
