@@ -17,7 +17,7 @@ const Account = z.object({
     .nullable()
     .describe('Ids of its cameras, in which * stands for any characters; null: all.'),
   is_guessable: z.boolean().describe('A token that was used and is easy to guess.'),
-  last_used: z.string().nullable().describe('At this node; null: not since `since`.'),
+  last_used: z.string().nullable().describe('The last use at this node; null: none since `since`.'),
   last_used_ms: z.number().int().nullable(),
 });
 const Accounts = z
@@ -54,7 +54,7 @@ export const accountRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = asy
         operationId: 'listAccounts',
         summary: 'Users and tokens, and when they were used',
         description:
-          'Those of the configuration and the users who were made on the page; not the tokens of Kubernetes, and none where no token is required.',
+          'The users and tokens of the configuration, and the users who were created on the page. Tokens of Kubernetes are not listed, and nothing is listed where no token is required.',
         tags: ['session'],
         response: {
           200: Accounts,

@@ -30,7 +30,7 @@ const Stop = Which.extend({
     .optional()
     .describe(
       'Why: shown with the name of the caller as the reason of the camera, and kept in the audit, as one line. ' +
-        'Characters that nobody can see become spaces.',
+        'Invisible characters are replaced by spaces.',
     )
     .meta({ examples: ['works at the gate'] }),
 });

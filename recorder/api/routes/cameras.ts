@@ -51,12 +51,12 @@ const Preview = z
     state: z
       .enum(['idle', 'connecting', 'live', 'failed'])
       .describe(
-        'idle: nobody watches it. connecting: no video yet. live: video arrives. failed: the camera did not deliver it, and is asked again after a pause.',
+        'idle: nobody watches it. connecting: no video yet. live: video arrives. failed: the camera did not deliver it, and the recorder tries again after a pause.',
       ),
     reason: Reason.nullable().describe('Why it failed.'),
     codecs: z
       .object({ video: Video.nullable(), audio: Audio.nullable(), mime: mime() })
-      .describe('Of the present connection, or of the last one; null before the first.'),
+      .describe('The codecs of the present connection, or of the last one; null before the first.'),
     bitrate: z.number().int().describe('Bits per second over the last ten seconds.'),
     viewers: z.number().int(),
     recording: Recording.nullable().describe(
@@ -88,7 +88,7 @@ const Camera = z
     codecs: z.object({
       video: Video.nullable(),
       video_remark: Reason.nullable().describe(
-        'A property of the recorded video that players may stumble over: open-gop (Chromium may stop) or gradual-refresh.',
+        'A property of the recorded video that causes problems in some players: open-gop (Chromium may stop) or gradual-refresh.',
       ),
       audio: Audio.nullable(),
       mime: mime(),

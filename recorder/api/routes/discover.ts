@@ -19,12 +19,12 @@ const Login = z.strictObject({
   password: z.string().max(1024),
 });
 const Search = z.strictObject({
-  login: Login.optional().describe('For the cameras that are found. It is not stored.'),
+  login: Login.optional().describe('The login for the cameras that are found. It is not stored.'),
   seconds: z.number(SECONDS).min(1, SECONDS).max(10, SECONDS).default(3).describe('How long to wait for answers.'),
 });
 
 const Found = z.object({
-  id: z.string().describe('An id for it.'),
+  id: z.string().describe('A suggested id.'),
   name: z.string().nullable(),
   maker: z.string().nullable(),
   model: z.string().nullable(),
@@ -44,10 +44,10 @@ const Discovered = z
     cameras: z.array(Found),
     left_out: z
       .array(z.object({ address: z.string(), model: z.string().nullable(), problem: z.string() }))
-      .describe('Devices that answered, but offer no stream: with a wrong login, for example.'),
-    problems: z.array(z.string()).describe('What prevented the search in some network.'),
+      .describe('Devices that answered but offer no stream, for example because the login is wrong.'),
+    problems: z.array(z.string()).describe('Why some networks could not be searched.'),
   })
-  .meta({ id: 'DiscoveredCameras', description: 'What answered in the networks of the node.' });
+  .meta({ id: 'DiscoveredCameras', description: 'The devices that answered in the networks of the node.' });
 
 const FOUND = {
   id: 'dome-1-10-0-0-9',
@@ -98,7 +98,7 @@ export const discoverRoutes: FastifyPluginAsyncZod<Options> = async (app, { disc
         operationId: 'discoverCameras',
         summary: 'Search the networks of this node for cameras',
         description:
-          'Asks for ONVIF devices (WS-Discovery) in every network of the node, and the devices for their streams, where cameraNetworks allows it. Nothing is stored. In a container, only those that share the network of their machine find cameras.',
+          'Asks for ONVIF devices (WS-Discovery) in every network of the node, and the devices for their streams, where cameraNetworks allows it. Nothing is stored. A container finds cameras only if it shares the network of its machine.',
         tags: ['cameras'],
         body: Search,
         response: { 200: Discovered, ...refusals, 409: problemResponse('Another search is running.') },

@@ -47,7 +47,7 @@ const Query = TokenQuery.extend({
   seconds: queryNumber(z.int(SECONDS).min(0, SECONDS).max(86_400, SECONDS))
     .optional()
     .describe(
-      'End the answer after this many seconds; 0: after the events that are there. Without it, the answer does not end.',
+      'End the answer after this many seconds; 0: after the events that are kept. Without it, the answer does not end.',
     ),
 });
 
@@ -81,7 +81,7 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
       config: { role: 'viewer', cameras: 'filtered', credentials: 'header-or-query', isStanding: true },
       schema: {
         operationId: 'streamEvents',
-        summary: 'What happens, as it happens',
+        summary: 'Events as they happen',
         description:
           'Server-sent events; the data of each is a CloudEvent in JSON. A client that reconnects with Last-Event-ID continues after that event: events are kept for an hour, also across restarts of the recorder. If some of them have been removed, it gets the event events.missed. A token for some cameras gets no events about others. docs/events.md has types and data.',
         tags: ['events'],

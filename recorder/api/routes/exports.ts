@@ -34,7 +34,9 @@ const Scope = Window.extend({
 });
 
 const ExportQuery = Scope.extend({
-  as_part: flag().optional().describe('1: the result is a part of that of several nodes; the job is not listed.'),
+  as_part: flag()
+    .optional()
+    .describe('1: the result becomes a part of an export of several nodes, and the job is not listed.'),
 });
 
 const SPEED = 'expected a whole number from 2 to 120';

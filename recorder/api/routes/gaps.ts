@@ -32,7 +32,9 @@ const GapItem = z
     filled_from: z
       .enum(['edge'])
       .optional()
-      .describe('Set if it has footage now: from the memory of the camera. It is not in missing_seconds any more.'),
+      .describe(
+        'Set if the gap was filled from the memory of the camera. Its time is no longer part of missing_seconds.',
+      ),
     filled_at: z.iso.datetime({ offset: true }).optional().describe('When the last part of it was filled.'),
     seam: z
       .enum(['bytes', 'time'])
@@ -45,7 +47,7 @@ const GapItem = z
         reason: z
           .enum(NOT_FILLED_REASONS)
           .describe('docs/edge-recovery.md explains each. Later versions may add more.'),
-        at: z.iso.datetime({ offset: true }).describe('When it was tried.'),
+        at: z.iso.datetime({ offset: true }).describe('When the recorder last tried to fill it.'),
       })
       .optional()
       .describe('Why it could not be filled from the memory of the camera.'),
@@ -63,7 +65,7 @@ const DegradedItem = z
     end: z.iso.datetime({ offset: true }),
     start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
     end_ms: z.number().int(),
-    lost_frames: z.number().int().describe('Pictures that did not arrive whole.'),
+    lost_frames: z.number().int().describe('Pictures that did not arrive completely.'),
     expected_frames: z.number().int().describe('All pictures of that time: the recorded ones and lost_frames.'),
     lost_share: z.number().describe('lost_frames divided by expected_frames: from 0 to 1.'),
   })
@@ -83,13 +85,13 @@ const Gaps = z
     next: Next,
     gaps: z
       .array(GapItem)
-      .describe('Oldest first, without overlap. A gap of which a part was filled is one entry for each part.'),
+      .describe('Oldest first, without overlap. A gap that was filled in part has one entry for each part.'),
     wanted_seconds: z.number().describe('Time up to known_until in which the camera was configured on this node.'),
     recorded_seconds: z.number().describe('Time with footage: wanted_seconds minus missing_seconds.'),
     missing_seconds: z
       .number()
       .describe(
-        'The sum of all gaps that are not filled, including those that a user asked for by stopping the camera. Before they were filled, it was greater by filled_seconds.',
+        'The sum of all gaps that are not filled, including those of a camera that a user stopped. Together with filled_seconds, it is what was missing before gaps were filled.',
       ),
     filled_seconds: z.number().describe('The sum of all gaps that are filled; they are in recorded_seconds.'),
     seconds_by_cause: z

@@ -39,7 +39,7 @@ export const linkRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = async 
         operationId: 'createLink',
         summary: 'An address that opens without a token, for five minutes',
         description:
-          'For programs that can send neither a header nor a cookie: a player, a download on another machine. The link opens exactly this path with this query, with GET and HEAD, on every node of a cluster, and has the rights of the caller. It ends with the session or the token that made it. A download that began in time may last longer.',
+          'For programs that can send neither a header nor a cookie: a player, a download on another machine. The link opens exactly this path with this query, with GET and HEAD, on every node of a cluster, and has the rights of the caller. It becomes invalid with the session or the token that made it. A download that began in time may last longer.',
         tags: ['session'],
         body: z.object({ path: z.string(EXPECTED).min(1, EXPECTED).max(2048, EXPECTED) }),
         response: {

@@ -44,7 +44,7 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       config: { role: 'admin', examples: { 200: LOGGING } },
       schema: {
         operationId: 'getLogLevel',
-        summary: 'How much is logged',
+        summary: 'The log level',
         tags: ['node'],
         response: { 200: Logging, ...refusals },
       },
@@ -58,7 +58,7 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       config: { role: 'admin', audit: 'log-level', examples: { body: { level: 'debug' }, 200: LOGGING } },
       schema: {
         operationId: 'setLogLevel',
-        summary: 'Log more or less from now on',
+        summary: 'Change the log level',
         description: 'Lasts until the next start, or until the configuration names another level.',
         tags: ['node'],
         body: Change,

@@ -140,7 +140,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'protect', examples: { 201: PROTECTION } },
       schema: {
         operationId: 'protectFootage',
-        summary: 'Keep footage of a camera, whatever its age and size',
+        summary: 'Protect footage of a camera from removal',
         description:
           'Every segment that overlaps the window is kept until the protection ends or is removed. It still counts towards maxSize.',
         tags: ['archive'],

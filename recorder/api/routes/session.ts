@@ -26,9 +26,9 @@ const Credentials = z.union(
       password: z.string().min(1).max(MAX_PASSWORD_LENGTH),
     }),
     z.strictObject({
-      name: z.string().min(1).max(100).describe('Of the admin to be made.'),
+      name: z.string().min(1).max(100).describe('Name of the admin to be created.'),
       password: z.string().min(1).max(MAX_PASSWORD_LENGTH),
-      code: z.string().min(1).max(100).describe('That of the link which the recorder prints. It can be used once.'),
+      code: z.string().min(1).max(100).describe('The code of the link that the recorder prints. It can be used once.'),
     }),
     z.strictObject({ token: z.string().min(1).max(4096).describe('A token, as programs send it.') }),
   ],
@@ -37,7 +37,7 @@ const Credentials = z.union(
 
 const Session = z
   .object({
-    name: z.string().describe('Of the user or the token.'),
+    name: z.string().describe('Name of the user or the token.'),
     role: z.enum(['viewer', 'operator', 'admin']),
     may_export: z.boolean().describe('Whether the caller may export footage.'),
     cameras: z
@@ -156,7 +156,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
         operationId: 'signIn',
         summary: 'Sign in with name and password, or with a token; make the first admin',
         description:
-          'The answer sets a cookie, which authenticates every route for twelve hours after its last use, at most 30 days. With the cookie, requests that change something must come from a page of the same origin. With the code of the link that a recorder without users prints, it makes an admin of this name and password.',
+          'The answer sets a cookie, which authenticates every route for twelve hours after its last use, at most 30 days. With the cookie, requests that change something must come from a page of the same origin. With the code of the link that a recorder without users prints, it creates an admin with this name and password.',
         tags: ['session'],
         body: Credentials,
         response: {

@@ -82,7 +82,7 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
       serializerCompiler: asFormed,
       schema: {
         operationId: 'getTimeline',
-        summary: 'When cameras have footage, and why there is none: of up to 64 cameras and 31 days',
+        summary: 'Footage and gaps of up to 64 cameras, in up to 31 days',
         description:
           'Footage that retention removed is neither a span nor a gap: it is older than kept_from_ms, or missing between spans. A camera that the node does not know has no spans. With scope=cluster, spans are those of this node, elsewhere has the footage of the others, and gaps are those that no node fills.',
         tags: ['archive'],
