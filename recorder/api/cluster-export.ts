@@ -81,10 +81,10 @@ export class ClusterExports {
 
   /**
    * Calls `ask` for the part of each node. A node that does not answer then counts as away, and the others are asked again.
-   * `done` is undefined if this node has all footage, or nobody has any.
+   * `done` is undefined outside of a cluster, if this node has all footage, or if nobody has any.
    */
   async #ofEachTurn<T>(request: FastifyRequest, wanted: JobRequest, ask: (turn: NodeTurn) => Promise<T>) {
-    const { gaps, nodeId } = this.#deps;
+    const { gaps, nodeId, peers } = this.#deps;
     const { cameraId, fromMs, toMs } = wanted;
     let account = await gaps.ofAllNodes(cameraId, fromMs, toMs, askerOf(request));
     for (;;) {
@@ -93,7 +93,8 @@ export class ClusterExports {
         const detail = `to: the footage changes between nodes more than ${MAX_TURNS} times: request shorter windows`;
         throw new ApiError(413, 'window-too-long', detail);
       }
-      if (turns.every((turn) => turn.nodeId === nodeId)) return { account, turns, done: undefined };
+      const isAlone = peers === undefined || turns.every((turn) => turn.nodeId === nodeId);
+      if (isAlone) return { account, turns, done: undefined };
       try {
         return { account, turns, done: await Promise.all(turns.map(ask)) };
       } catch (err) {

@@ -11,7 +11,15 @@ import { JobError } from '../../jobs/error.ts';
 import { JobsUnavailable, type Job, type JobRequest } from '../../jobs/job.ts';
 import { NodeKeyError } from '../../jobs/node-key.ts';
 import type { JobKeeper } from '../deps.ts';
-import { archiveStatus, as, build as buildApi, cameraStatus, type ApiChanges } from '../test-support.ts';
+import {
+  archiveStatus,
+  as,
+  build as buildApi,
+  cameraStatus,
+  gapReader,
+  noGaps,
+  type ApiChanges,
+} from '../test-support.ts';
 
 const FROM = 1_767_607_200;
 const BYTES = Buffer.from('0123456789abcdefghij');
@@ -124,6 +132,17 @@ test('an export and a time-lapse are taken with 202 and say where to look', asyn
       by: 'operator',
     },
   ]);
+});
+
+test('outside of a cluster, all nodes are this one', async (t) => {
+  const jobs = keeper(t);
+  const footage = [{ fromMs: FROM * 1000, toMs: (FROM + 60) * 1000 }];
+  const gaps = gapReader(async (...asked) => ({ ...(await noGaps.ofThisNode(...asked)), footage }));
+  const { app } = await build(t, { jobs, gaps });
+  const url = `gate/export?scope=cluster&from=${FROM}&to=${FROM + 60}`;
+  assert.equal((await app.inject(post(`${url}&dry_run=1`))).json().duration_seconds, 50);
+  assert.equal((await app.inject(post(url))).statusCode, 202);
+  assert.equal(jobs.asked[0]?.assembly, undefined);
 });
 
 for (const [query, status, detail] of [

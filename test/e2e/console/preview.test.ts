@@ -2,17 +2,23 @@
 // screen.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { startCamera, type Camera } from '../../camera/camera.ts';
 import { videoMedia, type VideoName } from '../../camera/media.ts';
 import { videoTrack } from '../../camera/tracks.ts';
+import { probe } from '../../support/probe.ts';
 import { browserMissing, launchBrowser, videoState, type VideoState } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
 import { badgeOf } from './console.ts';
 import { footageStage } from './footage-stage.ts';
+
+const redisMissing = (): string | false =>
+  spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
 
 /** A machine that runs other tests is slow. */
 const SLOW_MS = 120_000;
@@ -113,8 +119,8 @@ test(
 );
 
 test(
-  'playback shows the recorded preview where the main stream has no footage, cannot be decoded, or is larger than the picture',
-  { skip: browserMissing() },
+  'playback shows the recorded preview where the main stream has no footage, cannot be decoded, or is larger than the picture, and exports it',
+  { skip: browserMissing() || redisMissing() },
   async (t) => {
     const [h265, preview] = await Promise.all([videoMedia('h265'), videoMedia('h264-small')]);
     const startMs = Date.now() - 3_600_000;
@@ -149,6 +155,14 @@ test(
     assert.ok(only);
     await page.locator('.timeline-canvas').hover({ position: { x: only.x + only.width / 3, y: 35 } });
     await page.locator('.hover-card', { hasText: 'Preview only: camera does not answer' }).waitFor();
+
+    const begun = page.waitForEvent('download', { timeout: SLOW_MS });
+    await page.getByLabel('Quality').selectOption('Preview');
+    await page.getByRole('button', { name: 'Export MP4' }).click();
+    const file = join(workspace(t), 'preview.mp4');
+    await (await begun).saveAs(file);
+    assert.equal((await probe(file)).streams[0]?.width, SMALL.width);
+    await page.locator('.jobs b', { hasText: 'Gate (preview)' }).waitFor();
 
     await page.goto(at('gate', 90));
     await untilShown('gate', isMain(320));

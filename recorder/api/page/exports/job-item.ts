@@ -3,7 +3,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { wordsOf } from '../app/api.ts';
-import { cameraName } from '../parts/camera-name.ts';
+import { cameraName, cameraOfFootage } from '../parts/camera-name.ts';
 import { now, tick } from '../app/clock.ts';
 import { hashOf } from '../app/router.ts';
 import { may, session } from '../app/session.ts';
@@ -29,9 +29,9 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
     removeJob(job.job_id).catch(() => setProblem('It cannot be removed now.'));
   };
   const isBusy = job.state === 'pending' || job.state === 'running';
-  // Another node has the footage of its jobs: this one cannot make them.
+  // A case is made of the footage of one node.
   const { mayExport = false, node } = session.value ?? {};
-  const isHere = job.node_id === undefined || job.node_id === node;
+  const isHere = job.cameras === undefined || job.node_id === undefined || job.node_id === node;
   const retry = mayExport && isHere ? retryOf(job) : undefined;
   return html`<li class="job" data-state=${job.state} data-job=${job.job_id}>
     <div class="job-head">
@@ -135,5 +135,8 @@ function stateText(job: Job): string {
 const footageAddress = (job: Job, zone: Zone): string => {
   const { from_ms: inMs, to_ms: outMs } = job;
   const widthMs = inMs === undefined || outMs === undefined ? undefined : Math.max(60_000, (outMs - inMs) * 2);
-  return hashOf('playback', addressFields({ cameras: camerasOf(job), atMs: inMs, widthMs, inMs, outMs }, zone));
+  return hashOf(
+    'playback',
+    addressFields({ cameras: camerasOf(job).map(cameraOfFootage), atMs: inMs, widthMs, inMs, outMs }, zone),
+  );
 };

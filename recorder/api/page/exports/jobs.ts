@@ -66,7 +66,7 @@ const downloaded = new Set<string>();
 const EVERY_MS = 5_000;
 
 const query = ({ startMs, endMs, speed }: ExportWish): string =>
-  `from=${startMs / 1000}&to=${endMs / 1000}${speed === undefined ? '' : `&speed=${speed}`}`;
+  `scope=cluster&from=${startMs / 1000}&to=${endMs / 1000}${speed === undefined ? '' : `&speed=${speed}`}`;
 
 const pathOf = ({ cameraId, speed }: ExportWish): string =>
   `/api/archive/${encodeURIComponent(cameraId)}/${speed === undefined ? 'export' : 'timelapse'}`;

@@ -5,9 +5,11 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { cameras } from '../app/cameras.ts';
 import { byName } from '../app/condition.ts';
 import { useKeys } from '../app/keyboard.ts';
-import { ExportPanel, windowOf } from '../exports/panel.ts';
+import { ExportPanel } from '../exports/panel.ts';
+import { windowOf } from '../exports/window.ts';
 import { saveStill } from '../exports/save-still.ts';
 import { ProtectDialog } from '../exports/protect-dialog.ts';
+import { toggleFullScreen } from '../live/full-screen.ts';
 import { CameraList } from '../live/list.ts';
 import { html } from '../parts/html.ts';
 import { Calendar } from './calendar.ts';
@@ -102,9 +104,4 @@ function Pause({ playback }: { readonly playback: Playback }): VNode | false {
     <span>Paused: no recording until ${playback.zone.value.time(nextMs)}.</span>
     <button type="button" class="primary" onClick=${() => playback.skip()}>Skip the gap</button>
   </div>`;
-}
-
-async function toggleFullScreen(element: Element | null | undefined): Promise<void> {
-  if (document.fullscreenElement) await document.exitFullscreen();
-  else await element?.requestFullscreen();
 }
