@@ -14,6 +14,8 @@ export const RECORDER_POOLS = 'recorderpools';
 export const RECORDER_NODES = 'recordernodes';
 
 export const POOL_LABEL = 'kube-nvr.dev/pool';
+/** Label of a Camera: the group in which the console lists it. */
+export const CAMERA_GROUP_LABEL = 'kube-nvr.dev/group';
 export const NAME_LABEL = 'app.kubernetes.io/name';
 export const COMPONENT_LABEL = 'app.kubernetes.io/component';
 export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by';

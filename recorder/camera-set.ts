@@ -378,13 +378,16 @@ export class CameraSet implements CameraDirectory {
   }
 
   #view({ config, active, sinceMs }: Entry): CameraView {
+    const { group } = config;
     if (!active) {
-      return { status: stoppedStatus(config, sinceMs, config.halted?.reason), archive: undefined, live: undefined };
+      const status = stoppedStatus(config, sinceMs, config.halted?.reason);
+      return { status, group, archive: undefined, live: undefined };
     }
     const { camera, recording, live, preview } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
     return {
       status: camera.status(),
+      group,
       archive: recording.status(),
       live,
       ...(preview && { preview: preview.stream }),

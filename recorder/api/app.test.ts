@@ -369,6 +369,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
       audio_dropped: null,
     },
     not_recorded: [],
+    group: null,
     bitrate: 4_000_000,
     frame_rate: 24.9,
     usual_frame_rate: 25,

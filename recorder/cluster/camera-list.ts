@@ -14,6 +14,7 @@ import {
   type ReportedCamera,
 } from '../../crds/recorder-node.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
+import { groupOf } from './camera-settings.ts';
 import type { Cluster } from './cluster.ts';
 import type { Membership } from './membership.ts';
 import { archiveTimes, type Holder } from './peers.ts';
@@ -22,6 +23,7 @@ import { archiveTimes, type Holder } from './peers.ts';
 export interface ListedCamera {
   readonly id: string;
   readonly name: string;
+  readonly group?: string | undefined;
   /** The node that records it now, even while another one takes it over; for a suspended camera, the last one. */
   readonly nodeId: string | undefined;
   readonly epoch: number;
@@ -62,6 +64,7 @@ interface CameraListOptions {
 /** The fields of a Camera that are kept, because there may be thousands. */
 interface SeenCamera {
   readonly name: string;
+  readonly group?: string | undefined;
   readonly suspended: boolean;
   readonly assignment: CameraAssignment | undefined;
 }
@@ -189,16 +192,18 @@ export class CameraList {
     return Array.from(cameras, ([id, seen]): ListedCamera => ({
       id,
       name: seen.name || id,
+      group: seen.group,
       archives: archives.get(id) ?? [],
       ...whereIs(seen, reports.get(id) ?? [], isOnline),
     })).sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 }
 
-const UNREAD: SeenCamera = { name: '', suspended: false, assignment: undefined };
+const UNREAD: SeenCamera = { name: '', group: undefined, suspended: false, assignment: undefined };
 
-const seenOf = ({ spec, status }: Camera): SeenCamera => ({
+const seenOf = ({ metadata, spec, status }: Camera): SeenCamera => ({
   name: spec.displayName ?? '',
+  group: groupOf({ metadata }),
   suspended: isSuspended({ spec, status }),
   assignment: status?.assignment,
 });

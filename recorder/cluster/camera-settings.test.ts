@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
-import { API_VERSION } from '../../crds/names.ts';
+import { API_VERSION, CAMERA_GROUP_LABEL } from '../../crds/names.ts';
 import { selfSignedCertificate } from '../../test/camera/certificate.ts';
 import { settingsOf } from './camera-settings.ts';
 
@@ -51,6 +51,16 @@ test('a preview gets the login on hosts that its Secret names, like every addres
   assert.equal(of('rtsp://10.0.0.9/2', '10.0.0.9'), 'rtsp://u:p%40ss@10.0.0.9/2');
   assert.equal(of('rtsp://10.0.0.10/2', '10.0.0.9'), 'rtsp://10.0.0.10/2');
   assert.equal(settingsOf(camera({}), login('10.0.0.9')).camera?.preview, undefined);
+});
+
+test('the group of a camera is its label', () => {
+  const given = camera({});
+  const of = (labels: Record<string, string>) =>
+    settingsOf({ ...given, metadata: { ...given.metadata, labels } }, login('10.0.0.9')).camera?.group;
+  assert.deepEqual(
+    [of({ [CAMERA_GROUP_LABEL]: 'yard' }), of({ [CAMERA_GROUP_LABEL]: '' }), of({ app: 'x' })],
+    ['yard', undefined, undefined],
+  );
 });
 
 test('a preview that is recorded has limits of its own', () => {

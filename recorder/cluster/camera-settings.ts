@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import type { Reason } from '../../base/reason.ts';
 import { isSuspended, type Camera } from '../../crds/camera.ts';
-import { CAMERA_HOSTS } from '../../crds/names.ts';
+import { CAMERA_GROUP_LABEL, CAMERA_HOSTS } from '../../crds/names.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, RetentionFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
 import { hostOf } from '../config/values.ts';
@@ -35,6 +35,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
   const parsed = CameraFile.safeParse({
     id: metadata.name,
     name: spec.displayName,
+    group: groupOf(camera),
     source,
     transport: spec.transport.toLowerCase(),
     ...(spec.preview && {
@@ -67,6 +68,10 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
   const { key, problem } = firstProblem(parsed.error);
   return { problem: { code: 'invalid-camera', message: `spec.${key}: ${problem}` } };
 }
+
+/** Undefined for a camera without the label, or with an empty one. */
+export const groupOf = ({ metadata }: Pick<Camera, 'metadata'>): string | undefined =>
+  metadata.labels?.[CAMERA_GROUP_LABEL] || undefined;
 
 /** The limits of a camera's footage; undefined if this version cannot read them. */
 export const retentionOf = (camera: Camera): CameraConfig['record']['retention'] | undefined =>

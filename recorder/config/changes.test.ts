@@ -40,6 +40,7 @@ test('how it is recorded is no reason to connect to the camera again, inherited 
 test('what is needed beside the stream is no reason to connect to the camera again', () => {
   const beside = {
     preview: { source: 'rtsp://gate/small' },
+    group: 'entrance',
     snapshot: 'http://gate/snap.jpg',
     ptz: true,
     onvif: 'http://gate/onvif',

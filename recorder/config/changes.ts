@@ -30,6 +30,7 @@ export function diffCameras(before: readonly CameraConfig[], after: readonly Cam
 /** The settings on which the connection and file names depend. */
 const connectedBy = (camera: CameraConfig): unknown => ({
   ...camera,
+  group: undefined,
   snapshot: undefined,
   preview: undefined,
   ptz: undefined,

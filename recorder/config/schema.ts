@@ -189,6 +189,15 @@ export const CameraFile = z.strictObject({
     .describe(
       'Name for people; default: the id. In file names, every character except ASCII letters, digits, "." and "-" becomes "-"; the results must be unique.',
     ),
+  group: z
+    .string()
+    .min(1, 'expected the name of a group')
+    .max(63, 'expected at most 63 characters')
+    .regex(NO_CONTROLS, 'a name has no control characters')
+    .optional()
+    .describe(
+      'Name of the group in which the console lists the camera. Without it, cameras whose ids begin alike are a group: yard-north and yard-south.',
+    ),
   source: written('URL', (text) => {
     checkSource(text);
     return text;

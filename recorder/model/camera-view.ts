@@ -10,6 +10,8 @@ import type { PreviewStream } from '../live/preview.ts';
 /** One camera, as the node knows it now. */
 export interface CameraView {
   readonly status: CameraStatus;
+  /** The name of the group in which clients list it; absent for a camera without one. */
+  readonly group?: string | undefined;
   /** Undefined while the camera should not be recorded. */
   readonly archive: CameraArchiveStatus | undefined;
   /** Undefined for a camera that is not enabled. */

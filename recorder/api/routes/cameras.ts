@@ -72,6 +72,7 @@ const Camera = z
   .object({
     id: z.string(),
     name: z.string(),
+    group: z.string().nullable().describe('The group in which the console lists it (its setting group).'),
     state: z
       .enum(['connecting', 'recording', 'retrying', 'stopped'])
       .describe(
@@ -208,7 +209,7 @@ type Deps = Pick<
 >;
 
 function toCamera(
-  { status, archive, live, preview, previewArchive, silence }: CameraView,
+  { status, group, archive, live, preview, previewArchive, silence }: CameraView,
   deps: Deps,
   playback: string | undefined,
 ): z.output<typeof Camera> {
@@ -217,6 +218,7 @@ function toCamera(
   return {
     id: status.id,
     name: status.name,
+    group: group ?? null,
     state: status.state,
     state_since: isoTime(status.stateSinceMs),
     reason: toReason(status.reason),
@@ -285,6 +287,7 @@ const VIDEO_PACKETS = {
 const CAMERA = {
   id: 'gate',
   name: 'Gate',
+  group: null,
   state: 'recording',
   state_since: START,
   reason: null,

@@ -58,6 +58,7 @@ const ClusterCamera = z
   .object({
     id: z.string(),
     name: z.string(),
+    group: z.string().nullable().describe('The group in which the console lists it (its label kube-nvr.dev/group).'),
     node_id: NodeID.nullable().describe(
       'The node that records the camera, also during a handover to another node. For a stopped camera: the last node that recorded it.',
     ),
@@ -100,6 +101,7 @@ const toNode = (node: ClusterCameras['nodes'][number]): z.output<typeof Cameras>
 const toCamera = (camera: ClusterCameras['cameras'][number]): z.output<typeof Cameras>['cameras'][number] => ({
   id: camera.id,
   name: camera.name,
+  group: camera.group ?? null,
   node_id: camera.nodeId ?? null,
   epoch: camera.epoch,
   state: camera.state,
@@ -164,6 +166,7 @@ const CLUSTER_CAMERAS = {
     {
       id: 'gate',
       name: 'Front gate',
+      group: 'entrance',
       node_id: 'rack-2',
       epoch: 4,
       state: 'recording',

@@ -10,6 +10,8 @@ export interface Reason {
 export interface Camera {
   readonly id: string;
   readonly name: string;
+  /** Absent and null: cameras whose ids begin alike are a group. */
+  readonly group?: string | null;
   /** `unassigned` and `unknown` (its node is away) only in a cluster. */
   readonly state: 'connecting' | 'recording' | 'retrying' | 'stopped' | 'unassigned' | 'unknown';
   readonly state_since?: string;

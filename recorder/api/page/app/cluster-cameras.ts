@@ -7,6 +7,7 @@ import type { Camera } from './camera.ts';
 interface Listed {
   readonly id: string;
   readonly name: string;
+  readonly group?: string | null;
   readonly node_id: string | null;
   readonly state: string;
   readonly reason: Camera['reason'];
@@ -25,6 +26,7 @@ export const clusterCameras = (directory: Directory): readonly Camera[] =>
       ...briefCamera(listed),
       ...detail,
       name: listed.name,
+      group: listed.group ?? null,
       archives: listed.archives,
       base,
       ...(detail ? {} : { problem }),

@@ -20,10 +20,30 @@ test('cameras that all begin alike, or all differ, are not grouped', () => {
   assert.deepEqual(groups('gate', 'yard'), [': gate yard']);
 });
 
-test('a camera is found by any words of its name and id, in any case', () => {
-  const camera = { id: 'cam4', name: 'Back yard' };
+test('a camera that was given a group is in that one, even alone, whatever its id begins with', () => {
+  const cameras = [
+    { id: 'yard-1' },
+    { id: 'yard-2', group: 'entrance' },
+    { id: 'yard-3', group: null },
+    { id: 'gate', group: 'entrance' },
+    { id: 'till', group: 'shop' },
+    { id: 'roof' },
+  ];
   assert.deepEqual(
-    ['yard', 'YARD back', 'cam4', '', 'front'].map((text) => isFound(camera, text)),
-    [true, true, true, true, false],
+    groupsOf(cameras).map(({ name, cameras: members }) => [name, members.map(({ id }) => id)]),
+    [
+      ['entrance', ['yard-2', 'gate']],
+      ['shop', ['till']],
+      ['yard', ['yard-1', 'yard-3']],
+      ['', ['roof']],
+    ],
+  );
+});
+
+test('a camera is found by any words of its name, id and group, in any case', () => {
+  const camera = { id: 'cam4', name: 'Back yard', group: 'outside' };
+  assert.deepEqual(
+    ['yard', 'YARD back', 'cam4', '', 'outside yard', 'front'].map((text) => isFound(camera, text)),
+    [true, true, true, true, true, false],
   );
 });

@@ -1,4 +1,4 @@
-// Groups of cameras by what their ids begin with: `yard-north` and `yard-south` are the group `yard`.
+// Groups of cameras: those that were given one, and those whose ids begin alike: `yard-north` and `yard-south` are the group `yard`.
 
 interface Group<T> {
   /** Empty for cameras that belong to no group. */
@@ -6,24 +6,34 @@ interface Group<T> {
   readonly cameras: readonly T[];
 }
 
+interface Grouped {
+  readonly id: string;
+  readonly group?: string | null;
+}
+
 const PREFIX = /^(.+?)[-_.].+$/;
 
-/** Groups of at least two cameras, sorted by name; all other cameras come last. A single group of all cameras has no name. */
-export function groupsOf<T extends { readonly id: string }>(cameras: readonly T[]): readonly Group<T>[] {
-  const byPrefix = Map.groupBy(cameras, ({ id }) => PREFIX.exec(id)?.[1] ?? '');
-  const groups = [...byPrefix].filter(([name, members]) => name !== '' && members.length > 1);
-  if (groups.length === 0 || groups[0]?.[1].length === cameras.length) return [{ name: '', cameras }];
-  const named = new Set(groups.map(([name]) => name));
-  const others = cameras.filter(({ id }) => !named.has(PREFIX.exec(id)?.[1] ?? ''));
+/**
+ * Groups, sorted by name; all other cameras come last. What ids begin with is a group of at least two cameras. A single group of
+ * all cameras has no name.
+ */
+export function groupsOf<T extends Grouped>(cameras: readonly T[]): readonly Group<T>[] {
+  const given = new Set(cameras.flatMap(({ group }) => group ?? []));
+  const nameOf = ({ id, group }: Grouped): string => group ?? PREFIX.exec(id)?.[1] ?? '';
+  const byName = Map.groupBy(cameras, nameOf);
+  const named = [...byName].filter(([name, members]) => name !== '' && (members.length > 1 || given.has(name)));
+  if (named.length === 0 || named[0]?.[1].length === cameras.length) return [{ name: '', cameras }];
+  const names = new Set(named.map(([name]) => name));
+  const others = cameras.filter((camera) => !names.has(nameOf(camera)));
   return [
-    ...groups.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, members]) => ({ name, cameras: members })),
+    ...named.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, members]) => ({ name, cameras: members })),
     ...(others.length > 0 ? [{ name: '', cameras: others }] : []),
   ];
 }
 
-/** Whether all words of `text` are in the name or the id. */
-export function isFound({ id, name }: { readonly id: string; readonly name: string }, text: string): boolean {
-  const searched = `${name} ${id}`.toLowerCase();
+/** Whether all words of `text` are in the name, the id or the group. */
+export function isFound({ id, name, group }: Grouped & { readonly name: string }, text: string): boolean {
+  const searched = `${name} ${id} ${group ?? ''}`.toLowerCase();
   return text
     .toLowerCase()
     .split(/\s+/)

@@ -9,64 +9,70 @@ import { Dialog } from '../parts/dialog.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { Menu } from '../parts/menu.ts';
+import { groupsOf } from './groups.ts';
 import { layouts, PER_PAGE, removeLayout, saveLayout, type Layout } from './layouts.ts';
 
 interface LayoutMenuProps {
   readonly cameras: readonly Camera[];
+  /** The name of the shown group. */
+  readonly group: string | undefined;
   readonly layout: Layout | undefined;
   /** Ids of the cameras of the wall, in their order. */
   readonly shown: readonly string[];
 }
 
-export function LayoutMenu({ cameras, layout, shown }: LayoutMenuProps): VNode {
+export function LayoutMenu({ cameras, group, layout, shown }: LayoutMenuProps): VNode {
   const [isSaving, setSaving] = useState(false);
-  const choose = (name: string | undefined, close: () => void): void => {
-    close();
-    go('live', { layout: name });
-  };
-  const item = (name: string | undefined, close: () => void): VNode =>
-    html`<button
-      type="button"
-      class="menu-item"
-      aria-pressed=${layout?.name === name}
-      onClick=${() => choose(name, close)}
-    >
-      ${name ?? 'All cameras'}
-    </button>`;
+  const groups = groupsOf(cameras).flatMap(({ name }) => (name === '' ? [] : [name]));
+  const title = group ?? layout?.name ?? 'All cameras';
+  const item = (text: string, isShown: boolean, onClick: () => void): VNode =>
+    html`<button type="button" class="menu-item" aria-pressed=${isShown} onClick=${onClick}>${text}</button>`;
   return html`
-    <${Menu} label=${html`${icon('layout')}<span>${layout?.name ?? 'All cameras'}</span>${icon('down')}`}>
-      ${(close: () => void) => html`
-        ${item(undefined, close)} ${layouts.value.map(({ name }) => item(name, close))}
-        <button
-          type="button"
-          class="menu-item"
-          onClick=${() => {
-            close();
-            setSaving(true);
-          }}
-        >
-          ${layout ? 'Change this layout …' : 'New layout …'}
-        </button>
-        ${
-          layout &&
-          html`<button
+    <${Menu} label=${html`${icon('layout')}<span>${title}</span>${icon('down')}`}>
+      ${(close: () => void) => {
+        const choose = (fields: { readonly group?: string; readonly layout?: string }) => (): void => {
+          close();
+          go('live', fields);
+        };
+        return html`
+          ${item('All cameras', !group && !layout, choose({}))}
+          ${groups.map((name) => item(name, name === group, choose({ group: name })))}
+          ${layouts.value.map(({ name }) => item(name, name === layout?.name, choose({ layout: name })))}
+          <button
             type="button"
             class="menu-item"
             onClick=${() => {
-              removeLayout(layout.name);
-              choose(undefined, close);
+              close();
+              setSaving(true);
             }}
           >
-            Delete this layout
-          </button>`
-        }
-      `}
+            ${layout ? 'Change this layout …' : 'New layout …'}
+          </button>
+          ${
+            layout &&
+            html`<button
+              type="button"
+              class="menu-item"
+              onClick=${() => {
+                removeLayout(layout.name);
+                choose({})();
+              }}
+            >
+              Delete this layout
+            </button>`
+          }
+        `;
+      }}
     <//>
     ${isSaving && html`<${LayoutDialog} cameras=${cameras} layout=${layout} shown=${shown} onClose=${() => setSaving(false)} />`}
   `;
 }
 
-function LayoutDialog({ cameras, layout, shown, onClose }: LayoutMenuProps & { readonly onClose: () => void }): VNode {
+interface DialogProps extends Omit<LayoutMenuProps, 'group'> {
+  readonly onClose: () => void;
+}
+
+function LayoutDialog({ cameras, layout, shown, onClose }: DialogProps): VNode {
   const [name, setName] = useState(layout?.name ?? '');
   const [perPage, setPerPage] = useState(layout?.perPage ?? null);
   const [chosen, setChosen] = useState<readonly string[]>(layout?.cameras ?? []);

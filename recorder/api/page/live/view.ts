@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { Camera } from '../app/camera.ts';
 import { cameras } from '../app/cameras.ts';
 import { useKeys } from '../app/keyboard.ts';
 import { go, route } from '../app/router.ts';
@@ -11,7 +12,8 @@ import { icon } from '../parts/icons.ts';
 import { AddView } from '../add/view.ts';
 import { toggleFullScreen } from './full-screen.ts';
 import { LayoutMenu } from './layout-menu.ts';
-import { arranged, layouts, movedBefore, order, saveLayout, saveOrder } from './layouts.ts';
+import { groupsOf } from './groups.ts';
+import { arranged, layouts, movedBefore, order, saveLayout, saveOrder, type Layout } from './layouts.ts';
 import { CameraList } from './list.ts';
 import { Stage } from './stage.ts';
 import { Tile } from './tile.ts';
@@ -30,11 +32,13 @@ export function LiveView(): VNode {
   const [isListShown, showList] = useState(window.innerWidth > PHONE_WIDTH);
   if (known === undefined) return html`<main class="view live" aria-busy="true"><div class="wall-area"></div></main>`;
   if (known.length === 0) return html`<${AddView} />`;
-  const layout = layouts.value.find(({ name }) => name === params.get('layout'));
-  const shown = arranged(known, layout, order.value);
+  const group = groupsOf(known).find(({ name }) => name !== '' && name === params.get('group'));
+  const layout = group ? undefined : layouts.value.find(({ name }) => name === params.get('layout'));
+  const shown = arranged(group?.cameras ?? known, layout, order.value);
   const largeId = params.get('c') ?? '';
   const large = known.find(({ id }) => id === largeId);
-  const keep = { layout: params.get('layout') ?? undefined, page: params.get('page') ?? undefined };
+  const choice = { group: group?.name, layout: layout?.name };
+  const keep = { ...choice, page: params.get('page') ?? undefined };
   // On a phone, the list takes the place of the pictures.
   const isCovered = isListShown && window.innerWidth <= PHONE_WIDTH;
   const open = (id: string): void => {
@@ -55,7 +59,7 @@ export function LiveView(): VNode {
         >
           ${icon('search')} <span>Cameras</span>
         </button>
-        <${LayoutMenu} cameras=${known} layout=${layout} shown=${shown.map(({ id }) => id)} />
+        <${LayoutMenu} cameras=${known} group=${group?.name} layout=${layout} shown=${shown.map(({ id }) => id)} />
       </div>
       ${
         !isCovered &&
@@ -66,33 +70,50 @@ export function LiveView(): VNode {
               onOpen=${open}
               onBack=${() => go('live', keep)}
             />`
-          : html`<${Wall} key=${layout?.name ?? ''} shown=${shown} layout=${layout} onOpen=${open} />`)
+          : html`<${Wall}
+              key=${group?.name ?? layout?.name ?? ''}
+              shown=${shown}
+              most=${layout?.perPage ?? MAX_TILES}
+              onPage=${(page: number) => go('live', { ...choice, page: String(page) }, { replace: true })}
+              onOpen=${open}
+              onMove=${(moved: string, target: string) => moveTile(known, layout, moved, target)}
+            />`)
       }
     </div>
   </main>`;
 }
 
-interface WallProps {
-  readonly shown: ReturnType<typeof arranged>;
-  readonly layout: (typeof layouts.value)[number] | undefined;
-  readonly onOpen: (id: string) => void;
+/** Changes the order of a layout, or that of all cameras. */
+function moveTile(known: readonly Camera[], layout: Layout | undefined, moved: string, target: string): void {
+  const before = arranged(known, layout, order.value).map(({ id }) => id);
+  const cameras = movedBefore(before, moved, target);
+  if (layout?.cameras) saveLayout({ ...layout, cameras });
+  else saveOrder(cameras);
 }
 
-function Wall({ shown, layout, onOpen }: WallProps): VNode {
+interface WallProps {
+  readonly shown: readonly Camera[];
+  /** The maximum number of tiles on a page. */
+  readonly most: number;
+  readonly onPage: (page: number) => void;
+  readonly onOpen: (id: string) => void;
+  readonly onMove: (moved: string, target: string) => void;
+}
+
+function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode {
   const area = useRef<HTMLDivElement>(null);
   const size = useSize(area);
   const current = useSignal(0);
   const [isTurning, setTurning] = useState(false);
   const aspect = usualAspect(shown.map(({ codecs }) => codecs.video));
   const minWidth = window.innerWidth <= PHONE_WIDTH ? MIN_TILE.phone : MIN_TILE.desk;
-  const perPage = tilesPerPage(shown.length, size, { aspect, gap: GAP, minWidth, most: layout?.perPage ?? MAX_TILES });
+  const perPage = tilesPerPage(shown.length, size, { aspect, gap: GAP, minWidth, most });
   const pages = Math.max(1, Math.ceil(shown.length / perPage));
   const page = Math.min(pages, Math.max(1, Number(route.value.params.get('page')) || 1));
   const grid = gridOf(perPage, size, aspect, GAP);
   const tiles = size.width === 0 ? [] : shown.slice((page - 1) * perPage, page * perPage);
 
-  const toPage = (next: number): void =>
-    go('live', { layout: layout?.name, page: String(((next - 1 + pages) % pages) + 1) }, { replace: true });
+  const toPage = (next: number): void => onPage(((next - 1 + pages) % pages) + 1);
   useEffect(() => {
     if (!isTurning || pages === 1) return undefined;
     const timer = setInterval(() => toPage(page + 1), TURN_MS);
@@ -114,15 +135,6 @@ function Wall({ shown, layout, onOpen }: WallProps): VNode {
     f: () => void toggleFullScreen(area.current),
     ...Object.fromEntries(tiles.slice(0, 9).map(({ id }, i) => [String(i + 1), () => onOpen(id)] as const)),
   });
-  const onMove = (target: string) => (moved: string) => {
-    const ids = movedBefore(
-      shown.map(({ id }) => id),
-      moved,
-      target,
-    );
-    if (layout?.cameras) saveLayout({ ...layout, cameras: ids });
-    else saveOrder(ids);
-  };
   return html`
     <div class="wall-box" ref=${area}>
       <ul
@@ -142,7 +154,7 @@ function Wall({ shown, layout, onOpen }: WallProps): VNode {
               isCurrent=${i === Math.min(current.value, tiles.length - 1)}
               onFocus=${() => (current.value = i)}
               onOpen=${() => onOpen(camera.id)}
-              onMove=${onMove(camera.id)}
+              onMove=${(moved: string) => onMove(moved, camera.id)}
             />`,
         )}
       </ul>
