@@ -5,6 +5,7 @@ import { previewId } from '../../base/camera-id.ts';
 import type { Interval } from '../../base/interval.ts';
 import { DAY_MS } from '../../base/units.ts';
 import type { Gap } from '../archive/gaps/camera-ledger.ts';
+import type { GapCause } from '../archive/gaps/cause.ts';
 import { elsewhereIn } from '../archive/gaps/elsewhere.ts';
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import { mergeWithin } from '../archive/gaps/kept-footage.ts';
@@ -24,7 +25,7 @@ type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers'> & { readonly time
 /** Sorted and disjoint. */
 export interface Account {
   readonly footage: readonly Interval[];
-  readonly gaps: readonly Interval[];
+  readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
 }
 
 interface Asked {
@@ -93,7 +94,7 @@ export class Timelines {
     const [camera] = await this.ofAllNodes(request, asked);
     const { spans = [], elsewhere = [], gaps = [] } = camera ?? {};
     const footage = [...spans, ...elsewhere.filter(({ online }) => online)];
-    return { footage: unionOf(footage), gaps: gaps.map(intervalOf) };
+    return { footage: unionOf(footage), gaps: gaps.map((gap) => ({ ...intervalOf(gap), cause: gap.cause })) };
   }
 
   /** `cameraId`: empty for a camera that the caller may not see. */

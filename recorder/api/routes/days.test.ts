@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Interval } from '../../../base/interval.ts';
+import type { GapCause } from '../../archive/gaps/cause.ts';
 import type { Gap } from '../../archive/gaps/camera-ledger.ts';
 import { as, build, noGaps } from '../test-support.ts';
 
-async function stage(t: TestContext, footage: readonly Interval[], gaps: readonly Interval[] = []) {
+type MadeGap = Interval & { readonly cause?: GapCause };
+
+async function stage(t: TestContext, footage: readonly Interval[], gaps: readonly MadeGap[] = []) {
   const { app } = await build(t, {
     site: { name: '', timeZone: 'Europe/Berlin' },
     times: {
@@ -14,7 +17,7 @@ async function stage(t: TestContext, footage: readonly Interval[], gaps: readonl
         footage: cameraId === 'gate' ? footage : [],
         report: {
           ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
-          gaps: gaps.map((gap): Gap => ({ ...gap, cause: 'disk-full', isOpen: false, isProvisional: false })),
+          gaps: gaps.map((gap): Gap => ({ cause: 'disk-full', ...gap, isOpen: false, isProvisional: false })),
         },
       }),
     },
@@ -31,7 +34,10 @@ test('each day with footage or gaps is listed, in the hours that it has', async 
       { fromMs: Date.UTC(2026, 9, 24, 21, 59), toMs: Date.UTC(2026, 9, 25, 23) },
       { fromMs: day('2026-10-27T00:00'), toMs: day('2026-10-27T12:00') },
     ],
-    [{ fromMs: day('2026-10-27T23:00'), toMs: day('2026-10-28T00:30') }],
+    [
+      { fromMs: day('2026-10-27T23:00'), toMs: day('2026-10-28T00:30') },
+      { fromMs: day('2026-10-28T01:00'), toMs: day('2026-10-28T03:00'), cause: 'stopped' },
+    ],
   );
   const answer = await ask('gate/days?month=2026-10&tz=Europe/Berlin');
   assert.equal(answer.statusCode, 200, answer.body);
@@ -42,13 +48,14 @@ test('each day with footage or gaps is listed, in the hours that it has', async 
       one['date'],
       one['recorded_seconds'],
       one['missing_seconds'],
+      one['stopped_seconds'],
       one['complete'],
     ]),
     [
-      ['2026-10-24', 60, 0, true],
-      ['2026-10-25', 25 * 3600, 0, true],
-      ['2026-10-27', 12 * 3600, 3600, false],
-      ['2026-10-28', 0, 1800, false],
+      ['2026-10-24', 60, 0, 0, true],
+      ['2026-10-25', 25 * 3600, 0, 0, true],
+      ['2026-10-27', 12 * 3600, 3600, 0, false],
+      ['2026-10-28', 0, 1800 + 7200, 7200, false],
     ],
   );
   assert.equal(days[1].end_ms - days[1].start_ms, 25 * 3_600_000);

@@ -3,6 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Interval } from '../../../base/interval.ts';
+import { isHalted } from '../../archive/gaps/cause.ts';
 import { isTimeZone } from '../../config/values.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
@@ -40,6 +41,9 @@ const Days = z
           end_ms: z.number().int().describe('Start of the next day: days on which clocks change have 23 or 25 hours.'),
           recorded_seconds: z.number().describe('Footage on this node, or with scope=cluster on all nodes.'),
           missing_seconds: z.number().describe('The sum of the gaps.'),
+          stopped_seconds: z
+            .number()
+            .describe('The part of it in which a user had stopped the camera, or the licence did not allow it.'),
           complete: z.boolean().describe('There is footage and no gap.'),
         }),
       )
@@ -53,6 +57,7 @@ const DAY = {
   end_ms: Date.UTC(2026, 9, 25, 23),
   recorded_seconds: 89_988.4,
   missing_seconds: 11.6,
+  stopped_seconds: 0,
   complete: false,
 };
 
@@ -115,12 +120,17 @@ export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
           ? await timelines.account(request, camera_id, interval)
           : await ofThisNode(visibleCamera(request, camera_id), interval);
       const [recorded, missing] = [secondsIn(days, footage), secondsIn(days, gaps)];
+      const stopped = secondsIn(
+        days,
+        gaps.filter(({ cause }) => isHalted(cause)),
+      );
       const listed = days.map(({ date, ...day }, i) => ({
         date,
         start_ms: day.fromMs,
         end_ms: day.toMs,
         recorded_seconds: recorded[i] ?? 0,
         missing_seconds: missing[i] ?? 0,
+        stopped_seconds: stopped[i] ?? 0,
         complete: recorded[i] !== 0 && missing[i] === 0,
       }));
       const known = listed.filter((day) => day.recorded_seconds > 0 || day.missing_seconds > 0);

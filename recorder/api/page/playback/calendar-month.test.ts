@@ -27,15 +27,16 @@ test('months follow each other over years', () => {
   assert.equal(monthKey(monthAfter({ year: 2026, month: 1 }, -1)), '2025-12');
 });
 
-test('a day is complete if it is for every camera that has it', () => {
-  const day = (date: string, recorded_seconds: number, complete: boolean) => ({
+test('a day is complete if it is for every camera that has it, and missing if one should have it and has nothing', () => {
+  const day = (date: string, recorded_seconds: number, complete: boolean, stopped_seconds = 0) => ({
     date,
     recorded_seconds,
-    missing_seconds: complete ? 0 : 60,
+    missing_seconds: complete ? 0 : 600,
+    stopped_seconds,
     complete,
   });
   const states = dayStates([
-    [day('1', 86_400, true), day('2', 86_400, true), day('3', 0, false), day('4', 0, false)],
+    [day('1', 86_400, true), day('2', 86_400, true), day('3', 0, false, 600), day('4', 0, false), day('5', 0, false)],
     [day('1', 86_400, true), day('2', 80_000, false), day('4', 100, true)],
   ]);
   assert.deepEqual(
@@ -44,7 +45,8 @@ test('a day is complete if it is for every camera that has it', () => {
       ['1', 'complete'],
       ['2', 'gaps'],
       ['3', 'none'],
-      ['4', 'gaps'],
+      ['4', 'missing'],
+      ['5', 'missing'],
     ],
   );
 });

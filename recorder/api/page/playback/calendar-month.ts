@@ -8,8 +8,8 @@ export interface MonthName {
   readonly month: number;
 }
 
-/** `complete`: nothing is missing; `gaps`: something is; `none`: nothing is recorded. */
-export type DayState = 'complete' | 'gaps' | 'none';
+/** `complete`: nothing is missing; `gaps`: something is; `missing`: all of it, without anybody's wish; `none`: nothing is known. */
+export type DayState = 'complete' | 'gaps' | 'missing' | 'none';
 
 export interface CalendarDay {
   readonly day: number;
@@ -24,6 +24,8 @@ export interface DayItem {
   readonly date: string;
   readonly recorded_seconds: number;
   readonly missing_seconds: number;
+  /** Missing, because somebody wanted it so. Undefined from nodes of earlier versions. */
+  readonly stopped_seconds?: number;
   readonly complete: boolean;
 }
 
@@ -49,13 +51,26 @@ export function monthAfter({ year, month }: MonthName, months: number): MonthNam
   return { year: Math.floor(index / 12), month: (index % 12) + 1 };
 }
 
-/** By date. With several cameras, a day is complete if it is complete for each camera that has footage of it. */
+/** A shorter time is no day without footage. */
+const MISSED_SECONDS = 60;
+
+/**
+ * By date. With several cameras, a day is complete if it is complete for each camera that has footage of it, and missing if one
+ * that should have been recorded has none.
+ */
 export function dayStates(answers: readonly (readonly DayItem[])[]): ReadonlyMap<string, DayState> {
   const states = new Map<string, DayState>();
-  for (const { date, recorded_seconds, complete } of answers.flat()) {
-    const state = recorded_seconds === 0 && states.get(date) === undefined ? 'none' : complete ? 'complete' : 'gaps';
-    const before = states.get(date);
-    states.set(date, before === undefined || (before === 'complete' && state === 'complete') ? state : 'gaps');
+  for (const item of answers.flat()) {
+    const before = states.get(item.date);
+    const state = stateOf(item);
+    states.set(item.date, before === undefined || before === state ? state : both(before, state));
   }
   return states;
 }
+
+function stateOf({ recorded_seconds, missing_seconds, stopped_seconds = 0, complete }: DayItem): DayState {
+  if (recorded_seconds > 0) return complete ? 'complete' : 'gaps';
+  return missing_seconds - stopped_seconds >= MISSED_SECONDS ? 'missing' : 'none';
+}
+
+const both = (a: DayState, b: DayState): DayState => (a === 'missing' || b === 'missing' ? 'missing' : 'gaps');

@@ -23,6 +23,7 @@ const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 const WORDS: Readonly<Record<DayState, string>> = {
   complete: 'recorded',
   gaps: 'recorded, with gaps',
+  missing: 'nothing recorded, although it should be',
   none: 'no recording',
 };
 
