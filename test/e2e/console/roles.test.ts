@@ -43,6 +43,8 @@ const CALLERS: readonly (readonly [name: string, rights: object, has: readonly C
 suite('roles in the console', { skip: browserMissing() }, () => {
   const ends: (() => unknown)[] = [];
   const secrets = new Map(CALLERS.map(([name]) => [name, randomBytes(24).toString('base64url')]));
+  /** The password of the camera, which the configuration has. */
+  const password = randomBytes(24).toString('base64url');
   const secretOf = (name: string): string => secrets.get(name) as string;
   let stage: FootageStage;
   let browser: Browser;
@@ -51,6 +53,7 @@ suite('roles in the console', { skip: browserMissing() }, () => {
     const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
     const camera = await startCamera({ pace: 'realtime' });
     ends.push(() => camera.close());
+    const source = camera.url.replace('://', `://admin:${password}@`);
     const tokens = CALLERS.map(([name, rights]) => ({
       name,
       ...rights,
@@ -60,7 +63,10 @@ suite('roles in the console', { skip: browserMissing() }, () => {
       cameras: [{ id: 'gate', name: 'Gate' }],
       startMs: START_MS,
       seconds: 60,
-      config: { auth: { mode: 'token', tokens }, cameras: [{ id: 'gate', name: 'Gate', source: camera.url }] },
+      config: {
+        auth: { mode: 'token', tokens },
+        cameras: [{ id: 'gate', name: 'Gate', source, preview: { source, recorded: true } }],
+      },
     });
     browser = await launchBrowser();
     ends.push(() => browser.close());
@@ -128,7 +134,7 @@ suite('roles in the console', { skip: browserMissing() }, () => {
       ),
     );
     assert.ok(told.length > 50, `${told.length} texts`);
-    for (const [name, secret] of secrets) {
+    for (const [name, secret] of [...secrets, ['the camera', password] as const]) {
       assert.deepEqual(
         told.filter((text) => text.includes(secret)),
         [],

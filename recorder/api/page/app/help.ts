@@ -43,6 +43,9 @@ const GROUPS: readonly (readonly [title: string, keys: readonly (readonly [keys:
       ['P', 'Protect'],
       ['G', 'Go to a time'],
       ['+ -', 'Zoom of the timeline'],
+      ['M', 'Sound on or off'],
+      ['S', 'Save a still'],
+      ['F', 'Full screen'],
     ],
   ],
 ];

@@ -6,6 +6,7 @@ import type { Camera } from '../app/camera.ts';
 /** The answer of `GET /api/health/ready`. */
 export interface Readiness {
   readonly status: 'ready' | 'not_ready';
+  readonly version?: string;
   readonly failed?: readonly string[];
   readonly checks?: { readonly license?: { readonly reason?: { readonly message: string } } };
   readonly warnings?: readonly {

@@ -75,7 +75,6 @@ export function Nodes(): VNode {
         </tbody>
       </table>
     </div>
-    <p class="quiet">Version ${session.value?.version}</p>
   </section>`;
 }
 
@@ -88,7 +87,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
   const share = load && load.storage_total_gb > 0 ? load.storage_free_gb / load.storage_total_gb : undefined;
   const free = load && (load.storage_error ?? `${load.storage_free_gb} of ${load.storage_total_gb} GiB`);
   return html`<tr>
-    <th scope="row">${id}</th>
+    <th scope="row">${id}${readiness?.version && html`<div class="quiet">${readiness.version}</div>`}</th>
     <td class="wide">
       <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
       ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} isCluster=${isCluster} />`}

@@ -37,6 +37,7 @@ export function playbackKeys(playback: Playback, actions: Actions): Keys {
     e: actions.exportSelection,
     p: actions.protect,
     g: actions.goToTime,
+    m: () => (playback.isHeard.value = !playback.isHeard.peek()),
     f: actions.fullScreen,
     s: actions.saveStill,
   };

@@ -60,6 +60,8 @@ export class Playback {
   readonly isPlaying = signal(false);
   readonly speed = signal(1);
   readonly isScrubbing = signal(false);
+  /** Whether the focused camera is heard; the others are silent. */
+  readonly isHeard = signal(false);
   readonly inMs = signal<number | undefined>(undefined);
   readonly outMs = signal<number | undefined>(undefined);
   /**

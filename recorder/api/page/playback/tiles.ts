@@ -44,7 +44,7 @@ function Tile({ follower, playback }: TileProps): VNode {
   >
     <video
       ref=${video}
-      muted
+      muted=${!(isFocused && playback.isHeard.value)}
       playsinline
       aria-label=${`Recording of ${name}`}
       hidden=${picture.kind !== 'video'}

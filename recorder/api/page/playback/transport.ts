@@ -5,6 +5,7 @@ import { useRef, useState } from 'preact/hooks';
 import { now } from '../app/clock.ts';
 import { hashOf } from '../app/router.ts';
 import { html } from '../parts/html.ts';
+import { icon } from '../parts/icons.ts';
 import { parseGoTo } from './go-to.ts';
 import { SPEEDS, type Playback } from './playback.ts';
 import { widthOf } from './scale.ts';
@@ -73,6 +74,7 @@ export function Transport({ playback }: { readonly playback: Playback }): VNode 
             </option>`,
         )}
       </select>
+      <${Sound} playback=${playback} />
     </fieldset>
     <${Clock} playback=${playback} />
     <${GoTo} playback=${playback} />
@@ -96,6 +98,21 @@ export function Transport({ playback }: { readonly playback: Playback }): VNode 
     </div>
     <a class="button live-link" href=${hashOf('live')}>Live</a>
   </div>`;
+}
+
+/** Of the focused camera. */
+function Sound({ playback }: { readonly playback: Playback }): VNode {
+  const isHeard = playback.isHeard.value;
+  return html`<button
+    type="button"
+    aria-label="Sound"
+    aria-keyshortcuts="M"
+    aria-pressed=${isHeard}
+    title=${`Sound ${isHeard ? 'off' : 'on'} (M)`}
+    onClick=${() => (playback.isHeard.value = !isHeard)}
+  >
+    ${icon(isHeard ? 'soundOn' : 'soundOff')}
+  </button>`;
 }
 
 const speeds = (shown: number): readonly number[] =>
