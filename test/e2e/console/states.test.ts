@@ -34,7 +34,7 @@ suite('states of the console', { skip: browserMissing() }, () => {
         cameras: [
           ...PLAYING.map((id) => ({ id, name: `The ${id}`, source: camera.url })),
           { id: 'gone', name: 'The car park', source: `rtsp://127.0.0.1:${nobody}/stream` },
-          { id: 'off', name: 'The office', source: camera.url, enabled: false },
+          { id: 'off', name: 'The office', group: 'Inside', source: camera.url, enabled: false },
         ],
       },
     });
@@ -212,6 +212,28 @@ suite('states of the console', { skip: browserMissing() }, () => {
     await page.reload();
     await page.getByRole('button', { name: 'Yard', exact: true }).waitFor();
     await until('two tiles again', async () => (await page.locator('.tile').count()) === 2);
+    await page.close();
+  });
+
+  test('a group by setting, and one by what ids begin with, are in the list and on the wall', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    await until('the groups', async () => {
+      const heads = await page.locator('.camera-groups h2').allInnerTexts();
+      return ['Inside', 'yard'].every((name) => heads.includes(name));
+    });
+    const shown = (): Promise<string[]> => page.locator('.tile-name').allInnerTexts();
+    await page.getByRole('button', { name: 'All cameras' }).click();
+    await page.getByRole('button', { name: 'Inside', exact: true }).click();
+    await until('one tile', async () => (await shown()).join() === 'The office');
+    await page.reload();
+    await until('one tile again', async () => (await shown()).join() === 'The office');
+    await page.getByRole('button', { name: 'Inside', exact: true }).click();
+    await page.getByRole('button', { name: 'yard', exact: true }).click();
+    await until('the yard', async () => {
+      const names = await shown();
+      return names.length > 1 && names.every((name) => name.startsWith('The yard'));
+    });
     await page.close();
   });
 

@@ -25,7 +25,7 @@ export function LayoutMenu({ cameras, group, layout, shown }: LayoutMenuProps): 
   const [isSaving, setSaving] = useState(false);
   const groups = groupsOf(cameras).flatMap(({ name }) => (name === '' ? [] : [name]));
   const title = group ?? layout?.name ?? 'All cameras';
-  const item = (text: string, isShown: boolean, onClick: () => void): VNode =>
+  const action = (text: string, onClick: () => void, isShown?: boolean): VNode =>
     html`<button type="button" class="menu-item" aria-pressed=${isShown} onClick=${onClick}>${text}</button>`;
   return html`
     <${Menu} label=${html`${icon('layout')}<span>${title}</span>${icon('down')}`}>
@@ -35,31 +35,19 @@ export function LayoutMenu({ cameras, group, layout, shown }: LayoutMenuProps): 
           go('live', fields);
         };
         return html`
-          ${item('All cameras', !group && !layout, choose({}))}
-          ${groups.map((name) => item(name, name === group, choose({ group: name })))}
-          ${layouts.value.map(({ name }) => item(name, name === layout?.name, choose({ layout: name })))}
-          <button
-            type="button"
-            class="menu-item"
-            onClick=${() => {
-              close();
-              setSaving(true);
-            }}
-          >
-            ${layout ? 'Change this layout …' : 'New layout …'}
-          </button>
+          ${action('All cameras', choose({}), !group && !layout)}
+          ${groups.map((name) => action(name, choose({ group: name }), name === group))}
+          ${layouts.value.map(({ name }) => action(name, choose({ layout: name }), name === layout?.name))}
+          ${action(layout ? 'Change this layout …' : 'New layout …', () => {
+            close();
+            setSaving(true);
+          })}
           ${
             layout &&
-            html`<button
-              type="button"
-              class="menu-item"
-              onClick=${() => {
-                removeLayout(layout.name);
-                choose({})();
-              }}
-            >
-              Delete this layout
-            </button>`
+            action('Delete this layout', () => {
+              removeLayout(layout.name);
+              choose({})();
+            })
           }
         `;
       }}
