@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import { Members } from '../../test/support/members.ts';
 import { seeded } from '../../test/support/random.ts';
+import { cameraOfFootage } from '../../base/camera-id.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
 import type { FootageHolder } from '../peers/peer.ts';
@@ -45,12 +46,17 @@ interface Node extends Stage {
 }
 
 interface Recording {
+  /** Of the footage. */
+  readonly cameraId?: string;
   readonly recorded?: typeof RECORDED;
   /** How far the clock of each node is ahead. */
   readonly aheadMs?: Readonly<Record<NodeName, number>>;
 }
 
-async function cluster(t: TestContext, { recorded = RECORDED, aheadMs = { a: 0, b: 0, c: 0 } }: Recording = {}) {
+async function cluster(
+  t: TestContext,
+  { cameraId: footageId = 'gate', recorded = RECORDED, aheadMs = { a: 0, b: 0, c: 0 } }: Recording = {},
+) {
   const members = await Members.open(t);
   const online = new Set<string>(NODES);
   const nodes = {} as Record<NodeName, Node>;
@@ -67,12 +73,17 @@ async function cluster(t: TestContext, { recorded = RECORDED, aheadMs = { a: 0, 
       nodeId: name,
       lookAtNodes: async () => {},
       holdersOf: () => [],
-      footageHolders: async (cameraId) => (cameraId === 'gate' ? holders(name) : []),
+      footageHolders: async (cameraId) => (cameraOfFootage(cameraId) === 'gate' ? holders(name) : []),
       origins: () => [],
       places: () => [],
     };
     const peers = await members.requestsOf(name);
-    const made = await stage(t, { clock, epoch: EPOCHS[name], playback: { cluster: others, peers, auth: TOKENS } });
+    const made = await stage(t, {
+      clock,
+      cameraId: footageId,
+      epoch: EPOCHS[name],
+      playback: { cluster: others, peers, auth: TOKENS },
+    });
     const { app, camera, fs } = made;
     const [from, to] = recorded[name];
     clock.advance(from * 1_000 + aheadMs[name]);
@@ -128,6 +139,17 @@ test('a window over three nodes is the same at each, with every picture once, of
     shown.filter(({ at }) => at >= 45.48),
     expected.filter(({ at }) => at >= 45.48 && at < 55),
   );
+});
+
+test('a recorded preview is played from all nodes as well, as the lower variant of its camera', async (t) => {
+  const { nodes } = await cluster(t, { cameraId: 'gate~preview' });
+  for (const name of NODES) {
+    const { body } = await nodes[name].ask(`/window/gate~preview.mp4?${BETWEEN}`);
+    assert.deepEqual(await pictures(body), expected, name);
+    const variants = (await nodes[name].ask(`/hls/gate/variants.m3u8?${BETWEEN}`)).body.toString();
+    assert.match(variants, /^\.\.\/gate~preview\/index\.m3u8/m);
+  }
+  assert.equal((await nodes.c.ask(`/window/gate~preview.mp4?${BETWEEN}`, 'porter')).status, 404);
 });
 
 test('where clocks of nodes differ, a window still has every picture of a handover once', async (t) => {
