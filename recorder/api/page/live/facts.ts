@@ -14,7 +14,7 @@ import { newestRecordings, type Recording } from './recordings.ts';
 const AGAIN_MS = 15_000;
 
 export function Facts({ camera }: { readonly camera: Camera }): VNode {
-  const { codecs, preview, transport, bitrate, frames, viewers, node } = camera;
+  const { codecs, preview, transport, bitrate, frame_rate: frameRate, frames, viewers, node } = camera;
   const [newest, setNewest] = useState<readonly Recording[]>();
   const [missing, setMissing] = useState<readonly string[]>([]);
   useEffect(() => {
@@ -48,6 +48,7 @@ export function Facts({ camera }: { readonly camera: Camera }): VNode {
       ${row('Streams', describeCodecs(codecs, transport))}
       ${row('Preview', preview ? (preview.reason?.message ?? describeCodecs(preview.codecs, null)) || 'not watched yet' : undefined)}
       ${row('Bit rate', camera.state === 'recording' && bitrate > 0 ? formatBitrate(bitrate) : undefined)}
+      ${row('Pictures', camera.state === 'recording' && frameRate ? `${Math.round(frameRate)} /s` : undefined)}
       ${row('Lost packets', frames?.lost_packets)} ${row('Viewers', viewers)}
       ${row('Node', directory.value ? (node.name ?? 'none') : undefined)} ${row('Id', camera.id)}
       ${remarks.map((text) => row('Remark', text))}

@@ -62,13 +62,6 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
   const toggleSound = (): void => {
     if (codecs.audio) audible.value = isHeard ? undefined : id;
   };
-  const start = async (): Promise<void> => {
-    try {
-      await startCamera(camera);
-    } catch (error) {
-      setRefusal(wordsOf(error));
-    }
-  };
   const full = (): void => void toggleFullScreen(screen.current);
   const still = (): void => downloadStill(camera, screen.current, now());
   useKeys({
@@ -116,29 +109,41 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
           >${icon('playback')}</a
         >
         ${button('Facts', 'info', () => showInfo(!isInfoShown), isInfoShown)} ${button('Full screen', 'large', full)}
-        ${
-          may('operator') &&
-          camera.base !== undefined &&
-          html`<${Menu} name="More" label=${icon('more')}>
-            ${(close: () => void) =>
-              html`<button
-                type="button"
-                class="menu-item"
-                onClick=${() => {
-                  close();
-                  if (camera.state === 'stopped') void start();
-                  else setStopping(true);
-                }}
-              >
-                ${camera.state === 'stopped' ? 'Start recording' : 'Stop recording …'}
-              </button>`}
-          <//>`
-        }
+        ${may('operator') && camera.base !== undefined && html`<${RecordingMenu} camera=${camera} onStop=${() => setStopping(true)} onRefused=${setRefusal} />`}
       </div>
     </div>
     ${isInfoShown && html`<${Facts} key=${id} camera=${camera} />`}
     ${isStopping && html`<${StopDialog} camera=${camera} onClose=${() => setStopping(false)} />`}
   </div>`;
+}
+
+interface RecordingMenuProps {
+  readonly camera: Camera;
+  readonly onStop: () => void;
+  /** Gets the text of a problem. */
+  readonly onRefused: (problem: string) => void;
+}
+
+/** Stops recording, or starts it again. */
+function RecordingMenu({ camera, onStop, onRefused }: RecordingMenuProps): VNode {
+  const isStopped = camera.state === 'stopped';
+  const change = (): void => {
+    if (isStopped) startCamera(camera).catch((error: unknown) => onRefused(wordsOf(error)));
+    else onStop();
+  };
+  return html`<${Menu} name="More" label=${icon('more')}>
+    ${(close: () => void) =>
+      html`<button
+        type="button"
+        class="menu-item"
+        onClick=${() => {
+          close();
+          change();
+        }}
+      >
+        ${isStopped ? 'Start recording' : 'Stop recording …'}
+      </button>`}
+  <//>`;
 }
 
 /** The recorder's clock, and by how much the picture lags. */

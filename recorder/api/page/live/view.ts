@@ -8,7 +8,7 @@ import { cameras } from '../app/cameras.ts';
 import { useKeys } from '../app/keyboard.ts';
 import { go, route } from '../app/router.ts';
 import { html } from '../parts/html.ts';
-import { icon } from '../parts/icons.ts';
+import { icon, type IconName } from '../parts/icons.ts';
 import { AddView } from '../add/view.ts';
 import { toggleFullScreen } from './full-screen.ts';
 import { LayoutMenu } from './layout-menu.ts';
@@ -104,7 +104,6 @@ function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode {
   const area = useRef<HTMLDivElement>(null);
   const size = useSize(area);
   const current = useSignal(0);
-  const [isTurning, setTurning] = useState(false);
   const aspect = usualAspect(shown.map(({ codecs }) => codecs.video));
   const minWidth = window.innerWidth <= PHONE_WIDTH ? MIN_TILE.phone : MIN_TILE.desk;
   const perPage = tilesPerPage(shown.length, size, { aspect, gap: GAP, minWidth, most });
@@ -114,12 +113,6 @@ function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode {
   const tiles = size.width === 0 ? [] : shown.slice((page - 1) * perPage, page * perPage);
 
   const toPage = (next: number): void => onPage(((next - 1 + pages) % pages) + 1);
-  useEffect(() => {
-    if (!isTurning || pages === 1) return undefined;
-    const timer = setInterval(() => toPage(page + 1), TURN_MS);
-    return () => clearInterval(timer);
-  }, [isTurning, page, pages]);
-
   const focus = (index: number): void => {
     current.value = index;
     area.current?.querySelectorAll<HTMLElement>('.tile-open')[index]?.focus();
@@ -159,38 +152,52 @@ function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode {
         )}
       </ul>
     </div>
-    ${
-      pages > 1 &&
-      html`<nav class="pages" aria-label="Pages of the wall">
-        <button type="button" class="plain" aria-label="Previous page" onClick=${() => toPage(page - 1)}>
-          ${icon('left')}
-        </button>
-        ${Array.from(
-          { length: pages },
-          (_, i) =>
-            html`<button
-              type="button"
-              class="page-dot"
-              aria-label=${`Page ${i + 1} of ${pages}`}
-              aria-current=${page === i + 1 ? 'page' : undefined}
-              onClick=${() => toPage(i + 1)}
-            ></button>`,
-        )}
-        <button type="button" class="plain" aria-label="Next page" onClick=${() => toPage(page + 1)}>
-          ${icon('right')}
-        </button>
-        <button
-          type="button"
-          class="plain"
-          aria-pressed=${isTurning}
-          title="Shows the next page every 10 seconds"
-          onClick=${() => setTurning(!isTurning)}
-        >
-          Turn pages
-        </button>
-      </nav>`
-    }
+    ${pages > 1 && html`<${Pages} page=${page} pages=${pages} toPage=${toPage} />`}
   `;
+}
+
+interface PagesProps {
+  readonly page: number;
+  readonly pages: number;
+  /** Beyond the last page is the first one. */
+  readonly toPage: (page: number) => void;
+}
+
+function Pages({ page, pages, toPage }: PagesProps): VNode {
+  const [isTurning, setTurning] = useState(false);
+  useEffect(() => {
+    if (!isTurning) return undefined;
+    const timer = setInterval(() => toPage(page + 1), TURN_MS);
+    return () => clearInterval(timer);
+  }, [isTurning, page, pages]);
+  const step = (label: string, picked: IconName, by: 1 | -1): VNode =>
+    html`<button type="button" class="plain" aria-label=${label} onClick=${() => toPage(page + by)}>
+      ${icon(picked)}
+    </button>`;
+  return html`<nav class="pages" aria-label="Pages of the wall">
+    ${step('Previous page', 'left', -1)}
+    ${Array.from(
+      { length: pages },
+      (_, i) =>
+        html`<button
+          type="button"
+          class="page-dot"
+          aria-label=${`Page ${i + 1} of ${pages}`}
+          aria-current=${page === i + 1 ? 'page' : undefined}
+          onClick=${() => toPage(i + 1)}
+        ></button>`,
+    )}
+    ${step('Next page', 'right', 1)}
+    <button
+      type="button"
+      class="plain"
+      aria-pressed=${isTurning}
+      title="Shows the next page every 10 seconds"
+      onClick=${() => setTurning(!isTurning)}
+    >
+      Turn pages
+    </button>
+  </nav>`;
 }
 
 /** The size of an element, whenever it changes. */
