@@ -1,4 +1,4 @@
-/** Rejects as soon as `signal` aborts, with its reason; what `answer` becomes after that is ignored. */
+/** Rejects as soon as `signal` aborts, with its reason; the outcome of `answer` after that is ignored. */
 export async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return answer;
   const aborted = Promise.withResolvers<never>();

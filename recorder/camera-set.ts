@@ -208,7 +208,7 @@ export class CameraSet implements CameraDirectory {
   async #apply(wanted: readonly WantedCamera[], held: HeldCameras): Promise<void> {
     const { log, clock, gaps, standbys } = this.#deps;
     const cameras = this.#permitted(wanted);
-    // Before the cameras are stopped: the gaps ledger must not blame the cameras for the gap.
+    // Before the cameras are stopped: the gap ledger must not blame the cameras for the gap.
     gaps.configure(cameras.map(({ id, enabled, halted }) => ({ id, enabled, cause: halted?.cause })));
     const before = Array.from(this.#entries.values(), (entry) => entry.config);
     const { added, removed, changed } = diffCameras(before, cameras);

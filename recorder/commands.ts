@@ -278,7 +278,7 @@ async function setUpServer(args: readonly string[], around: Surroundings): Promi
   });
 }
 
-/** Prints the usage for arguments that make no sense. */
+/** Prints the usage for invalid arguments. */
 async function explained(
   { printError }: Surroundings,
   usage: string,

@@ -25,10 +25,10 @@ export const restartMs = (pool: RecorderPool | undefined, syncIntervalMs: number
 export const heldMsOf = (pool: RecorderPool | undefined): number => Math.max(HELD_MS, lossMs(pool) + BEYOND_MS);
 
 /**
- * Wall time from which on a camera that was held is written. A node that hands it over records it until now. A lost one recorded it
- * up to its last renewal, but for what was not on its disk: a machine that loses power loses what was not synchronised either. Its
- * clock dated the renewal, so it does not count on its word: at least the time of the silence is written. Otherwise all is written
- * that is held, because nobody knows since when it is missing.
+ * Wall time from which on a camera that was held is written. A node that hands the camera over records it until now. A
+ * lost node recorded it up to its last renewal, except what had not reached its disk; a power cut also loses what was
+ * not synced. The time of that renewal comes from the lost node's clock, which may be wrong, so at least the time of
+ * the silence is written. If that time is unknown, everything that is held is written.
  */
 export function wantedFromMs(
   assignment: Assignment | undefined,

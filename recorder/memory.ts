@@ -78,7 +78,10 @@ export const forEvents = (memory: MemoryBudget): EventMemory => ({
 /** The share of standbys. */
 const FOR_STANDBYS = 1 / 2;
 
-/** Gives way only to recording. `shed` is known later than the place of the account among the others. */
+/**
+ * Only recording takes precedence over it. `shed` is set later, because the order of the accounts is fixed before it is
+ * known.
+ */
 export function forStandbys(memory: MemoryBudget): (shed: (bytes: number) => void) => MemoryAccount {
   let release = (_bytes: number): void => {};
   const maxBytes = memory.limitBytes * FOR_STANDBYS;

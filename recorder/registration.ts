@@ -40,7 +40,7 @@ export class Registration {
     const wanted = definedIn(this.#o.addresses());
     const { spec } = await this.#ensure(RECORDER_NODES, nodeId, () => ({
       kind: 'RecorderNode',
-      // Others are kept: they may be what cameras are placed by.
+      // Other labels are kept, because placements of cameras may use them.
       metadata: { name: nodeId, labels: poolLabels(pool) },
       spec: { nodeName: nodeId, poolRef: { name: pool }, ...wanted },
     }));

@@ -1,5 +1,5 @@
-// The command `recorder wait`: waits until it is ended. It is what a pod runs whose existence alone matters, and what a container
-// becomes that has done its work.
+// The command `recorder wait`: waits until it is ended. Pods run it that only have to exist, and so do containers that
+// have done their work.
 
 import { existsSync } from 'node:fs';
 
