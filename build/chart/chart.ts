@@ -133,7 +133,7 @@ const LABELS = '  labels:\n    {{- include "kube-nvr.labels" $ | nindent 4 }}\n'
 const yaml = (value: object): string =>
   stringify(value, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true });
 
-/** The text for use in a template; throws if a template would interpret it. */
+/** The text for use in a template. Throws if a template would interpret it. */
 function literal(text: string): string {
   if (text.includes('{{')) throw new Error(`a template would read this: ${text}`);
   return text;

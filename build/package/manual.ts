@@ -1,5 +1,5 @@
-// The manual pages of the packages, in man(7), and the completion of bash: made from what the program itself says of its
-// commands and settings.
+// The manual pages of the packages, in man(7), and the completion of bash: made from the program's own descriptions of
+// its commands and settings.
 
 interface About {
   readonly version: string;
@@ -84,7 +84,10 @@ const settingText = ({ key, type, fallback, meaning }: Setting): string => {
 const text = (paragraph: string): string => `${escaped(paragraph)}\n`;
 const literal = (lines: string): string => `.nf\n${escaped(lines.trimEnd())}\n.fi\n`;
 
-/** Markdown's marks of code go; a backslash, a hyphen, and a point or quote at the start of a line mean something to man(7). */
+/**
+ * Removes the Markdown marks of code. Escapes what has a meaning in man(7): a backslash, a hyphen, and a point or quote
+ * at the start of a line.
+ */
 const escaped = (lines: string): string =>
   lines
     .replaceAll('`', '')

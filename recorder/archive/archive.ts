@@ -1,5 +1,5 @@
-// The archive of one node: records each camera's samples to files under the record path, and lists them. It joins the
-// rooms below it; cameras share nothing here but the catalogue.
+// The archive of one node: records each camera's samples to files under the record path, and lists them. It combines
+// the rooms below it. Cameras share only the catalogue here.
 
 import { Registry } from 'prom-client';
 import { isFootageId } from '../../base/camera-id.ts';
@@ -50,7 +50,10 @@ export interface ArchiveOptions {
   readonly fs?: FileSystem;
   /** Keeps a list of closed segments elsewhere. */
   readonly observer?: SegmentObserver;
-  /** The node's own state, where it knows its archive from; without it, any directory will do. */
+  /**
+   * The directory of the node's own state, which contains the id of its archive; without it, every directory is
+   * accepted.
+   */
   readonly workDir?: string;
   /** A member of a cluster records only to its own archive, never to that of another node. */
   readonly node?: string | undefined;
@@ -74,7 +77,9 @@ interface ArchiveWarning {
   readonly cameraId: string | undefined;
 }
 
-/** What a player comes to while it plays a segment: some segments of usual length, whatever gaps are between. */
+/**
+ * What a player reaches while it plays one segment: some segments of usual length, even if there are gaps between them.
+ */
 const PLAYED_NEXT_MS = 10 * MINUTE_MS;
 
 export class Archive {
@@ -120,7 +125,7 @@ export class Archive {
       workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node, pool, take, fs, log });
     const disk = limits ? spaceMaking(fs, () => this.#retention as Retention) : fs;
     this.#store = new SegmentStore(root, disk, this.#identity);
-    // Another file system than that of the machine is no thread's to read.
+    // A thread can read only the machine's own file system.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
     const observers = {
       closed: (segment: ClosedSegment): void => {
@@ -159,9 +164,9 @@ export class Archive {
   }
 
   /**
-   * Makes the record path and repairs what a crash left. Call it once, before any `sinkFor`. It throws when the record
-   * path cannot be made or written to; old footage that cannot be read is logged, and does not keep new from being made.
-   * Without the disk that the archive is on, nothing is done and nothing recorded until it is there.
+   * Creates the record path and repairs what a crash left. Call it once, before any `sinkFor`. Throws when the record
+   * path cannot be created or written to. Old footage that cannot be read is logged and does not prevent recording.
+   * While the disk of the archive is missing, nothing is repaired and nothing recorded.
    */
   async recover(): Promise<RecoveryReport> {
     try {
@@ -190,7 +195,7 @@ export class Archive {
     this.#inRecovery = new Set();
     for (const [cameraId, history] of report.histories) {
       const known = this.#histories.get(cameraId);
-      // A camera that waits for its disk holds on to what it was given.
+      // A camera that waits for its disk keeps the samples that it has.
       if (known) Object.assign(known, history);
       else this.#histories.set(cameraId, history);
     }
@@ -198,7 +203,7 @@ export class Archive {
     return report;
   }
 
-  /** Call it about four times a second: footage that is too much is removed, and a disk that comes back is noticed. */
+  /** Call it about four times a second. It removes footage that exceeds the limits, and notices a disk that is back. */
   tick(): void {
     this.#disk?.tick();
     this.#retention?.tick();
@@ -228,7 +233,10 @@ export class Archive {
     return this.holdWindow(cameraId, startMs, Math.max(startMs + PLAYED_NEXT_MS, nextMs + 1));
   }
 
-  /** The same for all that lies in [fromMs, toMs): what a reader has open stays readable, what it opens next is held. */
+  /**
+   * The same for all that lies in [fromMs, toMs): an open file stays readable, and the files that are opened next are
+   * held.
+   */
   holdWindow(cameraId: string, fromMs: number, toMs: number): () => void {
     return this.#retention?.leases.hold(cameraId, fromMs, toMs) ?? (() => {});
   }
@@ -238,7 +246,7 @@ export class Archive {
     return this.#retention?.protections;
   }
 
-  /** Of the marker in the record path, once it was found to be ours. */
+  /** The id in the marker of the record path, once that was found to be ours. */
   get id(): string | undefined {
     return this.#identity?.id;
   }
@@ -360,7 +368,9 @@ export class Archive {
     );
   }
 
-  /** Segments that are being written or completed, and one that is complete and stands for the next. */
+  /**
+   * Segments that are being written or completed, and one that is complete and shown until the next one has a picture.
+   */
   inProgress(cameraId: string): OpenSegment[] {
     const complete = this.#cameras.get(cameraId)?.standIn();
     return complete ? [...this.openEntries(cameraId), complete] : this.openEntries(cameraId);

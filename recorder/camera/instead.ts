@@ -18,7 +18,7 @@ export interface Brought {
 const NAMED_FAULTS = 3;
 
 /**
- * What `now` has more than `before`, as parts of a sentence, the weightiest first; empty when nothing came at all.
+ * What `now` has more than `before`, as parts of a sentence, the most important first; empty when nothing came at all.
  * `expected`: the payload types of the stream.
  */
 export function describeInstead(before: Brought, now: Brought, expected: readonly number[], carrier?: Carrier): string {

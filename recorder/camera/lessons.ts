@@ -1,5 +1,5 @@
-// What was learnt from the connections to one camera, for the next one: how to keep a session alive, how long the camera takes,
-// and whether asking for audio makes it hang. Kept as long as the process.
+// What was learnt from the connections to one camera, for the next one: how to keep a session alive, how long the
+// camera takes, and whether asking for audio makes it hang. Kept as long as the process.
 
 import { newKeepaliveMemory } from '../rtsp/keepalive.ts';
 import { Patience } from './patience.ts';

@@ -24,7 +24,10 @@ import { ReportedClock } from './reported-clock.ts';
 import { Timeline } from './timeline.ts';
 import type { Sample } from '../mp4/sample.ts';
 
-/** Each window of this length is checked for audio frames without a place in time; fewer than MIN_SOUND_FRAMES tell nothing. */
+/**
+ * Each window of this length is checked for audio frames without a place in time; fewer than MIN_SOUND_FRAMES show
+ * nothing.
+ */
 const SOUND_WINDOW_MS = 10_000;
 const MIN_SOUND_FRAMES = 50;
 const MAX_SOUND_DISCARDED_PERCENT = 5;

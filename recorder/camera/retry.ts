@@ -1,7 +1,8 @@
 // Decides how long to wait before a camera is tried again, from what ended the last connection.
 //
-// A pause costs footage, but a camera that gets too many requests bans the client or runs out of resources. So what costs the
-// camera nothing is done often, and what it refuses is repeated less and less often. docs/cameras.md has the rule for users.
+// A pause costs footage, but a camera that gets too many requests bans the client or runs out of resources. So attempts
+// that cost the camera nothing are frequent, and what it refuses is repeated less and less often. docs/cameras.md has
+// the rule for users.
 
 import { Backoff } from '../../base/backoff.ts';
 import { NoConnection } from './error.ts';
@@ -12,7 +13,7 @@ const LONG_MS = 10_000;
 const AT_ONCE_MS = 50;
 /** Nothing listens at the camera's port: a plain TCP connect, no request. */
 const KNOCK_MS = 1_000;
-/** A camera that is back refuses at first what it serves once it has started (404, 503, 401). */
+/** A camera that has just restarted refuses for a while what it serves later (404, 503, 401). */
 const STARTING_MS = 30_000;
 const STARTING_RETRY_MS = 2_000;
 const FIRST_MS = 1_000;

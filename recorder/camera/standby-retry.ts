@@ -16,9 +16,9 @@ const FIRST_MS = 10_000;
 const MOST_MS = 1_800_000;
 /** The node that records the camera takes it back within seconds: it tries again at once. */
 const TAKEN_BACK_MS = 20_000;
-/** How a connection ends that the camera drops for another client. */
+/** Reasons with which a connection ends when the camera drops it for another client. */
 const TAKEN_BACK: ReadonlySet<CameraErrorCode> = new Set(['closed-by-camera', 'stream-silent']);
-/** This many such connections in a row show that the two nodes take the camera from each other. */
+/** This many such connections in a row show that the two nodes keep taking the camera from each other. */
 const MOST_TAKEN_BACK = 2;
 
 export class StandbyRetry implements Retry {

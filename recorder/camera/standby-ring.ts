@@ -19,11 +19,11 @@ interface Group {
   readonly samples: Sample[];
   /** Why the run ended after this group; undefined: it went on. */
   ended: EndReason | undefined;
-  /** All of it was passed to a copy that has left, or is older than what that was to have. */
+  /** All of it was passed to a copy that has left, or is older than what that copy should contain. */
   isCopied: boolean;
 }
 
-/** Where the pictures go when this node takes over. */
+/** The receivers of the pictures when this node takes over. */
 interface Promotion {
   /** Wall time from which pictures are to be written, in milliseconds since 1970. Writing begins at the key frame at or before it. */
   readonly fromMs: number;
@@ -35,7 +35,7 @@ interface Promotion {
   readonly live?: SampleSink;
   /** Wall time up to which this node has recorded the camera already. Nothing before it is written again. */
   readonly notBeforeMs?: number | undefined;
-  /** Of a copy: a group is passed on when it is complete, so that what follows may begin at the next key frame. */
+  /** Of a copy: a group is passed on when it is complete, so that its successor can begin at the next key frame. */
   readonly onlyWhole?: boolean;
 }
 
@@ -76,9 +76,9 @@ export class StandbyRing implements SampleSink {
   #dropsForSpace = 0;
   /** Copies, which also get the samples that arrive. */
   #copies: readonly StandbyRing[] = [];
-  /** A copy has left: `isCopied` says exactly what was written, and times are not asked. */
+  /** A copy has left: `isCopied` shows exactly what was written, so times are not compared. */
   #isSeamKnown = false;
-  /** It is a copy that gets nothing more. */
+  /** It is a copy that gets no more samples. */
   #hasLeft = false;
 
   constructor(options: StandbyRingOptions) {

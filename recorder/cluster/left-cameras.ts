@@ -82,7 +82,7 @@ export class LeftCameras {
 
   async #look(id: string): Promise<void> {
     const { api, path, changed, clock } = this.#o;
-    // Also if it fails: the others come first then.
+    // Also after a failure, so that the others come first.
     this.#readMs.set(id, clock.monotonicMs());
     let own: RetentionLimits | undefined;
     try {
@@ -91,7 +91,7 @@ export class LeftCameras {
       if (!(err instanceof ApiServerError)) throw err;
       if (err.status !== 404) return this.#again(id);
     }
-    // It may have been taken meanwhile.
+    // The camera may have been assigned to this node meanwhile.
     if (!this.#readMs.has(id) || isDeepStrictEqual(own, this.#limits.get(id))) return;
     if (own) this.#limits.set(id, own);
     else this.#limits.delete(id);

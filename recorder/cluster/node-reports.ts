@@ -28,9 +28,9 @@ const PAUSE_PER_NODE_MS = 2_000;
 /** Questions within this time for each node after a list share it; a list that takes long is made less often. */
 const FRESH_PER_NODE_MS = 10;
 const FRESH_PER_LIST = 20;
-/** Nobody waits longer for a list: what was known last is the answer then. */
+/** A reader waits at most this long for a list, and then gets the last known one. */
 const WAIT_MS = 1_000;
-/** A list that is not there after this long is asked for again. */
+/** A list that has not arrived after this time is requested again. */
 const ASK_AGAIN_MS = 30_000;
 
 export class NodeReports {
@@ -40,7 +40,7 @@ export class NodeReports {
   /** The number of nodes in the last list. */
   #listed = 0;
   #freshUntilMs = -Infinity;
-  /** The list that was asked for and is not there yet. */
+  /** The list that was requested and has not arrived yet. */
   #asked: { readonly sinceMs: number; readonly done: PromiseWithResolvers<void> } | undefined;
 
   constructor(options: NodeReportsOptions) {
@@ -121,7 +121,7 @@ export class NodeReports {
       this.#all.resync();
     }
     const leftMs = this.#asked.sinceMs + WAIT_MS - nowMs;
-    // The API server is late: to wait for the list once more would delay every question.
+    // The API server is late: waiting for the list again would delay every reader.
     if (leftMs <= 0) return;
     const enough = new AbortController();
     await Promise.race([this.#asked.done.promise, clock.sleep(leftMs, enough.signal)]);

@@ -1,4 +1,5 @@
-// Refuses credentials: the errors for callers, the limit of wrong guesses for each address, and what log and metrics say of it.
+// Refuses credentials: the errors for callers, the limit of wrong guesses for each address, and the entries in log and
+// metrics.
 
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';

@@ -22,7 +22,7 @@ export const markRelayed = (request: IncomingMessage, relayed: Relayed): void =>
 export const relayedBy = (request: IncomingMessage): Relayed | undefined =>
   (request as { readonly [RELAYED]?: Relayed })[RELAYED];
 
-/** Whether another node passed the request on: it is not passed on again. A client that states it harms itself only. */
+/** Whether another node passed the request on: it is not passed on again. A client that sets it harms only itself. */
 export const isRelayed = ({ headers }: IncomingMessage): boolean => headers[RELAYED_HEADER] !== undefined;
 
 /** A caller that a member states: it may read, and make the requests of `may`. */

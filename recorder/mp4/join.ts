@@ -179,7 +179,7 @@ export class JoinPlanner {
     const every = this.#looksEvery;
     const looks = every && { origin: this.#movieStart - shift - this.#elapsed, every, from: start, to: end };
     const isLookedAt = looks && refreshes ? neededFor(looks, video, selection, refreshes) : () => true;
-    // A movie must start with a picture even if the first look is later.
+    // A movie must start with a picture even if the first picture to show is later.
     const isNeeded = (sample: number): boolean => (preroll && sample === selection.start) || isLookedAt(sample);
     this.#copy(part, video, selection, shift, isNeeded, setsFor, audio, heard);
     this.#movieEnd = end + shift;

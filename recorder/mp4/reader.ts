@@ -1,4 +1,4 @@
-// Reads the state and the metadata of files written by `segment.ts`. Reads the start and the index, never samples.
+// Reads the state and the metadata of files that `segment.ts` wrote. Reads the start and the index, never samples.
 
 import { Mp4Error } from './error.ts';
 import type { RecordedMeta } from './meta.ts';

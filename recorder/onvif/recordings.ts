@@ -35,7 +35,7 @@ const MAX_RECORDINGS = 256;
 const MAX_RESULTS_ASKED = 16;
 const MAX_TOKEN = 256;
 const MAX_URI_CHARACTERS = 1024;
-/** How often a clock that states whole seconds is asked, each time when a second should begin. */
+/** How often a clock that states whole seconds is read, each time when a second should begin. */
 const MAX_TIMES_ASKED = 8;
 const ENOUGH_ERROR_MS = 40;
 
@@ -80,8 +80,8 @@ export class OnvifRecordings {
   }
 
   /**
-   * Compares the clocks. The device states whole seconds, so it is asked again when a second should begin: each answer halves what is
-   * not known. Undefined if it states no time, or its clock does not hold still.
+   * Compares the clocks. The device states whole seconds, so it is asked again when a second should begin: each answer
+   * halves the uncertainty. Undefined if it states no time, or its clock is set meanwhile.
    */
   async clockOffset(signal: AbortSignal): Promise<ClockOffset | undefined> {
     let low = Number.NEGATIVE_INFINITY;
@@ -108,7 +108,7 @@ export class OnvifRecordings {
     signal.throwIfAborted();
   }
 
-  /** A device without recordings need not be searched; some do not know the question. */
+  /** A device without recordings need not be searched; some devices do not support this query. */
   async #isEmpty(signal: AbortSignal): Promise<boolean> {
     const answer = await this.#tolerant((cam, ignore) => cam.getRecordingSummary(ignore), signal);
     return answer !== undefined && Number(textAt(answer, 'Summary', 'NumberRecordings') ?? NaN) === 0;
@@ -216,6 +216,6 @@ function dateTime(text: string | undefined): number | undefined {
   const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?$/i.exec(text ?? '');
   if (!match) return undefined;
   const ms = Date.parse(`${match[1]}${match[2] ?? 'Z'}`);
-  // Devices without footage say 1970.
+  // Devices without footage state 1970.
   return Number.isFinite(ms) && ms > 0 ? ms : undefined;
 }

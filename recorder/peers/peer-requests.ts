@@ -1,7 +1,7 @@
-// Requests to the other members of the cluster, by the name of the node and never by an address that a caller chose. Between
-// members of a pool they use mutual TLS; a member without a listener for that is asked at its address for clients, with the
-// caller's own credential. Each peer has a bounded number of connections and requests, and each answer must begin within a time
-// limit: a peer that hangs or is dead holds up nobody.
+// Requests to the other members of the cluster, by the name of the node and never by an address that a caller chose.
+// Between members of a pool they use mutual TLS; a member without a listener for that is asked at its address for
+// clients, with the caller's own credential. Each peer has a bounded number of connections and requests, and each
+// answer must begin within a time limit: a peer that hangs or is dead delays nothing else.
 
 import { Pool, type Dispatcher } from 'undici';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -113,11 +113,11 @@ const MAX_CONNECTIONS = 48;
 const MAX_REQUESTS = 96;
 /** After a failure, further requests fail at once for the first time, and after each further one for twice as long. */
 const REST = { firstMs: 2_000, maxMs: 16_000 };
-/** How long the answer to whether a node answers is believed, and how long a node is given to answer. */
+/** How long the result of a check whether a node answers is kept, and how long a node has to answer it. */
 const PROBE_MS = 2_000;
 const PROBE_HEAD_MS = 1_000;
 
-/** What is passed on for clients may last as long as they are slow: it has connections of its own, apart from what this node asks. */
+/** Passing data on to slow clients can take long, so it does not share connections with this node's own requests. */
 type Asking = Pick<PeerRequest, 'listener' | 'caller'>;
 
 interface Channel {
@@ -282,7 +282,7 @@ export class PeerRequests implements PeerSender {
   #rest(nodeId: string): void {
     const nowMs = this.#o.clock.monotonicMs();
     const before = this.#resting.get(nodeId);
-    // Of requests that fail together, one counts.
+    // Requests that fail together count as one failure.
     if (before && nowMs < before.untilMs) return;
     const restMs = before ? Math.min(REST.maxMs, 2 * before.restMs) : REST.firstMs;
     this.#resting.set(nodeId, { untilMs: nowMs + restMs, restMs });

@@ -28,8 +28,8 @@ export interface FootageHolder {
 }
 
 /**
- * A stretch of time whose footage is on another node. `isOnline`: the node has told so; otherwise it did not answer, and may
- * have footage of this time. Milliseconds since 1970.
+ * A stretch of time whose footage is on another node. `isOnline`: the node has reported it; otherwise it did not
+ * answer, and may have footage of this time. Milliseconds since 1970.
  */
 export interface Elsewhere {
   readonly nodeId: string;

@@ -1,9 +1,9 @@
-// Answers of other nodes that are read whole, for what this node collects from all of them.
+// Reads complete answers of other nodes, for what this node collects from all of them.
 
 import { readBody } from '../../base/http-answer.ts';
 import type { Asker, PeerCaller, PeerRequest, PeerSender } from './peer-requests.ts';
 
-/** Somebody who may see this camera, and asks about nothing else. */
+/** A caller that may see this camera and nothing else. */
 export const viewerOf = ({ name, credential }: Asker, cameraId: string): PeerCaller & { readonly kind: 'viewer' } => ({
   kind: 'viewer',
   name,
@@ -12,8 +12,8 @@ export const viewerOf = ({ name, credential }: Asker, cameraId: string): PeerCal
 });
 
 /**
- * What `parse` makes of an answer with status 200. Undefined if the node does not answer, or not understandably: the caller then
- * names what is missing.
+ * What `parse` makes of an answer with status 200. Undefined if the node does not answer, or its answer cannot be
+ * parsed: the caller then reports what is missing.
  */
 export async function wholeAnswer<T>(
   peers: Pick<PeerSender, 'request'>,

@@ -69,7 +69,7 @@ interface Playback {
   readonly keyFrameAt: (cameraId: string, atMs: number) => Promise<KeyFrame | undefined>;
 }
 
-/** What shares the knowledge of the files. */
+/** The objects that share what is known of the files. */
 export function openPlayback(deps: PlaybackDeps): Playback {
   const { archive, cluster, clock, peers } = deps;
   const sender = new Sender({ clock, memory: deps.memory, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });

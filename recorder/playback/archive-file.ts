@@ -62,7 +62,7 @@ export class ArchiveFile {
   }
 }
 
-/** What playing a file needs of it: it may be on another node. */
+/** What is needed of a file to play it. The file may be on another node. */
 export type PlayedFile = Pick<ArchiveFile, 'sizeBytes' | 'read' | 'readInto'>;
 
 /** Error codes of the system for a path that cannot be a file of the archive. */

@@ -1,5 +1,5 @@
-// The footage of a camera in an interval, from all nodes that have some. A node that does not answer in time is named with what
-// is missing.
+// The footage of a camera in an interval, from all nodes that have some. A node that does not answer in time is listed
+// with the time that is missing.
 
 import type { Clock } from '../../base/clock.ts';
 import { readBody } from '../../base/http-answer.ts';

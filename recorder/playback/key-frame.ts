@@ -20,7 +20,7 @@ export interface KeyFrame {
   readonly id: string;
   /** When it was captured, in whole milliseconds since 1970. */
   readonly timeMs: number;
-  /** Nothing that is written later can be the picture of this moment. */
+  /** The picture of this moment is final: nothing that is written later can replace it. */
   readonly isSettled: boolean;
   readonly header: TrackHeader;
   /** With the parameter sets that it needs. Undefined if the file is gone. Rejects with the error of the system. */
@@ -98,7 +98,7 @@ async function keyFramesOf(file: ArchiveFile, parts: FileParts, part: number): P
   return found;
 }
 
-/** The sets of the part alone count, as for a player that begins there. */
+/** Only the sets in the part count, as for a player that begins there. */
 async function readPicture(
   file: ArchiveFile,
   header: TrackHeader,

@@ -104,7 +104,7 @@ function continued(before: readonly Listed[], now: readonly Footage[]): Listed[]
 /** A file of a node, and which of its turns. */
 const keyOf = ({ nodeId, path, turn }: Footage): string => `${nodeId ?? ''} ${path} ${turn?.fromMs ?? -Infinity}`;
 
-/** What was listed stays, also if another node has recorded its end under a higher epoch. */
+/** Files that were listed stay listed, even if another node has recorded their end under a higher epoch. */
 function keptTurn(before: Listed, { turn }: Footage): Pick<Footage, 'turn'> {
   if (!turn) return {};
   const { parts } = before;

@@ -23,7 +23,7 @@ export interface Representation extends Selectable {
   readonly pieces: readonly Piece[];
 }
 
-/** What turns the first bytes of a growing file into a complete file. */
+/** The bytes that turn the start of a growing file into a complete file. */
 interface Ending {
   /** Number of bytes of the growing file in this state, up to the end of a fragment. */
   readonly wholeBytes: number;

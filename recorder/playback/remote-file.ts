@@ -1,5 +1,5 @@
-// A file on another node, read in blocks over requests for ranges. Two blocks are kept, so that samples are read once and
-// however large the file is, a client costs little memory.
+// A file on another node, read in blocks over requests for ranges. Two blocks are kept, so that samples are read only
+// once, and a client needs little memory, however large the file is.
 
 import type { PlayedFile } from './archive-file.ts';
 import { SendAborted } from './sender.ts';

@@ -8,10 +8,16 @@ import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { timeAt } from './footage.ts';
 import { cutAt, firstOf, timed, type SampleRun, type TimedSample } from './sample-runs.ts';
 
-/** Dates of two nodes for the same picture differ by less. Key frames of most cameras are further apart than twice as much. */
+/**
+ * The dates of two nodes for the same picture differ by less. Key frames of most cameras are more than twice as far
+ * apart.
+ */
 const SAME_KEY_FRAME_TICKS = VIDEO_TIMESCALE / 2;
 
-/** `fragments` of a file up to `untilMs`: when the first picture of the other node was captured, as that one dates it. */
+/**
+ * `fragments` of a file up to `untilMs`: when the first picture of the other node was captured, by the clock of that
+ * node.
+ */
 export const untilTurnEnds = (
   fragments: AsyncGenerator<readonly SampleRun[]>,
   parts: FileParts,

@@ -31,8 +31,8 @@ export function inTurns(footage: readonly Held[]): Held[] {
 }
 
 /**
- * Epochs of which two nodes have files: one of them held the camera while the other one was restarted, and wrote what that had
- * missed (docs/design/standby.md).
+ * Epochs of which two nodes have files: one of them held the camera in memory while the other was restarted, and wrote
+ * what the other had missed (docs/design/standby.md).
  */
 function sharedEpochs(footage: readonly Held[]): ReadonlySet<number> {
   const nodes = new Map<number, string>();
@@ -62,7 +62,7 @@ const timeOf = ({ parts }: Footage): Interval => ({
   toMs: parts.complete ? wallOfPart(parts, parts.starts.length - 1) : Infinity,
 });
 
-/** When what is played of a file begins. */
+/** When the played part of a file begins. */
 export const startOf = ({ parts, turn }: Footage): number => Math.max(wallOfPart(parts, 0), turn?.fromMs ?? -Infinity);
 
 function joined(times: readonly Interval[]): Interval[] {
@@ -77,8 +77,8 @@ function joined(times: readonly Interval[]): Interval[] {
 }
 
 /**
- * The item, once for each stretch of it that no other node plays. A turn ends when the first picture of another node was captured,
- * as that one dates it: see `untilTurnEnds`.
+ * The item, once for each of its stretches that are not played from another node. A turn ends when the first picture of
+ * the other node was captured, by the clock of that node: see `untilTurnEnds`.
  */
 function turnsOf(item: Held, others: readonly Interval[]): Held[] {
   const whole = timeOf(item);
@@ -98,7 +98,7 @@ function turnsOf(item: Held, others: readonly Interval[]): Held[] {
   }));
 }
 
-/** The first part that lies in the turn as a whole: a part begins with a key frame. */
+/** The first part that is completely in the turn: a part begins with a key frame. */
 export function firstPartOf(parts: FileParts, turn: Interval | undefined): number {
   let part = 0;
   if (turn) while (part < parts.starts.length && wallOfPart(parts, part) < turn.fromMs) part++;
@@ -107,12 +107,12 @@ export function firstPartOf(parts: FileParts, turn: Interval | undefined): numbe
 
 /** The complete parts of a file that are played in [fromMs, toMs): the first, and the one after the last. */
 export function partsInTurn({ parts, turn }: Footage, { fromMs, toMs }: Interval): [from: number, to: number] {
-  // What begins with the first picture of the other node belongs to that one.
+  // A part that begins with the first picture of the other node belongs to the other node.
   const [first, end] = partsWithin(parts, fromMs, Math.min(toMs, (turn?.toMs ?? Infinity) - SAME_PICTURE_MS));
   const from = Math.max(first, firstPartOf(parts, turn));
   return [from, Math.max(from, end)];
 }
 
-/** Nothing will be added to what is played of the file. */
+/** The played part of the file will not grow. */
 export const isSettled = ({ parts, turn }: Footage): boolean =>
   parts.complete || (turn !== undefined && wallOfPart(parts, parts.starts.length - 1) >= turn.toMs);

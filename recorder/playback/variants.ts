@@ -5,7 +5,7 @@ import type { Footage } from './footage.ts';
 interface Variant {
   /** Address of its playlist, relative to the multivariant playlist. */
   readonly address: string;
-  /** What is played in the interval; not empty. */
+  /** The items to play in the interval; not empty. */
   readonly footage: readonly Footage[];
 }
 

@@ -22,7 +22,7 @@ export interface WholeDeps {
   readonly clock: Clock;
 }
 
-/** `local`: the caller asks for what this node has. */
+/** `local`: the caller wants only the footage of this node. */
 export async function wholeFootage(
   request: FastifyRequest,
   deps: WholeDeps,

@@ -1,4 +1,4 @@
-// Detects what an examined camera does differently from others: rows of docs/cameras.md, each with the evidence.
+// Detects deviations of an examined camera from others: rows of docs/cameras.md, each with the evidence.
 
 import type { CameraStatus } from '../camera/status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';

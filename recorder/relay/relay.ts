@@ -64,8 +64,9 @@ const NOT_PASSED_BACK = /^(access-control-|strict-transport-security$|alt-svc$|s
 const NO_SCRIPTS = "default-src 'none'; sandbox";
 
 /**
- * For the server of a listener: what is asked of `/node/{the own name}/…`, this node answers itself, as if another one had passed
- * it on. At one address for all nodes, such as that of a Service, a caller does not know which node it reaches.
+ * For the server of a listener: this node answers requests for `/node/{its own name}/…` itself, as if another node had
+ * passed them on. At one address for all nodes, such as that of a Service, a caller does not know which node it
+ * reaches.
  */
 export const ownAddress =
   (nodeId: string) =>
@@ -174,11 +175,11 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   reply.header('content-security-policy', NO_SCRIPTS);
   reply.hijack();
   let isBroken = false;
-  // Not when the caller goes, which ends the answer as well.
+  // Not when the caller disconnects, which ends the answer as well.
   answer.body.once('error', () => (isBroken = !gone.signal.aborted));
   const counted = raw.socket && deps.metrics?.passing(nodeId, raw.socket);
   raw.writeHead(answer.status, reply.getHeaders() as Record<string, string | string[]>);
-  // The hooks of a request and the pipeline listen to its end, more than Node takes for usual.
+  // The hooks of a request and the pipeline add more listeners for its end than Node's default limit.
   raw.setMaxListeners(MAX_LISTENERS);
   // A broken answer breaks this one: its caller sees that it is not whole.
   await pipeline(answer.body, raw).catch(() => raw.destroy());

@@ -13,7 +13,7 @@ interface ArchivedKeyFrame {
   readonly id: string;
   /** When it was captured, in whole milliseconds since 1970. */
   readonly timeMs: number;
-  /** Nothing that is written later can be the picture of the moment. */
+  /** The picture of the moment is final: nothing that is written later can replace it. */
   readonly isSettled: boolean;
   readonly header: TrackHeader;
   /** With the parameter sets that it needs; undefined if the file is gone. */

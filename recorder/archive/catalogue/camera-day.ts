@@ -17,7 +17,7 @@ const NOT_COUNTED = -1;
 /** Stands for the size of a segment of which only the day's total is known, from the last run. */
 const IN_REST = -2;
 
-/** What files say, row by row; NaN: the file does not tell, or has not been read. */
+/** The contents of files, row by row; NaN: not in the file, or not read yet. */
 interface Details {
   mtimesMs: number[];
   sequences: number[];
@@ -104,7 +104,7 @@ export class CameraDay implements UsedDay {
     return size < 0 ? undefined : size;
   }
 
-  /** What the file of a segment says, once it was read and does not change any more. */
+  /** The details in the file of a segment, once it was read and no longer changes. */
   details(segment: SegmentName): SegmentDetails | undefined {
     const row = this.#rowOf(segment);
     if (row === undefined || !this.#details) return undefined;
@@ -121,7 +121,7 @@ export class CameraDay implements UsedDay {
     };
   }
 
-  /** Remembers what the file of a closed segment says. */
+  /** Stores the details in the file of a closed segment. */
   setDetails(segment: SegmentName, { sizeBytes, mtimeMs, sequence, endMs, origin }: SegmentDetails): void {
     const row = this.#rowOf(segment);
     if (row === undefined) return;
@@ -156,7 +156,7 @@ export class CameraDay implements UsedDay {
     for (const column of this.#detailColumns()) column.splice(row, 0, NaN);
   }
 
-  /** This process has removed a segment; `sizeBytes`, where it is known, says how much is gone. */
+  /** This process has removed a segment; `sizeBytes`: its size, if that is known. */
   remove(segment: SegmentName, sizeBytes?: number): void {
     const row = this.#rowOf(segment);
     if (row === undefined) return;

@@ -50,7 +50,7 @@ export class Catalogue {
     return this.#tree.refresh(fromMs, toMs);
   }
 
-  // What this process does to files.
+  // Changes of files by this process.
 
   opened(segment: SegmentName): void {
     this.#tree.added(segment);
@@ -62,7 +62,7 @@ export class Catalogue {
     this.#observer.closed(closed);
   }
 
-  /** `sizeBytes`: what is gone with it, where that is known. */
+  /** `sizeBytes`: its size, if that is known. */
   removed(segment: SegmentName, sizeBytes?: number): void {
     this.#tree.removed(segment, sizeBytes);
     this.#observer.removed(segment);
@@ -194,7 +194,7 @@ export class Catalogue {
     return rows?.has(segment) ? this.#files.endOf({ rows, segment }, nextStartMs) : undefined;
   }
 
-  /** What the file of a segment says now. Never throws. */
+  /** The details in the file of a segment now. Never throws. */
   read(segment: SegmentName): Promise<FileState> {
     return this.#files.read(segment);
   }

@@ -76,7 +76,7 @@ export class DayTree {
       throw new ArchiveError(cause instanceof WrongDiskError ? cause.message : UNREADABLE, { cause });
     });
     if (this.#clock.monotonicMs() - this.#checkedAllMs >= CHECK_ALL_MS) {
-      // Simultaneous callers share one look.
+      // Simultaneous callers share one check.
       this.#refreshing ??= this.#refreshAll().finally(() => (this.#refreshing = undefined));
       return this.#refreshing;
     }
@@ -96,9 +96,9 @@ export class DayTree {
     const startMs = dayStartMs(segment.startMs);
     let day = this.#days.get(startMs);
     if (!day) {
-      // It is read at the next look: another program may have made it, and put files there.
+      // It is read at the next check: another program may have created it, and files in it.
       day = this.#begin(startMs);
-      // A look that is under way may have missed the directory, and would drop the day.
+      // A check that is under way may have missed the directory, and would drop the day.
       this.#checkedAllMs = -Infinity;
     }
     this.#cameraDay(day, segment.cameraId).add(segment);
@@ -179,7 +179,7 @@ export class DayTree {
   }
 
   async #refreshAll(): Promise<void> {
-    // Set before the look: a day that begins meanwhile resets it, for another look.
+    // Set before the check: a day that begins meanwhile resets it, so that another check follows.
     this.#checkedAllMs = this.#clock.monotonicMs();
     const found = new Set<number>();
     let failure: { cause: unknown } | undefined;

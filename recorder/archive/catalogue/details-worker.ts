@@ -1,6 +1,6 @@
-// The thread of `details-reader.ts`: for each path it answers with five numbers that the file says about itself. It calls
-// the file system synchronously: when files are in the page cache, this takes a tenth of the time of six calls through the
-// thread pool for each of a day's 288 files, and it blocks nothing else.
+// The thread of `details-reader.ts`: for each path it answers with five numbers from the file. It calls the file system
+// synchronously: when files are in the page cache, this takes a tenth of the time of six calls through the thread pool
+// for each of a day's 288 files, and it blocks nothing else.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
@@ -20,7 +20,7 @@ export interface DetailsAnswer {
 }
 
 export const NUMBERS_A_FILE = 5;
-/** A disk that has to be waited for is read faster by many threads: after this time, the rest is left to the caller. */
+/** A disk that is slow to answer is read faster by many threads: after this time, the rest is left to the caller. */
 const MAX_MS = 50;
 
 /**

@@ -1,5 +1,5 @@
-// One camera's segments and days in an interval, as lists show them. Names come from the rows; what only files say is read
-// when it is first asked for.
+// One camera's segments and days in an interval, as lists show them. Names come from the rows; details that only the
+// files contain are read when they are first needed.
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -49,7 +49,7 @@ export class Listing {
     const { tree, files, store, clock } = this.#deps;
     await tree.refresh(fromMs - MAX_SEGMENT_MS, toMs);
     const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
-    // Asked for only now: a file that was begun during the look would be taken for a closed one.
+    // Read only now: a file that was begun during the check would be taken for a closed one.
     const open = opened();
     const openPaths = new Set([...open.map(({ path }) => path), ...store.unannounced]);
     const inside = this.#startingIn(cameraId, fromMs, toMs).filter((found) => !openPaths.has(pathOf(found)));
@@ -90,7 +90,7 @@ export class Listing {
     return found;
   }
 
-  /** What `#reachingInto` looks at where nothing is unusual. */
+  /** What `#reachingInto` looks at in the usual case. */
   #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlySet<string>): Found[] {
     const closed: Found[] = [];
     for (const found of this.#backwards(cameraId, fromMs)) {
@@ -140,7 +140,7 @@ export class Listing {
       previous = { rows, segment: rows.segmentAt(rows.count - 1) };
     }
     if (previous) lasts.push({ found: previous, nextStartMs: undefined });
-    // A day may hold nothing but the end of a segment that began on the day before.
+    // A day may contain only the end of a segment that began on the day before.
     const nowMs = clock.wallMs();
     const unsure = lasts
       .map((last) => ({ ...last, midnightMs: calendar.nextMidnight(last.found.segment.startMs) }))

@@ -1,12 +1,12 @@
-// Tells other parts, such as the database, which segments were closed and which were removed.
+// Notifies other parts, such as the database, of segments that were closed or removed.
 
 import type { SegmentName } from '../disk/names.ts';
 import type { ClosedSegment } from './segment.ts';
 
 /**
  * It is called for every segment that this process completes, repairs or removes, after the change is on the disk. At a
- * start, `closed` is called again for each camera's newest segments, because a crash may have come before the observer was
- * done with them. Neither call may throw or take time.
+ * start, `closed` is called again for each camera's newest segments, because the process may have crashed before the
+ * observer had stored them. Neither call may throw or take time.
  */
 export interface SegmentObserver {
   closed(segment: ClosedSegment): void;

@@ -1,4 +1,4 @@
-// What the files of segments say: read once, and remembered in their rows. A closed file does not change.
+// Reads details from the files of segments: once, because a closed file does not change. They are kept in the rows.
 
 import type { Clock } from '../../../base/clock.ts';
 import { errorCode } from '../../../base/error.ts';
@@ -36,7 +36,7 @@ export interface Found {
 /** Relative to the record path. */
 export const pathOf = ({ rows, segment }: Found): string => rows.pathOf(segment);
 
-/** What a look at a file shows. `unopened`: it is there, and cannot be read. */
+/** The result of a check of a file. `unopened`: it exists but cannot be read. */
 type Looked =
   | DescribedFile
   | { readonly kind: 'missing' }
@@ -44,7 +44,7 @@ type Looked =
   | { readonly kind: 'unopened'; readonly details: SegmentDetails }
   | { readonly kind: 'failed'; readonly cause: unknown };
 
-/** For fewer files, one call after the other is quicker than a thread of its own. */
+/** For fewer files, one call after the other is faster than the thread. */
 const MIN_FOR_THREAD = 8;
 
 interface SegmentReaderDeps {
@@ -62,7 +62,7 @@ export class SegmentReader {
     this.#deps = deps;
   }
 
-  /** Reads what many files say at once. What the thread cannot tell is read by `details` later. */
+  /** Reads the details of many files at once. Those that the thread cannot read are read by `details` later. */
   async readTogether(all: readonly Found[]): Promise<void> {
     const { store, thread } = this.#deps;
     const unknown = thread ? all.filter(({ rows, segment }) => !rows.details(segment)) : [];
@@ -86,7 +86,7 @@ export class SegmentReader {
     return details && endOf(details, found.segment.startMs, nextStartMs);
   }
 
-  /** What the file of a segment says now. Never throws. */
+  /** The details in the file of a segment now. Never throws. */
   async read(segment: SegmentName): Promise<FileState> {
     const looked = await this.#look(formatPath(segment));
     switch (looked.kind) {
@@ -120,7 +120,7 @@ export class SegmentReader {
     }
   }
 
-  /** What a file says; undefined when it is gone. Throws ArchiveError when not even its size can be read. */
+  /** The details in a file; undefined when it is gone. Throws ArchiveError when not even its size can be read. */
   async #details(found: Found): Promise<SegmentDetails | undefined> {
     const { rows, segment } = found;
     const known = rows.details(segment);
@@ -158,7 +158,7 @@ export class SegmentReader {
     if (!facts.isFile) return { kind: 'not-a-file' };
     let file: OpenFile | undefined;
     try {
-      // One that is too short to tell anything is not even opened.
+      // One that is too short to contain anything is not opened.
       const opened = async (): Promise<OpenFile> => (file ??= await store.fs.open(absolute, 'read'));
       return await describeSegment(async (offset, length) => (await opened()).read(offset, length), facts);
     } catch {

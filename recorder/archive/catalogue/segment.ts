@@ -1,5 +1,5 @@
-// Decides what a file of the archive is, for everything that lists, plays, exports, compares or removes segments. The name
-// tells the camera and the start; a recording of ours contains the rest.
+// Decides what a file of the archive is, for everything that lists, plays, exports, compares or removes segments. The
+// name contains the camera and the start; the rest is in the file, if it is a recording of ours.
 
 import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
 import { originOf, type Origin, type RecordedMeta } from '../../mp4/meta.ts';
@@ -9,22 +9,27 @@ import { formatPath, type SegmentName } from '../disk/names.ts';
 
 /** No segment is longer: it ends at the first key frame after midnight, or soon after. */
 export const MAX_SEGMENT_MS = 26 * HOUR_MS;
-/** So many segments before an interval are checked for one that overlaps it, as after a clock was stepped back. */
+/**
+ * This many segments before an interval are checked for one that overlaps it, for example because the clock was set
+ * back.
+ */
 export const LOOK_BACK = 8;
 /** A shorter file is not a recording. */
 export const MIN_RECORDING_BYTES = 64;
-/** A file that does not tell its end is taken to end where the next begins, and after this time at the latest. */
+/**
+ * A file that does not contain its end is assumed to end where the next one begins, and after this time at the latest.
+ */
 const MAX_UNKNOWN_MS = 2 * HOUR_MS;
-/** A file that another program wrote is complete when it has not changed for so long. */
+/** A file that another program wrote counts as complete when it has not changed for this long. */
 const FOREIGN_SETTLED_MS = MINUTE_MS;
 
-/** What the name of a segment does not tell. It is final when the segment is closed. Times are milliseconds since 1970. */
+/** What is not in the name of a segment. It is final when the segment is closed. Times are milliseconds since 1970. */
 export interface SegmentDetails {
   readonly sizeBytes: number;
   readonly mtimeMs: number;
-  /** 0 when the file does not tell. */
+  /** 0 if it is not in the file. */
   readonly sequence: number;
-  /** Wall time at which the last picture ends; undefined when the file does not tell. */
+  /** Wall time at which the last picture ends; undefined if it is not in the file. */
   readonly endMs?: number | undefined;
   /** Undefined: recorded from the live stream. */
   readonly origin?: Origin | undefined;
@@ -63,7 +68,7 @@ export interface ClosedSegment extends Segment {
 
 /**
  * `closed`: a complete recording of ours; `open`: one that is still being written, or was when the process crashed;
- * `foreign`: written by another program, so that only `hasSettled` tells whether it is complete.
+ * `foreign`: written by another program, so that only `hasSettled` shows whether it is complete.
  */
 export type DescribedFile =
   | { readonly kind: 'closed'; readonly details: ClosedDetails; readonly meta: RecordedMeta }
@@ -99,7 +104,7 @@ export const recordedDetails = ({ sizeBytes, mtimeMs }: Facts, meta: RecordedMet
   ...(meta.edge && { origin: originOf(meta) }),
 });
 
-/** Whether a foreign file can be taken for complete. */
+/** Whether a foreign file can be assumed to be complete. */
 export const hasSettled = ({ mtimeMs }: SegmentDetails, startMs: number, nowMs: number): boolean =>
   nowMs - Math.max(mtimeMs, startMs) > FOREIGN_SETTLED_MS;
 

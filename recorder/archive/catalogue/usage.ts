@@ -1,4 +1,4 @@
-// How much footage each camera has, kept as sums beside the rows: retention asks at every removal.
+// How much footage each camera has. The sums are kept beside the rows, because retention needs them at every removal.
 
 /** One camera's segments of one UTC day. */
 export interface UsedDay {

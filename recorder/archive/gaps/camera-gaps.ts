@@ -104,7 +104,7 @@ export class CameraGaps {
     );
   }
 
-  /** Receives the samples of the camera, like archive and live stream. */
+  /** Receives the samples of the camera, as archive and live view do. */
   get sink(): SampleSink {
     return this.#breaks;
   }

@@ -59,10 +59,10 @@ export interface NotFilled extends Interval {
 
 /** Limits the memory for a camera that fails all day: beyond it, the oldest tenth is dropped. */
 const MAX_ENTRIES = 4_000;
-/** Files of one replay are no further apart. */
+/** Files of one replay are at most this far apart. */
 const JOIN_MS = 99;
 
-/** Entries by start, without overlap: a new one replaces what it covers, and is joined with an alike one beside it. */
+/** Entries by start, without overlap: a new one replaces what it covers, and is joined with an equal one next to it. */
 class FillList<T extends Interval> {
   readonly #alike: (a: T, b: T) => boolean;
   #entries: T[] = [];

@@ -1,5 +1,6 @@
-// When a camera has footage on the disk: of months, in milliseconds. To open thousands of files would take seconds, so their
-// ends come from the ledger, which knows when pictures were written, as long as the next file shows that none was removed.
+// When a camera has footage on the disk, for months and to the millisecond. Opening thousands of files would take
+// seconds, so their ends come from the ledger, which knows when pictures were written, as long as the next file shows
+// that none was removed.
 
 import { concurrently } from '../../../base/concurrently.ts';
 import type { Interval } from '../../../base/interval.ts';
@@ -8,7 +9,7 @@ import type { SegmentColumns } from '../catalogue/catalogue.ts';
 import { MIN_GAP_MS } from './camera-ledger.ts';
 
 const CONCURRENT_READS = 16;
-/** The usual length of segments is taken from so many. */
+/** The usual length of segments is computed from this many. */
 const SAMPLES = 99;
 
 interface KeptFootageDeps {
@@ -18,7 +19,7 @@ interface KeptFootageDeps {
   readonly endOf: (segment: SegmentName, nextStartMs: number | undefined) => Promise<number | undefined>;
 }
 
-/** Footage of the segments, oldest first, not cut to an interval; times between that are no gap are closed. */
+/** Footage of the segments, oldest first, not cut to an interval; pauses that are no gap count as footage. */
 export async function keptFootage(columns: SegmentColumns, { written, endOf }: KeptFootageDeps): Promise<Interval[]> {
   const { startsMs, endsMs, nextMs } = columns;
   const usualMs = 1.5 * usualLength(startsMs);

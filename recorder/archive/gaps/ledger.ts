@@ -153,7 +153,7 @@ export class GapLedger implements SegmentObserver {
     this.#entry(cameraId).gaps.want(want, this.#down);
   }
 
-  /** Receives the samples of a camera, like archive and live stream. */
+  /** Receives the samples of a camera, as archive and live view do. */
   sinkFor(cameraId: string): SampleSink {
     return this.#entry(cameraId).gaps.sink;
   }

@@ -1,5 +1,5 @@
-// Tells whether the ages of files can be trusted: a wrong clock must not cost the whole archive. After the clock has jumped
-// forward, nothing is removed for its age for an hour, so that a person or NTP can correct the clock.
+// Decides whether the ages of files can be trusted: a wrong clock must not cost the whole archive. After the clock has
+// jumped forward, nothing is removed for its age for an hour, so that a person or NTP can correct the clock.
 
 import type { Clock } from '../../../base/clock.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/units.ts';

@@ -1,5 +1,5 @@
 // Warnings for the administrator: a disk full of footage that may not be removed, protected footage that is larger than
-// its limit, files that cannot be removed. Each change is logged once; API and metrics ask for the present state.
+// its limit, files that cannot be removed. Each change is logged once; API and metrics read the current state.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -71,7 +71,7 @@ export class Alarms {
     return this.#deps.clock.monotonicMs() < this.#futileUntilMs;
   }
 
-  /** Every limit that protected footage alone exceeds. */
+  /** All limits that protected footage alone exceeds. */
   overQuota(): OverQuota[] {
     const { limits, protections, protectedUsage } = this.#deps;
     const over: OverQuota[] = [];

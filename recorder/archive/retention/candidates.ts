@@ -127,7 +127,7 @@ export class Candidates {
     let sizeBytes: number;
     try {
       const facts = await store.fs.facts(store.absolute(path));
-      // A directory with the name of a segment is no footage.
+      // A directory with the name of a segment is not footage.
       if (!facts.isFile) return undefined;
       ({ sizeBytes } = facts);
     } catch (err) {
@@ -144,11 +144,11 @@ export class Candidates {
   }
 
   async #endOf({ segment, nextStartMs }: Candidate): Promise<number | undefined> {
-    // A file that cannot be read may still be removed. It is taken to end where the next one begins.
+    // A file that cannot be read may still be removed. It is assumed to end where the next one begins.
     return this.#deps.catalogue.endOf({ segment, nextStartMs }).catch(() => latestEnd(segment.startMs, nextStartMs));
   }
 }
 
-/** When a segment ends at the latest, without reading its file. */
+/** The latest time at which a segment can end, without reading its file. */
 const latestEnd = (startMs: number, nextStartMs: number | undefined): number =>
   Math.min(nextStartMs ?? Infinity, startMs + MAX_SEGMENT_MS);

@@ -11,7 +11,7 @@ export interface SpaceMaker {
    * left to remove: the disk stays full.
    */
   makeSpace(removals: number): Promise<boolean>;
-  /** So many bytes were written. */
+  /** This many bytes were written. */
   wrote(bytes: number): void;
 }
 

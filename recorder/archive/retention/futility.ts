@@ -1,5 +1,6 @@
-// Whether removing footage makes space. Snapshots of a file system keep the blocks of removed files, a quota may be another's,
-// inodes may be used up, and another program may take all that is freed: then footage must not go until none is left.
+// Whether removing footage makes space. Snapshots of a file system keep the blocks of removed files, a quota may be
+// another's, inodes may be used up, and another program may take all that is freed: removing more would then delete all
+// footage without effect.
 
 import type { Clock } from '../../../base/clock.ts';
 import { MINUTE_MS } from '../../../base/units.ts';
@@ -26,7 +27,7 @@ export class Futility {
     return this.#clock.monotonicMs() < this.#pausedUntilMs;
   }
 
-  /** So many bytes were removed. When more than `boundBytes` have not helped, a pause begins. */
+  /** This many bytes were removed. When more than `boundBytes` have not helped, a pause begins. */
   removed(bytes: number, boundBytes: number): void {
     this.#removedBytes += bytes;
     if (this.#pauseMs === 0 && this.#removedBytes <= boundBytes) return;
@@ -34,7 +35,7 @@ export class Futility {
     this.#pausedUntilMs = this.#clock.monotonicMs() + this.#pauseMs;
   }
 
-  /** So many bytes were written, or became free. */
+  /** This many bytes were written, or became free. */
   came(bytes: number): void {
     if (this.#removedBytes === 0) return;
     this.#cameBytes += bytes;

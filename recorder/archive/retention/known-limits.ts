@@ -1,5 +1,5 @@
-// The limits of the node and of each camera. Footage keeps the limits of its camera after the camera has left the node or was
-// deleted: those that were known last are stored with the footage, in `.kube-nvr/camera-limits.json`.
+// The limits of the node and of each camera. Footage keeps the limits of its camera after the camera has left the node
+// or was deleted. The last known ones are stored with the footage, in `.kube-nvr/camera-limits.json`.
 
 import { z } from 'zod';
 import type { FileSystem } from '../disk/file-system.ts';
@@ -28,7 +28,7 @@ export class KnownLimits {
   readonly #fs: FileSystem;
   readonly #path: string;
   readonly #now: () => Limits;
-  /** Of every camera that was configured, or has footage, as they were known last. */
+  /** The last known limits of every camera that was configured or has footage. */
   readonly #last = new Map<string, RetentionLimits>();
   #saved = '';
 
@@ -59,7 +59,7 @@ export class KnownLimits {
     for (const [cameraId, limits] of Object.entries(file.data.cameras)) this.#last.set(cameraId, limits);
   }
 
-  /** Remembers the limits of cameras that have none, too: theirs may have been lifted. */
+  /** Also stores that a camera has no limits: they may have been lifted. */
   remember(): void {
     for (const [cameraId, limits] of this.#now().cameras) this.#last.set(cameraId, limits);
   }

@@ -17,7 +17,7 @@ const CONCURRENT_LOOKS = 4;
 
 export class Measure {
   readonly #deps: MeasureDeps;
-  /** What is left of the present round of the check. */
+  /** What is left of the current round. */
   #round: CameraDay[] = [];
 
   constructor(deps: MeasureDeps) {
@@ -54,7 +54,8 @@ export class Measure {
     const open = busy();
     const closed = segments.filter((segment) => !open.has(day.pathOf(segment)));
     await concurrently(closed, CONCURRENT_LOOKS, async (segment) => {
-      // A file that is gone, or cannot be looked at, stays a row, as its name may stay in the directory, and has no size.
+      // A file that is gone, or cannot be examined, keeps its row without a size, because its name may stay in the
+      // directory.
       const facts = await store.fs.facts(store.absolute(day.pathOf(segment))).catch(() => undefined);
       day.measured(segment, facts?.sizeBytes ?? 0);
     });

@@ -1,6 +1,6 @@
-// Decides what is removed next: from sizes, limits, free space and each camera's oldest segment it names one camera, whose
-// oldest segment is removed, and the rule that asks for it, or nothing. It has no effects: the caller removes that segment
-// and calls again.
+// Decides what is removed next: from sizes, limits, free space and each camera's oldest segment it returns a camera,
+// whose oldest segment is removed, and the rule that requires it, or nothing. Pure: the caller removes that segment and
+// calls again.
 
 import type { Space } from '../disk/file-system.ts';
 
@@ -49,7 +49,7 @@ interface PlanInput {
   /** Of all cameras together. */
   readonly limits: RetentionLimits;
   readonly cameras: readonly CameraFootage[];
-  /** Undefined when the disk does not say. */
+  /** Undefined if the disk does not report it. */
   readonly space: Space | undefined;
   readonly headroomBytes: number;
 }
@@ -73,7 +73,7 @@ export function planRemoval(input: PlanInput): PlannedRemoval | undefined {
 export const isOverQuota = (protectedBytes: number, { maxSizeBytes }: RetentionLimits): boolean =>
   maxSizeBytes !== undefined && protectedBytes > maxSizeBytes;
 
-/** The size that footage may have when so much of it is protected; undefined when there is no limit. */
+/** The size that footage may have when this much of it is protected; undefined when there is no limit. */
 export function effectiveMaxSize(protectedBytes: number, limits: RetentionLimits): number | undefined {
   const { maxSizeBytes } = limits;
   if (maxSizeBytes === undefined || !isOverQuota(protectedBytes, limits)) return maxSizeBytes;
@@ -136,7 +136,7 @@ export function oldestOfAll(cameras: readonly CameraFootage[], rule: RetentionRu
   return found && { cameraId: found.cameraId, rule, scope: 'node' };
 }
 
-/** A disk may fill by so much before the next look at it. */
+/** A disk may fill by this much before the next check. */
 const HEADROOM_SECONDS = 30;
 const MIN_HEADROOM_BYTES = 64 * 1024 * 1024;
 /** On a small file system, headroom may take only this part: otherwise there would be no space for footage. */

@@ -47,7 +47,7 @@ export class ProtectedUsage {
     if (this.#deps.protections.covers(cameraId, startMs, endMs)) this.changed(cameraId);
   }
 
-  /** Brings what has changed up to date. Never throws: what cannot be read counts as it did. */
+  /** Updates what has changed. Never throws: what cannot be read keeps its last value. */
   async refresh(): Promise<void> {
     for (const cameraId of this.#stale) {
       this.#stale.delete(cameraId);
@@ -91,7 +91,7 @@ export class ProtectedUsage {
     return bytes;
   }
 
-  /** Size of a closed segment; 0 when its file is gone or cannot be looked at, and for an open segment. */
+  /** Size of a closed segment; 0 when its file is gone or cannot be examined, and for an open segment. */
   async #measureFile(day: CameraDay, segment: SegmentName): Promise<number> {
     const { store, busy } = this.#deps;
     const path = day.pathOf(segment);

@@ -17,7 +17,7 @@ export interface Protection {
   readonly note: string | undefined;
   /** When it ends by itself; undefined means never. */
   readonly untilMs: number | undefined;
-  /** Name of the token that asked for it; undefined when it is not known. */
+  /** Name of the token that requested it; undefined when it is not known. */
   readonly by: string | undefined;
 }
 
@@ -32,7 +32,7 @@ interface Span {
 
 type ProtectionErrorCode = 'too-many-protections' | 'protections-unreadable';
 
-/** A protection cannot be kept. */
+/** A protection cannot be stored. */
 export class ProtectionError extends CodedError<ProtectionErrorCode> {
   override readonly name = 'ProtectionError';
 }

@@ -59,7 +59,7 @@ export class Remover {
       await fs.remove(store.absolute(path));
     } catch (err) {
       if (errorCode(err) !== 'ENOENT') return this.#leave(candidate, err);
-      // Somebody else has removed the file, or the whole disk is gone; then the records have to stay.
+      // Another program has removed the file; or the whole disk is gone, and then the records have to stay.
       await store.checkDisk();
     }
     this.#removals++;
@@ -72,7 +72,7 @@ export class Remover {
     return true;
   }
 
-  /** Removes the directory of a day without segments, if nothing else lies in it. */
+  /** Removes the directory of a day without segments, if it is empty. */
   async removeDay(dayMs: number): Promise<void> {
     const { store, catalogue } = this.#deps;
     if (await store.removeEmptyDay(dayMs)) catalogue.removedDay(dayMs);

@@ -41,13 +41,13 @@ interface RetentionOptions {
 }
 
 const LOOK_MS = 1_000;
-/** When less than so many times the headroom is free, the disk may be full before the next check. */
+/** When less than this many times the headroom is free, the disk may be full before the next check. */
 const LOW_ROOM = 4;
 const LOW_ROOM_LOOK_MS = 250;
 /** Segments removed in one check: removing and recording take turns. */
 const MAX_REMOVED_AT_ONCE = 32;
 const MAX_REMOVED_FOR_ROOM = 16;
-/** Removing pauses when so many times the headroom was removed without effect. */
+/** Removing pauses when this many times the headroom was removed without effect. */
 const FUTILE_HEADROOMS = 4;
 
 export class Retention implements SpaceMaker {
@@ -189,7 +189,7 @@ export class Retention implements SpaceMaker {
     return this.removals > removals;
   }
 
-  /** Keeps what it knows for the next start. */
+  /** Stores what it knows for the next start. */
   async close(): Promise<void> {
     const wasOn = this.#state === 'on';
     this.#state = 'closed';

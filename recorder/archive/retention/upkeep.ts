@@ -56,7 +56,7 @@ export class Upkeep {
     }
   }
 
-  /** The directories are read again at the next opportunity. */
+  /** Makes the next `refresh` read the directories again. */
   refreshSoon(): void {
     this.#refreshedMs = -Infinity;
   }

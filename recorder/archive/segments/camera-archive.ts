@@ -1,4 +1,4 @@
-// One camera's place in the archive: carries out the actions of its segmenter on files, and counts what became of the pictures. It
+// Records one camera: carries out the actions of its segmenter on files, and counts what became of the pictures. It
 // shares only the catalogue with other cameras, so that cameras can be spread over workers.
 
 import { assert, assertNever } from '../../../base/assert.ts';
@@ -34,13 +34,13 @@ export interface CameraArchiveOptions extends RecordSettings {
 
 /** Called when the recording of a camera ends. */
 export interface CameraArchiveOwner {
-  /** It takes no samples any more; its files are being completed. */
+  /** It takes no more samples; its files are being completed. */
   closing(camera: CameraArchive): void;
   closed(camera: CameraArchive): void;
 }
 
 export interface CameraArchiveCallbacks {
-  /** The camera sends no key frame any more: reconnect it. */
+  /** The camera no longer sends key frames: reconnect it. */
   needKeyFrame(): void;
 }
 
@@ -159,7 +159,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#perform(this.#segmenter.end(reason));
   }
 
-  /** Valid from the next file on. A file that is already longer than files are to be now ends at its next key frame. */
+  /** Valid from the next file on. A file that is already longer than that ends at its next key frame. */
   configure(record: RecordSettings): void {
     this.#segmenter.configure(record);
   }
@@ -169,7 +169,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     return this.#deps.history.wallEndMs;
   }
 
-  /** Whether the disk keeps up: it may be given footage faster than a camera sends it. */
+  /** Whether the disk keeps up, so that it may get footage faster than a camera sends it. */
   hasTimeForMore(): boolean {
     return this.#budget.isLight;
   }

@@ -4,7 +4,7 @@ import { VIDEO_TIMESCALE, type Sample } from '../../mp4/sample.ts';
 import type { OpenSegment } from './open-segment.ts';
 import type { SegmentPlan } from './segment-plan.ts';
 
-/** How long a file waits for audio from before its end; by then a camera has sent it, or lost it. */
+/** How long a file waits for audio from before its end. By then a camera has sent it, or it is lost. */
 const LATE_AUDIO_MS = 1_000;
 /** A camera that changes its picture at every key frame closes many at once; the oldest of these waits no longer. */
 const MAX_CLOSING = 8;
@@ -40,7 +40,7 @@ export class ClosingSegments {
     sample.data.slab.release();
   }
 
-  /** Closes all: audio has passed them at `nextAudioDts`, or no more is awaited. */
+  /** Closes all: the audio has reached `nextAudioDts` after them, or no more is expected. */
   closeAll(nextAudioDts: number | undefined, nowMs: number): void {
     while (this.#waiting.length > 0) this.#closeOldest(nextAudioDts, nowMs);
   }

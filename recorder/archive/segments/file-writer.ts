@@ -32,7 +32,7 @@ interface FileWriterOptions {
   readonly events: FileWriterEvents;
 }
 
-/** How writing ended. `file` is still open; undefined if there never was one. */
+/** How writing ended. `file` is still open; undefined if it was never opened. */
 export interface WriterOutcome {
   readonly file: OpenFile | undefined;
   /** Bytes that are certainly in the file. */

@@ -1,4 +1,4 @@
-// Metrics of the disk for Prometheus; those of single cameras are made from their status.
+// Metrics of the disk for Prometheus; those of single cameras are computed from their status.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { DiskFaultCode, WrongDiskCode } from '../disk/faults.ts';

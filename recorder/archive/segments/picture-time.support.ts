@@ -1,5 +1,5 @@
-// Tells at which times files show frames whose true capture times are known: timeline and segmenter on a virtual clock, without
-// a camera and without a disk.
+// Computes at which times files show frames whose true capture times are known: with timeline and segmenter on a
+// virtual clock, without a camera and without a disk.
 
 import { VirtualClock } from '../../../base/clock.ts';
 import type { TimelineMemory } from '../../camera/run.ts';

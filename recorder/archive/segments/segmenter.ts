@@ -2,7 +2,7 @@
 // reports which files have failed.
 //
 // A segment begins at a key frame and ends exactly where the next begins. One video sample is held back until its
-// successor shows its duration. Audio waits until the video has come as far, so that every audio frame lies in the
+// successor shows its duration. Audio waits until the video has reached its time, so that every audio frame is in the
 // file in which it begins, whichever of the two arrives first.
 
 import type { Clock } from '../../../base/clock.ts';
@@ -60,7 +60,7 @@ interface SegmenterOptions {
 /** No file receives the samples. */
 interface Dropping {
   readonly kind: 'dropping';
-  /** The camera sends no key frame, and not the disk is the reason. */
+  /** The camera sends no key frame; the disk is not the reason. */
   readonly isKeyFrameMissing: boolean;
   /** Run time of the first picture that was dropped. */
   sinceDts: number | undefined;
@@ -117,7 +117,7 @@ export class Segmenter {
     return this.#state !== undefined;
   }
 
-  /** Valid from the next file on. A file that is already longer than files are to be now ends at its next key frame. */
+  /** Valid from the next file on. A file that is already longer than that ends at its next key frame. */
   configure(record: RecordSettings): void {
     this.#record = record;
   }
@@ -186,7 +186,7 @@ export class Segmenter {
     return this.#take();
   }
 
-  /** Does what time alone brings about; call it a few times a second. */
+  /** Does what depends only on the time; call it a few times a second. */
   tick(): readonly SegmentAction[] {
     const state = this.#state;
     if (!state) return NOTHING;

@@ -7,7 +7,7 @@ import { SlabHolds, type Slab } from '../../codec/slab.ts';
 const MAX_FRAGMENTS = 128;
 /** Allowed however little memory there is: eight seconds of a 4 Mbit/s camera. */
 const LEAST_BYTES = 4 * 1024 * 1024;
-/** So many fragments of a camera are always under way. */
+/** This many fragments of a camera are always under way. */
 const FEW_FRAGMENTS = 8;
 /** One camera that sends more than all others together must not use all of their memory. */
 const MAX_SHARE = 1 / 4;

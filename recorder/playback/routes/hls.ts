@@ -116,7 +116,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const cameraId = visibleCamera(request, params.camera_id);
       const interval = toInterval(query, deps.clock.wallMs());
       const local = query.local ?? false;
-      // What this caller may not see has no id and no footage.
+      // For a camera that this caller may not see, there is no id and no footage.
       const ids = cameraId === '' ? [''] : [cameraId, previewId(cameraId)];
       const found = await Promise.all(ids.map((id) => wholeFootage(request, deps, { cameraId: id, interval, local })));
       const { search } = new URL(request.url, 'http://node');
@@ -185,8 +185,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
         if (!parts || part >= parts.starts.length - 1) throw noPart();
         const { until = Infinity } = request.query;
         const pieces = await partPieces(file, parts, part, until);
-        // After a part that is a range of a file, ffmpeg (5.1) asks on the same connection for as many bytes of this one. It would
-        // wait for all of them until the connection ends, but knows that chunks are over.
+        // After a part that is a range of a file, ffmpeg (5.1) asks on the same connection for as many bytes of this
+        // one. With a length it would wait for all of them until the connection ends; with chunks it sees the end.
         const isChunked = until < Infinity;
         await respondWith(request, reply, deps, file, pieces, `part-${part}-${until}`, 'video/iso.segment', isChunked);
       });

@@ -55,7 +55,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
       const { footage: all, elsewhere } = await wholeFootage(request, deps, { cameraId, interval, local });
       const footage = all.filter((item) => {
         const [from, to] = partsInTurn(item, interval);
-        // In a file that is still written, pictures after the last whole part are footage too.
+        // In a file that is still written, pictures after the last complete part are footage too.
         return (
           from < to ||
           (!isSettled(item) && startOf(item) < toMs && firstPartOf(item.parts, item.turn) < item.parts.starts.length)
