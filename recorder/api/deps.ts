@@ -117,9 +117,9 @@ export interface ProtectionKeeper {
 
 /** How long footage is kept, in milliseconds. */
 interface FootageOutlook {
-  /** How long that of a camera is to be kept; undefined: as long as there is room. */
+  /** How long footage of a camera should be kept; undefined: as long as there is space. */
   wantedMs(cameraId: string): number | undefined;
-  /** For how long the node has room at the present bit rates; undefined while that is not known. */
+  /** How long footage of this node can be kept at the current bit rates; undefined while that is not known. */
   outlookMs(): number | undefined;
 }
 

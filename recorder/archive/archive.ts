@@ -265,7 +265,7 @@ export class Archive {
     });
   }
 
-  /** How long footage is to be kept, and can be; undefined where nothing is ever removed. */
+  /** How long footage should be kept, and can be; undefined where nothing is ever removed. */
   get keeping(): Pick<Retention, 'wantedMs' | 'outlookMs'> | undefined {
     return this.#retention;
   }

@@ -79,11 +79,11 @@ export class RtpClock {
   }
 
   /**
-   * Takes the RTP timestamp (32 bits) of a frame that arrived at `arrivalMs`. `roomMs`: by how much its capture can be later than
+   * Takes the RTP timestamp (32 bits) of a frame that arrived at `arrivalMs`. `slackMs`: by how much its capture can be later than
    * that of the frames before it without being after its arrival. `mayReorder`: pictures are in decoding order, so a smaller
    * timestamp is not an error. `isBehindLoss`: frames before it are missing, so its distance is not the camera's usual one.
    */
-  push(timestamp: number, arrivalMs: number, roomMs: number, mayReorder: boolean, isBehindLoss = false): void {
+  push(timestamp: number, arrivalMs: number, slackMs: number, mayReorder: boolean, isBehindLoss = false): void {
     const ticks = this.#unwrap(timestamp);
     const elapsedMs = arrivalMs - this.#arrivalMs;
     this.#arrivalMs = arrivalMs;
@@ -97,7 +97,7 @@ export class RtpClock {
     const back = mayReorder ? Math.max(limit, MAX_REORDER * usual) : 0;
     const ahead = ticks - this.#highest;
     const repeats = timestamp === this.#raw;
-    const isOdd = !repeats && (ahead > limit ? ahead - roomMs * this.#ticksPerMs > limit : ahead < -back);
+    const isOdd = !repeats && (ahead > limit ? ahead - slackMs * this.#ticksPerMs > limit : ahead < -back);
     this.verdict = 'ok';
     this.#framesSinceHighest++;
     this.#useless = isOdd || repeats ? this.#useless + 1 : 0;

@@ -169,7 +169,7 @@ export class Run {
   }
 
   /** By how much the capture of a picture that arrives now can be later than that of the last one. */
-  roomMs(arrivalMs: number): number {
+  slackMs(arrivalMs: number): number {
     // While the run settles it is unknown what was buffered.
     return this.#videoLine.hasPlaced ? arrivalMs - this.#videoLine.placedWall : MAX_DELAY_MS;
   }

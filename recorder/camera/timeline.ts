@@ -109,7 +109,7 @@ export class Timeline {
   /** Takes an audio access unit. Audio before the run's first picture is dropped. */
   audio(unit: AccessUnit, parameters: AudioParameters, arrivalMs: number): void {
     const clock = this.#clocks.audio;
-    clock.push(unit.timestamp, arrivalMs, this.#run?.roomMs(arrivalMs) ?? Infinity, false);
+    clock.push(unit.timestamp, arrivalMs, this.#run?.slackMs(arrivalMs) ?? Infinity, false);
     if (clock.verdict === 'new-clock') {
       this.#forget('audio');
       this.#run?.audioStepped();
@@ -177,8 +177,8 @@ export class Timeline {
   #pushVideo(timestamp: number, arrivalMs: number, mayReorder: boolean, isBehindLoss: boolean): void {
     const clock = this.#clocks.video;
     const { memory } = this.#o;
-    const roomMs = this.#run?.roomMs(arrivalMs) ?? arrivalMs - this.#arrivalMs;
-    clock.push(timestamp, arrivalMs, roomMs, mayReorder, isBehindLoss);
+    const slackMs = this.#run?.slackMs(arrivalMs) ?? arrivalMs - this.#arrivalMs;
+    clock.push(timestamp, arrivalMs, slackMs, mayReorder, isBehindLoss);
     this.#arrivalMs = arrivalMs;
     if (clock.verdict === 'new-clock') {
       this.#forget('video');

@@ -108,7 +108,7 @@ const Camera = z
       .number()
       .nullable()
       .describe(
-        'How long its footage is to be kept, by maxAge of the camera and of the node; null: as long as there is room.',
+        'How long its footage should be kept, by maxAge of the camera and of the node; null: as long as there is space.',
       ),
     last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
     frames: z.object({

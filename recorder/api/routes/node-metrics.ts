@@ -31,7 +31,7 @@ const NodeMetrics = z
       .number()
       .optional()
       .describe(
-        'For how many days of footage the node has room at the present bit rates, within its limits; absent while that is not known.',
+        'Days for which the node can keep footage at the current bit rates, within its limits; absent while that is not known.',
       ),
     timestamp: z.iso.datetime({ offset: true }),
   })

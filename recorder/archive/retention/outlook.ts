@@ -1,4 +1,4 @@
-// For how long footage of this node can be kept, as far as its limits and its disk allow at the present bit rates. Pure.
+// How long footage of this node can be kept with its limits and its disk at the current bit rates. Pure.
 
 import type { Space } from '../disk/file-system.ts';
 import { bytesOf, type RetentionLimits } from './plan.ts';
@@ -14,8 +14,8 @@ interface OutlookInput {
 }
 
 /**
- * How old the oldest footage of the node is once its room is full, in milliseconds, if all cameras keep theirs equally long;
- * undefined while nothing is written.
+ * The age of the oldest footage once the space of the node is full, in milliseconds, if footage of all cameras is kept
+ * equally long; undefined while nothing is written.
  */
 export function outlookOf({
   limits,
@@ -26,11 +26,11 @@ export function outlookOf({
 }: OutlookInput): number | undefined {
   if (bytesPerSecond <= 0) return undefined;
   const keptFree = Math.max(headroomBytes, limits.minFree ? bytesOf(limits.minFree, space) : 0);
-  const room = Math.min(limits.maxSizeBytes ?? Infinity, footageBytes + space.freeBytes - keptFree);
-  return (Math.max(0, room) * 1_000) / bytesPerSecond;
+  const bytes = Math.min(limits.maxSizeBytes ?? Infinity, footageBytes + space.freeBytes - keptFree);
+  return (Math.max(0, bytes) * 1_000) / bytesPerSecond;
 }
 
-/** How long footage of a camera is to be kept, in milliseconds; undefined: as long as there is room. */
+/** How long footage of a camera should be kept, in milliseconds; undefined: as long as there is space. */
 export function wantedAge(node: RetentionLimits, own: RetentionLimits | undefined): number | undefined {
   const ages = [node.maxAgeMs, own?.maxAgeMs].filter((age) => age !== undefined);
   return ages.length > 0 ? Math.min(...ages) : undefined;

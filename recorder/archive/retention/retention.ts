@@ -197,7 +197,7 @@ export class Retention implements SpaceMaker {
     if (wasOn) await this.#upkeep.save(this.#o.clock.monotonicMs(), true);
   }
 
-  /** How long footage of a camera is to be kept; undefined: as long as there is room. Milliseconds. */
+  /** How long footage of a camera should be kept, in milliseconds; undefined: as long as there is space. */
   wantedMs(cameraId: string): number | undefined {
     return wantedAge(this.#limits.node, this.#limits.of(cameraId));
   }

@@ -43,7 +43,7 @@ export interface Camera {
   /** Pictures per second now, and usually; null in the first minute. Undefined from nodes of earlier versions. */
   readonly frame_rate?: number;
   readonly usual_frame_rate?: number | null;
-  /** How long its footage is to be kept; null: as long as there is room. */
+  /** How long its footage should be kept; null: as long as there is space. */
   readonly max_age_seconds?: number | null;
   readonly frames?: { readonly video: number; readonly discarded: number; readonly lost_packets: number };
   readonly recording: {

@@ -32,16 +32,16 @@ export function failedChecks({ status, failed = [], checks }: Readiness): readon
   return failed.length === 0 ? ['not ready'] : failed.map(words);
 }
 
-/** A node whose room suffices for less than this share of what is wanted does not keep what it should. */
+/** A node that can keep footage for less than this share of the wanted time is reported. */
 const ENOUGH = 0.98;
 
-/** The longest time for which footage of these cameras is to be kept, in days; undefined if none has a limit. */
+/** The longest time for which footage of these cameras should be kept, in days; undefined if none has a limit. */
 export function wantedDays(cameras: readonly Pick<Camera, 'max_age_seconds'>[]): number | undefined {
   const seconds = cameras.flatMap(({ max_age_seconds: limit }) => limit ?? []);
   return seconds.length > 0 ? Math.max(...seconds) / DAY_SECONDS : undefined;
 }
 
-/** Whether old footage has to go before its time, because there is no room for it. */
+/** Whether footage must be removed before its time, because there is not enough space. */
 export const isRoomShort = (roomForDays: number, wanted: number | undefined): boolean =>
   wanted !== undefined && roomForDays < wanted * ENOUGH;
 

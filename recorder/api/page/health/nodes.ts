@@ -22,7 +22,7 @@ interface Load {
   readonly storage_free_gb: number;
   readonly storage_total_gb: number;
   readonly storage_error?: string;
-  /** For how many days of footage the node has room, with what it has; undefined while that is not known. */
+  /** Days for which the node can keep footage; undefined while that is not known. */
   readonly storage_days?: number;
 }
 
@@ -96,7 +96,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
     <td class="number" data-label="Free for footage">
       ${free}
       ${share !== undefined && html`<meter min="0" max="1" low="0.1" optimum="1" value=${share} aria-label="Share of the disk that is free"></meter>`}
-      ${days !== undefined && html`<div class="quiet">room for ${formatDays(days)} of new footage</div>`}
+      ${days !== undefined && html`<div class="quiet">space for ${formatDays(days)} of new footage</div>`}
       ${load?.storage_days !== undefined && html`<${Outlook} days=${load.storage_days} wanted=${wantedDays(row.cameras)} />`}
     </td>
     <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>

@@ -159,7 +159,7 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
   }
 }
 
-/** The cause, in the middle of the gap, where there is room for it. */
+/** The cause, in the middle of the gap, if it fits. */
 function drawCause(
   context: CanvasRenderingContext2D,
   { x, width }: Shape,
