@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { GAP_CAUSES } from '../archive/gaps/cause.ts';
+import { NOT_FILLED_REASONS } from '../archive/gaps/fill.ts';
 
 const StretchFields = { start_ms: z.number().int(), end_ms: z.number().int() };
 
@@ -17,10 +18,34 @@ export const Timeline = z
         known_until_ms: z.number().int().describe('Later time is still being written.'),
         resolution_ms: z.number().int().describe('The requested one, or a coarser one if there are too many spans.'),
         spans: z.array(z.object({ ...StretchFields, kind: z.enum(['footage']) })),
-        gaps: z.array(z.object({ ...StretchFields, cause: z.enum(GAP_CAUSES), is_open: z.boolean() })),
+        gaps: z.array(
+          z.object({
+            ...StretchFields,
+            cause: z.enum(GAP_CAUSES),
+            is_open: z.boolean(),
+            not_filled: z
+              .object({
+                reason: z.enum(NOT_FILLED_REASONS),
+                means: z.string().describe('The reason in words.'),
+                is_tried_again: z.boolean(),
+                at_ms: z.number().int(),
+              })
+              .optional()
+              .describe('Why it could not be filled from the memory of the camera.'),
+          }),
+        ),
         filled: z
           .array(
-            z.object({ ...StretchFields, cause: z.enum(GAP_CAUSES), from: z.enum(['edge']), at_ms: z.number().int() }),
+            z.object({
+              ...StretchFields,
+              cause: z.enum(GAP_CAUSES),
+              from: z.enum(['edge']),
+              at_ms: z.number().int(),
+              seam: z
+                .enum(['bytes', 'time'])
+                .optional()
+                .describe('How the place of the filled footage was found. Missing in answers of older nodes.'),
+            }),
           )
           .describe('Gaps within spans that were filled from the memory of the camera.'),
         preview: z

@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { previewId } from '../../base/camera-id.ts';
 import type { Interval } from '../../base/interval.ts';
 import { DAY_MS } from '../../base/units.ts';
+import { isTriedAgain, meaningOf } from '../archive/gaps/fill.ts';
 import type { Gap } from '../archive/gaps/camera-ledger.ts';
 import type { GapCause } from '../archive/gaps/cause.ts';
 import { elsewhereIn } from '../archive/gaps/elsewhere.ts';
@@ -113,7 +114,13 @@ export class Timelines {
       filled: found.report.filled
         .filter((part) => part.toMs - part.fromMs >= used.resolutionMs)
         .slice(-MAX_SPANS)
-        .map(({ cause, atMs, ...part }) => ({ ...stretch(part), cause, from: 'edge' as const, at_ms: atMs })),
+        .map(({ cause, atMs, seam, ...part }) => ({
+          ...stretch(part),
+          cause,
+          from: 'edge' as const,
+          at_ms: atMs,
+          seam,
+        })),
       hidden_gaps: found.report.gaps.length - gaps.length,
       protections: (cameraId === '' ? [] : (protections?.windows.list(cameraId) ?? []))
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
@@ -229,7 +236,19 @@ const stretch = ({ fromMs, toMs }: Interval) => ({ start_ms: fromMs, end_ms: toM
 const intervalOf = ({ start_ms, end_ms }: ReturnType<typeof stretch>): Interval => ({ fromMs: start_ms, toMs: end_ms });
 const byStart = (a: { readonly start_ms: number }, b: { readonly start_ms: number }): number => a.start_ms - b.start_ms;
 
-const toGap = ({ cause, isOpen, ...interval }: Gap) => ({ ...stretch(interval), cause, is_open: isOpen });
+const toGap = ({ cause, isOpen, notFilled, ...interval }: Gap) => ({
+  ...stretch(interval),
+  cause,
+  is_open: isOpen,
+  ...(notFilled && {
+    not_filled: {
+      reason: notFilled.reason,
+      means: meaningOf(notFilled.reason),
+      is_tried_again: isTriedAgain(notFilled.reason),
+      at_ms: notFilled.atMs,
+    },
+  }),
+});
 
 const toElsewhere = ({ nodeId, isOnline, ...part }: Elsewhere) => ({
   node_id: nodeId,

@@ -2,10 +2,21 @@
 
 import { nextWithin, spanAt, subtractSpans, type Span } from './spans.ts';
 
-interface GapSpan extends Span {
+export interface GapSpan extends Span {
   readonly cause: string;
   /** Whether it still lasts. */
   readonly isOpen: boolean;
+  /** Why it could not be filled from the memory of the camera; undefined if that was not tried. */
+  readonly notFilled: { readonly means: string; readonly isTriedAgain: boolean } | undefined;
+}
+
+/** A gap that was filled from the memory of the camera. */
+export interface FilledSpan extends Span {
+  readonly cause: string;
+  /** When it was filled. */
+  readonly atMs: number;
+  /** How its place was found. */
+  readonly seam: 'bytes' | 'time' | 'unknown';
 }
 
 interface ProtectedSpan extends Span {
@@ -27,7 +38,7 @@ export interface CameraFootage {
   readonly footage: readonly Span[];
   readonly gaps: readonly GapSpan[];
   /** Parts of the footage that were fetched from the memory of the camera. */
-  readonly filled: readonly Span[];
+  readonly filled: readonly FilledSpan[];
   /** Recorded time of its preview, on any node that answers, in order. */
   readonly preview: readonly Span[];
   readonly protections: readonly ProtectedSpan[];
@@ -44,10 +55,22 @@ export interface CameraItem {
     readonly end_ms: number;
     readonly cause: string;
     readonly is_open: boolean;
+    readonly not_filled?: {
+      readonly reason: string;
+      readonly means: string;
+      readonly is_tried_again: boolean;
+      readonly at_ms: number;
+    };
   }[];
   readonly preview?: readonly { readonly start_ms: number; readonly end_ms: number }[];
   /** Missing in answers of older nodes. */
-  readonly filled?: readonly { readonly start_ms: number; readonly end_ms: number }[];
+  readonly filled?: readonly {
+    readonly start_ms: number;
+    readonly end_ms: number;
+    readonly cause: string;
+    readonly at_ms: number;
+    readonly seam?: 'bytes' | 'time';
+  }[];
   readonly protections: readonly {
     readonly id: string;
     readonly start_ms: number;
@@ -71,13 +94,23 @@ const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_
 export const previewId = (cameraId: string): string => `${cameraId}~preview`;
 
 export function toFootage(item: CameraItem): CameraFootage {
-  const gaps = item.gaps.map((gap) => ({ ...spanOf(gap), cause: gap.cause, isOpen: gap.is_open }));
+  const gaps = item.gaps.map((gap) => ({
+    ...spanOf(gap),
+    cause: gap.cause,
+    isOpen: gap.is_open,
+    notFilled: gap.not_filled && { means: gap.not_filled.means, isTriedAgain: gap.not_filled.is_tried_again },
+  }));
   return {
     cameraId: item.camera_id,
     keptFromMs: item.kept_from_ms ?? undefined,
     footage: subtractSpans(item.spans.map(spanOf), gaps),
     gaps,
-    filled: (item.filled ?? []).map(spanOf),
+    filled: (item.filled ?? []).map((part) => ({
+      ...spanOf(part),
+      cause: part.cause,
+      atMs: part.at_ms,
+      seam: part.seam ?? 'unknown',
+    })),
     preview: (item.preview ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
     elsewhere: item.elsewhere.map((one) => ({ ...spanOf(one), nodeId: one.node_id, isOnline: one.online })),

@@ -5,7 +5,7 @@ import { cameraName } from '../parts/camera-name.ts';
 import { now } from '../app/clock.ts';
 import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
-import { causeWords } from './footage.ts';
+import { filledWords, gapWords } from './gap-words.ts';
 import type { Playback } from './playback.ts';
 
 const MAX_LISTED = 50;
@@ -17,20 +17,30 @@ export function GapList({ playback }: { readonly playback: Playback }): VNode {
   const seen = playback.seen.loaded.value;
   const { fromMs, toMs } = playback.range.value;
   const isSingle = playback.cameras.value.length === 1;
-  const gaps = playback.cameras.value
-    .flatMap((cameraId) => (seen?.byCamera.get(cameraId)?.gaps ?? []).map((gap) => ({ cameraId, ...gap })))
+  const listed = playback.cameras.value
+    .flatMap((cameraId) => {
+      const { gaps = [], filled = [] } = seen?.byCamera.get(cameraId) ?? {};
+      return [
+        ...gaps.map((gap) => ({ ...gap, cameraId, isFilled: false, words: gapWords(gap) })),
+        ...filled.map((part) => ({ ...part, cameraId, isOpen: false, isFilled: true, words: filledWords(part, zone) })),
+      ];
+    })
     .filter(({ startMs, endMs }) => endMs > fromMs && startMs < toMs && endMs - startMs >= LEAST_MS)
     .sort((a, b) => b.startMs - a.startMs);
+  const left = listed.filter(({ isFilled }) => !isFilled).length;
+  const filled = listed.length - left;
   return html`<section class="gap-list" aria-label="Gaps">
-    <h2>${gaps.length === 0 ? 'No gaps in view' : `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'} in view`}</h2>
+    <h2>
+      ${left === 0 ? 'No gaps in view' : `${left} ${left === 1 ? 'gap' : 'gaps'} in view`}${filled > 0 ? `, ${filled} filled` : ''}
+    </h2>
     <ul>
-      ${gaps.slice(0, MAX_LISTED).map(
-        ({ cameraId, startMs, endMs, cause, isOpen }) =>
+      ${listed.slice(0, MAX_LISTED).map(
+        ({ cameraId, startMs, endMs, words, isOpen }) =>
           html`<li key=${`${cameraId} ${startMs}`}>
             <button type="button" class="plain" onClick=${() => playback.seek(startMs - 1_000)}>
               <b>${zone.date(startMs, false)} ${zone.time(startMs)}${isOpen ? ' until now' : `–${zone.time(endMs)}`}</b>
               <span
-                >${`${isSingle ? '' : `${cameraName(cameraId)}: `}${causeWords(cause)} (${formatDuration(((isOpen ? now() : endMs) - startMs) / 1000)})`}</span
+                >${`${isSingle ? '' : `${cameraName(cameraId)}: `}${words} (${formatDuration(((isOpen ? now() : endMs) - startMs) / 1000)})`}</span
               >
             </button>
           </li>`,

@@ -147,7 +147,12 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
       known.flatMap(({ footage }) => footage),
       pixelMs,
     ),
-    gaps: mergeSpans(known.flatMap(({ gaps }) => gaps)).map((span) => ({ ...span, cause: '', isOpen: false })),
+    gaps: mergeSpans(known.flatMap(({ gaps }) => gaps)).map((span) => ({
+      ...span,
+      cause: '',
+      isOpen: false,
+      notFilled: undefined,
+    })),
     filled: [],
     preview: mergeSpans(
       known.flatMap(({ preview }) => preview),

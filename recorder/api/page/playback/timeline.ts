@@ -9,7 +9,9 @@ import { now, tick } from '../app/clock.ts';
 import { theme } from '../app/theme.ts';
 import { html } from '../parts/html.ts';
 import { causeWords } from './footage.ts';
+import { filledWords, gapWords } from './gap-words.ts';
 import type { Playback } from './playback.ts';
+import { spanAt } from './spans.ts';
 import { StillShow } from './still-show.ts';
 import { coloursOf, drawTimeline, type Colours } from './timeline-draw.ts';
 import { momentsText, timelineModel } from './timeline-model.ts';
@@ -124,7 +126,7 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   const zone = playback.zone.value;
   const stills = useRef<StillShow | undefined>(undefined);
   const kind = hit.shape?.kind;
-  const hasPicture = kind === 'footage' || kind === 'preview';
+  const hasPicture = kind === 'footage' || kind === 'filled' || kind === 'preview';
   useEffect(() => () => stills.current?.end(), []);
   if (cameraId !== undefined && hasPicture) {
     stills.current ??= new StillShow(cameraId, HOVER_STILL_WIDTH);
@@ -132,16 +134,19 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   }
   const still = hasPicture ? stills.current?.shown.value : undefined;
   const shape = hit.shape;
+  const camera = cameraId === undefined ? undefined : playback.seen.loaded.value?.byCamera.get(cameraId);
+  const gap = camera && spanAt(camera.gaps, hit.atMs);
+  const filled = camera && spanAt(camera.filled, hit.atMs);
   return html`<div class="hover-card" style=${`--x: ${x}px`} aria-hidden="true">
     ${still && html`<img src=${still.url} alt="" />`}
     <b>${zone.date(hit.atMs, false)} ${zone.time(hit.atMs)}</b>
     ${
       shape?.kind === 'gap' &&
       html`<span class="hover-gap"
-        >No recording
-        ${zone.time(shape.startMs)}–${zone.time(shape.endMs)}${shape.detail ? `: ${causeWords(shape.detail)}` : ''}</span
+        >No recording ${zone.time(shape.startMs)}–${zone.time(shape.endMs)}${gap ? `: ${gapWords(gap)}` : ''}</span
       >`
     }
+    ${shape?.kind === 'filled' && filled && html`<span>${filledWords(filled, zone)}</span>`}
     ${shape?.kind === 'preview' && html`<span>Preview only${shape.detail ? `: ${causeWords(shape.detail)}` : ''}</span>`}
     ${shape?.kind === 'elsewhere' && html`<span>On ${shape.detail}</span>`}
     ${shape?.kind === 'away' && html`<span>On ${shape.detail}, which is away: it cannot be played now</span>`}

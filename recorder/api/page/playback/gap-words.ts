@@ -1,0 +1,18 @@
+// What the timeline says of a gap, and of one that was filled from the memory of the camera.
+
+import { causeWords, type FilledSpan, type GapSpan } from './footage.ts';
+import type { Zone } from './zone.ts';
+
+/** Why there is no recording, and why it was not fetched from the camera. */
+export function gapWords({ cause, notFilled }: Pick<GapSpan, 'cause' | 'notFilled'>): string {
+  if (!notFilled) return causeWords(cause);
+  const again = notFilled.isTriedAgain ? '; tried again' : '';
+  return `${causeWords(cause)}; not filled from the camera: ${notFilled.means}${again}`;
+}
+
+/** Where the footage is from, since when, and how its place was found. */
+export function filledWords({ cause, atMs, seam }: Omit<FilledSpan, 'startMs' | 'endMs'>, zone: Zone): string {
+  const how = { bytes: ', placed by equal pictures', time: ", placed by the camera's clock", unknown: '' }[seam];
+  const when = `${zone.date(atMs, false)} ${zone.time(atMs)}`;
+  return `${causeWords(cause)}; filled from the memory of the camera on ${when}${how}`;
+}
