@@ -152,6 +152,18 @@ test('a recorded preview is played from all nodes as well, as the lower variant 
   assert.equal((await nodes.c.ask(`/window/gate~preview.mp4?${BETWEEN}`, 'porter')).status, 404);
 });
 
+test('a window that begins while two nodes recorded begins there, with the node of the newest epoch alone', async (t) => {
+  const { nodes } = await cluster(t);
+  for (let from = 50; from < 62; from += 0.8) {
+    const { body } = await nodes.a.ask(
+      `/window/gate.mp4?from=${START_MS / 1_000 + from}&to=${START_MS / 1_000 + from + 5}`,
+    );
+    const [first, ...others] = await pictures(body);
+    assert.ok(first && first.at > from - 1.04, `from ${from} it begins at ${first?.at}`);
+    assert.deepEqual([...new Set([first, ...others].map(({ node }) => node))], ['a'], `from ${from}`);
+  }
+});
+
 test('where clocks of nodes differ, a window still has every picture of a handover once', async (t) => {
   const random = seeded();
   const ahead = (): number => Math.round((random() - 0.5) * 400);

@@ -108,9 +108,11 @@ export function firstPartOf(parts: FileParts, turn: Interval | undefined): numbe
 /** The complete parts of a file that are played in [fromMs, toMs): the first, and the one after the last. */
 export function partsInTurn({ parts, turn }: Footage, { fromMs, toMs }: Interval): [from: number, to: number] {
   // A part that begins with the first picture of the other node belongs to the other node.
-  const [first, end] = partsWithin(parts, fromMs, Math.min(toMs, (turn?.toMs ?? Infinity) - SAME_PICTURE_MS));
+  const endMs = Math.min(toMs, (turn?.toMs ?? Infinity) - SAME_PICTURE_MS);
+  const [first, end] = partsWithin(parts, fromMs, endMs);
   const from = Math.max(first, firstPartOf(parts, turn));
-  return [from, Math.max(from, end)];
+  // A part may contain `fromMs` although the turn ended within it, before.
+  return [from, endMs <= fromMs ? from : Math.max(from, end)];
 }
 
 /** The played part of the file will not grow. */
