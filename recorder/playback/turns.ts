@@ -15,9 +15,9 @@ type Held = Footage & { readonly nodeId: string };
 /** By time. `footage`: that of all nodes. */
 export function inTurns(footage: readonly Held[]): Held[] {
   const shared = sharedEpochs(footage);
-  const groups = [...Map.groupBy(footage, (item) => rankOf(item, shared)).entries()].sort(([a], [b]) =>
-    a > b ? -1 : 1,
-  );
+  const groups = [
+    ...Map.groupBy(footage, (item) => rankOf(item, shared.get(item.parts.meta.epoch ?? 0))).entries(),
+  ].sort(([a], [b]) => (a > b ? -1 : 1));
   const taken: { readonly nodeId: string; readonly time: Interval }[] = [];
   const played: Held[] = [];
   for (const [, group] of groups) {
@@ -34,26 +34,45 @@ export function inTurns(footage: readonly Held[]): Held[] {
  * Epochs of which two nodes have files: one of them held the camera in memory while the other was restarted, and wrote
  * what the other had missed (docs/design/standby.md).
  */
-function sharedEpochs(footage: readonly Held[]): ReadonlySet<number> {
-  const nodes = new Map<number, string>();
-  const shared = new Set<number>();
-  for (const { parts, nodeId } of footage) {
-    const { epoch } = parts.meta;
-    if (epoch === undefined) continue;
-    if ((nodes.get(epoch) ?? nodeId) !== nodeId) shared.add(epoch);
-    nodes.set(epoch, nodeId);
+function sharedEpochs(footage: readonly Held[]): ReadonlyMap<number, FilesOfNodes> {
+  const epochs = Map.groupBy(footage, ({ parts }) => parts.meta.epoch ?? 0);
+  const shared = new Map<number, FilesOfNodes>();
+  for (const [epoch, files] of epochs) {
+    const nodes = Map.groupBy(files, ({ nodeId }) => nodeId);
+    if (epoch > 0 && nodes.size > 1) shared.set(epoch, nodes);
   }
   return shared;
 }
+
+/** The files of an epoch by node. */
+type FilesOfNodes = ReadonlyMap<string, readonly Held[]>;
 
 /**
  * Sorts as text: the higher epoch is greater. Of a shared epoch, the file that begins later is: each file that begins
  * later continues the one before. Of files without an epoch, one node is greater.
  */
-function rankOf({ parts, nodeId }: Held, shared: ReadonlySet<number>): string {
-  const { epoch = 0 } = parts.meta;
-  const start = shared.has(epoch) ? String(Math.round(wallOfPart(parts, 0))).padStart(15, '0') : '';
-  return `${String(epoch).padStart(10, '0')} ${start} ${nodeId}`;
+function rankOf(item: Held, shared: FilesOfNodes | undefined): string {
+  const { epoch = 0 } = item.parts.meta;
+  const start = shared ? String(Math.round(continuesFrom(item, shared))).padStart(15, '0') : '';
+  return `${String(epoch).padStart(10, '0')} ${start} ${item.nodeId}`;
+}
+
+/**
+ * Since when a file continues the others of its epoch: its start, unless all of it lies within a file of another node. That is the
+ * last file of a process that was restarted, if it began shortly before: what the other node wrote begins before it and ends after it, and would
+ * be taken up again within a group of pictures.
+ */
+function continuesFrom(item: Held, shared: FilesOfNodes): number {
+  const { fromMs, toMs } = timeOf(item);
+  let startMs = fromMs;
+  for (const [nodeId, files] of shared) {
+    if (nodeId === item.nodeId) continue;
+    for (const other of files.map(timeOf)) {
+      const isWithin = fromMs >= other.fromMs - SAME_PICTURE_MS && toMs < other.toMs;
+      if (isWithin) startMs = Math.min(startMs, other.fromMs - 1);
+    }
+  }
+  return startMs;
 }
 
 const timeOf = ({ parts }: Footage): Interval => ({
