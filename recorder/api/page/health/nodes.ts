@@ -68,6 +68,7 @@ export function Nodes(): VNode {
             <th scope="col" class="number">Free for footage</th>
             <th scope="col" class="number">Processors</th>
             <th scope="col" class="number">Memory</th>
+            <th scope="col" class="number">Version</th>
           </tr>
         </thead>
         <tbody>
@@ -87,7 +88,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
   const share = load && load.storage_total_gb > 0 ? load.storage_free_gb / load.storage_total_gb : undefined;
   const free = load && (load.storage_error ?? `${load.storage_free_gb} of ${load.storage_total_gb} GiB`);
   return html`<tr>
-    <th scope="row">${id}${readiness?.version && html`<div class="quiet">${readiness.version}</div>`}</th>
+    <th scope="row">${id}</th>
     <td class="wide">
       <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
       ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} isCluster=${isCluster} />`}
@@ -101,6 +102,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
     </td>
     <td class="number" data-label="Processors">${load && `${load.cpu_load} %`}</td>
     <td class="number" data-label="Memory">${load && `${load.mem_used_gb} of ${load.mem_total_gb} GiB`}</td>
+    <td class="number" data-label="Version">${readiness?.version}</td>
   </tr>`;
 }
 
