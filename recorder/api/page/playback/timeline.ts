@@ -126,7 +126,8 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   const zone = playback.zone.value;
   const stills = useRef<StillShow | undefined>(undefined);
   const kind = hit.shape?.kind;
-  const hasPicture = kind === 'footage' || kind === 'filled' || kind === 'preview';
+  // Any node gives stills of footage that another one has.
+  const hasPicture = kind === 'footage' || kind === 'filled' || kind === 'preview' || kind === 'elsewhere';
   useEffect(() => () => stills.current?.end(), []);
   if (cameraId !== undefined && hasPicture) {
     stills.current ??= new StillShow(cameraId, HOVER_STILL_WIDTH);
