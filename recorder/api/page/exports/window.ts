@@ -20,9 +20,8 @@ export function shownWindow(playback: Playback): Span {
   const window = windowOf(playback);
   if (!isMoving(playback)) return window;
   const startMs = Math.floor(window.startMs / 1_000) * 1_000;
-  return { startMs, endMs: startMs + window.endMs - window.startMs };
+  return { startMs, endMs: playback.outMs.value ?? startMs + USUAL_MS };
 }
 
 /** Whether the window follows the pictures that play. */
-export const isMoving = (playback: Playback): boolean =>
-  playback.isPlaying.value && playback.inMs.value === undefined && playback.outMs.value === undefined;
+export const isMoving = (playback: Playback): boolean => playback.isPlaying.value && playback.inMs.value === undefined;
