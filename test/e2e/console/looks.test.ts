@@ -49,7 +49,13 @@ suite('looks of the console', { skip: browserMissing() }, () => {
       seconds: 120,
       config: {
         cameras: [
-          ...cameras.map(({ id, name }) => ({ id, name, source: camera.url })),
+          ...cameras.map(({ id, name }) => ({
+            id,
+            name,
+            group: 'Entrance',
+            source: camera.url,
+            record: { retention: { maxAge: '30d' } },
+          })),
           { id: 'yard-1', name: 'A yard with a name that is longer than any tile', source: camera.url, enabled: false },
         ],
       },
