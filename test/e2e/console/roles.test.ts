@@ -90,6 +90,7 @@ suite('roles in the console', { skip: browserMissing() }, () => {
   async function show(page: Page, hash: string): Promise<void> {
     await page.evaluate(`window.location.hash = ${JSON.stringify(hash)}`);
     await page.locator('main.view:not([aria-busy])').waitFor();
+    await until('nothing is loading', () => page.evaluate<boolean>("!document.querySelector('[aria-busy=true]')"));
     await until('the view rests', () =>
       page.evaluate<boolean>(`new Promise((done) => {
         const before = document.body.innerHTML.length;

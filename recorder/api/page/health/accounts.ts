@@ -38,7 +38,8 @@ export function Accounts(): VNode | false {
       clearInterval(timer);
     };
   }, []);
-  if (!answer || answer.accounts.length === 0) return false;
+  if (!answer) return html`<section aria-busy="true"></section>`;
+  if (answer.accounts.length === 0) return false;
   return html`<section>
     <h2 id="health-accounts">Users and tokens</h2>
     <div class="table-box" tabindex="0" role="region" aria-labelledby="health-accounts">
