@@ -20,6 +20,7 @@ import { Seal, SEAL_KEY_BYTES } from '../http/seal.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
+import { CLOSE } from '../live/viewer.ts';
 import { StillError } from '../still/error.ts';
 import type { PeerRequest, PeerSender } from '../peers/peer-requests.ts';
 import { RelayMetrics } from './metrics.ts';
@@ -145,6 +146,11 @@ test('a live stream that the node refuses is closed with its code; without a tok
   const refused = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate?access_token=porter`);
   const [code] = (await once(refused, 'close')) as [number];
   assert.equal(code, 4404);
+  // The node of the camera decides which of its streams there are.
+  const preview = new WebSocket(
+    `ws://127.0.0.1:${port}/node/node-2/websocket/gate?quality=preview&access_token=viewer`,
+  );
+  assert.equal((await once(preview, 'close'))[0], CLOSE.noPreview);
   const unknown = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate`);
   const [err] = (await once(unknown, 'error')) as [Error];
   assert.match(err.message, /401/);
