@@ -35,6 +35,40 @@ const SHOWS_IN: Readonly<Record<string, Scenario>> = {
 };
 
 /**
+ * A world in which each was noticed when this was written: it is tried before the others, which cost most of the time. A change of
+ * the protocol may have it noticed in another one.
+ */
+const NOTICED_IN: Readonly<Record<string, number>> = {
+  'recorder stops without asking': 9,
+  'restarts are not noticed': 114,
+  'what is held is dropped on the way': 93,
+  'recorder believes lower epochs': 7198,
+  'recorder stops without an answer': 278,
+  'recorder forgets': 5,
+  'no list after a silence': 199,
+  'an unread Secret erases the login': 5,
+  'renewals wait for answers': 3,
+  'a longer interval is not announced': 4,
+  'no compare-and-swap': 139,
+  'a refused write is forgotten': 19,
+  'asks once': 79,
+  'nobody tells the plan': 120,
+  'suspended in name only': 59,
+  'handover is not written': 9,
+  'no majority': 7,
+  'the pool says how nodes renew': 24,
+  'clocks run through outages': 5,
+  'early end of handovers': 9,
+  'handover ends when taken up': 9,
+  'nobody is suspect': 11,
+  'suspicion is not written': 11,
+  'machines count against cameras': 32,
+  'any node takes over': 13,
+  'the standby is the owner': 13,
+  'standbys are not written': 13,
+  'slots are not given back': 141,
+};
+/**
  * The first seed, where it is not 1. Informers take nothing back (base/kubernetes/informer.ts), so the rule after them matters in few
  * worlds: in one of 1 500 of its kind.
  */
@@ -42,7 +76,8 @@ const FIRST_SEED: Readonly<Record<string, number>> = { 'recorder believes lower 
 
 async function isNoticed(rules: Rules, mutation: string): Promise<void> {
   const first = FIRST_SEED[mutation] ?? 1;
-  for (let seed = first; seed < first + MUTANT_SEEDS; seed++) {
+  const seeds = Array.from({ length: MUTANT_SEEDS }, (_, n) => first + n);
+  for (const seed of [NOTICED_IN[mutation] ?? first, ...seeds]) {
     const scenario = scenarioOf(seed);
     if (scenario !== (SHOWS_IN[mutation] ?? scenario)) continue;
     try {
