@@ -2,19 +2,19 @@
 
 import { dirname, join } from 'node:path';
 import { OPERATOR_NODE_FLAG, PROGRAMS, type Program } from '../../build/image/layout.ts';
-import { mainOf, PROGRAM_DIRECTORIES } from '../support/own-programs.ts';
+import { mainOf, PROGRAM_DIRECTORY } from '../support/own-programs.ts';
 import type { Image, Images } from './kubelet/images.ts';
 
-const image = (directories: readonly string[], main: string, flags: readonly string[] = []): Image => ({
+const image = (directory: string, main: string, flags: readonly string[] = []): Image => ({
   entrypoint: [process.execPath, ...flags, main],
-  workingDir: directories[0] ?? '/',
-  paths: [...directories, dirname(process.execPath)],
+  workingDir: directory,
+  paths: [directory, dirname(process.execPath)],
 });
 
 /** As the checkout has them, or a run of hack/test has built them. */
 export const OWN_IMAGES: Images = {
-  'kube-nvr-operator': image(PROGRAM_DIRECTORIES, mainOf('operator'), [OPERATOR_NODE_FLAG]),
-  'kube-nvr-recorder': image(PROGRAM_DIRECTORIES, mainOf('recorder')),
+  'kube-nvr-operator': image(PROGRAM_DIRECTORY, mainOf('operator'), [OPERATOR_NODE_FLAG]),
+  'kube-nvr-recorder': image(PROGRAM_DIRECTORY, mainOf('recorder')),
 };
 
 /** As images have them, each program one file, in this directory: they start in half the time. */
@@ -24,7 +24,7 @@ export async function bundledImages(directory: string): Promise<Images> {
   const bundled = async (program: Program): Promise<Image> => {
     const { nodeFlag } = PROGRAMS[program];
     await bundleProgram(program, directory);
-    return image([directory], join(directory, program, 'main.js'), nodeFlag === undefined ? [] : [nodeFlag]);
+    return image(directory, join(directory, program, 'main.js'), nodeFlag === undefined ? [] : [nodeFlag]);
   };
   return { 'kube-nvr-operator': await bundled('operator'), 'kube-nvr-recorder': await bundled('recorder') };
 }

@@ -1,4 +1,4 @@
-// Bundles the programs for the tests, with the page and its libraries as they are in the sources, because tests name the page's files:
+// Bundles the programs for the tests, with the page as a recorder serves it from the sources, because tests name its files:
 // node test/support/build-programs.ts. Prints the directory, whose name changes with its contents: compiled code is kept by path.
 
 import { createHash } from 'node:crypto';
@@ -12,11 +12,12 @@ import {
   renameSync,
   rmSync,
   statSync,
-  symlinkSync,
+  writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { PROGRAMS, type Program } from '../../build/image/layout.ts';
 import { bundleProgram } from '../../build/image/program-bundle.ts';
+import { readPage } from '../../recorder/api/page-files.ts';
 import { cacheDirectory } from '../cluster/programs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -33,9 +34,13 @@ for (const program of Object.keys(PROGRAMS) as Program[]) {
   await bundleProgram(program, building);
   hash.update(readFileSync(join(building, program, 'main.js')));
 }
-rmSync(join(building, 'page'), { recursive: true });
-symlinkSync(join(ROOT, 'recorder/api/page'), join(building, 'page'));
-symlinkSync(join(ROOT, 'node_modules'), join(building, 'node_modules'));
+const page = join(building, 'page');
+rmSync(page, { recursive: true });
+for (const [path, { body }] of (await readPage(join(ROOT, 'recorder/api/page'))).files) {
+  hash.update(path).update(body);
+  mkdirSync(dirname(join(page, path)), { recursive: true });
+  writeFileSync(join(page, path), body);
+}
 const directory = join(all, hash.digest('hex').slice(0, 16));
 if (existsSync(directory)) rmSync(building, { recursive: true });
 else renameSync(building, directory);

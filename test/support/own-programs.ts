@@ -9,8 +9,8 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Set by hack/test. */
 const built = process.env['KUBE_NVR_PROGRAMS'];
 
-/** Directories that the programs are in. */
-export const PROGRAM_DIRECTORIES: readonly string[] = built === undefined ? [ROOT] : [built, ROOT];
+/** The directory that both programs are in. */
+export const PROGRAM_DIRECTORY = built ?? ROOT;
 
 export const mainOf = (program: Program): string =>
   built === undefined ? join(ROOT, program, 'main.ts') : join(built, program, 'main.js');
