@@ -6,7 +6,7 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { MemoryBudget } from '../base/memory-budget.ts';
 import { startCamera } from '../test/camera/camera.ts';
-import { decodeFrameNumbers } from '../test/camera/frame-numbers.ts';
+import { decodeFiles } from '../test/camera/frame-numbers.ts';
 import { until } from '../test/support/until.ts';
 import { Archive } from './archive/archive.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
@@ -64,7 +64,7 @@ async function open(t: TestContext, { memoryBytes = Infinity, wantedFromMs = -In
     hold: (camera: WantedCamera, holdMs = 30_000) => cameras.apply([], { cameras: [camera], holdMs }),
     report: () => standbys.reports().get('gate'),
     numbers: async (): Promise<number[]> =>
-      (await Promise.all(segmentPaths(root).map((path) => decodeFrameNumbers(join(root, path))))).flat(),
+      (await decodeFiles(segmentPaths(root).map((path) => join(root, path)))).numbers.flat(),
     files: () => segmentPaths(root),
     /** Whether every file is complete. */
     isWritten: async () => {

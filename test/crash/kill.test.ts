@@ -8,11 +8,10 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startCamera } from '../camera/camera.ts';
 import type { Camera } from '../camera/camera.ts';
-import { decodeFrameNumbers } from '../camera/frame-numbers.ts';
+import { decodeFiles } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import type { CameraFrame } from '../camera/tracks.ts';
-import { decodingErrors } from '../support/probe.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
@@ -117,11 +116,9 @@ async function killed(
     const fresh = (await recordings(recordPath)).filter((file) => !seen.has(file));
     for (const [i, sent] of sentFrames.entries()) {
       const files = fresh.filter((file) => file.includes(`_cam${i}_`));
-      const recorded: number[] = [];
-      for (const file of files) {
-        assert.equal(await decodingErrors(file), '', file);
-        recorded.push(...(await decodeFrameNumbers(file)));
-      }
+      const { numbers, complaints } = await decodeFiles(files);
+      assert.equal(complaints, '');
+      const recorded = numbers.flat();
       // Of what was sent when it was asked; a test that had to wait for the processor sends much at once afterwards.
       const missing = Math.max(0, (sentBefore[i] ?? NaN) - recorded.length);
       const before = written[i] ?? NaN;

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { EdgeCamera } from '../camera/edge-camera.ts';
-import { decodePictures } from '../camera/frame-numbers.ts';
+import { decodeFiles } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import type { MemoryOptions } from '../camera/memory.ts';
 import type { CameraOptions } from '../camera/options.ts';
@@ -97,13 +97,9 @@ async function untilFilled(recorder: RecorderProcess, ...causes: readonly string
 /** The numbers of all pictures in all files, by time. */
 async function numbersOf(recorder: RecorderProcess): Promise<number[]> {
   const files = await closedFootage((await recorder.files()).map((file) => join(recorder.recordPath, file)));
-  const all: number[] = [];
-  for (const { path } of files) {
-    const { numbers, complaints } = await decodePictures(path);
-    assert.equal(complaints, '', path);
-    all.push(...numbers);
-  }
-  return all;
+  const { numbers, complaints } = await decodeFiles(files.map(({ path }) => path));
+  assert.equal(complaints, '');
+  return numbers.flat();
 }
 
 /** From the first picture on. Test pictures are repeated, each time from the first number on. */

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { startCamera } from '../camera/camera.ts';
-import { decodePictures } from '../camera/frame-numbers.ts';
+import { decodeFiles, decodePictures } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import { browserMissing } from '../support/browser.ts';
@@ -78,11 +78,7 @@ async function recording(t: TestContext, video: 'h264' | 'h264-bframes', seconds
 
 /** The numbers of all pictures recorded, file after file. */
 async function recorded(recorder: RecorderProcess): Promise<number[]> {
-  const all: number[] = [];
-  for (const file of await recorder.files()) {
-    all.push(...(await decodePictures(join(recorder.recordPath, file))).numbers);
-  }
-  return all;
+  return (await decodeFiles((await recorder.files()).map((file) => join(recorder.recordPath, file)))).numbers.flat();
 }
 
 for (const video of ['h264', 'h264-bframes'] as const) {

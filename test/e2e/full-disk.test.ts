@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readMeta } from '../../recorder/mp4/reader.ts';
 import type { RecordedMeta } from '../../recorder/mp4/meta.ts';
 import { startCamera } from '../camera/camera.ts';
-import { decodeFrameNumbers } from '../camera/frame-numbers.ts';
+import { decodeFiles } from '../camera/frame-numbers.ts';
 import { videoMedia } from '../camera/media.ts';
 import { videoTrack } from '../camera/tracks.ts';
 import { Mount, Stranger, type MountKind } from '../support/mount.ts';
@@ -85,18 +85,25 @@ async function metaOf(path: string): Promise<RecordedMeta> {
 /** From its oldest file to its newest a camera's footage is whole: no gap, no file that does not play, no picture missing. */
 async function assertWhole(recorder: RecorderProcess, id: string): Promise<number> {
   const files = (await recorder.files()).filter((file) => file.includes(`_${id}_`));
+  const paths = files.map((file) => join(recorder.recordPath, file));
+  const { numbers, complaints } = await decodeFiles(paths);
+  assert.equal(complaints, '');
   let before: number | undefined;
   for (const [i, file] of files.entries()) {
-    const path = join(recorder.recordPath, file);
-    const meta = await metaOf(path);
+    const meta = await metaOf(paths[i] as string);
     if (i > 0) assert.ok(meta.gapBeforeMs < 1, `${file} begins ${meta.gapBeforeMs} ms after the one before`);
-    assert.equal(await decodingErrors(path), '', file);
-    for (const number of await decodeFrameNumbers(path)) {
+    for (const number of numbers[i] ?? []) {
       if (before !== undefined) assert.equal(number, (before + 1) % 250, `${file}: in order`);
       before = number;
     }
   }
   return files.length;
+}
+
+/** All files; `root`: the archive, where it is mounted now. */
+async function assertDecodable(recorder: RecorderProcess, root = recorder.recordPath): Promise<void> {
+  const files = await recorder.files();
+  assert.equal(await decodingErrors(...files.map((file) => join(root, file))), '');
 }
 
 const KINDS: readonly MountKind[] = LONG ? ['ext4', 'tmpfs'] : ['ext4'];
@@ -156,7 +163,7 @@ test('nothing is left to remove: ready, metric and cameras say so, and recording
   );
   await until('ready', async () => (await ready(recorder)).status === 'ready');
   assert.equal((await recorder.stop()).code, 0);
-  for (const file of await recorder.files()) assert.equal(await decodingErrors(join(recorder.recordPath, file)), '');
+  await assertDecodable(recorder);
 });
 
 test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath it, and it continues when it is back', async (t) => {
@@ -187,8 +194,7 @@ test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath
   assert.equal((await recorder.stop()).code, 0);
   const again = await recorder.restart();
   await again.stop();
-  for (const file of await recorder.files())
-    assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
+  await assertDecodable(recorder);
 });
 
 test('a disk that is not there at the start: the recorder runs, records nothing, and begins when it is', async (t) => {
@@ -209,8 +215,7 @@ test('a disk that is not there at the start: the recorder runs, records nothing,
   mount.attach();
   await until('it records', async () => (await recordingOf(recorder, 'cam0')).state === 'writing', 60_000);
   assert.equal((await recorder.stop()).code, 0);
-  for (const file of await recorder.files())
-    assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
+  await assertDecodable(recorder);
 });
 
 test('a disk that becomes read-only: ready fails and cameras say so, nothing is mistaken for removed, and it continues when it is mounted again', async (t) => {
@@ -233,8 +238,7 @@ test('a disk that becomes read-only: ready fails and cameras say so, nothing is 
   assert.equal((await recorder.stop()).code, 0);
   // What the disk did not take any more is repaired.
   await (await recorder.restart()).stop();
-  for (const file of await recorder.files())
-    assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
+  await assertDecodable(recorder);
 });
 
 /** Permissions bind everybody but those with CAP_DAC_OVERRIDE, as root usually is. */
@@ -280,5 +284,5 @@ test('a directory that may not be written, or not even entered: ready fails, cam
     );
   }
   assert.equal((await recorder.stop()).code, 0);
-  for (const file of await recorder.files()) assert.equal(await decodingErrors(join(root, file)), '', file);
+  await assertDecodable(recorder, root);
 });

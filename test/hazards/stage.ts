@@ -15,7 +15,7 @@ import type { Reach } from '../../recorder/reach/reach.ts';
 import type { CameraStatus } from '../../recorder/camera/status.ts';
 import { startCamera } from '../camera/camera.ts';
 import type { Camera } from '../camera/camera.ts';
-import { decodeFrameNumbers, decodePictures } from '../camera/frame-numbers.ts';
+import { decodeFiles } from '../camera/frame-numbers.ts';
 import type { CameraOptions } from '../camera/options.ts';
 import { TestDisk } from './disk.ts';
 import { record } from '../support/record.ts';
@@ -197,18 +197,16 @@ export class Stage {
   /** Stops the recorder and expects exactly these pictures, in files that ffmpeg decodes without a complaint. */
   async expectPictures(expected: readonly number[]): Promise<Outcome> {
     const outcome = await this.finish();
-    const decoded = await Promise.all(outcome.files.map((file) => decodePictures(file)));
-    assert.equal(brief(decoded.flatMap(({ numbers }) => numbers)), brief(expected));
-    for (const { complaints } of decoded) assert.equal(complaints, '');
+    const { numbers, complaints } = await decodeFiles(outcome.files);
+    assert.equal(brief(numbers.flat()), brief(expected));
+    assert.equal(complaints, '');
     return outcome;
   }
 }
 
 /** The numbers of all pictures of these files, in order. */
 export async function numbersOf(files: readonly string[]): Promise<number[]> {
-  const numbers: number[] = [];
-  for (const file of files) numbers.push(...(await decodeFrameNumbers(file)));
-  return numbers;
+  return (await decodeFiles(files)).numbers.flat();
 }
 
 /** `[0..24, 30, 31]` as text: what a failed assertion shows can be read. */
