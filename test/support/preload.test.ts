@@ -37,6 +37,18 @@ test('a test file that does not end is ended, and what keeps it is named', (t) =
   assert.equal(ended.status, 0, ended.stdout);
 });
 
+test('an error that nothing catches fails the test file and is shown, also if no test waits for it', (t) => {
+  for (const code of [
+    "setTimeout(() => { throw new Error('lost'); }, 5); await new Promise((resolve) => setTimeout(resolve, 50));",
+    "await null; await null; setTimeout(() => { throw new Error('lost'); }, 5);",
+    "await new Promise((resolve) => setTimeout(resolve, 5)); void Promise.reject(new Error('lost'));",
+  ]) {
+    const { status, stdout, stderr } = run(t, code);
+    assert.equal(status, 1, code);
+    assert.match(stdout + stderr, /nothing caught Error: lost/, code);
+  }
+});
+
 test('a program of a test in which Node warns of something fails the test that waits for its end', async () => {
   await using child = new Child(process.execPath, ['--import', PRELOAD, '--eval', 'process.emitWarning("no")']);
   await assert.rejects(child.exit(), /a warning of Node fails the run: Warning: no/);
