@@ -2,16 +2,23 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** Of the time waited so far: how long to wait until the next call. */
+const PAUSE_SHARE = 0.1;
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 150;
+
 /**
- * Calls `ask` repeatedly until the result is neither undefined nor false; throws after `timeoutMs` that `what` did not happen.
+ * Calls `ask` repeatedly until the result is neither undefined nor false; throws after `timeoutMs` that `what` did not happen. Calls
+ * less often after a while, unless `everyMs` says how often: most calls are requests, whose answers cost the processor time.
  */
 export async function until<T>(
   what: string,
   ask: () => T | undefined | false | Promise<T | undefined | false>,
   timeoutMs = 60_000,
-  everyMs = 50,
+  everyMs?: number,
 ): Promise<T> {
-  const deadlineMs = performance.now() + timeoutMs;
+  const startMs = performance.now();
+  const deadlineMs = startMs + timeoutMs;
   let lastError: unknown;
   for (;;) {
     try {
@@ -24,6 +31,7 @@ export async function until<T>(
     if (performance.now() > deadlineMs) {
       throw new Error(`not within ${timeoutMs / 1000} s: ${what}`, { cause: lastError });
     }
-    await sleep(everyMs);
+    const shareMs = PAUSE_SHARE * (performance.now() - startMs);
+    await sleep(everyMs ?? Math.min(Math.max(shareMs, MIN_PAUSE_MS), MAX_PAUSE_MS));
   }
 }
