@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import { Parts } from '../base/parts.ts';
 import { CameraLogins } from './controllers/camera-logins.ts';
 import { Certificates } from './controllers/certificates.ts';
+import { Drains } from './controllers/drains.ts';
 import { Guards } from './controllers/guards.ts';
 import { Recorders } from './controllers/recorders.ts';
 import { ReportJudge } from './controllers/reports.ts';
@@ -108,18 +109,27 @@ export function startOperator(options: OperatorOptions): Promise<Operator> {
 
 /** The operator of a cluster of servers without Kubernetes: one runs on each of them. */
 export function startServersOperator(options: CommonOptions): Promise<Operator> {
-  const { log } = options;
+  const { clock, log } = options;
   return start(options, {
     hasPods: false,
     grantCommand: undefined,
     eventsOf: () => new LoggedEvents(log),
-    partsOf: ({ api, caches, logins }) => ({
-      recorders: new ServerNodes({ api, caches, logins }),
-      // There is nothing that could evict a recorder.
-      guards: { decide: () => ({ nodes: undefined, drains: new Map(), budget: 0, recheckMs: undefined }) },
-    }),
+    partsOf({ api, caches, logins }) {
+      const drains = new Drains(clock);
+      return { recorders: new ServerNodes({ api, caches, logins, drains }), guards: unguarded(drains) };
+    },
   });
 }
+
+/** There is nothing that could evict a recorder, but people drain servers and want to know when they are empty. */
+const unguarded = (drains: Drains): Pick<Guards, 'decide'> => ({
+  decide(key, { spec }, snapshot) {
+    const none = { nodes: undefined, drains: new Map(), budget: 0, recheckMs: undefined };
+    if (!snapshot) return none;
+    const { drains: known, recheckMs } = drains.follow(key, snapshot, spec.cordon.progressDeadlineSeconds * 1000);
+    return { ...none, drains: known, recheckMs };
+  },
+});
 
 /** Creates the parts from top to bottom, each from the previous ones, and starts them. */
 async function start(options: CommonOptions, platform: Platform): Promise<Operator> {

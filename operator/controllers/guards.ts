@@ -9,8 +9,8 @@ import type { EventRecorder } from '../kube/events.ts';
 import { POD } from '../kube/resources.ts';
 import { guardOf } from '../manifests/guard.ts';
 import { isReady, type Caches, type RecorderPod } from '../observe/caches.ts';
-import { camerasThatCanLeave } from '../plan/guards.ts';
-import type { PlannedNode, Snapshot } from '../plan/snapshot.ts';
+import type { Snapshot } from '../plan/snapshot.ts';
+import { Drains, type DrainProgress } from './drains.ts';
 
 interface GuardsOptions {
   readonly api: KubeApi;
@@ -22,65 +22,38 @@ interface GuardsOptions {
   readonly clock: Clock;
 }
 
-/** A node that is being drained. */
-interface Drain {
-  /** Cameras that have to move to another node. */
-  readonly cameras: number;
-  /** When the last one left it, or the drain was first seen; monotonic ms of this process. */
-  readonly sinceMs: number;
-  /** It made no progress until the deadline. Stays until the drain ends, so that `kubectl drain` does not wait again. */
-  readonly isGivenUp: boolean;
-}
-
-export interface Guarding {
+export interface Guarding extends Pick<DrainProgress, 'drains' | 'recheckMs'> {
   /** Nodes that need a guard; undefined: nothing is known, and the guards stay as they are. */
   readonly nodes: ReadonlySet<string> | undefined;
-  /** Nodes that are being drained. */
-  readonly drains: ReadonlyMap<string, Drain>;
   /** How many guards must not be evicted. */
   readonly budget: number;
-  readonly recheckMs: number | undefined;
 }
 
 export class Guards {
   readonly #o: GuardsOptions;
-  readonly #drains = new Map<string, ReadonlyMap<string, Drain>>();
+  readonly #drains: Drains;
 
   constructor(options: GuardsOptions) {
     this.#o = options;
+    this.#drains = new Drains(options.clock);
   }
 
   forget(key: string): void {
-    this.#drains.delete(key);
+    this.#drains.forget(key);
   }
 
   /** `snapshot`: of the leader's last plan. */
   decide(key: string, pool: RecorderPool, snapshot: Snapshot | undefined): Guarding {
     const present = this.#o.caches.guardsOf(pool).filter(isPresent).length;
     if (!snapshot) return { nodes: undefined, drains: new Map(), budget: present, recheckMs: undefined };
-    const leaving = camerasThatCanLeave(snapshot);
-    const nowMs = this.#o.clock.monotonicMs();
     const deadlineMs = pool.spec.cordon.progressDeadlineSeconds * 1000;
-    const before = this.#drains.get(key);
-    const drained = snapshot.nodes.filter(({ drain }) => drain);
-    const drains = new Map(
-      drained.map(({ name }) => [name, progressed(before?.get(name), leaving.get(name) ?? 0, nowMs, deadlineMs)]),
-    );
-    this.#drains.set(key, drains);
-    for (const node of drained)
-      if (drains.get(node.name)?.isGivenUp) this.#tellOnce(pool, node, before?.get(node.name));
+    const { drains, givenUp, leaving, recheckMs } = this.#drains.follow(key, snapshot, deadlineMs);
+    for (const name of givenUp) this.#tell(pool, name);
     const isGuarded = (name: string): boolean =>
       pool.spec.cordon.mode === 'Drain' && drains.get(name)?.isGivenUp !== true;
     const nodes = new Set([...leaving.keys()].filter(isGuarded));
-    const waits = [...drains.values()].filter(({ cameras, isGivenUp }) => cameras > 0 && !isGivenUp);
-    const recheckMs = Math.min(...waits.map(({ sinceMs }) => sinceMs + deadlineMs - nowMs));
-    return {
-      nodes,
-      drains,
-      // Lowered only when a guard is gone; otherwise another one could be evicted in its place.
-      budget: Math.max(nodes.size, present),
-      recheckMs: Number.isFinite(recheckMs) ? Math.max(0, recheckMs) : undefined,
-    };
+    // Lowered only when a guard is gone; otherwise another one could be evicted in its place.
+    return { nodes, drains, budget: Math.max(nodes.size, present), recheckMs };
   }
 
   /** Creates and deletes guards. The PodDisruptionBudget must be at least `budget` before. Throws ApiError. */
@@ -108,19 +81,12 @@ export class Guards {
     }
   }
 
-  #tellOnce({ metadata, spec }: RecorderPool, { name }: PlannedNode, before: Drain | undefined): void {
-    if (before?.isGivenUp === true) return;
+  #tell({ metadata, spec }: RecorderPool, name: string): void {
     const node = this.#o.caches.recorderNodes.get(`${metadata.namespace}/${name}`);
     if (!node) return;
     const note = `no camera could leave ${name} for ${spec.cordon.progressDeadlineSeconds} s: kubectl drain does not wait any longer`;
     this.#o.events.record(node, { type: 'Warning', reason: 'NotMoving', action: 'Drain', note });
   }
-}
-
-function progressed(before: Drain | undefined, cameras: number, nowMs: number, deadlineMs: number): Drain {
-  if (!before || cameras < before.cameras) return { cameras, sinceMs: nowMs, isGivenUp: before?.isGivenUp ?? false };
-  const isGivenUp = before.isGivenUp || (cameras > 0 && nowMs - before.sinceMs >= deadlineMs);
-  return { cameras, sinceMs: before.sinceMs, isGivenUp };
 }
 
 const isPresent = ({ metadata, status }: RecorderPod): boolean =>

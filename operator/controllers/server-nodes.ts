@@ -5,6 +5,7 @@ import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeApi } from '../kube/api.ts';
 import type { Caches } from '../observe/caches.ts';
 import type { CameraLogins } from './camera-logins.ts';
+import type { Drains } from './drains.ts';
 import { keepLeases } from './node-leases.ts';
 import { ALL_APPLIED, type Rollout } from './pool-status.ts';
 
@@ -12,6 +13,7 @@ interface ServerNodesOptions {
   readonly api: KubeApi;
   readonly caches: Caches;
   readonly logins: CameraLogins;
+  readonly drains: Pick<Drains, 'forget'>;
 }
 
 export class ServerNodes {
@@ -23,6 +25,7 @@ export class ServerNodes {
 
   forget(key?: string): void {
     this.#o.logins.forget(key);
+    if (key !== undefined) this.#o.drains.forget(key);
   }
 
   /** Throws ApiError; call it again then. */

@@ -225,6 +225,22 @@ suite('servers over etcd', { skip: etcdMissing() }, () => {
     await until('it has its node again', isOwn);
   });
 
+  test('a server that is drained says when it is empty, and its cameras are elsewhere', async () => {
+    const north = async (): Promise<RecorderNode> =>
+      (await admin.get(RECORDER_NODE, ref('north'))) as unknown as RecorderNode;
+    const drain = (isDrained: boolean): Promise<unknown> =>
+      admin.mergePatch(RECORDER_NODE, ref('north'), { spec: { drain: isDrained } });
+    await drain(true);
+    await until('it is drained', async () => {
+      const { status } = await north();
+      const isEmpty = status?.conditions?.some(({ type, status: is }) => type === 'Drained' && is === 'True');
+      return isEmpty && status?.drain === true;
+    });
+    assert.ok(!Object.values(await owners()).includes('north'));
+    await drain(false);
+    await until('it is not drained any more', async () => (await north()).status?.drain === false);
+  });
+
   test('while etcd is away nothing changes; afterwards all goes on', async () => {
     const beforeIt = await owners();
     const isAsAssigned = (server: Server): boolean => isDeepStrictEqual(server.cameras, ownOf(beforeIt, server));
