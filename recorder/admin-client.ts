@@ -8,7 +8,6 @@ import { shortRequest } from '../base/short-request.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen } from './config/values.ts';
 import { ownDirectory } from './trust.ts';
-import { reachable } from './http/admin-code.ts';
 import { UsageError } from './usage-error.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -102,8 +101,11 @@ export class AdminClient {
   }
 }
 
-const localAddress = ({ tls, listen }: Config): string =>
-  reachable(`${tls ? 'https' : 'http'}://${formatListen(listen)}`);
+/** A server need not be able to resolve its own name. */
+const localAddress = ({ tls, listen }: Config): string => {
+  const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
+  return `${tls ? 'https' : 'http'}://${formatListen({ ...listen, host })}`;
+};
 
 /** Undefined if there is none: the recorder says whether it needs one. */
 async function ownToken(workDir: string): Promise<string | undefined> {
