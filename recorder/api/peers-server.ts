@@ -24,8 +24,8 @@ import type { JobKeeper } from './deps.ts';
 import { joinRoutes, type Joining } from './routes/join.ts';
 import { jobResultRoutes } from './routes/job-results.ts';
 
-/** Each of some dozens of peers may have a quarter of them, more than it opens. */
-const MAX_CONNECTIONS = 1024;
+/** A peer may have a quarter of them: the live streams of a thousand viewers that it passes on, and some dozens of requests. */
+const MAX_CONNECTIONS = 8192;
 
 interface PeersDeps {
   readonly pair: CertificatePair;

@@ -179,7 +179,9 @@ export class PeerRequests implements PeerSender {
       });
     // A refused upgrade is a failure here, but not one of the node.
     const { answer, release } = await this.#answered(nodeId, request, open, { rests: false });
-    answer.socket.once('close', release);
+    // From here on the socket has a connection of its own. Those of a thousand viewers must not keep requests waiting; the
+    // listener at which they came limits their number.
+    release();
     return { headers: answer.headers, socket: answer.socket };
   }
 

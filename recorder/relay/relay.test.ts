@@ -141,6 +141,22 @@ test('a live stream is watched through another node, and ends with either side',
   await Promise.all([once(socket, 'close'), far.close()]);
 });
 
+test('however many live streams are passed on, requests to the node are answered', async (t) => {
+  const { port, hub } = await stage(t);
+  hub.begin(run());
+  let open = 0;
+  // More than may wait for an answer at once, and than a member could have connections before.
+  for (let i = 0; i < 100; i++) {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate?access_token=viewer`);
+    t.after(() => socket.terminate());
+    socket.on('open', () => open++).on('error', () => {});
+  }
+  await until('all are open', () => open === 100);
+  const url = `http://127.0.0.1:${port}/node/node-2/api/cameras`;
+  const answer = await fetch(url, { headers: as('operator') });
+  assert.equal(answer.status, 200, await answer.text());
+});
+
 test('a live stream that the node refuses is closed with its code; without a token none is opened', async (t) => {
   const { port } = await stage(t);
   const refused = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate?access_token=porter`);
