@@ -3,7 +3,8 @@
 //   node viewer.ts latency ADDRESS SECONDS CAMERA...   one viewer per camera; age of each picture when it arrives
 //   node viewer.ts first ADDRESS COUNT CAMERA...       COUNT connections in turn; time to the first complete picture
 //   node viewer.ts events ADDRESS COUNT                COUNT clients follow all events until standard input says `stop`
-//   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers, spread over the cameras, until standard input says `stop`
+//   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers, spread over the cameras, until standard input says `stop`;
+//                                                      ADDRESS may have a path, such as that of another node
 
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
@@ -73,13 +74,14 @@ async function first(address: string, count: number, cameras: readonly string[])
 
 /** Sockets that read into one buffer and ignore the data: two hundred of them must not use up the machine. */
 async function crowd(address: string, count: number, cameras: readonly string[]): Promise<unknown> {
-  const [host = '', port = ''] = address.split(':');
+  const { host, hostname, port, pathname } = new URL(`http://${address}`);
+  const prefix = pathname.replace(/\/$/, '');
   const buffer = Buffer.allocUnsafeSlow(256 * 1024);
   const received = new Float64Array(count);
   let closed = 0;
   for (let i = 0; i < count; i++) {
     const socket = connect({
-      host,
+      host: hostname,
       port: Number(port),
       onread: {
         buffer,
@@ -91,7 +93,7 @@ async function crowd(address: string, count: number, cameras: readonly string[])
     });
     socket.on('close', () => closed++);
     socket.write(
-      `GET /websocket/${cameras[i % cameras.length]} HTTP/1.1\r\nHost: ${address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+      `GET ${prefix}/websocket/${cameras[i % cameras.length]} HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
         `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
     );
     await sleep(5);

@@ -40,6 +40,7 @@ const { values, positionals } = parseArgs({
     cameras: { type: 'string' },
     idle: { type: 'string' },
     'key-frames': { type: 'string', default: '1' },
+    viewers: { type: 'string', default: '1000' },
     stages: { type: 'string', default: '1' },
     resume: { type: 'boolean', default: false },
     save: { type: 'boolean', default: false },
@@ -57,6 +58,10 @@ if (positionals[0] === 'users') {
 if (positionals[0] === 'standby') {
   const { runStandbyCosts } = await import('./standby-costs.ts');
   process.exit(await runStandbyCosts(values));
+}
+if (positionals[0] === 'relayed') {
+  const { runRelayed } = await import('./relayed.ts');
+  process.exit(await runRelayed(values));
 }
 const nodes = Number(values.nodes ?? 3);
 const camerasPerNode = Number(values.cameras ?? 30);
