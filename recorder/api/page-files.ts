@@ -14,7 +14,7 @@ const LIBRARIES: Readonly<Record<string, readonly [file: string, name: string]>>
   '@preact/signals': ['@preact/signals/dist/signals.mjs', 'signals.js'],
   '@preact/signals-core': ['@preact/signals-core/dist/signals-core.mjs', 'signals-core.js'],
   htm: ['htm/dist/htm.mjs', 'htm.js'],
-  'hls.js': ['hls.js/dist/hls.light.mjs', 'hls.js'],
+  'hls.js': ['hls.js/dist/hls.light.min.mjs', 'hls.js'],
 };
 
 const TYPES: Readonly<Record<string, string>> = {

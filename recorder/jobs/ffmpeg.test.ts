@@ -3,17 +3,18 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join as joinPath } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock, VirtualClock } from '../../base/clock.ts';
 import { decodeFrameNumbers } from '../../test/camera/frame-numbers.ts';
 import { join, numberedVideo, recordedPart, wallWindow, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { probe } from '../../test/support/probe.ts';
+import { until } from '../../test/support/until.ts';
 import { workspace } from '../../test/support/workspace.ts';
-import { lapseDurationMs, makeTimelapse } from './ffmpeg.ts';
+import { FfmpegCheck, lapseDurationMs, makeTimelapse } from './ffmpeg.ts';
 
 const run = promisify(execFile);
 type Numbered = ReturnType<typeof numberedVideo>;
@@ -170,4 +171,21 @@ test('a crafted file makes ffmpeg open no address: neither a playlist nor a desc
     });
   }
   assert.equal(connections, 0);
+});
+
+test('whether ffmpeg is there is told at once after the first time, and a program that has gone is noticed', async (t) => {
+  const directory = workspace(t);
+  const [program, mayEnd] = [joinPath(directory, 'ffmpeg'), joinPath(directory, 'may-end')];
+  const clock = new VirtualClock();
+  const check = new FfmpegCheck(program, clock);
+  assert.equal(await check.isThere(), false);
+  clock.advance(10_000);
+  writeFileSync(program, '#!/bin/sh\nexit 0\n');
+  chmodSync(program, 0o755);
+  assert.equal(await check.isThere(), true);
+  writeFileSync(program, `#!/bin/sh\nwhile ! [ -e ${mayEnd} ]; do sleep 0.02; done\nexit 1\n`);
+  clock.advance(10_000);
+  assert.equal(await check.isThere(), true, 'while the check still runs');
+  writeFileSync(mayEnd, '');
+  await until('it is noticed', async () => !(await check.isThere()));
 });

@@ -19,17 +19,26 @@ export class FfmpegCheck {
   readonly #clock: Clock;
   #knownUntilMs = -Infinity;
   #known: Promise<boolean> = Promise.resolve(false);
+  #wasThere = false;
 
   constructor(path: string, clock: Clock) {
     this.#path = path;
     this.#clock = clock;
   }
 
+  /** A program that was there is said to be there until a check that is due has ended: each page that opens asks for it. */
   isThere(): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
-    if (nowMs < this.#knownUntilMs) return this.#known;
-    this.#knownUntilMs = nowMs + KNOWN_FOR_MS;
-    this.#known = new Promise((resolve) => {
+    if (nowMs >= this.#knownUntilMs) {
+      this.#knownUntilMs = nowMs + KNOWN_FOR_MS;
+      this.#known = this.#run();
+      void this.#known.then((isThere) => (this.#wasThere = isThere));
+    }
+    return this.#wasThere ? Promise.resolve(true) : this.#known;
+  }
+
+  #run(): Promise<boolean> {
+    return new Promise((resolve) => {
       const child = startChild(this.#path, ['-version'], {
         stdio: ['ignore', 'ignore', 'ignore'],
         limits: ANSWERS_ONLY,
@@ -37,7 +46,6 @@ export class FfmpegCheck {
       child.once('error', () => resolve(false));
       child.once('exit', (code) => resolve(code === 0));
     });
-    return this.#known;
   }
 }
 

@@ -1,5 +1,32 @@
-// Loads the page again if one of its scripts did not arrive, with an error or without: browsers do not ask for a module twice, and
-// nothing would be shown.
+// Runs before the page's modules are there: asks for what they need first, so that they find the answers, and loads the page again
+// if one of its scripts did not arrive, with an error or without: browsers do not ask for a module twice, and nothing would be shown.
+
+/** Answers that modules take in place of asking (app/early.ts), by path. */
+window.early = new Map();
+
+async function ask(path) {
+  const sentMs = Date.now();
+  const answer = fetch(path, { signal: AbortSignal.timeout(30_000) }).then((response) => ({
+    response,
+    receivedMs: Date.now(),
+  }));
+  window.early.set(path, { sentMs, answer });
+  return (await answer).response.ok;
+}
+
+async function askFirst() {
+  if (await ask('/api/session')) await ask('/api/cameras');
+}
+// Whoever takes the answer deals with a failure.
+askFirst().catch(() => {});
+
+// The library that plays recordings is a quarter of all scripts: views that do not need it do not wait for it.
+if (window.location.hash.startsWith('#/playback')) {
+  const link = document.createElement('link');
+  link.rel = 'modulepreload';
+  link.href = new URL('vendor/hls.js', document.currentScript.src).href;
+  document.head.append(link);
+}
 
 const RETRY_MS = 2_000;
 /** Nothing is on the page, and nothing has arrived for this long. */

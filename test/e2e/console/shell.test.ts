@@ -156,3 +156,20 @@ test('a session that ends leads to the screen for signing in, and back to the sa
   await signIn(page, 'viewer');
   await page.getByRole('heading', { name: 'The gate' }).waitFor();
 });
+
+test('who is signed in, and the cameras, are asked for once, before the scripts have come', { skip }, async (t) => {
+  const { page, url } = await open(t);
+  await page.goto(url);
+  await signIn(page, 'viewer');
+  await page.locator('[data-camera=gate]').waitFor();
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const both = (): string[] => asked.filter((path) => path === '/api/session' || path === '/api/cameras');
+  await page.route(/\/app\/main\.ts$/, async (route) => {
+    await until('both are asked for', () => both().length === 2);
+    await route.continue();
+  });
+  await page.reload();
+  await page.locator('.tile[data-camera=gate]').waitFor();
+  assert.deepEqual(both(), ['/api/session', '/api/cameras']);
+});

@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { heard, lost } from './contact.ts';
+import { takeEarly, type TimedResponse } from './early.ts';
 
 /** An error answer of the recorder: a problem of RFC 9457, as in docs/api.md. */
 export class Problem extends Error {
@@ -38,28 +39,27 @@ interface Asked {
 /** The JSON of an answer; undefined without one. Rejects with Problem for an error status, and with another error without an answer. */
 export async function api<T>(path: string, asked: Asked = {}): Promise<T> {
   const response = await request(path, asked);
-  if (response.status === 204) return undefined as T;
-  return (await response.json()) as T;
+  return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
 }
 
 /** Returns the answer itself, for its headers or if the body is not JSON. */
-export async function request(
-  path: string,
-  { method = 'GET', body, signal: abort, base, answersWith }: Asked = {},
-): Promise<Response> {
-  let response: Response;
+export const request = async (path: string, asked: Asked = {}): Promise<Response> =>
+  (await timedRequest(path, asked)).response;
+
+/** As `request`, with its times. */
+export async function timedRequest(path: string, asked: Asked): Promise<TimedResponse> {
+  const { method = 'GET', signal: abort, base, answersWith } = asked;
+  let timed: TimedResponse;
   try {
-    response = await fetch(mediaAddress(path, base), {
-      method,
-      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-      signal: limited(method, abort),
-    });
+    const early = method === 'GET' && base === undefined ? await takeEarly(path) : undefined;
+    timed = early ?? (await timedFetch(path, asked));
   } catch (error) {
     if (!abort?.aborted && isOwn(base)) lost();
     throw error;
   }
+  const { response } = timed;
   if (isOwn(base)) heard();
-  if (response.ok || response.status === answersWith) return response;
+  if (response.ok || response.status === answersWith) return timed;
   if (response.status === 401 && isOwn(base)) refusals.value++;
   const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
   const retryAfter = Number(response.headers.get('retry-after') ?? NaN);
@@ -69,6 +69,16 @@ export async function request(
     problem.detail ?? `the recorder answers with status ${response.status}`,
     Number.isFinite(retryAfter) ? retryAfter : undefined,
   );
+}
+
+async function timedFetch(path: string, { method = 'GET', body, signal, base }: Asked): Promise<TimedResponse> {
+  const sentMs = Date.now();
+  const response = await fetch(mediaAddress(path, base), {
+    method,
+    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    signal: limited(method, signal),
+  });
+  return { response, sentMs, receivedMs: Date.now() };
 }
 
 /** The page repeats a read that failed. A change has no time limit, because it must not be made twice. */

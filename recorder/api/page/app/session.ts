@@ -1,7 +1,7 @@
 // Who is signed in, and what that person may do.
 
 import { effect, signal } from '@preact/signals';
-import { api, Problem, refusals } from './api.ts';
+import { api, Problem, refusals, timedRequest } from './api.ts';
 import { learnClock } from './clock.ts';
 import { go, hashOf, route } from './router.ts';
 
@@ -44,9 +44,10 @@ interface Answer {
 }
 
 async function ask(method: 'GET' | 'POST', body?: unknown): Promise<void> {
-  const sentMs = Date.now();
-  const answer = await api<Answer>('/api/session', { method, ...(body === undefined ? {} : { body }) });
-  learnClock(answer.server_time_ms, sentMs, Date.now());
+  const asked = { method, ...(body === undefined ? {} : { body }) };
+  const { response, sentMs, receivedMs } = await timedRequest('/api/session', asked);
+  const answer = (await response.json()) as Answer;
+  learnClock(answer.server_time_ms, sentMs, receivedMs);
   const { name, role, site, node, version, features } = answer;
   session.value = {
     name,

@@ -32,6 +32,8 @@ const ADDRESS_MS = 400;
 const SEARCH_MS = 31 * 86_400_000;
 const USUAL_FRAME_MS = 40;
 const STILL_WIDTH = 960;
+/** A video that loads for this long is represented by a still. */
+const STILL_AFTER_MS = 400;
 const LIBRARY_RETRY_MS = 2_000;
 
 /** What the tile of a camera shows. */
@@ -45,8 +47,12 @@ export interface Follower {
   readonly cameraId: string;
   readonly picture: Signal<Picture>;
   readonly stills: StillShow;
-  /** Undefined until its tile is shown and the library is there. */
+  /** Shown by its tile. It is made here so that it loads while the page is drawn. */
+  readonly video: HTMLVideoElement;
+  /** Undefined until the library is there. */
   player: CameraPlayer | undefined;
+  /** Since when it has had no picture of its own to show; undefined while it has one. */
+  waitsSinceMs: number | undefined;
   /** Streams whose footage this browser could not play. */
   readonly unplayable: Set<Stream>;
 }
@@ -87,10 +93,10 @@ export class Playback {
   frameMs = USUAL_FRAME_MS;
   readonly #dayMs = signal(0);
   readonly #clock = new MasterClock(() => performance.now(), 0);
-  #library: Promise<typeof Hls | undefined> | undefined;
   /** Of the chosen speed, the share that the computer keeps up with. */
   #pace = 1;
   #hasEnded = false;
+  readonly #library = loadLibrary(() => this.#hasEnded);
   #ends: (() => void)[] = [];
   #written = '';
   #addressTimer: ReturnType<typeof setTimeout> | undefined;
@@ -147,10 +153,11 @@ export class Playback {
     for (const [id, follower] of before) if (!wanted.includes(id)) endFollower(follower);
     batch(() => {
       this.cameras.value = wanted;
-      this.followers.value = wanted.map((cameraId) => before.get(cameraId) ?? newFollower(cameraId));
+      this.followers.value = wanted.map((cameraId) => before.get(cameraId) ?? this.#newFollower(cameraId));
       const focused = this.focused.peek();
       if (focused === undefined || !wanted.includes(focused)) this.focused.value = wanted[0];
     });
+    void this.#makePlayers();
   }
 
   toggle(cameraId: string): void {
@@ -160,15 +167,31 @@ export class Playback {
     if (this.cameras.peek().includes(cameraId)) this.focused.value = cameraId;
   }
 
-  /** The tile of a camera has its video element. */
-  async attach(follower: Follower, video: HTMLVideoElement): Promise<void> {
-    this.#library ??= loadLibrary(() => this.#hasEnded);
+  async #makePlayers(): Promise<void> {
     const Library = await this.#library;
-    if (!Library || !this.followers.peek().includes(follower) || follower.player?.video === video) return;
-    follower.player?.destroy();
-    follower.player = new CameraPlayer(follower.cameraId, video, Library);
-    watchFrames(video, (frameMs) => (this.frameMs = frameMs));
+    if (!Library || this.#hasEnded) return;
+    for (const follower of this.followers.peek()) {
+      follower.player ??= new CameraPlayer(follower.cameraId, follower.video, Library);
+    }
     this.#step();
+  }
+
+  #newFollower(cameraId: string): Follower {
+    const video = document.createElement('video');
+    video.muted = true;
+    video.playsInline = true;
+    watchFrames(video, (frameMs) => (this.frameMs = frameMs));
+    // Its picture is shown at once, not with the next step.
+    for (const type of ['loadeddata', 'seeked']) video.addEventListener(type, () => this.#step());
+    return {
+      cameraId,
+      picture: signal<Picture>({ kind: 'loading' }),
+      stills: new StillShow(cameraId, STILL_WIDTH),
+      video,
+      player: undefined,
+      waitsSinceMs: undefined,
+      unplayable: new Set(),
+    };
   }
 
   /** Shows a moment; `reveals`: the timeline moves so that the moment is visible. */
@@ -295,14 +318,14 @@ export class Playback {
   }
 
   /** Which stream shows a moment of a camera that has something to play then. */
-  #streamOf({ cameraId, player, unplayable }: Follower, moment: Moment | undefined, atMs: number): Stream {
+  #streamOf({ cameraId, video, unplayable }: Follower, moment: Moment | undefined, atMs: number): Stream {
     const loaded = this.near.loaded.peek();
     const preview = loaded?.byCamera.get(cameraId)?.preview ?? [];
     return streamOf({
       hasMain: moment?.kind !== 'preview',
       hasPreview: loaded !== undefined && spanAt(preview, Math.min(atMs, loaded.atMs - LATEST_MS - 1)) !== undefined,
       unplayable,
-      width: player?.video.parentElement?.clientWidth ?? 0,
+      width: video.closest('.ptile')?.clientWidth ?? 0,
     });
   }
 
@@ -348,7 +371,7 @@ export class Playback {
 
   /** Makes all cameras follow, and stops or starts the clock. */
   #step(): void {
-    if (document.hidden) return;
+    if (document.hidden || this.#hasEnded) return;
     const speed = this.speed.peek();
     const atMs = this.#clock.atMs;
     const followers = this.followers.peek();
@@ -391,11 +414,14 @@ export class Playback {
     const state: PlayerState = player?.state.peek() ?? 'idle';
     const hasPicture = state === 'ready' && player?.shownMs !== undefined && (areStills || !player.video.seeking);
     if (hasPicture) {
+      follower.waitsSinceMs = undefined;
       setPicture(picture, { kind: 'video' });
       stills.clear();
     } else if (picture.peek().kind !== 'video' || state === 'loading') {
-      // A still is shown until the video has a picture.
-      if (moment && !isRunning) stills.show(atMs, ofStills);
+      follower.waitsSinceMs ??= performance.now();
+      // Until the video has a picture. The recorder decodes for each still, so a video that comes soon is not delayed by one.
+      const isLate = performance.now() - follower.waitsSinceMs > STILL_AFTER_MS;
+      if (moment && !isRunning && isLate) stills.show(atMs, ofStills);
       setPicture(picture, stills.shown.peek() ? { kind: 'still' } : { kind: 'loading' });
     }
   }
@@ -493,14 +519,6 @@ async function loadLibrary(isOver: () => boolean): Promise<typeof Hls | undefine
   }
   return undefined;
 }
-
-const newFollower = (cameraId: string): Follower => ({
-  cameraId,
-  picture: signal<Picture>({ kind: 'loading' }),
-  stills: new StillShow(cameraId, STILL_WIDTH),
-  player: undefined,
-  unplayable: new Set(),
-});
 
 function endFollower({ player, stills }: Follower): void {
   player?.destroy();

@@ -2,7 +2,7 @@
 // says why there is nothing.
 
 import type { VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
@@ -23,18 +23,22 @@ interface TileProps {
 }
 
 function Tile({ follower, playback }: TileProps): VNode {
-  const video = useRef<HTMLVideoElement>(null);
-  const { cameraId } = follower;
-  useEffect(() => {
-    if (video.current) void playback.attach(follower, video.current);
-  }, [follower]);
+  const place = useRef<HTMLDivElement>(null);
+  const { cameraId, video } = follower;
   const name = cameraName(cameraId);
   const picture = follower.picture.value;
   const still = follower.stills.shown.value;
   const isFocused = playback.focused.value === cameraId;
+  const isHeard = isFocused && playback.isHeard.value;
   const isOne = playback.cameras.value.length === 1;
   const isUnplayable = picture.kind === 'still' && follower.player?.state.value === 'unplayable';
   const isPreview = picture.kind === 'video' && follower.player?.stream.value === 'preview';
+  useLayoutEffect(() => place.current?.append(video), [video]);
+  useLayoutEffect(() => {
+    video.hidden = picture.kind !== 'video';
+    video.muted = !isHeard;
+    video.ariaLabel = `Recording of ${name}`;
+  });
   return html`<figure
     class="ptile"
     data-camera=${cameraId}
@@ -42,13 +46,7 @@ function Tile({ follower, playback }: TileProps): VNode {
     data-focused=${isFocused && !isOne ? 'true' : undefined}
     onClick=${() => (playback.focused.value = cameraId)}
   >
-    <video
-      ref=${video}
-      muted=${!(isFocused && playback.isHeard.value)}
-      playsinline
-      aria-label=${`Recording of ${name}`}
-      hidden=${picture.kind !== 'video'}
-    ></video>
+    <div class="ptile-video" ref=${place}></div>
     ${picture.kind === 'still' && still && html`<img src=${still.url} alt=${`Recorded picture of ${name}`} />`}
     ${picture.kind === 'loading' && html`<span class="ptile-wait" role="presentation"></span>`}
     ${picture.kind === 'plate' && html`<${Plate} moment=${picture.moment} cameraId=${cameraId} playback=${playback} />`}

@@ -1,7 +1,7 @@
 // Playback: the pictures of one to nine cameras in step, the month, export, and the timeline.
 
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { cameras } from '../app/cameras.ts';
 import { byName } from '../app/condition.ts';
 import { useKeys } from '../app/keyboard.ts';
@@ -25,7 +25,8 @@ export function PlaybackView(): VNode {
   const view = useRef<HTMLElement>(null);
   const [exportsWanted, wantExport] = useState(0);
   const [isProtecting, setProtecting] = useState(false);
-  useEffect(() => {
+  // Before the page is painted: its videos load meanwhile.
+  useLayoutEffect(() => {
     playback.begin();
     return () => playback.end();
   }, [playback]);
