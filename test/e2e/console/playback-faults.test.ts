@@ -12,6 +12,7 @@ const MINUTE_MS = 60_000;
 const SLOW_MS = 180_000;
 const START_MS = Math.floor(Date.now() / MINUTE_MS - 180) * MINUTE_MS;
 const AT_SECONDS = 15;
+const SECONDS = 120;
 
 describe('playback when something fails', { skip: browserMissing() }, () => {
   const ends: (() => unknown)[] = [];
@@ -20,7 +21,7 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
 
   before(async () => {
     const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
-    stage = await footageStage(stay, { cameras: [{ id: 'gate', name: 'Gate' }], startMs: START_MS, seconds: 40 });
+    stage = await footageStage(stay, { cameras: [{ id: 'gate', name: 'Gate' }], startMs: START_MS, seconds: SECONDS });
     browser = await launchBrowser();
     ends.push(() => browser.close());
   });
@@ -122,5 +123,23 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
       SLOW_MS,
     );
     await untilShown(page);
+  });
+
+  test('where retention removes footage while it is looked at, the reason is shown, and not that it loads', async (t) => {
+    const page = await open(t, () => Promise.resolve());
+    await untilShown(page);
+    const { recorder } = stage;
+    const gate = { id: 'gate', name: 'Gate', source: 'rtsp://127.0.0.1:9/', enabled: false };
+    recorder.rewriteConfig({ cameras: [{ ...gate, record: { retention: { maxAge: '1h' } } }] });
+    recorder.child.signal('SIGHUP');
+    await until('it is removed', async () => !(await recorder.files()).some((file) => file.endsWith('.mp4')));
+    await page.evaluate(
+      `window.location.hash = window.location.hash.replace(/t=[^&]+/, 't=${new Date(START_MS + 100_000).toISOString()}')`,
+    );
+    await page.locator('.plate').waitFor({ timeout: SLOW_MS });
+    assert.match(
+      await page.locator('.plate').innerText(),
+      /No footage from before .* is kept|Nothing is recorded here/,
+    );
   });
 });

@@ -170,8 +170,11 @@ export class Playback {
   async #makePlayers(): Promise<void> {
     const Library = await this.#library;
     if (!Library || this.#hasEnded) return;
+    const onFailure = (): void => {
+      for (const store of [this.near, this.seen]) store.refresh();
+    };
     for (const follower of this.followers.peek()) {
-      follower.player ??= new CameraPlayer(follower.cameraId, follower.video, Library);
+      follower.player ??= new CameraPlayer(follower.cameraId, follower.video, Library, onFailure);
     }
     this.#step();
   }

@@ -72,10 +72,14 @@ export class CameraPlayer {
   /** In a row, without a picture between them. */
   #failures = 0;
 
-  constructor(cameraId: string, video: HTMLVideoElement, Library: typeof Hls) {
+  readonly #onFailure: () => void;
+
+  /** `onFailure` is called when footage could not be loaded or decoded: it may have been removed. */
+  constructor(cameraId: string, video: HTMLVideoElement, Library: typeof Hls, onFailure: () => void) {
     this.cameraId = cameraId;
     this.video = video;
     this.#Hls = Library;
+    this.#onFailure = onFailure;
     if (!Library.isSupported()) this.#giveUp(Infinity);
   }
 
@@ -241,6 +245,7 @@ export class CameraPlayer {
 
   /** Loads again soon. The library takes a decoder for broken that stands still for some seconds, because the computer is busy. */
   #fail(isMedia: boolean): void {
+    this.#onFailure();
     if (isMedia) this.#failures++;
     if (this.#failures >= MAX_FAILURES) {
       this.#giveUp(UNPLAYABLE_MS * (this.#failures - MAX_FAILURES + 1));

@@ -34,6 +34,8 @@ export class TimelineStore {
   #wanted: Wanted | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #asked: AbortController | undefined;
+  /** What was loaded is no longer true. */
+  #isOutdated = false;
 
   /** Call it whenever the shown range changes. */
   want(wanted: Wanted): void {
@@ -42,10 +44,9 @@ export class TimelineStore {
     this.#timer = setTimeout(() => void this.#ask(), this.loaded.peek() ? SETTLE_MS : 0);
   }
 
-  /** Requests the data again soon, for example after a protection was created. */
+  /** Requests the data again soon, for example after a protection was created, or because footage was removed. */
   refresh(): void {
-    const loaded = this.loaded.peek();
-    if (loaded) this.loaded.value = { ...loaded, atMs: -Infinity };
+    this.#isOutdated = true;
     if (this.#wanted) this.want(this.#wanted);
   }
 
@@ -61,7 +62,7 @@ export class TimelineStore {
 
   #isFresh({ cameras, range, resolutionMs }: Wanted): boolean {
     const loaded = this.loaded.peek();
-    if (!loaded || loaded.atMs === -Infinity) return false;
+    if (!loaded || this.#isOutdated) return false;
     const nowMs = now();
     const isPresent = range.toMs > loaded.atMs;
     return (
@@ -78,6 +79,7 @@ export class TimelineStore {
     const wanted = this.#wanted;
     if (!wanted || wanted.cameras.length === 0) return;
     this.#asked = new AbortController();
+    this.#isOutdated = false;
     let retry = false;
     try {
       // Requests more than is shown, so that panning shows something at once.
