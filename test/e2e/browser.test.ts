@@ -19,30 +19,37 @@ const FRAME_MS = 40;
 interface Scene {
   readonly camera: Camera;
   readonly cameraOptions: CameraOptions;
-  readonly recorder: RecorderProcess;
+  readonly id: string;
   readonly page: Page;
   /** Number of the picture that left the camera last. */
   readonly lastSent: () => number;
 }
 
 /** Runs in the page: a video element with a player on it, whose states are kept. */
-const START_PLAYER = `(async () => {
+const startPlayer = (cameraId: string): string => `(async () => {
   const { LivePlayer } = await import('/page/player.js');
   const video = document.createElement('video');
   video.id = 'under-test';
   document.body.append(video);
-  const player = new LivePlayer(video, { cameraId: 'camera' });
+  const player = new LivePlayer(video, { cameraId: '${cameraId}' });
   window.states = [];
   player.addEventListener('state', (event) => window.states.push(event.detail));
   player.start();
 })()`;
 
 describe('live in Chromium', { skip: browserMissing() }, () => {
+  const ends = new AsyncDisposableStack();
   let browser: Browser;
+  /** Of all tests: each adds its camera, and removes it. */
+  let recorder: RecorderProcess;
+  let scenes = 0;
   before(async () => {
-    browser = await launchBrowser();
+    const directory = workspace({ after: (end) => ends.defer(end as () => void) });
+    recorder = await RecorderProcess.start({ directory, config: { cameras: [] } });
+    ends.defer(async () => void (await recorder.stop()));
+    browser = ends.use(await launchBrowser());
   });
-  after(() => browser.close());
+  after(() => ends.disposeAsync());
 
   async function scene(t: TestContext, video: VideoName | undefined, audio?: AudioName): Promise<Scene> {
     let lastNumber = 0;
@@ -58,17 +65,21 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
     };
     const camera = await startCamera(cameraOptions);
     t.after(() => camera.close());
-    const recorder = await RecorderProcess.start({
-      directory: workspace(t),
-      config: { cameras: [{ id: 'camera', source: camera.url }] },
+    const id = `camera-${++scenes}`;
+    const added = await recorder.fetch('/api/cameras', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id, source: camera.url }),
     });
-    t.after(() => recorder.child[Symbol.asyncDispose]());
-    await recorder.untilRecording('camera');
+    assert.equal(added.status, 201, await added.text());
+    t.after(() => recorder.fetch(`/api/cameras/${id}`, { method: 'DELETE' }));
+    await recorder.untilRecording(id);
     const page = await browser.newPage();
     t.after(() => page.close());
-    await page.goto(`${recorder.url}/`);
-    await page.evaluate(START_PLAYER);
-    return { camera, cameraOptions, recorder, page, lastSent: () => lastNumber };
+    // A page of the recorder without the console, which would play the camera as well.
+    await page.goto(`${recorder.url}/page/player.js`);
+    await page.evaluate(startPlayer(id));
+    return { camera, cameraOptions, id, page, lastSent: () => lastNumber };
   }
 
   const shown = (page: Page): Promise<VideoState> => videoState(page, '#under-test');
@@ -131,11 +142,13 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
   }
 
   test('a camera that restarts is on screen again without a reload of the page', async (t) => {
-    const { camera, cameraOptions, page, recorder } = await scene(t, 'h264', 'aac');
+    const { camera, cameraOptions, page, id } = await scene(t, 'h264', 'aac');
     await untilPlaying(page, 10, true);
     const { port } = camera;
     await camera.close();
-    await until('the recorder noticed', async () => (await recorder.cameras())[0]?.state === 'retrying');
+    await until('the recorder noticed', async () =>
+      (await recorder.cameras()).some((one) => one.id === id && one.state === 'retrying'),
+    );
     const again = await startCamera({ ...cameraOptions, port });
     t.after(() => again.close());
     await again.untilPlaying();
@@ -144,11 +157,11 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
   });
 
   test('a recorder that restarts is on screen again without a reload of the page', async (t) => {
-    const { recorder, page } = await scene(t, 'h264', 'aac');
+    const { page, id } = await scene(t, 'h264', 'aac');
     await untilPlaying(page, 10, true);
     assert.equal((await recorder.stop()).code, 0);
-    await using again = await recorder.restart();
-    await again.untilRecording('camera');
+    recorder = await recorder.restart();
+    await recorder.untilRecording(id);
     await untilPlaying(page, 25, true);
   });
 
