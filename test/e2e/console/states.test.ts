@@ -5,10 +5,16 @@ import { readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { startCamera, type Camera } from '../../camera/camera.ts';
-import { browserMissing, launchBrowser } from '../../support/browser.ts';
+import { videoMedia } from '../../camera/media.ts';
+import { videoTrack } from '../../camera/tracks.ts';
+import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { freePorts, RecorderProcess } from '../../support/recorder-process.ts';
+import { SlowLink } from '../../support/slow-link.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/until.ts';
+import { LONG } from '../../support/variant.ts';
 import { badgeOf } from './console.ts';
+import { distance } from './footage-stage.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,20 +23,34 @@ const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', im
 /** A machine that runs other tests is slow. */
 const SLOW_MS = 120_000;
 const PLAYING = ['yard-1', 'yard-2', 'till'];
+/** Footage of this age can be played. */
+const PLAYABLE_MS = 16_000;
+/** Of the soak test, which is an hour's worth of a wall in a third of it. */
+const SOAK_MINUTES = 20;
 
 suite('states of the console', { skip: browserMissing() }, () => {
   let directory: string;
   let camera: Camera;
   let recorder: RecorderProcess;
   let browser: Browser;
+  /** Which picture the camera sent, and when. */
+  const sent: { readonly atMs: number; readonly number: number }[] = [];
   before(async () => {
     directory = mkdtempSync(join(tmpdir(), 'kube-nvr-console-'));
-    camera = await startCamera({ pace: 'realtime' });
+    camera = await startCamera({
+      tracks: [videoTrack(await videoMedia('h264'))],
+      pace: 'realtime',
+      onFrame: (frame) => {
+        sent.push({ atMs: Date.now(), number: frame.number });
+        return frame;
+      },
+    });
     const [nobody = 1] = await freePorts(1);
     recorder = await RecorderProcess.start({
       directory,
       config: {
         console: { site: 'Corner shop' },
+        redis: { url: `redis://127.0.0.1:${nobody}` },
         cameras: [
           ...PLAYING.map((id) => ({ id, name: `The ${id}`, source: camera.url })),
           { id: 'gone', name: 'The car park', source: `rtsp://127.0.0.1:${nobody}/stream` },
@@ -47,12 +67,22 @@ suite('states of the console', { skip: browserMissing() }, () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  async function open(path = ''): Promise<Page> {
+  async function open(path = '', port = Number(new URL(recorder.url).port)): Promise<Page> {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
     page.setDefaultTimeout(SLOW_MS);
-    await page.goto(`${recorder.url}/${path}`);
+    await page.goto(`http://127.0.0.1:${port}/${path}`, { timeout: SLOW_MS });
     return page;
   }
+  const untilAway = async (page: Page): Promise<void> => {
+    await until('the banner', async () => (await page.locator('.banner').count()) > 0, 20_000);
+    assert.equal(await page.locator('.pill').innerText(), 'State unknown');
+    for (const id of [...PLAYING, 'gone', 'off']) assert.equal(await badgeOf(page, id), 'State unknown');
+    assert.equal(await page.locator('.dot-fine').count(), 0);
+  };
+  const untilBack = async (page: Page): Promise<void> => {
+    await until('it is back', async () => (await page.locator('.banner').count()) === 0, SLOW_MS);
+    await until('no badge', async () => (await badgeOf(page, 'till')) === undefined, SLOW_MS);
+  };
   const untilPlaying = (page: Page): Promise<unknown> =>
     until('all play', async () => (await page.locator('.tile.playing').count()) === PLAYING.length, SLOW_MS);
   const lostFor = (page: Page): Promise<string | undefined> =>
@@ -92,16 +122,55 @@ suite('states of the console', { skip: browserMissing() }, () => {
     const page = await open();
     await untilPlaying(page);
     await page.route('**/*', (route) => route.abort());
-    const from = performance.now();
-    await until('the banner', async () => (await page.locator('.banner').count()) > 0, 20_000);
-    assert.ok(performance.now() - from < 20_000);
+    await untilAway(page);
     assert.match(await page.locator('.banner').innerText(), /does not answer. Last contact \d+ s ago/);
-    assert.equal(await page.locator('.pill').innerText(), 'State unknown');
-    for (const id of [...PLAYING, 'gone', 'off']) assert.equal(await badgeOf(page, id), 'State unknown');
-    assert.equal(await page.locator('.dot-fine').count(), 0);
     await page.unroute('**/*');
-    await until('it is back', async () => (await page.locator('.banner').count()) === 0, 20_000);
-    await until('no badge', async () => (await badgeOf(page, 'till')) === undefined);
+    await untilBack(page);
+    await page.close();
+  });
+
+  test('a link that falls silent is noticed, and the pictures come back over another connection', async () => {
+    const proxy = await TcpProxy.to(Number(new URL(recorder.url).port));
+    const page = await open('', proxy.port);
+    await untilPlaying(page);
+    proxy.silence();
+    await untilAway(page);
+    proxy.heal();
+    await untilBack(page);
+    const { framesShown } = await videoState(page, '[data-camera=till] video');
+    await until(
+      'new pictures',
+      async () => (await videoState(page, '[data-camera=till] video')).framesShown > framesShown,
+    );
+    await page.close();
+    await proxy.close();
+  });
+
+  test('over a link of 1 Mbit/s and 200 ms every picture of the wall comes, and a camera that is lost is told', async () => {
+    const port = Number(new URL(recorder.url).port);
+    const link = await SlowLink.to({ port, bitsPerSecond: 1e6, roundTripMs: 200 });
+    const page = await open('', link.port);
+    await untilPlaying(page);
+    await lostFor(page);
+    assert.equal(await page.locator('.banner').count(), 0);
+    await page.close();
+    await link.close();
+  });
+
+  test('without Redis, exports and health say that there are no exports and why; cameras are shown as recorded', async () => {
+    const page = await open('#/exports');
+    const alert = page.locator('.exports [role=alert]');
+    await alert.waitFor();
+    assert.match(await alert.innerText(), /[Rr]edis/);
+    await page.getByRole('link', { name: 'Health', exact: true }).click();
+    await until(
+      'the warning',
+      async () => /[Ee]xports.*[Rr]edis/.test(await page.locator('.warnings').innerText()),
+      SLOW_MS,
+    );
+    await page.getByRole('link', { name: 'Live', exact: true }).click();
+    await untilPlaying(page);
+    for (const id of PLAYING) assert.equal(await badgeOf(page, id), undefined);
     await page.close();
   });
 
@@ -255,4 +324,68 @@ suite('states of the console', { skip: browserMissing() }, () => {
       await page.close();
     });
   }
+
+  test(
+    `a wall that is looked at for ${SOAK_MINUTES} minutes needs no more memory and no more connections`,
+    { skip: LONG ? false : `takes ${SOAK_MINUTES} minutes; LONG=1 runs it` },
+    async () => {
+      const proxy = await TcpProxy.to(Number(new URL(recorder.url).port));
+      const page = await open('', proxy.port);
+      await untilPlaying(page);
+      const session = await page.context().newCDPSession(page);
+      const look = async (): Promise<{ readonly heap: number; readonly open: number }> => {
+        await session.send('HeapProfiler.collectGarbage');
+        const { usedSize } = await session.send('Runtime.getHeapUsage');
+        return { heap: usedSize, open: proxy.open };
+      };
+      const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+      await pause(60_000);
+      const first = await look();
+      await pause(SOAK_MINUTES * 60_000);
+      const last = await look();
+      assert.ok(last.heap - first.heap < 5e6, `${first.heap} bytes, then ${last.heap}`);
+      assert.ok(last.open <= first.open + 2, `${first.open} connections, then ${last.open}`);
+      await page.close();
+      await proxy.close();
+    },
+  );
+
+  test('after a crash of the recorder the wall plays on without a reload, and playback shows what was captured on both sides of it', async () => {
+    const page = await open();
+    await untilPlaying(page);
+    await until('some seconds are recorded', () => (sent.at(-1)?.atMs ?? 0) - (sent[0]?.atMs ?? 0) > 8_000);
+    const killedMs = Date.now();
+    recorder.child.signal('SIGKILL');
+    await untilAway(page);
+    await recorder.child.exit();
+    recorder = await recorder.restart();
+    await recorder.untilRecording(...PLAYING);
+    const againMs = Date.now();
+    await untilBack(page);
+    await untilPlaying(page);
+
+    await until('it can be played', () => Date.now() - againMs > 4_000 + PLAYABLE_MS, SLOW_MS);
+    const go = (atMs: number): Promise<unknown> =>
+      page.evaluate(`window.location.hash = '#/playback?c=till&t=${new Date(atMs).toISOString()}&z=10m'`);
+    for (const atMs of [killedMs - 4_000, againMs + 4_000]) {
+      const wanted = sent.findLast((one) => one.atMs <= atMs)?.number ?? assert.fail('nothing was sent');
+      await go(atMs);
+      let seen = -1;
+      await until(
+        `the picture ${wanted}`,
+        async () => {
+          seen = (await videoState(page, '.ptile[data-picture=video] video')).frameNumber;
+          return seen >= 0 && distance(seen, wanted) <= 3;
+        },
+        SLOW_MS,
+      ).catch((error: unknown) => assert.fail(`${String(error)}: ${seen} is shown`));
+    }
+    await go((killedMs + againMs) / 2);
+    await until(
+      'the reason',
+      async () => /No recording .*: recorder was not running/.test(await page.locator('.plate').innerText()),
+      SLOW_MS,
+    );
+    await page.close();
+  });
 });
