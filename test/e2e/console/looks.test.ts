@@ -1,14 +1,16 @@
 // How the console looks on a phone, a laptop and a large screen, in both themes: nothing is wider than the window, and no control
-// is covered or cut off. `KUBE_NVR_SCREENSHOTS=DIRECTORY` keeps the pictures.
+// is covered or cut off. `KUBE_NVR_SCREENSHOTS=DIRECTORY` keeps the pictures. And what screen readers get of each view, as the files
+// in `heard/` have it; `KUBE_NVR_UPDATE=1` writes them.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
-import type { Browser } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { startCamera } from '../../camera/camera.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
+import { until } from '../../support/until.ts';
 import { footageStage, type FootageStage } from './footage-stage.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -29,6 +31,30 @@ const VIEWS = [
   ['health', '#/health', '.strip'],
   ['add', '#/add', '.add form'],
 ] as const;
+
+/** Each dialogue: the view, what that has when it is complete, and how the dialogue is opened. */
+const DIALOGS: readonly (readonly [string, string, string, (page: Page) => Promise<unknown>])[] = [
+  ['keys', '#/live', '.tile.playing', (page) => page.keyboard.press('?')],
+  [
+    'layout',
+    '#/live',
+    '.tile.playing',
+    async (page) => {
+      await page.getByRole('button', { name: 'All cameras' }).click();
+      await page.getByRole('button', { name: 'New layout …' }).click();
+    },
+  ],
+  [
+    'stop',
+    '#/live?c=gate',
+    '.screen.playing',
+    async (page) => {
+      await page.getByRole('button', { name: 'More' }).click();
+      await page.getByRole('button', { name: 'Stop recording …' }).click();
+    },
+  ],
+  ['protect', `#/playback?c=gate,till&t=${at}&z=10m`, '.gap-list li', (page) => page.keyboard.press('p')],
+];
 
 suite('looks of the console', { skip: browserMissing() }, () => {
   const ends: (() => unknown)[] = [];
@@ -67,6 +93,62 @@ suite('looks of the console', { skip: browserMissing() }, () => {
     for (const end of ends.toReversed()) await end();
   });
 
+  /** Compares with the file, but for numbers, names of days and months, and the calendar, whose weeks are another number. */
+  async function assertHeard(name: string, locator: Locator): Promise<void> {
+    const path = join(import.meta.dirname, 'heard', `${name}.txt`);
+    const read = async (): Promise<string> => withoutTimes(await locator.ariaSnapshot());
+    if (process.env['KUBE_NVR_UPDATE'] === '1') {
+      mkdirSync(join(path, '..'), { recursive: true });
+      // What comes last is there by then.
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      writeFileSync(path, await read());
+    }
+    const wanted = readFileSync(path, 'utf8');
+    await until(name, async () => (await read()) === wanted).catch(async () =>
+      assert.equal(await read(), wanted, `${name}: KUBE_NVR_UPDATE=1 writes the files`),
+    );
+  }
+
+  const faultsIn = async (page: Page): Promise<string[]> => {
+    await page.evaluate(AXE);
+    return page.evaluate(
+      'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`))',
+    );
+  };
+
+  for (const colorScheme of ['dark', 'light'] as const) {
+    test(`every dialogue is announced, has no fault that axe finds, and is left with Escape, in ${colorScheme}`, async () => {
+      const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme, bypassCSP: true });
+      page.setDefaultTimeout(SLOW_MS);
+      await page.goto(stage.recorder.url);
+      const dialog = page.getByRole('dialog');
+      for (const [name, hash, complete, open] of DIALOGS) {
+        await page.evaluate(`window.location.hash = ${JSON.stringify(hash)}`);
+        await page.locator(complete).first().waitFor();
+        await open(page);
+        await dialog.waitFor();
+        await assertHeard(`dialog-${name}`, dialog);
+        assert.deepEqual(await faultsIn(page), [], name);
+        await page.keyboard.press('Escape');
+        await dialog.waitFor({ state: 'detached' });
+      }
+      await page.close();
+    });
+  }
+
+  test('screen readers get the headings, controls and states of each view', async () => {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.setDefaultTimeout(SLOW_MS);
+    await page.goto(stage.recorder.url);
+    for (const [view, hash, complete] of VIEWS) {
+      await page.evaluate(`window.location.hash = ${JSON.stringify(hash)}`);
+      await page.locator(complete).first().waitFor();
+      await page.locator('.pill', { hasText: '2 of 3 recorded' }).waitFor();
+      await assertHeard(view, page.locator('body'));
+    }
+    await page.close();
+  });
+
   for (const [size, width, height] of SIZES) {
     for (const colorScheme of ['dark', 'light'] as const) {
       test(`on a ${size}, in ${colorScheme}: everything fits, every control can be reached, axe finds no fault`, async () => {
@@ -90,17 +172,33 @@ suite('looks of the console', { skip: browserMissing() }, () => {
           if (directory) await page.screenshot({ path: join(directory, `${view}-${size}-${colorScheme}.png`) });
           // A larger screen shows nothing else.
           if (size === 'wall') continue;
-          await page.evaluate(AXE);
-          const found = await page.evaluate<string[]>(
-            'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`))',
-          );
-          assert.deepEqual(found, [], view);
+          assert.deepEqual(await faultsIn(page), [], view);
         }
         await context.close();
       });
     }
   }
 });
+
+/** What differs from run to run is replaced or left out: numbers, names of times, the weeks of the calendar, the cells of tables. */
+function withoutTimes(snapshot: string): string {
+  const lines: string[] = [];
+  let leftOut = Infinity;
+  for (const line of snapshot.split('\n')) {
+    const indent = line.search(/\S/);
+    if (indent <= leftOut) leftOut = /- (?:region "Calendar"|'?cell\b)/.test(line) ? indent : Infinity;
+    if (indent > leftOut) continue;
+    lines.push(
+      line
+        .replace(/- ('?)(row|cell)\b.*/, '- $2')
+        .replaceAll(/\bCES?T\b/g, 'Zone')
+        .replaceAll(/\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b/g, 'Day')
+        .replaceAll(/\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b/g, 'Month')
+        .replaceAll(/\d+/g, '0'),
+    );
+  }
+  return `${lines.join('\n')}\n`;
+}
 
 /** Runs in the page. */
 function faultsOf(): string[] {
