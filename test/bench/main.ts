@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers console events catalogue listing listing-postgres timeline playback retention api costs everything outage edge before
+// Parts: cpu memory scale live viewers console console-idle events catalogue listing listing-postgres timeline playback retention api costs everything outage edge before
 // before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
@@ -14,7 +14,7 @@ import { measureApi } from './parts/api.ts';
 import { measureBefore } from './parts/before.ts';
 import { measureRequestsBefore } from './parts/before-requests.ts';
 import { measureCatalogue } from './parts/catalogue.ts';
-import { measureConsole } from './parts/console.ts';
+import { measureConsole, measureIdleConsole } from './parts/console.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureEdge } from './parts/edge.ts';
@@ -40,6 +40,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   live: measureLive,
   viewers: measureViewers,
   console: measureConsole,
+  'console-idle': measureIdleConsole,
   events: measureEvents,
   catalogue: measureCatalogue,
   listing: measureListing,

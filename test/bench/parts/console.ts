@@ -1,5 +1,5 @@
 // The console in a browser: how soon it shows live pictures, also over a slow link; a moment of the archive and seeks; how old a
-// picture on screen is; and what an idle wall costs.
+// picture on screen is. Another part leaves a wall alone for half an hour and looks what that costs.
 
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -20,6 +20,7 @@ import { summarize } from '../report.ts';
 const DAY_MS = 86_400_000;
 const TILES = 16;
 const IDLE_TILES = 30;
+const IDLE_MINUTES = 30;
 const FOOTAGE_SECONDS = 180;
 const LIMIT_MS = 120_000;
 const FRAME_MS = 40;
@@ -30,7 +31,24 @@ const LINKS = [
   { name: '1 Mbit/s, 200 ms', bitsPerSecond: 1e6, roundTripMs: 200, must: 3_000 },
 ];
 
-export async function measureConsole(bench: Bench): Promise<void> {
+type Stay = Parameters<typeof footageStage>[0];
+
+export const measureConsole = (bench: Bench): Promise<void> =>
+  inBrowser(bench, async (browser, program, stay) => {
+    await measureArchive(bench, browser, program, stay);
+    await measureLive(bench, browser, program, stay);
+  });
+
+export const measureIdleConsole = (bench: Bench): Promise<void> =>
+  inBrowser(bench, async (browser, program, stay) => {
+    const { recorder } = await liveStage(bench, program, stay);
+    await measureIdle(bench, browser, recorder);
+  });
+
+async function inBrowser(
+  bench: Bench,
+  measure: (browser: Browser, program: string, stay: Stay) => Promise<void>,
+): Promise<void> {
   const ends: (() => unknown)[] = [];
   const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
   try {
@@ -40,8 +58,7 @@ export async function measureConsole(bench: Bench): Promise<void> {
     const program = join(built, 'recorder', 'main.js');
     const browser = await launchBrowser();
     ends.push(() => browser.close());
-    await measureArchive(bench, browser, program, stay);
-    await measureLive(bench, browser, program, stay);
+    await measure(browser, program, stay);
   } finally {
     for (const end of ends.toReversed()) await end();
   }
@@ -76,12 +93,7 @@ const untilInPage = (page: Page, condition: string): Promise<number> =>
     return Date.now();
   })()`);
 
-async function measureArchive(
-  bench: Bench,
-  browser: Browser,
-  program: string,
-  stay: Parameters<typeof footageStage>[0],
-): Promise<void> {
+async function measureArchive(bench: Bench, browser: Browser, program: string, stay: Stay): Promise<void> {
   const startMs = Math.floor((Date.now() - 30 * DAY_MS) / 60_000) * 60_000;
   const stage = await footageStage(stay, {
     cameras: [{ id: 'gate', name: 'Gate' }],
@@ -145,12 +157,14 @@ function momentOf(stage: FootageStage, seconds: number): { readonly hash: string
   };
 }
 
-async function measureLive(
-  bench: Bench,
-  browser: Browser,
-  program: string,
-  stay: Parameters<typeof footageStage>[0],
-): Promise<void> {
+interface LiveStage {
+  readonly recorder: RecorderProcess;
+  readonly ids: readonly string[];
+  /** By number of a picture: when the camera handed it out last. */
+  readonly sent: ReadonlyMap<number, number>;
+}
+
+async function liveStage(bench: Bench, program: string, stay: Stay): Promise<LiveStage> {
   const sent = new Map<number, number>();
   const media = await videoMedia('h264');
   const camera: Camera = await startCamera({
@@ -170,6 +184,11 @@ async function measureLive(
   });
   stay.after(() => recorder[Symbol.asyncDispose]());
   await recorder.untilRecording(...ids);
+  return { recorder, ids, sent };
+}
+
+async function measureLive(bench: Bench, browser: Browser, program: string, stay: Stay): Promise<void> {
+  const { recorder, ids, sent } = await liveStage(bench, program, stay);
   const port = Number(new URL(recorder.url).port);
   const layout = JSON.stringify([{ name: 'wall', cameras: ids.slice(0, TILES), perPage: null }]);
   for (const { name, must, ...options } of LINKS) {
@@ -213,7 +232,6 @@ async function measureLive(
     }
   }
   await measureOneTile(bench, browser, recorder, ids[0] ?? '', sent);
-  await measureIdle(bench, browser, recorder);
 }
 
 /** Bytes of all answers except those of WebSockets. */
@@ -288,7 +306,7 @@ async function measureIdle(bench: Bench, browser: Browser, recorder: RecorderPro
   const before = await heap();
   const startMs = performance.now();
   asked.clear();
-  const minutes = bench.quick ? 1 : 30;
+  const minutes = bench.quick ? 1 : IDLE_MINUTES;
   while (performance.now() - startMs < minutes * 60_000) await sleep(1_000);
   const seconds = (performance.now() - startMs) / 1000;
   const requests = [...asked.values()].reduce((sum, count) => sum + count, 0);
