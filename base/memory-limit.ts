@@ -23,37 +23,34 @@ const MOUNT = '/sys/fs/cgroup';
  * The smallest limit of all control groups around this process. `process.constrainedMemory()` reads only the innermost group, and
  * so misses the limit of a systemd slice, or of a pod around its container.
  */
-export function memoryLimit({ read, totalBytes }: MemoryFacts = system): MemoryLimit {
-  const text = (path: string): string | undefined => {
+export function memoryLimit(facts: MemoryFacts = system): MemoryLimit {
+  const bytes = Math.min(facts.totalBytes, ...groupLimits(facts));
+  return { bytes, from: bytes < facts.totalBytes ? 'control-group' : 'machine' };
+}
+
+/** The limits of all control groups around this process. */
+function groupLimits({ read }: MemoryFacts): readonly number[] {
+  const text = (path: string): string => {
     try {
       return read(path);
     } catch {
-      return undefined;
+      return '';
     }
   };
-  let bytes = totalBytes;
-  let from: MemoryLimit['from'] = 'machine';
-  const consider = (value: string | undefined): void => {
-    const limit = Number(value ?? NaN);
-    // `max` (not a number) or, in version 1, nearly 2^63 mean that there is no limit.
-    if (!(limit > 0 && limit < bytes)) return;
-    bytes = limit;
-    from = 'control-group';
-  };
-  for (const line of (text('/proc/self/cgroup') ?? '').split('\n')) {
+  const limits: number[] = [];
+  for (const line of text('/proc/self/cgroup').split('\n')) {
     const [hierarchy, controllers = '', path = ''] = line.split(':');
     const isVersion2 = hierarchy === '0';
     if (!isVersion2 && !controllers.split(',').includes('memory')) continue;
     const root = isVersion2 ? MOUNT : join(MOUNT, 'memory');
+    // Above memory.high the kernel throttles the process.
+    const files = isVersion2 ? ['memory.max', 'memory.high'] : ['memory.limit_in_bytes'];
     // In a container the path may be that of the host while the container's own group is mounted as the root.
     for (let group = path; ; group = dirname(group)) {
-      if (isVersion2) {
-        consider(text(join(root, group, 'memory.max')));
-        // Above memory.high the kernel throttles the process.
-        consider(text(join(root, group, 'memory.high')));
-      } else consider(text(join(root, group, 'memory.limit_in_bytes')));
+      limits.push(...files.map((file) => Number(text(join(root, group, file)))));
       if (group === '/' || group === '' || group === '.') break;
     }
   }
-  return { bytes, from };
+  // `max` (not a number) or, in version 1, nearly 2^63 mean that there is no limit.
+  return limits.filter((limit) => limit > 0);
 }

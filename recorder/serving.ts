@@ -9,7 +9,7 @@ import type { Warning } from '../base/reason.ts';
 import { buildApi } from './api/app.ts';
 import { buildHealthServer } from './api/health-server.ts';
 import { standaloneChecks, type ApiDeps, type ReadinessChecks } from './api/deps.ts';
-import { localMachine } from './api/machine.ts';
+import { LocalMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import { nodeFileSystem } from './archive/disk/file-system.ts';
 import { causesIn } from './archive/gaps/elsewhere.ts';
@@ -293,7 +293,7 @@ export class Serving {
         document: () => playback.swagger() as OpenApiDocument,
         routes,
       },
-      machine: localMachine(recordPath, clock),
+      machine: new LocalMachine(recordPath, clock),
     };
   }
 

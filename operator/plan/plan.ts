@@ -102,7 +102,7 @@ function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { node
 function place(placing: readonly Needing[], context: Context, quorum: Quorum): Placed {
   const { snapshot, nodeLoads } = context;
   const placed: Placed = { writes: [], conditions: new Map(), lacking: [] };
-  const slots = slotsOf(snapshot);
+  const slots = new Slots(snapshot);
   const inOrder = [...placing.filter(({ need }) => need.urgent), ...placing.filter(({ need }) => !need.urgent)];
   // If one plan cannot place all, fill one node after the other: a node then reports its cameras in a few updates instead of one
   // by one.
@@ -186,45 +186,49 @@ function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement
   return { camera: name, uid, resourceVersion, fromEpoch, assignment, isNote: false, urgent, confirm, lostNode };
 }
 
-type Slots = {
-  /** False if no slot is free; otherwise a function that takes one. */
-  free(camera: PlannedCamera, need: Placement): false | (() => void);
-};
-
 /**
  * Limits the moves in progress. A move occupies a slot until the camera is taken up or the wait for that is over; a handover
  * occupies it until it ends. Neither waits for a node that is not heard. Cameras without a recorder do not wait for handovers,
  * and each live node may take `maxConcurrentMoves` of them, because the node that starts to record bears the cost of a move.
  */
-function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
-  const heard = new Set(nodes.filter(({ liveness }) => liveness.heard).map(({ name }) => name));
-  const inHandover = new Set<PlannedCamera>();
-  const takers = nodes.filter(({ liveness }) => liveness.state === 'Live').length;
-  let lost = 0;
-  let planned = 0;
-  let scheduled = 0;
-  for (const camera of cameras) {
-    const { assignment, suspend, writing, wasTakenUp, missingForMs } = camera;
-    if (assignment?.node === undefined || suspend || !heard.has(assignment.node)) continue;
-    const isNew = missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp;
-    // A write that gives the camera no other node occupies no slot.
-    const isMoving = writing && missingForMs !== undefined;
-    if (assignment.reason === 'Scheduled') scheduled += Number(isMoving);
-    else if (assignment.handover === 'Pending') {
-      // Others must not wait for a Secret that may never come.
-      const owner = nodes.find(({ name }) => name === assignment.node);
-      if (!owner || !lacksLogin(camera, owner)) inHandover.add(camera);
-    } else lost += Number(isMoving || isNew);
+class Slots {
+  readonly #maxMoves: number;
+  /** The nodes that may take cameras. */
+  readonly #takers: number;
+  readonly #inHandover = new Set<PlannedCamera>();
+  /** Slots in use, by kind of move; handovers in progress have slots, too. */
+  readonly #used = { scheduled: 0, urgent: 0, planned: 0 };
+
+  constructor({ pool, nodes, cameras }: Snapshot) {
+    this.#maxMoves = pool.maxConcurrentMoves;
+    this.#takers = nodes.filter(({ liveness }) => liveness.state === 'Live').length;
+    const heard = new Map(nodes.filter(({ liveness }) => liveness.heard).map((node) => [node.name, node]));
+    for (const camera of cameras) {
+      const { assignment, suspend, writing, wasTakenUp, missingForMs } = camera;
+      const owner = heard.get(assignment?.node ?? '');
+      if (!assignment || !owner || suspend) continue;
+      const isNew = missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp;
+      // A write that gives the camera no other node occupies no slot.
+      const isMoving = writing && missingForMs !== undefined;
+      if (assignment.reason === 'Scheduled') this.#used.scheduled += Number(isMoving);
+      else if (assignment.handover === 'Pending') {
+        // Others must not wait for a Secret that may never come.
+        if (!lacksLogin(camera, owner)) this.#inHandover.add(camera);
+      } else this.#used.urgent += Number(isMoving || isNew);
+    }
   }
-  return {
-    free(camera, need) {
-      const { maxConcurrentMoves } = pool;
-      if (need.reason === 'Scheduled') return scheduled < MAX_SCHEDULED && ((): number => (scheduled += 1));
-      if (need.urgent) return lost < maxConcurrentMoves * takers && ((): number => (lost += 1));
-      if (inHandover.has(camera)) return (): void => {}; // The camera already has a slot.
-      return lost + inHandover.size + planned < maxConcurrentMoves && ((): number => (planned += 1));
-    },
-  };
+
+  /** False if no slot is free; otherwise a function that takes one. */
+  free(camera: PlannedCamera, need: Placement): false | (() => void) {
+    if (need.reason === 'Scheduled') return this.#freeOf('scheduled', this.#used.scheduled, MAX_SCHEDULED);
+    if (need.urgent) return this.#freeOf('urgent', this.#used.urgent, this.#maxMoves * this.#takers);
+    if (this.#inHandover.has(camera)) return () => {}; // The camera already has a slot.
+    return this.#freeOf('planned', this.#used.urgent + this.#inHandover.size + this.#used.planned, this.#maxMoves);
+  }
+
+  #freeOf(kind: 'scheduled' | 'urgent' | 'planned', used: number, limit: number): false | (() => void) {
+    return used < limit && (() => void this.#used[kind]++);
+  }
 }
 
 function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, PlannedNode>): PlannedCondition {

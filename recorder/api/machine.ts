@@ -24,28 +24,39 @@ function cpuTimes(): CpuTimes {
   return { busyMs, totalMs };
 }
 
-/** This machine; `recordPath` selects the file system. Processor use is measured from one call to the next. */
-export function localMachine(recordPath: string, clock: Clock): MachineSource {
-  let before = cpuTimes();
-  let askedAtMs = clock.monotonicMs();
-  let percent = 0;
-  return {
-    cpuPercent() {
-      const nowMs = clock.monotonicMs();
-      if (nowMs - askedAtMs < CPU_INTERVAL_MS) return percent;
-      const now = cpuTimes();
-      const totalMs = now.totalMs - before.totalMs;
-      if (totalMs > 0) percent = (100 * (now.busyMs - before.busyMs)) / totalMs;
-      before = now;
-      askedAtMs = nowMs;
-      return percent;
-    },
+/** This machine; processor use is measured from one call to the next. */
+export class LocalMachine implements MachineSource {
+  readonly #recordPath: string;
+  readonly #clock: Clock;
+  #times = cpuTimes();
+  #measuredMs: number;
+  #percent = 0;
+
+  /** `recordPath` selects the file system. */
+  constructor(recordPath: string, clock: Clock) {
+    this.#recordPath = recordPath;
+    this.#clock = clock;
+    this.#measuredMs = clock.monotonicMs();
+  }
+
+  cpuPercent(): number {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#measuredMs < CPU_INTERVAL_MS) return this.#percent;
+    const now = cpuTimes();
+    const totalMs = now.totalMs - this.#times.totalMs;
+    if (totalMs > 0) this.#percent = (100 * (now.busyMs - this.#times.busyMs)) / totalMs;
+    this.#times = now;
+    this.#measuredMs = nowMs;
+    return this.#percent;
+  }
+
+  memory() {
     // On Linux `freemem` is MemAvailable, which counts the page cache that recording fills as free.
-    memory: () => ({ usedBytes: totalmem() - freemem(), totalBytes: totalmem() }),
-    async disk() {
-      const facts = await statfs(recordPath);
-      const { blocks, bfree, bavail, bsize } = facts;
-      return { usedBytes: (blocks - bfree) * bsize, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
-    },
-  };
+    return { usedBytes: totalmem() - freemem(), totalBytes: totalmem() };
+  }
+
+  async disk() {
+    const { blocks, bfree, bavail, bsize } = await statfs(this.#recordPath);
+    return { usedBytes: (blocks - bfree) * bsize, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  }
 }

@@ -69,7 +69,7 @@ export function beginVisit(
 /** Install it before any hook that may refuse. Throws for a route that changes something and has no name in the audit. */
 export function installAudit(app: FastifyInstance, { audit, visits, clock }: AuditDeps): void {
   const written = new WeakSet<FastifyReply>();
-  const mayWrite = limitUnknown(clock);
+  const unknownLines = new UnknownLines(clock);
   app.decorate('visits', visits);
   app.decorateRequest('told', undefined);
   app.addHook('onRoute', ({ method, url, config }) => {
@@ -80,7 +80,7 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
   function write(request: FastifyRequest, reply: FastifyReply, outcome: Record<string, unknown>): void {
     const { caller, method, routeOptions, ip, id, told } = request;
     written.add(reply);
-    const passed = caller ? { suppressed: 0 } : mayWrite();
+    const passed = caller ? { suppressed: 0 } : unknownLines.take();
     if (!passed) return;
     const camera = cameraOf(request);
     audit.write({
@@ -140,26 +140,31 @@ function cameraOf({ routeOptions, params, body }: FastifyRequest): string | unde
   return typeof value === 'string' && CAMERA_ID.test(value) ? value : undefined;
 }
 
-/**
- * Returns a function to call for each line: it returns undefined if there were too many lines, otherwise the number of
- * lines suppressed since the last one.
- */
-function limitUnknown(clock: Clock): () => { readonly suppressed: number } | undefined {
-  let windowMs = -Infinity;
-  let lines = 0;
-  let suppressed = 0;
-  return () => {
-    const nowMs = clock.monotonicMs();
-    if (nowMs - windowMs >= UNKNOWN_WINDOW_MS) {
-      windowMs = nowMs;
-      lines = 0;
+/** Limits the lines about unknown callers. */
+class UnknownLines {
+  readonly #clock: Clock;
+  #windowMs = -Infinity;
+  #lines = 0;
+  #suppressed = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** For each line: undefined if there were too many, otherwise the number of lines suppressed since the last one. */
+  take(): { readonly suppressed: number } | undefined {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#windowMs >= UNKNOWN_WINDOW_MS) {
+      this.#windowMs = nowMs;
+      this.#lines = 0;
     }
-    if (++lines > MAX_UNKNOWN_LINES) {
-      suppressed++;
+    this.#lines++;
+    if (this.#lines > MAX_UNKNOWN_LINES) {
+      this.#suppressed++;
       return undefined;
     }
-    const before = suppressed;
-    suppressed = 0;
-    return { suppressed: before };
-  };
+    const suppressed = this.#suppressed;
+    this.#suppressed = 0;
+    return { suppressed };
+  }
 }

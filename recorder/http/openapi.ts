@@ -71,6 +71,30 @@ export interface OpenApiDocument {
   readonly components?: { schemas?: JsonSchemas };
 }
 
+/** The ways in which a request states its caller. */
+const SECURITY_SCHEMES = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'The token.' },
+  basic: { type: 'http', scheme: 'basic', description: 'Any user, with the token as password.' },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: SESSION_COOKIE,
+    description: 'The session of a browser, as POST /api/session begins it.',
+  },
+  query: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'access_token',
+    description: 'The token, for media elements and WebSockets of browsers, which cannot send headers.',
+  },
+  link: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'access_link',
+    description: 'A link to this very address, as POST /api/links makes it.',
+  },
+} as const;
+
 /** Options of @fastify/swagger. */
 export function openApiOptions({ title, version, description, tags, parameters }: About): SwaggerOptions {
   /** By method and path, as in the document. */
@@ -87,28 +111,7 @@ export function openApiOptions({ title, version, description, tags, parameters }
       servers: [{ url: '/', description: 'The listener that serves this document.' }],
       tags: [...tags],
       components: {
-        securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer', description: 'The token.' },
-          basic: { type: 'http', scheme: 'basic', description: 'Any user, with the token as password.' },
-          session: {
-            type: 'apiKey',
-            in: 'cookie',
-            name: SESSION_COOKIE,
-            description: 'The session of a browser, as POST /api/session begins it.',
-          },
-          query: {
-            type: 'apiKey',
-            in: 'query',
-            name: 'access_token',
-            description: 'The token, for media elements and WebSockets of browsers, which cannot send headers.',
-          },
-          link: {
-            type: 'apiKey',
-            in: 'query',
-            name: 'access_link',
-            description: 'A link to this very address, as POST /api/links makes it.',
-          },
-        },
+        securitySchemes: SECURITY_SCHEMES,
       },
     },
     transform: (input) => {

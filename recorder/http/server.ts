@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { TlsOptions } from 'node:tls';
 import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
@@ -64,23 +65,29 @@ const MAX_PARAMETER_LENGTH = 1024;
  * each promise costs a request about a microsecond.
  */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const {
-    name = 'api',
-    log,
-    tls,
-    clientAuthorities,
-    admitsStrangers = false,
-    trustedProxies = [],
-    maxConnections,
-    stalledMs,
-    rewriteUrl,
-    timeouts = TIMEOUTS,
-  } = options;
-  const limits = {
-    headersTimeout: timeouts.headersMs,
-    connectionsCheckingInterval: timeouts.checkMs,
-    maxHeaderSize: MAX_HEADER_BYTES,
-  };
+  const { name = 'api', log, trustedProxies = [], maxConnections } = options;
+  const app = listenerOf(options);
+  const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
+  app.decorate('connections', connections);
+  app.decorate('listenerName', name);
+  connections.watch(app);
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.decorate('routeList', new RouteList(app));
+  installProblems(app, log);
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers(commonHeaders(request));
+    // Many clients send a Content-Type without a body.
+    if (isWithoutBody(request.headers)) delete request.headers['content-type'];
+    done();
+  });
+  refuseMisspelt(app);
+  return app;
+}
+
+/** With limits for what clients send, over HTTP or HTTPS. */
+function listenerOf(options: ServerOptions): FastifyInstance {
+  const { tls, trustedProxies = [], stalledMs, rewriteUrl, timeouts = TIMEOUTS } = options;
   const common = {
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: timeouts.requestMs,
@@ -98,37 +105,27 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     onConstructorPoisoning: 'remove' as const,
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH, ignoreTrailingSlash: false },
   };
-  const app: FastifyInstance = tls
-    ? fastify({
-        ...common,
-        https: {
-          ...limits,
-          cert: tls.certificate,
-          key: tls.key,
-          minVersion: MIN_TLS_VERSION,
-          ...(clientAuthorities === undefined
-            ? {}
-            : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: !admitsStrangers }),
-          handshakeTimeout: timeouts.handshakeMs,
-        },
-      })
-    : fastify({ ...common, http: limits });
-  const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
-  app.decorate('connections', connections);
-  app.decorate('listenerName', name);
-  connections.watch(app);
-  app.setValidatorCompiler(validatorCompiler);
-  app.setSerializerCompiler(serializerCompiler);
-  app.decorate('routeList', new RouteList(app));
-  installProblems(app, log);
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.headers(commonHeaders(request));
-    // Many clients send a Content-Type without a body.
-    if (isWithoutBody(request.headers)) delete request.headers['content-type'];
-    done();
-  });
-  refuseMisspelt(app);
-  return app;
+  const http = {
+    headersTimeout: timeouts.headersMs,
+    connectionsCheckingInterval: timeouts.checkMs,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+  if (!tls) return fastify({ ...common, http });
+  return fastify({ ...common, https: { ...http, ...tlsOf(tls, options), handshakeTimeout: timeouts.handshakeMs } });
+}
+
+function tlsOf(
+  { certificate, key }: CertificatePair,
+  { clientAuthorities, admitsStrangers = false }: Pick<ServerOptions, 'clientAuthorities' | 'admitsStrangers'>,
+): TlsOptions {
+  return {
+    cert: certificate,
+    key,
+    minVersion: MIN_TLS_VERSION,
+    ...(clientAuthorities === undefined
+      ? {}
+      : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: !admitsStrangers }),
+  };
 }
 
 /** RFC 9112 §6.3 */

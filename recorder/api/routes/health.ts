@@ -91,16 +91,20 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authentica
   { deps, auth },
 ) => {
   const { clock } = deps;
-  const isWritable = sharedCheck(() => deps.archive.checkWritable(), false, WRITABLE_TIMEOUT_MS, clock);
+  const writable = new SharedCheck(() => deps.archive.checkWritable(), false, WRITABLE_TIMEOUT_MS, clock);
   const noStorage = { configured: true, reachable: false };
-  const storageNow = sharedCheck(() => deps.checks.storage(), noStorage, STORAGE_TIMEOUT_MS, clock);
+  const storage = new SharedCheck(() => deps.checks.storage(), noStorage, STORAGE_TIMEOUT_MS, clock);
 
   async function runChecks(): Promise<z.output<typeof Checks>> {
-    const [storage, license, writable] = await Promise.all([storageNow(), deps.checks.license(), isWritable()]);
+    const [database, license, isWritable] = await Promise.all([
+      storage.result(),
+      deps.checks.license(),
+      writable.result(),
+    ]);
     return {
-      storage,
+      storage: database,
       cluster_store: clusterStoreOf(deps.checks.clusterStore()),
-      recordings_dir: { path: deps.recordPath, writable },
+      recordings_dir: { path: deps.recordPath, writable: isWritable },
       license,
     };
   }
@@ -205,19 +209,34 @@ function failedChecks(checks: z.output<typeof Checks>): (keyof typeof checks)[] 
   return failed;
 }
 
-/** The result of `check`, or `failed` when it takes too long or rejects. One check runs at a time; its result is reused. */
-function sharedCheck<T>(check: () => Promise<T>, failed: T, timeoutMs: number, clock: Clock): () => Promise<T> {
-  let running: Promise<T> | undefined;
-  let last = { atMs: -Infinity, found: failed };
-  return () => {
-    if (clock.monotonicMs() - last.atMs < RESULT_KEPT_MS) return Promise.resolve(last.found);
-    running ??= check()
-      .catch(() => failed)
-      .then((found) => {
-        last = { atMs: clock.monotonicMs(), found };
-        running = undefined;
-        return found;
-      });
-    return Promise.race([running, clock.sleep(timeoutMs).then(() => failed)]);
-  };
+/** One check runs at a time; its result is reused for a while. */
+class SharedCheck<T> {
+  readonly #check: () => Promise<T>;
+  readonly #failed: T;
+  readonly #timeoutMs: number;
+  readonly #clock: Clock;
+  #running: Promise<T> | undefined;
+  #last: { readonly atMs: number; readonly found: T };
+
+  constructor(check: () => Promise<T>, failed: T, timeoutMs: number, clock: Clock) {
+    this.#check = check;
+    this.#failed = failed;
+    this.#timeoutMs = timeoutMs;
+    this.#clock = clock;
+    this.#last = { atMs: -Infinity, found: failed };
+  }
+
+  /** The result of the check, or `failed` when it takes too long or rejects. */
+  async result(): Promise<T> {
+    if (this.#clock.monotonicMs() - this.#last.atMs < RESULT_KEPT_MS) return this.#last.found;
+    this.#running ??= this.#run();
+    return Promise.race([this.#running, this.#clock.sleep(this.#timeoutMs).then(() => this.#failed)]);
+  }
+
+  async #run(): Promise<T> {
+    const found = await this.#check().catch(() => this.#failed);
+    this.#last = { atMs: this.#clock.monotonicMs(), found };
+    this.#running = undefined;
+    return found;
+  }
 }

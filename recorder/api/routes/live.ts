@@ -121,7 +121,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     if (!live) return socket.close(CLOSE.noPreview, 'the camera has no preview');
     const viewer = live.add(viewerSocket(socket, request, deps.clock), { audio: audio !== false });
     if (!viewer) return undefined;
-    const stopPinging = keepAlive(socket, deps);
+    const pings = new Pings(socket, deps.clock);
     const watched: Watching = {
       caller,
       cameraId,
@@ -137,7 +137,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     socket.once('close', () => {
       watching.delete(watched);
       letGo();
-      stopPinging();
+      pings.stop();
       live.remove(viewer);
       endVisit(viewer.sentBytes);
     });
@@ -219,19 +219,34 @@ function viewerSocket(socket: WebSocket, request: FastifyRequest, clock: Clock):
 }
 const SEND_BINARY = { binary: true };
 
-function keepAlive(socket: WebSocket, { clock }: Pick<Deps, 'clock'>): () => void {
-  let answered = true;
-  let timer: Timer;
-  const ping = (): void => {
-    if (!answered) return socket.terminate();
-    answered = false;
-    socket.ping();
-    timer = clock.after(PING_INTERVAL_MS, ping);
-    return undefined;
-  };
-  socket.on('pong', () => {
-    answered = true;
-  });
-  timer = clock.after(PING_INTERVAL_MS, ping);
-  return () => timer.cancel();
+/** Pings a viewer, and ends its connection when it does not answer before the next ping. */
+class Pings {
+  readonly #socket: WebSocket;
+  readonly #clock: Clock;
+  #timer: Timer;
+  #isAnswered = true;
+
+  constructor(socket: WebSocket, clock: Clock) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.#timer = this.#later();
+    socket.on('pong', () => {
+      this.#isAnswered = true;
+    });
+  }
+
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  #later(): Timer {
+    return this.#clock.after(PING_INTERVAL_MS, () => this.#ping());
+  }
+
+  #ping(): void {
+    if (!this.#isAnswered) return this.#socket.terminate();
+    this.#isAnswered = false;
+    this.#socket.ping();
+    this.#timer = this.#later();
+  }
 }

@@ -52,53 +52,16 @@ export async function describeDevice(
   { clock, reach }: { readonly clock: Clock; readonly reach: Reach },
 ): Promise<DeviceReport> {
   const client = new OnvifClient(targetOfUrl(device.url, credentials, { verify: false }), { clock, reach });
-  const deadlineMs = clock.monotonicMs() + DEVICE_TIMEOUT_MS;
-  const problems = new Set<string>();
-  let hopeless = false;
-
-  async function ask<T>(question: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    const controller = new AbortController();
-    const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, deadlineMs - clock.monotonicMs());
-    const late = new OnvifError('timeout', 'the device does not answer');
-    if (timeoutMs <= 0) return void problems.add(late.message);
-    const timer = clock.after(timeoutMs, () => controller.abort(late));
-    try {
-      return await question(controller.signal);
-    } catch (err) {
-      problems.add(messageOf(err));
-      hopeless = !(err instanceof OnvifError) || (err.code !== 'fault' && err.code !== 'bad-answer');
-      return undefined;
-    } finally {
-      timer.cancel();
-    }
-  }
-
-  const information = await ask((signal) => client.information(signal));
+  const queries = new Queries(clock);
+  const information = await queries.ask((signal) => client.information(signal));
   // A device that refuses the login is not queried further, because some lock the account after a few attempts.
-  const goOn = information !== undefined || !hopeless;
-  const profiles = goOn ? ((await ask((signal) => client.profiles(signal))) ?? []) : [];
-  const services = goOn ? await ask((signal) => client.services(signal)) : undefined;
+  const goOn = information !== undefined || !queries.isHopeless;
+  const profiles = goOn ? ((await queries.ask((signal) => client.profiles(signal))) ?? []) : [];
+  const services = goOn ? await queries.ask((signal) => client.services(signal)) : undefined;
   const streams: Stream[] = [];
   for (const profile of bestProfiles(profiles)) {
-    const streamUri = await ask((signal) => client.streamUri(profile.token, signal));
-    const source = streamUri === undefined ? undefined : streamAt(streamUri, device.address);
-    if (source === undefined) {
-      if (streamUri !== undefined) problems.add('a stream address that is not valid');
-      continue;
-    }
-    if (source.changed) problems.add('the device reports another address');
-    // Not every camera has still images; a missing one is not a problem.
-    const snapshotUri = await ask((signal) => client.snapshotUri(profile.token, signal).catch(asMissing));
-    const small = previewProfile(profile, profiles);
-    const previewUri = small && (await ask((signal) => client.streamUri(small.token, signal).catch(asMissing)));
-    const preview = previewUri === undefined ? undefined : streamAt(previewUri, device.address)?.url;
-    streams.push({
-      profile,
-      source: source.url,
-      snapshot: snapshotAt(snapshotUri, device.address),
-      // Some devices answer with the same stream for every profile.
-      preview: preview === source.url ? undefined : preview,
-    });
+    const stream = await streamOf(profile, profiles, { client, queries, address: device.address });
+    if (stream) streams.push(stream);
   }
   return {
     device,
@@ -107,8 +70,75 @@ export async function describeDevice(
     streams,
     movable: profiles.some(({ movable }) => movable),
     memory: services !== undefined && hasMemory(services),
-    problems: [...problems],
+    problems: [...queries.problems],
   };
+}
+
+interface Asking {
+  readonly client: OnvifClient;
+  readonly queries: Queries;
+  readonly address: string;
+}
+
+/** Undefined if the device states no valid address. */
+async function streamOf(
+  profile: Profile,
+  profiles: readonly Profile[],
+  { client, queries, address }: Asking,
+): Promise<Stream | undefined> {
+  const streamUri = await queries.ask((signal) => client.streamUri(profile.token, signal));
+  if (streamUri === undefined) return undefined;
+  const source = streamAt(streamUri, address);
+  if (!source) return void queries.problems.add('a stream address that is not valid');
+  if (source.changed) queries.problems.add('the device reports another address');
+  // Not every camera has still images; a missing one is not a problem.
+  const snapshotUri = await queries.ask((signal) => client.snapshotUri(profile.token, signal).catch(asMissing));
+  const small = previewProfile(profile, profiles);
+  const previewUri = small && (await queries.ask((signal) => client.streamUri(small.token, signal).catch(asMissing)));
+  const preview = previewUri === undefined ? undefined : streamAt(previewUri, address)?.url;
+  return {
+    profile,
+    source: source.url,
+    snapshot: snapshotAt(snapshotUri, address),
+    // Some devices answer with the same stream for every profile.
+    preview: preview === source.url ? undefined : preview,
+  };
+}
+
+/** The queries of one device: limits their time and collects what goes wrong. */
+class Queries {
+  readonly problems = new Set<string>();
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+  #isHopeless = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#deadlineMs = clock.monotonicMs() + DEVICE_TIMEOUT_MS;
+  }
+
+  /** Other queries would fail in the same way. */
+  get isHopeless(): boolean {
+    return this.#isHopeless;
+  }
+
+  /** Undefined after a failure, which is then in `problems`. */
+  async ask<T>(question: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const controller = new AbortController();
+    const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, this.#deadlineMs - this.#clock.monotonicMs());
+    const late = new OnvifError('timeout', 'the device does not answer');
+    if (timeoutMs <= 0) return void this.problems.add(late.message);
+    const timer = this.#clock.after(timeoutMs, () => controller.abort(late));
+    try {
+      return await question(controller.signal);
+    } catch (err) {
+      this.problems.add(messageOf(err));
+      this.#isHopeless = !(err instanceof OnvifError) || (err.code !== 'fault' && err.code !== 'bad-answer');
+      return undefined;
+    } finally {
+      timer.cancel();
+    }
+  }
 }
 
 function asMissing(err: unknown): undefined {
