@@ -25,7 +25,7 @@ import {
 } from '../observe/caches.ts';
 import { allowsDaemons } from '../observe/tolerated.ts';
 import { bundleOf } from '../../base/authorities.ts';
-import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
+import { planRollout, type RolloutNode, type RolloutPlan, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
 import { addressesOf, podsByNode } from './addresses.ts';
 import type { CameraLogins } from './camera-logins.ts';
@@ -157,18 +157,7 @@ export class Recorders {
     );
     const issued = 'status' in authorities ? authorities : await certificates.sign(pool, authorities);
     const planned = lastPlan();
-    const rollout = planRollout({
-      type: pool.spec.update.type,
-      drain: pool.spec.update.drain,
-      maxUnavailable: pool.spec.update.maxUnavailable,
-      progressDeadlineMs: pool.spec.update.progressDeadlineSeconds * 1000,
-      stalledForMs: clock.monotonicMs() - (this.#stalledSinceMs.get(key) ?? clock.monotonicMs()),
-      leader: planned?.plan.leader,
-      pods,
-      nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
-    });
-    if (!rollout.isStalled) this.#stalledSinceMs.delete(key);
-    else if (!this.#stalledSinceMs.has(key)) this.#stalledSinceMs.set(key, clock.monotonicMs());
+    const rollout = this.#rollout(key, pool, pods, planned);
     // A DaemonSet that was not applied would make the same pods again.
     const isHeld = problem?.isApplied === false && rollout.step.kind !== 'end';
     // Without a plan nothing is known about the nodes.
@@ -185,6 +174,25 @@ export class Recorders {
       ],
       recheckMs: rollout.recheckMs,
     };
+  }
+
+  /** The state of the pool's update, and its next step. */
+  #rollout(key: string, pool: RecorderPool, pods: readonly RolloutPod[], planned: Planned | undefined): RolloutPlan {
+    const nowMs = this.#o.clock.monotonicMs();
+    const { type, drain, maxUnavailable, progressDeadlineSeconds } = pool.spec.update;
+    const rollout = planRollout({
+      type,
+      drain,
+      maxUnavailable,
+      progressDeadlineMs: progressDeadlineSeconds * 1000,
+      stalledForMs: nowMs - (this.#stalledSinceMs.get(key) ?? nowMs),
+      leader: planned?.plan.leader,
+      pods,
+      nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
+    });
+    if (!rollout.isStalled) this.#stalledSinceMs.delete(key);
+    else if (!this.#stalledSinceMs.has(key)) this.#stalledSinceMs.set(key, nowMs);
+    return rollout;
   }
 
   /** Nodes that this pool selects but that record for another pool of the namespace, with that pool's name. */
@@ -273,7 +281,7 @@ export class Recorders {
     return true;
   }
 
-  async #step(key: string, pool: RecorderPool, step: ReturnType<typeof planRollout>['step']): Promise<void> {
+  async #step(key: string, pool: RecorderPool, step: RolloutPlan['step']): Promise<void> {
     const { api, clock, events, caches } = this.#o;
     if (step.kind === 'none') return;
     const { namespace } = pool.metadata;

@@ -256,7 +256,8 @@ function directories({ metadata, spec }: RecorderPool, image: string) {
 
 const pullPolicy = ({ imagePullPolicy }: RecorderPool['spec']) => imagePullPolicy && { imagePullPolicy };
 
-function container({ metadata, spec }: RecorderPool, image: string) {
+function container(pool: RecorderPool, image: string) {
+  const { spec } = pool;
   // A separate port: clients that occupy all connections of the API must not make the kubelet restart the recorder.
   const probe = (path: string) => ({ httpGet: { path, port: 'health' }, timeoutSeconds: 5 });
   const port = (name: string, containerPort: number, isReached = true) => ({
@@ -265,36 +266,12 @@ function container({ metadata, spec }: RecorderPool, image: string) {
     protocol: 'TCP',
     ...(isReached && spec.advertise.type === 'HostPort' && { hostPort: containerPort }),
   });
-  const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
-  const tokens = tokensSecretOf({ metadata, spec });
   return {
     name: 'recorder',
     image,
     ...pullPolicy(spec),
     args: ['--config', `${CONFIG_DIRECTORY}/config.yaml`],
-    env: [
-      fieldEnv('KUBE_NVR_NODE_NAME', 'spec.nodeName'),
-      fieldEnv('POD_IP', 'status.podIP'),
-      fieldEnv('HOST_IP', 'status.hostIP'),
-      { name: 'KUBE_NVR_DIRECTORY_OWNER', value: `${spec.runAsUser}:${GROUP}` },
-      // Node keeps compiled code there: the next start of the container takes a quarter less time.
-      { name: 'NODE_COMPILE_CACHE', value: `${TMP_DIRECTORY}/compiled` },
-      // An environment variable and not a setting: recorders of an older version that restart before their update read the file
-      // too.
-      { name: 'KUBE_NVR_HEALTH_LISTEN', value: `:${HEALTH_PORT}` },
-      { name: 'KUBE_NVR_PEERS_LISTEN', value: `:${PEERS_PORT}` },
-      ...(spec.metrics.mode === 'Token'
-        ? [{ name: 'KUBE_NVR_METRICS_TOKEN_FILE', value: `${CONFIG_DIRECTORY}/${METRICS_TOKEN_FILE}` }]
-        : []),
-      ...(tokens === undefined ? [] : [{ name: 'KUBE_NVR_USERS_FILE', value: `${TOKENS_DIRECTORY}/users.yaml` }]),
-      ...(hasSessions(spec)
-        ? [{ name: 'KUBE_NVR_SESSION_KEY_FILE', value: `${SESSION_DIRECTORY}/${SESSION_KEY_FILE}` }]
-        : []),
-      { name: 'KUBE_NVR_ADVERTISE', value: advertised(spec, API_PORT) },
-      { name: 'KUBE_NVR_PLAYBACK_ADVERTISE', value: advertised(spec, PLAYBACK_PORT) },
-      ...(spec.databaseSecretRef ? [secretEnv('KUBE_NVR_DATABASE_URL', spec.databaseSecretRef.name)] : []),
-      ...(spec.redisSecretRef ? [secretEnv('KUBE_NVR_REDIS_URL', spec.redisSecretRef.name)] : []),
-    ],
+    env: environment(pool),
     ports: [
       port('api', API_PORT),
       port('playback', PLAYBACK_PORT),
@@ -311,19 +288,53 @@ function container({ metadata, spec }: RecorderPool, image: string) {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     },
-    volumeMounts: [
-      ...ownMounts({ metadata, spec }, { archive: ARCHIVE_DIRECTORY, state: STATE_DIRECTORY }),
-      mount('token', TOKEN_DIRECTORY),
-      mount('config', CONFIG_DIRECTORY),
-      { name: 'tmp', mountPath: TMP_DIRECTORY },
-      ...(spec.tls?.secretRef ? [mount('tls', TLS_DIRECTORY)] : []),
-      ...(tokens === undefined ? [] : [mount('tokens', TOKENS_DIRECTORY)]),
-      ...(hasSessions(spec) ? [mount('session', SESSION_DIRECTORY)] : []),
-      ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
-      ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
-    ],
+    volumeMounts: mounts(pool),
     terminationMessagePolicy: 'FallbackToLogsOnError',
   };
+}
+
+function environment(pool: RecorderPool) {
+  const { spec } = pool;
+  const hasTokens = tokensSecretOf(pool) !== undefined;
+  return [
+    fieldEnv('KUBE_NVR_NODE_NAME', 'spec.nodeName'),
+    fieldEnv('POD_IP', 'status.podIP'),
+    fieldEnv('HOST_IP', 'status.hostIP'),
+    { name: 'KUBE_NVR_DIRECTORY_OWNER', value: `${spec.runAsUser}:${GROUP}` },
+    // Node keeps compiled code there: the next start of the container takes a quarter less time.
+    { name: 'NODE_COMPILE_CACHE', value: `${TMP_DIRECTORY}/compiled` },
+    // An environment variable and not a setting: recorders of an older version that restart before their update read the file
+    // too.
+    { name: 'KUBE_NVR_HEALTH_LISTEN', value: `:${HEALTH_PORT}` },
+    { name: 'KUBE_NVR_PEERS_LISTEN', value: `:${PEERS_PORT}` },
+    ...(spec.metrics.mode === 'Token'
+      ? [{ name: 'KUBE_NVR_METRICS_TOKEN_FILE', value: `${CONFIG_DIRECTORY}/${METRICS_TOKEN_FILE}` }]
+      : []),
+    ...(hasTokens ? [{ name: 'KUBE_NVR_USERS_FILE', value: `${TOKENS_DIRECTORY}/users.yaml` }] : []),
+    ...(hasSessions(spec)
+      ? [{ name: 'KUBE_NVR_SESSION_KEY_FILE', value: `${SESSION_DIRECTORY}/${SESSION_KEY_FILE}` }]
+      : []),
+    { name: 'KUBE_NVR_ADVERTISE', value: advertised(spec, API_PORT) },
+    { name: 'KUBE_NVR_PLAYBACK_ADVERTISE', value: advertised(spec, PLAYBACK_PORT) },
+    ...(spec.databaseSecretRef ? [secretEnv('KUBE_NVR_DATABASE_URL', spec.databaseSecretRef.name)] : []),
+    ...(spec.redisSecretRef ? [secretEnv('KUBE_NVR_REDIS_URL', spec.redisSecretRef.name)] : []),
+  ];
+}
+
+function mounts(pool: RecorderPool) {
+  const { spec } = pool;
+  const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
+  return [
+    ...ownMounts(pool, { archive: ARCHIVE_DIRECTORY, state: STATE_DIRECTORY }),
+    mount('token', TOKEN_DIRECTORY),
+    mount('config', CONFIG_DIRECTORY),
+    { name: 'tmp', mountPath: TMP_DIRECTORY },
+    ...(spec.tls?.secretRef ? [mount('tls', TLS_DIRECTORY)] : []),
+    ...(tokensSecretOf(pool) === undefined ? [] : [mount('tokens', TOKENS_DIRECTORY)]),
+    ...(hasSessions(spec) ? [mount('session', SESSION_DIRECTORY)] : []),
+    ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
+    ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
+  ];
 }
 
 const fieldEnv = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });

@@ -61,7 +61,7 @@ type RolloutStep =
   /** The node's new pod is ready and online: cameras may return, and the next node can be updated. */
   | { readonly kind: 'end'; readonly node: string };
 
-type RolloutPlan = {
+export type RolloutPlan = {
   readonly step: RolloutStep;
   readonly condition: PlannedCondition;
   /** The number of nodes whose pod is up to date and ready. */

@@ -176,33 +176,9 @@ export class Cluster {
     this.#o = options;
     this.#node = { nodeId, pool };
     this.#base = `/apis/${API_VERSION}/namespaces/${namespace}`;
-    const watch = <T>(
-      plural: string,
-      query: Record<string, string>,
-      parse: (object: unknown) => T,
-      changed: () => void,
-    ): Informer<T, KubernetesObject> => {
-      const path = `${this.#base}/${plural}`;
-      const informer = new Informer<T, KubernetesObject>({
-        source: {
-          name: plural,
-          pages: (signal) => api.pages(path, { query, signal }),
-          watch: (resourceVersion, signal) => api.watch(path, resourceVersion, { query, signal }),
-        },
-        parse,
-        keyOf: ({ name }) => name,
-        clock,
-        log,
-        ...(random && { random }),
-      });
-      informer.onUpdate(changed);
-      return informer;
-    };
-    const cameras = (field: string): Informer<Camera, KubernetesObject> =>
-      watch(CAMERAS, { fieldSelector: `${field}=${nodeId}` }, parseCamera, () => this.#look());
-    this.#owned = cameras(ASSIGNED_NODE_FIELD);
-    this.#previous = cameras(PREVIOUS_NODE_FIELD);
-    this.#standby = cameras(STANDBY_NODE_FIELD);
+    this.#owned = this.#cameras(ASSIGNED_NODE_FIELD);
+    this.#previous = this.#cameras(PREVIOUS_NODE_FIELD);
+    this.#standby = this.#cameras(STANDBY_NODE_FIELD);
     this.#nodes = new NodeReports({
       api,
       namespace,
@@ -216,7 +192,7 @@ export class Cluster {
       log,
       random,
     });
-    this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () =>
+    this.#pool = this.#mirror(RECORDER_POOLS, `metadata.name=${pool}`, parseRecorderPool, () =>
       this.#lease.renewalChanged(),
     );
     this.peers = new Peers(nodeId, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
@@ -251,6 +227,36 @@ export class Cluster {
       changed: () => options.changed(),
       clock,
     });
+  }
+
+  /** The Cameras that name this node in a field. */
+  #cameras(field: string): Informer<Camera, KubernetesObject> {
+    return this.#mirror(CAMERAS, `${field}=${this.#o.nodeId}`, parseCamera, () => this.#look());
+  }
+
+  #mirror<T>(
+    plural: string,
+    fieldSelector: string,
+    parse: (object: unknown) => T,
+    changed: () => void,
+  ): Informer<T, KubernetesObject> {
+    const { api, clock, log, random } = this.#o;
+    const path = `${this.#base}/${plural}`;
+    const query = { fieldSelector };
+    const informer = new Informer<T, KubernetesObject>({
+      source: {
+        name: plural,
+        pages: (signal) => api.pages(path, { query, signal }),
+        watch: (resourceVersion, signal) => api.watch(path, resourceVersion, { query, signal }),
+      },
+      parse,
+      keyOf: ({ name }) => name,
+      clock,
+      log,
+      ...(random && { random }),
+    });
+    informer.onUpdate(changed);
+    return informer;
   }
 
   /** Restores the last assignments if the copy is trustworthy, and starts to watch. Never rejects. */
