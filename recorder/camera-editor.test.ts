@@ -132,6 +132,18 @@ test('a change replaces all settings, and an address without a password keeps it
   assert.equal(taken.length, 2);
 });
 
+test('edge recovery is kept, and the password of its address is hidden', async (t) => {
+  const { editor, taken } = stage(t);
+  const replay = 'rtsp://viewer:hidden@10.0.0.9/tracks/101?starttime={start}&endtime={end}';
+  const { settings } = await editor.add({ ...GATE, edge: { replay, maxBitrate: 20 } });
+  assert.deepEqual(settings['edge'], { replay: replay.replace(':hidden', ''), maxBitrate: 20 });
+  await editor.change('gate', { ...settings, edge: { replay: replay.replace(':hidden', ''), maxBitrate: 30 } }, always);
+  assert.deepEqual(taken.at(-1)?.[0]?.edge, {
+    source: { kind: 'address', replay, timeZone: undefined },
+    maxBitrate: 30_000_000,
+  });
+});
+
 test('the password of a preview is hidden and kept like that of the source', async (t) => {
   const { editor, taken } = stage(t);
   const preview = { source: 'rtsp://viewer:hidden@10.0.0.9/small' };
@@ -278,7 +290,7 @@ test('with a database new cameras are rows, changed and removed there, and files
   const { editor, taken, file } = stage(t, { 'config.yaml': yard }, { database });
   const { tag } = await editor.add({ ...GATE, snapshot: 'http://10.0.0.9/1.jpg' });
   const row = { id: 'gate', name: '', source: GATE.source, snapuri: 'http://10.0.0.9/1.jpg', ptz: false, onvif: null };
-  assert.deepEqual(database.rows.get('gate'), { ...row, preview: null, record: {}, enabled: true });
+  assert.deepEqual(database.rows.get('gate'), { ...row, preview: null, edge: null, record: {}, enabled: true });
   assert.equal((await refusal(editor.add(GATE))).code, 'id-taken');
   assert.equal((await refusal(editor.add({ ...GATE, id: 'yard' }))).code, 'id-taken');
   assert.match((await refusal(editor.add({ ...GATE, id: 'x', transport: 'tcp' }))).message, /^transport: the table/);

@@ -25,6 +25,7 @@ test('a row becomes a camera in the words of the configuration', () => {
     snapuri: 'http://10.0.0.9/snap.jpg',
     ptz: true,
     onvif: 'http://10.0.0.9:8000/onvif/device_service',
+    edge: { onvif: true, maxBitrate: 20 },
     record,
   });
   assert.deepEqual(refused, []);
@@ -45,7 +46,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       allowPlaintextLogin: false,
       ptz: true,
       onvif: 'http://10.0.0.9:8000/onvif/device_service',
-      edge: undefined,
+      edge: { source: { kind: 'onvif', recording: undefined }, maxBitrate: 20_000_000 },
       enabled: true,
       record: {
         format: 'mp4',
@@ -70,6 +71,7 @@ test('a mistake in a setting costs that setting, not the footage', () => {
     [{ snapuri: 'file:///etc/passwd' }, 'snapuri'],
     [{ onvif: 'rtsp://10.0.0.9/' }, 'onvif'],
     [{ preview: { source: 'http://10.0.0.9/' } }, 'preview.source'],
+    [{ edge: { onvif: true, replay: 'rtsp://10.0.0.9/{start}/{end}' } }, 'edge.onvif'],
     [{ record: { segmentDuration: 'soon' } }, 'record.segmentDuration'],
     [{ record: { fromat: 'mp4' } }, 'record.fromat'],
     [{ record: null }, 'record'],

@@ -6,7 +6,7 @@ import type { CameraSettings } from '../config/camera-file.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
 
-/** A row of the database. `source`, `preview`, `snapuri` and `onvif` may contain a password. */
+/** A row of the database. `source`, `preview`, `snapuri`, `onvif` and `edge` may contain a password. */
 export interface CameraRow {
   readonly id: string;
   readonly name: string;
@@ -17,6 +17,8 @@ export interface CameraRow {
   readonly onvif?: string | null;
   /** As in the configuration file; absent as `onvif` is. */
   readonly preview?: unknown;
+  /** As `preview`. */
+  readonly edge?: unknown;
   readonly record: unknown;
   readonly enabled: boolean;
 }
@@ -30,6 +32,7 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'snapshot',
   'ptz',
   'onvif',
+  'edge',
   'record',
   'enabled',
 ]);
@@ -37,8 +40,8 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
 /** From validated settings. */
 export function rowOf(settings: CameraSettings): CameraRow {
   const { id, name = '', source, preview = null, snapshot = null, ptz = false, onvif = null } = settings;
-  const { record = {}, enabled = true } = settings;
-  return { id, name, source, preview, snapuri: snapshot, ptz, onvif, record, enabled } as CameraRow;
+  const { edge = null, record = {}, enabled = true } = settings;
+  return { id, name, source, preview, snapuri: snapshot, ptz, onvif, edge, record, enabled } as CameraRow;
 }
 
 /** The settings by their names in the configuration file, without empty ones. */
@@ -50,6 +53,7 @@ export function settingsOf({
   snapuri,
   ptz,
   onvif,
+  edge,
   record,
   enabled,
 }: CameraRow): CameraSettings {
@@ -61,12 +65,13 @@ export function settingsOf({
     ...(snapuri ? { snapshot: snapuri } : {}),
     ...(ptz ? { ptz } : {}),
     ...(onvif ? { onvif } : {}),
+    ...(edge ? { edge } : {}),
     ...(isDeepStrictEqual(record, {}) ? {} : { record }),
     ...(enabled ? {} : { enabled }),
   };
 }
 
-export const CAMERA_COLUMNS = 'id, name, source, preview, snapuri, ptz, onvif, record, enabled';
+export const CAMERA_COLUMNS = 'id, name, source, preview, snapuri, ptz, onvif, edge, record, enabled';
 
 /** A camera that is not recorded as configured. */
 interface RefusedCamera {
@@ -140,6 +145,7 @@ function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraCo
     ...(row.preview === undefined || row.preview === null ? {} : { preview: row.preview }),
     ...(row.snapuri === null || row.snapuri === '' ? {} : { snapshot: row.snapuri }),
     ...(row.onvif === undefined || row.onvif === null || row.onvif === '' ? {} : { onvif: row.onvif }),
+    ...(row.edge === undefined || row.edge === null ? {} : { edge: row.edge }),
     record: row.record,
   };
   const whole = CameraFile.safeParse({ ...plain, ...optional });

@@ -89,6 +89,10 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
         INCLUDE (ended_at, node_name, filename, sequence, size, mtime, origin);
     `,
   },
+  {
+    version: 5,
+    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS edge jsonb`,
+  },
 ];
 
 /** The version that this program uses. */

@@ -3,6 +3,10 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { systemClock } from '../../base/clock.ts';
+import { SlabPool } from '../../recorder/codec/slab.ts';
+import { lookForMemory } from '../../recorder/edge/look.ts';
+import { anywhere } from '../../recorder/reach/reach.ts';
 
 const run = promisify(execFile);
 const COMMAND = new URL('../../test/camera/command.ts', import.meta.url).pathname;
@@ -41,4 +45,17 @@ test('hack/camera: ffmpeg plays it, badly as told, and Ctrl-C ends it', async (t
   camera.kill('SIGINT');
   assert.deepEqual(await ended, [0, null]);
   assert.match(output, /0: PLAY rtsp:/);
+});
+
+test('hack/camera: with a memory it names its ONVIF services, and they say what it has', async (t) => {
+  const camera = spawn(process.execPath, [COMMAND, '--port', '0', '--memory']);
+  t.after(() => camera.kill('SIGKILL'));
+  let output = '';
+  camera.stdout.on('data', (text: Buffer) => (output += text.toString()));
+  while (output.split('\n').length < 3) await once(camera.stdout, 'data');
+  const [source = '', onvif = ''] = output.split('\n');
+  const settings = { source, onvif, tls: { verify: false }, allowPlaintextLogin: false };
+  const deps = { clock: systemClock, reach: anywhere(), pool: new SlabPool() };
+  const { answer, message } = await lookForMemory(settings, deps, new AbortController().signal);
+  assert.deepEqual([answer, message.includes('Profile G')], ['yes', true], message);
 });

@@ -6,8 +6,10 @@ import { CaptureError, parseCapture } from '../../recorder/probe/capture.ts';
 import { startCamera } from './camera.ts';
 import type { Camera } from './camera.ts';
 import type { Challenge } from './credentials.ts';
+import { EdgeCamera } from './edge-camera.ts';
 import { AUDIO_NAMES, VIDEO_NAMES, audioMedia, videoMedia } from './media.ts';
 import type { AudioName, VideoName } from './media.ts';
+import type { RtspRequest } from './message.ts';
 import type { CameraOptions, Outgoing, PacketInfo } from './options.ts';
 import { startReplay } from './replay.ts';
 import { audioTrack, videoTrack } from './tracks.ts';
@@ -47,6 +49,9 @@ Packets
   --swap N           swaps every Nth packet with the next
   --garbage N        puts stray bytes before every Nth packet (TCP)
   --marker KIND      none or all: marker bits of the video
+Memory
+  --memory           has a memory behind the ONVIF services of Profile G, and prints their address as well: for edge recovery
+  --away S           with --memory: cannot be reached for S seconds, from the tenth second after the first client on
 The end
   --silent-after S   sends nothing more, but answers
   --hang-after S     does not even answer, with its connections open
@@ -56,6 +61,8 @@ The end
 Instead of all that
   --replay FILE      plays the camera of a capture (recorder probe --capture FILE); with --host, --port and --speed
 `;
+
+const AWAY_AFTER_MS = 10_000;
 
 const OPTIONS = {
   video: { type: 'string', default: 'h264' },
@@ -84,6 +91,8 @@ const OPTIONS = {
   swap: { type: 'string' },
   garbage: { type: 'string' },
   marker: { type: 'string' },
+  memory: { type: 'boolean', default: false },
+  away: { type: 'string' },
   'silent-after': { type: 'string' },
   'hang-after': { type: 'string' },
   'close-after': { type: 'string' },
@@ -218,6 +227,20 @@ async function cameraOptions(values: Values): Promise<CameraOptions> {
   };
 }
 
+/** From the tenth second after the first client on, the camera cannot be reached for a while. */
+function leave(edge: EdgeCamera, seconds: number): void {
+  const timer = setInterval(() => {
+    if (!edge.camera.methods.includes('PLAY')) return;
+    clearInterval(timer);
+    setTimeout(() => {
+      console.log(`away ${seconds}`);
+      void edge.cut();
+      setTimeout(() => void edge.mend().then(() => console.log('back')), seconds * 1000).unref();
+    }, AWAY_AFTER_MS).unref();
+  }, 200);
+  timer.unref();
+}
+
 /** Actions that happen some time after the first client plays. */
 function schedule(camera: Camera, values: Values): void {
   const after = (option: 'silent-after' | 'hang-after' | 'close-after', act: () => void): void => {
@@ -250,21 +273,21 @@ async function main(): Promise<void> {
   }
   if (values.replay !== undefined) return replay(values.replay, values);
   const options = await cameraOptions(values);
-  const camera = await startCamera({
-    ...options,
-    ...(values.verbose
-      ? {
-          onRequest: (request) => {
-            console.log(`${request.connectionIndex}: ${request.method} ${request.uri}`);
-            return undefined;
-          },
-        }
-      : {}),
-  });
+  const awayS = numberOf(values.away, 'away');
+  if (awayS !== undefined && !values.memory) throw new UsageError('--away needs --memory');
+  const told = values.verbose ? { ...options, onRequest: print } : options;
+  const edge = values.memory ? await EdgeCamera.start({ ...told, device: { host: values.host } }) : undefined;
+  const camera = edge?.camera ?? (await startCamera(told));
   schedule(camera, values);
   console.log(camera.url);
+  if (edge) console.log(edge.device.url);
+  if (edge && awayS !== undefined) leave(edge, awayS);
   await untilInterrupted();
-  await camera.close();
+  await (edge ?? camera).close();
+}
+
+function print(request: RtspRequest): undefined {
+  console.log(`${request.connectionIndex}: ${request.method} ${request.uri}`);
 }
 
 async function replay(file: string, values: Values): Promise<void> {

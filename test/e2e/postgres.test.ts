@@ -468,12 +468,12 @@ describe('the start', { skip }, () => {
     assert.equal(made.length, 1);
   });
 
-  test('tables of the first version get the columns onvif and preview, and a camera is moved through what a row says there', async (t) => {
+  test('tables of the first version get the columns onvif, preview and edge, and a camera is moved through what a row says there', async (t) => {
     const name = await database();
     const directory = workspace(t);
     const first = await recorder(t, { name, directory });
     assert.equal((await first.stop()).code, 0);
-    await postgres.query('ALTER TABLE cameras DROP COLUMN onvif, DROP COLUMN preview', [], name);
+    await postgres.query('ALTER TABLE cameras DROP COLUMN onvif, DROP COLUMN preview, DROP COLUMN edge', [], name);
     await postgres.query('DELETE FROM kube_nvr_schema WHERE version > 1', [], name);
     await addCamera(name, 'gate', (await camera(t)).url.replace('rtsp://', 'rtsp://admin:pw@'));
     const node = await recorder(t, { name, directory });
