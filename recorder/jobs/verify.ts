@@ -225,8 +225,8 @@ async function checkZip(
         [SIGNATURE_NAME, signature],
       ] as const)
     : []) {
-    const lies = await read(end + localHeaderBytes(name), bytes.length);
-    if (!bytes.equals(lies)) found.wrong.push(`${name} is not at its position in the ZIP file`);
+    const actual = await read(end + localHeaderBytes(name), bytes.length);
+    if (!bytes.equals(actual)) found.wrong.push(`${name} is not at its position in the ZIP file`);
     await enter({ name, size: bytes.length, crc32: crc32(bytes), modified: new Date(manifest.made_at) });
   }
   const directory = centralDirectory(entries, end);
