@@ -20,7 +20,7 @@ export class CodedError<Code extends string> extends Error {
   }
 }
 
-/** A certificate request that must not be signed. Not in x509.ts, which costs whoever imports it 20 MB. */
+/** A certificate request that must not be signed. Not in x509.ts, because importing that file costs 20 MB. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
 }

@@ -121,7 +121,7 @@ export function startServersOperator(options: CommonOptions): Promise<Operator> 
   });
 }
 
-/** There is nothing that could evict a recorder, but people drain servers and want to know when they are empty. */
+/** Nothing can evict a recorder here, but people drain servers and want to know when they are empty. */
 const unguarded = (drains: Drains): Pick<Guards, 'decide'> => ({
   decide(key, { spec }, snapshot) {
     const none = { nodes: undefined, drains: new Map(), budget: 0, recheckMs: undefined };

@@ -219,7 +219,7 @@ const gaps: Row = {
     graph({
       title: 'Edge recovery, by result',
       description:
-        'Gaps that were to be filled from the memories of cameras in each interval: filled, or why not. docs/edge-recovery.md explains the reasons.',
+        'Attempts to fill gaps from the memories of cameras in each interval: filled, or the reason why not. docs/edge-recovery.md explains the reasons.',
       unit: 'short',
       width: 12,
       bars: true,

@@ -62,7 +62,7 @@ export const missingBeforeAndAfter = (): SharedPanel => {
   return graph({
     title: 'Missing in 24 hours, before and after edge recovery',
     description:
-      'Footage that was not recorded in the day before each moment, and what of it could not be filled from the memories of cameras. docs/edge-recovery.md.',
+      'Footage that was not recorded in the day before each moment, and the part of it that could not be filled from the memories of cameras. docs/edge-recovery.md.',
     unit: 's',
     width: 12,
     queries: [

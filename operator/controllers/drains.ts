@@ -1,4 +1,5 @@
-// How far the nodes of a pool have come that are being drained: how many cameras have to leave each, and whether none could for too long.
+// The progress of the nodes of a pool that are being drained: how many cameras must still leave each, and whether none
+// could leave for too long.
 
 import type { Clock } from '../../base/clock.ts';
 import { camerasThatCanLeave } from '../plan/guards.ts';

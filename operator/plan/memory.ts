@@ -15,7 +15,7 @@ import type {
 
 /** For this long, a node that did not take up a camera is chosen last. */
 const RELUCTANT_MS = 60_000;
-/** For this long no standby is written to an API server that did not keep one. */
+/** After the API server has dropped a standby, none is written for this long. */
 const DROPPED_MS = 10 * 60_000;
 
 /** What is known about the current assignment of a camera. */

@@ -131,7 +131,7 @@ export const JobItem = z
           .describe('Of an export: it can be made in two parts, before and after this time, milliseconds since 1970.'),
       })
       .optional()
-      .describe('Of a job that failed: how it can be requested again, where something else than the same may succeed.'),
+      .describe('Of a job that failed: how to request it again in a changed form that may succeed.'),
   })
   .meta({ id: 'Job', description: 'An export, time-lapse, case or assembly, and its progress.' });
 

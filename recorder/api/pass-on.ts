@@ -118,7 +118,7 @@ export function readFrom<T extends z.ZodType>(
   return wholeAnswer(peers, nodeId, asked, MAX_ANSWER_BYTES, (text) => schema.parse(JSON.parse(text)));
 }
 
-/** What all other nodes of the cluster answer to the caller, and the ids of those that do not answer. */
+/** The answers of all other nodes of the cluster to the caller, and the ids of those that do not answer. */
 export async function askOthers<T extends z.ZodType>(
   request: FastifyRequest,
   { cluster, peers }: Pick<ApiDeps, 'cluster' | 'peers'>,

@@ -24,7 +24,10 @@ import type { JobKeeper } from './deps.ts';
 import { joinRoutes, type Joining } from './routes/join.ts';
 import { jobResultRoutes } from './routes/job-results.ts';
 
-/** A peer may have a quarter of them: the live streams of a thousand viewers that it passes on, and some dozens of requests. */
+/**
+ * A peer may use a quarter of them: enough for the live streams of a thousand viewers that it passes on, and some
+ * dozens of requests.
+ */
 const MAX_CONNECTIONS = 8192;
 
 interface PeersDeps {

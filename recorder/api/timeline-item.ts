@@ -1,4 +1,4 @@
-// A camera in the answer of `/api/archive/timeline`, as nodes also tell it each other.
+// A camera in the answer of `/api/archive/timeline`, which nodes also send to each other.
 
 import { z } from 'zod';
 import { GAP_CAUSES } from '../archive/gaps/cause.ts';

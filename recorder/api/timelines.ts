@@ -33,7 +33,7 @@ interface Asked {
   readonly cameraIds: readonly string[];
   readonly interval: Interval;
   readonly resolutionMs: number;
-  /** Whether to tell when their previews were recorded. */
+  /** Whether to include when their previews were recorded. */
   readonly preview: boolean;
 }
 

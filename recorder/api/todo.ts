@@ -5,7 +5,7 @@ import { NODE_WARNINGS, RECORDING_REASONS, type ReasonTable } from '../../crds/r
 
 const ROWS: ReasonTable = { ...RECORDING_REASONS, ...NODE_WARNINGS };
 
-/** As plain text; undefined for codes without a row, and where nobody has to do anything. */
+/** As plain text; undefined for codes without a row, and if there is nothing to do. */
 export const todoOf = (code: string): string | undefined =>
   code === 'file-removed' || !Object.hasOwn(ROWS, code) ? undefined : ROWS[code]?.todo.replaceAll('`', '');
 

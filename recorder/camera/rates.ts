@@ -4,7 +4,7 @@ import type { CameraCounters } from './status.ts';
 
 const WINDOW_MS = 10_000;
 const SAMPLE_MS = 1_000;
-/** The usual frame rate is the median of so many windows: of an hour. */
+/** The usual frame rate is the median of this many windows: of an hour. */
 const MAX_WINDOWS = 360;
 /** Fewer windows show nothing usual. */
 const MIN_WINDOWS = 6;
@@ -46,7 +46,7 @@ export class Rates {
   #count(nowMs: number): void {
     this.#countedMs = nowMs;
     const { frameRate } = this;
-    // A camera that is away has no other frame rate for that.
+    // Time without the camera does not change its usual frame rate.
     if (frameRate === 0) return;
     const windows = this.#windows;
     windows.push(frameRate);

@@ -1,8 +1,8 @@
-// What a camera's sender reports say of its clock (RFC 3550 §6.4.1), compared with ours when they arrive. Pure arithmetic.
+// Compares the clock in a camera's sender reports (RFC 3550 §6.4.1) with ours when they arrive. Pure arithmetic.
 
 /** After this time the clocks may have drifted apart. */
 const VALID_MS = 60_000;
-/** No report is later than this: one that seems to be shows that a clock was set. */
+/** No report arrives later than this: one that seems to shows that a clock was set. */
 const MAX_LATE_MS = 2_000;
 
 export class ReportedClock {

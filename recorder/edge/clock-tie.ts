@@ -1,16 +1,19 @@
-// Ties the camera's clock to ours: by the time that it states over ONVIF, and by its RTCP sender reports since it was reconnected. Pure.
+// Relates the camera's clock to ours: by the time that it states over ONVIF, and by its RTCP sender reports since it
+// was reconnected. Pure.
 
 import type { EdgeClock } from './memory.ts';
 
-/** How late reports may be, and pictures be dated before them. */
+/** How late reports may arrive, and how much earlier than a report a picture may be dated. */
 const LATE_MS = 400;
 /**
- * Alone, reports are believed up to this difference: cameras also count them in local time, or from their start, but date their
- * footage otherwise.
+ * Without ONVIF, reports are used up to this difference: some cameras send local time or their uptime in them, but date
+ * their footage by another clock.
  */
 const MAX_AHEAD_MS = 5 * 60_000;
 
-/** `reportedAheadMs`: the camera's clock minus ours by its sender reports. Undefined: nothing tells the camera's clock. */
+/**
+ * `reportedAheadMs`: the camera's clock minus ours by its sender reports. Undefined: the camera's clock is not known.
+ */
 export function tieClock(stated: EdgeClock | undefined, reportedAheadMs: number | undefined): EdgeClock | undefined {
   if (reportedAheadMs === undefined) return stated;
   const reported = { lowMs: reportedAheadMs, highMs: reportedAheadMs + LATE_MS };

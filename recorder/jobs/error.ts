@@ -20,7 +20,9 @@ export const JOB_ERROR_CODES = [
 ] as const;
 export type JobErrorCode = (typeof JOB_ERROR_CODES)[number];
 
-/** How a job that failed can be asked for again: a case without one of its cameras, or an export before and after a moment. */
+/**
+ * How a failed job can be requested again: a case without one of its cameras, or an export before and after a moment.
+ */
 export type JobRetry = { readonly withoutCamera: string } | { readonly splitAtMs: number };
 
 /** The message is the `reason` of the job. */

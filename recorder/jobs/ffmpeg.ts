@@ -26,7 +26,9 @@ export class FfmpegCheck {
     this.#clock = clock;
   }
 
-  /** A program that was there is said to be there until a check that is due has ended: each page that opens asks for it. */
+  /**
+   * A program that was found counts as found until the next check has ended, because each page that opens asks for it.
+   */
   isThere(): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#knownUntilMs) {

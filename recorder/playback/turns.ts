@@ -58,9 +58,9 @@ function rankOf(item: Held, shared: FilesOfNodes | undefined): string {
 }
 
 /**
- * Since when a file continues the others of its epoch: its start, unless all of it lies within a file of another node. That is the
- * last file of a process that was restarted, if it began shortly before: what the other node wrote begins before it and ends after it, and would
- * be taken up again within a group of pictures.
+ * Since when a file continues the others of its epoch: its start, unless all of it lies within a file of another node.
+ * That is the last file of a process that was restarted, if it began shortly before: what the other node wrote begins
+ * before it and ends after it, and would continue within a group of pictures.
  */
 function continuesFrom(item: Held, shared: FilesOfNodes): number {
   const { fromMs, toMs } = timeOf(item);

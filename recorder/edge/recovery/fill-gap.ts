@@ -197,7 +197,7 @@ class Filling {
   #run: Placing | undefined;
   #audio: AudioParameters | undefined;
   #depth = 0;
-  /** The time of the last picture, and the least distance of two. */
+  /** The time of the last picture, and the smallest distance between two. */
   #beforeMs: number | undefined;
   #leastMs = Infinity;
   #hasBegun = false;
@@ -281,11 +281,12 @@ class Filling {
   #isBehind(picture: EdgePicture): boolean {
     const { first, wallOf } = this.#place;
     if (first) return picture.cameraMs >= first.cameraMs - SAME_MS && picture.unit.randomAccess;
-    // Without a seam the clocks are some milliseconds off: a picture that mostly lies behind the end is there already.
+    // Without a seam the clocks are some milliseconds off: a picture that is mostly after the end is in the next file
+    // already.
     return wallOf(picture.cameraMs) >= this.#hole.toMs - this.#pictureMs() / 2;
   }
 
-  /** The least distance of two pictures so far. */
+  /** The smallest distance between two pictures so far. */
   #pictureMs(): number {
     return Number.isFinite(this.#leastMs) ? this.#leastMs : 2 * SAME_MS;
   }

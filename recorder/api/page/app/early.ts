@@ -1,8 +1,8 @@
-// What boot.js has asked for before the modules of the page were there.
+// The requests that boot.js has made before the modules of the page were loaded.
 
 export interface TimedResponse {
   readonly response: Response;
-  /** When it was asked for, and when it began to arrive: `Date.now()`. */
+  /** When it was requested, and when it began to arrive: `Date.now()`. */
   readonly sentMs: number;
   readonly receivedMs: number;
 }
@@ -17,7 +17,7 @@ const FRESH_MS = 5_000;
 
 const asked = (globalThis as { readonly early?: Map<string, Asked> }).early;
 
-/** The answer to a request for this path, once. Undefined: none is on its way. Rejects like `fetch`. */
+/** The answer to a request for this path, once. Undefined: it was not requested. Rejects like `fetch`. */
 export async function takeEarly(path: string): Promise<TimedResponse | undefined> {
   const one = asked?.get(path);
   if (!one) return undefined;

@@ -11,7 +11,7 @@ import { gapsText } from './job-item.ts';
 import { estimate, type Estimate } from './jobs.ts';
 import { splitExport } from './split.ts';
 
-/** While somebody drags a mark, only its last position is requested. */
+/** While a user drags a mark, only its last position is requested. */
 const SETTLE_MS = 350;
 
 interface Props {
@@ -21,7 +21,7 @@ interface Props {
   readonly window: Span | undefined;
   /** Of a time-lapse. */
   readonly speed: number | undefined;
-  /** Told whether there is nothing to export. */
+  /** Called with whether there is nothing to export. */
   readonly onEmpty: (isEmpty: boolean) => void;
 }
 

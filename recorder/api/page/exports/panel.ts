@@ -75,7 +75,7 @@ interface FormProps {
   readonly wanted: number;
 }
 
-/** What is made, for those who may export. */
+/** The form of an export, for users who may export. */
 function ExportForm({ playback, window, wanted }: FormProps): VNode {
   const [kind, setKind] = useState<Kind>('export');
   const [lapseSpeed, setLapseSpeed] = useState(USUAL_SPEED);

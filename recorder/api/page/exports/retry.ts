@@ -1,4 +1,4 @@
-// How a job that failed can be requested again without what made it fail, as the recorder says.
+// How the recorder says a failed job can be requested again, without the cause of its failure.
 
 import type { Span } from '../playback/spans.ts';
 import type { Job } from './jobs.ts';

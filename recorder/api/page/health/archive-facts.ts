@@ -52,7 +52,7 @@ export function missingByCause(
   return [...seconds].filter(([, sum]) => sum >= MIN_SECONDS).sort((a, b) => b[1] - a[1]);
 }
 
-/** A camera with less than this share of its usual pictures is worth a look. */
+/** A camera with less than this share of its usual pictures is reported. */
 const USUAL_SHARE = 0.8;
 
 export const isFrameRateLow = ({

@@ -112,7 +112,7 @@ function Outlook({ days, wanted }: { readonly days: number; readonly wanted: num
   return html`<div class=${isRoomShort(days, wanted) ? 'weak' : 'quiet'}>${text}</div>`;
 }
 
-/** Hours of many days say nothing: the bit rates change. */
+/** Over many days, hours mean nothing, because bit rates change. */
 const formatDays = (days: number): string => (days < 3 ? formatDuration(days * DAY_SECONDS) : `${Math.round(days)} d`);
 
 /** Why a node is not ready, and in a cluster its warnings: those of a single recorder are at the top of the screen. */

@@ -1,4 +1,5 @@
-// Groups of cameras: those that were given one, and those whose ids begin alike: `yard-north` and `yard-south` are the group `yard`.
+// Groups of cameras: those with a configured group, and those whose ids begin alike: `yard-north` and `yard-south` are
+// the group `yard`.
 
 interface Group<T> {
   /** Empty for cameras that belong to no group. */
@@ -14,8 +15,8 @@ interface Grouped {
 const PREFIX = /^(.+?)[-_.].+$/;
 
 /**
- * Groups, sorted by name; all other cameras come last. What ids begin with is a group of at least two cameras. A single group of
- * all cameras has no name.
+ * Groups, sorted by name; all other cameras come last. Cameras whose ids begin alike are a group if there are at least
+ * two of them. A single group of all cameras has no name.
  */
 export function groupsOf<T extends Grouped>(cameras: readonly T[]): readonly Group<T>[] {
   const given = new Set(cameras.flatMap(({ group }) => group ?? []));

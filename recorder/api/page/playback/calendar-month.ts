@@ -8,7 +8,10 @@ export interface MonthName {
   readonly month: number;
 }
 
-/** `complete`: nothing is missing; `gaps`: something is; `missing`: all of it, without anybody's wish; `none`: nothing is known. */
+/**
+ * `complete`: nothing is missing; `gaps`: something is; `missing`: nothing was recorded, although it should have been;
+ * `none`: nothing is known.
+ */
 export type DayState = 'complete' | 'gaps' | 'missing' | 'none';
 
 export interface CalendarDay {
@@ -24,7 +27,7 @@ export interface DayItem {
   readonly date: string;
   readonly recorded_seconds: number;
   readonly missing_seconds: number;
-  /** Missing, because somebody wanted it so. Undefined from nodes of earlier versions. */
+  /** Missing because a user had stopped the camera, or without a licence. Undefined from nodes of earlier versions. */
   readonly stopped_seconds?: number;
   readonly complete: boolean;
 }
@@ -51,7 +54,7 @@ export function monthAfter({ year, month }: MonthName, months: number): MonthNam
   return { year: Math.floor(index / 12), month: (index % 12) + 1 };
 }
 
-/** A shorter time is no day without footage. */
+/** A day with less missing time does not count as a day without footage. */
 const MISSED_SECONDS = 60;
 
 /**

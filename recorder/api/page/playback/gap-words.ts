@@ -1,4 +1,4 @@
-// What the timeline says of a gap, and of one that was filled from the memory of the camera.
+// The texts of the timeline about gaps, and about gaps that were filled from the memory of the camera.
 
 import { causeWords, type FilledSpan, type GapSpan } from './footage.ts';
 import type { Zone } from './zone.ts';

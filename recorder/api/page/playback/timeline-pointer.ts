@@ -1,5 +1,5 @@
-// What the pointer does on the timeline: the wheel and two fingers zoom around it, dragging moves the timeline, a click goes
-// there, dragging the playhead scrubs, and dragging the border of the selection moves that.
+// The pointer on the timeline: the wheel and two fingers zoom around it, dragging moves the timeline, a click moves the
+// playhead there, dragging the playhead scrubs, and dragging a border of the selection moves that border.
 
 import { now } from '../app/clock.ts';
 import type { Playback } from './playback.ts';
@@ -20,7 +20,7 @@ const DRAG_PIXELS = 5;
 const GRIP_PIXELS = { mouse: 7, touch: 18 };
 const WHEEL_FACTOR = 1.0015;
 const LINE_PIXELS = 33;
-/** Two fingers closer together say nothing of a zoom. */
+/** Two fingers closer together do not zoom. */
 const PINCH_PIXELS = 8;
 
 interface Place {
@@ -164,7 +164,7 @@ class TimelinePointer {
     this.#playback.range.value = pan(range, (pixels / this.#width) * widthOf(range));
   }
 
-  /** What the pointer takes hold of at a place: the playhead, or a border of the selection. */
+  /** What can be dragged at a place: the playhead, or a border of the selection. */
   #gripAt({ x, y }: Place, isTouch: boolean): Drag | undefined {
     const reach = isTouch ? GRIP_PIXELS.touch : GRIP_PIXELS.mouse;
     const { playheadX, selection } = this.#element.model ?? {};
