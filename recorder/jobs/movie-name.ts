@@ -1,5 +1,7 @@
 // File names of results. They sort by camera and time: `gate_20261121T100000Z.mp4`.
 
+import type { Job } from './job.ts';
+
 /** Codecs by the type of their sample entry (ISO/IEC 14496-15, and the specifications of other codecs). */
 const CODECS: Readonly<Record<string, string>> = {
   avc1: 'h264',
@@ -34,4 +36,10 @@ export function movieName(cameraId: string, fromMs: number, options: NameOptions
   if (codec !== undefined) words.push(codecName(codec));
   if (speed !== undefined) words.push(`x${speed}`);
   return `${words.join('_')}.${extension}`;
+}
+
+/** The file name under which a browser saves the result of a job. */
+export function resultName({ cameraId, fromMs, speed, outcome, case: ofCameras }: Job): string {
+  if (ofCameras) return movieName('case', fromMs, { extension: 'zip' });
+  return movieName(cameraId, fromMs, { speed, extension: outcome?.parts ? 'zip' : 'mp4' });
 }

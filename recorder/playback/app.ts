@@ -21,6 +21,7 @@ import { Collector } from './collected.ts';
 import { keyFrameAt, type KeyFrame } from './key-frame.ts';
 import { fileRoutes } from './routes/files.ts';
 import { footageRoutes } from './routes/footage.ts';
+import { hlsPartRoutes } from './routes/hls-parts.ts';
 import { hlsRoutes } from './routes/hls.ts';
 import { windowRoutes } from './routes/window.ts';
 import { Sender } from './sender.ts';
@@ -90,7 +91,8 @@ export function openPlayback(deps: PlaybackDeps): Playback {
     }
     const whole = { archive, cluster, collector, clock, parts };
     await app.register(footageRoutes, { deps: whole });
-    await app.register(hlsRoutes, { deps: { ...whole, files, reading, responder } });
+    await app.register(hlsRoutes, { deps: { ...whole, responder } });
+    await app.register(hlsPartRoutes, { deps: { parts, files, reading, responder } });
     await app.register(windowRoutes, { deps: { ...whole, files, responder } });
     await app.register(fileRoutes, { deps: { archive, cluster, peers, files, reading, recordings, responder } });
   };

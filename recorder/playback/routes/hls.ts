@@ -1,43 +1,33 @@
-// `GET /hls/{camera_id}/index.m3u8?from&to`: HLS of recorded footage, and the two kinds of resources in its playlists that
-// are not files: initialization sections, and parts that are not byte ranges of a file.
+// `GET /hls/{camera_id}/index.m3u8?from&to`: HLS playlists of recorded footage.
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { z } from 'zod';
 import { previewId } from '../../../base/camera-id.ts';
-import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
-import { ApiError } from '../../http/problem.ts';
-import { queryNumber, TokenQuery } from '../../http/query.ts';
-import { initSegmentOf } from '../../mp4/init.ts';
-import { intervalOf, rangesOf } from '../about.ts';
-import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
-import { totalSize, type Piece } from '../body.ts';
+import { intervalOf } from '../about.ts';
+import { totalSize } from '../body.ts';
 import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
 import { CameraParams, IntervalQuery, toInterval, type Footage } from '../footage.ts';
 import { Numbering } from '../numbering.ts';
-import { partPieces } from '../part.ts';
 import { nothingToPlay, placeOf, wholeFootage, type WholeDeps } from '../whole.ts';
 import { Playlists } from '../playlist.ts';
 import { multivariantPlaylist } from '../variants.ts';
-import type { Reading } from '../reading.ts';
 import { sendTogether, type Responder } from '../respond.ts';
 
 interface HlsDeps extends WholeDeps {
-  readonly files: ArchiveFiles;
-  readonly reading: Reading;
   readonly responder: Responder;
 }
 
 /** A camera that reconnects continues in a new file: its playlist does not end during this time. */
 const RECONNECT_MS = 60_000;
-/** A part or an initialization section of a closed file does not change. */
-const UNCHANGING = 'private, max-age=3600';
 
-const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' } as const;
-const UNTIL = 'expected milliseconds since 1970';
-const PART = 'expected the number of a part, from 0';
+/** The access to all routes of HLS. */
+export const HLS_ACCESS = {
+  role: 'viewer',
+  credentials: 'header-or-query',
+  cameras: 'filtered',
+  audit: 'playback',
+} as const;
 
 export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, { deps }) => {
   const playlists = new Playlists();
@@ -46,7 +36,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
   app.get(
     '/hls/:camera_id/index.m3u8',
     {
-      config,
+      config: HLS_ACCESS,
       schema: {
         operationId: 'getPlaylist',
         summary: 'HLS playlist of the footage of a camera in an interval',
@@ -98,7 +88,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
   app.get(
     '/hls/:camera_id/variants.m3u8',
     {
-      config,
+      config: HLS_ACCESS,
       schema: {
         operationId: 'getVariants',
         summary:
@@ -135,64 +125,6 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
         .send(multivariantPlaylist(variants));
     },
   );
-
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/hls/:camera_id/init/*',
-    config,
-    schema: {
-      operationId: 'getInitializationSection',
-      summary: 'The initialization section of a file in a playlist',
-      tags: ['playback'],
-      params: z.object({ camera_id: z.string(), '*': z.string() }),
-      querystring: TokenQuery,
-      response: rangesOf('video/mp4'),
-    },
-    handler: async (request, reply) => {
-      const { '*': path } = request.params;
-      const cameraId = visibleCamera(request, request.params.camera_id);
-      await withPart(deps, cameraId, path, async (file) => {
-        const parts = await deps.parts.partsOf(file);
-        if (!parts) throw noPart();
-        const bytes = initSegmentOf(parts.headers);
-        await respondWith(request, reply, deps, file, [bytes], `init-${bytes.length}`, 'video/mp4');
-      });
-      return reply;
-    },
-  });
-
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/hls/:camera_id/parts/:part/*',
-    config,
-    schema: {
-      operationId: 'getPart',
-      summary: 'A part of a playlist that is not a byte range of a file',
-      tags: ['playback'],
-      params: z.object({ camera_id: z.string(), part: queryNumber(z.int(PART).min(0, PART)), '*': z.string() }),
-      querystring: TokenQuery.extend({
-        until: queryNumber(z.number(UNTIL))
-          .optional()
-          .describe('Where the part ends, if that is before its last picture: milliseconds since 1970.'),
-      }),
-      response: rangesOf('video/iso.segment'),
-    },
-    handler: async (request, reply) => {
-      const { part, '*': path } = request.params;
-      const cameraId = visibleCamera(request, request.params.camera_id);
-      await withPart(deps, cameraId, path, async (file) => {
-        const parts = await deps.parts.partsOf(file);
-        if (!parts || part >= parts.starts.length - 1) throw noPart();
-        const { until = Infinity } = request.query;
-        const pieces = await partPieces(file, parts, part, until);
-        // After a part that is a range of a file, ffmpeg (5.1) asks on the same connection for as many bytes of this
-        // one. With a length it would wait for all of them until the connection ends; with chunks it sees the end.
-        const isChunked = until < Infinity;
-        await respondWith(request, reply, deps, file, pieces, `part-${part}-${until}`, 'video/iso.segment', isChunked);
-      });
-      return reply;
-    },
-  });
 };
 
 /** Whether more footage is expected after the newest. */
@@ -203,42 +135,3 @@ function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, footage: 
   if (!newest) return false;
   return nowMs - (newest.meta.wallStartMs + newest.meta.wallDurationMs) < RECONNECT_MS;
 }
-
-async function withPart(
-  { files, reading }: HlsDeps,
-  cameraId: string,
-  path: string,
-  work: (file: ArchiveFile) => Promise<void>,
-): Promise<void> {
-  const segment: SegmentName | undefined = parsePath(path);
-  // The scope of the token was checked for this camera: the path must not name a file of another one.
-  const isThere =
-    segment?.cameraId === cameraId &&
-    (await files.use(segment, async (file) => {
-      reading.touch(path);
-      await work(file).finally(() => reading.touch(path));
-    }));
-  if (!isThere) throw noPart();
-}
-
-function respondWith(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { responder }: HlsDeps,
-  file: ArchiveFile,
-  pieces: readonly Piece[],
-  name: string,
-  contentType: string,
-  isChunked = false,
-): Promise<void> {
-  visit(request, reply, { camera: file.segment.cameraId, fromMs: file.segment.startMs });
-  const representation = {
-    pieces,
-    sizeBytes: totalSize(pieces),
-    etag: `"${name}-${file.segment.startMs.toString(16)}"`,
-    modifiedMs: file.segment.startMs,
-  };
-  return responder.respond(request, reply, { representation, file, contentType, cacheControl: UNCHANGING, isChunked });
-}
-
-const noPart = (): ApiError => new ApiError(404, 'no-recording', 'the recording has no such part');
