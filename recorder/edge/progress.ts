@@ -88,8 +88,9 @@ export class Progress {
     return false;
   }
 
-  /** The same for the other stream. */
-  other({ cameraMs }: Pick<Passing, 'cameraMs'>): boolean {
+  /** The same for the other stream. It, too, makes no progress alone. */
+  other({ cameraMs, bytes }: Pick<Passing, 'cameraMs' | 'bytes'>): boolean {
+    this.#stand(bytes);
     if (cameraMs < this.#window.untilMs) return true;
     this.#otherDone = true;
     return false;

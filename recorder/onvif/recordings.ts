@@ -31,6 +31,8 @@ interface ClockOffset {
 const SEARCH = 'http://www.onvif.org/ver10/search/wsdl';
 const ANSWER_TIMEOUT_MS = 10_000;
 const MAX_RECORDINGS = 256;
+/** The device is asked for its recordings for at most this long: it may answer each of hundreds of requests slowly. */
+const LIST_TIMEOUT_MS = 60_000;
 /** The most requests for results of one search. */
 const MAX_RESULTS_ASKED = 16;
 const MAX_TOKEN = 256;
@@ -58,6 +60,10 @@ export class OnvifRecordings {
 
   /** All recordings with video or audio. */
   async list(signal: AbortSignal): Promise<readonly Recording[]> {
+    return this.#within(LIST_TIMEOUT_MS, signal, (limited) => this.#list(limited));
+  }
+
+  async #list(signal: AbortSignal): Promise<readonly Recording[]> {
     if (await this.#isEmpty(signal)) return [];
     const found = await this.#find(signal);
     const recordings: Recording[] = [];
@@ -164,17 +170,24 @@ export class OnvifRecordings {
   }
 
   async #ask<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const late = new AbortController();
-    const timer = this.#clock.after(ANSWER_TIMEOUT_MS, () => {
-      late.abort(new OnvifError('timeout', `the camera did not answer within ${ANSWER_TIMEOUT_MS / 1000} seconds`));
-    });
     const mayBeClock = this.#client.connected;
     try {
-      const either = AbortSignal.any([signal, late.signal]);
-      return await withLogin(this.#login, () => question(either), { mayBeClock });
+      return await this.#within(ANSWER_TIMEOUT_MS, signal, (limited) =>
+        withLogin(this.#login, () => question(limited), { mayBeClock }),
+      );
     } catch (err) {
       if (!(err instanceof OnvifError && err.code === 'fault')) this.#client.forget();
       throw err;
+    }
+  }
+
+  async #within<T>(limitMs: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const late = new AbortController();
+    const timer = this.#clock.after(limitMs, () => {
+      late.abort(new OnvifError('timeout', `the camera did not answer within ${limitMs / 1000} seconds`));
+    });
+    try {
+      return await work(AbortSignal.any([signal, late.signal]));
     } finally {
       timer.cancel();
     }

@@ -21,7 +21,7 @@ import {
   type EdgeUnit,
 } from '../memory.ts';
 import { isSameSound, Placing, ticksBetween } from './placing.ts';
-import { agree, seamIn, throughAnchors, type Anchor, type SeenPicture } from './seam.ts';
+import { agree, lookOf, seamIn, throughAnchors, type Anchor, type SeenPicture } from './seam.ts';
 
 /** A gap, and the files that end and begin with it. */
 export interface Hole extends Interval {
@@ -55,10 +55,11 @@ const COMPARED = 8;
 const LOOK_MS = 2_500;
 /** The same for a camera that does not state its time. */
 const LOOK_UNTIED_MS = 60_000;
-const MAX_LOOK_BYTES = 64 * 1024 * 1024;
+/** More pictures than any camera makes in that time. */
+const MAX_LOOKED = 20_000;
 /** A clock whose error may be larger cannot place pictures. */
 const MAX_CLOCK_ERROR_MS = 500;
-/** Pictures up to the next key frame. */
+/** Pictures up to the next key frame, and their sound. */
 const MAX_REST_BYTES = 32 * 1024 * 1024;
 /** Times of one picture in two replays differ by their rounding. */
 const SAME_MS = 0.75;
@@ -122,18 +123,16 @@ async function lookAt(aroundMs: number, lookMs: number, deps: FillDeps, signal: 
   const { memory, maxBitrate, like } = deps;
   const window = { fromMs: aroundMs - lookMs, untilMs: aroundMs + lookMs };
   const looked: Looked = { pictures: [], onlyKeyFrames: true, audio: undefined };
-  let bytes = 0;
   try {
     for await (const one of memory.replay({ window, maxBitrate, like }, signal)) {
       if (one.kind === 'audio') looked.audio ??= one.parameters;
       else {
-        const slices = Buffer.from(slicesOf(one.parameters.codec, bytesOf(one.unit.data)));
-        bytes += slices.length;
-        looked.pictures.push({ cameraMs: one.cameraMs, slices });
+        const look = lookOf(slicesOf(one.parameters.codec, bytesOf(one.unit.data)));
+        looked.pictures.push({ cameraMs: one.cameraMs, look });
         looked.onlyKeyFrames &&= one.unit.randomAccess;
       }
       one.unit.data.slab.release();
-      if (bytes > MAX_LOOK_BYTES) break;
+      if (looked.pictures.length >= MAX_LOOKED) break;
     }
   } catch (err) {
     if (!(err instanceof EdgeError) || err.code !== 'nothing-recorded') throw err;
@@ -320,14 +319,17 @@ class Filling {
       this.#depth = Math.max(this.#depth, this.#run.depth);
       return;
     }
+    if (this.#rest) return this.#keep(this.#rest, one);
+    this.#leftRest = true;
+    one.unit.data.slab.release();
+  }
+
+  #keep(rest: EdgeUnit[], one: EdgeUnit): void {
+    rest.push(one);
     this.#restBytes += one.unit.data.size;
-    if (this.#rest && this.#restBytes <= MAX_REST_BYTES) {
-      this.#rest.push(one);
-      return;
-    }
+    if (this.#restBytes <= MAX_REST_BYTES) return;
     this.#leftRest = true;
     this.#dropRest();
-    one.unit.data.slab.release();
   }
 
   #begin(one: EdgePicture): void {
@@ -351,7 +353,7 @@ class Filling {
     this.#audio ??= one.parameters;
     if (wallMs >= this.#hole.toMs) one.unit.data.slab.release();
     else if (this.#run) this.#run.sound(one);
-    else if (this.#rest && this.#audio && isSameSound(this.#audio, one.parameters)) this.#rest.push(one);
+    else if (this.#rest && this.#audio && isSameSound(this.#audio, one.parameters)) this.#keep(this.#rest, one);
     else one.unit.data.slab.release();
   }
 

@@ -52,6 +52,8 @@ interface EdgeRecoveryDeps {
 
 /** The most replays at a time, of all cameras of the node. */
 const MAX_REPLAYS = 2;
+/** A camera that replays slowly, or has a long gap, gives way to one that waits; later it continues from there. */
+const TURN_MS = 10 * MINUTE_MS;
 /** A camera that has just been connected may be lost again, and the first pictures of its file must be on the disk. */
 const SETTLE_MS = 5_000;
 const LOOK_EVERY_MS = 5_000;
@@ -68,6 +70,7 @@ const BESIDE_MS = 150;
 const SHORTLY_MS = MINUTE_MS;
 
 interface Work {
+  readonly sinceMs: number;
   readonly abort: AbortController;
   readonly done: Promise<void>;
 }
@@ -76,6 +79,8 @@ interface CameraState {
   readonly backoff: Backoff;
   sinceMs: number | undefined;
   notBeforeMs: number;
+  /** When its last work ended. */
+  endedMs: number;
   work: Work | undefined;
 }
 
@@ -99,21 +104,37 @@ export class EdgeRecovery {
     if (this.#isClosed) return;
     const nowMs = this.#deps.clock.monotonicMs();
     const there = new Set<string>();
+    const waiting: { readonly camera: EdgeCamera; readonly state: CameraState }[] = [];
     for (const camera of this.#deps.cameras()) {
       there.add(camera.id);
       const state = this.#stateOf(camera.id);
       state.sinceMs = camera.isRecording ? (state.sinceMs ?? nowMs) : undefined;
       if (state.sinceMs === undefined || nowMs - state.sinceMs < SETTLE_MS) continue;
-      if (state.work || nowMs < state.notBeforeMs || this.#running >= MAX_REPLAYS) continue;
+      if (!state.work && nowMs >= state.notBeforeMs) waiting.push({ camera, state });
+    }
+    // Those that have waited longest first.
+    for (const { camera, state } of waiting.sort((a, b) => a.state.endedMs - b.state.endedMs)) {
+      const isFull = this.#running >= MAX_REPLAYS;
+      const long = isFull ? this.#longWork(nowMs) : undefined;
+      if (isFull && !long) break;
       state.notBeforeMs = nowMs + LOOK_EVERY_MS;
       const gap = this.#newestGap(camera.id);
-      if (gap) this.#start(camera, state, gap);
+      if (gap && long) {
+        long.abort.abort();
+        state.notBeforeMs = nowMs;
+      } else if (gap) this.#start(camera, state, gap);
     }
     for (const [id, { work }] of this.#states) {
       if (there.has(id)) continue;
       work?.abort.abort();
       if (!work) this.#states.delete(id);
     }
+  }
+
+  /** The work that has had its turn. */
+  #longWork(nowMs: number): Work | undefined {
+    const works = [...this.#states.values()].flatMap(({ work }) => work ?? []);
+    return works.find(({ sinceMs, abort }) => nowMs - sinceMs >= TURN_MS && !abort.signal.aborted);
   }
 
   /** Ends all replays; resolves when their files are complete. */
@@ -136,7 +157,13 @@ export class EdgeRecovery {
   #stateOf(cameraId: string): CameraState {
     const known = this.#states.get(cameraId);
     if (known) return known;
-    const state = { backoff: new Backoff(UNREACHABLE), sinceMs: undefined, notBeforeMs: -Infinity, work: undefined };
+    const state = {
+      backoff: new Backoff(UNREACHABLE),
+      sinceMs: undefined,
+      notBeforeMs: -Infinity,
+      endedMs: -Infinity,
+      work: undefined,
+    };
     this.#states.set(cameraId, state);
     return state;
   }
@@ -160,8 +187,11 @@ export class EdgeRecovery {
 
   #start(camera: EdgeCamera, state: CameraState, gap: Interval): void {
     const abort = new AbortController();
-    const done = this.#fill(camera, state, gap, abort.signal).finally(() => (state.work = undefined));
-    state.work = { abort, done };
+    const done = this.#fill(camera, state, gap, abort.signal).finally(() => {
+      state.work = undefined;
+      state.endedMs = this.#deps.clock.monotonicMs();
+    });
+    state.work = { sinceMs: this.#deps.clock.monotonicMs(), abort, done };
   }
 
   /** Never rejects. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FilePicture } from '../../archive/segments/file-ends.ts';
-import { agree, seamIn, throughAnchors, type SeenPicture } from './seam.ts';
+import { agree, lookOf, seamIn, throughAnchors, type SeenPicture } from './seam.ts';
 
 const START_MS = 1_000_000;
 
@@ -11,7 +11,7 @@ const live = (...looks: number[]): FilePicture[] =>
 
 /** Those of the memory, 40 ms apart from `START_MS` on. */
 const seen = (...looks: number[]): SeenPicture[] =>
-  looks.map((look, i) => ({ slices: Buffer.of(look), cameraMs: START_MS + i * 40 }));
+  looks.map((look, i) => ({ look: lookOf(Buffer.of(look)), cameraMs: START_MS + i * 40 }));
 
 test('the last live picture is found by the two before it, the first one by the two behind it', () => {
   const memory = seen(1, 2, 3, 4, 5, 6, 7, 8);
