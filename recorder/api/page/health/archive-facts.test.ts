@@ -15,6 +15,7 @@ const camera = (gaps: ReturnType<typeof gap>[], spans = [gap(-5, 10)]) => ({
   kept_from_ms: null,
   spans,
   gaps,
+  elsewhere: [],
 });
 
 test('the strip has footage and gaps of its time, cut at its ends', () => {
@@ -22,6 +23,20 @@ test('the strip has footage and gaps of its time, cut at its ends', () => {
     { kind: 'footage', from: 0, width: 0.5 },
     { kind: 'gap', from: 0.5, width: 0.1 },
   ]);
+});
+
+test('footage of other nodes that answer is in the strip, too', () => {
+  const elsewhere = [
+    { ...gap(10, 15), online: true },
+    { ...gap(15, 20), online: false },
+  ];
+  assert.deepEqual(
+    stripOf({ ...camera([]), elsewhere }, 0, 20 * HOUR_MS).map(({ from, width }) => [from, width]),
+    [
+      [0, 0.5],
+      [0.5, 0.25],
+    ],
+  );
 });
 
 test('a short gap is wide enough to be seen, also at the end of the strip', () => {

@@ -9,6 +9,8 @@ export interface TimelineCamera {
   readonly kept_from_ms: number | null;
   readonly spans: readonly { readonly start_ms: number; readonly end_ms: number }[];
   readonly gaps: readonly { readonly start_ms: number; readonly end_ms: number; readonly cause: string }[];
+  /** In a cluster: footage of other nodes, and of which they may have some while they do not answer. */
+  readonly elsewhere: readonly { readonly start_ms: number; readonly end_ms: number; readonly online: boolean }[];
 }
 
 interface StripPart {
@@ -24,7 +26,11 @@ const MIN_SHARE = 0.004;
 const MIN_SECONDS = 1;
 
 /** Footage and gaps of an interval as parts of a strip. */
-export function stripOf({ spans, gaps }: TimelineCamera, fromMs: number, toMs: number): readonly StripPart[] {
+export function stripOf(
+  { spans, gaps, elsewhere }: TimelineCamera,
+  fromMs: number,
+  toMs: number,
+): readonly StripPart[] {
   const part = (kind: StripPart['kind'], least: number) => (one: { start_ms: number; end_ms: number }) => {
     const start = Math.max(fromMs, one.start_ms);
     const end = Math.min(toMs, one.end_ms);
@@ -32,7 +38,8 @@ export function stripOf({ spans, gaps }: TimelineCamera, fromMs: number, toMs: n
     const width = Math.max(least, (end - start) / (toMs - fromMs));
     return [{ kind, from: Math.min(1 - width, (start - fromMs) / (toMs - fromMs)), width }];
   };
-  return [...spans.flatMap(part('footage', 0)), ...gaps.flatMap(part('gap', MIN_SHARE))];
+  const footage = [...spans, ...elsewhere.filter(({ online }) => online)];
+  return [...footage.flatMap(part('footage', 0)), ...gaps.flatMap(part('gap', MIN_SHARE))];
 }
 
 /** Causes that need no attention, because a user stopped the recording on purpose. */

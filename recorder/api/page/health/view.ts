@@ -208,20 +208,16 @@ function Strip({ camera, facts, atMs }: { camera: Camera; facts: TimelineCamera;
   </a>`;
 }
 
-/** Requests the cameras of each node once a minute while the page is visible. */
+/** Requests what all nodes have of the cameras, once a minute while the page is visible. */
 function useArchive(known: readonly Camera[]): Archive | undefined {
   const [archive, setArchive] = useState<Archive>();
-  const places = known.map(({ id, base }) => `${base ?? ''} ${id}`).join('\n');
+  const ids = known.map(({ id }) => id);
   useEffect(() => {
-    if (places === '') return undefined;
+    if (ids.length === 0) return undefined;
     const abort = new AbortController();
     const load = async (): Promise<void> => {
       const atMs = now();
-      const byBase = Map.groupBy(known, ({ base }) => base);
-      const asked = [...byBase].flatMap(([base, members]) =>
-        chunks(members).map((some) => ask(some, base, atMs, abort.signal)),
-      );
-      const answers = await Promise.allSettled(asked);
+      const answers = await Promise.allSettled(chunks(ids).map((some) => ask(some, atMs, abort.signal)));
       if (abort.signal.aborted) return;
       const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
       setArchive({ atMs, byCamera: new Map(found.map((one) => [one.camera_id, one])) });
@@ -232,29 +228,20 @@ function useArchive(known: readonly Camera[]): Archive | undefined {
       abort.abort();
       clearInterval(timer);
     };
-  }, [places]);
+  }, [ids.join()]);
   return archive;
 }
 
-const chunks = (list: readonly Camera[]): readonly (readonly Camera[])[] =>
-  Array.from({ length: Math.ceil(list.length / TOGETHER) }, (_, i) => list.slice(i * TOGETHER, (i + 1) * TOGETHER));
+const chunks = (ids: readonly string[]): readonly (readonly string[])[] =>
+  Array.from({ length: Math.ceil(ids.length / TOGETHER) }, (_, i) => ids.slice(i * TOGETHER, (i + 1) * TOGETHER));
 
-async function ask(
-  some: readonly Camera[],
-  base: string | undefined,
-  atMs: number,
-  signal: AbortSignal,
-): Promise<readonly TimelineCamera[]> {
+async function ask(ids: readonly string[], atMs: number, signal: AbortSignal): Promise<readonly TimelineCamera[]> {
   const to = Math.floor(atMs / 1000);
-  const query = new URLSearchParams({
-    from: String(to - WEEK_MS / 1000),
-    to: String(to),
-    resolution_ms: String(RESOLUTION_MS),
-  });
-  for (const { id } of some) query.append('camera', id);
-  const answer = await api<{ cameras: readonly TimelineCamera[] }>(`/api/archive/timeline?${query.toString()}`, {
-    base,
-    signal,
-  });
-  return answer.cameras;
+  const query = new URLSearchParams(ids.map((id) => ['camera', id] as [string, string]));
+  query.set('from', String(to - WEEK_MS / 1000));
+  query.set('to', String(to));
+  query.set('resolution_ms', String(RESOLUTION_MS));
+  query.set('scope', 'cluster');
+  const path = `/api/archive/timeline?${query.toString()}`;
+  return (await api<{ cameras: readonly TimelineCamera[] }>(path, { signal })).cameras;
 }
