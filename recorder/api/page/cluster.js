@@ -23,7 +23,7 @@ export class Directory {
   #askedAt = -Infinity;
   /** URL to the time when it may be tried again. */
   #unreachable = new Map();
-  /** Node id to the last answer of the node: its cameras as in `GET /api/cameras`, or why they are unknown. */
+  /** Node id to the last answer of the node: cameras and warnings as in `GET /api/cameras`, or why they are unknown. */
   #details = new Map();
 
   /**
@@ -79,10 +79,10 @@ export class Directory {
   }
 
   /**
-   * The last known cameras of a node: `{ cameras, problem }`. A node that does not answer delays no other.
+   * The last known cameras and warnings of a node: `{ cameras, warnings, problem }`. A node that does not answer delays no other.
    */
   detailsOf(nodeId) {
-    return this.#details.get(nodeId) ?? { cameras: [], problem: undefined };
+    return this.#details.get(nodeId) ?? { cameras: [], warnings: [], problem: undefined };
   }
 
   /** Asks every node with cameras for their state; resolves when all have answered or timed out. */
@@ -95,11 +95,11 @@ export class Directory {
   async #refreshNode(nodeId) {
     const known = this.#details.get(nodeId);
     if (known?.asking) return known.asking;
-    const details = known ?? { cameras: [], problem: undefined };
+    const details = known ?? { cameras: [], warnings: [], problem: undefined };
     this.#details.set(nodeId, details);
     details.asking = this.getFrom(nodeId, '/api/cameras')
-      .then(({ cameras }) => Object.assign(details, { cameras, problem: undefined }))
-      .catch((error) => Object.assign(details, { cameras: [], problem: problemOf(error, nodeId) }))
+      .then(({ cameras, warnings = [] }) => Object.assign(details, { cameras, warnings, problem: undefined }))
+      .catch((error) => Object.assign(details, { cameras: [], warnings: [], problem: problemOf(error, nodeId) }))
       .finally(() => (details.asking = undefined));
     return details.asking;
   }

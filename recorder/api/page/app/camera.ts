@@ -75,4 +75,6 @@ export const nodesOf = (camera: Pick<Camera, 'archives' | 'node'> | undefined): 
 export interface Warning extends Reason {
   /** Undefined when it is about the node. */
   readonly cameraId?: string | undefined;
+  /** In a cluster. */
+  readonly nodeId?: string | undefined;
 }

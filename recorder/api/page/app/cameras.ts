@@ -46,8 +46,23 @@ const DETAILS_EVERY_MS = 15_000;
 interface Answer {
   readonly cameras: readonly Camera[];
   readonly elsewhere?: number;
-  readonly warnings: readonly { code: string; detail: string; todo?: string; camera_id?: string }[];
+  readonly warnings: readonly WarningItem[];
 }
+
+interface WarningItem {
+  readonly code: string;
+  readonly detail: string;
+  readonly todo?: string;
+  readonly camera_id?: string;
+}
+
+const toWarning = ({ code, detail, todo, camera_id }: WarningItem, nodeId?: string): Warning => ({
+  code,
+  message: detail,
+  todo,
+  cameraId: camera_id,
+  nodeId,
+});
 
 let detailsAtMs = -Infinity;
 let placesBefore = '';
@@ -56,13 +71,8 @@ async function read(): Promise<readonly Camera[]> {
   const found = directory.peek();
   if (found) return readCluster(found);
   const answer = await api<Answer>('/api/cameras');
-  warnings.value = answer.warnings.map(({ code, detail, todo, camera_id }) => ({
-    code,
-    message: detail,
-    todo,
-    cameraId: camera_id,
-  }));
   if (answer.elsewhere === undefined) {
+    warnings.value = answer.warnings.map((item) => toWarning(item));
     return answer.cameras.map((camera) => ({ ...camera, base: window.location.origin }));
   }
   // A session's cookie is valid for this address only, so with a session, other nodes are asked through this one.
@@ -80,6 +90,9 @@ async function readCluster(found: Directory): Promise<readonly Camera[]> {
     await Promise.race([found.refreshDetails(), new Promise((resolve) => setTimeout(resolve, DETAILS_WAIT_MS))]);
   }
   nodes.value = found.nodes;
+  warnings.value = nodes.value.flatMap(({ node_id }) =>
+    (found.detailsOf(node_id).warnings as readonly WarningItem[]).map((item) => toWarning(item, node_id)),
+  );
   unreachedNodes.value = new Map(
     nodes.value.flatMap(({ node_id, online }) => {
       const { problem } = found.detailsOf(node_id);

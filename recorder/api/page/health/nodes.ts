@@ -91,7 +91,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
     <th scope="row">${id}</th>
     <td class="wide">
       <span class="state"><span class=${`dot dot-${level}`} aria-hidden="true"></span>${state}</span>
-      ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} isCluster=${isCluster} />`}
+      ${readiness && level !== 'stale' && html`<${Concerns} readiness=${readiness} hasWarnings=${isCluster && row.cameras.length === 0} />`}
     </td>
     <td class="number" data-label="Cameras">${row.cameras.length}</td>
     <td class="number" data-label="Free for footage">
@@ -115,9 +115,15 @@ function Outlook({ days, wanted }: { readonly days: number; readonly wanted: num
 /** Over many days, hours mean nothing, because bit rates change. */
 const formatDays = (days: number): string => (days < 3 ? formatDuration(days * DAY_SECONDS) : `${Math.round(days)} d`);
 
-/** Why a node is not ready, and in a cluster its warnings: those of a single recorder are at the top of the screen. */
-function Concerns({ readiness, isCluster }: { readonly readiness: Readiness; readonly isCluster: boolean }): VNode {
-  const warnings = isCluster ? (readiness.warnings ?? []) : [];
+interface ConcernsProps {
+  readonly readiness: Readiness;
+  /** Those of nodes with cameras are at the top of the screen. */
+  readonly hasWarnings: boolean;
+}
+
+/** Why a node is not ready, and its warnings. */
+function Concerns({ readiness, hasWarnings }: ConcernsProps): VNode {
+  const warnings = hasWarnings ? (readiness.warnings ?? []) : [];
   return html`${failedChecks(readiness).map((text) => html`<div class="weak">${sentence(text)}</div>`)}
   ${warnings.map(
     ({ detail, todo = '', camera_id: id }) =>

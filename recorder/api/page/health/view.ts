@@ -80,10 +80,10 @@ function Warnings({
                 reasonOf(camera)?.todo,
               ),
             )}
-            ${list.map(({ code, message, todo, cameraId }) =>
+            ${list.map(({ code, message, todo, cameraId, nodeId = '' }) =>
               item(
-                `${code} ${cameraId ?? ''}`,
-                cameraId === undefined ? '' : cameraName(cameraId),
+                `${code} ${nodeId} ${cameraId ?? ''}`,
+                cameraId === undefined ? nodeId : cameraName(cameraId),
                 sentence(message),
                 todo,
               ),
