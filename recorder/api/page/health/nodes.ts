@@ -108,7 +108,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
 
 /** For how long the node can keep footage, beside how long it should. */
 function Outlook({ days, wanted }: { readonly days: number; readonly wanted: number | undefined }): VNode {
-  const text = `keeps about ${formatDays(days)}${wanted === undefined ? '' : ` of the ${formatDays(wanted)} wanted`}`;
+  const text = `keeps about ${formatDays(days)}${wanted === undefined ? '' : ` (wanted: ${formatDays(wanted)})`}`;
   return html`<div class=${isRoomShort(days, wanted) ? 'weak' : 'quiet'}>${text}</div>`;
 }
 
