@@ -206,7 +206,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   #tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
       if (SUMMARIES.has(to.type) || to.status === 'Unknown') continue;
-      // Somebody asked for a drain, and it takes its time.
+      // A user requested a drain, and it takes its time.
       const isGood = to.type === 'Drained' || (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
       if (!from && (to.status === 'True' || (isGood && to.type !== 'Drained'))) continue;
       const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;

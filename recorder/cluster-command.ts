@@ -135,7 +135,8 @@ async function joinAt(args: readonly string[], { print, printError, load }: Arou
   const { nodeName } = server.config;
   try {
     const { pool, ...content } = await askToJoin({ address, token: parsed, nodeId: nodeName, names: server.names });
-    // What the configuration would refuse is not known before the pool is. Then the certificate is there, and the file can be mended.
+    // Errors in the configuration are known only once the pool is known. By then there is a certificate, and the file
+    // can be corrected.
     await writeMember(server.files, content, server.owner);
     (await settingsOf(values.config, server, pool))();
   } catch (err) {
@@ -203,7 +204,7 @@ async function serverOf(
   return { config, address, names, files, owner: ownerOf(cluster.dataDir) };
 }
 
-/** The owner of the directory, or of the first above it that is there: the package made it for the recorder. */
+/** The owner of the directory, or of the first existing one above it: the package made it for the recorder. */
 function ownerOf(directory: string): Server['owner'] {
   if (process.getuid?.() !== 0) return undefined;
   let place = directory;

@@ -141,7 +141,7 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
     },
     operator: {
       name: 'operator',
-      // Not awaited: recording goes on while etcd does not answer.
+      // Not awaited: recording continues while etcd does not answer.
       start() {
         starting = startOperator().then(
           (started) => void (operator = started),

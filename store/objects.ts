@@ -295,7 +295,7 @@ export class ObjectStore {
     throw conflict(name.kind, name.name, TOO_MANY);
   }
 
-  /** Undefined: somebody else wrote meanwhile, and the caller did not say which version to change. */
+  /** Undefined: another client wrote meanwhile, and the caller did not say which version to change. */
   async #tryChange(
     name: ObjectName,
     live: Stored,

@@ -1,6 +1,6 @@
-// Nobody gains access to a Secret by naming it. Recorders read the Secrets that a Camera or RecorderPool names and send them
-// where its author says, so ValidatingAdmissionPolicies ask the API server whether the author may get that Secret. The same for
-// every namespace; installed once in a cluster.
+// Naming a Secret gives no access to it. Recorders read the Secrets that a Camera or RecorderPool names and send them
+// where its author says, so ValidatingAdmissionPolicies ask the API server whether the author may get that Secret. The
+// same for every namespace; installed once in a cluster.
 
 import { toCustomResourceDefinition } from '../../crds/custom-resource-definition.ts';
 import { KINDS, type KindDefinition } from '../../crds/kinds.ts';

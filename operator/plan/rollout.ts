@@ -15,7 +15,7 @@ export type RolloutPod = {
   readonly isTerminating: boolean;
   /** Time since it was last ready, or since it was created; 0 while it is ready. */
   readonly notReadyForMs: number;
-  /** What its kubelet says of a pod that does not run: `ImagePullBackOff`. */
+  /** Why a pod does not run, according to its kubelet: `ImagePullBackOff`. */
   readonly problem: string | undefined;
   /** Why the scheduler does not place it on its node. */
   readonly unscheduled: string | undefined;

@@ -42,8 +42,9 @@ interface PreviewOptions {
 }
 
 /**
- * `idle`: nobody watches; `connecting`: somebody waits; `live`: pictures arrive; `failed`: the camera does not deliver it, and is
- * not asked again before `untilMs` on the monotonic clock. `reason`: why the connection of a recorded preview could not be made.
+ * `idle`: no viewer; `connecting`: a viewer waits; `live`: pictures arrive; `failed`: the camera does not deliver it,
+ * and is not asked again before `untilMs` on the monotonic clock. `reason`: why the connection of a recorded preview
+ * could not be made.
  */
 type State =
   | { readonly kind: 'idle' }

@@ -15,7 +15,7 @@ const MAX_SETS = 16;
 /** NAL units, each with a 4-byte length. */
 type Sets = readonly Buffer[];
 
-/** What a track index says of its samples. */
+/** The facts about samples in a track index. */
 interface Samples {
   readonly header: TrackHeader;
   readonly offsets: ArrayLike<number>;

@@ -132,7 +132,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
     };
   }
 
-  /** Other nodes do not know that a session has ended unless they are told. Those that do not answer now are not waited for. */
+  /** Other nodes learn only by a request that a session has ended. Nodes that do not answer now are not waited for. */
   async function signOutElsewhere({ headers: { cookie = '' } }: FastifyRequest): Promise<void> {
     const others = new Set(cluster?.places().map(({ nodeId }) => nodeId));
     others.delete(cluster?.nodeId ?? '');

@@ -1,4 +1,4 @@
-// What is wrong with a camera, in words. A tile shows nothing else besides the name.
+// The problem of a camera in words. A tile shows only this and the name.
 
 import type { Camera, Reason } from './camera.ts';
 

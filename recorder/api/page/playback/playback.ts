@@ -499,7 +499,7 @@ export class Playback {
     this.#addressTimer = setTimeout(() => {
       const before = route.peek();
       followAddress();
-      // Somebody has just opened another address, which must not be overwritten.
+      // The user has just opened another address, which must not be overwritten.
       if (route.peek() !== before) return;
       if (route.peek().view !== 'playback' || !session.peek()) return;
       const set = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
