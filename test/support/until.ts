@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Of the time waited so far: how long to wait until the next call. */
 const PAUSE_SHARE = 0.1;
 const MIN_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 150;
+const MAX_PAUSE_MS = 100;
 
 /**
  * Calls `ask` repeatedly until the result is neither undefined nor false; throws after `timeoutMs` that `what` did not happen. Calls
