@@ -31,6 +31,9 @@ const PRECISION_MS = 5;
 /** Browsers do not play faster. */
 export const MAX_VIDEO_SPEED = 16;
 
+/** The answer for a part that was removed. */
+const NOT_FOUND = 404;
+
 /** Errors of the library that no other attempt mends. */
 const CODEC_ERRORS: ReadonlySet<string> = new Set([
   'manifestIncompatibleCodecsError',
@@ -232,7 +235,9 @@ export class CameraPlayer {
     });
     // The exact times of parts are known only once they are decoded.
     hls.on(Events.FRAG_PARSED, () => this.#take(hls.levels[0]?.details?.fragments ?? []));
-    hls.on(Events.ERROR, (_event, { fatal, type, details }) => {
+    hls.on(Events.ERROR, (_event, { fatal, type, details, response }) => {
+      // The library repeats such a request for half a minute before it gives up.
+      if (!fatal && response?.code === NOT_FOUND) this.#onFailure();
       if (!fatal) return;
       if (CODEC_ERRORS.has(details)) this.#giveUp(Infinity);
       else this.#fail(type === ErrorTypes.MEDIA_ERROR);
