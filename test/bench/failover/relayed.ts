@@ -19,6 +19,7 @@ const BITRATE = 4;
 
 interface Received {
   readonly closed: number;
+  readonly refused: number;
   readonly megabitsPerSecond: Summary;
 }
 
@@ -64,7 +65,7 @@ async function measure(
   crowd.write('stop');
   const [line] = await crowd.line(/^\{.*/);
   await crowd.exited;
-  const { closed, megabitsPerSecond } = JSON.parse(line) as Received;
+  const { closed, refused, megabitsPerSecond } = JSON.parse(line) as Received;
   const toMs = Date.now();
   const footage = await stage.footageUntil(stage.cameraNames, fromMs - 2_000, toMs + 2_000);
   const holes = stage.cameraNames.flatMap((camera) => holesIn(footage.get(camera) ?? [], fromMs, toMs));
@@ -79,7 +80,13 @@ async function measure(
       note: `${seconds} s`,
     },
     { figure: '  pictures that cameras could not send', unit: 'pictures', measured: await stage.dropped(), must: 0 },
-    { figure: '  viewers cut off', unit: 'viewers', measured: closed, must: 0 },
+    {
+      figure: '  viewers cut off',
+      unit: 'viewers',
+      measured: closed,
+      must: 0,
+      note: `${refused} times refused at first`,
+    },
     {
       figure: '  what half of the viewers get at least',
       unit: 'Mbit/s',
