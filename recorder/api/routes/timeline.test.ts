@@ -41,6 +41,49 @@ async function stage(t: TestContext, made: Readonly<Record<string, Made>>, chang
 const seconds = (list: readonly { start_ms: number; end_ms: number }[]): [number, number][] =>
   list.map(({ start_ms, end_ms }) => [(start_ms - FROM_MS) / 1000, (end_ms - FROM_MS) / 1000]);
 
+test('what was filled from the memory of a camera is said with its seam, and what was not with the reason in words', async (t) => {
+  const { app } = await build(t, {
+    times: {
+      refresh: async () => {},
+      of: async (cameraId, fromMs, toMs) => ({
+        keptFromMs: FROM_MS,
+        footage: [at([0, 40])],
+        report: {
+          ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
+          gaps: [
+            {
+              ...at([40, 60]),
+              cause: 'connection-lost',
+              isOpen: false,
+              isProvisional: false,
+              notFilled: { ...at([40, 60]), atMs: FROM_MS + 70_000, reason: 'card-failed' },
+            },
+          ],
+          filled: [{ ...at([10, 20]), cause: 'node-down', atMs: FROM_MS + 65_000, seam: 'bytes' }],
+        },
+      }),
+    },
+  });
+  const url = `/api/archive/timeline?camera=gate&from=${FROM}&to=${FROM + 60}`;
+  const [gate] = (await app.inject({ url, headers: as('viewer') })).json().cameras;
+  assert.deepEqual(gate.gaps[0].not_filled, {
+    reason: 'card-failed',
+    means: 'the camera says that its memory is missing or broken',
+    is_tried_again: true,
+    at_ms: FROM_MS + 70_000,
+  });
+  assert.deepEqual(gate.filled, [
+    {
+      start_ms: FROM_MS + 10_000,
+      end_ms: FROM_MS + 20_000,
+      cause: 'node-down',
+      from: 'edge',
+      at_ms: FROM_MS + 65_000,
+      seam: 'bytes',
+    },
+  ]);
+});
+
 test('footage and gaps of each camera are reported, in the order in which they were asked for', async (t) => {
   const ask = await stage(t, {
     gate: {
