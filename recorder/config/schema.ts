@@ -196,7 +196,7 @@ export const CameraFile = z.strictObject({
     .regex(NO_CONTROLS, 'a name has no control characters')
     .optional()
     .describe(
-      'Name of the group in which the console lists the camera. Without it, cameras whose ids begin alike are a group: yard-north and yard-south.',
+      'Name of the group in which the console lists the camera. Without it, cameras whose ids begin alike are a group: dock-north and dock-south.',
     ),
   source: written('URL', (text) => {
     checkSource(text);
