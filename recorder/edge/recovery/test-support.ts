@@ -155,6 +155,8 @@ export class World {
   readonly #writer = new SlabWriter(this.#pool);
   #sink!: FanOut;
   #isConnected = false;
+  /** While it is closed: how long that takes by its clock depends on the real disk. */
+  #endMs: number | undefined;
   #counters = newCounters();
   #runs = 0;
 
@@ -184,6 +186,7 @@ export class World {
   /** A process starts. `lostMs`: on a node that takes the camera over, which nobody has recorded since. */
   async start(lostMs?: number): Promise<void> {
     const { clock, root } = this;
+    this.#endMs = undefined;
     const fs = (this.fs = new TestFileSystem(root));
     this.ledger = new GapLedger({ root, clock, log: silentLog, bootId: 'boot', fs });
     this.archive = new Archive({ root, clock, log: silentLog, fs, syncIntervalMs: 5_000, observer: this.ledger });
@@ -280,10 +283,11 @@ export class World {
   }
 
   report(): GapReport {
-    return this.ledger.report('gate', this.startMs, this.clock.wallMs(), []);
+    return this.ledger.report('gate', this.startMs, this.#endMs ?? this.clock.wallMs(), []);
   }
 
   async close(): Promise<void> {
+    this.#endMs = this.clock.wallMs();
     this.disconnect('stopped');
     const closing = Promise.all([this.recovery.close(), this.recording.close()]);
     while (!(await Promise.race([closing.then(() => true), turn(false)]))) this.clock.advance(10);
