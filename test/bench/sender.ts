@@ -52,16 +52,16 @@ export async function startSender(options: {
   readonly directory: string;
   /** The address on which it listens; default: the loopback address. */
   readonly address?: string;
+  /** A command that runs the rest of its arguments, such as `nsenter`. */
+  readonly through?: readonly string[];
   /** The time over which the cameras' key frames are spread; default: one picture. */
   readonly spreadMs?: number;
 }): Promise<Sender> {
   const { media, cameras, mode, directory, address = '127.0.0.1', spreadMs = 1000 / FRAMES_PER_SECOND } = options;
   const binary = build(dirname(media.path));
-  const child: Child = start(
-    binary,
-    ['0', media.path, String(cameras), mode, address, String(spreadMs)],
-    join(directory, 'sender.log'),
-  );
+  const own = [binary, '0', media.path, String(cameras), mode, address, String(spreadMs)];
+  const [command, ...args] = [...(options.through ?? []), ...own] as [string, ...string[]];
+  const child: Child = start(command, args, join(directory, 'sender.log'));
   const [, port] = await child.line(/^listening (\d+)$/);
   return {
     pid: child.pid,

@@ -169,11 +169,20 @@ export class Network {
 
   /** From now on packets between them vanish, both ways, without a word to either. */
   cut(address: string, side: Side): void {
-    this.#onRouter(this.#rules('add', address, side));
+    this.#onRouter(rules('add', address, this.#on(side)));
   }
 
   mend(address: string, side: Side): void {
-    this.#onRouter(this.#rules('del', address, side));
+    this.#onRouter(rules('del', address, this.#on(side)));
+  }
+
+  /** The same between two addresses. */
+  cutBetween(address: string, other: string): void {
+    this.#onRouter(rules('add', address, `${other}/${this.#plan.bits}`));
+  }
+
+  mendBetween(address: string, other: string): void {
+    this.#onRouter(rules('del', address, `${other}/${this.#plan.bits}`));
   }
 
   async close(): Promise<void> {
@@ -182,9 +191,8 @@ export class Network {
     await this.#router.kill();
   }
 
-  #rules(what: 'add' | 'del', address: string, side: Side): readonly string[] {
-    const other = side === 'peers' ? this.nodesPrefix : `${this.addresses[side]}/${this.#plan.bits}`;
-    return [`rule ${what} from ${address} to ${other} blackhole`, `rule ${what} from ${other} to ${address} blackhole`];
+  #on(side: Side): string {
+    return side === 'peers' ? this.nodesPrefix : `${this.addresses[side]}/${this.#plan.bits}`;
   }
 
   #joinHost(): void {
@@ -219,6 +227,11 @@ export class Network {
     ip(commands, this.#router.pid, this.#plan.flag);
   }
 }
+
+const rules = (what: 'add' | 'del', address: string, other: string): readonly string[] => [
+  `rule ${what} from ${address} to ${other} blackhole`,
+  `rule ${what} from ${other} to ${address} blackhole`,
+];
 
 /** The interface of the router to the node with this address. */
 const linkOf = (address: string): string => `n${address.split(/[.:]/).at(-1)}`;

@@ -7,6 +7,7 @@ import { EtcdClient } from '../../base/etcd/client.ts';
 import { readBody } from '../../base/http-answer.ts';
 import type { Method } from '../../base/kubernetes/client.ts';
 import { StoreConnection } from '../../store/connection.ts';
+import type { Seal } from '../../store/objects.ts';
 import { ApiError, type ApiClient } from './api-client.ts';
 
 /** What both servers are tried by. */
@@ -22,9 +23,10 @@ export class StoreApi implements ContractApi {
   readonly connection: StoreConnection;
   readonly etcd: EtcdClient;
 
-  constructor(url: string) {
-    this.etcd = new EtcdClient({ endpoints: () => [url] });
-    this.connection = new StoreConnection({ etcd: this.etcd, seal: TURNING_SEAL, clock: systemClock });
+  /** `from`: the URL of etcd, or a client of it. */
+  constructor(from: string | EtcdClient, seal: Seal = TURNING_SEAL) {
+    this.etcd = typeof from === 'string' ? new EtcdClient({ endpoints: () => [from] }) : from;
+    this.connection = new StoreConnection({ etcd: this.etcd, seal, clock: systemClock });
   }
 
   get<T>(path: string): Promise<T> {

@@ -1,34 +1,35 @@
 // The events of the failover bench, each as a function: what is done to a recording cluster, and what each camera lost by it.
 // Durations come from the files and the gap ledgers of the nodes, times of the Leases from the API server. All clocks are those
-// of one machine.
+// of one machine. Those with a type parameter are the same for clusters of every kind.
 
 import { RESOURCES } from '../../cluster/own-operator.ts';
 import { until } from '../../support/until.ts';
 import { sleep } from '../processes.ts';
 import { median } from '../report.ts';
 import { endOf, holesIn, type Piece } from './footage.ts';
-import { SELDOM_MS, type Assignments, type FailoverStage, type LedgerReport } from './stage.ts';
+import { SELDOM_MS, SLOW_MS, type Assignments, type LedgerReport, type RecordingStage } from './recording-stage.ts';
+import type { FailoverStage } from './stage.ts';
 
 /** The results of one run for one row, by name: seconds and counts. */
 export type Figures = Readonly<Record<string, number>>;
 /** The results for each row of the table to which a run belongs. */
 type Outcome = Readonly<Record<string, Figures>>;
 
-export interface Event {
+/** `S`: the clusters that it can happen to. */
+export interface Event<S extends RecordingStage = FailoverStage> {
   readonly name: string;
   /** Of the cameras of its stage. */
   readonly haveMemory?: boolean;
-  run(stage: FailoverStage, run: number): Promise<Outcome>;
+  run(stage: S, run: number): Promise<Outcome>;
 }
 
-const FREEZE_MS = 8_000;
+export const FREEZE_MS = 8_000;
 const OPERATOR_FREEZE_MS = 30_000;
 /**
  * A silence of 15 s moves cameras, and a suspect watch delays its detection by at most 2 s. If a disturbance has not moved a
  * camera after this time, and every node has renewed its Lease since, it will not do so any more.
  */
 const WATCH_MS = 20_000;
-const SLOW_MS = 120_000;
 /** How often to look for cameras without an owner. */
 const OWNERS_MS = 1_000;
 /** By then the current pictures are on disk: a run waits half a second for its clock, and then comes a fragment. */
@@ -45,7 +46,7 @@ const movesBetween = (before: Assignments, after: Assignments): number =>
 
 /** For each camera, the time in [fromMs, toMs) for which no disk has footage. */
 export async function missing(
-  stage: FailoverStage,
+  stage: RecordingStage,
   cameras: readonly string[],
   fromMs: number,
   toMs: number,
@@ -54,21 +55,26 @@ export async function missing(
   return [...footage.values()].map((pieces) => lengthOf(holesIn(pieces, fromMs, toMs)));
 }
 
-const nodeOfRun = (stage: FailoverStage, run: number): string =>
+const nodeOfRun = (stage: RecordingStage, run: number): string =>
   stage.nodes[run % stage.nodes.length] ?? 'there are no nodes';
 
-interface Loss {
-  readonly strike: (stage: FailoverStage, node: string) => Promise<unknown>;
-  readonly heal: (stage: FailoverStage, node: string) => Promise<unknown>;
+interface Loss<S> {
+  readonly strike: (stage: S, node: string) => Promise<unknown>;
+  readonly heal: (stage: S, node: string) => Promise<unknown>;
+  /** Which one is struck; default: each in turn. */
+  readonly nodeOf?: (stage: S, run: number) => Promise<string> | string;
   /** The node continues to record unnoticed: its footage overlaps with that of the others until it is back. */
   readonly recordsOn?: true;
 }
 
 /** A node goes away: others have its cameras on their disks 15 to 20 s after its last sign of life. */
-const loss = (name: string, { strike, heal, recordsOn }: Loss): Event => ({
+export const loss = <S extends RecordingStage>(
+  name: string,
+  { strike, heal, nodeOf = nodeOfRun, recordsOn }: Loss<S>,
+): Event<S> => ({
   name,
   async run(stage, run) {
-    const node = nodeOfRun(stage, run);
+    const node = await nodeOf(stage, run);
     const cameras = stage.camerasOf(node);
     const others = stage.nodes.filter((other) => other !== node);
     const before = await stage.assignments();
@@ -102,7 +108,7 @@ const loss = (name: string, { strike, heal, recordsOn }: Loss): Event => ({
 
 /** What the files of a stopped node show: until when it recorded, and which time is missing. */
 async function lostFrames(
-  stage: FailoverStage,
+  stage: RecordingStage,
   cameras: readonly string[],
   node: string,
   strikeMs: number,
@@ -129,7 +135,7 @@ const firstElsewhere = (pieces: readonly Piece[], node: string, strikeMs: number
 
 /** A node that continued to record is back: when it stops recording the cameras of others, and how much footage exists twice. */
 async function doubles(
-  stage: FailoverStage,
+  stage: RecordingStage,
   cameras: readonly string[],
   node: string,
   strikeMs: number,
@@ -175,7 +181,10 @@ async function doubles(
 }
 
 /** Something hangs or restarts, which must have no effect. */
-const calm = (name: string, disturb: (stage: FailoverStage, node: string) => Promise<unknown>): Event => ({
+export const calm = <S extends RecordingStage>(
+  name: string,
+  disturb: (stage: S, node: string) => Promise<unknown>,
+): Event<S> => ({
   name,
   async run(stage, run) {
     const { cameraNames } = stage;
@@ -239,7 +248,7 @@ const restarted = (name: string, how: 'asked' | 'killed'): Event => ({
 });
 
 /** Counts cameras without an owner, repeatedly until `work` is done. */
-async function watchOwners(stage: FailoverStage, work: () => Promise<void>): Promise<number> {
+async function watchOwners(stage: RecordingStage, work: () => Promise<void>): Promise<number> {
   let ownerless = 0;
   const over = new AbortController();
   const watch = (async () => {
@@ -259,7 +268,10 @@ async function watchOwners(stage: FailoverStage, work: () => Promise<void>): Pro
 }
 
 /** Requested moves: the time without footage, until every camera is at home again. */
-const planned = (name: string, work: (stage: FailoverStage, run: number) => Promise<Figures>): Event => ({
+export const planned = <S extends RecordingStage>(
+  name: string,
+  work: (stage: S, run: number) => Promise<Figures>,
+): Event<S> => ({
   name,
   async run(stage, run) {
     const startMs = Date.now();
@@ -275,12 +287,10 @@ const planned = (name: string, work: (stage: FailoverStage, run: number) => Prom
   },
 });
 
-const drained = planned('drained', async (stage, run) => {
-  const node = nodeOfRun(stage, run);
-  const path = `${RESOURCES}/recordernodes/${node}`;
+/** Tells the cameras of a node to leave it, and waits until they have. */
+export async function untilDrained(stage: RecordingStage, node: string): Promise<void> {
   const cameras = stage.camerasOf(node);
-  const startMs = Date.now();
-  await stage.cluster.api.patch(path, 'merge', { spec: { drain: true } });
+  await stage.drain(node, true);
   await until(
     `${node} is empty`,
     async () => {
@@ -293,12 +303,18 @@ const drained = planned('drained', async (stage, run) => {
     SLOW_MS,
     SELDOM_MS,
   );
+}
+
+export const drained = planned<RecordingStage>('drained', async (stage, run) => {
+  const node = nodeOfRun(stage, run);
+  const startMs = Date.now();
+  await untilDrained(stage, node);
   const took = seconds(Date.now() - startMs);
-  await stage.cluster.api.patch(path, 'merge', { spec: { drain: false } });
-  return { cameras: cameras.length, took };
+  await stage.drain(node, false);
+  return { cameras: stage.camerasOf(node).length, took };
 });
 
-const rolled = planned('rolled', async (stage, run) => {
+const rolled = planned<FailoverStage>('rolled', async (stage, run) => {
   const before = await stage.pool();
   const startMs = Date.now();
   // Recorders read the pool's retention only at their start, so a change of it is a new version.
@@ -324,38 +340,35 @@ const rolled = planned('rolled', async (stage, run) => {
   return { took: seconds(Date.now() - startMs) };
 });
 
+interface MajorityLoss<S> {
+  /** Whether the cluster says that it has no majority. */
+  readonly isShown: (stage: S, survivor: string) => Promise<boolean>;
+  /** How many cameras have moved since. */
+  readonly movesSince: (stage: S, before: Assignments, survivor: string, startMs: number) => Promise<number>;
+}
+
 /** All nodes but one die; one comes back, and then another. */
-const majorityLost: Event = {
+export const majorityLost = <S extends RecordingStage>({ isShown, movesSince }: MajorityLoss<S>): Event<S> => ({
   name: 'majority-lost',
   async run(stage, run) {
     const survivor = nodeOfRun(stage, run);
     const [returning = '', dead = ''] = stage.nodes.filter((node) => node !== survivor);
     const before = await stage.assignments();
     const startMs = Date.now();
-    await Promise.all([returning, dead].map((node) => stage.cluster.node(node).kill()));
-    await until(
-      'the pool says so',
-      async () => {
-        const { status } = await stage.pool();
-        const is = (type: string, value: string): boolean =>
-          status?.conditions?.some((one) => one.type === type && one.status === value) === true;
-        return is('QuorumAvailable', 'False') && is('FailoverSuspended', 'True') && status?.leader === undefined;
-      },
-      SLOW_MS,
-    );
+    await Promise.all([returning, dead].map((node) => stage.killNode(node)));
+    await until('the cluster says so', () => isShown(stage, survivor), SLOW_MS);
     const shown = Date.now() - startMs;
     await sleep(Math.max(0, startMs + WATCH_MS - Date.now()));
-    const moves = movesBetween(before, await stage.assignments());
+    const moves = await movesSince(stage, before, survivor, startMs);
     const endMs = Date.now();
     await sleep(WRITTEN_MS);
     const rest = await missing(stage, stage.camerasOf(survivor), startMs - 1_000, endMs);
-    const lastRenewedMs = await stage.renewedMs(returning);
     await stage.startNode(returning);
     const backMs = await until(
       `${returning} renews its Lease`,
       async () => {
         const renewedMs = await stage.renewedMs(returning);
-        return renewedMs > lastRenewedMs && renewedMs;
+        return renewedMs > endMs && renewedMs;
       },
       SLOW_MS,
     );
@@ -377,42 +390,55 @@ const majorityLost: Event = {
       },
     };
   },
-};
+});
 
-const killNode = (stage: FailoverStage, node: string): Promise<void> => stage.cluster.node(node).kill();
+const poolWithoutMajority = majorityLost<FailoverStage>({
+  async isShown(stage) {
+    const { status } = await stage.pool();
+    const is = (type: string, value: string): boolean =>
+      status?.conditions?.some((one) => one.type === type && one.status === value) === true;
+    return is('QuorumAvailable', 'False') && is('FailoverSuspended', 'True') && status?.leader === undefined;
+  },
+  movesSince: async (stage, before) => movesBetween(before, await stage.assignments()),
+});
 
 export const EVENTS: readonly Event[] = [
-  loss('killed', { strike: killNode, heal: (stage, node) => stage.startNode(node) }),
-  loss('cut', {
+  loss<FailoverStage>('killed', {
+    strike: (stage, node) => stage.killNode(node),
+    heal: (stage, node) => stage.startNode(node),
+  }),
+  loss<FailoverStage>('cut', {
     strike: async (stage, node) => stage.cluster.node(node).cutOff('api', 'peers', 'viewers'),
     heal: async (stage, node) => stage.cluster.node(node).reconnect(),
     recordsOn: true,
   }),
-  loss('frozen', {
+  loss<FailoverStage>('frozen', {
     strike: async (stage, node) => stage.cluster.node(node).freezePod(await stage.podOf(node)),
     heal: async (stage, node) => stage.cluster.node(node).thawPod(await stage.podOf(node)),
   }),
-  loss('killed-with-leader', {
+  loss<FailoverStage>('killed-with-leader', {
     strike: async (stage, node) => {
       const leader = await stage.leader();
-      await Promise.all([killNode(stage, node), stage.killLeader(leader)]);
+      await Promise.all([stage.killNode(node), stage.killLeader(leader)]);
     },
     heal: (stage, node) => Promise.all([stage.startNode(node), stage.startOperator()]),
   }),
-  calm('leader-killed', async (stage) => stage.killLeader(await stage.leader()).then(() => stage.startOperator())),
-  calm('api-restarted', (stage) => stage.cluster.controlPlane.restart('kube-apiserver')),
-  calm('etcd-paused', async (stage) => {
+  calm<FailoverStage>('leader-killed', async (stage) =>
+    stage.killLeader(await stage.leader()).then(() => stage.startOperator()),
+  ),
+  calm<FailoverStage>('api-restarted', (stage) => stage.cluster.controlPlane.restart('kube-apiserver')),
+  calm<FailoverStage>('etcd-paused', async (stage) => {
     await stage.cluster.controlPlane.pause('etcd');
     await sleep(FREEZE_MS);
     stage.cluster.controlPlane.resume('etcd');
   }),
-  calm('recorder-paused', async (stage, node) => {
+  calm<FailoverStage>('recorder-paused', async (stage, node) => {
     const pod = await stage.podOf(node);
     await stage.cluster.node(node).freezePod(pod);
     await sleep(FREEZE_MS);
     await stage.cluster.node(node).thawPod(pod);
   }),
-  calm('operator-paused', async (stage) => {
+  calm<FailoverStage>('operator-paused', async (stage) => {
     const { program } = await stage.leader();
     await program.pause();
     await sleep(OPERATOR_FREEZE_MS);
@@ -422,5 +448,5 @@ export const EVENTS: readonly Event[] = [
   restarted('pod-killed', 'killed'),
   drained,
   rolled,
-  majorityLost,
+  poolWithoutMajority,
 ];

@@ -16,18 +16,18 @@ export interface Run {
   readonly error?: string;
 }
 
-interface Row {
+export interface Row {
   /** Its name in outcomes. */
   readonly name: string;
   /** The events that it summarises. */
   readonly events: readonly string[];
   readonly what: string;
   readonly must: string;
-  /** The figure of which min, median and worst are shown, in seconds. */
+  /** The figure of which min, median and worst are shown, in seconds unless the row says otherwise. */
   readonly figure: string;
   readonly isMet: (figures: Figures) => boolean;
   /** Further figures over all runs. */
-  readonly also?: readonly { readonly figure: string; readonly text: string }[];
+  readonly also?: readonly { readonly figure: string; readonly text: string; readonly unit?: string }[];
 }
 
 const figureOf = (figures: Figures, name: string): number => figures[name] ?? NaN;
@@ -111,7 +111,48 @@ const restarted = (name: string, what: string): Row => ({
   ],
 });
 
-const ROWS: readonly Row[] = [
+const majorityLost: Row = {
+  name: 'majority-lost',
+  events: ['majority-lost'],
+  what: '2 of 3 voters lost, then one returns',
+  must: '0 moves, rest records, condition shown; moves follow',
+  figure: 'followed',
+  isMet: (figures) =>
+    ['moves', 'rest', 'strayed'].every((figure) => figureOf(figures, figure) === 0) &&
+    figureOf(figures, 'followed') > 0 &&
+    figureOf(figures, 'shown') <= 20,
+  also: [
+    { figure: 'moves', text: 'moves before' },
+    { figure: 'rest', text: 'lost by the rest' },
+    { figure: 'shown', text: 'condition after' },
+  ],
+};
+
+const heal: Row = {
+  name: 'heal',
+  events: ['cut'],
+  what: 'cut-off node heals: doubles end',
+  must: '<= 5 s, both archives listed',
+  figure: 'doublesEnd',
+  isMet: (figures) =>
+    figureOf(figures, 'doublesEnd') <= 5 && figureOf(figures, 'listed') > 0 && figureOf(figures, 'gap') === 0,
+  also: [
+    { figure: 'listed', text: 'both listed after' },
+    { figure: 'doubled', text: 'recorded twice' },
+  ],
+};
+
+const failback = (...events: readonly string[]): Row => ({
+  name: 'failback',
+  events,
+  what: 'cameras go back to a node that returned',
+  must: '<= 1 s gap',
+  figure: 'gap',
+  isMet: (figures) => figureOf(figures, 'gap') <= 1,
+});
+
+/** Of a pool on Kubernetes. */
+export const POOL_ROWS: readonly Row[] = [
   loss('killed', 'node killed', LAST_FRAME),
   loss('cut', 'node cut off from API server, peers and viewers'),
   loss('frozen', 'recorder process frozen', LAST_FRAME),
@@ -131,42 +172,37 @@ const ROWS: readonly Row[] = [
   ...whole('restarted', 'pod restarted in place'),
   ...whole('pod-killed', 'the same by SIGKILL'),
   ...whole('drained', 'node drained'),
+  majorityLost,
+  heal,
+  failback('killed', 'cut', 'frozen', 'killed-with-leader'),
+];
+
+/** Of servers without Kubernetes. */
+export const SERVER_ROWS: readonly Row[] = [
+  loss('killed', 'server killed', LAST_FRAME),
+  loss('cut', 'server cut off from the others and viewers'),
+  loss('frozen', 'recorder process frozen', LAST_FRAME),
+  loss('leader-killed', 'the server killed whose operator leads', LAST_FRAME),
+  calm('etcd-paused', 'etcd of all servers paused 8 s'),
+  calm('recorder-paused', 'recorder frozen 8 s'),
+  planned('drained', 'server drained'),
+  planned('rolled', 'upgrade of all servers, one after the other'),
+  majorityLost,
+  heal,
+  failback('killed', 'cut', 'frozen', 'leader-killed'),
   {
-    name: 'majority-lost',
-    events: ['majority-lost'],
-    what: '2 of 3 voters lost, then one returns',
-    must: '0 moves, rest records, condition shown; moves follow',
-    figure: 'followed',
-    isMet: (figures) =>
-      ['moves', 'rest', 'strayed'].every((figure) => figureOf(figures, figure) === 0) &&
-      figureOf(figures, 'followed') > 0 &&
-      figureOf(figures, 'shown') <= 20,
+    name: 'idle',
+    events: ['idle'],
+    what: 'an idle member with its etcd, MB',
+    must: 'none',
+    figure: 'memory',
+    isMet: () => true,
     also: [
-      { figure: 'moves', text: 'moves before' },
-      { figure: 'rest', text: 'lost by the rest' },
-      { figure: 'shown', text: 'condition after' },
+      { figure: 'recorderMemory', text: 'recorder', unit: ' MB' },
+      { figure: 'etcdMemory', text: 'etcd', unit: ' MB' },
+      { figure: 'recorderCores', text: 'recorder', unit: ' cores' },
+      { figure: 'etcdCores', text: 'etcd', unit: ' cores' },
     ],
-  },
-  {
-    name: 'heal',
-    events: ['cut'],
-    what: 'cut-off node heals: doubles end',
-    must: '<= 5 s, both archives listed',
-    figure: 'doublesEnd',
-    isMet: (figures) =>
-      figureOf(figures, 'doublesEnd') <= 5 && figureOf(figures, 'listed') > 0 && figureOf(figures, 'gap') === 0,
-    also: [
-      { figure: 'listed', text: 'both listed after' },
-      { figure: 'doubled', text: 'recorded twice' },
-    ],
-  },
-  {
-    name: 'failback',
-    events: ['killed', 'cut', 'frozen', 'killed-with-leader'],
-    what: 'cameras go back to a node that returned',
-    must: '<= 1 s gap',
-    figure: 'gap',
-    isMet: (figures) => figureOf(figures, 'gap') <= 1,
   },
 ];
 
@@ -190,10 +226,10 @@ function cellsOf(row: Row, runs: readonly Run[]): readonly string[] {
   const missed = own.length - figures.filter((one) => row.isMet(one)).length;
   const { min, p50, max } = summarize(values);
   const also = (row.also ?? []).map(
-    ({ figure, text }) =>
+    ({ figure, text, unit = ' s' }) =>
       `${text} ${rangeOf(
         figures.map((one) => figureOf(one, figure)),
-        ' s',
+        unit,
       )}`,
   );
   const verdict = own.length === 0 ? 'not run' : missed === 0 ? 'met' : `MISSED in ${missed}`;
@@ -202,30 +238,30 @@ function cellsOf(row: Row, runs: readonly Run[]): readonly string[] {
 
 const HEADER = ['event', 'must', 'runs', 'min, s', 'median, s', 'worst, s', 'beside', 'verdict'];
 
-export const failoverTable = (runs: readonly Run[]): string =>
+export const failoverTable = (runs: readonly Run[], rows: readonly Row[]): string =>
   table(
     HEADER,
-    ROWS.map((row) => cellsOf(row, runs)),
+    rows.map((row) => cellsOf(row, runs)),
   );
 
 /** The table without the column `beside`. */
-export function shortFailoverTable(runs: readonly Run[]): string {
+export function shortFailoverTable(runs: readonly Run[], rows: readonly Row[]): string {
   const short = (cells: readonly string[]): readonly string[] => cells.filter((_, i) => HEADER[i] !== 'beside');
   return table(
     short(HEADER),
-    ROWS.map((row) => short(cellsOf(row, runs))),
+    rows.map((row) => short(cellsOf(row, runs))),
   );
 }
 
 /** Whether a run was within the limits of all its rows. */
-export const isMet = ({ event, outcome }: Run): boolean =>
-  ROWS.every((row) => {
+export const isMet = ({ event, outcome }: Run, rows: readonly Row[]): boolean =>
+  rows.every((row) => {
     const figures = outcome?.[row.name];
     return !row.events.includes(event) || (figures !== undefined && row.isMet(figures));
   });
 
 /** One line per run: printed, and kept in a file. */
-export function lineOf(run: Run): string {
+export function lineOf(run: Run, rows: readonly Row[]): string {
   const figures = Object.entries(run.outcome ?? {}).map(
     ([name, one]) =>
       `${name === run.event ? '' : `${name}: `}${Object.entries(one)
@@ -233,5 +269,5 @@ export function lineOf(run: Run): string {
         .join(', ')}`,
   );
   const text = run.error === undefined ? figures.join('; ') : `did not end: ${run.error}`;
-  return `${run.event} ${run.run}: ${text}${isMet(run) ? '' : ' MISSED'}`;
+  return `${run.event} ${run.run}: ${text}${isMet(run, rows) ? '' : ' MISSED'}`;
 }

@@ -2,12 +2,9 @@
 // outside of them, and cameras of the bench's sender, each with a preferred node. Results are read from the files of the nodes
 // and from their gap ledgers.
 
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Camera, CameraAssignment } from '../../../crds/camera.ts';
-import { nodeLeaseName, OPERATOR_LEASE } from '../../../crds/names.ts';
-import type { RecorderPool } from '../../../crds/recorder-pool.ts';
-import type { KubeObject } from '../../cluster/api-client.ts';
+import { OPERATOR_LEASE } from '../../../crds/names.ts';
 import { startCluster, type Cluster } from '../../cluster/cluster.ts';
 import { bundledImages } from '../../cluster/own-images.ts';
 import {
@@ -16,7 +13,6 @@ import {
   makeArchives,
   NAMESPACE,
   poolOfAllNodes,
-  resource,
   RESOURCES,
   startOperator,
   type OwnOperator,
@@ -24,23 +20,14 @@ import {
 import { until } from '../../support/until.ts';
 import type { Media } from '../media.ts';
 import { sleep } from '../processes.ts';
-import { cameraId } from '../recorder.ts';
 import { startSender, type Sender } from '../sender.ts';
-import { endOf, filesSince, footageOf, hasPicture, SEGMENT_SECONDS, type Disk, type Piece } from './footage.ts';
 import { KEPT_BY, startMemoryCameras, type KeptBy } from './memory-cameras.ts';
+import { FAILBACK_SECONDS, LEASES, RecordingStage, SELDOM_MS, SLOW_MS, type Lease } from './recording-stage.ts';
 
-const SLOW_MS = 120_000;
-/** The interval of large list requests, to leave the API server time for other work while it is measured. */
-export const SELDOM_MS = 500;
-/** Cameras that lost their node return to it soon, so that the stage is in the same state before each run. */
-const FAILBACK_SECONDS = 5;
 const API_PORT = 9997;
 const PLAYBACK_PORT = 9996;
-/** Size of a header without a picture. */
-const EMPTY_BYTES = 1_000;
 /** A deleted pod stops recording within this time. */
 const POD_GONE_MS = 5_000;
-const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 
 interface StageOptions {
   readonly media: Media;
@@ -54,27 +41,7 @@ interface StageOptions {
   readonly haveMemory?: boolean;
 }
 
-/** Assignment by camera name. */
-export type Assignments = ReadonlyMap<string, CameraAssignment>;
-
-/** The first picture of a camera on another disk than before. */
-interface FirstPicture {
-  readonly node: string;
-  readonly path: string;
-  /** When it was seen there, in milliseconds since 1970. */
-  readonly onDiskMs: number;
-}
-
-/** What a node's gap ledger says about a camera. */
-export interface LedgerReport {
-  readonly missing_seconds: number;
-  readonly known_until_ms: number;
-  readonly seconds_by_cause: Readonly<Record<string, number>>;
-}
-
-type Lease = KubeObject & { readonly spec: { readonly holderIdentity: string; readonly renewTime: string } };
-
-export class FailoverStage {
+export class FailoverStage extends RecordingStage {
   readonly cluster: Cluster;
   readonly #options: StageOptions;
   readonly #sender: Pick<Sender, 'stats' | 'stop'>;
@@ -83,6 +50,11 @@ export class FailoverStage {
   readonly #restarted = new Set<string>();
 
   private constructor(cluster: Cluster, sender: Pick<Sender, 'stats' | 'stop'>, options: StageOptions) {
+    super(
+      cluster.nodes.map(({ name }) => name),
+      camerasIn(options),
+      sender,
+    );
     this.cluster = cluster;
     this.#sender = sender;
     this.#options = options;
@@ -104,51 +76,38 @@ export class FailoverStage {
     await Promise.all([stage.startOperator(), stage.startOperator()]);
     await apply(controlPlane, [
       poolOfAllNodes({ failover: { failbackAfterSeconds: FAILBACK_SECONDS } }),
-      ...stage.cameraNames.map((name, i) => {
-        const { standby, ...spec } = specOf(i);
-        const placement = { preferredNode: stage.homeOf(name), ...(standby === undefined ? {} : { standby }) };
-        return resource('Camera', name, {
-          ...spec,
-          transport: 'Tcp',
-          record: { segmentSeconds: SEGMENT_SECONDS },
-          placement,
-        });
-      }),
+      ...stage.manifests(specOf),
     ]);
     await stage.atHome();
     started.move();
     return stage;
   }
 
-  get haveMemory(): boolean {
+  override get haveMemory(): boolean {
     return this.#options.haveMemory ?? false;
   }
 
-  get nodes(): readonly string[] {
-    return this.cluster.nodes.map(({ name }) => name);
+  get api(): Cluster['api'] {
+    return this.cluster.api;
   }
 
-  get disks(): readonly Disk[] {
-    return this.nodes.map((node) => ({ node, root: archiveOf(this.cluster, node) }));
+  async ask<T>(node: string, path: string): Promise<T> {
+    const answer = await fetch(`http://${this.cluster.node(node).address}:${API_PORT}${path}`);
+    if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as T;
   }
 
-  get cameraNames(): readonly string[] {
-    return Array.from({ length: camerasIn(this.#options) }, (_, i) => cameraId(i));
+  archiveOf(node: string): string {
+    return archiveOf(this.cluster, node);
+  }
+
+  killNode(node: string): Promise<void> {
+    return this.cluster.node(node).kill();
   }
 
   /** Of a stage whose cameras have a memory. */
   keptBy(camera: string): KeptBy {
     return keptBy(Number(camera.split('-')[1]), this.#options.nodes);
-  }
-
-  /** The preferred node of a camera. */
-  homeOf(camera: string): string {
-    const { nodes } = this.#options;
-    return `node-${(Number(camera.split('-')[1]) % nodes) + 1}`;
-  }
-
-  camerasOf(node: string): readonly string[] {
-    return this.cameraNames.filter((camera) => this.homeOf(camera) === node);
   }
 
   async startOperator(): Promise<void> {
@@ -209,18 +168,6 @@ export class FailoverStage {
     else await this.cluster.node(node).restartPod(pod);
   }
 
-  /** Pictures that cameras with an open connection could not send because the recorder did not read. */
-  async dropped(): Promise<number> {
-    const stats = await this.#sender.stats();
-    return stats.filter(({ open }) => open).reduce((sum, { dropped }) => sum + dropped, 0);
-  }
-
-  /** When a node last renewed its Lease by its own clock, which is that of this machine; milliseconds since 1970. */
-  async renewedMs(node: string): Promise<number> {
-    const { spec } = await this.cluster.api.get<Lease>(`${LEASES}/${nodeLeaseName(node)}`);
-    return Date.parse(spec.renewTime);
-  }
-
   /** Nodes that cameras have lost are forgiven, so that these get a standby again. */
   async forgive(): Promise<void> {
     const lost = (await this.cameras()).filter(({ status }) => (status?.assignment?.lostNodes ?? []).length > 0);
@@ -262,121 +209,6 @@ export class FailoverStage {
     }
   }
 
-  /** Waits until every node has renewed its Lease after this time. */
-  async heardSince(ms: number): Promise<void> {
-    await until(
-      'every node renews its Lease',
-      async () => (await Promise.all(this.nodes.map((node) => this.renewedMs(node)))).every((at) => at > ms),
-      SLOW_MS,
-      SELDOM_MS,
-    );
-  }
-
-  async pool(): Promise<RecorderPool> {
-    return (await this.cluster.api.get(`${RESOURCES}/recorderpools/default`)) as unknown as RecorderPool;
-  }
-
-  async cameras(): Promise<readonly Camera[]> {
-    return (await this.cluster.api.list(`${RESOURCES}/cameras`)) as unknown as readonly Camera[];
-  }
-
-  async assignments(): Promise<Assignments> {
-    const cameras = await this.cameras();
-    return new Map(
-      cameras.flatMap(({ metadata, status }) => (status?.assignment ? [[metadata.name, status.assignment]] : [])),
-    );
-  }
-
-  /** Waits for the state before each run: every node is live and a voter, and every camera is recorded by its preferred node. */
-  async atHome(timeoutMs = SLOW_MS): Promise<void> {
-    let away: readonly string[] = [];
-    try {
-      await until(
-        'every node is live and votes, and every camera is recorded at home',
-        async () => {
-          const { status } = await this.pool();
-          const { nodes } = this.#options;
-          if (status?.nodesReady !== nodes || status.voters?.length !== nodes) return false;
-          if (status.camerasRecording !== this.cameraNames.length) return false;
-          const cameras = await this.cameras();
-          away = cameras.filter((camera) => !this.#isAtHome(camera)).map(({ metadata }) => metadata.name);
-          return cameras.length === this.cameraNames.length && away.length === 0;
-        },
-        timeoutMs,
-        SELDOM_MS,
-      );
-    } catch (err) {
-      throw new Error(`not at home: ${away.join(' ')}`, { cause: err });
-    }
-  }
-
-  #isAtHome({ metadata, status }: Camera): boolean {
-    const { assignment, conditions } = status ?? {};
-    return (
-      assignment?.node === this.homeOf(metadata.name) &&
-      assignment.handover !== 'Pending' &&
-      conditions?.some(({ type, status: is }) => type === 'Recording' && is === 'True') === true
-    );
-  }
-
-  /**
-   * The first picture of each camera in a new file since `sinceMs` on a disk of `nodes`, as soon as it is there. Throws after a
-   * time limit.
-   */
-  async firstPictures(
-    cameras: readonly string[],
-    nodes: readonly string[],
-    sinceMs: number,
-  ): Promise<ReadonlyMap<string, FirstPicture>> {
-    const disks = this.disks.filter(({ node }) => nodes.includes(node));
-    const found = new Map<string, FirstPicture>();
-    const wanted = new Set(cameras);
-    /** The sizes at which files were examined, so that they are examined again only after they have grown. */
-    const sizes = new Map<string, number>();
-    const hasMore = (path: string): boolean => {
-      const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-      const isNew = size > EMPTY_BYTES && size !== sizes.get(path);
-      sizes.set(path, size);
-      return isNew;
-    };
-    const look = async (): Promise<boolean> => {
-      for (const { node, root } of disks) {
-        for (const { camera, path } of filesSince(root, sinceMs)) {
-          if (found.has(camera) || !wanted.has(camera) || !hasMore(path) || !(await hasPicture(path))) continue;
-          found.set(camera, { node, path, onDiskMs: Date.now() });
-        }
-      }
-      return found.size === cameras.length;
-    };
-    try {
-      await until('every camera has a picture', look, SLOW_MS);
-    } catch (err) {
-      const without = cameras.filter((camera) => !found.has(camera));
-      throw new Error(`no picture on ${nodes.join(' or ')} of ${without.join(' ')}`, { cause: err });
-    }
-    return found;
-  }
-
-  footage(cameras: readonly string[], fromMs: number): Promise<ReadonlyMap<string, readonly Piece[]>> {
-    return footageOf(this.disks, cameras, fromMs);
-  }
-
-  /** The footage of the cameras, once the files of each reach `toMs`. */
-  async footageUntil(
-    cameras: readonly string[],
-    fromMs: number,
-    toMs: number,
-  ): Promise<ReadonlyMap<string, readonly Piece[]>> {
-    return until(
-      `the footage of ${cameras.length} cameras reaches ${new Date(toMs).toISOString()}`,
-      async () => {
-        const footage = await this.footage(cameras, fromMs);
-        return [...footage.values()].every((pieces) => endOf(pieces) >= toMs) && footage;
-      },
-      SLOW_MS,
-    );
-  }
-
   /** The footage of a camera on all nodes, as one of them answers it once all others have. */
   async window(camera: string, fromMs: number, toMs: number): Promise<Buffer> {
     const { address } = this.cluster.node(this.nodes[0] ?? '');
@@ -390,22 +222,6 @@ export class FailoverStage {
       },
       SLOW_MS,
       SELDOM_MS,
-    );
-  }
-
-  /** The gap ledger of a camera on a node, once it covers the whole interval. */
-  async ledger(node: string, camera: string, fromMs: number, toMs: number): Promise<LedgerReport> {
-    const query = `from=${(fromMs / 1000).toFixed(3)}&to=${(toMs / 1000).toFixed(3)}`;
-    const url = `http://${this.cluster.node(node).address}:${API_PORT}/api/archive/${camera}/gaps?${query}`;
-    return until(
-      `the ledger of ${node} knows ${camera}`,
-      async () => {
-        const answer = await fetch(url);
-        if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
-        const report = (await answer.json()) as LedgerReport;
-        return report.known_until_ms >= toMs - 1 && report;
-      },
-      SLOW_MS,
     );
   }
 

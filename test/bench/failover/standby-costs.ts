@@ -15,7 +15,7 @@ import { cpuOf, memoryOf, sleep } from '../processes.ts';
 import { cameraId } from '../recorder.ts';
 import { machine, table } from '../report.ts';
 import { startSender } from '../sender.ts';
-import { SELDOM_MS } from './stage.ts';
+import { SELDOM_MS } from './recording-stage.ts';
 
 const SLOW_MS = 180_000;
 const [OWNER, HOLDER] = ['node-1', 'node-2'] as const;

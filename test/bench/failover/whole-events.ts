@@ -1,7 +1,6 @@
 // The events of the failover bench after which nothing is to be missing: cameras have a standby, a memory of their own, or both. A
 // minute after one node was lost, restarted or drained, the missing seconds are counted; the numbers of decoded pictures prove them.
 
-import { RESOURCES } from '../../cluster/own-operator.ts';
 import { sleep } from '../processes.ts';
 import { missing, seconds, worst, WRITTEN_MS, type Event, type Figures } from './events.ts';
 import { KEPT_BY, proofOf } from './memory-cameras.ts';
@@ -66,12 +65,12 @@ const whole = (
 const drain =
   (isDrained: boolean): Act =>
   (stage, node) =>
-    stage.cluster.api.patch(`${RESOURCES}/recordernodes/${node}`, 'merge', { spec: { drain: isDrained } });
+    stage.drain(node, isDrained);
 
 export const WHOLE_EVENTS: readonly Event[] = [
   whole(
     'killed',
-    (stage, node) => stage.cluster.node(node).kill(),
+    (stage, node) => stage.killNode(node),
     (stage, node) => stage.startNode(node),
   ),
   whole(
