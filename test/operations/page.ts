@@ -1,12 +1,14 @@
 // The pages of docs/operations as scripts: what stands in their console blocks is run, and must print what stands there.
 //
-//     $ kubectl get cameras            a command; `kubectl get` is repeated until it prints what follows
+//     $ kubectl get cameras            a command; questions (kubectl get, recorder get, curl without -X) are repeated until they
+//                                      print what follows
 //     NAME   NODE   …
-//     node-2# mkdir /mnt/archive       a command on a node, whose disk is a directory here
+//     node-2# mkdir /mnt/archive       a command on a node, whose disk is a directory here, or on a server
 //     # node-2 loses power             something that no command does: the test does it
 //
 // Tables are compared cell by cell except for columns that are never the same twice; in other output ages, times,
-// addresses and ids are passed over, and a line `…` stands for any number of lines.
+// addresses and ids are passed over, and a line `…` stands for any number of lines. The sections of a page for servers without
+// Kubernetes say so in their titles.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -14,11 +16,21 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+interface Ran {
+  readonly code: number;
+  readonly printed: string;
+}
+
 interface Shell {
   readonly env: NodeJS.ProcessEnv;
   readonly directory: string;
   /** Where the disk of a node is. */
   readonly root: (node: string) => string;
+}
+
+/** Servers without Kubernetes: all commands are run on one of them. */
+interface ServerShell {
+  readonly on: (server: string, script: string) => Promise<Ran>;
 }
 
 interface Follow {
@@ -28,6 +40,8 @@ interface Follow {
   readonly any?: readonly string[];
   /** Columns that are compared although they often differ. */
   readonly exact?: readonly string[];
+  /** Names that stand for others this time. */
+  readonly names?: Readonly<Record<string, string>>;
 }
 
 type Line =
@@ -42,29 +56,33 @@ interface Section {
 const PAGES = join(import.meta.dirname, '../../docs/operations');
 const VOLATILE = ['AGE', 'ASSIGNED', 'EPOCH', 'SOURCE', 'ADDRESS', 'ARCHIVE', 'FREE', 'VERSION', 'IP', 'RESTARTS'];
 const TIMEOUT_MS = 600_000;
+const SERVERS = 'without Kubernetes';
 /** kubectl got no schemas from a busy API server, and has sent nothing: it says to try again. */
 const NOT_SENT = /error validating data: .*(deadline exceeded|Client\.Timeout)/;
 
 export class Page {
   readonly #sections: readonly Section[];
-  readonly #shell: Shell;
+  readonly #shell: Shell | ServerShell;
   readonly #left: Set<string>;
   /** Variables that earlier commands of the page have set. */
   readonly #variables: string[] = [];
 
-  constructor(name: string, shell: Shell) {
-    this.#sections = sectionsOf(readFileSync(join(PAGES, name), 'utf8'));
+  constructor(name: string, shell: Shell | ServerShell) {
+    const isOfServers = 'on' in shell;
+    this.#sections = sectionsOf(readFileSync(join(PAGES, name), 'utf8')).filter(
+      ({ title }) => title.includes(SERVERS) === isOfServers,
+    );
     this.#shell = shell;
     this.#left = new Set(this.#sections.filter(({ lines }) => lines.length > 0).map(({ title }) => title));
   }
 
   /** Does all that stands under a heading. */
-  async follow(title: string, { events = {}, any = [], exact = [] }: Follow = {}): Promise<void> {
+  async follow(title: string, { events = {}, any = [], exact = [], names = {} }: Follow = {}): Promise<void> {
     const section = this.#sections.find((one) => one.title === title);
     assert.ok(section, `the page has no heading ${title}`);
     this.#left.delete(title);
     const volatile = [...VOLATILE.filter((column) => !exact.includes(column)), ...any];
-    for (const line of section.lines) {
+    for (const line of section.lines.map((one) => renamed(one, names))) {
       if (line.kind === 'command') {
         await this.#run(line, volatile);
         continue;
@@ -85,12 +103,10 @@ export class Page {
       this.#variables.push(command);
       return;
     }
-    const here = node === undefined ? command : onDisk(command, this.#shell.root(node));
-    const script = [...this.#variables, here].join('\n');
-    const isQuestion = command.startsWith('kubectl get ');
+    const isQuestion = /^((kubectl|recorder) get |curl (?!.* -X ))/.test(command);
     const deadlineMs = performance.now() + TIMEOUT_MS;
     for (;;) {
-      const { code, printed } = await this.#bash(script);
+      const { code, printed } = await this.#try(command, node);
       if (code === 0 && (output === '' || matches(printed, output, volatile))) return;
       const isToBeRepeated = isQuestion || (code !== 0 && NOT_SENT.test(printed));
       if (!isToBeRepeated || performance.now() > deadlineMs) {
@@ -104,14 +120,31 @@ export class Page {
     }
   }
 
-  #bash(script: string): Promise<{ code: number; printed: string }> {
-    const { env, directory } = this.#shell;
+  #try(command: string, node: string | undefined): Promise<Ran> {
+    const shell = this.#shell;
+    if ('on' in shell) return shell.on(node ?? '', [...this.#variables, command].join('\n'));
+    const here = node === undefined ? command : onDisk(command, shell.root(node));
+    return this.#bash([...this.#variables, here].join('\n'), shell);
+  }
+
+  #bash(script: string, { env, directory }: Shell): Promise<Ran> {
     return new Promise((resolve) => {
       execFile('bash', ['-c', `exec 2>&1\n${script}`], { env, cwd: directory }, (error, stdout) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : error ? 1 : 0, printed: stdout });
       });
     });
   }
+}
+
+/** A line with other names, all replaced at once. */
+function renamed(line: Line, names: Readonly<Record<string, string>>): Line {
+  const known = Object.keys(names);
+  if (known.length === 0) return line;
+  const pattern = new RegExp(`\\b(${known.join('|')})\\b`, 'g');
+  const other = (text: string): string => text.replaceAll(pattern, (name) => names[name] ?? name);
+  if (line.kind === 'event') return { ...line, text: other(line.text) };
+  const { command, node, output } = line;
+  return { ...line, command: other(command), output: other(output), ...(node !== undefined && { node: other(node) }) };
 }
 
 const onDisk = (command: string, root: string): string =>
