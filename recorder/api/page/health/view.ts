@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { api, sentence } from '../app/api.ts';
 import type { Camera, Reason, Warning } from '../app/camera.ts';
-import { cameras, warnings } from '../app/cameras.ts';
+import { cameras, nodes, warnings } from '../app/cameras.ts';
 import { now } from '../app/clock.ts';
 import { byUrgency, conditionOf, wordsOfCondition } from '../app/condition.ts';
 import { isStale } from '../app/contact.ts';
@@ -59,6 +59,7 @@ function Warnings({
   cameras: readonly Camera[];
 }): VNode {
   const lost = isStale.value ? [] : known.filter((camera) => conditionOf(camera).level === 'alarm').sort(byUrgency);
+  const away = isStale.value ? [] : nodes.value.filter(({ online }) => !online);
   const item = (key: string, name: string, text: string, todo = ''): VNode =>
     html`<li key=${key}>
       ${icon('warning')}
@@ -67,7 +68,7 @@ function Warnings({
   return html`<section>
     <h2>Needs attention</h2>
     ${
-      lost.length + list.length === 0
+      lost.length + away.length + list.length === 0
         ? html`<p class="quiet">
             ${isStale.value ? 'Unknown while the recorder does not answer.' : 'Nothing needs attention.'}
           </p>`
@@ -79,6 +80,9 @@ function Warnings({
                 `${wordsOfCondition(conditionOf(camera), formatTime)}.`,
                 reasonOf(camera)?.todo,
               ),
+            )}
+            ${away.map(({ node_id: id, last_seen_seconds: seconds }) =>
+              item(id, id, `${awayWords(seconds)}.`, 'check the machine and its network'),
             )}
             ${list.map(({ code, message, todo, cameraId, nodeId = '' }) =>
               item(
@@ -92,6 +96,10 @@ function Warnings({
     }
   </section>`;
 }
+
+/** Of a node that does not renew its Lease. */
+const awayWords = (seconds: number | null): string =>
+  seconds === null ? 'Offline' : `Offline for ${formatDuration(seconds)}`;
 
 /** Why a camera is not recorded. */
 const reasonOf = ({ recording, reason }: Camera): Reason | null =>
