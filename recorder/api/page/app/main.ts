@@ -7,7 +7,7 @@ import { startClock } from './clock.ts';
 import { watchContact } from './contact.ts';
 import { watchEvents } from './events.ts';
 import { startKeyboard } from './keyboard.ts';
-import { startRouter } from './router.ts';
+import { route, startRouter } from './router.ts';
 import { loadSession, session, watchSession } from './session.ts';
 import { App } from './shell.ts';
 import { watchTheme } from './theme.ts';
@@ -15,6 +15,8 @@ import { watchTheme } from './theme.ts';
 const RETRY_MS = 2_000;
 
 startRouter();
+// Evaluated while the session is asked for.
+if (route.peek().view === 'playback') void import('hls.js').catch(() => {});
 startClock();
 startKeyboard();
 watchTheme();

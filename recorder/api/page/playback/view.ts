@@ -1,5 +1,6 @@
 // Playback: the pictures of one to nine cameras in step, the month, export, and the timeline.
 
+import { untracked } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { cameras } from '../app/cameras.ts';
@@ -21,15 +22,16 @@ import { Timeline } from './timeline.ts';
 import { Transport } from './transport.ts';
 
 export function PlaybackView(): VNode {
-  const playback = useMemo(() => new Playback(), []);
+  // Begins before the rest of the view is drawn: its videos load meanwhile.
+  const playback = useMemo(() => {
+    const made = new Playback();
+    untracked(() => made.begin());
+    return made;
+  }, []);
   const view = useRef<HTMLElement>(null);
   const [exportsWanted, wantExport] = useState(0);
   const [isProtecting, setProtecting] = useState(false);
-  // Before the page is painted: its videos load meanwhile.
-  useLayoutEffect(() => {
-    playback.begin();
-    return () => playback.end();
-  }, [playback]);
+  useLayoutEffect(() => () => playback.end(), [playback]);
   const known = cameras.value;
   // With a single camera there is nothing to choose.
   useEffect(() => {
