@@ -391,7 +391,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
       async () => (await report('node-a', 'vault'))?.message?.endsWith('camera-hosts is missing'),
       60_000,
     );
-    assert.equal(await stateOn('node-a', 'vault'), undefined);
+    await until('it is not recorded any more', async () => (await stateOn('node-a', 'vault')) === undefined);
     const everything = await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras,recordernodes', '-o', 'yaml']);
     assert.ok(!everything.includes('s3cret'), 'the password is nowhere but in the Secret');
   });
