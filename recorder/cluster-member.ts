@@ -12,7 +12,7 @@ import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
-import { joinCluster, type OpenedApi } from './cluster/join.ts';
+import { joinCluster, type JoinOptions, type OpenedApi } from './cluster/join.ts';
 import { nodeIdentity } from '../crds/names.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import type { Member } from './jobs/members.ts';
@@ -36,6 +36,8 @@ interface MemberDeps {
   readonly observer: AssignmentObserver;
   /** The certificate that the operator signs. */
   readonly own: OwnCertificate | undefined;
+  /** See `JoinOptions`. */
+  readonly left: JoinOptions['left'];
   /** Called when the cameras must be applied again. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -103,6 +105,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       void own
         ?.take(signed)
         .catch((err: unknown) => log.error({ err }, 'the certificate from the CA cannot be stored')),
+    left: deps.left,
     changed,
     clock,
     log,

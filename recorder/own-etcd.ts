@@ -1,6 +1,8 @@
-// This server's member of etcd, and what it knows of the others: their addresses are kept beside its certificate, so that it finds
-// them at the next start, and joins them again after its data was lost.
+// This server's member of etcd, which follows the role of its node: none for a node that was removed or has left, without a vote for a
+// learner, with one for a voter. The addresses of the other members are kept beside the certificate, so that it finds them at the next
+// start, and joins them again without its data.
 
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Backoff } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
@@ -31,20 +33,35 @@ const PEER_PORT = 2380;
 /** A member starts only with a majority of the others. Recording does not wait for it longer than this. */
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 5_000;
+/** A server that was let in but has not started its member for this long is in the way of others. */
+const UNSTARTED_MS = 60_000;
 /** Only a person can mend these. */
 const FINAL: readonly string[] = ['NOT_INSTALLED', 'WRONG_VERSION', 'STALE_DATA'];
+
+/** Of a node: see the spec of a RecorderNode. */
+export type Role = 'Learner' | 'Voter' | 'Removed';
+
+/** A change of the member, until it is done or the role is another one. */
+interface Step {
+  readonly role: Role;
+  readonly ending: AbortController;
+}
 
 export class OwnEtcd {
   readonly #o: OwnEtcdOptions;
   readonly #url: string;
   readonly #own: EtcdClient;
   readonly #others: EtcdClient;
-  #member: EtcdMember;
+  /** Of any member. */
+  readonly #all: EtcdClient;
   readonly #stopping = new AbortController();
+  readonly #unstarted = new Map<string, number>();
   #cluster: ClusterFile;
+  /** Undefined while this server has none: it has not joined yet, was removed, or has left. */
+  #member: EtcdMember | undefined;
+  #step: Step | undefined;
   #work: Promise<unknown> = Promise.resolve();
-  #voting: Promise<void> | undefined;
-  #hasLeft = false;
+  #lookedMs = -Infinity;
 
   constructor(options: OwnEtcdOptions) {
     const { host, cluster, tls } = options;
@@ -53,80 +70,178 @@ export class OwnEtcd {
     this.#url = `https://${host}:${CLIENT_PORT}`;
     this.#own = new EtcdClient({ endpoints: () => [this.#url], tls });
     this.#others = new EtcdClient({ endpoints: () => this.#cluster.members, tls });
-    this.#member = this.#newMember();
+    this.#all = new EtcdClient({ endpoints: this.urls, tls });
   }
 
   /** Client URLs of all members, this one first. */
-  readonly urls = (): readonly string[] => [this.#url, ...this.#cluster.members];
+  readonly urls = (): readonly string[] => [...(this.#member ? [this.#url] : []), ...this.#cluster.members];
 
-  /** Rejects with EtcdMemberError for what only a person can mend. Goes on trying while the others are missing. */
-  async start(): Promise<void> {
-    const { clock, log } = this.#o;
-    const { signal } = this.#stopping;
-    const started = this.#start();
-    this.#work = started.then(
-      () => this.#follow(),
-      (err: unknown) => log.error({ err }, 'etcd cannot be started'),
-    );
-    await Promise.race([started, clock.sleep(PATIENCE_MS, signal)]);
+  /** This server was told to leave, and the cluster does not know it yet. */
+  get isLeaving(): boolean {
+    return this.#cluster.isLeaving === true;
   }
 
   /**
-   * Follows the role of the node: a voter gets its vote, in the background; a node that was removed leaves, and its data is erased; one
-   * that was added again comes back as a learner.
+   * Starts the member if it has data, or is the first one; others join when their role is known. Rejects with EtcdMemberError for what
+   * only a person can mend. Does not wait longer than a few seconds while the others are missing.
    */
-  async be(role: string): Promise<void> {
-    if (role === 'Removed') await this.#leave();
-    else if (this.#hasLeft) this.#return();
-    else if (role === 'Voter') this.#vote();
+  async start(): Promise<void> {
+    const { clock } = this.#o;
+    await EtcdMember.checkVersion();
+    if (this.isLeaving) return this.#newMember().erase();
+    const isFirst = this.#cluster.initial === 'new';
+    if (!isFirst && !(await isThere(join(this.#directory, 'member')))) return;
+    const step = this.#begin('Learner');
+    const started = this.#join(step);
+    this.#work = started.catch((err: unknown) => this.#failed(err)).finally(() => this.#ended(step));
+    await Promise.race([started, clock.sleep(PATIENCE_MS, this.#stopping.signal)]);
   }
 
-  /** Removes the members of these nodes. Throws EtcdError. */
-  async remove(isRemoved: (nodeId: string) => Promise<boolean>): Promise<void> {
-    const { nodeId, log } = this.#o;
-    for (const { id, name } of await this.#own.members()) {
-      // A member that has not started yet has no name. The role is asked after the list: a member in it was let in before.
-      if (name === '' || name === nodeId || !(await isRemoved(name))) continue;
-      await this.#own.removeMember(id);
-      log.info({ member: name }, 'the member of a node that was removed is no longer in etcd');
+  /** To be called every few seconds with the role of the node. What that takes goes on in the background. */
+  follow(role: Role): void {
+    // A start is for both roles of members.
+    const isSame = this.#step && (this.#step.role === role || (role !== 'Removed' && !this.#member?.isStarted));
+    if (isSame || this.#stopping.signal.aborted) return;
+    this.#step?.ending.abort();
+    const step = this.#begin(role);
+    const work = this.#work.then(() => this.#follow(step));
+    this.#work = work.catch((err: unknown) => this.#failed(err)).finally(() => this.#ended(step));
+  }
+
+  /**
+   * Leaves the members, stops etcd and erases its data; key and certificate stay. When the others do not agree in time, they have to
+   * remove the member. The only member stays, because it has the only copy of everything. `isKnown`: the role of the node is `Removed`.
+   */
+  async leave(isKnown: boolean): Promise<void> {
+    if (this.#cluster.members.length === 0) return;
+    if (!isKnown) await this.#keep({ ...this.#cluster, isLeaving: true });
+    this.#step?.ending.abort();
+    const work = this.#work.then(() => this.#out());
+    this.#work = work.catch(() => {});
+    await work;
+  }
+
+  /** To be called when the cluster knows that this node has left. */
+  async left(): Promise<void> {
+    const { isLeaving, ...cluster } = this.#cluster;
+    if (isLeaving) await this.#keep(cluster);
+  }
+
+  /**
+   * Removes members from etcd whose nodes may not have them: nodes that were removed, and nodes that lost their vote, which come back
+   * without. One server does that for all, because a dead one cannot. Throws EtcdError, and what `roles` throws.
+   */
+  async enforce(roles: () => Promise<ReadonlyMap<string, Role>>): Promise<void> {
+    const { log } = this.#o;
+    const members = await this.#all.members();
+    // Asked after the list: a member in it was let in before.
+    const roleOf = await roles();
+    const hasVote = (name: string): boolean => roleOf.get(name) === 'Voter';
+    for (const { id, name, isLearner } of members) {
+      const isOver = name === '' ? this.#isUnstarted(id) : roleOf.get(name) === 'Removed';
+      const isDemoted = roleOf.get(name) === 'Learner' && !isLearner;
+      // Before the first node has its vote, the first member has one already.
+      const mayGo = members.some((other) => other.id !== id && !other.isLearner && hasVote(other.name));
+      if (!isOver && !(isDemoted && mayGo)) continue;
+      await this.#all.removeMember(id);
+      log.info({ member: name }, 'a member was removed from etcd, because its node was removed or has lost its vote');
     }
+    for (const id of this.#unstarted.keys()) if (!members.some((one) => one.id === id)) this.#unstarted.delete(id);
+  }
+
+  /** The node whose member leads etcd; undefined if nobody knows. */
+  async leader(): Promise<string | undefined> {
+    for (const url of this.urls()) {
+      try {
+        const { leaderId } = await this.#all.status(url);
+        return (await this.#all.members()).find(({ id }) => id === leaderId)?.name;
+      } catch {
+        // Another one may answer.
+      }
+    }
+    return undefined;
   }
 
   async close(): Promise<void> {
     this.#stopping.abort();
-    await this.#member.close();
-    await Promise.all([this.#work, this.#voting]);
-    await Promise.all([this.#own.close(), this.#others.close()]);
+    this.#step?.ending.abort();
+    await this.#member?.close();
+    await this.#work;
+    await Promise.all([this.#own.close(), this.#others.close(), this.#all.close()]);
   }
 
-  #vote(): void {
+  get #directory(): string {
+    return join(this.#o.directory, 'etcd');
+  }
+
+  #begin(role: Role): Step {
+    return (this.#step = { role, ending: new AbortController() });
+  }
+
+  #ended(step: Step): void {
+    if (this.#step === step) this.#step = undefined;
+  }
+
+  #failed(err: unknown): void {
+    const { log } = this.#o;
+    if (this.#stopping.signal.aborted) return;
+    if (err instanceof EtcdMemberError) log.error({ err }, 'etcd cannot be started');
+    else log.debug({ problem: messageOf(err) }, 'the member of etcd does not have the role of its node yet');
+  }
+
+  async #follow(step: Step): Promise<void> {
+    const { role, ending } = step;
+    const { log } = this.#o;
+    if (ending.signal.aborted) return;
+    if (role === 'Removed') return this.#out();
+    if (this.isLeaving) return;
+    if (await this.#member?.isRemoved()) {
+      log.info({}, 'the member of this server was removed from etcd: it joins again without its data');
+      await this.#member?.erase();
+      this.#member = undefined;
+    }
+    if (!this.#member) await this.#join(step);
+    else if (role === 'Voter') await this.#member.promote(ending.signal);
+    await this.#look();
+  }
+
+  async #out(): Promise<void> {
     const member = this.#member;
-    this.#voting ??= member
-      .promote(this.#stopping.signal)
-      .catch((err: unknown) => this.#o.log.debug({ problem: messageOf(err) }, 'etcd has no vote yet'))
-      .finally(() => (this.#voting = undefined));
-  }
-
-  async #leave(): Promise<void> {
     // Alone, it has the only copy of everything.
-    if (this.#hasLeft || this.#cluster.members.length === 0) return;
-    this.#hasLeft = true;
-    // The leader removes it, too: it may have removed it already.
-    await this.#member.leave({ force: true });
-    this.#o.log.info({}, 'this node was removed: its etcd has stopped, and its data is erased');
+    if (!member || this.#cluster.members.length === 0) return;
+    this.#member = undefined;
+    await member.leave({ force: true });
+    this.#o.log.info({}, 'this node is no member of the cluster now: its etcd has stopped, and its data is erased');
   }
 
-  #return(): void {
-    this.#member = this.#newMember();
-    this.#hasLeft = false;
-    const started = this.#start().catch((err: unknown) => this.#o.log.error({ err }, 'etcd cannot be started'));
-    this.#work = Promise.all([this.#work, started]);
+  /** Tries until the member runs, because etcd may need others that are missing. */
+  async #join({ ending }: Step): Promise<void> {
+    const { clock, log } = this.#o;
+    const signal = AbortSignal.any([ending.signal, this.#stopping.signal]);
+    const backoff = new Backoff({ firstMs: 500, maxMs: 10_000 });
+    while (!signal.aborted) {
+      const member = this.#newMember();
+      const end = (): void => void member.close();
+      signal.addEventListener('abort', end, { once: true });
+      this.#member = member;
+      try {
+        return await member.start();
+      } catch (err) {
+        await member.close();
+        if (this.#member === member) this.#member = undefined;
+        if (err instanceof EtcdMemberError && FINAL.includes(err.code)) throw err;
+        if (!signal.aborted) log.info({ problem: messageOf(err) }, 'etcd does not run yet: it is started again');
+      } finally {
+        signal.removeEventListener('abort', end);
+      }
+      await clock.sleep(backoff.next(), signal);
+    }
   }
 
   #newMember(): EtcdMember {
-    const { nodeId, host, directory, recordPath, files, clock, log } = this.#o;
+    const { nodeId, host, recordPath, files, clock, log } = this.#o;
     return new EtcdMember({
-      directory: join(directory, 'etcd'),
+      directory: this.#directory,
       witnessFile: join(recordPath, '.kube-nvr', 'etcd-witness'),
       name: nodeId,
       peerUrl: `https://${host}:${PEER_PORT}`,
@@ -139,39 +254,34 @@ export class OwnEtcd {
     });
   }
 
-  async #start(): Promise<void> {
-    const { clock, log } = this.#o;
-    const { signal } = this.#stopping;
-    const member = this.#member;
-    const backoff = new Backoff({ firstMs: 500, maxMs: 10_000 });
-    while (!signal.aborted && this.#member === member && !this.#hasLeft) {
-      try {
-        return await member.start();
-      } catch (err) {
-        if (err instanceof EtcdMemberError && FINAL.includes(err.code)) throw err;
-        if (!signal.aborted) log.warn({ problem: messageOf(err) }, 'etcd does not run yet: it is started again');
-      }
-      await clock.sleep(backoff.next(), signal);
-    }
+  #isUnstarted(id: string): boolean {
+    const nowMs = this.#o.clock.monotonicMs();
+    const sinceMs = this.#unstarted.get(id) ?? nowMs;
+    this.#unstarted.set(id, sinceMs);
+    return nowMs - sinceMs > UNSTARTED_MS;
   }
 
-  async #follow(): Promise<void> {
-    const { clock, log } = this.#o;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await this.#look().catch((err: unknown) => log.debug({ problem: messageOf(err) }, 'members of etcd are unknown'));
-      await clock.sleep(LOOK_MS, signal);
-    }
-  }
-
+  /** Keeps the addresses of the members. */
   async #look(): Promise<void> {
-    const all = (await this.#own.members()).flatMap(({ clientUrls }) => clientUrls);
+    const nowMs = this.#o.clock.monotonicMs();
+    if (nowMs - this.#lookedMs < LOOK_MS) return;
+    this.#lookedMs = nowMs;
+    const all = (await this.#all.members()).flatMap(({ clientUrls }) => clientUrls);
     const members = all.filter((url) => url !== this.#url).sort();
     const { initial, members: known } = this.#cluster;
     if (initial === 'join' && members.join() === known.join()) return;
     // From now on a start without data must not make another cluster.
-    const cluster: ClusterFile = { ...this.#cluster, initial: 'join', members };
+    await this.#keep({ ...this.#cluster, initial: 'join', members });
+  }
+
+  async #keep(cluster: ClusterFile): Promise<void> {
     await writeCluster(this.#o.files, cluster);
     this.#cluster = cluster;
   }
 }
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );

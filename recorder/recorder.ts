@@ -268,6 +268,7 @@ async function joinCluster(
     }),
     observer: events.assignments,
     own,
+    left: servers?.leave,
     changed: () => wanted.changed(),
     clock,
     log,

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '../base/kubernetes/api-error.ts';
 import type { KubernetesClient, KubernetesObject } from '../base/kubernetes/client.ts';
 import { API_VERSION, poolLabels, RECORDER_NODES, RECORDER_POOLS } from '../crds/names.ts';
+import type { Role } from './own-etcd.ts';
 
 /** URLs, as in the spec of a RecorderNode. */
 export interface Addresses {
@@ -24,19 +25,23 @@ interface RegistrationOptions {
 
 export class Registration {
   readonly #o: RegistrationOptions;
+  #hasPool = false;
 
   constructor(options: RegistrationOptions) {
     this.#o = options;
   }
 
   /** Resolves to the node's role. Throws ApiError. */
-  async renew(): Promise<string> {
+  async renew(): Promise<Role> {
     const { pool, nodeId, recordPath } = this.#o;
-    await this.#ensure(RECORDER_POOLS, pool, () => ({
-      kind: 'RecorderPool',
-      metadata: { name: pool },
-      spec: { archive: { hostPath: recordPath } },
-    }));
+    if (!this.#hasPool) {
+      await this.#ensure(RECORDER_POOLS, pool, () => ({
+        kind: 'RecorderPool',
+        metadata: { name: pool },
+        spec: { archive: { hostPath: recordPath } },
+      }));
+      this.#hasPool = true;
+    }
     const wanted = definedIn(this.#o.addresses());
     const { spec } = await this.#ensure(RECORDER_NODES, nodeId, () => ({
       kind: 'RecorderNode',
@@ -44,14 +49,23 @@ export class Registration {
       metadata: { name: nodeId, labels: poolLabels(pool) },
       spec: { nodeName: nodeId, poolRef: { name: pool }, ...wanted },
     }));
-    const { role, address, playbackAddress, peerAddress } = (spec ?? {}) as Addresses & { readonly role?: unknown };
+    const { role, address, playbackAddress, peerAddress } = (spec ?? {}) as Addresses & { readonly role: Role };
     if (!isDeepStrictEqual(definedIn({ address, playbackAddress, peerAddress }), wanted)) {
       // null removes a field (RFC 7396).
       const change = Object.fromEntries(Object.entries(this.#o.addresses()).map(([key, url]) => [key, url ?? null]));
-      const path = `${this.#path(RECORDER_NODES)}/${nodeId}`;
-      await this.#o.api.call('PATCH', path, { spec: change }, { contentType: 'application/merge-patch+json' });
+      await this.#patch(change);
     }
-    return String(role);
+    return role;
+  }
+
+  /** Says that the node is no member of the cluster. Throws ApiError. */
+  async remove(): Promise<void> {
+    await this.#patch({ role: 'Removed' });
+  }
+
+  async #patch(spec: object): Promise<void> {
+    const path = `${this.#path(RECORDER_NODES)}/${this.#o.nodeId}`;
+    await this.#o.api.call('PATCH', path, { spec }, { contentType: 'application/merge-patch+json' });
   }
 
   async #ensure(plural: string, name: string, make: () => object): Promise<KubernetesObject> {

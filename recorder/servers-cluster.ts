@@ -20,7 +20,7 @@ import { JoinTokens } from './certificates/join-tokens.ts';
 import { KeyRing } from './certificates/key-ring.ts';
 import { NodeFileError, nodeFiles, readCluster, readKeys } from './certificates/node-files.ts';
 import { Renewal } from './certificates/renewal.ts';
-import { hasStatus, nodesPath } from './certificates/secrets.ts';
+import { nodesPath } from './certificates/secrets.ts';
 import { ApiServer } from './cluster/api-server.ts';
 import type { OpenedApi } from './cluster/join.ts';
 import { ClusterObjects } from './cluster/objects.ts';
@@ -30,7 +30,7 @@ import type { Config } from './config/schema.ts';
 import { EtcdMemberError } from './etcd/etcd-member.ts';
 import { reachedAs } from './exposure.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
-import { OwnEtcd } from './own-etcd.ts';
+import { OwnEtcd, type Role } from './own-etcd.ts';
 import { Registration, type Addresses } from './registration.ts';
 
 interface ServersClusterOptions {
@@ -50,9 +50,11 @@ export interface ServersCluster {
   readonly etcd: Part;
   /** Closed first, so that another server's operator can lead at once. */
   readonly operator: Part;
+  /** Takes this server's member out of etcd; see `JoinOptions`. Resolves when its data is erased. */
+  readonly leave: (isKnown: boolean) => Promise<void>;
 }
 
-const REGISTER_MS = 5_000;
+const REGISTER_MS = 2_000;
 
 /** Throws ConfigError for a server that is no member of a cluster. Nothing is sent before the parts are started. */
 export async function openServersCluster({ config, own, clock, log }: ServersClusterOptions): Promise<ServersCluster> {
@@ -84,15 +86,9 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
     log,
   });
 
-  async function isRemoved(node: string): Promise<boolean> {
-    try {
-      const { spec } = await api.get(`${nodesPath(namespace)}/${node}`);
-      return (spec as { readonly role?: unknown }).role === 'Removed';
-    } catch (err) {
-      // It has not registered yet.
-      if (hasStatus(err, 404)) return false;
-      throw err;
-    }
+  async function roles(): Promise<ReadonlyMap<string, Role>> {
+    const { items } = await api.list(nodesPath(namespace));
+    return new Map(items.map(({ metadata, spec }) => [metadata.name, (spec as { readonly role: Role }).role]));
   }
 
   const stopping = new AbortController();
@@ -101,8 +97,11 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   async function register(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
-        await etcd.be(await registration.renew());
-        if (operator?.isLeader) await etcd.remove(isRemoved);
+        const role = await registration.renew();
+        if (role === 'Removed') await etcd.left();
+        else if (etcd.isLeaving) await registration.remove();
+        etcd.follow(role);
+        if (operator?.isLeader) await etcd.enforce(roles);
       } catch (err) {
         log.debug({ problem: messageOf(err) }, 'this server cannot be registered now');
       }
@@ -125,6 +124,7 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   return {
     open: () => Promise.resolve({ api: new ApiServer(connect()), namespace }),
     store: { objects: new ClusterObjects({ api, namespace }), admission },
+    leave: (isKnown) => etcd.leave(isKnown),
     etcd: {
       name: 'etcd',
       async start() {

@@ -17,7 +17,10 @@ interface EtcdTls {
 }
 
 interface EtcdClientOptions {
-  /** Base URLs of members, such as `https://10.0.0.7:2379`, in the order in which they are asked. Read before each call. */
+  /**
+   * Base URLs of members, such as `https://10.0.0.7:2379`. Read before each call. The first one is asked, or while it does not answer
+   * another one.
+   */
   readonly endpoints: () => readonly string[];
   /** Undefined: the endpoints are asked without TLS. When it returns another object, new connections are made with it. */
   readonly tls?: () => EtcdTls | undefined;
@@ -101,6 +104,8 @@ interface EtcdStatus {
 
 const CALL_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
+/** After this time with another member, the first one is asked again. */
+const AWAY_MS = 30_000;
 /** Longer than the time after which an idle watch ends by itself. */
 const IDLE_MS = 120_000;
 /** The longest answer: a page of large objects, in base64. */
@@ -111,8 +116,9 @@ export class EtcdClient {
   readonly #options: EtcdClientOptions;
   #agent: Agent | undefined;
   #tls: EtcdTls | undefined;
-  /** The endpoint that answered last. */
+  /** The endpoint that is asked instead of the first one, and since when. */
   #preferred: string | undefined;
+  #awayMs = 0;
 
   constructor(options: EtcdClientOptions) {
     this.#options = options;
@@ -189,7 +195,7 @@ export class EtcdClient {
     try {
       for await (const line of linesOf(response.body, MAX_EVENT_BYTES, tooLong)) {
         const { result, error } = jsonOf(line);
-        if (error !== undefined) throw refusalOf(objectOf(error), 0);
+        if (error !== undefined) throw refusalOf({ error }, 0);
         const answer = objectOf(result);
         if (answer['compact_revision'] !== undefined) throw new EtcdError('COMPACTED', 'the revision is compacted');
         if (answer['canceled'] === true) throw new EtcdError('UNREACHABLE', 'the member ended the watch');
@@ -280,16 +286,15 @@ export class EtcdClient {
     const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
     let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');
     for (const endpoint of endpoints) {
-      if (options.signal?.aborted) throw unreachable(options.signal.reason);
       try {
         const response = await this.#ask(endpoint, path, body, options);
-        this.#preferred = endpoint;
+        this.#prefer(endpoint);
         return response;
       } catch (err) {
         failure = err;
         const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
-        const isUnsent = UNSENT.has(errorCode(err) ?? '');
-        if (!isLost || !(options.repeats || isUnsent)) break;
+        const isUnsent = UNSENT.has(errorCode(err) ?? '') || (err instanceof EtcdError && LEARNER.test(err.message));
+        if (options.signal?.aborted || !isLost || !(options.repeats || isUnsent)) break;
       }
     }
     if (failure instanceof EtcdError && failure.code !== 'UNREACHABLE') throw failure;
@@ -321,13 +326,21 @@ export class EtcdClient {
 
   get #endpoints(): readonly string[] {
     const all = this.#options.endpoints();
-    const first = all.indexOf(this.#preferred ?? '');
+    const isBack = performance.now() - this.#awayMs > AWAY_MS;
+    const first = isBack ? 0 : all.indexOf(this.#preferred ?? '');
     return first <= 0 ? all : [...all.slice(first), ...all.slice(0, first)];
+  }
+
+  #prefer(endpoint: string): void {
+    if (endpoint === this.#preferred && performance.now() - this.#awayMs <= AWAY_MS) return;
+    this.#preferred = endpoint;
+    this.#awayMs = performance.now();
   }
 
   #next(): void {
     const all = this.#options.endpoints();
-    if (all.length > 0) this.#preferred = all[(all.indexOf(this.#preferred ?? '') + 1) % all.length];
+    const next = all[(all.indexOf(this.#preferred ?? '') + 1) % all.length];
+    if (next !== undefined) this.#prefer(next);
   }
 
   #connected(): Agent {
@@ -361,6 +374,9 @@ type Json = Readonly<Record<string, unknown>>;
 /** Codes of errors that occur before a request is sent. */
 const UNSENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
+/** A member without a vote answers hardly anything, and has not carried out what it refused. */
+const LEARNER = /not supported for learner/;
+
 const invalid = (what: string): EtcdError => new EtcdError('INVALID_ANSWER', `the answer of etcd is not ${what}`);
 const tooLong = (): EtcdError => new EtcdError('INVALID_ANSWER', 'an answer of etcd is too long');
 
@@ -375,7 +391,10 @@ function unreachable(cause: unknown): EtcdError {
 const UNKNOWN_OUTCOME: ReadonlySet<unknown> = new Set([1, 2, 4, 13, 14]);
 const OUT_OF_RANGE = 11;
 
-function refusalOf({ code, message, error }: Json, status: number): EtcdError {
+/** Of a stream, the gateway answers with the error as an object. */
+function refusalOf(said: Json, status: number): EtcdError {
+  const { error } = said;
+  const { code: own, grpc_code: code = own, message } = typeof error === 'object' ? objectOf(error) : said;
   const text = typeof message === 'string' ? message : typeof error === 'string' ? error : `it answered ${status}`;
   const short = text.slice(0, 1_000);
   if (code === OUT_OF_RANGE || text.includes('compacted')) return new EtcdError('COMPACTED', short);

@@ -27,6 +27,8 @@ export interface ClusterFile {
   readonly initial: 'new' | 'join';
   /** Client URLs of etcd. */
   readonly members: readonly string[];
+  /** The node was told to leave, and the cluster does not know it yet. */
+  readonly isLeaving?: boolean | undefined;
 }
 
 /** The content of the files; certificates and keys are PEM. */
@@ -55,6 +57,7 @@ const ClusterContent = z.strictObject({
   clusterId: z.uuid(),
   initial: z.enum(['new', 'join']),
   members: z.array(z.url()),
+  isLeaving: z.boolean().optional(),
 });
 const AuthorityContent = z.strictObject({
   certificate: z.string(),

@@ -21,6 +21,8 @@ interface ClusterViewOptions {
   readonly cluster: Cluster;
   readonly membership: Membership;
   readonly cameras: CameraList;
+  /** See `JoinOptions`. */
+  readonly left?: ((isKnown: boolean) => Promise<void>) | undefined;
 }
 
 export class ClusterView {
@@ -28,12 +30,14 @@ export class ClusterView {
   readonly #cluster: Cluster;
   readonly #membership: Membership;
   readonly #cameras: CameraList;
+  readonly #left: ((isKnown: boolean) => Promise<void>) | undefined;
 
-  constructor({ nodeId, cluster, membership, cameras }: ClusterViewOptions) {
+  constructor({ nodeId, cluster, membership, cameras, left }: ClusterViewOptions) {
     this.nodeId = nodeId;
     this.#cluster = cluster;
     this.#membership = membership;
     this.#cameras = cameras;
+    this.#left = left;
   }
 
   async cameras(): Promise<ListedCameras & { readonly isCurrent: boolean }> {
@@ -116,6 +120,7 @@ export class ClusterView {
     const answer = await this.ask({ kind: 'Leave', ...(force && { force }) });
     if (answer.code >= 300 && !force) return answer;
     await this.#cluster.leave();
+    await this.#left?.(answer.code < 300);
     return answer.code < 300
       ? answer
       : {

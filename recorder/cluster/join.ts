@@ -20,7 +20,7 @@ export interface OpenedApi {
   readonly namespace: string;
 }
 
-interface JoinOptions {
+export interface JoinOptions {
   /** Called for each set of connections that must not wait for another one. At most `connections` are made. */
   readonly open: (connections: number) => Promise<OpenedApi>;
   readonly nodeId: string;
@@ -33,6 +33,11 @@ interface JoinOptions {
   readonly account: TimeAccount;
   readonly observer?: AssignmentObserver | undefined;
   readonly certified: ClusterOptions['certified'];
+  /**
+   * Called when this node was told to leave, after its cameras were stopped, because what keeps the objects here has to go, too.
+   * `isKnown`: the cluster has recorded it.
+   */
+  readonly left?: ((isKnown: boolean) => Promise<void>) | undefined;
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -75,7 +80,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   });
   const membership = new Membership({ ...common, api, cluster });
   const cameras = new CameraList({ api, cluster, membership, namespace, clock });
-  const view = new ClusterView({ nodeId, cluster, membership, cameras });
+  const view = new ClusterView({ nodeId, cluster, membership, cameras, left: options.left });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
 

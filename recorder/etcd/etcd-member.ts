@@ -49,7 +49,9 @@ const STOP_TIMEOUT_MS = 5_000;
 const POLL_MS = 50;
 const COUNT_MS = 60_000;
 const CHANGE_TIMEOUT_MS = 20_000;
-const PASSING = /unhealthy cluster|too many learner|member not found|already exists/i;
+const LEAVE_TIMEOUT_MS = 5_000;
+const PASSING = /unhealthy cluster|too many learner|already exists/i;
+const GONE = /member not found/i;
 /** How often a learner asks to be promoted; etcd agrees once it has caught up. */
 const PROMOTE_MS = 500;
 /** etcd maps its database into memory, and keeps two gigabytes of it at most by default. */
@@ -69,7 +71,7 @@ export class EtcdMember {
   /** Resolves when the member answers; it may still be a learner. Rejects with EtcdMemberError or EtcdError. */
   async start(): Promise<void> {
     const { directory, clock, log } = this.#o;
-    await this.#checkVersion();
+    await EtcdMember.checkVersion(this.#o.program);
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const isNew = !(await isThere(join(directory, 'member')));
     const count = isNew ? await this.#witness() : await this.#checkCount();
@@ -97,21 +99,35 @@ export class EtcdMember {
     }
   }
 
+  /** Whether others have removed this member: what it kept is of no use then. False while nobody knows. */
+  async isRemoved(): Promise<boolean> {
+    const { own, others, clientUrl, peerUrl } = this.#o;
+    // It may be missing in the list of a member that lags behind, but then it runs.
+    if (!others || (await answers(own, clientUrl))) return false;
+    const members = await others.members().catch(() => undefined);
+    return members !== undefined && !members.some(({ peerUrls }) => peerUrls.includes(peerUrl));
+  }
+
   /**
    * Leaves the cluster, stops, and erases the data. With `force` it does so even without the agreement of the others, who then have
    * to remove the member. Rejects with NOT_REMOVED.
    */
   async leave({ force }: { readonly force: boolean }): Promise<void> {
-    const { own, others = own, clientUrl, directory, log } = this.#o;
+    const { own, others = own, clientUrl, log } = this.#o;
     try {
       const { memberId } = await own.status(clientUrl);
-      await this.#accepted(() => others.removeMember(memberId));
+      await this.#accepted(() => removed(others, memberId), LEAVE_TIMEOUT_MS);
     } catch (cause) {
       if (!force) throw new EtcdMemberError('NOT_REMOVED', 'the cluster does not accept the change', { cause });
       log.warn({ err: cause }, 'the member left without the agreement of the cluster: remove it on the leader');
     }
+    await this.erase();
+  }
+
+  /** Stops, and erases the data. */
+  async erase(): Promise<void> {
     await this.close();
-    await rm(directory, { recursive: true, force: true });
+    await rm(this.#o.directory, { recursive: true, force: true });
   }
 
   async close(): Promise<void> {
@@ -121,13 +137,18 @@ export class EtcdMember {
     await this.#supervised;
   }
 
+  /** It has answered once. */
+  get isStarted(): boolean {
+    return this.#counting !== undefined;
+  }
+
   /** The process id of the running member. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  async #checkVersion(): Promise<void> {
-    const program = this.#o.program ?? PROGRAM;
+  /** Rejects with NOT_INSTALLED or WRONG_VERSION. */
+  static async checkVersion(program = PROGRAM): Promise<void> {
     const child = startChild(program, ['--version'], { stdio: ['ignore', 'pipe', 'ignore'], limits: ANSWERS_ONLY });
     let text = '';
     child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part.slice(0, 1_000)));
@@ -154,7 +175,7 @@ export class EtcdMember {
     // Its data is gone, and with it its vote: it comes back as a learner.
     for (const { id } of members.filter((one) => one.name === name || one.peerUrls.includes(peerUrl))) {
       log.info({ member: name }, 'the member of this name has lost its data and is removed');
-      await this.#accepted(() => others.removeMember(id));
+      await this.#accepted(() => removed(others, id));
     }
     await this.#accepted(async () => {
       // An earlier attempt may have succeeded although it seemed to fail. A member that has not started has no name.
@@ -168,9 +189,9 @@ export class EtcdMember {
   }
 
   /** etcd refuses a change for some seconds after the last one, and while another learner catches up. */
-  async #accepted<T>(change: () => Promise<T>): Promise<T> {
+  async #accepted<T>(change: () => Promise<T>, timeoutMs = CHANGE_TIMEOUT_MS): Promise<T> {
     const { clock } = this.#o;
-    const untilMs = clock.monotonicMs() + CHANGE_TIMEOUT_MS;
+    const untilMs = clock.monotonicMs() + timeoutMs;
     for (;;) {
       try {
         return await change();
@@ -276,6 +297,15 @@ async function readCount(file: string): Promise<number> {
     throw err;
   });
   return Number(text) || 0;
+}
+
+/** Another server may have removed it already. */
+async function removed(client: EtcdClient, memberId: string): Promise<void> {
+  try {
+    await client.removeMember(memberId);
+  } catch (err) {
+    if (!(err instanceof EtcdError && GONE.test(err.message))) throw err;
+  }
 }
 
 const answers = (client: EtcdClient, url: string): Promise<boolean> =>
