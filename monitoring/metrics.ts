@@ -79,7 +79,7 @@ function recorderRegistry(): Registry {
   void new DatabaseMetrics(own, { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) });
   void new AuthFailures({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
   auditLostLines(own);
-  registerCertificateMetrics(own, () => undefined);
+  registerCertificateMetrics(own, { listeners: () => undefined, nodes: () => undefined });
   registerMemoryMetrics(own, new MemoryBudget(0));
   void new JobMetrics(own, { isAvailable: () => true, counts: async () => [], progressAgeMs: () => 0 });
   void new License({

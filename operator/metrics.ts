@@ -56,8 +56,9 @@ export class OperatorMetrics {
   ]);
   readonly #requests = this.#counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource']);
 
-  constructor() {
-    collectDefaultMetrics({ register: this.registry });
+  /** `ofProcess`: with those of the process, which a recorder has already. */
+  constructor({ ofProcess = true } = {}) {
+    if (ofProcess) collectDefaultMetrics({ register: this.registry });
   }
 
   /** Gauges that are read from the parts of the operator, each of which needs these metrics itself. To be called once. */

@@ -135,7 +135,7 @@ const unguarded = (drains: Drains): Pick<Guards, 'decide'> => ({
 async function start(options: CommonOptions, platform: Platform): Promise<Operator> {
   const { namespace, ownNamespace, identity, clock, log } = options;
   const { hasPods, grantCommand } = platform;
-  const metrics = new OperatorMetrics();
+  const metrics = new OperatorMetrics({ ofProcess: hasPods });
   const queues = new Queues(clock, metrics);
   const readApi = countedCalls(options.api, (verb, resource) => metrics.requested(verb, resource));
   const caches = new Caches({

@@ -10,9 +10,9 @@ import type { RetentionLimits } from './archive/retention/plan.ts';
 import type { CameraView } from './model/camera-view.ts';
 import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from './camera-set.ts';
-import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
+import type { ClusterSwitch, ClusterView, ServersMembers } from './cluster/access.ts';
 import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
-import { joinCluster, type JoinOptions, type OpenedApi } from './cluster/join.ts';
+import { joinCluster, type OpenedApi } from './cluster/join.ts';
 import { nodeIdentity } from '../crds/names.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import type { Member } from './jobs/members.ts';
@@ -36,8 +36,7 @@ interface MemberDeps {
   readonly observer: AssignmentObserver;
   /** The certificate that the operator signs. */
   readonly own: OwnCertificate | undefined;
-  /** See `JoinOptions`. */
-  readonly left: JoinOptions['left'];
+  readonly servers: ServersMembers | undefined;
   /** Called when the cameras must be applied again. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -71,8 +70,8 @@ export interface ClusterMember {
   close(): Promise<void>;
 }
 
-const CLUSTER_UNREACHABLE =
-  'the API server does not accept the renewals of this node: it continues to record, but other nodes will take over its cameras';
+const unreachableBy = (store: string): string =>
+  `${store} does not accept the renewals of this node: it continues to record, but other nodes will take over its cameras`;
 
 /** How soon footage of a new camera is reported: if a node fails, the others must know what it holds. */
 const ARCHIVES_MS = 1_000;
@@ -85,6 +84,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   const { config, open, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath } = config;
   const facts = new ReportedFacts(deps);
+  const store = settings.mode === 'etcd' ? 'etcd' : 'the API server';
   const { cluster, namespace, view, cameraSwitch } = await joinCluster({
     open,
     nodeId: nodeName,
@@ -105,7 +105,8 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       void own
         ?.take(signed)
         .catch((err: unknown) => log.error({ err }, 'the certificate from the CA cannot be stored')),
-    left: deps.left,
+    store,
+    servers: deps.servers,
     changed,
     clock,
     log,
@@ -133,7 +134,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       }),
     unreachableMs: () => cluster.unreachableMs,
     warnings: () =>
-      cluster.isReachable ? [] : [{ code: 'cluster-unreachable', message: CLUSTER_UNREACHABLE, cameraId: undefined }],
+      cluster.isReachable ? [] : [{ code: 'cluster-unreachable', message: unreachableBy(store), cameraId: undefined }],
     start: () => cluster.start(),
     tick() {
       for (const { status } of cameras.list()) {

@@ -2,7 +2,7 @@
 // network interfaces.
 
 import { hostname, networkInterfaces } from 'node:os';
-import { hostOfUrl } from '../base/host.ts';
+import { hostInUrl, hostOfUrl } from '../base/host.ts';
 import type { Warning } from '../base/reason.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, isLoopback } from './config/values.ts';
@@ -37,6 +37,14 @@ export function reachedAs({
   const advertised = [cluster.advertise, playback.advertise].map(hostOf).filter((host) => host !== undefined);
   const names = [hostname(), nodeName, ...advertised].filter(isDnsName);
   return [...new Set([...names, ...advertised.filter((host) => !isDnsName(host)), 'localhost', ...addresses])];
+}
+
+/** Where a recorder's own etcd listens. */
+export const ETCD_PORTS = { clients: 2379, peers: 2380 } as const;
+
+/** Where the other servers of a cluster over etcd reach this one, as it stands in a URL. */
+export function hostOfServer({ cluster, nodeName }: Pick<Config, 'cluster' | 'nodeName'>): string {
+  return hostInUrl(hostOf(cluster.advertise) ?? nodeName);
 }
 
 /** The host of `host:port` or of a URL. */

@@ -11,8 +11,10 @@ import { EtcdClient } from '../base/etcd/client.ts';
 import type { Log } from '../base/log.ts';
 import { writeCluster, type ClusterFile, type NodeFiles } from './certificates/node-files.ts';
 import { EtcdMember, EtcdMemberError } from './etcd/etcd-member.ts';
+import { ETCD_PORTS } from './exposure.ts';
 
-type EtcdTls = NonNullable<ReturnType<NonNullable<ConstructorParameters<typeof EtcdClient>[0]['tls']>>>;
+/** PEM. */
+export type EtcdTls = NonNullable<ReturnType<NonNullable<ConstructorParameters<typeof EtcdClient>[0]['tls']>>>;
 
 interface OwnEtcdOptions {
   readonly nodeId: string;
@@ -28,11 +30,10 @@ interface OwnEtcdOptions {
   readonly log: Log;
 }
 
-const CLIENT_PORT = 2379;
-const PEER_PORT = 2380;
 /** A member starts only with a majority of the others. Recording does not wait for it longer than this. */
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 5_000;
+const QUICK_MS = 1_000;
 /** A server that was let in but has not started its member for this long is in the way of others. */
 const UNSTARTED_MS = 60_000;
 /** Only a person can mend these. */
@@ -54,6 +55,8 @@ export class OwnEtcd {
   readonly #others: EtcdClient;
   /** Of any member. */
   readonly #all: EtcdClient;
+  /** The same for people who wait. */
+  readonly #quick: EtcdClient;
   readonly #stopping = new AbortController();
   readonly #unstarted = new Map<string, number>();
   #cluster: ClusterFile;
@@ -67,14 +70,18 @@ export class OwnEtcd {
     const { host, cluster, tls } = options;
     this.#o = options;
     this.#cluster = cluster;
-    this.#url = `https://${host}:${CLIENT_PORT}`;
+    this.#url = `https://${host}:${ETCD_PORTS.clients}`;
     this.#own = new EtcdClient({ endpoints: () => [this.#url], tls });
     this.#others = new EtcdClient({ endpoints: () => this.#cluster.members, tls });
     this.#all = new EtcdClient({ endpoints: this.urls, tls });
+    this.#quick = new EtcdClient({ endpoints: this.urls, tls, callTimeoutMs: QUICK_MS });
   }
 
   /** Client URLs of all members, this one first. */
   readonly urls = (): readonly string[] => [...(this.#member ? [this.#url] : []), ...this.#cluster.members];
+
+  /** Client URLs that a server is told when it joins. */
+  readonly invited = (): readonly string[] => this.urls();
 
   /** This server was told to leave, and the cluster does not know it yet. */
   get isLeaving(): boolean {
@@ -90,7 +97,7 @@ export class OwnEtcd {
     await EtcdMember.checkVersion();
     if (this.isLeaving) return this.#newMember().erase();
     const isFirst = this.#cluster.initial === 'new';
-    if (!isFirst && !(await isThere(join(this.#directory, 'member')))) return;
+    if (!isFirst && !(await this.#hasData())) return;
     const step = this.#begin('Learner');
     const started = this.#join(step);
     this.#work = started.catch((err: unknown) => this.#failed(err)).finally(() => this.#ended(step));
@@ -149,15 +156,19 @@ export class OwnEtcd {
     for (const id of this.#unstarted.keys()) if (!members.some((one) => one.id === id)) this.#unstarted.delete(id);
   }
 
-  /** The node whose member leads etcd; undefined if nobody knows. */
+  /** The node whose member leads; undefined if nobody knows. Takes some seconds at most. Never rejects. */
   async leader(): Promise<string | undefined> {
-    for (const url of this.urls()) {
-      try {
-        const { leaderId } = await this.#all.status(url);
-        return (await this.#all.members()).find(({ id }) => id === leaderId)?.name;
-      } catch {
-        // Another one may answer.
+    try {
+      const members = await this.#quick.members();
+      for (const url of this.urls()) {
+        const leaderId = await this.#quick.status(url).then(
+          (status) => status.leaderId,
+          () => undefined,
+        );
+        if (leaderId !== undefined) return members.find(({ id }) => id === leaderId)?.name;
       }
+    } catch {
+      // None answers.
     }
     return undefined;
   }
@@ -167,11 +178,18 @@ export class OwnEtcd {
     this.#step?.ending.abort();
     await this.#member?.close();
     await this.#work;
-    await Promise.all([this.#own.close(), this.#others.close(), this.#all.close()]);
+    await Promise.all([this.#own.close(), this.#others.close(), this.#all.close(), this.#quick.close()]);
   }
 
   get #directory(): string {
     return join(this.#o.directory, 'etcd');
+  }
+
+  #hasData(): Promise<boolean> {
+    return access(join(this.#directory, 'member')).then(
+      () => true,
+      () => false,
+    );
   }
 
   #begin(role: Role): Step {
@@ -208,9 +226,9 @@ export class OwnEtcd {
   async #out(): Promise<void> {
     const member = this.#member;
     // Alone, it has the only copy of everything.
-    if (!member || this.#cluster.members.length === 0) return;
+    if (this.#cluster.members.length === 0 || (!member && !(await this.#hasData()))) return;
     this.#member = undefined;
-    await member.leave({ force: true });
+    await (member ? member.leave({ force: true }) : this.#newMember().erase());
     this.#o.log.info({}, 'this node is no member of the cluster now: its etcd has stopped, and its data is erased');
   }
 
@@ -228,7 +246,9 @@ export class OwnEtcd {
         return await member.start();
       } catch (err) {
         await member.close();
-        if (this.#member === member) this.#member = undefined;
+        this.#member = undefined;
+        // Its role says whether it joins again.
+        if (await member.isRemoved()) return await member.erase();
         if (err instanceof EtcdMemberError && FINAL.includes(err.code)) throw err;
         if (!signal.aborted) log.info({ problem: messageOf(err) }, 'etcd does not run yet: it is started again');
       } finally {
@@ -244,11 +264,12 @@ export class OwnEtcd {
       directory: this.#directory,
       witnessFile: join(recordPath, '.kube-nvr', 'etcd-witness'),
       name: nodeId,
-      peerUrl: `https://${host}:${PEER_PORT}`,
+      peerUrl: `https://${host}:${ETCD_PORTS.peers}`,
       clientUrl: this.#url,
       tls: { certificate: files.certificate, key: files.key, authorities: files.authorities },
       own: this.#own,
-      others: this.#cluster.initial === 'join' ? this.#others : undefined,
+      others: this.#others,
+      isFirst: this.#cluster.initial === 'new',
       clock,
       log,
     });
@@ -279,9 +300,3 @@ export class OwnEtcd {
     this.#cluster = cluster;
   }
 }
-
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );

@@ -12,7 +12,6 @@ import type { ClusterMember } from './cluster-member.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 import { CurrentConfig } from './current-config.ts';
-import { NO_CAMERAS } from './database/camera-rows.ts';
 import { openEdgeRecovery } from './edge-recovery.ts';
 import type { RecorderDeps } from './deps.ts';
 import { todoOf } from './api/todo.ts';
@@ -31,7 +30,7 @@ import { openStorage, type Storage } from './storage.ts';
 import type { StandbySet } from './standby-set.ts';
 import { Ticks } from './ticks.ts';
 import { openOwnCertificate, readTrust } from './trust.ts';
-import { DISABLED_ROW, SUSPENDED, WantedCameras } from './wanted-cameras.ts';
+import { camerasOfOthers, DISABLED_ROW, SUSPENDED, WantedCameras } from './wanted-cameras.ts';
 import { registerWebhookMetrics } from './webhook-metrics.ts';
 
 const TICK_MS = 250;
@@ -128,7 +127,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
   wanted.join({
     overrule: (files) => cameraSwitch.overrule(files),
-    others: () => member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
+    others: () => camerasOfOthers(config, member?.cameras(), database?.cameras),
     halted: member ? SUSPENDED : DISABLED_ROW,
     ...(member && { limits: () => member.limits() }),
     epochOf: member && ((cameraId) => member.epochOf(cameraId)),
@@ -146,6 +145,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     cameraSwitch: switchOf(cameraSwitch, wanted, member),
     member,
     store: servers?.store,
+    operatorMetrics: servers?.metrics,
     audit,
     refusedCameras: () => wanted.list().refused,
   };
@@ -268,7 +268,7 @@ async function joinCluster(
     }),
     observer: events.assignments,
     own,
-    left: servers?.leave,
+    servers: servers?.members,
     changed: () => wanted.changed(),
     clock,
     log,
@@ -283,10 +283,13 @@ const knownCameras = (cameras: CameraSet, archive: Archive, member: ClusterMembe
     ...(member?.view.cameraIds() ?? []),
   ]);
 
-/** Cameras of files are switched on the node, others in the cluster. */
+/** Cameras of files and of the database are switched on the node, others in the cluster. */
 function switchOf(cameraSwitch: CameraSwitch, wanted: WantedCameras, member: ClusterMember | undefined): CameraSwitch {
   if (!member) return cameraSwitch;
-  const keeper = (id: string): CameraSwitch =>
-    wanted.files.some((camera) => camera.id === id) ? cameraSwitch : member.cameraSwitch;
+  const keeper = (id: string): CameraSwitch => {
+    const isOfFile = wanted.files.some((camera) => camera.id === id);
+    const isOfRow = member.epochOf(id) === undefined && wanted.list().cameras.some((camera) => camera.id === id);
+    return isOfFile || isOfRow ? cameraSwitch : member.cameraSwitch;
+  };
   return { start: (id, by) => keeper(id).start(id, by), stop: (id, by) => keeper(id).stop(id, by) };
 }

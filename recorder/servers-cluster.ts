@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { EtcdClient } from '../base/etcd/client.ts';
-import { hostInUrl } from '../base/host.ts';
+import { ApiError } from '../base/kubernetes/api-error.ts';
 import type { Log } from '../base/log.ts';
 import type { Part } from '../base/parts.ts';
 import { RestKubeApi } from '../operator/kube/client.ts';
@@ -15,12 +15,13 @@ import { StoreConnection } from '../store/connection.ts';
 import { STORE_NAMESPACE } from '../store/names.ts';
 import type { ClusterStore } from './api/deps.ts';
 import { Admission } from './certificates/admission.ts';
-import { Issuer } from './certificates/issuer.ts';
+import { IssueError, Issuer } from './certificates/issuer.ts';
 import { JoinTokens } from './certificates/join-tokens.ts';
 import { KeyRing } from './certificates/key-ring.ts';
 import { NodeFileError, nodeFiles, readCluster, readKeys } from './certificates/node-files.ts';
 import { Renewal } from './certificates/renewal.ts';
 import { nodesPath } from './certificates/secrets.ts';
+import type { ServersMembers } from './cluster/access.ts';
 import { ApiServer } from './cluster/api-server.ts';
 import type { OpenedApi } from './cluster/join.ts';
 import { ClusterObjects } from './cluster/objects.ts';
@@ -28,7 +29,9 @@ import { urlOf } from './cluster/peers.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 import { EtcdMemberError } from './etcd/etcd-member.ts';
-import { reachedAs } from './exposure.ts';
+import { existingEtcd, openEtcdTls, type ClusterEtcd } from './existing-etcd.ts';
+import { hostOfServer, reachedAs } from './exposure.ts';
+import { CertificateError } from './http/certificate.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import { OwnEtcd, type Role } from './own-etcd.ts';
 import { Registration, type Addresses } from './registration.ts';
@@ -50,8 +53,9 @@ export interface ServersCluster {
   readonly etcd: Part;
   /** Closed first, so that another server's operator can lead at once. */
   readonly operator: Part;
-  /** Takes this server's member out of etcd; see `JoinOptions`. Resolves when its data is erased. */
-  readonly leave: (isKnown: boolean) => Promise<void>;
+  readonly members: ServersMembers;
+  /** The metrics of the operator of this server. */
+  readonly metrics: () => Promise<string>;
 }
 
 const REGISTER_MS = 2_000;
@@ -63,16 +67,19 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   const namespace = STORE_NAMESPACE;
   const files = nodeFiles(settings.dataDir, nodeId);
   const { cluster, seal } = await readMember(config);
-  const tls = followedTls(own);
-  const host = hostOf(config);
+  const given = settings.tls && (await openEtcdTls(settings.tls, { clock, log }).catch(refuseTls));
+  const tls = given?.tls ?? followedTls(own);
+  const host = hostOfServer(config);
   const directory = dirname(files.cluster);
-  const etcd = new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls, clock, log });
+  const etcd: ClusterEtcd = settings.etcd
+    ? existingEtcd(settings.etcd.endpoints)
+    : new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls, clock, log });
   const connect = (): StoreConnection =>
     new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal, clock });
   const api = new ApiServer(connect());
   const issuer = new Issuer({ api, namespace, pool, files, clock });
   const tokens = new JoinTokens({ api, namespace, clock });
-  const admission = new Admission({ issuer, tokens, files, pool, members: etcd.urls });
+  const admission = new Admission({ issuer, tokens, files, pool, members: etcd.invited });
   const addresses = (): Addresses => addressesOf(config, host);
   const registration = new Registration({ api, namespace, pool, nodeId, recordPath, addresses });
   const renewal = new Renewal({
@@ -91,12 +98,16 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
     return new Map(items.map(({ metadata, spec }) => [metadata.name, (spec as { readonly role: Role }).role]));
   }
 
+  // Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster.
+  let isAdopted = false;
   const stopping = new AbortController();
   let operator: Operator | undefined;
   let registering = Promise.resolve();
   async function register(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
+        if (!isAdopted) await issuer.adopt();
+        isAdopted = true;
         const role = await registration.renew();
         if (role === 'Removed') await etcd.left();
         else if (etcd.isLeaving) await registration.remove();
@@ -124,17 +135,20 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   return {
     open: () => Promise.resolve({ api: new ApiServer(connect()), namespace }),
     store: { objects: new ClusterObjects({ api, namespace }), admission },
-    leave: (isKnown) => etcd.leave(isKnown),
+    members: etcd,
+    metrics: () => operator?.metrics.registry.metrics() ?? Promise.resolve(''),
     etcd: {
       name: 'etcd',
       async start() {
         await etcd.start().catch(explain);
+        await requireOwnCluster(issuer);
         registering = register();
         renewal.start();
       },
       async close() {
         stopping.abort();
         await Promise.all([registering, renewal.close()]);
+        given?.close();
         await api.close();
         await etcd.close();
       },
@@ -169,12 +183,6 @@ async function readMember({ nodeName, cluster: { dataDir } }: Config) {
   throw new ConfigError('', 'cluster.mode', `etcd: ${files.cluster} is missing`);
 }
 
-/** Where others reach this server, as it stands in a URL. */
-const hostOf = ({ cluster, nodeName }: Config): string => {
-  const url = urlOf(cluster.advertise, true);
-  return url === undefined ? hostInUrl(nodeName) : new URL(url).hostname;
-};
-
 function addressesOf({ listen, playback, cluster, tls }: Config, host: string): Addresses {
   const isSecure = tls !== undefined;
   const at = (port: number): string => `${host}:${port}`;
@@ -190,6 +198,22 @@ function followedTls(own: OwnCertificate): () => { ca: string; certificate: stri
   let tls = { ...own.pair, ca: own.authorities ?? '' };
   own.follow((pair, ca) => (tls = { ...pair, ca }));
   return () => tls;
+}
+
+/** Rejects with ConfigError if etcd answers, and holds the objects of another cluster. */
+async function requireOwnCluster(issuer: Issuer): Promise<void> {
+  try {
+    await issuer.adopt();
+  } catch (err) {
+    if (err instanceof IssueError) throw new ConfigError('', 'cluster.etcd.endpoints', err.message);
+    // It does not answer now.
+    if (!(err instanceof ApiError)) throw err;
+  }
+}
+
+function refuseTls(err: unknown): never {
+  if (err instanceof CertificateError) throw new ConfigError(err.file, `cluster.tls.${err.key}`, err.message);
+  throw err;
 }
 
 function explain(err: unknown): never {

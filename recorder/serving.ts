@@ -70,6 +70,7 @@ export interface Recording
   readonly member: ClusterMember | undefined;
   /** Set in a cluster of servers without Kubernetes. */
   readonly store?: ServersCluster['store'] | undefined;
+  readonly operatorMetrics?: ServersCluster['metrics'] | undefined;
   readonly audit: NodeAudit;
   readonly refusedCameras: () => CameraList['refused'];
 }
@@ -137,7 +138,10 @@ export class Serving {
     this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
     this.#certificateInUse = trust.tls;
-    registerCertificateMetrics(registry, () => this.#certificateInUse);
+    registerCertificateMetrics(registry, {
+      listeners: () => this.#certificateInUse,
+      nodes: () => (config.cluster.listen ? trust.own?.pair : undefined),
+    });
   }
 
   /** The address of the API; not before `open`. */
@@ -321,13 +325,13 @@ export class Serving {
   }
 
   #buildMetrics() {
-    const { cameras, registry: own } = this.#recording;
+    const { cameras, registry: own, operatorMetrics: more } = this.#recording;
     const { version, clock, log } = this.#deps;
     const { auth, tls } = this.#trust;
     const { nodeName, metrics } = this.#config;
     const { requireToken } = metrics;
     const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), own]);
-    return buildMetricsServer(registry, { log, requireToken, auth, ...(requireToken && tls ? { tls } : {}) });
+    return buildMetricsServer(registry, { log, requireToken, auth, more, ...(requireToken && tls ? { tls } : {}) });
   }
 
   #followCertificate(listeners: readonly FastifyInstance[]): void {

@@ -5,14 +5,17 @@ import { once } from 'node:events';
 import { access, constants, mkdir, rmdir, stat } from 'node:fs/promises';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { createServer, type Server } from 'node:net';
-import { dirname } from 'node:path';
+import { createServer, isIP, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
 import { errorCode } from '../base/error.ts';
+import { NodeFileError, nodeFiles, readCluster } from './certificates/node-files.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/values.ts';
+import { ETCD_PORTS, hostOfServer } from './exposure.ts';
 import { CertificateError, readCertificate } from './http/certificate.ts';
 import { readTrusted } from './jobs/trusted.ts';
+import { HOW_TO_JOIN } from './trust.ts';
 
 const PROBE_MS = 2_000;
 
@@ -30,6 +33,7 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
   const problems: ConfigError[] = [];
   const note = (key: string, problem: string): void => void problems.push(new ConfigError('', key, problem));
   if (!(mayRun && (await isRunning(config)))) await checkAddresses(config, note);
+  if (cluster.mode === 'etcd') await checkMember(config, note);
   const directories = [
     ['workDir', workDir],
     // Not checked for a known archive: if its disk is missing, the recorder waits for it, and must not create the
@@ -41,14 +45,19 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
     const problem = await problemOfDirectory(path);
     if (problem !== undefined) note(key, `${path} ${problem}`);
   }
-  if (tls && tls !== 'auto') {
-    await readCertificate(tls).catch((err: unknown) => {
+  for (const [key, pair] of [
+    ['tls', tls === 'auto' ? undefined : tls],
+    ['cluster.tls', cluster.tls],
+  ] as const) {
+    if (!pair) continue;
+    await readCertificate(pair).catch((err: unknown) => {
       if (!(err instanceof CertificateError)) throw err;
-      note(`tls.${err.key}`, `${err.file} ${err.message}`);
+      note(`${key}.${err.key}`, `${err.file} ${err.message}`);
     });
   }
   for (const [key, file] of [
     ['cluster.ca', cluster.ca],
+    ['cluster.tls.ca', cluster.tls?.ca],
     ['redis.ca', redis?.ca],
   ] as const) {
     await readTrusted(key, file).catch((err: Error) => note(key, err.message.slice(key.length + 2)));
@@ -59,24 +68,54 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
 /** Keeps every listener open until all were tried: two addresses may be equal. */
 async function checkAddresses(config: Config, note: (key: string, problem: string) => void): Promise<void> {
   const held: Server[] = [];
+  const { mode, etcd } = config.cluster;
   for (const [key, address] of [
     ['listen', config.listen],
     ['playback.listen', config.playback.listen],
     ['metrics.listen', config.metrics.listen],
     ...(config.cluster.listen ? ([['cluster.listen', config.cluster.listen]] as const) : []),
     ...(config.health ? ([['health.listen', config.health.listen]] as const) : []),
+    ...(mode === 'etcd' && !etcd
+      ? Object.values(ETCD_PORTS).map((port) => ['cluster.mode', etcdAddress(config, port)] as const)
+      : []),
   ] as const) {
     const server = createServer().listen({ host: address.host, port: address.port });
     try {
       await once(server, 'listening');
       held.push(server);
     } catch (err) {
-      note(key, `${formatListen(address)} ${wordsOfListen(errorCode(err))}`);
+      const problem = `${formatListen(address)} ${wordsOfListen(errorCode(err))}`;
+      note(key, key === 'cluster.mode' ? `etcd: ${problem}: the recorder runs etcd there itself` : problem);
     }
   }
   for (const server of held) {
     server.close();
     await once(server, 'close');
+  }
+}
+
+/** As etcd listens: on all addresses if others reach this server by a name. */
+function etcdAddress(config: Config, port: number): ListenAddress {
+  const { hostname } = new URL(`https://${hostOfServer(config)}`);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return { host: isIP(host) === 0 ? '0.0.0.0' : host, port };
+}
+
+/** What a server of a cluster without Kubernetes needs before it can start. */
+async function checkMember(config: Config, note: (key: string, problem: string) => void): Promise<void> {
+  const { cluster, nodeName } = config;
+  if (!cluster.listen) note('cluster.listen', 'is missing: with mode etcd, the other servers reach this one there');
+  const files = nodeFiles(cluster.dataDir, nodeName);
+  try {
+    const member = await readCluster(files);
+    if (!member) return note('cluster.mode', `etcd: ${files.cluster} is missing: ${HOW_TO_JOIN}`);
+    const isAlone = member.initial === 'join' && member.members.length === 0;
+    if (isAlone && !cluster.etcd && !(await isThere(join(dirname(files.cluster), 'etcd/member')))) {
+      note('cluster.etcd.endpoints', 'is missing: this server has no data of etcd, and knows no server that has');
+    }
+  } catch (err) {
+    if (!(err instanceof NodeFileError)) throw err;
+    note('cluster.mode', `etcd: ${err.message}`);
   }
 }
 

@@ -38,6 +38,8 @@ export async function openOwnCertificate(
   }
 }
 
+export const HOW_TO_JOIN = 'run recorder cluster init on the first server, recorder cluster join on others';
+
 /** Only the CA of the cluster makes certificates of its members: a start must not make others in their place. */
 async function requireMember({ cluster: { dataDir }, nodeName }: Config): Promise<void> {
   const files = nodeFiles(dataDir, nodeName);
@@ -47,8 +49,7 @@ async function requireMember({ cluster: { dataDir }, nodeName }: Config): Promis
     if (!(err instanceof NodeFileError)) throw err;
     throw new ConfigError('', 'cluster.mode', err.message);
   }
-  const problem = `etcd: ${files.cluster} is missing: run recorder cluster init on the first server, recorder cluster join on others`;
-  throw new ConfigError('', 'cluster.mode', problem);
+  throw new ConfigError('', 'cluster.mode', `etcd: ${files.cluster} is missing: ${HOW_TO_JOIN}`);
 }
 
 /** For a member of a cluster without Kubernetes, it is with the state of the node: deleting that deletes the certificate, too. */

@@ -10,7 +10,7 @@ import type { WantedCamera } from './camera-set.ts';
 import { loadConfig } from './config/load.ts';
 import { CameraFile, toCameraConfig, type CameraConfig } from './config/schema.ts';
 import { CurrentConfig } from './current-config.ts';
-import { DISABLED_ROW, WantedCameras, type CameraSources } from './wanted-cameras.ts';
+import { camerasOfOthers, DISABLED_ROW, WantedCameras, type CameraSources } from './wanted-cameras.ts';
 
 const cameraOf = (id: string, over: object = {}): CameraConfig =>
   toCameraConfig(CameraFile.parse({ id, source: `rtsp://10.0.0.9/${id}`, ...over }), {
@@ -122,4 +122,27 @@ test('limits are those of the node and of each camera, as of the last change', a
   assert.equal(node.maxAgeMs, 30 * DAY_MS);
   assert.deepEqual([...cameras.keys()], ['gate', 'yard']);
   assert.equal(cameras.get('gate')?.maxAgeMs, 3 * DAY_MS);
+});
+
+test('a server of a cluster over etcd records its rows of the table cameras, too; on Kubernetes they are not used', () => {
+  const rows = { cameras: [cameraOf('gate'), cameraOf('yard', { enabled: false }), cameraOf('shed')], refused: [] };
+  const assigned = { cameras: [cameraOf('gate', { name: 'assigned' })], refused: [] };
+  const modeOf = (mode: 'etcd' | 'kubernetes'): Parameters<typeof camerasOfOthers>[0] => ({
+    cluster: { mode } as CurrentConfig['value']['cluster'],
+  });
+  assert.deepEqual(camerasOfOthers(modeOf('kubernetes'), assigned, rows), assigned);
+  assert.deepEqual(camerasOfOthers(modeOf('etcd'), undefined, rows), rows);
+  const { cameras, refused } = camerasOfOthers(modeOf('etcd'), assigned, rows);
+  assert.deepEqual(
+    (cameras as readonly WantedCamera[]).map(({ id, name, halted }) => [id, name, halted?.reason.code]),
+    [
+      ['gate', 'assigned', undefined],
+      ['yard', 'yard', 'disabled'],
+      ['shed', 'shed', undefined],
+    ],
+  );
+  assert.deepEqual(
+    refused.map(({ id, reason }) => [id, reason.message]),
+    [['gate', 'a camera of the cluster has this id; the row of the table cameras is not used']],
+  );
 });

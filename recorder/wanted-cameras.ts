@@ -132,3 +132,20 @@ const limitsOfCamera = ({ id, record, preview }: CameraConfig): [id: string, lim
   [id, record.retention],
   ...(preview?.recorded ? [[previewId(id), preview.retention] as [string, RetentionLimits]] : []),
 ];
+
+/** Cameras of the cluster and of the database. In a pool of Kubernetes, rows of the database are not used. */
+export function camerasOfOthers(
+  { cluster }: Pick<Config, 'cluster'>,
+  assigned: CameraList | undefined,
+  rows: CameraList = NO_CAMERAS,
+): CameraList {
+  if (!assigned) return rows;
+  if (cluster.mode !== 'etcd') return assigned;
+  const others = rows.cameras.map((row) => (row.enabled ? row : { halted: DISABLED_ROW, ...row }));
+  const { cameras, refused } = mergeCameras(
+    assigned.cameras,
+    { cameras: others, refused: rows.refused },
+    'the cluster',
+  );
+  return { cameras, refused: [...assigned.refused, ...refused] };
+}

@@ -31,6 +31,7 @@ const MAX_WATCH_SECONDS = 3_600;
 export class StoreConnection implements Connection {
   /** No host has this name (RFC 6761 §6.4): nothing is sent there. */
   readonly url = 'http://store.invalid';
+  readonly what = 'etcd';
   readonly #etcd: EtcdClient;
   readonly #store: ObjectStore;
   readonly #clock: Clock;

@@ -25,6 +25,8 @@ export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'> & {
 
 /** How to reach the API server and authenticate to it. */
 export interface Connection {
+  /** What answers, in messages; default: the API server. */
+  readonly what?: string;
   /** `https://10.96.0.1:443` */
   readonly url: string;
   /** Sends a request; default: over HTTP. */
@@ -258,7 +260,7 @@ export class KubernetesClient {
 
   #unanswered(cause: unknown, caller: AbortSignal | undefined): ApiError {
     if (!caller?.aborted) this.#connection.distrust?.();
-    return unreachable(cause);
+    return unreachable(cause, this.#connection.what);
   }
 }
 
@@ -267,11 +269,11 @@ const invalid = (what: string): ApiError => new ApiError(0, 'INVALID_ANSWER', `t
 /**
  * Describes why there was no response. The address is left out, because the message ends up in statuses and in logs of others.
  */
-function unreachable(cause: unknown): ApiError {
+function unreachable(cause: unknown, what = 'the API server'): ApiError {
   const code = errorCode(cause);
   const name = cause instanceof Error ? cause.name : String(cause);
   const why = name === 'TimeoutError' ? 'it did not answer in time' : (code ?? name);
-  return new ApiError(0, 'UNREACHABLE', `the API server cannot be reached: ${why}`, { cause });
+  return new ApiError(0, 'UNREACHABLE', `${what} cannot be reached: ${why}`, { cause });
 }
 
 function refusalOf({ statusCode, headers }: Answer, text: string): ApiError {

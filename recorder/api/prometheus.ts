@@ -283,18 +283,23 @@ interface MetricsServerOptions {
   /** false: the metrics need no token. */
   readonly requireToken: boolean;
   readonly tls?: CertificatePair;
+  /** The text of more metrics, of other names. */
+  readonly more?: (() => Promise<string>) | undefined;
 }
 
 /** A server with `GET /metrics` and nothing else, not listening yet. */
 export function buildMetricsServer(registry: Registry, options: MetricsServerOptions): FastifyInstance {
-  const { auth, requireToken, ...others } = options;
+  const { auth, requireToken, more, ...others } = options;
   const app = buildServer({ name: 'metrics', ...others, maxConnections: MAX_SCRAPES });
   installAccess(app, auth);
   // The metrics name every camera: a token for some cameras is not enough.
   app.get(
     '/metrics',
     { config: requireToken ? { role: 'viewer', credentials: 'metrics' } : {} },
-    async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()),
+    async (_request, reply) => {
+      const texts = await Promise.all([registry.metrics(), more?.()]);
+      return reply.type(registry.contentType).send(texts.filter((text) => text !== undefined).join(''));
+    },
   );
   return app;
 }

@@ -60,7 +60,10 @@ export class Issuer {
     this.#o = options;
   }
 
-  /** Puts the CA that `recorder cluster init` made into the store. Throws ApiError, and NodeFileError. */
+  /**
+   * Puts the CA that `recorder cluster init` made into the store. Throws ApiError, NodeFileError, and IssueError if the store has
+   * another CA.
+   */
   async adopt(): Promise<void> {
     const { api, namespace, files } = this.#o;
     const made = await readAuthority(files);
@@ -71,6 +74,10 @@ export class Issuer {
     } catch (err) {
       // An earlier start has stored it, but ended before it removed the file.
       if (!hasStatus(err, 409)) throw err;
+      const kept = authoritiesIn((await readSecret(api, namespace, AUTHORITIES_SECRET))?.data).get(this.#name) ?? [];
+      if (!kept.some(({ certificate }) => certificate === made.certificate)) {
+        throw new IssueError('this etcd holds another cluster: delete the state of this node, and join that cluster');
+      }
     }
     await rm(files.authority, { force: true });
   }

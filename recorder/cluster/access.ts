@@ -9,7 +9,20 @@ import type { Holder, Owner } from './peers.ts';
 import type { FootageHolder } from '../peers/peer.ts';
 import type { Answer, Question } from './requests.ts';
 
+/** The members of etcd, of which a cluster of servers without Kubernetes consists. */
+export interface ServersMembers {
+  /**
+   * Called when this node was told to leave, after its cameras were stopped: its member goes, too. `isKnown`: the cluster has recorded
+   * that it left.
+   */
+  leave(isKnown: boolean): Promise<void>;
+  /** The node whose member leads; undefined if nobody knows. Takes some seconds at most. Never rejects. */
+  leader(): Promise<string | undefined>;
+}
+
 export interface ClusterMetrics {
+  /** The node whose member of etcd leads, on servers without Kubernetes. */
+  readonly etcdLeader?: string | undefined;
   readonly leader: string | undefined;
   readonly hasMajority: boolean;
   readonly voters: readonly string[];
@@ -21,8 +34,7 @@ interface ClusterViewOptions {
   readonly cluster: Cluster;
   readonly membership: Membership;
   readonly cameras: CameraList;
-  /** See `JoinOptions`. */
-  readonly left?: ((isKnown: boolean) => Promise<void>) | undefined;
+  readonly servers?: ServersMembers | undefined;
 }
 
 export class ClusterView {
@@ -30,14 +42,14 @@ export class ClusterView {
   readonly #cluster: Cluster;
   readonly #membership: Membership;
   readonly #cameras: CameraList;
-  readonly #left: ((isKnown: boolean) => Promise<void>) | undefined;
+  readonly #servers: ServersMembers | undefined;
 
-  constructor({ nodeId, cluster, membership, cameras, left }: ClusterViewOptions) {
+  constructor({ nodeId, cluster, membership, cameras, servers }: ClusterViewOptions) {
     this.nodeId = nodeId;
     this.#cluster = cluster;
     this.#membership = membership;
     this.#cameras = cameras;
-    this.#left = left;
+    this.#servers = servers;
   }
 
   async cameras(): Promise<ListedCameras & { readonly isCurrent: boolean }> {
@@ -102,11 +114,13 @@ export class ClusterView {
   async metrics(): Promise<ClusterMetrics> {
     const { status } = this.#cluster.pool ?? {};
     const { live = 0, needed = Infinity } = status?.quorum ?? {};
+    const [nodes, etcdLeader] = await Promise.all([this.#membership.list(), this.#servers?.leader()]);
     return {
+      etcdLeader,
       leader: this.leader()?.nodeId,
       hasMajority: this.#cluster.isReachable && live >= needed,
       voters: status?.voters ?? [],
-      nodes: await this.#membership.list(),
+      nodes,
     };
   }
 
@@ -120,7 +134,7 @@ export class ClusterView {
     const answer = await this.ask({ kind: 'Leave', ...(force && { force }) });
     if (answer.code >= 300 && !force) return answer;
     await this.#cluster.leave();
-    await this.#left?.(answer.code < 300);
+    await this.#servers?.leave(answer.code < 300);
     return answer.code < 300
       ? answer
       : {

@@ -110,6 +110,8 @@ export interface ClusterOptions {
   readonly certified: (signed: NonNullable<RecorderNode['spec']['certificate']>) => void;
   /** Called when other cameras, or the same with other settings, must be recorded. */
   readonly changed: () => void;
+  /** What keeps the objects of the cluster, in messages; default: the API server. */
+  readonly store?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Adds jitter to pauses. */
@@ -261,7 +263,7 @@ export class Cluster {
 
   /** Restores the last assignments if the copy is trustworthy, and starts to watch. Never rejects. */
   async start(): Promise<void> {
-    const { state, log } = this.#o;
+    const { state, log, store = 'the API server' } = this.#o;
     try {
       const loaded = await state.load();
       if (loaded.kind === 'kept') {
@@ -272,18 +274,18 @@ export class Cluster {
         this.#kept = this.#fingerprint();
         log.info(
           { cameras: this.#assignments.size },
-          'the API server cannot be reached: recording the cameras that were assigned last',
+          `${store} cannot be reached: recording the cameras that were assigned last`,
         );
       } else if (loaded.kind !== 'none') {
         log.error(
           { path: state.path },
           loaded.kind === 'stale'
-            ? 'the copy of the assignments is from a backup and is not used: waiting for the API server'
-            : 'the copy of the assignments is damaged: waiting for the API server',
+            ? `the copy of the assignments is from a backup and is not used: waiting for ${store}`
+            : `the copy of the assignments is damaged: waiting for ${store}`,
         );
       }
     } catch (err) {
-      log.error({ path: state.path, err }, 'the copy of the assignments cannot be read: waiting for the API server');
+      log.error({ path: state.path, err }, `the copy of the assignments cannot be read: waiting for ${store}`);
     }
     this.#lease.start();
     for (const watcher of this.#watchers) watcher.start();

@@ -6,7 +6,7 @@ import { PodConnection } from '../../base/kubernetes/pod-connection.ts';
 import { podNamespace, type PodPlace } from '../../base/kubernetes/pod-place.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
-import { ClusterSwitch, ClusterView } from './access.ts';
+import { ClusterSwitch, ClusterView, type ServersMembers } from './access.ts';
 import { ApiServer, CONNECTIONS } from './api-server.ts';
 import { CameraList } from './camera-list.ts';
 import { Cluster, type AssignmentObserver, type ClusterOptions, type NodeFacts, type TimeAccount } from './cluster.ts';
@@ -20,7 +20,7 @@ export interface OpenedApi {
   readonly namespace: string;
 }
 
-export interface JoinOptions {
+interface JoinOptions {
   /** Called for each set of connections that must not wait for another one. At most `connections` are made. */
   readonly open: (connections: number) => Promise<OpenedApi>;
   readonly nodeId: string;
@@ -33,11 +33,10 @@ export interface JoinOptions {
   readonly account: TimeAccount;
   readonly observer?: AssignmentObserver | undefined;
   readonly certified: ClusterOptions['certified'];
-  /**
-   * Called when this node was told to leave, after its cameras were stopped, because what keeps the objects here has to go, too.
-   * `isKnown`: the cluster has recorded it.
-   */
-  readonly left?: ((isKnown: boolean) => Promise<void>) | undefined;
+  /** See `ClusterOptions`. */
+  readonly store?: string | undefined;
+  /** On servers without Kubernetes. */
+  readonly servers?: ServersMembers | undefined;
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -76,11 +75,12 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     observer,
     certified,
     changed,
+    store: options.store,
     log,
   });
   const membership = new Membership({ ...common, api, cluster });
   const cameras = new CameraList({ api, cluster, membership, namespace, clock });
-  const view = new ClusterView({ nodeId, cluster, membership, cameras, left: options.left });
+  const view = new ClusterView({ nodeId, cluster, membership, cameras, servers: options.servers });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
 

@@ -336,6 +336,19 @@ test('the audit lies beside the log where the log has files, else in the working
   assert.equal(await directoryOf('log: {directory: /srv/log}\naudit: {directory: /srv/audit}'), '/srv/audit');
 });
 
+test('an existing etcd is reached with TLS, or on this machine; its certificate is for it alone', async (t) => {
+  const tls = 'tls: {ca: ca.crt, certificate: a.crt, key: a.key}';
+  await refused(t, 'cluster: {etcd: {endpoints: []}}', /cluster\.etcd\.endpoints: expected at least one address/);
+  for (const url of ['http://192.0.2.7:2379', '192.0.2.7:2379', 'https://192.0.2.7:2379/v3', 'https://me@192.0.2.7']) {
+    await refused(
+      t,
+      `cluster: {etcd: {endpoints: ["${url}"]}}`,
+      /cluster\.etcd\.endpoints\[0\]: expected https:\/\/HOST:PORT, or http:\/\/ with an address of this machine/,
+    );
+  }
+  await refused(t, `cluster: {${tls}}`, /cluster\.tls: is for cluster\.etcd\.endpoints, which is missing/);
+});
+
 test('an empty nodeName becomes the host name, and without one the start is refused', async (t) => {
   const file = await files(t, { 'config.yaml': 'nodeName: ""' });
   assert.equal((await loadConfig(file, { hostName: 'rack-2' })).nodeName, 'rack-2');

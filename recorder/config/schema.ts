@@ -23,6 +23,7 @@ import {
   isTimeZone,
   parseDuration,
   parseHostName,
+  parseEndpoint,
   parseListen,
   parseNetwork,
   parseOrigin,
@@ -648,6 +649,23 @@ export const ConfigFile = z.strictObject({
           'In a cluster: how often the node renews its Lease until it has read its RecorderPool, whose value counts from then on.',
         ),
       dataDir: path().default('/var/lib/recorder/data').describe("Directory of the node's cluster state."),
+      etcd: z
+        .strictObject({
+          endpoints: z
+            .array(written('URL', parseEndpoint))
+            .min(1, 'expected at least one address')
+            .describe(
+              'With mode etcd: client addresses of an existing etcd, such as https://192.0.2.7:2379, which is used instead of one that the recorder runs itself. The same on all servers.',
+            ),
+        })
+        .optional(),
+      tls: z
+        .strictObject({
+          ca: path().describe('PEM certificates of the authorities to trust for cluster.etcd.endpoints.'),
+          certificate: path().describe('PEM certificate for cluster.etcd.endpoints. Read again when it changes.'),
+          key: path().describe('PEM private key of this certificate.'),
+        })
+        .optional(),
       listen: listen()
         .optional()
         .describe(
@@ -667,6 +685,10 @@ export const ConfigFile = z.strictObject({
       ca: path()
         .optional()
         .describe("PEM certificates of the authorities to trust for peers with TLS, in addition to the system's."),
+    })
+    .refine(({ etcd, tls: forEtcd }) => !forEtcd || etcd, {
+      path: ['tls'],
+      message: 'is for cluster.etcd.endpoints, which is missing',
     })
     .prefault({}),
   console: z

@@ -88,6 +88,16 @@ export const formatListen = ({ host, port }: ListenAddress): string => `${hostIn
 export const isLoopback = ({ host }: Pick<ListenAddress, 'host'>): boolean => LOOPBACK.test(host);
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i;
 
+/** The origin of a server that is reached with TLS, or on this machine. */
+export function parseEndpoint(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback({ host: hostOfUrl(url) }));
+  if (!url || !isSafe || url.pathname !== '/' || url.username !== '') {
+    throw new ValueError('expected https://HOST:PORT, or http:// with an address of this machine');
+  }
+  return url.origin;
+}
+
 /** `https://nvr.example:8443` as browsers send it, or `*`. */
 export function parseOrigin(text: string): string {
   const origin = URL.canParse(text) ? new URL(text).origin : undefined;

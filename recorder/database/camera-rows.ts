@@ -119,6 +119,7 @@ export function toCameras(
 export function mergeCameras<T extends CameraConfig>(
   files: readonly T[],
   database: CameraList,
+  source = 'the configuration files',
 ): CameraList & { readonly cameras: readonly (T | CameraConfig)[] } {
   const ids = new Set(files.map(({ id }) => id));
   const shadowed = database.cameras.filter(({ id }) => ids.has(id));
@@ -130,7 +131,7 @@ export function mergeCameras<T extends CameraConfig>(
         id,
         reason: {
           code: 'id-taken',
-          message: 'a camera of the configuration files has this id; the row of the table cameras is not used',
+          message: `a camera of ${source} has this id; the row of the table cameras is not used`,
         },
       })),
     ],

@@ -30,8 +30,10 @@ interface EtcdMemberOptions {
   readonly tls?: { readonly certificate: string; readonly key: string; readonly authorities: string } | undefined;
   /** A client of this member. */
   readonly own: EtcdClient;
-  /** A client of the members of the cluster to join when there is no data. Undefined: this is the first member. */
+  /** A client of the other members. */
   readonly others?: EtcdClient | undefined;
+  /** Without data it makes a cluster; others join one. Default: it does if it has no others. */
+  readonly isFirst?: boolean | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly program?: string;
@@ -169,8 +171,8 @@ export class EtcdMember {
 
   /** The arguments for the first start of a member, without data. A further member is added to the others as a learner before. */
   async #introduce(): Promise<readonly string[]> {
-    const { name, peerUrl, others, log } = this.#o;
-    if (!others) return [`--initial-cluster=${name}=${peerUrl}`, '--initial-cluster-state=new'];
+    const { name, peerUrl, others, isFirst, log } = this.#o;
+    if (!others || isFirst) return [`--initial-cluster=${name}=${peerUrl}`, '--initial-cluster-state=new'];
     const members = await others.members();
     // Its data is gone, and with it its vote: it comes back as a learner.
     for (const { id } of members.filter((one) => one.name === name || one.peerUrls.includes(peerUrl))) {

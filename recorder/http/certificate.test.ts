@@ -103,9 +103,13 @@ test('the metric says when the certificate in use ends, and a renewed one moves 
   const { write, inUse } = await stage(t);
   const registry = new Registry();
   let encrypted = true;
-  registerCertificateMetrics(registry, () => (encrypted ? inUse() : undefined));
-  const daysLeft = async (): Promise<number | undefined> => {
-    const line = /^kube_nvr_certificate_expiry_timestamp_seconds (\d+)$/m.exec(await registry.metrics());
+  registerCertificateMetrics(registry, {
+    listeners: () => (encrypted ? inUse() : undefined),
+    nodes: () => ({ certificate: selfSignedCertificate('node', 7 * 86_400_000).cert }),
+  });
+  const daysLeft = async (use = 'listeners'): Promise<number | undefined> => {
+    const metric = `kube_nvr_certificate_expiry_timestamp_seconds{use="${use}"}`;
+    const line = new RegExp(`^${metric} (\\d+)$`, 'm').exec(await registry.metrics());
     return line ? Math.round((Number(line[1]) - Date.now() / 1000) / 86_400) : undefined;
   };
   assert.equal(await daysLeft(), 1);
@@ -114,6 +118,7 @@ test('the metric says when the certificate in use ends, and a renewed one moves 
   await until('the renewed certificate', async () => (await daysLeft()) === 90);
   encrypted = false;
   assert.equal(await daysLeft(), undefined);
+  assert.equal(await daysLeft('nodes'), 7);
 });
 
 test('nothing below TLS 1.2 is spoken, and no plain HTTP, not even for a redirect', async (t) => {

@@ -62,17 +62,25 @@ function check(
   }
 }
 
-/** `pair`: the certificate that the listeners use now; undefined without TLS. */
-export function registerCertificateMetrics(registry: Registry, pair: () => CertificatePair | undefined): void {
+type CertificateInUse = () => Pick<CertificatePair, 'certificate'> | undefined;
+
+/** The certificates in use now: of the TLS listeners, and the one by which the nodes of a cluster recognize this one; undefined if there is none. */
+export function registerCertificateMetrics(
+  registry: Registry,
+  inUse: { readonly listeners: CertificateInUse; readonly nodes: CertificateInUse },
+): void {
   const expiry = new Gauge({
     name: 'kube_nvr_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate of the TLS listeners expires; absent without TLS.',
+    help: 'When a certificate expires: that of the TLS listeners, or the one by which other nodes of a cluster recognize this node. Absent if there is none.',
+    labelNames: ['use'],
     registers: [],
     collect() {
-      this.remove();
-      const certificate = pair()?.certificate;
-      // The first certificate of a chain is the server's own (RFC 8446 §4.4.2).
-      if (certificate !== undefined) this.set(new X509Certificate(certificate).validToDate.getTime() / 1000);
+      this.reset();
+      for (const [use, pair] of Object.entries(inUse)) {
+        const certificate = pair()?.certificate;
+        // The first certificate of a chain is the server's own (RFC 8446 §4.4.2).
+        if (certificate !== undefined) this.set({ use }, new X509Certificate(certificate).validToDate.getTime() / 1000);
+      }
     },
   });
   registry.registerMetric(expiry);

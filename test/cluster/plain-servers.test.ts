@@ -7,15 +7,27 @@ import { after, afterEach, before, suite, test } from 'node:test';
 import type { Camera } from '../../crds/camera.ts';
 import { startCamera, type Camera as Source } from '../camera/camera.ts';
 import { until as untilWithin } from '../support/until.ts';
+import { CertificateAuthority } from './certificates.ts';
 import { PlainServers, plainServersMissing, type PlainServer } from './plain-servers.ts';
+import { Program } from './program.ts';
+import { needProgram } from './programs.ts';
 
 const until = <T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> =>
   untilWithin(what, ask, 120_000, 250);
 
 interface Cluster {
   readonly leader: string | null;
+  readonly etcd_leader: string | null;
   readonly voters: readonly string[];
   readonly nodes: readonly { readonly node_id: string; readonly role: string; readonly online: boolean }[];
+}
+
+const cluster = async (by: PlainServer): Promise<Cluster> =>
+  (await by.call('GET', '/cluster/metrics')).json() as Promise<Cluster>;
+
+async function invite(by: PlainServer, server: PlainServer): Promise<void> {
+  const token = /nvrjoin\.\S+/.exec(await by.run('cluster', 'token', server.name))![0];
+  await server.run('cluster', 'join', `${by.address}:9995`, '--token', token, '--address', server.address);
 }
 
 suite('three servers with etcd', { skip: plainServersMissing() }, () => {
@@ -33,16 +45,8 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     return isRecorded ? servers.all.find(({ name }) => name === status?.assignment?.node) : undefined;
   }
 
-  const cluster = async (by: PlainServer): Promise<Cluster> =>
-    (await by.call('GET', '/cluster/metrics')).json() as Promise<Cluster>;
-
   const inEtcd = (by: PlainServer, members: string): Promise<unknown> =>
     until(`etcd has ${members}`, async () => (await by.etcdMembers()).join(' ') === members);
-
-  async function invite(server: PlainServer): Promise<void> {
-    const token = /nvrjoin\.\S+/.exec(await first!.run('cluster', 'token', server.name))![0];
-    await server.run('cluster', 'join', `${first!.address}:9995`, '--token', token, '--address', server.address);
-  }
 
   /** Asks until the cluster agrees: one change may have to wait for another. */
   const change = (what: string, body: object): Promise<unknown> =>
@@ -78,7 +82,7 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     await first!.run('cluster', 'init', '--address', first!.address);
     await first!.start();
     for (const server of [second!, third!]) {
-      await invite(server);
+      await invite(first!, server);
       // The third one is ready although etcd has to wait: it takes one member without a vote at a time.
       await server.start();
     }
@@ -86,14 +90,25 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     const { voters, nodes } = await cluster(third!);
     assert.deepEqual(voters, ['rack-1', 'rack-2', 'rack-3']);
     assert.ok(nodes.every(({ online }) => online));
+    await until('every server says the same of the leaders', async () => {
+      const said = await Promise.all(servers.all.map(cluster));
+      const [{ leader, etcd_leader: leads }] = said as [Cluster];
+      return leader && leads && said.every((one) => one.leader === leader && one.etcd_leader === leads);
+    });
+    const metrics = await (await fetch(`http://${third!.address}:9998/metrics`)).text();
+    assert.match(metrics, /^kube_nvr_operator_leader [01]$/m);
+    assert.match(metrics, /^kube_nvr_certificate_expiry_timestamp_seconds\{use="nodes"\} \d+$/m);
   });
 
   test('a vote that is taken and given is one of etcd, too', async () => {
     await apply('RecorderPool', 'default', { membership: { mode: 'Manual' } });
-    await change('change-membership', { voters: ['rack-1', 'rack-2'] });
-    await inEtcd(first!, '(rack-3) rack-1 rack-2');
-    await change('change-membership', { voters: ['rack-1', 'rack-2', 'rack-3'] });
-    await inEtcd(third!, 'rack-1 rack-2 rack-3');
+    for (const server of [third!, first!]) {
+      const others = servers.all.filter((other) => other !== server).map(({ name }) => name);
+      await change('change-membership', { voters: others });
+      await inEtcd(second!, [`(${server.name})`, ...others].join(' '));
+      await change('change-membership', { voters: ['rack-1', 'rack-2', 'rack-3'] });
+      await inEtcd(server, 'rack-1 rack-2 rack-3');
+    }
   });
 
   test('a server that leaves has no data of etcd, keeps its certificate, and returns without a restart', async () => {
@@ -129,7 +144,7 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     assert.match(third!.output, /cluster.mode: etcd: .*cluster.json is missing: run recorder cluster init/);
     await change('remove-node', { node_id: 'rack-3', force: true });
     await inEtcd(first!, 'rack-1 rack-2');
-    await invite(third!);
+    await invite(first!, third!);
     await third!.start();
     await change('add-learner', { node_id: 'rack-3' });
     await change('change-membership', { voters: ['rack-1', 'rack-2', 'rack-3'] });
@@ -152,6 +167,11 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
       return answer.ok;
     });
     await inEtcd(now, others.map(({ name }) => name).join(' '));
+
+    // It does not know yet what happened meanwhile.
+    await before.start();
+    await until('it has no data of etcd', () => !existsSync(join(before.stateDirectory, 'etcd')));
+    await before.stop();
   });
 
   test('without a majority a server leaves by force', async () => {
@@ -165,4 +185,67 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     assert.ok(left.ok, await left.text());
     assert.ok(!existsSync(join(last!.stateDirectory, 'etcd')));
   });
+});
+
+/** An etcd of others, on the host. Resolves to what servers need to use it. */
+async function startEtcd({ network, directory }: PlainServers) {
+  const { api: host } = network.addresses;
+  const authority = new CertificateAuthority(join(directory, 'pki'));
+  const { cert, key } = authority.issue('etcd', { commonName: 'etcd', hosts: [host] });
+  const client = authority.issue('recorder', { commonName: 'recorder' });
+  const [url, peers] = [`https://${host}:2379`, `http://${host}:2380`];
+  const etcd = new Program('etcd', {
+    command: needProgram('etcd'),
+    args: [
+      `--data-dir=${join(directory, 'etcd')}`,
+      `--listen-client-urls=${url}`,
+      `--advertise-client-urls=${url}`,
+      `--listen-peer-urls=${peers}`,
+      `--initial-advertise-peer-urls=${peers}`,
+      `--initial-cluster=default=${peers}`,
+      `--cert-file=${cert}`,
+      `--key-file=${key}`,
+      `--trusted-ca-file=${authority.certFile}`,
+      '--client-cert-auth',
+    ],
+    logFile: join(directory, 'etcd.log'),
+  });
+  etcd.start();
+  const tls = { ca: authority.certFile, certificate: client.cert, key: client.key };
+  return { cluster: { etcd: { endpoints: [url] }, tls }, stop: () => etcd.stop() };
+}
+
+test('servers use an existing etcd, which holds one cluster', { skip: plainServersMissing() }, async () => {
+  await using servers = await PlainServers.make();
+  const { cluster: settings, stop } = await startEtcd(servers);
+  try {
+    const [first, second, stranger] = [
+      await servers.add('rack-1', { cluster: settings }),
+      await servers.add('rack-2', { cluster: settings }),
+      await servers.add('rack-9', { cluster: settings }),
+    ];
+    await first.run('cluster', 'init', '--address', first.address);
+    await first.start();
+    await invite(first, second);
+    await second.start();
+    await until('both have a vote', async () => (await cluster(second)).voters.length === 2);
+    for (const server of servers.all) assert.ok(!existsSync(join(server.stateDirectory, 'etcd')));
+    assert.equal((await cluster(first)).etcd_leader, null);
+
+    // Another cluster must not be made in it, and its members are not the recorder's.
+    await stranger.run('cluster', 'init', '--address', stranger.address);
+    await stranger.start({ waitUntilReady: false });
+    assert.equal((await stranger.recorder.child.exit()).code, 1);
+    assert.match(stranger.output, /cluster.etcd.endpoints: this etcd holds another cluster/);
+    await second.stop();
+    second.config = {
+      ...second.config,
+      cluster: { ...(second.config['cluster'] as object), etcd: undefined, tls: undefined },
+    };
+    await second.start({ waitUntilReady: false });
+    assert.equal((await second.recorder.child.exit()).code, 1);
+    assert.match(second.output, /cluster.etcd.endpoints: is missing: this server has no data of etcd/);
+  } finally {
+    await stop();
+  }
 });

@@ -103,9 +103,9 @@ export class PlainServer {
       record_path: join(this.directory, 'recordings'),
       workDir: join(this.directory, 'work'),
       auth: { mode: 'token' },
-      cluster: { dataDir: this.dataDir, listen: `${address}:9995` },
       archive: { segmentDuration: '2s' },
       ...config,
+      cluster: { dataDir: this.dataDir, listen: `${address}:9995`, ...(config['cluster'] as Json | undefined) },
     };
   }
 

@@ -154,6 +154,32 @@ test('all errors that keep a recorder from starting are reported at once, each w
   }
 });
 
+test('what a server of a cluster over etcd needs is named: the listener for others, its membership, the ports of etcd', async (t) => {
+  const directory = workspace(t);
+  const taken = createServer();
+  // An address of this test alone: these ports are fixed.
+  await new Promise<void>((resolve) => taken.listen(2380, '127.0.23.1', resolve));
+  t.after(() => taken.close());
+  const config = join(directory, 'config.yaml');
+  const lines = [
+    'nodeName: rack-1',
+    ...['listen', 'playback', 'metrics'].map((key) =>
+      key === 'listen' ? `${key}: 127.0.23.1:0` : `${key}: {listen: 127.0.23.1:0}`,
+    ),
+    `record_path: ${join(directory, 'recordings')}`,
+    `workDir: ${join(directory, 'work')}`,
+    `cluster: {mode: etcd, dataDir: ${join(directory, 'data')}, advertise: 127.0.23.1:9997}`,
+  ];
+  writeFileSync(config, `${lines.join('\n')}\n`);
+  const { code, output } = await recorder('--check-config', '--config', config);
+  assert.equal(code, 1, output);
+  assert.deepEqual(output.trim().replace('recorder: ', '').replaceAll(`${directory}/`, '').split('\n'), [
+    'config.yaml:7:17: cluster.mode: etcd: 127.0.23.1:2380 is in use by another program, or by another listener of this file (EADDRINUSE): the recorder runs etcd there itself',
+    'config.yaml: cluster.listen: is missing: with mode etcd, the other servers reach this one there',
+    'config.yaml:7:17: cluster.mode: etcd: data/node_rack-1/cluster.json is missing: run recorder cluster init on the first server, recorder cluster join on others',
+  ]);
+});
+
 test('--check-config accepts the configuration of a recorder that runs, and leaves nothing behind', async (t) => {
   const directory = workspace(t);
   await using running = await RecorderProcess.start({ directory, config: { cameras: [] } });

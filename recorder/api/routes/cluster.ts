@@ -32,6 +32,9 @@ const Node = z
 const Metrics = z
   .object({
     leader: NodeID.nullable().describe('The node that accepts changes of the membership; null without a majority.'),
+    etcd_leader: NodeID.nullable().describe(
+      'The node whose member of etcd leads, in a cluster of servers whose recorders run etcd themselves; else null.',
+    ),
     has_majority: z.boolean(),
     voters: z.array(NodeID),
     nodes: z.array(Node),
@@ -81,7 +84,9 @@ const CameraPlace = z.tuple([z.literal('cameras'), z.string()]);
 const Cameras = z
   .object({
     node_id: NodeID.describe('The node that answers.'),
-    current: z.boolean().describe('false: the API server cannot be reached, and this is the last known state.'),
+    current: z
+      .boolean()
+      .describe('false: the API server, or etcd, cannot be reached, and this is the last known state.'),
     nodes: z.array(CameraNode),
     cameras: z.array(ClusterCamera),
     next: Next,
@@ -134,6 +139,7 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
 /** Examples for the OpenAPI document. */
 const NODES = {
   leader: 'rack-1',
+  etcd_leader: 'rack-2',
   has_majority: true,
   voters: ['rack-1', 'rack-2', 'rack-3'],
   nodes: [
@@ -194,9 +200,10 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       },
     },
     async () => {
-      const { leader, hasMajority, voters, nodes } = await cluster.metrics();
+      const { leader, etcdLeader, hasMajority, voters, nodes } = await cluster.metrics();
       return {
         leader: leader ?? null,
+        etcd_leader: etcdLeader ?? null,
         has_majority: hasMajority,
         voters: [...voters],
         nodes: nodes.map((node) => ({
@@ -222,7 +229,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
         operationId: 'listClusterCameras',
         summary: 'All cameras of the namespace, and which node records each',
         description:
-          'Any node answers, within about a second. While nodes or the API server cannot be reached, it answers with the last known state. Ask the node that records a camera for its live stream, recordings and details.',
+          'Any node answers, within about a second. While nodes, the API server or etcd cannot be reached, it answers with the last known state. Ask the node that records a camera for its live stream, recordings and details.',
         tags: ['cluster'],
         querystring: PageQuery,
         response: { 200: Cameras, 401: problems[401] },

@@ -34,7 +34,7 @@ const Checks = z
       reachable: z
         .boolean()
         .optional()
-        .describe('In a cluster: whether the API server accepts the renewals of this node.'),
+        .describe('In a cluster: whether the API server, or etcd, accepts the renewals of this node.'),
       unreachable_seconds: z
         .int()
         .optional()
