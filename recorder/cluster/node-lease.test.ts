@@ -15,13 +15,17 @@ const TIMEOUT_MS = 2_500;
 /** A Lease on an API server that takes `answerMs` for each renewal, or fails it. */
 function stage(t: TestContext) {
   const clock = new VirtualClock();
-  const server = { pool: 'default', answerMs: 0, fails: false, losesAnswer: false, renewMs: RENEW_MS };
-  const seen = { renewals: [] as number[], announced: [] as number[], recovered: 0, reconnects: 0 };
+  const server = { pool: 'default', answerMs: 0, fails: false, losesAnswer: false, isAbsent: false, renewMs: RENEW_MS };
+  const seen = { reads: 0, renewals: [] as number[], announced: [] as number[], recovered: 0, reconnects: 0 };
   let version = 1;
   const object = () => ({ metadata: { name: 'node-a', resourceVersion: String(version) } });
   const lease = new NodeLease({
     api: {
-      get: async () => ({ metadata: { ...object().metadata, labels: { [POOL_LABEL]: server.pool } } }),
+      get: async () => {
+        seen.reads++;
+        if (server.isAbsent) throw new ApiServerError(404, 'NotFound', 'not found');
+        return { metadata: { ...object().metadata, labels: { [POOL_LABEL]: server.pool } } };
+      },
       call: async (_method, _path, body) => {
         const { metadata, spec } = body as {
           metadata: { resourceVersion: string };
@@ -74,6 +78,18 @@ test('a Lease is renewed every two seconds, however long each answer takes', asy
     gaps.every((ms) => Math.abs(ms - RENEW_MS) <= STEP_MS),
     gaps.join(),
   );
+});
+
+test('the Lease of a new node, which the operator is about to make, is looked for soon, and ever less often', async (t) => {
+  const { lease, pass, seen, server } = stage(t);
+  server.isAbsent = true;
+  await pass(1);
+  assert.equal(seen.reads, 3);
+  await pass(20);
+  assert.ok(seen.reads <= 15, `${seen.reads} reads in 21 s`);
+  server.isAbsent = false;
+  await pass(3);
+  assert.ok(lease.isHeld);
 });
 
 test('after renewals that failed, the first that succeeds says that the API server is back, and once', async (t) => {

@@ -27,6 +27,8 @@ interface NodeLeaseOptions {
 const RENEW_TIMEOUT_MS = 2_500;
 /** A renewal that failed is tried again this soon, because with a long interval few of them may fail. */
 const RETRY_MS = 2_000;
+/** The operator makes the Lease of a new node at once. Doubled for each further attempt, because all nodes may be new. */
+const ABSENT_RETRY_MS = 250;
 /** After this many renewals without a response. */
 const RECONNECT_AFTER = 2;
 
@@ -43,6 +45,7 @@ export class NodeLease {
   #triedMs: number | undefined;
   #renewedMs: number | undefined;
   #isOurs = false;
+  #isAbsent = false;
   #closed = false;
   #renewing: Promise<void> | undefined;
 
@@ -111,14 +114,17 @@ export class NodeLease {
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
       this.#failures++;
+      this.#isAbsent = err.status === 404;
       // It was changed again or deleted by others: read it again.
       if (err.status === 409 || err.status === 404) this.#lease = undefined;
       if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) reconnect();
       if (this.#failures === 1)
         log.warn({ reason: err.reason, problem: err.message }, 'the Lease of this node could not be renewed');
     }
+    const isNew = this.#renewedMs === undefined && this.#failures > 0 && this.#isAbsent;
     const nextMs = Math.min(
       this.#failures > 0 ? RETRY_MS : Infinity,
+      isNew ? ABSENT_RETRY_MS * 2 ** (this.#failures - 1) : Infinity,
       this.#announcedMs ?? Infinity,
       this.#options.renewMs(),
     );
