@@ -103,7 +103,8 @@ interface EtcdStatus {
 }
 
 const CALL_TIMEOUT_MS = 5_000;
-const CONNECT_TIMEOUT_MS = 3_000;
+/** Shorter than the time that a renewal may take, so that another member is asked in time when a server is dead. */
+const CONNECT_TIMEOUT_MS = 1_500;
 /** After this time with another member, the first one is asked again. */
 const AWAY_MS = 30_000;
 /** Longer than the time after which an idle watch ends by itself. */

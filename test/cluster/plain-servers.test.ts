@@ -13,7 +13,7 @@ import { Program } from './program.ts';
 import { needProgram } from './programs.ts';
 
 const until = <T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> =>
-  untilWithin(what, ask, 120_000, 250);
+  untilWithin(what, ask, 240_000, 250);
 
 interface Cluster {
   readonly leader: string | null;
