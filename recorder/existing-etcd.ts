@@ -34,6 +34,6 @@ export async function openEtcdTls(
 ): Promise<{ readonly tls: () => EtcdTls; close(): void }> {
   const [ca = '', pair] = await Promise.all([readTrusted('cluster.tls.ca', caFile), readCertificate(paths)]);
   let tls: EtcdTls = { ca, ...pair };
-  const { close } = followCertificate(paths, [], { clock, log, used: (next) => (tls = { ca, ...next }) });
-  return { tls: () => tls, close };
+  const following = followCertificate(paths, [], { clock, log, used: (next) => (tls = { ca, ...next }) });
+  return { tls: () => tls, close: () => following.close() };
 }
