@@ -309,7 +309,9 @@ async function startCameras(
   await until('the network of the cameras is there', () => place.logTail.includes('ready'));
   const address = network.nextAddress();
   network.join(address, place.pid);
-  const through = ['nsenter', `--net=/proc/${place.pid}/ns/net`];
+  // In real time, as the servers, whatever priority this process has.
+  const script = 'renice -n 0 -p $$ >/dev/null; exec nsenter "--net=/proc/$0/ns/net" "$@"';
+  const through = ['sh', '-ec', script, String(place.pid)];
   const sender = await startSender({
     media,
     cameras,
