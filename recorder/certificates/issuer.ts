@@ -16,6 +16,7 @@ import {
 import type { Clock } from '../../base/clock.ts';
 import { hostOfUrl } from '../../base/host.ts';
 import { AUTHORITIES_SECRET, nodeIdentity } from '../../crds/names.ts';
+import { SealError } from './key-ring.ts';
 import { readAuthority, type NodeFiles } from './node-files.ts';
 import { hasStatus, nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
 
@@ -74,12 +75,23 @@ export class Issuer {
     } catch (err) {
       // An earlier start has stored it, but ended before it removed the file.
       if (!hasStatus(err, 409)) throw err;
-      const kept = authoritiesIn((await readSecret(api, namespace, AUTHORITIES_SECRET))?.data).get(this.#name) ?? [];
-      if (!kept.some(({ certificate }) => certificate === made.certificate)) {
+      if (!(await this.#isKept(made.certificate))) {
         throw new IssueError('this etcd holds another cluster: delete the state of this node, and join that cluster');
       }
     }
     await rm(files.authority, { force: true });
+  }
+
+  async #isKept(certificate: string): Promise<boolean> {
+    const { api, namespace } = this.#o;
+    try {
+      const kept = authoritiesIn((await readSecret(api, namespace, AUTHORITIES_SECRET))?.data).get(this.#name) ?? [];
+      return kept.some((one) => one.certificate === certificate);
+    } catch (err) {
+      // Another cluster encrypts its Secrets with keys of its own.
+      if (err instanceof Error && err.cause instanceof SealError) return false;
+      throw err;
+    }
   }
 
   /** The CA that signs, as PEM. Throws ApiError, and IssueError if the store has none. */
