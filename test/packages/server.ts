@@ -215,6 +215,7 @@ function mountOver(directory: string, below: readonly string[]): void {
 
 /** A layer for servers on which this package is installed, and etcd of this machine. */
 export async function installedLayer(directory: string, deb: string, etcd: string): Promise<string> {
+  rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory);
   mountOver(directory, [DEBIAN]);
   const root = join(directory, 'root');
