@@ -4,7 +4,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { ANSWERS_ONLY, startChild, type ChildLimits } from '../../base/child.ts';
@@ -14,6 +14,7 @@ import { EtcdError, type EtcdClient } from '../../base/etcd/client.ts';
 import { hostOfUrl } from '../../base/host.ts';
 import { endChild, keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
+import { writePrivate } from '../../base/private-file.ts';
 
 interface EtcdMemberOptions {
   /** The directory of the data; created if it is missing. */
@@ -52,7 +53,7 @@ const POLL_MS = 50;
 const COUNT_MS = 60_000;
 const CHANGE_TIMEOUT_MS = 20_000;
 const LEAVE_TIMEOUT_MS = 5_000;
-const PASSING = /unhealthy cluster|too many learner|already exists/i;
+const PASSING = /unhealthy cluster|too many learner|already exists|member not found/i;
 const GONE = /member not found/i;
 /** How often a learner asks to be promoted; etcd agrees once it has caught up. */
 const PROMOTE_MS = 500;
@@ -270,8 +271,8 @@ export class EtcdMember {
 
   /** The second copy is written last: after a crash in between, the first one is ahead by one. */
   async #keepCount(count: number): Promise<void> {
-    await writeFile(this.#countFile, String(count), { mode: 0o600 });
-    await writeFile(this.#o.witnessFile, String(count), { mode: 0o600 });
+    await writePrivate(this.#countFile, String(count));
+    await writePrivate(this.#o.witnessFile, String(count));
     const { clock, log } = this.#o;
     const next = (): void =>
       void this.#keepCount(count + 1).catch((err: unknown) => log.error({ err }, 'the count of etcd cannot be kept'));

@@ -33,7 +33,7 @@ test('no label holds what there may be thousands of: ids of jobs, files, address
   const allowed = new Set(
     (
       'camera name transport video resolution audio state kind reason cause rule change outcome queue scope version ' +
-      'node namespace pool resource type verb controller listener webhook peer result'
+      'node namespace pool resource type verb controller listener webhook peer result use'
     ).split(' '),
   );
   const labels = OURS.flatMap((metric) => metric.labels.map((label) => `${metric.name} ${label}`));

@@ -235,7 +235,7 @@ export async function startStage(): Promise<Stage> {
   const stage = new Stage({ cluster, cameras, login }, directory, new AsyncDisposableStack());
   await cluster.kubectl(['config', 'set-context', '--current', '--namespace', NAMESPACE]);
   const page = stage.page('README.md');
-  await page.follow('What the pages begin with', {
+  await page.follow('The cluster at the beginning of each page', {
     events: {
       'the cameras gate and hall are described in cameras.yaml': () =>
         writeFileSync(join(directory, 'cameras.yaml'), JSON.stringify(manifests(gate, hall, login))),
