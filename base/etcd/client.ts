@@ -26,6 +26,8 @@ interface EtcdClientOptions {
   readonly tls?: () => EtcdTls | undefined;
   /** How long a member may take to answer. Default 5 s. */
   readonly callTimeoutMs?: number;
+  /** After this time with another member, the first one is asked again. Default 30 s. */
+  readonly awayMs?: number;
 }
 
 export interface KeyValue {
@@ -105,7 +107,6 @@ interface EtcdStatus {
 const CALL_TIMEOUT_MS = 5_000;
 /** Shorter than the time that a renewal may take, so that another member is asked in time when a server is dead. */
 const CONNECT_TIMEOUT_MS = 1_500;
-/** After this time with another member, the first one is asked again. */
 const AWAY_MS = 30_000;
 /** Longer than the time after which an idle watch ends by itself. */
 const IDLE_MS = 120_000;
@@ -119,7 +120,7 @@ export class EtcdClient {
   #tls: EtcdTls | undefined;
   /** The endpoint that is asked instead of the first one, and since when. */
   #preferred: string | undefined;
-  #awayMs = 0;
+  #preferredMs = 0;
 
   constructor(options: EtcdClientOptions) {
     this.#options = options;
@@ -170,8 +171,9 @@ export class EtcdClient {
   }
 
   /**
-   * Changes of the keys from `key` up to `rangeEnd` after the revision, until `signal` aborts or the member ends the watch. Throws
-   * EtcdError, with the code COMPACTED if the revision is too old.
+   * Changes of the keys from `key` up to `rangeEnd` after the revision, until `signal` aborts or the member ends the watch. With
+   * another member than the first one it ends after `awayMs`, because the other server may die without a word. Throws EtcdError, with
+   * the code COMPACTED if the revision is too old.
    */
   async *watch(
     {
@@ -188,13 +190,16 @@ export class EtcdClient {
       prev_kv: true,
       progress_notify: true,
     };
-    const response = await this.#send(
+    const { body, endpoint } = await this.#send(
       'watch',
       { create_request },
       { signal, repeats: true, timeoutMs: this.#timeoutMs },
     );
+    const isAway = endpoint !== this.#options.endpoints()[0];
+    const back = isAway ? AbortSignal.timeout(this.#awayMs) : undefined;
+    back?.addEventListener('abort', () => body.destroy(), { once: true });
     try {
-      for await (const line of linesOf(response.body, MAX_EVENT_BYTES, tooLong)) {
+      for await (const line of linesOf(body, MAX_EVENT_BYTES, tooLong)) {
         const { result, error } = jsonOf(line);
         if (error !== undefined) throw refusalOf({ error }, 0);
         const answer = objectOf(result);
@@ -206,7 +211,7 @@ export class EtcdClient {
       }
     } catch (cause) {
       if (cause instanceof EtcdError) throw cause;
-      throw unreachable(cause);
+      if (!back?.aborted) throw unreachable(cause);
     }
   }
 
@@ -268,14 +273,18 @@ export class EtcdClient {
     return this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS;
   }
 
+  get #awayMs(): number {
+    return this.#options.awayMs ?? AWAY_MS;
+  }
+
   async #call(path: string, body: object, options: SendOptions): Promise<Json> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
-    const response = await this.#send(path, body, {
+    const answer = await this.#send(path, body, {
       ...options,
       signal: options.signal ? AbortSignal.any([signal, options.signal]) : signal,
     });
     try {
-      return jsonOf((await readBody(response.body, MAX_ANSWER_BYTES, tooLong)).toString('utf8'));
+      return jsonOf((await readBody(answer.body, MAX_ANSWER_BYTES, tooLong)).toString('utf8'));
     } catch (cause) {
       if (cause instanceof EtcdError) throw cause;
       throw unreachable(cause);
@@ -283,14 +292,14 @@ export class EtcdClient {
   }
 
   /** Asks one member after the other: the next one if the last did not get the request, or if the request may be sent twice. */
-  async #send(path: string, body: object, options: SendOptions): Promise<Dispatcher.ResponseData> {
+  async #send(path: string, body: object, options: SendOptions): Promise<SentAnswer> {
     const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
     let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');
     for (const endpoint of endpoints) {
       try {
         const response = await this.#ask(endpoint, path, body, options);
         this.#prefer(endpoint);
-        return response;
+        return { body: response.body, endpoint };
       } catch (err) {
         failure = err;
         const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
@@ -327,15 +336,15 @@ export class EtcdClient {
 
   get #endpoints(): readonly string[] {
     const all = this.#options.endpoints();
-    const isBack = performance.now() - this.#awayMs > AWAY_MS;
+    const isBack = performance.now() - this.#preferredMs > this.#awayMs;
     const first = isBack ? 0 : all.indexOf(this.#preferred ?? '');
     return first <= 0 ? all : [...all.slice(first), ...all.slice(0, first)];
   }
 
   #prefer(endpoint: string): void {
-    if (endpoint === this.#preferred && performance.now() - this.#awayMs <= AWAY_MS) return;
+    if (endpoint === this.#preferred && performance.now() - this.#preferredMs <= this.#awayMs) return;
     this.#preferred = endpoint;
-    this.#awayMs = performance.now();
+    this.#preferredMs = performance.now();
   }
 
   #next(): void {
@@ -368,6 +377,12 @@ interface SendOptions {
   readonly repeats: boolean;
   readonly endpoint?: string;
   readonly timeoutMs?: number;
+}
+
+/** An answer, and the endpoint that gave it. */
+interface SentAnswer {
+  readonly body: Dispatcher.ResponseData['body'];
+  readonly endpoint: string;
 }
 
 type Json = Readonly<Record<string, unknown>>;
