@@ -178,14 +178,14 @@ test('whether ffmpeg is there is told at once after the first time, and a progra
   const [program, mayEnd] = [joinPath(directory, 'ffmpeg'), joinPath(directory, 'may-end')];
   const clock = new VirtualClock();
   const check = new FfmpegCheck(program, clock);
-  assert.equal(await check.isThere(), false);
+  assert.equal(await check.seemsThere(), false);
   clock.advance(10_000);
   writeFileSync(program, '#!/bin/sh\nexit 0\n');
   chmodSync(program, 0o755);
-  assert.equal(await check.isThere(), true);
+  assert.equal(await check.seemsThere(), true);
   writeFileSync(program, `#!/bin/sh\nwhile ! [ -e ${mayEnd} ]; do sleep 0.02; done\nexit 1\n`);
   clock.advance(10_000);
-  assert.equal(await check.isThere(), true, 'while the check still runs');
+  assert.equal(await check.seemsThere(), true, 'while the check still runs');
   writeFileSync(mayEnd, '');
-  await until('it is noticed', async () => !(await check.isThere()));
+  await until('it is noticed', async () => !(await check.seemsThere()));
 });

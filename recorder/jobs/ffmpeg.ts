@@ -26,9 +26,6 @@ export class FfmpegCheck {
     this.#clock = clock;
   }
 
-  /**
-   * A program that was found counts as found until the next check has ended, because each page that opens asks for it.
-   */
   isThere(): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#knownUntilMs) {
@@ -36,7 +33,13 @@ export class FfmpegCheck {
       this.#known = this.#run();
       void this.#known.then((isThere) => (this.#wasThere = isThere));
     }
-    return this.#wasThere ? Promise.resolve(true) : this.#known;
+    return this.#known;
+  }
+
+  /** The same for each page that opens: a program that was found counts as found until the next check has ended. */
+  seemsThere(): Promise<boolean> {
+    const known = this.isThere();
+    return this.#wasThere ? Promise.resolve(true) : known;
   }
 
   #run(): Promise<boolean> {

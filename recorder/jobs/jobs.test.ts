@@ -69,6 +69,7 @@ test('a node without jobs starts no redis-server; the first job does', { skip },
     },
     reason: undefined,
     reasonCode: undefined,
+    retry: undefined,
   });
   assert.equal((await jobs.result(done))?.path, path);
   assert.equal((await decodePictures(path)).numbers.length, 50);

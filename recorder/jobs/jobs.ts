@@ -203,7 +203,7 @@ export class Jobs {
 
   /** Whether ffmpeg is installed, which exports and time-lapses need. */
   ffmpegIsThere(): Promise<boolean> {
-    return this.#ffmpeg.isThere();
+    return this.#ffmpeg.seemsThere();
   }
 
   /** Whether the address belongs to a member of the cluster, from which this node may fetch. */
