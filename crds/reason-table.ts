@@ -325,7 +325,10 @@ export const RECORDING_REASONS = {
     todo: 'turn cameras off, or get a larger licence',
     see: '[license.md](../license.md)',
   },
-  'stopped-by-user': { means: 'somebody has stopped it through the API', todo: 'start it, in the console or through the API' },
+  'stopped-by-user': {
+    means: 'somebody has stopped it through the API',
+    todo: 'start it, in the console or through the API',
+  },
   'invalid-camera': {
     means: 'this version of the recorder does not understand the spec',
     todo: 'the message names the field',

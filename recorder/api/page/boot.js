@@ -35,7 +35,7 @@ let isWaiting = false;
 
 async function reload() {
   try {
-    await fetch('/api/health/live', { cache: 'no-store' });
+    await fetch('/api/health/live', { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
     window.location.reload();
   } catch {
     setTimeout(() => void reload(), RETRY_MS);

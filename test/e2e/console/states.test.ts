@@ -380,7 +380,8 @@ suite('states of the console', { skip: browserMissing() }, () => {
         SLOW_MS,
       ).catch((error: unknown) => assert.fail(`${String(error)}: ${seen} is shown`));
     }
-    await go((killedMs + againMs) / 2);
+    // Before the next process has started: from then on another reason holds until the camera plays.
+    await go(killedMs + 100);
     await until(
       'the reason',
       async () => /No recording .*: recorder was not running/.test(await page.locator('.plate').innerText()),
