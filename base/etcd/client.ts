@@ -26,7 +26,7 @@ interface EtcdClientOptions {
   readonly tls?: () => EtcdTls | undefined;
   /** How long a member may take to answer. Default 5 s. */
   readonly callTimeoutMs?: number;
-  /** After this time with another member, the first one is asked again. Default 30 s. */
+  /** After this time with another member, the first one is asked again. Default 10 s. */
   readonly awayMs?: number;
 }
 
@@ -105,9 +105,11 @@ interface EtcdStatus {
 }
 
 const CALL_TIMEOUT_MS = 5_000;
+/** After this time another member is asked what may be asked twice: a request that went to a leader that died is never answered. */
+const PATIENCE_MS = 1_000;
 /** Shorter than the time that a renewal may take, so that another member is asked in time when a server is dead. */
 const CONNECT_TIMEOUT_MS = 1_500;
-const AWAY_MS = 30_000;
+const AWAY_MS = 10_000;
 /** Longer than the time after which an idle watch ends by itself. */
 const IDLE_MS = 120_000;
 /** The longest answer: a page of large objects, in base64. */
@@ -190,11 +192,7 @@ export class EtcdClient {
       prev_kv: true,
       progress_notify: true,
     };
-    const { body, endpoint } = await this.#send(
-      'watch',
-      { create_request },
-      { signal, repeats: true, timeoutMs: this.#timeoutMs },
-    );
+    const { body, endpoint } = await this.#send('watch', { create_request }, { signal, repeats: true });
     const isAway = endpoint !== this.#options.endpoints()[0];
     const back = isAway ? AbortSignal.timeout(this.#awayMs) : undefined;
     back?.addEventListener('abort', () => body.destroy(), { once: true });
@@ -312,13 +310,13 @@ export class EtcdClient {
     throw failure instanceof EtcdError ? failure : unreachable(failure);
   }
 
-  async #ask(endpoint: string, path: string, body: object, { signal, timeoutMs }: SendOptions) {
+  async #ask(endpoint: string, path: string, body: object, { signal, repeats }: SendOptions) {
     const answer = request(new URL(`/v3/${path}`, endpoint), {
       method: 'POST',
       dispatcher: this.#connected(),
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      headersTimeout: timeoutMs ?? this.#timeoutMs,
+      headersTimeout: repeats ? Math.min(PATIENCE_MS, this.#timeoutMs) : this.#timeoutMs,
       bodyTimeout: IDLE_MS,
       ...(signal && { signal }),
     });
@@ -376,7 +374,6 @@ interface SendOptions {
   /** Whether the request may be carried out twice, as a read may. */
   readonly repeats: boolean;
   readonly endpoint?: string;
-  readonly timeoutMs?: number;
 }
 
 /** An answer, and the endpoint that gave it. */
