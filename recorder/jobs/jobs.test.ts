@@ -149,7 +149,8 @@ test('one of two who wait for the same work is cancelled: the other gets it', { 
   const jobs = await open({ spareBytes: async () => (copies++, released.then(() => Infinity)) });
   const [first, second, third] = await Promise.all([0, 1, 2].map(() => jobs.submit(request(0, 2_000))));
   assert.ok(first && second && third);
-  await until('all three run', async () => (await jobs.list()).every(({ state }) => state === 'running'));
+  const run = async (): Promise<boolean> => (await jobs.list()).every(({ state }) => state === 'running');
+  await until('all three run, and one of them copies', async () => copies > 0 && (await run()));
   assert.equal(copies, 1);
   const removed = jobs.remove(first.id);
   release();
