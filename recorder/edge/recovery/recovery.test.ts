@@ -41,6 +41,22 @@ async function finished(world: World): Promise<number[]> {
   return framesOf(world);
 }
 
+/** `leftMs`: up to the first key frame, nothing of another encoder can be decoded. */
+async function assertPlacedByTime(world: World, leftMs: number): Promise<void> {
+  const frames = await finished(world);
+  assert.deepEqual(
+    frames,
+    [...new Set(frames)].sort((a, b) => a - b),
+    'no picture is doubled',
+  );
+  const { gaps, filled } = world.report();
+  assert.deepEqual([...new Set(filled.map(({ seam }) => seam))], ['time']);
+  assert.ok(
+    gaps.every(({ fromMs, toMs, notFilled }) => toMs - fromMs < leftMs && notFilled?.reason === 'starts-at-key-frame'),
+    JSON.stringify(gaps),
+  );
+}
+
 test('a gap is filled between the last picture before it and the first behind it', async (t) => {
   const world = await begun(t);
   await cut(world, 90 * 25);
@@ -184,18 +200,7 @@ test('pictures of another encoder are placed by time, if the clock is known', as
   world.memory.offsetMs = () => 1_200;
   world.memory.told = { offsetMs: 1_190, errorMs: 60 };
   await cut(world, 30 * 25);
-  const frames = await finished(world);
-  assert.deepEqual(
-    frames,
-    [...new Set(frames)].sort((a, b) => a - b),
-    'no picture is doubled',
-  );
-  const { gaps, filled } = world.report();
-  assert.deepEqual([...new Set(filled.map(({ seam }) => seam))], ['time']);
-  // Up to the first key frame, nothing of another encoder can be decoded.
-  assert.ok(
-    gaps.every(({ fromMs, toMs, notFilled }) => toMs - fromMs < 1_000 && notFilled?.reason === 'starts-at-key-frame'),
-  );
+  await assertPlacedByTime(world, 1_000);
 });
 
 test('a camera that states no time is tied by its sender reports', async (t) => {
@@ -205,18 +210,7 @@ test('a camera that states no time is tied by its sender reports', async (t) => 
   // The least late of them took about 200 ms.
   world.clockAheadMs = 36_810;
   await cut(world, 30 * 25);
-  const frames = await finished(world);
-  assert.deepEqual(
-    frames,
-    [...new Set(frames)].sort((a, b) => a - b),
-    'no picture is doubled',
-  );
-  const { gaps, filled } = world.report();
-  assert.deepEqual([...new Set(filled.map(({ seam }) => seam))], ['time']);
-  assert.ok(
-    gaps.every(({ fromMs, toMs, notFilled }) => toMs - fromMs < 1_500 && notFilled?.reason === 'starts-at-key-frame'),
-    JSON.stringify(gaps),
-  );
+  await assertPlacedByTime(world, 1_500);
 });
 
 for (const [what, setUp, reason] of [
