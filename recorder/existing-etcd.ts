@@ -14,7 +14,7 @@ export function existingEtcd(endpoints: readonly string[]): ClusterEtcd {
   const nothing = (): Promise<void> => Promise.resolve();
   return {
     urls: () => endpoints,
-    // Those who join have to be told in their own configuration.
+    // A server that joins has the endpoints in its own configuration.
     invited: () => [],
     isLeaving: false,
     start: nothing,

@@ -17,7 +17,7 @@ async function ask(path) {
 async function askFirst() {
   if (await ask('/api/session')) await ask('/api/cameras');
 }
-// Whoever takes the answer deals with a failure.
+// The module that takes the answer deals with a failure.
 askFirst().catch(() => {});
 
 // The library that plays recordings is a quarter of all scripts: views that do not need it do not wait for it.
