@@ -2,7 +2,7 @@
 // server makes. On Kubernetes the operator makes both from pods and nodes.
 
 import { isDeepStrictEqual } from 'node:util';
-import { ApiError } from '../base/kubernetes/api-error.ts';
+import { hasStatus } from '../base/kubernetes/api-error.ts';
 import type { KubernetesClient, KubernetesObject } from '../base/kubernetes/client.ts';
 import { API_VERSION, poolLabels, RECORDER_NODES, RECORDER_POOLS } from '../crds/names.ts';
 import type { Role } from './own-etcd.ts';
@@ -74,13 +74,13 @@ export class Registration {
     try {
       return await api.get(`${path}/${name}`);
     } catch (err) {
-      if (!isStatus(err, 404)) throw err;
+      if (!hasStatus(err, 404)) throw err;
     }
     try {
       return (await api.call('POST', path, { apiVersion: API_VERSION, ...make() })) as KubernetesObject;
     } catch (err) {
       // Another server was first.
-      if (!isStatus(err, 409)) throw err;
+      if (!hasStatus(err, 409)) throw err;
       return await api.get(`${path}/${name}`);
     }
   }
@@ -89,8 +89,6 @@ export class Registration {
     return `/apis/${API_VERSION}/namespaces/${this.#o.namespace}/${plural}`;
   }
 }
-
-const isStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;
 
 const definedIn = (addresses: Addresses): Partial<Addresses> =>
   Object.fromEntries(Object.entries(addresses).filter(([, url]) => url !== undefined));

@@ -21,3 +21,6 @@ export class ApiError extends Error {
     this.retryAfterMs = options.retryAfterMs;
   }
 }
+
+/** Whether the server answered with this status. */
+export const hasStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;

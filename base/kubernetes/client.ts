@@ -5,7 +5,7 @@ import { request, type Dispatcher } from 'undici';
 import { errorCode } from '../error.ts';
 import { linesOf, readBody } from '../http-answer.ts';
 import { promptly } from '../promptly.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError, hasStatus } from './api-error.ts';
 
 /** A request as undici takes it. */
 export interface SentRequest {
@@ -154,7 +154,7 @@ export class KubernetesClient {
         for await (const page of this.pages(path, options)) pages.push(page);
         return { items: pages.flatMap(({ items }) => items), resourceVersion: pages[0]?.resourceVersion ?? '' };
       } catch (err) {
-        if (!(err instanceof ApiError && err.status === 410) || attempt === LIST_ATTEMPTS) throw err;
+        if (!hasStatus(err, 410) || attempt === LIST_ATTEMPTS) throw err;
       }
     }
   }

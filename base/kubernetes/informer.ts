@@ -5,7 +5,7 @@ import { assert } from '../assert.ts';
 import { Backoff } from '../backoff.ts';
 import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError, hasStatus } from './api-error.ts';
 import { isNewer } from './resource-version.ts';
 import { messageOf } from '../error.ts';
 
@@ -203,13 +203,13 @@ export class Informer<T, O extends Listed = Listed> {
         for await (const version of this.#watch(resourceVersion, signal)) resourceVersion = version;
       } catch (err) {
         if (signal.aborted) continue;
-        const isRefused = err instanceof ApiError && err.status === 403;
+        const isRefused = hasStatus(err, 403);
         // A missing permission may last for days: report it once, not every half minute.
         const isKnown = isRefused && this.#isRefused;
         this.#isRefused = isRefused;
         if (!isKnown) this.#options.observer?.failed();
         // The saved `resourceVersion` is too old to resume from: list to get a new one.
-        const isExpired = err instanceof ApiError && err.status === 410;
+        const isExpired = hasStatus(err, 410);
         if (isExpired || ++this.#failures % RELIST_AFTER_FAILURES === 0) resourceVersion = undefined;
         const askedMs = err instanceof ApiError ? (err.retryAfterMs ?? 0) : 0;
         const retryMs = Math.max(this.#backoff.next(), askedMs);

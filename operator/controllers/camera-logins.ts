@@ -7,7 +7,7 @@ import { addressesOf, type Camera } from '../../crds/camera.ts';
 import { hostIn, hostsNamedBy } from '../../crds/login-hosts.ts';
 import { GRANTS_NAMED_LOGINS } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import { ApiError, isNotFound, type KubeApi, type KubeObject, type ObjectName } from '../kube/api.ts';
+import { hasStatus, isNotFound, type KubeApi, type KubeObject, type ObjectName } from '../kube/api.ts';
 import { CAMERA, ROLE, SECRET } from '../kube/resources.ts';
 import { controllerOf } from '../kube/owned.ts';
 import { roleOf } from '../manifests/recorder-access.ts';
@@ -109,7 +109,7 @@ export class CameraLogins {
       return hostsNamedBy(annotations) === undefined ? 'NamesNone' : 'NamesHosts';
     } catch (err) {
       // If the operator may not read a Secret, it cannot grant it.
-      if (isNotFound(err) || (err instanceof ApiError && err.status === 403)) return 'Missing';
+      if (isNotFound(err) || hasStatus(err, 403)) return 'Missing';
       throw err;
     }
   }

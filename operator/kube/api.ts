@@ -1,9 +1,9 @@
 // The interface of this room: the calls to the API server that the operator needs. `client.ts` implements it over HTTPS;
 // simulations implement it in memory.
 
-import { ApiError } from '../../base/kubernetes/api-error.ts';
+import { ApiError, hasStatus } from '../../base/kubernetes/api-error.ts';
 
-export { ApiError };
+export { ApiError, hasStatus };
 
 /** A kind and how its paths are made: `/apis/{group}/{version}/namespaces/{namespace}/{plural}`. */
 export interface Resource {
@@ -120,8 +120,6 @@ export interface KubeApi {
   apply(resource: Resource, object: KubeObject, options: ApplyOptions): Promise<KubeObject>;
   delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<void>;
 }
-
-const hasStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;
 
 export const isNotFound = (err: unknown): boolean => hasStatus(err, 404);
 /** The object was changed since it was read, or it exists already. */

@@ -15,10 +15,11 @@ import {
 } from '../../base/authorities.ts';
 import type { Clock } from '../../base/clock.ts';
 import { hostOfUrl } from '../../base/host.ts';
+import { hasStatus } from '../../base/kubernetes/api-error.ts';
 import { AUTHORITIES_SECRET, nodeIdentity } from '../../crds/names.ts';
 import { SealError } from './key-ring.ts';
 import { readAuthority, type NodeFiles } from './node-files.ts';
-import { hasStatus, nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
+import { nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
 
 const SECRET_TYPE = 'kube-nvr.dev/authorities';
 /** A server with more names than this states the first ones. */

@@ -3,10 +3,11 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import { hasStatus } from '../../base/kubernetes/api-error.ts';
 import { sha256 } from '../../base/new-token.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { formatJoinToken, newJoinToken, parseJoinToken } from './join-token.ts';
-import { hasStatus, readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
+import { readSecret, secretOf, secretsPath, type StoreApi } from './secrets.ts';
 
 const TOKEN_TYPE = 'kube-nvr.dev/join-token';
 const LASTS_MS = HOUR_MS;

@@ -1,7 +1,7 @@
 // Secrets of the cluster's store, as this room reads and writes them.
 
 import { API_VERSION } from '../../crds/names.ts';
-import { ApiError } from '../../base/kubernetes/api-error.ts';
+import { hasStatus } from '../../base/kubernetes/api-error.ts';
 import type { KubernetesClient } from '../../base/kubernetes/client.ts';
 
 export type StoreApi = Pick<KubernetesClient, 'get' | 'list' | 'call'>;
@@ -16,8 +16,6 @@ interface StoredSecret {
 
 export const secretsPath = (namespace: string): string => `/api/v1/namespaces/${namespace}/secrets`;
 export const nodesPath = (namespace: string): string => `/apis/${API_VERSION}/namespaces/${namespace}/recordernodes`;
-
-export const hasStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;
 
 /** Undefined if there is none. Throws ApiError. */
 export async function readSecret(api: StoreApi, namespace: string, name: string): Promise<StoredSecret | undefined> {

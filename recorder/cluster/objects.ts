@@ -2,7 +2,7 @@
 // written but never read.
 
 import { isDeepStrictEqual } from 'node:util';
-import { ApiError } from '../../base/kubernetes/api-error.ts';
+import { ApiError, hasStatus } from '../../base/kubernetes/api-error.ts';
 import type { KubernetesClient, KubernetesObject } from '../../base/kubernetes/client.ts';
 import { KINDS } from '../../crds/kinds.ts';
 import { API_VERSION, RECORDER_NODES } from '../../crds/names.ts';
@@ -90,7 +90,7 @@ export class ClusterObjects {
     try {
       return await this.#get(plural, name);
     } catch (err) {
-      if (err instanceof ApiError && err.status === 404) return undefined;
+      if (hasStatus(err, 404)) return undefined;
       throw err;
     }
   }
