@@ -142,10 +142,12 @@ export class Network {
     return this.#plan.address(this.#index, 1, ++this.#nodes);
   }
 
-  /** Joins the network namespace of this process, which has nothing yet, under the address. */
+  /** Joins the network namespace of this process, which has nothing yet, under the address. A dead node had it perhaps. */
   join(address: string, pid: number): void {
     const { bits, flag, linkHas } = this.#plan;
     const name = linkOf(address);
+    // The link of a dead node stays as long as a process in its namespace, such as a request without an answer.
+    spawnSync('nsenter', [`--net=/proc/${this.#router.pid}/ns/net`, 'ip', 'link', 'del', name]);
     const router = this.#plan.router(this.#index);
     this.#onRouter([`link add name ${name} type veth peer name eth0 netns ${pid}`, `link set ${name} up`]);
     this.#onRouter([...linkHas(router, name), `route add ${address}/${bits} dev ${name} src ${router}`]);

@@ -154,7 +154,8 @@ export class Server {
   async get<T>(path: string, token?: string): Promise<T> {
     const login = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
     const address = `http://127.0.0.1:9997${path}`;
-    const args = ['--target', `${this.#init}`, '--net', 'curl', '--silent', '--show-error', '--fail-with-body'];
+    const curl = ['curl', '--silent', '--show-error', '--fail-with-body', '--max-time', '30'];
+    const args = ['--target', `${this.#init}`, '--net', ...curl];
     const { code, output } = await run('nsenter', [...args, ...login, address]);
     if (code !== 0) throw new Error(`${path}: ${output}`);
     return JSON.parse(output) as T;
