@@ -36,4 +36,26 @@ test('a watch at another member than the first one ends after a time, and a watc
   await assert.rejects(third, { code: 'UNREACHABLE' });
 });
 
+test('a read that a member does not answer is sent again while the call has time, and a change is not', async (t) => {
+  let requests = 0;
+  const member = createServer((_, response) => {
+    if (++requests !== 2) return;
+    response.end(JSON.stringify({ header: { revision: '7' } }));
+  }).listen(0, '127.0.0.1');
+  await once(member, 'listening');
+  const url = `http://127.0.0.1:${(member.address() as AddressInfo).port}`;
+  const client = new EtcdClient({ endpoints: () => ['http://127.0.0.1:1', url], callTimeoutMs: 1_800 });
+  t.after(async () => {
+    await client.close();
+    member.closeAllConnections();
+    member.close();
+  });
+
+  assert.equal((await client.range({ key: 'a' })).revision, '7');
+  assert.equal(requests, 2);
+
+  await assert.rejects(client.txn({ compare: [], success: [] }), { code: 'UNREACHABLE' });
+  assert.equal(requests, 3);
+});
+
 const laterThan = (ms: number): Promise<boolean> => new Promise((resolve) => setTimeout(resolve, ms, true));

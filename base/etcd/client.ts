@@ -289,22 +289,36 @@ export class EtcdClient {
     }
   }
 
-  /** Asks one member after the other: the next one if the last did not get the request, or if the request may be sent twice. */
+  /**
+   * Asks one member after the other: the next one if the last did not get the request, or if the request may be sent twice. Those that were
+   * only slow are asked again while there is time.
+   */
   async #send(path: string, body: object, options: SendOptions): Promise<SentAnswer> {
     const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
+    const deadlineMs = performance.now() + this.#timeoutMs;
+    let left = endpoints;
     let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');
-    for (const endpoint of endpoints) {
-      try {
-        const response = await this.#ask(endpoint, path, body, options);
-        this.#prefer(endpoint);
-        return { body: response.body, endpoint };
-      } catch (err) {
-        failure = err;
-        const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
-        const isUnsent = UNSENT.has(errorCode(err) ?? '') || (err instanceof EtcdError && LEARNER.test(err.message));
-        if (options.signal?.aborted || !isLost || !(options.repeats || isUnsent)) break;
+    while (left.length > 0) {
+      const slow: string[] = [];
+      for (const endpoint of left) {
+        try {
+          const response = await this.#ask(endpoint, path, body, options);
+          this.#prefer(endpoint);
+          return { body: response.body, endpoint };
+        } catch (err) {
+          failure = err;
+          const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
+          const isUnsent = UNSENT.has(errorCode(err) ?? '') || (err instanceof EtcdError && LEARNER.test(err.message));
+          if (options.signal?.aborted || !isLost || !(options.repeats || isUnsent)) return this.#lost(err);
+          if (errorCode(err) === SLOW) slow.push(endpoint);
+        }
       }
+      left = performance.now() < deadlineMs ? slow : [];
     }
+    return this.#lost(failure);
+  }
+
+  #lost(failure: unknown): never {
     if (failure instanceof EtcdError && failure.code !== 'UNREACHABLE') throw failure;
     this.#next();
     throw failure instanceof EtcdError ? failure : unreachable(failure);
@@ -386,6 +400,9 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Codes of errors that occur before a request is sent. */
 const UNSENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/** Code of the error after `headersTimeout`. */
+const SLOW = 'UND_ERR_HEADERS_TIMEOUT';
 
 /** A member without a vote answers hardly anything, and has not carried out what it refused. */
 const LEARNER = /not supported for learner/;
