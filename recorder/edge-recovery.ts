@@ -2,11 +2,12 @@
 
 import type { CameraSet } from './camera-set.ts';
 import { SlabPool } from './codec/slab.ts';
-import type { CameraConfig } from './config/schema.ts';
+import type { CameraConfig, Config } from './config/schema.ts';
 import type { RecorderDeps } from './deps.ts';
 import type { EdgeMemory } from './edge/memory.ts';
 import { openEdgeMemory } from './edge/open.ts';
 import { EdgeRecovery } from './edge/recovery/recovery.ts';
+import { unwrittenMs } from './held-time.ts';
 import type { NodeCameras } from './node-cameras.ts';
 import type { Storage } from './storage.ts';
 import type { WantedCameras } from './wanted-cameras.ts';
@@ -17,6 +18,7 @@ const DEFAULT_SHARE = 2;
 const LEAST_BITRATE = 1_000_000;
 
 export function openEdgeRecovery(
+  { archive: { syncIntervalMs } }: Config,
   wanted: WantedCameras,
   { archive, gaps, registry }: Pick<Storage, 'archive' | 'gaps' | 'registry'>,
   { cameras, reach }: Pick<NodeCameras, 'cameras' | 'reach'>,
@@ -39,6 +41,7 @@ export function openEdgeRecovery(
       return keptMs === Infinity ? undefined : keptMs;
     },
     oldestMs: (cameraId) => archive.catalogue.oldestStartMs(cameraId),
+    unwrittenMs: unwrittenMs(syncIntervalMs),
     clock,
     log,
     registry,

@@ -17,9 +17,12 @@ const UNWRITTEN_MS = 2_000;
 const lossMs = (pool: RecorderPool | undefined): number =>
   (pool?.spec.failover.unavailableAfterSeconds ?? USUAL_LOSS_MS / 1_000) * 1_000;
 
+/** The most that a recorder which was lost had received and does not have on its disk. */
+export const unwrittenMs = (syncIntervalMs: number): number => syncIntervalMs + UNWRITTEN_MS;
+
 /** How long ago a recorder that was restarted in place may have written its last picture. */
 export const restartMs = (pool: RecorderPool | undefined, syncIntervalMs: number): number =>
-  lossMs(pool) + syncIntervalMs + UNWRITTEN_MS;
+  lossMs(pool) + unwrittenMs(syncIntervalMs);
 
 /** 30 s, or more if nodes of the pool count as lost later. */
 export const heldMsOf = (pool: RecorderPool | undefined): number => Math.max(HELD_MS, lossMs(pool) + BEYOND_MS);
@@ -40,5 +43,5 @@ export function wantedFromMs(
   if (handover === 'Pending') return nowMs;
   const seenMs = Date.parse(lastSeenTime);
   if (reason !== 'NodeUnavailable' || Number.isNaN(seenMs)) return -Infinity;
-  return Math.min(seenMs - syncIntervalMs - UNWRITTEN_MS, nowMs - restartMs(pool, syncIntervalMs));
+  return Math.min(seenMs - unwrittenMs(syncIntervalMs), nowMs - restartMs(pool, syncIntervalMs));
 }

@@ -121,7 +121,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   registerWebhookMetrics(registry, () => webhooks.list);
   const node = await openCameras(config, wanted, storage, deps);
   const { cameras, standbys, cameraSwitch } = node;
-  const recovery = openEdgeRecovery(wanted, storage, node, deps);
+  const recovery = openEdgeRecovery(config, wanted, storage, node, deps);
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(config, own, deps);
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);

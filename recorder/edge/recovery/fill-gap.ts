@@ -27,8 +27,11 @@ import { agree, lookOf, seamIn, throughAnchors, type Anchor, type SeenPicture } 
 export interface Hole extends Interval {
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** This node has no footage shortly before: pictures from the last key frame before the gap on are written, so that all of it can be decoded. */
-  readonly mayBeginEarlier: boolean;
+  /**
+   * Pictures from the last key frame before the gap on are written, so that all of it can be decoded, but none before this time: there is other
+   * footage, or none is wanted. Undefined: any may be written.
+   */
+  readonly earliestMs: number | undefined;
 }
 
 interface FillDeps {
@@ -42,8 +45,8 @@ interface FillDeps {
   readonly clockAheadMs: number | undefined;
   readonly picturesAt: (end: 'start' | 'end', path: string, count: number) => Promise<FileEnd | undefined>;
   readonly extend: (path: string, continuation: Continuation) => Promise<boolean>;
-  /** `fromMs`: no file begins before; undefined: any may. */
-  readonly fillerFor: (seam: Seam, fromMs: number | undefined) => CameraArchive;
+  /** `earliestMs`: no file begins before, if it is given. */
+  readonly fillerFor: (seam: Seam, earliestMs: number | undefined) => CameraArchive;
 }
 
 /** Undefined: the gap is filled up to its end, as far as it is known. */
@@ -210,7 +213,7 @@ class Filling {
     this.#deps = deps;
     this.#audio = place.audio;
     this.#tickedMs = deps.clock.monotonicMs();
-    this.#filler = deps.fillerFor(place.seam, hole.mayBeginEarlier ? undefined : hole.fromMs);
+    this.#filler = deps.fillerFor(place.seam, hole.earliestMs);
   }
 
   async run(signal: AbortSignal): Promise<FillOutcome> {
@@ -302,8 +305,9 @@ class Filling {
       }
       return this.#rest !== undefined || picture.cameraMs > last.cameraMs;
     }
-    if (this.#hole.mayBeginEarlier) return picture.unit.randomAccess;
-    if (wallOf(picture.cameraMs) < this.#hole.fromMs - SAME_MS) return false;
+    const { fromMs, earliestMs = -Infinity } = this.#hole;
+    if (wallOf(picture.cameraMs) < earliestMs - SAME_MS) return false;
+    if (earliestMs < fromMs) return picture.unit.randomAccess;
     this.#leftRest ||= !picture.unit.randomAccess;
     return picture.unit.randomAccess;
   }

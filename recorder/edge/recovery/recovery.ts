@@ -45,6 +45,8 @@ interface EdgeRecoveryDeps {
   readonly keptMs: (cameraId: string) => number | undefined;
   /** Start of the oldest footage of a camera on this node. */
   readonly oldestMs: (cameraId: string) => number | undefined;
+  /** The most that a node which was lost had received and does not have on its disk. */
+  readonly unwrittenMs: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;
@@ -169,7 +171,7 @@ export class EdgeRecovery {
   }
 
   /** The newest time without footage that may be in the memory, up to the footage on both sides: of gaps with several causes all of it. */
-  #newestGap(cameraId: string): Interval | undefined {
+  #newestGap(cameraId: string): WantedHole | undefined {
     const nowMs = this.#deps.clock.wallMs();
     const { gaps } = this.#deps.gaps.report(cameraId, this.#fromMs(cameraId, nowMs), nowMs, []);
     return holesOf(gaps).findLast((hole) => isDue(hole, nowMs));
@@ -185,7 +187,7 @@ export class EdgeRecovery {
     return hadOlder ? Math.max(byAgeMs, oldest) : byAgeMs;
   }
 
-  #start(camera: EdgeCamera, state: CameraState, gap: Interval): void {
+  #start(camera: EdgeCamera, state: CameraState, gap: WantedHole): void {
     const abort = new AbortController();
     const done = this.#fill(camera, state, gap, abort.signal).finally(() => {
       state.work = undefined;
@@ -195,11 +197,11 @@ export class EdgeRecovery {
   }
 
   /** Never rejects. */
-  async #fill(camera: EdgeCamera, state: CameraState, gap: Interval, signal: AbortSignal): Promise<void> {
+  async #fill(camera: EdgeCamera, state: CameraState, gap: WantedHole, signal: AbortSignal): Promise<void> {
     const { clock, log, gaps } = this.#deps;
     const startedMs = clock.monotonicMs();
     let reason: NotFilledReason | undefined;
-    let tried = gap;
+    let tried: Interval = gap;
     try {
       const hole = await this.#holeOf(camera.id, gap);
       tried = hole ?? gap;
@@ -243,14 +245,14 @@ export class EdgeRecovery {
       clockAheadMs,
       picturesAt: archive.picturesAt.bind(archive),
       extend: archive.extend.bind(archive),
-      fillerFor: (seam: 'bytes' | 'time', fromMs: number | undefined) =>
-        archive.fillerFor({ cameraId, name, ...record, edge: { seam } }, fromMs),
+      fillerFor: (seam: 'bytes' | 'time', earliestMs: number | undefined) =>
+        archive.fillerFor({ cameraId, name, ...record, edge: { seam } }, earliestMs),
     };
     return fillGap(hole, deps, signal);
   }
 
   /** The part of a gap that no file covers, and the files beside it. Undefined: there is none. */
-  async #holeOf(cameraId: string, gap: Interval): Promise<Hole | undefined> {
+  async #holeOf(cameraId: string, gap: WantedHole): Promise<Hole | undefined> {
     const { segments } = await this.#deps.archive.list(cameraId, {
       fromMs: gap.fromMs - SHORTLY_MS,
       toMs: gap.toMs + BESIDE_MS,
@@ -264,12 +266,16 @@ export class EdgeRecovery {
     if (!part) return undefined;
     const before = files.findLast(({ toMs }) => Math.abs(toMs - part.fromMs) <= BESIDE_MS);
     const after = files.find(({ fromMs }) => Math.abs(fromMs - part.toMs) <= BESIDE_MS);
+    const isOfLostNode = gap.gaps.some(({ cause, fromMs }) => cause === 'moved' && fromMs === part.fromMs);
+    const last = files.findLast(({ toMs }) => toMs <= part.fromMs);
+    const lostMs = isOfLostNode ? this.#deps.unwrittenMs : 0;
+    const fromMs = before?.toMs ?? Math.max(part.fromMs - lostMs, last?.toMs ?? -Infinity);
     return {
-      fromMs: before?.toMs ?? part.fromMs,
+      fromMs,
       toMs: after?.fromMs ?? part.toMs,
       before: before?.path,
       after: after?.path,
-      mayBeginEarlier: files.every(({ toMs }) => toMs > part.fromMs),
+      earliestMs: before || (last && !isOfLostNode) ? fromMs : last?.toMs,
     };
   }
 }

@@ -30,6 +30,7 @@ import {
 import { EdgeRecovery } from './recovery.ts';
 
 const FRAME_MS = 40;
+const UNWRITTEN_MS = 7_000;
 const TICKS = 3_600;
 
 /** What the camera's memory does. */
@@ -219,6 +220,7 @@ export class World {
       cameras,
       keptMs: () => this.keptMs,
       oldestMs: (id) => this.archive.catalogue.oldestStartMs(id),
+      unwrittenMs: UNWRITTEN_MS,
       clock,
       log: silentLog,
     });

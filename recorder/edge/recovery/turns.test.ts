@@ -40,6 +40,7 @@ test('cameras whose memories never end an answer take turns: no camera waits for
     cameras: () => cameras,
     keptMs: () => undefined,
     oldestMs: () => undefined,
+    unwrittenMs: 7_000,
     clock,
     log: silentLog,
   });
