@@ -3,10 +3,9 @@ import { test } from 'node:test';
 import type { Log } from '../../base/log.ts';
 import { silentLog } from '../../base/log.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
-import type { ClusterAccess } from './cluster-access.ts';
 import type { ListQuery } from '../archive/catalogue/listing.ts';
 import { standaloneChecks } from './deps.ts';
-import { archiveStatus, as, build, cameraStatus, emptyArchive, token } from './test-support.ts';
+import { archiveStatus, as, build, cameraStatus, emptyArchive, fakeCluster, token } from './test-support.ts';
 
 const NO_PACKETS = {
   received: 0,
@@ -578,10 +577,10 @@ test('the page is served to anyone, with its policy', async (t) => {
 });
 
 test('the page of a cluster goes to the nodes that the cluster names, and nowhere else', async (t) => {
-  const cluster = {
+  const cluster = fakeCluster('rack-1', {
     origins: () => ['https://10.0.0.7:9997', 'https://10.0.0.8:9997'],
     playbackOrigins: () => ['https://10.0.0.7:9996'],
-  } as unknown as ClusterAccess;
+  });
   const { app } = await build(t, { playback: { port: () => undefined }, cluster });
   assert.deepEqual(policyIn((await app.inject({ url: '/', headers: { host: 'nvr.example' } })).body), {
     'connect-src': [

@@ -25,6 +25,7 @@ import { cameraControlRoutes } from './routes/camera-control.ts';
 import { cameraSettingsRoutes } from './routes/camera-settings.ts';
 import { cameraRoutes } from './routes/cameras.ts';
 import { caseRoutes } from './routes/cases.ts';
+import { clusterMembershipRoutes } from './routes/cluster-membership.ts';
 import { clusterRoutes } from './routes/cluster.ts';
 import { dayRoutes } from './routes/days.ts';
 import { discoverRoutes } from './routes/discover.ts';
@@ -108,6 +109,7 @@ async function installCluster(app: FastifyInstance, deps: ApiDeps, cluster: Clus
   const { cameras, auth, peers, relayMetrics: metrics } = deps;
   installRedirects(app, { cluster, cameras, auth, peers });
   await app.register(clusterRoutes, { cluster });
+  await app.register(clusterMembershipRoutes, { cluster });
   const places = () => cluster.places();
   if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics });
 }

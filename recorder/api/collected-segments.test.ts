@@ -7,8 +7,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
 import { until } from '../../test/support/until.ts';
 import type { FootageHolder } from '../peers/peer.ts';
-import type { ClusterAccess } from './cluster-access.ts';
-import { as, build, token } from './test-support.ts';
+import { as, build, fakeCluster, token } from './test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 12) / 1_000;
 const NODES = ['node-1', 'node-2', 'node-3'] as const;
@@ -56,17 +55,11 @@ async function stage(t: TestContext) {
       },
       peers: await members.requestsOf(nodeId),
       stills: { snapshot: noImage, thumbnail: noImage, archived: noImage },
-      cluster: {
-        nodeId,
-        lookAtNodes: async () => {},
+      cluster: fakeCluster(nodeId, {
         ownerOf: () => (nodeId === 'node-3' ? undefined : { nodeId: 'node-3', url: 'http://node-3:9997', epoch: 3 }),
         holdersOf: () => holders.map((holder) => ({ ...holder, url: undefined, playbackUrl: undefined })),
         footageHolders: async () => holders,
-        others: () => new Map(),
-        origins: () => [],
-        playbackOrigins: () => [],
-        places: () => [],
-      } as unknown as ClusterAccess,
+      }),
     });
     clock.advance(3_600_000);
     await members.listen(nodeId, { api: app, playback: app });

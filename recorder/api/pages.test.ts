@@ -7,9 +7,8 @@ import type { SegmentReader, JobKeeper } from './deps.ts';
 import type { ListQuery } from '../archive/catalogue/listing.ts';
 import type { Segment } from '../archive/catalogue/segment.ts';
 import type { Protection } from '../archive/retention/protections.ts';
-import type { ClusterAccess } from './cluster-access.ts';
 import type { Job } from '../jobs/job.ts';
-import { as, build, cameraStatus, gapReader, noGaps } from './test-support.ts';
+import { as, build, cameraStatus, fakeCluster, gapReader, noGaps } from './test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 const DAY = `from=${NOON_MS / 1000}&to=${NOON_MS / 1000 + 86_400}`;
@@ -189,13 +188,10 @@ test('protections: of all cameras and of one, in pages', async (t) => {
 /** An API of a node in a cluster of these cameras. */
 async function clusterOf(t: TestContext, ids: readonly string[]): Promise<FastifyInstance> {
   const camera = { name: '', nodeId: 'rack-2', epoch: 1, state: 'recording', archives: [] } as const;
-  const cluster = {
-    nodeId: 'rack-1',
-    lookAtNodes: async () => {},
-    ownerOf: () => undefined,
-    cameras: async () => ({ isCurrent: true, nodes: [], cameras: ids.map((id) => ({ ...camera, id })) }),
-  };
-  return (await build(t, { cluster: cluster as unknown as ClusterAccess })).app;
+  const unwritten = { reason: undefined, lastWrittenMs: undefined };
+  const cameras = ids.map((id) => ({ ...camera, ...unwritten, id }));
+  const cluster = fakeCluster('rack-1', { cameras: async () => ({ isCurrent: true, nodes: [], cameras }) });
+  return (await build(t, { cluster })).app;
 }
 
 test('cameras of a cluster: in pages by their ids', async (t) => {

@@ -13,6 +13,7 @@ import { newCounters, type CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { buildApi } from './app.ts';
+import type { ClusterAccess } from './cluster-access.ts';
 import { standaloneChecks } from './deps.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { ApiDeps, ArchiveReader, GapReader, NodeReport, SegmentReader } from './deps.ts';
@@ -26,6 +27,25 @@ export const token = (role: Role, text: string = role): TokenConfig => ({
 
 /** The header of a caller with one of the three tokens of `build`. */
 export const as = (role: Role): { authorization: string } => ({ authorization: `Bearer ${role}` });
+
+/** A cluster in which this node knows of no camera, node or footage, but what a test says. */
+export const fakeCluster = (nodeId: string, known: Partial<ClusterAccess> = {}): ClusterAccess => ({
+  nodeId,
+  lookAtNodes: async () => {},
+  ownerOf: () => undefined,
+  holdersOf: () => [],
+  footageHolders: async () => [],
+  others: () => new Map(),
+  cameras: async () => ({ isCurrent: true, nodes: [], cameras: [] }),
+  origins: () => [],
+  playbackOrigins: () => [],
+  places: () => [],
+  metrics: async () => ({ leader: undefined, hasMajority: false, voters: [], nodes: [] }),
+  leader: () => undefined,
+  ask: async () => ({ code: 503, message: 'nobody answers' }),
+  leave: async () => ({ code: 503, message: 'nobody answers' }),
+  ...known,
+});
 
 export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus {
   return {

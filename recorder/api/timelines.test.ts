@@ -6,8 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
 import type { Gap } from '../archive/gaps/camera-ledger.ts';
 import type { FootageHolder } from '../peers/peer.ts';
-import type { ClusterAccess } from './cluster-access.ts';
-import { as, build, noGaps } from './test-support.ts';
+import { as, build, fakeCluster, noGaps } from './test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 11) / 1_000;
 type Seconds = readonly [from: number, to: number];
@@ -32,6 +31,16 @@ const NODES: Readonly<Record<string, NodeMade>> = {
   },
   'node-3': { footage: {}, gaps: [] },
 };
+const MEMBERS = Object.keys(NODES).map((nodeId) => ({
+  nodeId,
+  nodeName: nodeId,
+  address: undefined,
+  role: 'voter' as const,
+  isOnline: true,
+  lastSeenMs: 0,
+  cameras: 0,
+  version: undefined,
+}));
 
 const at = ([from, to]: Seconds) => ({ fromMs: (FROM + from) * 1_000, toMs: (FROM + to) * 1_000 });
 
@@ -69,18 +78,10 @@ async function stage(t: TestContext) {
         keptMs: 1,
       },
       peers: await members.requestsOf(nodeId),
-      cluster: {
-        nodeId,
-        lookAtNodes: async () => {},
-        ownerOf: () => undefined,
-        holdersOf: () => [],
+      cluster: fakeCluster(nodeId, {
         footageHolders: async (cameraId: string) => (cameraId.startsWith('gate') ? holders : []),
-        metrics: async () => ({ nodes: Object.keys(NODES).map((node) => ({ nodeId: node })) }),
-        others: () => new Map(),
-        origins: () => [],
-        playbackOrigins: () => [],
-        places: () => [],
-      } as unknown as ClusterAccess,
+        metrics: async () => ({ leader: undefined, hasMajority: true, voters: [], nodes: MEMBERS }),
+      }),
     });
     clock.advance(3_600_000);
     await members.listen(nodeId, { api: app, playback: app });

@@ -13,7 +13,7 @@ import { silentLog } from '../../base/log.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
 import { until } from '../../test/support/until.ts';
 import { Members } from '../../test/support/members.ts';
-import { archiveStatus, as, build, cameraStatus, token } from '../api/test-support.ts';
+import { archiveStatus, as, build, cameraStatus, fakeCluster, token } from '../api/test-support.ts';
 import type { ClusterAccess } from '../api/cluster-access.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import { Seal, SEAL_KEY_BYTES } from '../http/seal.ts';
@@ -26,20 +26,13 @@ import type { PeerRequest, PeerSender } from '../peers/peer-requests.ts';
 import { RelayMetrics } from './metrics.ts';
 
 const clusterOf = (nodeId: string): ClusterAccess =>
-  ({
-    nodeId,
-    lookAtNodes: async () => {},
-    ownerOf: (cameraId: string) =>
+  fakeCluster(nodeId, {
+    ownerOf: (cameraId) =>
       cameraId === 'yard' && nodeId === 'node-1'
         ? { nodeId: 'node-2', url: 'http://node-2:9997', epoch: 1 }
         : undefined,
-    holdersOf: () => [],
-    footageHolders: async () => [],
-    others: () => new Map(),
-    origins: () => [],
-    playbackOrigins: () => [],
     places: () => ['node-1', 'node-2'].map((name) => ({ nodeId: name, url: `http://${name}:9997` })),
-  }) as unknown as ClusterAccess;
+  });
 
 const seal = new Seal(randomBytes(SEAL_KEY_BYTES));
 const SALT = '0123456789abcdef';

@@ -21,6 +21,7 @@ import {
   build,
   cameraStatus,
   emptyArchive,
+  fakeCluster,
   gapReader,
   noGaps,
   token,
@@ -207,25 +208,20 @@ const clusterCamera = (id: string): ClusterCamera => ({
 function clusterAccess(): ClusterAccess {
   const owner = { nodeId: 'rack-2', url: 'http://rack-2:9997', epoch: 3 };
   const done = async () => ({ code: 200, message: 'done' });
-  return {
-    nodeId: 'rack-1',
-    lookAtNodes: async () => {},
+  return fakeCluster('rack-1', {
     ownerOf: (cameraId) => (cameraId === AWAY ? owner : undefined),
     holdersOf: (cameraId) =>
       cameraId === AWAY
         ? [{ nodeId: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
         : [],
-    footageHolders: async () => [],
-    places: () => [],
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
     origins: () => [owner.url],
-    playbackOrigins: () => [],
     others: () => new Map([[AWAY, owner]]),
     metrics: async () => ({ leader: 'rack-1', hasMajority: true, voters: ['rack-1'], nodes: [] }),
     leader: () => ({ nodeId: 'rack-1', url: undefined }),
     ask: done,
     leave: done,
-  };
+  });
 }
 
 function cameraEditor(): CameraEditor {

@@ -5,9 +5,8 @@ import type { FastifyInstance } from 'fastify';
 import { jpeg } from '../../../test/camera/still-camera.ts';
 import { Members } from '../../../test/support/members.ts';
 import { StillError } from '../../still/error.ts';
-import type { ClusterAccess } from '../cluster-access.ts';
 import type { StillSource } from '../deps.ts';
-import { as, build, token, type ApiChanges } from '../test-support.ts';
+import { as, build, fakeCluster, token, type ApiChanges } from '../test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 12) / 1_000;
 const SECONDS = 60;
@@ -96,14 +95,7 @@ async function cluster(t: TestContext) {
       auth,
       stills: stillsFrom(i * SECONDS, asked),
       peers: await members.requestsOf(nodeId),
-      cluster: {
-        nodeId,
-        lookAtNodes: async () => {},
-        ownerOf: () => undefined,
-        footageHolders: async () => holders,
-        origins: () => [],
-        places: () => [],
-      } as unknown as ClusterAccess,
+      cluster: fakeCluster(nodeId, { footageHolders: async () => holders }),
     };
     const { app } = await build(t, changes);
     await members.listen(nodeId, { api: app, playback: app });

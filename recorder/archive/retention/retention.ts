@@ -42,11 +42,11 @@ interface RetentionOptions {
 
 const LOOK_MS = 1_000;
 /** When less than this many times the headroom is free, the disk may be full before the next check. */
-const LOW_ROOM = 4;
-const LOW_ROOM_LOOK_MS = 250;
+const LOW_SPACE = 4;
+const LOW_SPACE_LOOK_MS = 250;
 /** Segments removed in one check: removing and recording take turns. */
 const MAX_REMOVED_AT_ONCE = 32;
-const MAX_REMOVED_FOR_ROOM = 16;
+const MAX_REMOVED_FOR_WRITES = 16;
 /** Removing pauses when this many times the headroom was removed without effect. */
 const FUTILE_HEADROOMS = 4;
 
@@ -161,8 +161,8 @@ export class Retention implements SpaceMaker {
     if (this.#state !== 'on' || this.#look) return;
     const { clock, log } = this.#o;
     const nowMs = clock.monotonicMs();
-    const isLow = this.#space !== undefined && this.#space.freeBytes < LOW_ROOM * this.#headroomBytes;
-    if (!this.#due && nowMs - this.#lookedMs < (isLow ? LOW_ROOM_LOOK_MS : LOOK_MS)) return;
+    const isLow = this.#space !== undefined && this.#space.freeBytes < LOW_SPACE * this.#headroomBytes;
+    if (!this.#due && nowMs - this.#lookedMs < (isLow ? LOW_SPACE_LOOK_MS : LOOK_MS)) return;
     this.#lookedMs = nowMs;
     this.#due = false;
     this.#look = this.#lookOnce(nowMs)
@@ -326,7 +326,7 @@ export class Retention implements SpaceMaker {
       const space = await fs.space(store.root);
       const headroomBytes = headroomFor(this.#rate.bytesPerSecond(), space);
       let freedBytes = 0;
-      for (let removed = 0; removed < MAX_REMOVED_FOR_ROOM;) {
+      for (let removed = 0; removed < MAX_REMOVED_FOR_WRITES;) {
         if (this.#forWrites.isPaused) return this.#alarms.futile();
         const oldest = await this.#oldestForSpace();
         if (!oldest) {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aCamera } from '../app/camera.support.ts';
-import { failedChecks, isRoomShort, roomDays, wantedDays } from './node-facts.ts';
+import { failedChecks, freeDays, isSpaceShort, wantedDays } from './node-facts.ts';
 
 test('a node that is not ready says which checks fail, with the reason of the licence, and with checks of later versions', () => {
   assert.deepEqual(failedChecks({ status: 'ready' }), []);
@@ -16,7 +16,7 @@ test('a node that is not ready says which checks fail, with the reason of the li
   assert.deepEqual(failedChecks({ status: 'not_ready' }), ['not ready']);
 });
 
-test('room is for as many days as the bit rates of what is recorded now allow', () => {
+test('the free space suffices for as many days as the bit rates of what is recorded now allow', () => {
   const codecs = { video: null, audio: null };
   const preview = { state: 'live', reason: null, codecs, bitrate: 1_000_000, recording: {} } as const;
   // 1 TiB at 10 Mbit/s.
@@ -25,17 +25,17 @@ test('room is for as many days as the bit rates of what is recorded now allow', 
     aCamera({ bitrate: 5_000_000, preview: { ...preview, recording: null } }),
     aCamera({ bitrate: 9_000_000, state: 'stopped' }),
   ];
-  assert.equal(roomDays(1024, recorded)?.toFixed(1), '10.2');
-  assert.equal(roomDays(1024, [aCamera({ state: 'retrying', bitrate: 0 })]), undefined);
+  assert.equal(freeDays(1024, recorded)?.toFixed(1), '10.2');
+  assert.equal(freeDays(1024, [aCamera({ state: 'retrying', bitrate: 0 })]), undefined);
 });
 
-test('the room of a node is too small if a camera is to be kept for longer than it allows', () => {
+test('the space of a node is too small if a camera is to be kept for longer than it allows', () => {
   const wanted = wantedDays([7, 30].map((days) => aCamera({ max_age_seconds: days * 86_400 })));
   assert.equal(wanted, 30);
   assert.deepEqual(
-    [12, 29.9, 31].map((days) => isRoomShort(days, wanted)),
+    [12, 29.9, 31].map((days) => isSpaceShort(days, wanted)),
     [true, false, false],
   );
   assert.equal(wantedDays([aCamera({ max_age_seconds: null }), aCamera()]), undefined);
-  assert.equal(isRoomShort(1, undefined), false);
+  assert.equal(isSpaceShort(1, undefined), false);
 });

@@ -42,8 +42,8 @@ export function wantedDays(cameras: readonly Pick<Camera, 'max_age_seconds'>[]):
 }
 
 /** Whether footage must be removed before its time, because there is not enough space. */
-export const isRoomShort = (roomForDays: number, wanted: number | undefined): boolean =>
-  wanted !== undefined && roomForDays < wanted * ENOUGH;
+export const isSpaceShort = (spaceForDays: number, wanted: number | undefined): boolean =>
+  wanted !== undefined && spaceForDays < wanted * ENOUGH;
 
 const GIB_BITS = 2 ** 33;
 const DAY_SECONDS = 86_400;
@@ -52,7 +52,7 @@ const DAY_SECONDS = 86_400;
  * Days of new footage for which the free space suffices at the present bit rates; afterwards old footage is removed.
  * Undefined while nothing is recorded.
  */
-export function roomDays(
+export function freeDays(
   freeGib: number,
   cameras: readonly Pick<Camera, 'state' | 'bitrate' | 'preview'>[],
 ): number | undefined {

@@ -10,7 +10,7 @@ import { session } from '../app/session.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
-import { failedChecks, isRoomShort, roomDays, wantedDays, type Readiness } from './node-facts.ts';
+import { failedChecks, freeDays, isSpaceShort, wantedDays, type Readiness } from './node-facts.ts';
 
 const AGAIN_MS = 30_000;
 const DAY_SECONDS = 86_400;
@@ -84,7 +84,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
   const isThere = !isCluster || base !== undefined;
   const load = useAnswer((asked) => api<Load>('/api/metrics', asked), base, isThere);
   const readiness = useAnswer(readReadiness, base, isThere);
-  const days = load && load.storage_error === undefined ? roomDays(load.storage_free_gb, row.cameras) : undefined;
+  const days = load && load.storage_error === undefined ? freeDays(load.storage_free_gb, row.cameras) : undefined;
   const share = load && load.storage_total_gb > 0 ? load.storage_free_gb / load.storage_total_gb : undefined;
   const free = load && (load.storage_error ?? `${load.storage_free_gb} of ${load.storage_total_gb} GiB`);
   return html`<tr>
@@ -109,7 +109,7 @@ function Row({ row, isCluster }: { readonly row: NodeRow; readonly isCluster: bo
 /** For how long the node can keep footage, beside how long it should. */
 function Outlook({ days, wanted }: { readonly days: number; readonly wanted: number | undefined }): VNode {
   const text = `keeps about ${formatDays(days)}${wanted === undefined ? '' : ` (wanted: ${formatDays(wanted)})`}`;
-  return html`<div class=${isRoomShort(days, wanted) ? 'weak' : 'quiet'}>${text}</div>`;
+  return html`<div class=${isSpaceShort(days, wanted) ? 'weak' : 'quiet'}>${text}</div>`;
 }
 
 /** Over many days, hours mean nothing, because bit rates change. */
