@@ -29,7 +29,14 @@ export interface CameraArchiveOptions extends RecordSettings {
   readonly cameraId: string;
   readonly name: string;
   /** The samples come from the memory of the camera: files are listed once they are complete. */
-  readonly edge?: { readonly seam: Seam } | undefined;
+  readonly edge?: EdgeOrigin | undefined;
+}
+
+/** Where footage from the memory of a camera belongs. */
+export interface EdgeOrigin {
+  readonly seam: Seam;
+  /** That of the footage beside it; undefined: that of the node now. */
+  readonly epoch: number | undefined;
 }
 
 /** Called when the recording of a camera ends. */
@@ -133,7 +140,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#budget = new WriteBudget(deps.memory);
     const { cameraId, name, edge } = options;
     const { clock, history, epochOf } = deps;
-    const epoch = (): number | undefined => epochOf?.(cameraId);
+    const epoch = (): number | undefined => edge?.epoch ?? epochOf?.(cameraId);
     const shared = { clock, history, budget: this.#budget, tables: this.#tables };
     this.#segmenter = new Segmenter({ cameraId, name, record: options, epoch, edge, ...shared });
   }

@@ -4,13 +4,12 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { Continuation } from '../../archive/segments/extend.ts';
-import type { CameraArchive } from '../../archive/segments/camera-archive.ts';
+import type { CameraArchive, EdgeOrigin } from '../../archive/segments/camera-archive.ts';
 import type { FileEnd } from '../../archive/segments/file-ends.ts';
 import type { NotFilledReason } from '../../archive/gaps/fill.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import { slicesOf } from '../../codec/slices.ts';
 import type { MediaData } from '../../codec/slab.ts';
-import type { Seam } from '../../mp4/meta.ts';
 import { tieClock } from '../clock-tie.ts';
 import {
   EdgeError,
@@ -46,7 +45,7 @@ interface FillDeps {
   readonly picturesAt: (end: 'start' | 'end', path: string, count: number) => Promise<FileEnd | undefined>;
   readonly extend: (path: string, continuation: Continuation) => Promise<boolean>;
   /** `earliestMs`: no file begins before, if it is given. */
-  readonly fillerFor: (seam: Seam, earliestMs: number | undefined) => CameraArchive;
+  readonly fillerFor: (origin: EdgeOrigin, earliestMs: number | undefined) => CameraArchive;
 }
 
 /** Undefined: the gap is filled up to its end, as far as it is known. */
@@ -72,8 +71,7 @@ const WAIT_MS = 10;
 const TICK_MS = 250;
 
 /** Where the gap is in the memory. */
-interface Place {
-  readonly seam: Seam;
+interface Place extends EdgeOrigin {
   /** The last picture before the gap, and the first one after it. */
   readonly last: Anchor | undefined;
   readonly first: Anchor | undefined;
@@ -154,6 +152,7 @@ async function placeOf(
   const offsetMs = clock?.offsetMs ?? 0;
   const before = hole.before === undefined ? undefined : await deps.picturesAt('end', hole.before, COMPARED);
   const after = hole.after === undefined ? undefined : await deps.picturesAt('start', hole.after, COMPARED);
+  const epoch = epochBeside(before, after);
   let audio: AudioParameters | undefined;
   let onlyKeyFrames = false;
   let sawPictures = false;
@@ -177,12 +176,18 @@ async function placeOf(
   const [one, ...others] = anchors;
   if (one) {
     const isWhole = (before === undefined || last !== undefined) && (after === undefined || first !== undefined);
-    return { seam: isWhole ? 'bytes' : 'time', last, first, audio, ...throughAnchors([one, ...others]) };
+    return { seam: isWhole ? 'bytes' : 'time', epoch, last, first, audio, ...throughAnchors([one, ...others]) };
   }
   if (!sawPictures && (before ?? after)) return 'not-recorded';
   if (!clock || clock.errorMs > MAX_CLOCK_ERROR_MS) return 'clock-not-tied';
   const anchor = { cameraMs: clock.offsetMs, wallMs: 0 };
-  return { seam: 'time', last, first, audio, ...throughAnchors([anchor]) };
+  return { seam: 'time', epoch, last, first, audio, ...throughAnchors([anchor]) };
+}
+
+/** The lower one: the gap arose under it, and what another node has recorded since under a higher one is played instead. */
+function epochBeside(before: FileEnd | undefined, after: FileEnd | undefined): number | undefined {
+  const epochs = [before, after].flatMap((file) => file?.meta.epoch ?? []);
+  return epochs.length > 0 ? Math.min(...epochs) : undefined;
 }
 
 /** A replay on its way into the archive. */
@@ -213,7 +218,7 @@ class Filling {
     this.#deps = deps;
     this.#audio = place.audio;
     this.#tickedMs = deps.clock.monotonicMs();
-    this.#filler = deps.fillerFor(place.seam, hole.earliestMs);
+    this.#filler = deps.fillerFor({ seam: place.seam, epoch: place.epoch }, hole.earliestMs);
   }
 
   async run(signal: AbortSignal): Promise<FillOutcome> {

@@ -132,6 +132,25 @@ test('the node that takes a camera over fills the gap of the lost node, and what
   assert.equal(first?.fromMs, world.startMs + 3_000);
 });
 
+test('what fills a gap of an earlier epoch has that epoch: what another node recorded meanwhile is played', async (t) => {
+  const world = await begun(t, (one) => (one.epoch = 1));
+  await world.kill();
+  await world.run(750);
+  world.epoch = 3;
+  await world.start();
+  await world.connect();
+  await finished(world);
+  const files = await numberedFiles(world.root);
+  const gapOf = (file: NumberedFile): boolean => file.frames.some((frame) => frame > 300 && frame < 1_000);
+  const epochs = files.filter(gapOf).map(({ meta }) => [meta.edge?.seam, meta.epoch]);
+  assert.ok(epochs.length > 0);
+  assert.deepEqual(
+    epochs,
+    epochs.map(() => ['bytes', 1]),
+  );
+  assert.equal(files.at(-1)?.meta.epoch, 3);
+});
+
 test('a full disk is filled when there is space again', async (t) => {
   const world = await begun(t);
   world.fillDisk();

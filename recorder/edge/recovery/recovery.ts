@@ -14,6 +14,7 @@ import { isHalted } from '../../archive/gaps/cause.ts';
 import { isTriedAgain, type NotFilledReason } from '../../archive/gaps/fill.ts';
 import { IntervalSet } from '../../archive/gaps/intervals.ts';
 import type { GapLedger } from '../../archive/gaps/ledger.ts';
+import type { EdgeOrigin } from '../../archive/segments/camera-archive.ts';
 import type { RecordSettings } from '../../archive/segments/segmenter.ts';
 import type { VideoParameters } from '../../codec/access-unit.ts';
 import { EdgeError, type EdgeMemory } from '../memory.ts';
@@ -245,8 +246,8 @@ export class EdgeRecovery {
       clockAheadMs,
       picturesAt: archive.picturesAt.bind(archive),
       extend: archive.extend.bind(archive),
-      fillerFor: (seam: 'bytes' | 'time', earliestMs: number | undefined) =>
-        archive.fillerFor({ cameraId, name, ...record, edge: { seam } }, earliestMs),
+      fillerFor: (edge: EdgeOrigin, earliestMs: number | undefined) =>
+        archive.fillerFor({ cameraId, name, ...record, edge }, earliestMs),
     };
     return fillGap(hole, deps, signal);
   }

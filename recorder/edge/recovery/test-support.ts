@@ -151,6 +151,8 @@ export class World {
   keptMs: number | undefined;
   /** By the sender reports of the camera. */
   clockAheadMs: number | undefined;
+  /** Under which the node records the camera; undefined: without a cluster. */
+  epoch: number | undefined;
   isEnabled = true;
   readonly #pool = new SlabPool();
   readonly #writer = new SlabWriter(this.#pool);
@@ -190,7 +192,15 @@ export class World {
     this.#endMs = undefined;
     const fs = (this.fs = new TestFileSystem(root));
     this.ledger = new GapLedger({ root, clock, log: silentLog, bootId: 'boot', fs });
-    this.archive = new Archive({ root, clock, log: silentLog, fs, syncIntervalMs: 5_000, observer: this.ledger });
+    this.archive = new Archive({
+      root,
+      clock,
+      log: silentLog,
+      fs,
+      syncIntervalMs: 5_000,
+      observer: this.ledger,
+      epochOf: () => this.epoch,
+    });
     await this.ledger.load();
     await this.archive.recover();
     this.#counters = newCounters();
