@@ -183,6 +183,7 @@ class ReportedFacts {
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#archivesMs >= ARCHIVES_MS) {
       this.#archivesMs = nowMs;
+      await archive.learnEnds();
       this.#archives = byCamera(archive.extents());
     }
     const isExhausted = archive.warnings().some(({ code }) => code === 'disk-exhausted');

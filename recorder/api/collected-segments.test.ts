@@ -57,7 +57,7 @@ async function stage(t: TestContext) {
       stills: { snapshot: noImage, thumbnail: noImage, archived: noImage },
       cluster: fakeCluster(nodeId, {
         ownerOf: () => (nodeId === 'node-3' ? undefined : { nodeId: 'node-3', url: 'http://node-3:9997', epoch: 3 }),
-        holdersOf: () => holders.map((holder) => ({ ...holder, url: undefined, playbackUrl: undefined })),
+        holdersOf: () => holders.map((one) => ({ ...one, url: undefined, playbackUrl: undefined, isRecording: false })),
         footageHolders: async () => holders,
       }),
     });

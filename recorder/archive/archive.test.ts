@@ -324,6 +324,29 @@ test('a closed segment is listed as its file says, without reading it', async (t
   assert.ok(!fs.operations.slice(before).some(({ name }) => name === 'open'));
 });
 
+test('the extent of footage ends with the last picture, also of an earlier process, whose file is read once', async (t) => {
+  const root = temporaryDirectory(t);
+  const { camera, archive, fs, recording } = await bench({ root, segmentDurationMs: 60_000 });
+  camera.begin();
+  await camera.play(5, fs);
+  assert.equal(archive.extents()[0]?.newestMs, NOON_MS, 'being written');
+  camera.end();
+  await recording.close();
+  const { segments } = await archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 10_000 });
+  const endMs = segments.at(-1)?.endMs;
+  assert.ok(endMs !== undefined && endMs > NOON_MS + 4_000);
+  assert.equal(archive.extents()[0]?.newestMs, endMs);
+  await archive.close();
+
+  const next = await bench({ root });
+  await next.archive.learnEnds();
+  assert.equal(next.archive.extents()[0]?.newestMs, endMs);
+  const before = next.fs.operations.length;
+  await next.archive.learnEnds();
+  assert.equal(next.fs.operations.length, before);
+  await next.archive.close();
+});
+
 test('a camera that is configured again continues in the same sequence while its last file is completed', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   b.camera.begin();

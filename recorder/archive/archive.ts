@@ -81,6 +81,7 @@ interface ArchiveWarning {
  * What a player reaches while it plays one segment: some segments of usual length, even if there are gaps between them.
  */
 const PLAYED_NEXT_MS = 10 * MINUTE_MS;
+const ENDS_AT_ONCE = 16;
 
 export class Archive {
   readonly #o: ArchiveOptions;
@@ -96,6 +97,8 @@ export class Archive {
   readonly #cameras = new Map<string, CameraArchive>();
   /** What fills gaps now. */
   readonly #filling = new Set<CameraArchive>();
+  /** Start of the newest segment of each camera whose end was read, or could not be. */
+  readonly #askedEnds = new Map<string, number>();
   #unwritable: DiskFaultCode | undefined;
   /** Paths of files that recovery may be working on. */
   #inRecovery: ReadonlySet<string> = new Set();
@@ -256,13 +259,32 @@ export class Archive {
     return this.#disk?.fault;
   }
 
-  /** Where the footage of each camera begins, and where its newest segment does; as of the last look at the directories. */
+  /**
+   * Where the footage of each camera begins and ends, as of the last look at the directories. A segment whose end is not known, because it
+   * is being written or was not read yet (`learnEnds`), counts up to its start.
+   */
   extents(): { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[] {
     return Array.from(this.catalogue.cameras()).flatMap((camera) => {
       const [oldest] = this.catalogue.oldestFirst(camera, -Infinity);
-      const [newest] = this.catalogue.newestFirst(camera);
-      return oldest && newest ? [{ camera, oldestMs: oldest.segment.startMs, newestMs: newest.startMs }] : [];
+      const newest = this.catalogue.newest(camera);
+      if (!oldest || !newest) return [];
+      return [{ camera, oldestMs: oldest.segment.startMs, newestMs: newest.endMs ?? newest.segment.startMs }];
     });
+  }
+
+  /** Reads ends that `extents` lacks: a few at a time, and each once. Never rejects. */
+  async learnEnds(): Promise<void> {
+    const unknown: SegmentName[] = [];
+    for (const camera of this.catalogue.cameras()) {
+      const newest = this.catalogue.newest(camera);
+      if (!newest || newest.endMs !== undefined || this.#askedEnds.get(camera) === newest.segment.startMs) continue;
+      const path = formatPath(newest.segment);
+      if (this.inProgress(camera).some((open) => open.path === path)) continue;
+      unknown.push(newest.segment);
+      if (unknown.length === ENDS_AT_ONCE) break;
+    }
+    for (const segment of unknown) this.#askedEnds.set(segment.cameraId, segment.startMs);
+    await Promise.allSettled(unknown.map((segment) => this.catalogue.learnEnd(segment)));
   }
 
   /** How long footage should be kept, and can be; undefined where nothing is ever removed. */

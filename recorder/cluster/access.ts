@@ -91,12 +91,10 @@ export class ClusterView {
   /** The same with whether each is online, within about a second. Never rejects. */
   async footageHolders(cameraId: string): Promise<readonly FootageHolder[]> {
     await Promise.all([this.#cameras.lookAtNodes(), this.lookAtNodes()]);
-    return this.holdersOf(cameraId).map(({ nodeId, oldestMs, newestMs }) => ({
-      nodeId,
-      oldestMs,
-      newestMs,
-      isOnline: this.#cluster.isReachable ? this.#membership.isOnline(nodeId) : undefined,
-    }));
+    return this.holdersOf(cameraId).map(({ nodeId, oldestMs, newestMs, isRecording }) => {
+      const isOnline = this.#cluster.isReachable ? this.#membership.isOnline(nodeId) : undefined;
+      return { nodeId, oldestMs, newestMs: isRecording && isOnline !== false ? undefined : newestMs, isOnline };
+    });
   }
 
   others(): ReadonlyMap<string, Owner> {

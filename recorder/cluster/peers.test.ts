@@ -41,6 +41,21 @@ test('many questions cost one look at the reports, until those change', () => {
   assert.equal(peers.ownerOf('gate')?.nodeId, 'b');
 });
 
+test('footage reaches up to the last picture that a node has reported, and it may have more if it records the camera', () => {
+  const [oldestTime, newestTime, lastWrittenTime] = [0, 60_000, 90_000].map((ms) => new Date(ms).toISOString());
+  const archives = [{ camera: 'gate', oldestTime, newestTime }];
+  const cameras = [{ name: 'gate', epoch: 1, state: 'Recording' as const, lastWrittenTime }];
+  const nodes = new Map([nodeOf('b', { archives, cameras }), nodeOf('c', { archives })]);
+  const found = new Peers('a', () => ({ nodes, pool: undefined })).holdersOf('gate');
+  assert.deepEqual(
+    found.map(({ nodeId, oldestMs, newestMs, isRecording }) => [nodeId, oldestMs, newestMs, isRecording]),
+    [
+      ['b', 0, 90_000, true],
+      ['c', 0, 60_000, false],
+    ],
+  );
+});
+
 test('where a node is, the operator says: what a node says of itself leads nowhere', () => {
   const archives = [{ camera: 'gate' }];
   const evil = { address: 'evil.example:1', playbackAddress: 'https://evil.example', archives };

@@ -23,6 +23,8 @@ export interface Holder extends Peer {
   readonly playbackUrl: string | undefined;
   readonly oldestMs: number | undefined;
   readonly newestMs: number | undefined;
+  /** It records the camera, and has more footage since it reported. */
+  readonly isRecording: boolean;
 }
 
 interface PeerListener {
@@ -71,7 +73,13 @@ export class Peers {
       if (nodeId === this.#nodeId) continue;
       const archive = node.status?.archives?.find(({ camera }) => camera === cameraId);
       if (!archive) continue;
-      holders.push({ ...peerOf(node), playbackUrl: node.spec.playbackAddress, ...archiveTimes(archive) });
+      const recorded = node.status?.cameras?.find(({ name }) => name === cameraId);
+      holders.push({
+        ...peerOf(node),
+        playbackUrl: node.spec.playbackAddress,
+        ...archiveTimes(archive, recorded?.lastWrittenTime),
+        isRecording: recorded !== undefined,
+      });
     }
     return holders;
   }
@@ -146,9 +154,12 @@ const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeId: metadata.n
 type ReportedArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
 
 /** The period of a node's footage, as the node reported it. */
-export const archiveTimes = ({ oldestTime, newestTime }: ReportedArchive): Pick<Holder, 'oldestMs' | 'newestMs'> => ({
-  oldestMs: timeOf(oldestTime),
-  newestMs: timeOf(newestTime),
-});
+export function archiveTimes(
+  { oldestTime, newestTime }: ReportedArchive,
+  lastWrittenTime?: string,
+): Pick<Holder, 'oldestMs' | 'newestMs'> {
+  const ends = [newestTime, lastWrittenTime].flatMap((time) => timeOf(time) ?? []);
+  return { oldestMs: timeOf(oldestTime), newestMs: ends.length > 0 ? Math.max(...ends) : undefined };
+}
 
 const timeOf = (time: string | undefined): number | undefined => (time === undefined ? undefined : Date.parse(time));

@@ -59,6 +59,17 @@ test('what changes all the time is written every five minutes only: times of pic
   assert.equal(await pass(20, busy), 1);
 });
 
+test('footage of a camera that the node does not record is reported at once: it has bridged a restart of the one that does', async () => {
+  const { pass, written } = setup();
+  const bridged = (atMs: number): RecorderNodeStatus => ({
+    cameras: [],
+    archives: [{ camera: 'gate', newestTime: new Date(atMs).toISOString() }],
+  });
+  await pass(10, () => bridged(0));
+  assert.equal(await pass(10, () => bridged(500_000)), 1);
+  assert.equal(written.at(-1)?.archives?.[0]?.newestTime, new Date(500_000).toISOString());
+});
+
 test('nothing is reported of a node that may be of another pool; what was held back is reported afterwards', async () => {
   const { pass, mayTell } = setup();
   mayTell.now = false;

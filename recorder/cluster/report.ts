@@ -113,12 +113,16 @@ export class Report {
   }
 }
 
-/** The status without the fields that always change. */
+/**
+ * The status without the fields that always change. Footage of a camera that the node does not record grows only when the node bridges a
+ * restart of the one that does: others have to know of it at once.
+ */
 function urgentPart(status: RecorderNodeStatus): string {
+  const recorded = new Set(status.cameras?.map(({ name }) => name));
   return JSON.stringify({
     ...status,
     freeBytes: undefined,
-    archives: status.archives?.map(({ camera }) => camera),
+    archives: status.archives?.map(({ camera, newestTime }) => [camera, recorded.has(camera) || newestTime]),
     cameras: status.cameras?.map((camera) => ({ ...camera, lastWrittenTime: undefined })),
   });
 }

@@ -18,7 +18,7 @@ export interface PeerNode {
   readonly mutual?: MutualAddress | undefined;
 }
 
-/** A node that reports footage of a camera. Times are milliseconds since 1970, minutes old; undefined: not reported. */
+/** A node that reports footage of a camera. Times are milliseconds since 1970, minutes old; undefined: not reported, or up to now. */
 export interface FootageHolder {
   readonly nodeId: string;
   readonly oldestMs: number | undefined;

@@ -212,7 +212,16 @@ function clusterAccess(): ClusterAccess {
     ownerOf: (cameraId) => (cameraId === AWAY ? owner : undefined),
     holdersOf: (cameraId) =>
       cameraId === AWAY
-        ? [{ nodeId: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
+        ? [
+            {
+              nodeId: 'rack-2',
+              url: owner.url,
+              playbackUrl: undefined,
+              oldestMs: NOON_MS,
+              newestMs: NOON_MS,
+              isRecording: true,
+            },
+          ]
         : [],
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
     origins: () => [owner.url],

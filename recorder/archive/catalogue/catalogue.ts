@@ -110,6 +110,18 @@ export class Catalogue {
     return this.#tree.newestFirst(cameraId, Infinity);
   }
 
+  /** The newest segment of a camera. `endMs`: undefined while it is written, and until its file has been read: see `learnEnd`. */
+  newest(cameraId: string): { readonly segment: SegmentName; readonly endMs: number | undefined } | undefined {
+    const [segment] = this.newestFirst(cameraId);
+    return segment && { segment, endMs: this.#tree.rowsFor(segment)?.details(segment)?.endMs };
+  }
+
+  /** Reads the end of a closed segment from its file. Throws ArchiveError. */
+  async learnEnd(segment: SegmentName): Promise<void> {
+    const rows = this.#tree.rowsFor(segment);
+    if (rows) await this.#files.endOf({ rows, segment }, undefined);
+  }
+
   /** Segments of a camera from the oldest on, of those that begin at `fromMs` or later. */
   *oldestFirst(cameraId: string, fromMs = -Infinity): Generator<FoundSegment> {
     let previous: SegmentName | undefined;
