@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
+import { stopwatch } from '../../test/support/stopwatch.ts';
 import { until } from '../../test/support/until.ts';
 import type { FootageHolder } from '../peers/peer.ts';
 import { as, build, fakeCluster, token } from './test-support.ts';
@@ -111,10 +112,10 @@ test('a node that is gone is named with what is missing, and no request is redir
   assert.match((await ask('node-1')).location ?? '', /^http:\/\/node-3:9997/);
   await members.kill('node-3');
   // What was known of node-3 is believed for a moment.
-  await until('nobody is redirected to node-3', async () => (await ask('node-1')).location === undefined, 30_000);
-  const startedMs = performance.now();
+  await until('nobody is redirected to node-3', async () => (await ask('node-1')).location === undefined);
+  const elapsedMs = stopwatch();
   const { status, body } = await ask('node-1');
-  assert.ok(performance.now() - startedMs < 5_000);
+  assert.ok(elapsedMs() < 5_000);
   assert.equal(status, 200);
   assert.equal(namesIn(body, 'node-1').length, 4);
   assert.deepEqual(body['elsewhere'], [

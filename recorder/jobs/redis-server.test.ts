@@ -198,6 +198,6 @@ test(
     await closed;
     const after = await open();
     // Locks last fifteen seconds.
-    await until('it is done', async () => (await after.get(id))?.state === 'done', 10_000);
+    await until('it is done', async () => (await after.get(id))?.state === 'done');
   },
 );

@@ -14,7 +14,7 @@ import { Helm, helmMissing, KINDS_CHART, type Manifest } from './helm.ts';
 import { startOperatorOf } from './operator.ts';
 
 const NAMESPACE = 'video';
-const SLOW_MS = 60_000;
+const SLOW_MS = 180_000;
 const VALUES = { pool: { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } } };
 
 interface Compared {

@@ -20,7 +20,7 @@ const NAMESPACE = 'video';
 const RELEASE = 'nvr';
 const OPERATOR = `${RELEASE}-kube-nvr-operator`;
 const POOL_PATH = `/apis/${API_VERSION}/namespaces/${NAMESPACE}/recorderpools/default`;
-const SLOW_MS = 60_000;
+const SLOW_MS = 180_000;
 const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
 
 suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() }, () => {

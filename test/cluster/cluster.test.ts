@@ -18,7 +18,7 @@ const MOUNT = '/var/lib/kube-nvr-witness/archive';
 const HOST_PATH = '/srv/witness';
 const PORT = 8080;
 /** The controllers' own pauses grow while the API server is away. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 
 interface Seen {
   readonly hostname: string;

@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'default';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 const OPERATOR_LEASE = `${LEASES}/kube-nvr-operator`;
-const SLOW_MS = 60_000;
+const SLOW_MS = 180_000;
 /** From SIGTERM to SIGKILL of a pod. */
 const MAX_STOP_MS = 15_000;
 

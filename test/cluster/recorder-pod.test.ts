@@ -13,7 +13,7 @@ import { reportFailure } from './report.ts';
 
 const HOST_PATH = '/srv/recordings';
 const PORT = 9997;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 
 const configuration = (camera: Camera): unknown => ({
   nodeName: 'node-1',

@@ -30,7 +30,7 @@ import {
 import { apiServerMissing } from './programs.ts';
 
 const run = promisify(execFile);
-const SLOW_MS = 60_000;
+const SLOW_MS = 180_000;
 const CORE = `/api/v1/namespaces/${NAMESPACE}`;
 const NODES = ['node-1', 'node-2'];
 /** Of the pods; nothing listens there. */

@@ -90,7 +90,7 @@ test(
       const step = `round ${round}: ${fault}${also ? ', then kill recorder' : ''}`;
       done.push(step);
       let recorder = await start();
-      await until(`${step}: all cameras play`, () => cameras.every((camera) => camera.playing.length > 0), 30_000);
+      await until(`${step}: all cameras play`, () => cameras.every((camera) => camera.playing.length > 0));
       await sleep(500);
       await moment(2_000);
 
@@ -139,11 +139,7 @@ test(
       // A start without cameras: what is not in order now is put in order by it.
       const repair = await start({ cameras: [] });
       try {
-        await until(
-          'rows and files were compared',
-          () => repair.child.output.includes('were compared with the files'),
-          30_000,
-        );
+        await until('rows and files were compared', () => repair.child.output.includes('were compared with the files'));
         await until('the queue is empty', async () =>
           /kube_nvr_database_queue_rows 0$/m.test(await (await fetch(repair.metricsUrl)).text()),
         );

@@ -72,7 +72,7 @@ async function recording(t: TestContext, video: 'h264' | 'h264-bframes', seconds
     },
   });
   await recorder.untilRecording('gate');
-  await until(`${seconds} seconds of footage`, async () => (await recorder.files()).length > seconds / 2 + 1, 30_000);
+  await until(`${seconds} seconds of footage`, async () => (await recorder.files()).length > seconds / 2 + 1);
   return recorder;
 }
 

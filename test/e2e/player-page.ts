@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
 import { launchBrowser, videoState, type VideoState } from '../support/browser.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 
 const HLS = new URL('../../node_modules/hls.js/dist/hls.min.js', import.meta.url);
 const PAGE =
@@ -107,7 +107,7 @@ export class PlayerPage {
     return this.page.evaluate<T>(expression);
   }
 
-  async until(what: string, holds: (state: VideoState) => boolean, timeoutMs = 20_000): Promise<VideoState> {
+  async until(what: string, holds: (state: VideoState) => boolean, timeoutMs = PATIENCE_MS): Promise<VideoState> {
     let last: VideoState | undefined;
     try {
       return await until(

@@ -105,7 +105,7 @@ describe('rows of recordings', { skip }, () => {
     const directory = workspace(t);
     const cameras = { gate: await camera(t), yard: await camera(t) };
     const first = await recorder(t, { name, directory, cameras });
-    await until('six rows', async () => (await count(name)) >= 6, 30_000);
+    await until('six rows', async () => (await count(name)) >= 6);
 
     // Between two segments there is a moment without an open one.
     const live = await until('the open segment is listed', async () => {
@@ -191,10 +191,10 @@ describe('rows of recordings', { skip }, () => {
     const node = await recorder(t, { name, url: postgres.url(name, wire.port), cameras: { gate: await camera(t) } });
     await until('a row', async () => (await count(name)) >= 1);
     wire.hang();
-    await until('not ready', async () => (await ready(node)).status === 503, 30_000);
+    await until('not ready', async () => (await ready(node)).status === 503);
     const before = await count(name);
     wire.mend();
-    await until('rows go on', async () => (await count(name)) > before + 2, 40_000);
+    await until('rows go on', async () => (await count(name)) > before + 2);
     assert.equal((await node.stop()).code, 0);
     await assertRowsAreFiles(postgres, name, node.recordPath);
   });
@@ -238,7 +238,7 @@ describe('rows of recordings', { skip }, () => {
     const name = await database();
     const directory = workspace(t);
     const node = await recorder(t, { name, directory, cameras: { gate: await camera(t), yard: await camera(t) } });
-    await until('eight rows', async () => (await count(name)) >= 8, 30_000);
+    await until('eight rows', async () => (await count(name)) >= 8);
     await node.stop();
     const rows = await rowsOf(postgres, name, 'test-node');
     const other = await database();
@@ -266,7 +266,7 @@ describe('rows of recordings', { skip }, () => {
     const name = await database();
     const config = { record_path: mount.path };
     const node = await recorder(t, { name, cameras: { gate: await camera(t) }, config });
-    await until('two rows', async () => (await count(name)) >= 2, 30_000);
+    await until('two rows', async () => (await count(name)) >= 2);
     assert.equal((await node.stop()).code, 0);
     const rows = await rowsOf(postgres, name, 'test-node');
     const path = join(mount.path, rows[0]?.filename ?? '');
@@ -375,7 +375,7 @@ describe('cameras from the database', { skip }, () => {
     });
     await postgres.query('ALTER TABLE cameras DISABLE TRIGGER ALL', [], name);
     await addCamera(name, 'gate', gate.url);
-    await until('the camera is asked', () => gate.connections.length > 0, 30_000);
+    await until('the camera is asked', () => gate.connections.length > 0);
     await node.untilRecording('gate');
   });
 
@@ -450,7 +450,7 @@ describe('the start', { skip }, () => {
     const files = segmentFiles(node.recordPath).length;
     await until('files go on', () => segmentFiles(node.recordPath).length >= files + 4);
     wire.mend();
-    await until('rows caught up', async () => (await count(name)) >= files + 3, 40_000);
+    await until('rows caught up', async () => (await count(name)) >= files + 3);
     assert.equal((await node.stop()).code, 0);
     await assertRowsAreFiles(postgres, name, node.recordPath);
   });

@@ -15,6 +15,7 @@ import { WebSocket } from 'ws';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { selfSignedCertificate } from '../camera/certificate.ts';
 import { freePorts, RecorderProcess } from '../support/recorder-process.ts';
+import { stopwatch } from '../support/stopwatch.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 import { LONG } from '../support/variant.ts';
@@ -50,10 +51,10 @@ test('tokens come and go without a restart, and viewers with them', async (t) =>
   const [leaving, staying] = [await watch('old'), await watch('kept')];
   const left = once(leaving, 'close', { signal: AbortSignal.timeout(60_000) });
   recorder.rewriteConfig({ ...auth('new', 'kept'), cameras });
-  const changedMs = performance.now();
+  const elapsedMs = stopwatch();
   const [code, reason] = (await left) as [number, Buffer];
   assert.equal(`${code} ${reason.toString()}`, '4401 the token is no longer valid');
-  assert.ok(performance.now() - changedMs < 5_000);
+  assert.ok(elapsedMs() < 5_000);
   assert.deepEqual([await statusOf('old'), await statusOf('new'), await statusOf('kept')], [401, 200, 200]);
   await once(staying, 'message');
   assert.equal(camera.connections.length, 1, 'the camera noticed nothing');
@@ -269,6 +270,6 @@ for (const { name, tls } of [
     assert.equal(await ask('guess'), 401);
     assert.ok(await isLive());
     if (!tls) return;
-    await until('the handshakes were given up', () => sockets.every(({ closed }) => closed), 30_000);
+    await until('the handshakes were given up', () => sockets.every(({ closed }) => closed));
   });
 }

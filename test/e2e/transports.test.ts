@@ -14,7 +14,7 @@ const skip = gstreamerMissing();
 async function recorded(t: TestContext, source: string, transport: TransportChoice): Promise<string[]> {
   const recording = await record({ source, transport });
   t.after(() => recording.close());
-  await recording.until(({ counters }) => counters.videoFrames > 20 && counters.audioFrames > 50, 30_000);
+  await recording.until(({ counters }) => counters.videoFrames > 20 && counters.audioFrames > 50);
   // Where sound came late, it began a file of its own.
   const file = (await recording.stop()).at(-1) ?? '';
   const { stderr } = await run('ffmpeg', ['-v', 'error', '-i', file, '-f', 'null', '-']);

@@ -16,7 +16,7 @@ import { Image, imagesMissing, VERSION } from './image.ts';
 
 /** Whoever owns the archive: somebody of whom the image knows nothing. */
 const USER = 10_007;
-const SLOW_MS = 60_000;
+const SLOW_MS = 180_000;
 
 interface JobAnswer {
   readonly job_id: string;

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 import { MACHINE_IMAGE, MACHINE_PATHS, machineImage } from './images.ts';
 import { realClusterMissing, startRealCluster, type RealCluster } from './real-cluster.ts';
 
-const SLOW_MS = 60_000;
+const SLOW_MS = 180_000;
 const SERVE = 'from http.server import *; HTTPServer(("", 8000), SimpleHTTPRequestHandler).serve_forever()';
 const FETCH = 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).status)';
 const KERNEL_SETTINGS = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'];

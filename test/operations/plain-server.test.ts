@@ -17,7 +17,7 @@ type Listed = {
 /** Of a file with pictures: its header alone is shorter. */
 const FOOTAGE_BYTES = 10_000;
 
-const READY_MS = 60_000;
+const READY_MS = 180_000;
 
 test('a server that burnt down is restored from its configuration, and old and new footage is listed together', async (t) => {
   const directory = workspace(t);

@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /**
  * A directory that `build` filled from these sources: files or folders of the repository, besides what the images are made of.
- * Those of other sources are removed, because they are hundreds of megabytes.
+ * Those of other sources are removed, because they are hundreds of megabytes, but not those that another process is filling.
  */
 export function builtFromSources(name: string, sources: readonly string[], build: (output: string) => void): string {
   const all = join(cacheDirectory(), name);
@@ -19,11 +19,17 @@ export function builtFromSources(name: string, sources: readonly string[], build
   mkdirSync(building, { recursive: true });
   build(building);
   for (const other of readdirSync(all)) {
-    if (join(all, other) !== building) rmSync(join(all, other), { recursive: true, force: true });
+    if (!isBeingFilled(other) && join(all, other) !== directory)
+      rmSync(join(all, other), { recursive: true, force: true });
   }
-  renameSync(building, directory);
+  // Another process may have been faster.
+  if (existsSync(directory)) rmSync(building, { recursive: true });
+  else renameSync(building, directory);
   return directory;
 }
+
+/** Its name ends in the number of a process that runs. */
+const isBeingFilled = (name: string): boolean => existsSync(`/proc/${/\.(\d+)$/.exec(name)?.[1] ?? 'none'}`);
 
 /** Of all that the builder of images sees, and of what says how. */
 function sourcesHash(sources: readonly string[]): string {

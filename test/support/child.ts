@@ -4,11 +4,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WARNED } from './preload.ts';
+import { stopwatch } from './stopwatch.ts';
 
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Since the signal that asked it to end. */
+  /** Since the signal that asked it to end, without the time in which the machine was busy. */
   readonly elapsedMs: number;
 }
 
@@ -60,14 +61,14 @@ export class Child {
   }
 
   async exit(): Promise<Ended> {
-    const startMs = performance.now();
+    const elapsedMs = stopwatch();
     await this.#exited;
     const warned = this.#output.indexOf(WARNED);
     if (warned >= 0) throw new Error(this.#output.slice(warned, warned + 2_000));
     return {
       code: this.#process.exitCode,
       signal: this.#process.signalCode,
-      elapsedMs: performance.now() - startMs,
+      elapsedMs: elapsedMs(),
     };
   }
 

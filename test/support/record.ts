@@ -12,6 +12,7 @@ import type { TransportChoice } from '../../recorder/camera/session-options.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
 import type { CameraStatus } from '../../recorder/camera/status.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
+import { PATIENCE_MS } from './until.ts';
 import { Witness } from './witness.ts';
 import { anywhere, type Reach } from '../../recorder/reach/reach.ts';
 
@@ -121,7 +122,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     pool,
     status: () => camera.status(),
     tick,
-    async until(condition, timeoutMs = 10_000) {
+    async until(condition, timeoutMs = PATIENCE_MS) {
       const endMs = performance.now() + timeoutMs;
       for (;;) {
         const status = camera.status();

@@ -45,7 +45,7 @@ test(
       await page.keyboard.press('i');
       await until('the streams', async () => streams.test(await page.locator('.facts').innerText()));
       const recordings = page.locator('.recordings a');
-      await until('recordings', async () => (await recordings.count()) >= 2, 30_000);
+      await until('recordings', async () => (await recordings.count()) >= 2);
       assert.match((await recordings.nth(1).getAttribute('href')) ?? '', new RegExp(`^#/playback\\?c=${id}&t=\\d{4}-`));
       await page.keyboard.press('i');
     }

@@ -74,7 +74,7 @@ suite('states of the console', { skip: browserMissing() }, () => {
     return page;
   }
   const untilAway = async (page: Page): Promise<void> => {
-    await until('the banner', async () => (await page.locator('.banner').count()) > 0, 20_000);
+    await until('the banner', async () => (await page.locator('.banner').count()) > 0);
     assert.equal(await page.locator('.pill').innerText(), 'State unknown');
     for (const id of [...PLAYING, 'gone', 'off']) assert.equal(await badgeOf(page, id), 'State unknown');
     assert.equal(await page.locator('.dot-fine').count(), 0);

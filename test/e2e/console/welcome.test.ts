@@ -20,7 +20,7 @@ test(
   async (t) => {
     const recorder = await RecorderProcess.start({ directory: workspace(t), config: { auth: { mode: 'token' } } });
     t.after(() => recorder[Symbol.asyncDispose]());
-    await until('the log has the link', () => LINK.test(recorder.child.output), 30_000);
+    await until('the log has the link', () => LINK.test(recorder.child.output));
     const [link = ''] = LINK.exec(recorder.child.output) ?? [];
     await using browser = await launchBrowser();
     const page = await browser.newPage();
