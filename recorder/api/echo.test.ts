@@ -27,6 +27,9 @@ const PATHS = [
   '/hls/gate/index.m3u8',
 ];
 
+/** Too long for a part of a path. */
+const LONG = `&access_token=${'x'.repeat(1_100)}`;
+
 /** All that a listener answers to the bytes of one request. */
 async function answerTo(app: FastifyInstance, lines: readonly string[]): Promise<string> {
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
@@ -46,7 +49,7 @@ for (const listener of ['the API', 'playback'] as const) {
       for (const query of QUERIES) {
         for (const method of ['GET', 'POST', 'DELETE']) requests.push([`${method} ${path}?${query} HTTP/1.1`, ...ends]);
       }
-      for (const joint of ['%3F', '%3faccess_token=', '&access_token=', ';access_token=', '/access_token=']) {
+      for (const joint of ['%3F', '%3faccess_token=', '&access_token=', ';access_token=', '/access_token=', LONG]) {
         requests.push([`GET ${path}${joint}SECRET HTTP/1.1`, ...ends]);
       }
     }

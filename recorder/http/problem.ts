@@ -93,16 +93,21 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   431: 'headers-too-large',
 };
 
+type ValidationIssue = NonNullable<FastifyError['validation']>[number];
+
 /** Names the wrong parameter as the request has it. */
+export function issueDetail({ instancePath, keyword: code, message = '', params }: ValidationIssue): string {
+  const path = instancePath.split('/').slice(1).filter(Boolean);
+  const words = issueWords({ ...params, code, message, path } as z.core.$ZodIssue);
+  return path.length > 0 ? `${path.join('.')}: ${words}` : words;
+}
+
 function validationDetail(error: FastifyError): string {
   const issue = error.validation?.[0];
   if (!issue) return error.message;
-  const { instancePath, keyword: code, message = '', params } = issue;
-  const path = instancePath.split('/').slice(1).filter(Boolean);
-  const words = issueWords({ ...params, code, message, path } as z.core.$ZodIssue);
-  if (path.length > 0) return `${path.join('.')}: ${words}`;
-  const isBodyAtAll = error.validationContext === 'body' && words !== message;
-  return isBodyAtAll ? 'expected a JSON object as the body' : words;
+  const detail = issueDetail(issue);
+  const isBodyAtAll = error.validationContext === 'body' && issue.instancePath === '' && detail !== issue.message;
+  return isBodyAtAll ? 'expected a JSON object as the body' : detail;
 }
 
 function problemOf(error: FastifyError | ApiError): ProblemBody {
@@ -173,10 +178,31 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
   reply.headers(commonHeaders(request));
   // Nothing else closes the connection of an upgrade.
   if (request.headers.upgrade !== undefined) reply.raw.once('finish', () => request.raw.socket.destroy());
-  const isBroken = error.code === 'FST_ERR_BAD_URL';
-  const detail = `${pathOf(request.url)}: a % in an address begins an escape of two hexadecimal digits`;
-  sendProblem(request, reply, isBroken ? problem(400, 'invalid-request', detail) : problemOf(error));
+  sendProblem(request, reply, routingProblem(error, request));
 }
+
+function routingProblem(error: FastifyError, { url }: FastifyRequest): ProblemBody {
+  switch (error.code) {
+    case 'FST_ERR_BAD_URL':
+      return problem(
+        400,
+        'invalid-request',
+        `${pathOf(url)}: a % in an address begins an escape of two hexadecimal digits`,
+      );
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      // Its own message repeats the whole path, and a token that was joined incorrectly is a part of that.
+      return problem(
+        414,
+        'url-too-long',
+        `an id or a name in an address may have at most ${MAX_PARAMETER_LENGTH} characters`,
+      );
+    default:
+      return problemOf(error);
+  }
+}
+
+/** Of an id or a name in the path of an address, in characters. */
+export const MAX_PARAMETER_LENGTH = 1024;
 
 /** Headers of every answer. */
 export const commonHeaders = (request: FastifyRequest): Readonly<Record<string, string>> => ({

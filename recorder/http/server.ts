@@ -9,7 +9,13 @@ import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod
 import type { Log } from '../../base/log.ts';
 import type { ListenerName } from './auth-failures.ts';
 import { Connections, connectionLimits } from './connections.ts';
-import { answerClientError, answerFrameworkError, commonHeaders, installProblems } from './problem.ts';
+import {
+  answerClientError,
+  answerFrameworkError,
+  commonHeaders,
+  installProblems,
+  MAX_PARAMETER_LENGTH,
+} from './problem.ts';
 import { refuseMisspelt } from './query.ts';
 import { RouteList } from './route-list.ts';
 import { MIN_TLS_VERSION, type CertificatePair } from './certificate.ts';
@@ -58,7 +64,6 @@ const TIMEOUTS: Timeouts = { requestMs: 30_000, headersMs: 10_000, handshakeMs: 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** First line and headers together. */
 const MAX_HEADER_BYTES = 16 * 1024;
-const MAX_PARAMETER_LENGTH = 1024;
 
 /**
  * A server without routes, not listening yet. Hooks that every request passes call `done` instead of returning a promise:

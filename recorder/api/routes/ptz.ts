@@ -4,7 +4,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors, type FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { visibleCamera } from '../../http/access.ts';
-import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import { ApiError, issueDetail, problemResponse, unknownCamera } from '../../http/problem.ts';
 import type { PtzCommand } from '../../onvif/camera-ptz.ts';
 import { OnvifError } from '../../onvif/error.ts';
 import type { MovableCamera } from '../../onvif/ptz.ts';
@@ -60,7 +60,7 @@ function movementProblem(error: FastifyError, _request: FastifyRequest, _reply: 
     const issue = error.validation.find(({ instancePath }) => /^\/(?:pan|tilt|zoom|speed)$/.test(instancePath));
     const other = error.validation.some((one) => one !== issue && one.instancePath.startsWith('/camera_id'));
     if (issue && !other) {
-      throw new ApiError(422, 'invalid-movement', `${issue.instancePath.slice(1)}: ${issue.message}`);
+      throw new ApiError(422, 'invalid-movement', issueDetail(issue));
     }
   }
   throw error;

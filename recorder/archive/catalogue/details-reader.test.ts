@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../base/clock.ts';
 import { writeArchive } from '../../../test/bench/archive.ts';
 import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
@@ -37,6 +40,24 @@ test('the thread tells what closed segments say, and leaves other files to the c
     undefined,
     undefined,
   ]);
+});
+
+test('a pipe among the segments does not hold up the thread', async (t) => {
+  const { root, reader } = await archive(t);
+  const pipe = join(root, segmentAt(START_MS + 1_000));
+  execFileSync('mkfifo', [pipe]);
+  // A thread that waits for the pipe can neither answer nor be ended.
+  const freed = new AbortController();
+  t.after(() => freed.abort());
+  const answer = reader.read([pipe, join(root, segmentAt(START_MS))]);
+  const late = sleep(20_000, 'late', { signal: freed.signal, ref: false }).catch(() => 'late');
+  const first = await Promise.race([answer, late]);
+  if (first === 'late') closeSync(openSync(pipe, 'r+'));
+  assert.deepEqual(
+    (await answer).map((details) => details?.sequence),
+    [undefined, 0],
+  );
+  assert.notEqual(first, 'late');
 });
 
 test('a listing is the same with the thread and without', async (t) => {

@@ -23,16 +23,19 @@ export const NUMBERS_A_FILE = 5;
 /** A disk that is slow to answer is read faster by many threads: after this time, the rest is left to the caller. */
 const MAX_MS = 50;
 
+/** A pipe with the name of a segment must not hold up the thread until somebody writes to it. */
+const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+
 /**
  * Does not update the access time: that would be a write to the disk, which waits for the journal while recordings are
  * synced. Only the owner of a file may ask for this (open(2), O_NOATIME).
  */
 function openForReading(path: string): number {
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_NOATIME);
+    return openSync(path, FLAGS | constants.O_NOATIME);
   } catch (err) {
     if ((err as NodeJS.ErrnoException).code !== 'EPERM') throw err;
-    return openSync(path, 'r');
+    return openSync(path, FLAGS);
   }
 }
 
