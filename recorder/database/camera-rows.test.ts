@@ -21,6 +21,7 @@ const one = (changes: Partial<CameraRow>, before: readonly CameraConfig[] = []) 
 test('a row becomes a camera in the words of the configuration', () => {
   const record = { format: 'mp4', segmentDuration: '1m', retention: { maxAge: '7d' } };
   const { cameras, refused } = one({
+    group: 'Entrances',
     preview: { source: 'rtsp://10.0.0.9/stream2' },
     snapuri: 'http://10.0.0.9/snap.jpg',
     ptz: true,
@@ -33,6 +34,7 @@ test('a row becomes a camera in the words of the configuration', () => {
     {
       id: 'gate',
       name: 'Front gate',
+      group: 'Entrances',
       source: 'rtsp://user:hidden@10.0.0.9/stream1',
       transport: 'auto',
       maxBitrate: 1e8,
@@ -63,6 +65,7 @@ test('a row without name, still image and settings has their defaults', () => {
   assert.equal(camera?.snapshot, undefined);
   assert.equal(camera?.onvif, undefined);
   assert.equal(one({ onvif: '' }).cameras[0]?.onvif, undefined);
+  for (const group of ['', null]) assert.equal(one({ group }).cameras[0]?.group, undefined);
   assert.equal(camera?.record.segmentDurationMs, 300_000);
 });
 
@@ -76,6 +79,7 @@ test('a mistake in a setting costs that setting, not the footage', () => {
     [{ record: { fromat: 'mp4' } }, 'record.fromat'],
     [{ record: null }, 'record'],
     [{ name: 'x'.repeat(200) }, 'name'],
+    [{ group: 'x'.repeat(200) }, 'group'],
   ] as const) {
     const { cameras, refused } = one(changes);
     assert.equal(cameras.length, 1, column);

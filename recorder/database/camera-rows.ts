@@ -10,6 +10,8 @@ import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } fr
 export interface CameraRow {
   readonly id: string;
   readonly name: string;
+  /** Absent as `onvif` is. */
+  readonly group?: string | null;
   readonly source: string;
   readonly snapuri: string | null;
   readonly ptz: boolean;
@@ -27,6 +29,7 @@ export interface CameraRow {
 export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'id',
   'name',
+  'group',
   'source',
   'preview',
   'snapshot',
@@ -40,14 +43,15 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
 /** From validated settings. */
 export function rowOf(settings: CameraSettings): CameraRow {
   const { id, name = '', source, preview = null, snapshot = null, ptz = false, onvif = null } = settings;
-  const { edge = null, record = {}, enabled = true } = settings;
-  return { id, name, source, preview, snapuri: snapshot, ptz, onvif, edge, record, enabled } as CameraRow;
+  const { group = null, edge = null, record = {}, enabled = true } = settings;
+  return { id, name, group, source, preview, snapuri: snapshot, ptz, onvif, edge, record, enabled } as CameraRow;
 }
 
 /** The settings by their names in the configuration file, without empty ones. */
 export function settingsOf({
   id,
   name,
+  group,
   source,
   preview,
   snapuri,
@@ -60,6 +64,7 @@ export function settingsOf({
   return {
     id,
     ...(name === '' ? {} : { name }),
+    ...(group ? { group } : {}),
     source,
     ...(preview ? { preview } : {}),
     ...(snapuri ? { snapshot: snapuri } : {}),
@@ -71,7 +76,9 @@ export function settingsOf({
   };
 }
 
-export const CAMERA_COLUMNS = 'id, name, source, preview, snapuri, ptz, onvif, edge, record, enabled';
+/** Read so that a table without the column `group` can be read, too: of a recorder that may not change it, for example. */
+const GROUP = `to_jsonb(cameras) ->> 'group' AS "group"`;
+export const CAMERA_COLUMNS = `id, name, ${GROUP}, source, preview, snapuri, ptz, onvif, edge, record, enabled`;
 
 /** A camera that is not recorded as configured. */
 interface RefusedCamera {
@@ -143,6 +150,7 @@ function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraCo
   const plain = { id, source, ptz, enabled };
   const optional = {
     ...(name === '' ? {} : { name }),
+    ...(row.group === undefined || row.group === null || row.group === '' ? {} : { group: row.group }),
     ...(row.preview === undefined || row.preview === null ? {} : { preview: row.preview }),
     ...(row.snapuri === null || row.snapuri === '' ? {} : { snapshot: row.snapuri }),
     ...(row.onvif === undefined || row.onvif === null || row.onvif === '' ? {} : { onvif: row.onvif }),

@@ -93,6 +93,10 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
     version: 5,
     sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS edge jsonb`,
   },
+  {
+    version: 6,
+    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS "group" text`,
+  },
 ];
 
 /** The version that this program uses. */

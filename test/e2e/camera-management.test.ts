@@ -274,7 +274,7 @@ test(
     assert.deepEqual([taken.status, taken.json['code']], [409, 'id-taken']);
     assert.equal((await ask(recorder, 'PUT', '/api/cameras/far', { source })).status, 404);
 
-    const change = { ...shown, name: 'Gate' };
+    const change = { ...shown, name: 'Gate', group: 'Entrances' };
     const [one, two] = await Promise.all(
       [change, { ...change, name: 'Other' }].map((body) =>
         ask(recorder, 'PUT', '/api/cameras/gate', body, { 'if-match': String(added.etag) }),
@@ -283,6 +283,8 @@ test(
     assert.deepEqual(new Set([one?.status, two?.status]), new Set([200, 412]));
     const name = one?.status === 200 ? 'Gate' : 'Other';
     assert.deepEqual(await rows(), [far, { id: 'gate', name, source, enabled: true }]);
+    const { group } = (await (await recorder.fetch('/api/cameras/gate')).json()) as { readonly group: string | null };
+    assert.equal(group, 'Entrances');
     assert.equal((await ask(recorder, 'DELETE', '/api/cameras/gate')).status, 200);
     assert.equal((await recorder.fetch('/api/cameras/gate')).status, 404);
     assert.deepEqual(await rows(), [far]);

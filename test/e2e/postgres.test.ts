@@ -468,12 +468,16 @@ describe('the start', { skip }, () => {
     assert.equal(made.length, 1);
   });
 
-  test('tables of the first version get the columns onvif, preview and edge, and a camera is moved through what a row says there', async (t) => {
+  test('tables of the first version get the columns onvif, preview, edge and group, and a camera is moved through what a row says there', async (t) => {
     const name = await database();
     const directory = workspace(t);
     const first = await recorder(t, { name, directory });
     assert.equal((await first.stop()).code, 0);
-    await postgres.query('ALTER TABLE cameras DROP COLUMN onvif, DROP COLUMN preview, DROP COLUMN edge', [], name);
+    await postgres.query(
+      'ALTER TABLE cameras DROP COLUMN onvif, DROP COLUMN preview, DROP COLUMN edge, DROP COLUMN "group"',
+      [],
+      name,
+    );
     await postgres.query('DELETE FROM kube_nvr_schema WHERE version > 1', [], name);
     await addCamera(name, 'gate', (await camera(t)).url.replace('rtsp://', 'rtsp://admin:pw@'));
     const node = await recorder(t, { name, directory });
@@ -498,6 +502,14 @@ describe('the start', { skip }, () => {
       const { preview } = (await node.get('/api/cameras/gate')) as { preview: { state: string } | null };
       return preview?.state === 'idle';
     });
+    const hasGroup = (wanted: string | null) => async () =>
+      ((await node.get('/api/cameras/gate')) as { group: string | null }).group === wanted;
+    await postgres.query(`UPDATE cameras SET "group" = 'Entrances'`, [], name);
+    await until('it is in its group', hasGroup('Entrances'));
+    // The table can be read without the column, too.
+    await postgres.query('ALTER TABLE cameras DROP COLUMN "group"', [], name);
+    await postgres.query(`UPDATE cameras SET name = 'Front gate'`, [], name);
+    await until('it has no group', hasGroup(null));
     const answer = await fetch(`${node.url}/api/ptz/move`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
