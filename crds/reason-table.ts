@@ -362,6 +362,15 @@ export const NODE_WARNINGS = {
     todo: 'check the database, and the network to it',
     see: '[database](../database.md)',
   },
+  'frame-rate-low': {
+    means: 'for a minute the camera has sent less than four fifths of the pictures that it usually sends',
+    todo: 'check the network to the camera, and its exposure time, which lowers the rate in the dark',
+  },
+  'kept-too-short': {
+    means: 'footage is removed before its time, because the disk is too small for the current bit rates',
+    todo: 'add disk space, lower the bit rates in the cameras, or record fewer cameras on the node',
+    see: '[retention](../retention.md)',
+  },
   'ffmpeg-missing': {
     means: 'exports and time-lapses are refused',
     todo: 'install ffmpeg, or correct `ffmpeg.path`',

@@ -37,6 +37,7 @@ import { jobName } from './jobs/job-id.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { NamedJobs } from './jobs/named-jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
+import { Shortfalls } from './model/shortfalls.ts';
 import { Ptz } from './onvif/ptz.ts';
 import type { MutualTls } from './peers/identity.ts';
 import type { PeerListener } from './peers/peer.ts';
@@ -98,6 +99,7 @@ export class Serving {
   readonly #jpegs: JpegMaker;
   readonly #thumbnails: Thumbnails;
   readonly #footage: FootageOfNodes;
+  readonly #shortfalls: Shortfalls;
   readonly #jobs: Jobs;
   readonly #namedJobs: NamedJobs;
   readonly #ptz: Ptz;
@@ -119,6 +121,7 @@ export class Serving {
     this.#recording = recording;
     this.#trust = trust;
     this.#deps = deps;
+    this.#shortfalls = new Shortfalls({ clock, cameras, keeping: archive.keeping });
     this.#snapshots = new Snapshots({ find: (id) => cameras.config(id), memory: answers.images, reach, clock });
     this.#jpegs = new JpegMaker({ ffmpegPath: config.ffmpeg.path, clock, log });
     this.#thumbnails = new Thumbnails({
@@ -316,6 +319,7 @@ export class Serving {
     const { archive, member, audit } = this.#recording;
     return [
       ...archive.warnings(),
+      ...this.#shortfalls.warnings(),
       ...this.#jobs.warnings(),
       ...(member?.warnings() ?? []),
       ...plainListeners(this.#config),
