@@ -9,7 +9,7 @@ import { askerOf } from '../http/access.ts';
 import { tell } from '../http/audit.ts';
 import { ApiError } from '../http/problem.ts';
 import { lapseEstimate } from '../jobs/ffmpeg.ts';
-import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
+import type { Assembly, Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import { gapsOfAll, turnsOf, type NodeTurn } from '../jobs/node-turns.ts';
 import { PeerUnavailable, type PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf } from '../peers/whole-answer.ts';
@@ -42,20 +42,26 @@ export class ClusterExports {
   /** Requests the parts, and the job that joins them. If this node has all footage, it is an ordinary job. Throws ApiError. */
   async submit(request: FastifyRequest, wanted: JobRequest): Promise<Job> {
     const { jobs } = this.#deps;
-    const { authorization } = request.headers;
+    const assembly = await this.assemblyOf(request, wanted);
+    if (!assembly) return available(jobs.submit(wanted, request.headers.authorization));
+    tell(request, { parts: assembly.parts.length });
+    return available(jobs.submit({ ...wanted, assembly }, request.headers.authorization));
+  }
+
+  /** Requests the parts of a camera; undefined if this node has all footage, or no node has any. Throws ApiError. */
+  async assemblyOf(request: FastifyRequest, wanted: JobRequest): Promise<Assembly | undefined> {
+    const { jobs } = this.#deps;
     const { account, turns, done } = await this.#ofEachTurn(request, wanted, (turn) =>
       this.#part(request, wanted, turn),
     );
-    if (!done) return available(jobs.submit(wanted, authorization));
-    tell(request, { parts: turns.length });
+    if (!done) return undefined;
     const parts = done.map(({ job_id }, i) => {
       const peerAddress = jobs.addressOf(turns[i]!.nodeId);
       assert(peerAddress !== undefined, 'a node that has taken a job has an address');
       return { peerAddress, peerJobId: job_id };
     });
     const { gaps, elsewhere } = account;
-    const assembly = { parts, withCredential: authorization !== undefined, known: { gaps, elsewhere } };
-    return available(jobs.submit({ ...wanted, assembly }, authorization));
+    return { parts, withCredential: request.headers.authorization !== undefined, known: { gaps, elsewhere } };
   }
 
   /** What `submit` would make. Throws JobError. */

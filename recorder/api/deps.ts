@@ -127,6 +127,10 @@ interface FootageOutlook {
 export const isKnownCamera = ({ cameras, archive }: Pick<ApiDeps, 'cameras' | 'archive'>, cameraId: string): boolean =>
   cameras.get(cameraId) !== undefined || archive.countSegments(cameraId, -Infinity, Infinity) > 0;
 
+/** Whether a node of the cluster records a camera or has footage of it. */
+export const isCameraOfCluster = ({ cluster }: Pick<ApiDeps, 'cluster'>, cameraId: string): boolean =>
+  cluster !== undefined && (cluster.ownerOf(cameraId) !== undefined || cluster.holdersOf(cameraId).length > 0);
+
 /** Jobs. Methods that need Redis reject with `JobsUnavailable` when it cannot be reached. */
 export interface JobKeeper {
   ffmpegIsThere(): Promise<boolean>;

@@ -21,7 +21,7 @@ import { withCauses, type KnownGap } from './gap-causes.ts';
 import type { Assembly, JobReport, JobRequest } from './job.ts';
 import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
 import { PartFile } from './recorded-part.ts';
-import { writeResult } from './write-result.ts';
+import { elsewhereOf, writeResult } from './write-result.ts';
 import type { Written } from './written.ts';
 
 export interface AssembleDeps extends PartDeps {
@@ -38,7 +38,13 @@ interface Fetched {
 /** Parts of one assembly that are downloaded at the same time. */
 const CONCURRENT_DOWNLOADS = 4;
 /** Share of fetching in the progress of the job. */
-const FETCHING_SHARE = 0.8;
+export const FETCHING_SHARE = 0.8;
+
+/** The movies of an assembly before they are written. */
+interface PlannedAssembly {
+  readonly movies: readonly ExportPlan[];
+  readonly window: JoinWindow;
+}
 
 /**
  * Writes the movie to `path`. `directory` holds the parts until then. `credential` is that of the caller, and undefined
@@ -52,31 +58,15 @@ export async function assemble(
   deps: AssembleDeps,
   signal: AbortSignal,
 ): Promise<Written> {
-  const { parts = [], withCredential = false } = request.assembly ?? {};
   try {
-    await mkdir(directory, { recursive: true, mode: 0o750 });
-    const kept = await Promise.all(parts.map((_, ordinal) => readNote(partPath(directory, ordinal))));
-    if (withCredential && credential === undefined && kept.includes(undefined)) {
-      throw new JobError(
-        'interrupted',
-        'the recorder was restarted before all parts were fetched, and it does not store the credential for the other recorders: request the assembly again',
-      );
-    }
-    const fetched = await fetchAll(request, credential, kept, directory, deps, signal);
-    const movies = await planAssembly(request, fetched, deps.version, signal);
+    const { movies, window } = await fetchAssembly(request, credential, directory, deps, signal);
     const temporary = `${path}.part`;
     const progress = (share: number): void => deps.report.progress(FETCHING_SHARE + share * (1 - FETCHING_SHARE));
     try {
       const options = { spareBytes: deps.spareBytes, progress };
       const { outcome, camera } = await writeResult(request.cameraId, movies, temporary, options, signal);
       await rename(temporary, path);
-      const elsewhere = request.assembly?.known?.elsewhere ?? [];
-      const about = elsewhere.length === 0 ? {} : { elsewhere };
-      return {
-        outcome: { ...outcome, ...about },
-        window: windowOf(fetched.map(({ job }) => job)),
-        cameras: [{ ...camera, ...about }],
-      };
+      return { outcome, window, cameras: [{ ...camera, ...elsewhereOf(movies) }] };
     } catch (err) {
       await rm(temporary, { force: true });
       throw err;
@@ -84,6 +74,32 @@ export async function assemble(
   } catch (err) {
     throw err instanceof JobError || signal.aborted ? err : (diskError(err) ?? err);
   }
+}
+
+/** Fetches the parts that are not in `directory` yet. Throws as `assemble`. */
+export async function fetchAssembly(
+  request: JobRequest,
+  credential: string | undefined,
+  directory: string,
+  deps: AssembleDeps,
+  signal: AbortSignal,
+): Promise<PlannedAssembly> {
+  const { parts = [], withCredential = false, known } = request.assembly ?? {};
+  await mkdir(directory, { recursive: true, mode: 0o750 });
+  const kept = await Promise.all(parts.map((_, ordinal) => readNote(partPath(directory, ordinal))));
+  if (withCredential && credential === undefined && kept.includes(undefined)) {
+    throw new JobError(
+      'interrupted',
+      'the recorder was restarted before all parts were fetched, and it does not store the credential for the other recorders: request the assembly again',
+    );
+  }
+  const fetched = await fetchAll(request, credential, kept, directory, deps, signal);
+  const movies = await planAssembly(request, fetched, deps.version, signal);
+  const about = known?.elsewhere.length ? { elsewhere: known.elsewhere } : {};
+  return {
+    movies: movies.map((movie, i) => (i === 0 ? { ...movie, ...about } : movie)),
+    window: windowOf(fetched.map(({ job }) => job)),
+  };
 }
 
 const partPath = (directory: string, ordinal: number): string => join(directory, `${ordinal}.mp4`);

@@ -8,6 +8,7 @@ import {
   JobsUnavailable,
   JOB_KEPT_MS,
   QUEUE_NAMES,
+  isAssembled,
   type Job,
   type JobKind,
   type JobOutcome,
@@ -42,7 +43,7 @@ const AT_ONCE: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
 export const queueNodeName = (nodeName: string): string =>
   /^[A-Za-z0-9.-]+$/.test(nodeName) ? nodeName : `~${Buffer.from(nodeName).toString('base64url')}`;
 
-const queueNameOf = ({ kind, assembly }: JobRequest): QueueName => (assembly ? 'assemble' : kind);
+const queueNameOf = (request: JobRequest): QueueName => (isAssembled(request) ? 'assemble' : request.kind);
 
 /** A worker that does not renew its lock for this time counts as dead. */
 const LOCK_MS = 15_000;

@@ -31,11 +31,22 @@ interface JobCase {
   readonly cameras: readonly string[];
   /** Its name for people. */
   readonly name?: string | undefined;
+  /** Of a case of all nodes: the cameras whose footage is not all on this node. */
+  readonly assemblies?: readonly CameraAssembly[];
+}
+
+/** Where the footage of one camera of a case is fetched from. */
+export interface CameraAssembly extends Assembly {
+  readonly cameraId: string;
 }
 
 /** All cameras of a job. */
 export const camerasOf = (request: Pick<JobRequest, 'cameraId' | 'case'>): readonly string[] =>
   request.case?.cameras ?? [request.cameraId];
+
+/** Whether a job fetches footage from other recorders. */
+export const isAssembled = ({ assembly, case: of }: Pick<JobRequest, 'assembly' | 'case'>): boolean =>
+  assembly !== undefined || (of?.assemblies ?? []).length > 0;
 
 export interface Assembly {
   readonly parts: readonly AssemblyPart[];

@@ -11,7 +11,8 @@ import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts
 import type { Warning } from '../../base/reason.ts';
 import { Turns } from '../../base/turns.ts';
 import { MINUTE_MS } from '../../base/units.ts';
-import { assemble } from './assemble.ts';
+import { assemble, type AssembleDeps } from './assemble.ts';
+import { caseAssemblies } from './case-assemblies.ts';
 import { exportCase } from './case.ts';
 import { JobError } from './error.ts';
 import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
@@ -24,6 +25,7 @@ import {
   JobsUnavailable,
   TooManyJobs,
   QUEUE_NAMES,
+  isAssembled,
   isExpired,
   type Job,
   type JobChange,
@@ -422,13 +424,13 @@ export class Jobs {
   async #makeOnce(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
     const make = (): Promise<JobOutcome> => this.#make(id, request, report, signal);
     // An existing result lacks the footage of a window that was not over.
-    if (request.assembly || request.toMs >= this.#o.clock.wallMs()) return make();
+    if (isAssembled(request) || request.toMs >= this.#o.clock.wallMs()) return make();
     const keyOf = ({ kind, cameraId, fromMs, toMs, speed, case: of }: JobRequest): string =>
-      JSON.stringify([kind, cameraId, fromMs, toMs, speed, of?.cameras, of?.name]);
+      JSON.stringify([kind, cameraId, fromMs, toMs, speed, of?.cameras, of?.name, of?.assemblies !== undefined]);
     const key = keyOf(request);
     const made = async (): Promise<Made | undefined> => {
       const jobs = (await this.list()).filter(
-        (job) => !job.assembly && keyOf(job) === key && job.toMs < job.createdAtMs,
+        (job) => !isAssembled(job) && keyOf(job) === key && job.toMs < job.createdAtMs,
       );
       // A node that did not answer then may answer now.
       const done = jobs.find(({ state, outcome }) => state === 'done' && !outcome?.elsewhere);
@@ -484,9 +486,12 @@ export class Jobs {
     if (request.case) {
       const { fromMs, toMs } = request;
       const wanted = { cameraIds: request.case.cameras, fromMs, toMs };
-      const planner = this.#plannerDeps(request, this.#credentials.get(id));
-      const deps = { ...planner, spareBytes: this.#o.spareBytes, progress: report.progress, sign };
-      return this.#memory.during(COPY_BYTES, () => exportCase(wanted, path, deps, signal));
+      const credential = this.#credentials.get(id);
+      const planner = this.#plannerDeps(request, credential);
+      return this.#withParts(id, report, signal, (parts, fetching) => {
+        const assembled = caseAssemblies(request, credential, parts, fetching, signal);
+        return exportCase(wanted, path, { ...planner, spareBytes: this.#o.spareBytes, sign, ...assembled }, signal);
+      });
     }
     const written = await (request.kind === 'export'
       ? this.#copy(id, request, path, report, signal)
@@ -535,19 +540,32 @@ export class Jobs {
 
   /** Copies the footage of a job, into one movie if it has one codec. */
   async #copy(id: string, request: JobRequest, path: string, report: JobReport, signal: AbortSignal): Promise<Written> {
-    const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
+    const { spareBytes } = this.#o;
+    const credential = this.#credentials.get(id);
     if (!request.assembly) {
-      const deps = { ...this.#plannerDeps(request, this.#credentials.get(id)), spareBytes, progress: report.progress };
+      const deps = { ...this.#plannerDeps(request, credential), spareBytes, progress: report.progress };
       return this.#memory.during(COPY_BYTES, () =>
         exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
       );
     }
+    return this.#withParts(id, report, signal, (parts, deps) =>
+      assemble(request, credential, parts, path, deps, signal),
+    );
+  }
+
+  /** Calls `work` with the directory of the parts from other recorders, and what it needs to fetch them. */
+  async #withParts<T>(
+    id: string,
+    report: JobReport,
+    signal: AbortSignal,
+    work: (parts: string, deps: AssembleDeps) => Promise<T>,
+  ): Promise<T> {
+    const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
     const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
     const parts = this.#partsPath(id);
     const deps = { access, limits, clock, spareBytes, version, report };
     try {
-      const credential = this.#credentials.get(id);
-      return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));
+      return await this.#memory.during(COPY_BYTES, () => work(parts, deps));
     } finally {
       // After a restart, the job continues with the parts that were fetched.
       if (!signal.aborted) await rm(parts, { recursive: true, force: true });

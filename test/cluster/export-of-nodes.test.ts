@@ -47,6 +47,8 @@ interface Job {
   readonly sha256: string;
   readonly gaps: readonly Gap[];
   readonly elsewhere: readonly Elsewhere[];
+  /** Of a case. */
+  readonly cameras: readonly { readonly gaps: readonly Gap[]; readonly elsewhere: readonly Elsewhere[] }[];
 }
 interface GapList {
   readonly gaps: readonly (Gap & { readonly start_ms: number; readonly end_ms: number })[];
@@ -106,8 +108,8 @@ async function json<T>(node: string, path: string, options: Parameters<typeof as
 const query = ({ fromMs, toMs } = window): string => `from=${fromMs / 1000}&to=${toMs / 1000}`;
 
 /** Requests a job at `node`, and follows it at `follower`. */
-async function made(node: string, path: string, follower = node, cookie?: string): Promise<Job> {
-  const submitted = await json<Job>(node, path, { method: 'POST', cookie });
+async function made(node: string, path: string, follower = node, cookie?: string, sends?: object): Promise<Job> {
+  const submitted = await json<Job>(node, path, { method: 'POST', cookie, ...(sends && { sends }) });
   const job = await until(
     `${submitted.job_id} has ended`,
     async () => {
@@ -311,6 +313,31 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
     assert.ok(Math.abs(job.duration_seconds - (window.toMs - window.fromMs) / 2000) < 0.2, `${job.duration_seconds} s`);
   });
 
+  test('a case of all nodes has the whole footage, and any node lists it and sends its ZIP file', async () => {
+    const [first = '', , third = ''] = order;
+    const sends = { cameras: ['gate'], from: window.fromMs / 1000, to: window.toMs / 1000, name: 'All of it' };
+    const job = await made(first, '/api/cases?scope=cluster', third, await signIn(first), sends);
+    assert.ok(job.job_id.startsWith(`${first}.c`), job.job_id);
+    const seconds = (window.toMs - window.fromMs) / 1000;
+    assert.ok(Math.abs(job.duration_seconds - seconds) < 0.1, `${job.duration_seconds} of ${seconds} s`);
+    assert.deepEqual(
+      job.cameras.map(({ gaps, elsewhere }) => [gaps, elsewhere]),
+      [[[], []]],
+    );
+    const { status, body, headers } = await ask(third, `/api/archive/jobs/${job.job_id}/download`);
+    assert.deepEqual([status, body.length, headers['content-type']], [200, job.size_bytes, 'application/zip']);
+    const file = join(directory, 'case.zip');
+    writeFileSync(file, body);
+    const names = execFileSync('python3', ['-m', 'zipfile', '-l', file], { encoding: 'utf8' });
+    assert.match(names, /gate_\d{8}T\d{6}Z\.mp4[^]*manifest\.json[^]*manifest\.json\.sig/);
+    const movie = await ask(third, `/api/archive/jobs/${job.job_id}/download?part=1`);
+    const shown = picturesOf(movie.body);
+    assert.ok(shown.length >= seconds * 25 - 3, `${shown.length} pictures in ${seconds} s`);
+    // Without the footage of others, it is what this node has.
+    const alone = await made(first, '/api/cases', first, undefined, sends);
+    assert.ok(alone.duration_seconds < seconds - 4, `${alone.duration_seconds} s`);
+  });
+
   test('a dry run of all nodes says what the job would have, without one', async () => {
     const before = await json<{ jobs: readonly Job[] }>('node-2', '/api/archive/jobs?scope=cluster');
     const path = `/api/archive/gate/export?${query()}&scope=cluster&dry_run=1`;
@@ -334,14 +361,14 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
     const whole = await json<List>('node-3', '/api/archive/jobs?scope=cluster');
     assert.deepEqual(whole.nodes_away, []);
     assert.deepEqual([...new Set(whole.jobs.map(({ job_id }) => job_id.split('.')[0] ?? ''))].sort(), [...NODES]);
-    assert.equal(whole.jobs.length, 5, 'one export of a node, four of all');
+    assert.equal(whole.jobs.length, 7, 'an export and a case of a node, five of all');
     const paged: string[] = [];
     for (let next: string | null | undefined; next !== null;) {
       const path = `/api/archive/jobs?scope=cluster&limit=2${next === undefined ? '' : `&cursor=${next}`}`;
       const page = await json<List>('node-1', path);
       paged.push(...page.jobs.map(({ job_id }) => job_id));
       ({ next } = page);
-      assert.ok(next !== undefined && paged.length <= 6);
+      assert.ok(next !== undefined && paged.length <= 8);
     }
     assert.deepEqual(
       paged,

@@ -1,19 +1,26 @@
 // `POST /api/cases`: exports of several cameras over one window, as one ZIP file with a signed manifest.
 
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
+import { concurrently } from '../../../base/concurrently.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
-import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
+import { ClusterExports } from '../cluster-export.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { MAX_WINDOW, checkWindow } from '../job-window.ts';
+import { Scope } from '../scope.ts';
 import { Submitted, available, toSubmitted } from '../submitted-job.ts';
 import { FROM, SUBMITTED } from '../examples.ts';
+import type { CameraAssembly, JobRequest } from '../../jobs/job.ts';
 
 const MAX_CAMERAS = 64;
+/** Cameras of a case of all nodes whose parts are requested at the same time. */
+const CONCURRENT_CAMERAS = 4;
 const CAMERA = 'expected the id of a camera';
 
 const Body = z.object({
@@ -38,10 +45,29 @@ const Body = z.object({
     .describe('Name of the case for people; it is part of the manifest.'),
 });
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive'> & { readonly jobs: JobKeeper };
+const Query = z.object({
+  scope: Scope.optional().describe('node, the default: the footage of this node. cluster: the footage of all nodes.'),
+});
+
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'gaps' | 'cluster' | 'peers'> & { readonly jobs: JobKeeper };
 
 export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { jobs } = deps;
+  const { jobs, gaps, cluster, peers } = deps;
+  const ofAllNodes = new ClusterExports({ jobs, gaps, peers, nodeId: cluster?.nodeId });
+
+  /** Requests the parts of the cameras whose footage is not all on this node. Throws ApiError. */
+  async function assembliesOf(
+    request: FastifyRequest,
+    cameras: readonly string[],
+    wanted: Pick<JobRequest, 'kind' | 'fromMs' | 'toMs' | 'by'>,
+  ): Promise<CameraAssembly[]> {
+    const assemblies = await concurrently(cameras, CONCURRENT_CAMERAS, async (cameraId) => {
+      const assembly = await ofAllNodes.assemblyOf(request, { ...wanted, cameraId });
+      return assembly ? [{ cameraId, ...assembly }] : [];
+    });
+    return assemblies.flat();
+  }
+
   app.post(
     '/api/cases',
     {
@@ -59,8 +85,9 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
         operationId: 'makeCase',
         summary: 'A window of several cameras as one ZIP file with a signed manifest',
         description:
-          'One job, which counts as an export. Its result is a ZIP file with the movies of each camera, without re-encoding, manifest.json and manifest.json.sig. A camera without footage in the window is listed with its gaps. The ZIP file has only footage that this node recorded.',
+          'One job, which counts as an export. Its result is a ZIP file with the movies of each camera, without re-encoding, manifest.json and manifest.json.sig. A camera without footage in the window is listed with its gaps. Without scope=cluster, it has only footage that this node recorded.',
         tags: ['jobs'],
+        querystring: Query,
         body: Body,
         response: {
           202: Submitted,
@@ -77,19 +104,21 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
       const { cameras, from, to, name } = request.body;
       tell(request, { cameras, ...footageOf({ fromMs: from * 1000, toMs: to * 1000 }) });
       const caller = callerOf(request);
-      const unknown = cameras.findIndex((id) => !caller.sees(id) || !isKnownCamera(deps, id));
+      const isOfAll = request.query.scope === 'cluster';
+      await cluster?.lookAtNodes();
+      const isKnown = (id: string): boolean => isKnownCamera(deps, id) || (isOfAll && isCameraOfCluster(deps, id));
+      const unknown = cameras.findIndex((id) => !caller.sees(id) || !isKnown(id));
       if (unknown >= 0) {
-        throw new ApiError(404, 'unknown-camera', `cameras.${unknown}: this node does not know such a camera`);
+        throw new ApiError(
+          404,
+          'unknown-camera',
+          `cameras.${unknown}: ${isOfAll ? 'no node knows' : 'this node does not know'} such a camera`,
+        );
       }
-      const window = checkWindow({ from, to });
-      const wanted = {
-        kind: 'export',
-        cameraId: cameras[0] as string,
-        case: { cameras, name },
-        ...window,
-        by: caller.name,
-      } as const;
-      const job = await available(jobs.submit(wanted));
+      const wanted = { kind: 'export', ...checkWindow({ from, to }), by: caller.name } as const;
+      const assemblies = isOfAll ? { assemblies: await assembliesOf(request, cameras, wanted) } : {};
+      const of = { cameraId: cameras[0] as string, case: { cameras, name, ...assemblies } };
+      const job = await available(jobs.submit({ ...wanted, ...of }, request.headers.authorization));
       tell(request, { job: job.id });
       return reply.code(202).send(toSubmitted(job));
     },

@@ -12,7 +12,7 @@ import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
 import type { JobRequest } from '../../jobs/job.ts';
 import { gapsOfAll } from '../../jobs/node-turns.ts';
-import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
 import { ClusterExports } from '../cluster-export.ts';
@@ -103,13 +103,10 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
   /** The requested window of a known camera. Throws ApiError. */
   function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Scope>) {
     tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
-    const isElsewhere = query.scope === 'cluster' && isInCluster(cameraId);
+    const isElsewhere = query.scope === 'cluster' && isCameraOfCluster(deps, cameraId);
     if (!isElsewhere && !isKnownCamera(deps, cameraId)) throw unknownCamera();
     return { cameraId, ...checkWindow(query) };
   }
-
-  const isInCluster = (cameraId: string): boolean =>
-    cluster !== undefined && (cluster.ownerOf(cameraId) !== undefined || cluster.holdersOf(cameraId).length > 0);
 
   async function estimate(
     request: FastifyRequest,

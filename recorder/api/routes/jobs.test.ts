@@ -617,6 +617,25 @@ test('a case is taken with 202, and its job tells of each camera', async (t) => 
   assert.equal((await app.inject(get('/c2/download?part=1'))).headers['content-type'], 'video/mp4');
 });
 
+test('a case of all nodes asks for nothing elsewhere if this node has all footage; one of another scope is refused', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const post = (scope: string, cameras = ['gate', 'yard']) =>
+    app.inject({ ...postCase({ cameras }), url: `/api/cases?scope=${scope}` });
+  assert.equal((await post('cluster')).statusCode, 202);
+  assert.deepEqual(
+    jobs.asked.map((one) => one.case),
+    [{ cameras: ['gate', 'yard'], name: undefined, assemblies: [] }],
+  );
+  const unknown = await post('cluster', ['gate', 'nobody']);
+  assert.equal(unknown.statusCode, 404);
+  assert.match(unknown.json<{ detail: string }>().detail, /^cameras\.1: no node knows such a camera/);
+  const wrong = await post('pool');
+  assert.equal(wrong.statusCode, 400);
+  assert.match(wrong.json<{ detail: string }>().detail, /^scope: expected node or cluster/);
+  assert.equal(jobs.asked.length, 1);
+});
+
 for (const [payload, status, detail] of [
   [{ cameras: [] }, 400, /^cameras: expected at least one camera/],
   [{ cameras: 'gate' }, 400, /^cameras: expected a list of cameras/],

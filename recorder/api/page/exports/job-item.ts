@@ -29,10 +29,8 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
     removeJob(job.job_id).catch(() => setProblem('It cannot be removed now.'));
   };
   const isBusy = job.state === 'pending' || job.state === 'running';
-  // A case is made of the footage of one node.
-  const { mayExport = false, node } = session.value ?? {};
-  const isHere = job.cameras === undefined || job.node_id === undefined || job.node_id === node;
-  const retry = mayExport && isHere ? retryOf(job) : undefined;
+  const { mayExport = false } = session.value ?? {};
+  const retry = mayExport ? retryOf(job) : undefined;
   return html`<li class="job" data-state=${job.state} data-job=${job.job_id}>
     <div class="job-head">
       <b>${name}</b>

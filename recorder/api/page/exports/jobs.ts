@@ -104,7 +104,7 @@ export async function beginCase({
   endMs,
 }: Span & { readonly cameras: readonly string[]; readonly name: string | undefined }): Promise<void> {
   const body = { cameras, from: startMs / 1000, to: endMs / 1000, ...(name === undefined ? {} : { name }) };
-  const { job_id } = await api<{ job_id: string }>('/api/cases', { method: 'POST', body });
+  const { job_id } = await api<{ job_id: string }>('/api/cases?scope=cluster', { method: 'POST', body });
   ownJobs.value = [job_id, ...ownJobs.peek()];
   await refreshJobs();
 }
