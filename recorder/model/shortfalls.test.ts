@@ -23,7 +23,7 @@ function stage(of: { keeping?: ShortfallsDeps['keeping'] } = {}) {
       statuses = changes.map((change) => cameraStatus({ usualFrameRate: 25, ...change }));
     },
     /** Once a second; the codes after that. */
-    after(seconds: number): readonly string[] {
+    after: (seconds: number): readonly string[] => {
       let codes: readonly string[] = [];
       for (let i = 0; i < seconds; i++) {
         nowMs += 1_000;
