@@ -73,6 +73,41 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
   assert.equal(gaps[2].is_open, true);
 });
 
+test('gaps: oldest first, whether filled or not', async (t) => {
+  const gap = { isOpen: false, isProvisional: false, cause: 'connection-lost' } as const;
+  const at = (fromS: number, toS: number) => ({ fromMs: NOON_MS + fromS * 1_000, toMs: NOON_MS + toS * 1_000 });
+  const filled = { cause: 'connection-lost', atMs: NOON_MS + 60_000, seam: 'time' } as const;
+  const report = async (_cameraId: string, fromMs: number, toMs: number): Promise<GapReport> => ({
+    fromMs,
+    toMs,
+    knownUntilMs: toMs,
+    wantedMs: 50_000,
+    recordedMs: 48_000,
+    recorded: [],
+    degraded: [],
+    gaps: [
+      { ...gap, ...at(0, 1) },
+      { ...gap, ...at(10, 11) },
+    ],
+    filled: [
+      { ...filled, ...at(1, 5) },
+      { ...filled, ...at(11, 20) },
+    ],
+  });
+  const { app } = await build(t, { gaps: gapReader(report) });
+  const url = `/api/archive/gate/gaps?from=${NOON_MS / 1000}&to=${NOON_MS / 1000 + HOUR_S}`;
+  const { gaps } = (await app.inject({ url, headers: as('viewer') })).json();
+  assert.deepEqual(
+    gaps.map((one: { start_ms: number; filled_from?: string }) => [(one.start_ms - NOON_MS) / 1_000, one.filled_from]),
+    [
+      [0, undefined],
+      [1, 'edge'],
+      [10, undefined],
+      [11, 'edge'],
+    ],
+  );
+});
+
 test('gaps: the rules of the segment list for the interval; a camera that is not known has none', async (t) => {
   const { app } = await build(t);
   const get = (query: string) => app.inject({ url: `/api/archive/nobody/gaps${query}`, headers: as('viewer') });

@@ -244,11 +244,9 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         query.local ? gaps.ofThisNode(...asked) : gaps.report(...asked, askerOf(request)),
       );
       const { from, to } = interval;
-      const gapEntries = [...report.gaps.map(toGap), ...report.filled.map(toFilled)].map((gap) => ({
-        startMs: gap.start_ms,
-        rank: 0,
-        gap,
-      }));
+      const gapEntries = [...report.gaps.map(toGap), ...report.filled.map(toFilled)]
+        .sort((a, b) => a.start_ms - b.start_ms)
+        .map((gap) => ({ startMs: gap.start_ms, rank: 0, gap }));
       const degradedEntries = report.degraded.map((degraded) => ({ startMs: degraded.fromMs, rank: 1, degraded }));
       const page = pageOf<GapEntry>([...gapEntries, ...degradedEntries], query, seen, ({ startMs, rank }) => [
         'gaps',
