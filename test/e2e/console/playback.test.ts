@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { seeded } from '../../support/random.ts';
 import { until } from '../../support/until.ts';
@@ -57,8 +57,9 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     seconds: number,
     ids: readonly string[] = IDS,
     prepare?: (page: Page) => Promise<unknown>,
+    screen: BrowserContextOptions = { viewport: { width: 1440, height: 900 } },
   ): Promise<Page> {
-    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    const page = await browser.newPage(screen);
     page.setDefaultTimeout(SLOW_MS);
     page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
     const pending = new Set<string>();
@@ -106,8 +107,8 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     page.evaluate(`document.querySelector('[data-camera=${id}]').dataset.picture`);
 
   /** Waits until each camera shows what it captured at a moment, or says that it has nothing. */
-  async function assertShown(page: Page, seconds: number): Promise<void> {
-    for (const id of IDS) {
+  async function assertShown(page: Page, seconds: number, ids: readonly string[] = IDS): Promise<void> {
+    for (const id of ids) {
       const wanted = stage.numberAt(id, START_MS + Math.round(seconds * 1000));
       let seen = '';
       await until(
@@ -311,6 +312,57 @@ describe('playback in the console', { skip: browserMissing() }, () => {
     const seconds = (Date.parse(shown ?? '') - START_MS) / 1000;
     assert.ok(seconds > 230 && seconds < 290, `${seconds} s`);
     await assertShown(page, seconds);
+  });
+
+  test('on a phone, a finger on the playhead scrubs, elsewhere it moves the timeline or goes there, and two fingers zoom', async () => {
+    const ids = ['cam2'];
+    const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+    const page = await open(200, ids, undefined, phone);
+    await assertShown(page, 200, ids);
+    const box = (await page.locator('.timeline-canvas').boundingBox()) ?? assert.fail('no timeline');
+    const session = await page.context().newCDPSession(page);
+    /** Puts fingers at the first places, moves them over the others, and lifts them. */
+    const touch = async (...places: readonly (readonly number[])[]): Promise<void> => {
+      for (const [i, xs] of places.entries()) {
+        const touchPoints = xs.map((x, id) => ({ x: box.x + x, y: box.y + 32, id }));
+        await session.send('Input.dispatchTouchEvent', { type: i === 0 ? 'touchStart' : 'touchMove', touchPoints });
+      }
+      await session.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+    };
+    const model = <T>(what: string): Promise<T> =>
+      page.evaluate(`document.querySelector('.timeline-canvas').model.${what}`);
+    const rangeOf = async (): Promise<{ fromMs: number; toMs: number }> => model('range');
+    const secondsAt = async (x: number): Promise<number> => {
+      const [{ fromMs, toMs }, width] = [await rangeOf(), await model<number>('width')];
+      return (fromMs + (x / width) * (toMs - fromMs) - START_MS) / 1000;
+    };
+    const steps = (from: number, to: number): number[][] =>
+      Array.from({ length: 7 }, (_, i) => [from + ((to - from) * i) / 6]);
+    const clock = async (): Promise<number> => ((await clockOf(page)) - START_MS) / 1000;
+
+    const playhead = await model<number>('playheadX');
+    const left = await secondsAt(playhead + 50);
+    await touch(...steps(playhead + 8, playhead + 50));
+    await until('the place where it is left', async () => Math.abs((await clock()) - left) < 3);
+    await assertShown(page, await clock(), ids);
+
+    const { fromMs: before } = await rangeOf();
+    const stood = await clock();
+    await touch(...steps(60, 120));
+    await until('it has moved', async () => (await rangeOf()).fromMs < before - 60_000);
+    assert.equal(await clock(), stood);
+
+    const wanted = await secondsAt(90);
+    await touch([90]);
+    await until('the place of the tap', async () => Math.abs((await clock()) - wanted) < 3);
+
+    const { fromMs, toMs } = await rangeOf();
+    await touch([40, 340], [90, 290], [120, 260]);
+    await until('more time is in view', async () => {
+      const range = await rangeOf();
+      return range.toMs - range.fromMs > 1.5 * (toMs - fromMs);
+    });
+    await page.close();
   });
 
   test('above sixteen times, pictures follow the clock', async () => {
