@@ -37,6 +37,8 @@ async function reload() {
   try {
     await fetch('/api/health/live', { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
     window.location.reload();
+    // This page stays until the next one begins to arrive, and that may get no answer either.
+    setTimeout(() => void reload(), STUCK_MS);
   } catch {
     setTimeout(() => void reload(), RETRY_MS);
   }

@@ -89,6 +89,21 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
     });
   }
 
+  test('the picture comes although the page, loaded again after a script got no answer, gets none itself', async (t) => {
+    let pages = 0;
+    const page = await open(t, async (one) => {
+      // The request that the page makes in advance, and that of the module that needs it.
+      await failFirst(one, /\/app\/shell\.ts$/, 2, abort);
+      await one.route(
+        ({ pathname }) => pathname === '/',
+        // Neither an answer nor an error.
+        (route) => (++pages === 2 ? Promise.resolve() : route.continue()),
+      );
+    });
+    await untilShown(page);
+    assert.equal(pages, 3);
+  });
+
   test('what never gets an answer is asked again', async (t) => {
     const page = await open(t, (one) => failFirst(one, /\/api\/archive\/timeline/, 3, () => Promise.resolve()));
     await until(
@@ -130,6 +145,20 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
       SLOW_MS,
     );
     await untilShown(page);
+  });
+
+  test('a video that a busy computer gave up is tried again, and stills take its place until then', async (t) => {
+    const page = await open(t, () => Promise.resolve());
+    await untilShown(page);
+    await page.evaluate(`Object.defineProperty(document.querySelector('[data-camera=gate] video'), 'error', {
+      configurable: true,
+      get: () => ({ code: 3, message: 'too slow' }),
+    })`);
+    const note = page.getByText('Stills: this browser cannot play the video');
+    await note.waitFor({ timeout: SLOW_MS });
+    await page.evaluate("delete document.querySelector('[data-camera=gate] video').error");
+    await untilShown(page);
+    await note.waitFor({ state: 'detached' });
   });
 
   test('where retention removes footage while it is looked at, the reason is shown, and not that it loads', async (t) => {

@@ -404,7 +404,7 @@ export class Playback {
     if (player?.state.peek() === 'unplayable') follower.unplayable.add(player.stream.peek());
     player?.use(this.#streamOf(follower, moment, atMs));
     const ofStills = moment?.kind === 'preview' ? 'preview' : 'main';
-    const isUnplayable = player?.state.peek() === 'unplayable';
+    const isUnplayable = player?.isGivenUp === true;
     // If the recorder makes no pictures, the video seeks as fast as it can.
     if (isUnplayable || (areStills && stills.isAvailable)) {
       player?.rest();

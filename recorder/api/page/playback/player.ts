@@ -99,6 +99,11 @@ export class CameraPlayer {
     );
   }
 
+  /** Whether stills take its place: it cannot be played, or not until it is tried again. */
+  get isGivenUp(): boolean {
+    return this.state.peek() === 'unplayable' && performance.now() < this.#retryMs;
+  }
+
   /** Called some ten times a second, and after each jump of the clock, while there is footage. */
   follow({ atMs, isRunning, speed }: Follow): void {
     this.#wantedMs = atMs;
