@@ -181,7 +181,7 @@ function Row({ camera, facts, atMs = 0 }: RowProps): VNode {
     </td>
     <td class="number" data-label="Kept">
       ${keptSeconds === undefined ? '' : formatDuration(keptSeconds)}
-      ${wanted && html`<div class="quiet">of ${formatDuration(wanted)}</div>`}
+      ${keptSeconds !== undefined && wanted && html`<div class="quiet">of ${formatDuration(wanted)}</div>`}
     </td>
     <td class="number" data-label="Pictures">${isShown && html`<${Pictures} camera=${camera} />`}</td>
     <td class="number" data-label="Bit rate">${isShown && formatBitrate(camera.bitrate)}</td>

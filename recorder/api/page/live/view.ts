@@ -2,13 +2,14 @@
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Camera } from '../app/camera.ts';
 import { cameras } from '../app/cameras.ts';
 import { useKeys } from '../app/keyboard.ts';
 import { go, route } from '../app/router.ts';
 import { html } from '../parts/html.ts';
 import { icon, type IconName } from '../parts/icons.ts';
+import { useSize } from '../parts/size.ts';
 import { AddView } from '../add/view.ts';
 import { toggleFullScreen } from './full-screen.ts';
 import { LayoutMenu } from './layout-menu.ts';
@@ -17,7 +18,7 @@ import { arranged, layouts, movedBefore, order, saveLayout, saveOrder, type Layo
 import { CameraList } from './list.ts';
 import { Stage } from './stage.ts';
 import { Tile } from './tile.ts';
-import { gridOf, MAX_TILES, neighbour, PHONE_WIDTH, tilesPerPage, usualAspect, type Size } from './wall.ts';
+import { gridOf, MAX_TILES, neighbour, PHONE_WIDTH, tilesPerPage, usualAspect } from './wall.ts';
 
 /** Pixels between tiles. */
 const GAP = 6;
@@ -198,18 +199,4 @@ function Pages({ page, pages, toPage }: PagesProps): VNode {
       Turn pages
     </button>
   </nav>`;
-}
-
-/** The size of an element, whenever it changes. */
-function useSize(element: { readonly current: HTMLElement | null }): Size {
-  const [size, setSize] = useState<Size>({ width: 0, height: 0 });
-  useLayoutEffect(() => {
-    const box = element.current;
-    if (!box) return undefined;
-    const observer = new ResizeObserver(() => setSize({ width: box.clientWidth, height: box.clientHeight }));
-    observer.observe(box);
-    setSize({ width: box.clientWidth, height: box.clientHeight });
-    return () => observer.disconnect();
-  }, []);
-  return size;
 }

@@ -1,9 +1,6 @@
 // Computes how many columns a wall of pictures has, so that the pictures are as large as possible.
 
-export interface Size {
-  readonly width: number;
-  readonly height: number;
-}
+import type { Size } from '../parts/size.ts';
 
 interface Grid {
   readonly columns: number;

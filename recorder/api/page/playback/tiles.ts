@@ -3,16 +3,27 @@
 
 import type { VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { cameras } from '../app/cameras.ts';
+import { gridOf, usualAspect } from '../live/wall.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
+import { useSize } from '../parts/size.ts';
 import { causeWords, nextFootage, type Moment } from './footage.ts';
 import type { Follower, Playback } from './playback.ts';
 import type { Zone } from './zone.ts';
 
+/** Pixels between tiles. */
+const GAP = 3;
+
 export function Tiles({ playback }: { readonly playback: Playback }): VNode {
+  const grid = useRef<HTMLDivElement>(null);
+  const size = useSize(grid);
   const followers = playback.followers.value;
-  return html`<div class="pb-grid" data-count=${followers.length}>
+  const shown = new Set(followers.map(({ cameraId }) => cameraId));
+  const known = (cameras.value ?? []).filter(({ id }) => shown.has(id));
+  const { columns } = gridOf(followers.length, size, usualAspect(known.map(({ codecs }) => codecs.video)), GAP);
+  return html`<div ref=${grid} class="pb-grid" style=${`--columns: ${columns}; --gap: ${GAP}px`}>
     ${followers.map((follower) => html`<${Tile} key=${follower.cameraId} follower=${follower} playback=${playback} />`)}
   </div>`;
 }

@@ -25,11 +25,7 @@ const COLOURS = [
 ] as const;
 export type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
 
-/** In proportion to the text of the page. */
-const font = (): string => {
-  const pixels = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 14;
-  return `${Math.round((pixels * 12) / 14)}px system-ui, "Noto Sans", sans-serif`;
-};
+const FONT_SIZE = '12px';
 const HATCH_PIXELS = 6;
 
 type Pattern = 'diagonal' | 'backward' | 'crossed' | 'upright' | 'level';
@@ -59,18 +55,18 @@ export function drawTimeline(
   colours: Colours,
   focused: string | undefined,
 ): void {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = (window.devicePixelRatio || 1) * model.scale;
   const [width, height] = [Math.round(model.width * ratio), Math.round(model.height * ratio)];
   if (canvas.width !== width || canvas.height !== height) {
     canvas.width = width;
     canvas.height = height;
-    canvas.style.height = `${model.height}px`;
+    canvas.style.height = `${model.height * model.scale}px`;
   }
   const context = canvas.getContext('2d');
   if (!context) return;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, model.width, model.height);
-  context.font = font();
+  context.font = `${FONT_SIZE} ${getComputedStyle(canvas).fontFamily}`;
   context.textBaseline = 'middle';
   drawAxis(context, model, colours);
   for (const row of model.rows)
@@ -112,8 +108,14 @@ function drawRow(
     context.fillStyle = isFocused ? colours.ink : colours.soft;
     context.fillText(shorten(context, row.label, left - 12), 2, row.y + row.height / 2);
   } else if (row.cameraId !== undefined) {
+    const label = shorten(context, row.label, 120);
+    // The line of what is not kept would strike it through.
+    context.globalAlpha = 0.75;
+    context.fillStyle = colours.empty;
+    context.fillRect(0, row.y, context.measureText(label).width + 8, row.height);
+    context.globalAlpha = 1;
     context.fillStyle = colours.ink;
-    context.fillText(shorten(context, row.label, 120), 4, row.y + row.height / 2);
+    context.fillText(label, 4, row.y + row.height / 2);
   }
 }
 

@@ -27,7 +27,9 @@ export interface Row {
   readonly shapes: readonly Shape[];
 }
 
+/** Lengths are in units of `scale` pixels of the page. */
 export interface TimelineModel {
+  readonly scale: number;
   readonly width: number;
   readonly height: number;
   /** Where the scale begins; names are to the left of it. */
@@ -50,6 +52,8 @@ interface Shown {
 }
 
 interface View {
+  /** How many pixels of the page a unit of length has; default: 1. */
+  readonly scale?: number;
   readonly width: number;
   readonly range: Range;
   /** The day of the overview row. */
@@ -96,6 +100,7 @@ export function timelineModel(view: View): TimelineModel {
   });
   const marked = selection && clipSpans([selection], { startMs: range.fromMs, endMs: range.toMs })[0];
   return {
+    scale: view.scale ?? 1,
     width: view.width,
     height: overviewY + OVERVIEW_HEIGHT + ROW_GAP,
     left,

@@ -11,7 +11,8 @@ export type TimelineCanvas = HTMLCanvasElement & { model?: TimelineModel };
 
 /** The place under a pointer that holds nothing. */
 export interface Hover {
-  readonly x: number;
+  /** Pixels of the page from the left border of the canvas. */
+  readonly pageX: number;
   readonly hit: Hit;
 }
 
@@ -108,7 +109,8 @@ class TimelinePointer {
     const pixels = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PIXELS : 1;
     const { deltaX, deltaY, shiftKey } = event;
     const sideways = shiftKey ? deltaY : deltaX;
-    if (Math.abs(sideways) > Math.abs(shiftKey ? 0 : deltaY)) this.#pan(sideways * pixels);
+    const { scale = 1 } = this.#element.model ?? {};
+    if (Math.abs(sideways) > Math.abs(shiftKey ? 0 : deltaY)) this.#pan((sideways * pixels) / scale);
     else this.#playback.zoomBy(WHEEL_FACTOR ** (deltaY * pixels), this.#timeAt(this.#placeOf(event).x));
   }
 
@@ -148,7 +150,7 @@ class TimelinePointer {
     const { model } = this.#element;
     this.#element.style.cursor = this.#gripAt(at, false) ? 'ew-resize' : 'pointer';
     const isShown = !isTouch && model !== undefined && at.x >= model.left;
-    this.#setHover(isShown ? { x: at.x, hit: hitTest(model, at.x, at.y) } : undefined);
+    this.#setHover(isShown ? { pageX: at.x * model.scale, hit: hitTest(model, at.x, at.y) } : undefined);
   }
 
   #click(at: Place): void {
@@ -183,7 +185,8 @@ class TimelinePointer {
 
   #placeOf({ clientX, clientY }: MouseEvent): Place {
     const box = this.#element.getBoundingClientRect();
-    return { x: clientX - box.left, y: clientY - box.top };
+    const scale = this.#element.model?.scale ?? 1;
+    return { x: (clientX - box.left) / scale, y: (clientY - box.top) / scale };
   }
 
   #timeAt(x: number): number {
@@ -201,6 +204,6 @@ class TimelinePointer {
   }
 
   get #width(): number {
-    return Math.max(1, this.#element.clientWidth - this.#left);
+    return Math.max(1, (this.#element.model?.width ?? 0) - this.#left);
   }
 }

@@ -18,6 +18,8 @@ import { momentsText, timelineModel } from './timeline-model.ts';
 import { watchPointer, type Hover, type TimelineCanvas } from './timeline-pointer.ts';
 
 const HOVER_STILL_WIDTH = 240;
+/** The text of a page for which a unit of the timeline is a pixel. */
+const TEXT_PIXELS = 14;
 
 export function Timeline({ playback }: { readonly playback: Playback }): VNode {
   const canvas = useRef<TimelineCanvas>(null);
@@ -63,8 +65,11 @@ function draw(element: TimelineCanvas, playback: Playback, colours: Colours): vo
   void tick.value;
   const seen = playback.seen.loaded.value;
   const day = playback.day.loaded.value;
+  // In proportion to the text of the page, which is larger on a large screen.
+  const scale = (Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || TEXT_PIXELS) / TEXT_PIXELS;
   const model = timelineModel({
-    width: element.clientWidth,
+    scale,
+    width: element.clientWidth / scale,
     range: playback.range.value,
     day: playback.dayRange.value,
     cameras: playback.cameras.value.map((cameraId) => ({
@@ -121,7 +126,7 @@ function Slider({ playback, children }: SliderProps): VNode {
 
 /** The moment under the pointer: its time, its picture, and why there is none. */
 function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playback: Playback }): VNode {
-  const { hit, x } = hover;
+  const { hit, pageX } = hover;
   const cameraId = hit.row?.cameraId;
   const zone = playback.zone.value;
   const stills = useRef<StillShow | undefined>(undefined);
@@ -138,7 +143,7 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   const camera = cameraId === undefined ? undefined : playback.seen.loaded.value?.byCamera.get(cameraId);
   const gap = camera && spanAt(camera.gaps, hit.atMs);
   const filled = camera && spanAt(camera.filled, hit.atMs);
-  return html`<div class="hover-card" style=${`--x: ${x}px`} aria-hidden="true">
+  return html`<div class="hover-card" style=${`--x: ${pageX}px`} aria-hidden="true">
     ${still && html`<img src=${still.url} alt="" />`}
     <b>${zone.date(hit.atMs, false)} ${zone.time(hit.atMs)}</b>
     ${
