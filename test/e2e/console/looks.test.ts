@@ -1,6 +1,6 @@
-// How the console looks on a phone, a laptop and a large screen, in both themes: nothing is wider than the window, and no control
-// is covered or cut off. `KUBE_NVR_SCREENSHOTS=DIRECTORY` keeps the pictures. And what screen readers get of each view, as the files
-// in `heard/` have it; `KUBE_NVR_UPDATE=1` writes them.
+// How the console looks on a phone, a laptop and a large screen, in both themes: as in the pictures in `seen/`, nothing is wider than
+// the window, and no control is covered or cut off. And what screen readers get of each view, as the files in `heard/` have it.
+// `KUBE_NVR_UPDATE=1` writes these files and pictures.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,22 +11,20 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { startCamera } from '../../camera/camera.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
+import { assertSeen, SIZES, useOneFont } from './console.ts';
 import { footageStage, type FootageStage } from './footage-stage.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SLOW_MS = 120_000;
-const START_MS = Math.floor(Date.now() / 60_000 - 30) * 60_000;
-const SIZES = [
-  ['phone', 390, 844],
-  ['laptop', 1440, 900],
-  ['wall', 3840, 2160],
-] as const;
+/** The time that the console shows: that of its pictures. */
+const NOW_MS = Date.parse('2026-06-17T12:40:00Z');
+const START_MS = NOW_MS - 30 * 60_000;
 const at = new Date(START_MS + 70_000).toISOString();
 /** Views, and what each has when it is complete. */
 const VIEWS = [
-  ['live', '#/live', '.tile.playing'],
+  ['live', '#/live', '.tile.playing ~ .tile.playing'],
   ['large', '#/live?c=gate', '.screen.playing'],
-  ['playback', `#/playback?c=gate,till&t=${at}&z=10m`, '.plate'],
+  ['playback', `#/playback?c=gate,till&t=${at}&z=10m`, '.pb-grid:has(.plate):has([data-picture=video])'],
   ['exports', '#/exports', '.exports p'],
   ['health', '#/health', '.strip'],
   ['add', '#/add', '.add form'],
@@ -80,7 +78,6 @@ suite('looks of the console', { skip: browserMissing() }, () => {
             name,
             group: 'Entrance',
             source: camera.url,
-            record: { retention: { maxAge: '30d' } },
           })),
           { id: 'yard-1', name: 'A yard with a name that is longer than any tile', source: camera.url, enabled: false },
         ],
@@ -151,7 +148,7 @@ suite('looks of the console', { skip: browserMissing() }, () => {
 
   for (const [size, width, height] of SIZES) {
     for (const colorScheme of ['dark', 'light'] as const) {
-      test(`on a ${size}, in ${colorScheme}: everything fits, every control can be reached, axe finds no fault`, async () => {
+      test(`on a ${size}, in ${colorScheme}: every view looks as expected, everything fits, every control can be reached, axe finds no fault`, async () => {
         const isPhone = size === 'phone';
         const context = await browser.newContext({
           viewport: { width, height },
@@ -162,23 +159,78 @@ suite('looks of the console', { skip: browserMissing() }, () => {
         });
         const page = await context.newPage();
         page.setDefaultTimeout(SLOW_MS);
+        await alwaysTheSame(page);
+        await useOneFont(page);
         await page.goto(stage.recorder.url);
         for (const [view, hash, complete] of VIEWS) {
           await page.evaluate(`window.location.hash = ${JSON.stringify(hash)}`);
           await page.locator(complete).first().waitFor();
           const faults = await page.evaluate<string[]>(`(${faultsOf.toString()})()`);
           assert.deepEqual(faults, [], view);
-          const directory = process.env['KUBE_NVR_SCREENSHOTS'];
-          if (directory) await page.screenshot({ path: join(directory, `${view}-${size}-${colorScheme}.png`) });
+          await assertSeen(page, `${view}-${size}-${colorScheme}`);
           // A larger screen shows nothing else.
           if (size === 'wall') continue;
           assert.deepEqual(await faultsIn(page), [], view);
         }
+        await page.unrouteAll({ behavior: 'ignoreErrors' });
         await context.close();
       });
     }
   }
 });
+
+/** What depends on this machine, and what changes while the page is looked at. */
+const MEASURED: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  '/api/session': { server_time_ms: NOW_MS },
+  '/api/metrics': {
+    cpu_load: 12,
+    mem_used_gb: 3,
+    mem_total_gb: 16,
+    storage_free_gb: 3200,
+    storage_total_gb: 4000,
+    storage_days: 41,
+  },
+  '/api/health/ready': { version: '1.0.0' },
+};
+const MEASURED_CAMERA = {
+  state_since: new Date(NOW_MS - 5 * 3_600_000).toISOString(),
+  bitrate: 4_200_000,
+  frame_rate: 25,
+  usual_frame_rate: 25,
+  max_age_seconds: 30 * 86_400,
+};
+interface CameraAnswer {
+  readonly id: string;
+  readonly state: string;
+}
+
+/** On a machine that is too busy, a camera is lost now and then. */
+const RECORDED = { state: 'recording', reason: null, silent: false, recording: { state: 'writing', reason: null } };
+const measuredCamera = (camera: CameraAnswer): CameraAnswer => ({
+  ...camera,
+  ...MEASURED_CAMERA,
+  ...(camera.state === 'stopped' ? {} : RECORDED),
+});
+
+/** The console at a fixed time, with fixed numbers where it shows measurements. */
+async function alwaysTheSame(page: Page): Promise<void> {
+  await page.addInitScript(`
+    Date = class extends Date {
+      constructor(...args) { super(...(args.length === 0 ? [${NOW_MS}] : args)); }
+      static now() { return ${NOW_MS}; }
+    };`);
+  await page.route(
+    ({ pathname }) => pathname in MEASURED || pathname === '/api/cameras',
+    async (route) => {
+      const response = await route.fetch();
+      const answer = (await response.json()) as { readonly cameras?: readonly CameraAnswer[] };
+      const fixed = answer.cameras
+        ? { ...answer, warnings: [], cameras: answer.cameras.map(measuredCamera) }
+        : { ...answer, ...MEASURED[new URL(route.request().url()).pathname] };
+      await route.fulfill({ response, json: fixed });
+    },
+  );
+}
 
 /** What differs from run to run is replaced or left out: numbers, names of times, the weeks of the calendar, the cells of tables. */
 function withoutTimes(snapshot: string): string {

@@ -10,6 +10,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { MAIN, RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
+import { assertSeen, SIZES, useOneFont } from './console.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const LINK = /http:\/\/127\.0\.0\.1:\d+\/#\/welcome\?code=[\w-]{43}/;
@@ -23,18 +24,22 @@ test(
     await until('the log has the link', () => LINK.test(recorder.child.output));
     const [link = ''] = LINK.exec(recorder.child.output) ?? [];
     await using browser = await launchBrowser();
-    const page = await browser.newPage();
+    const page = await browser.newPage({ bypassCSP: true });
     page.setDefaultTimeout(60_000);
+    await useOneFont(page);
     await page.goto(link);
     await page.getByRole('heading', { name: 'Welcome' }).waitFor();
-    for (const [name, width, height] of [
-      ['phone', 390, 844],
-      ['laptop', 1440, 900],
-      ['wall', 3840, 2160],
-    ] as const) {
+    for (const [size, width, height] of SIZES) {
       await page.setViewportSize({ width, height });
-      const directory = process.env['KUBE_NVR_SCREENSHOTS'];
-      if (directory) await page.screenshot({ path: `${directory}/welcome-${name}.png` });
+      for (const colorScheme of ['dark', 'light'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await assertSeen(page, `welcome-${size}-${colorScheme}`);
+        await page.evaluate("window.location.hash = ''");
+        await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+        await assertSeen(page, `sign-in-${size}-${colorScheme}`);
+        await page.goBack();
+        await page.getByRole('heading', { name: 'Welcome' }).waitFor();
+      }
     }
     await page.evaluate(AXE);
     const faults = await page.evaluate<string[]>(
