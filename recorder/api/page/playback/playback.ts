@@ -31,6 +31,7 @@ const ADDRESS_MS = 400;
 /** How far ahead the next footage is searched. */
 const SEARCH_MS = 31 * 86_400_000;
 const USUAL_FRAME_MS = 40;
+const USUAL_ASPECT = 16 / 9;
 const STILL_WIDTH = 960;
 /** A video that loads for this long is represented by a still. */
 const STILL_AFTER_MS = 400;
@@ -324,11 +325,14 @@ export class Playback {
   #streamOf({ cameraId, video, unplayable }: Follower, moment: Moment | undefined, atMs: number): Stream {
     const loaded = this.near.loaded.peek();
     const preview = loaded?.byCamera.get(cameraId)?.preview ?? [];
+    const tile = video.closest('.ptile');
+    const aspect = video.videoHeight > 0 ? video.videoWidth / video.videoHeight : USUAL_ASPECT;
     return streamOf({
       hasMain: moment?.kind !== 'preview',
       hasPreview: loaded !== undefined && spanAt(preview, Math.min(atMs, loaded.atMs - LATEST_MS - 1)) !== undefined,
       unplayable,
-      width: video.closest('.ptile')?.clientWidth ?? 0,
+      // There are borders beside a picture that is not as wide as its tile.
+      width: tile ? Math.min(tile.clientWidth, tile.clientHeight * aspect) : 0,
     });
   }
 
