@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '../base/clock.ts';
 import { startMember } from '../test/support/member.ts';
@@ -29,6 +30,7 @@ function server(t: TestContext, nodeName: string) {
     let [out, err] = ['', ''];
     const code = await runCluster([...args, '--config', config], {
       clock: systemClock,
+      stdin: Readable.from([]),
       print: (text) => void (out += text),
       printError: (text) => void (err += text),
       load: (file) => loadConfig(file),
@@ -127,7 +129,7 @@ test('arguments that make no sense are refused by name', async (t) => {
   const { run } = server(t, 'rack-2');
   const token = `nvrjoin.0123456789.${'A'.repeat(43)}.${'A'.repeat(43)}`;
   const cases: readonly (readonly [RegExp, readonly string[]])[] = [
-    [/expected init, token or join/, ['found']],
+    [/expected init, token, join or recover/, ['found']],
     [/expected the address of a member/, ['join', '--token', token]],
     [/expected the address of a member, such as/, ['join', 'a b', '--token', token]],
     [/expected --token or --token-file/, ['join', 'rack-1']],
@@ -140,7 +142,7 @@ test('arguments that make no sense are refused by name', async (t) => {
 
 test('each subcommand has its help', async (t) => {
   const { run } = server(t, 'rack-1');
-  for (const name of ['init', 'token', 'join']) {
+  for (const name of ['init', 'token', 'join', 'recover']) {
     assert.match((await run(name, '--help')).out, new RegExp(`^Usage: recorder cluster ${name}`));
   }
   assert.match((await run('--help')).out, /^Usage: recorder cluster init/);

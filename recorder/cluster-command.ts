@@ -18,6 +18,7 @@ import { parseListen } from './config/values.ts';
 import { reachedAs } from './exposure.ts';
 import { parsedArgs } from './options.ts';
 import { STORE_NAMESPACE } from '../store/names.ts';
+import { ask, isTerminal } from './terminal.ts';
 import { UsageError } from './usage-error.ts';
 
 const CONFIG_LINE = '  --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)\n';
@@ -25,12 +26,14 @@ const CONFIG_LINE = '  --config FILE      configuration of the recorder (default
 export const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
        recorder cluster token NODE
        recorder cluster join MEMBER --token TOKEN [--address HOST]
+       recorder cluster recover [--force]
 
 Makes a cluster of servers without Kubernetes, and lets servers join it. Each has --help.
 
-  init   on the first server: make the CA of the cluster and the certificate of this server
-  token  on a member: make a token with which the server of this name joins, once, within an hour
-  join   on another server: get a certificate of the cluster from the member at this address
+  init     on the first server: make the CA of the cluster and the certificate of this server
+  token    on a member: make a token with which the server of this name joins, once, within an hour
+  join     on another server: get a certificate of the cluster from the member at this address
+  recover  on the last server, when the others are lost for good: make a cluster of this one alone
 `;
 
 const INIT_USAGE = `Usage: recorder cluster init [--address HOST] [--config FILE]
@@ -56,8 +59,18 @@ Gets a certificate of the cluster for this server, and writes conf.d/cluster.yam
   --address HOST     the name or address at which the other servers reach this one (default: all of this machine)
 ${CONFIG_LINE}`;
 
+const RECOVER_USAGE = `Usage: recorder cluster recover [--force] [--config FILE]
+
+For the last server of a cluster whose other servers are lost for good, and with them the majority: makes a cluster of this server alone
+out of its own state. The recorder must be stopped. What the lost servers knew and this one did not is lost. They must not run again
+before this server does. It starts nothing.
+
+  --force            do not ask
+${CONFIG_LINE}`;
+
 interface Around {
   readonly clock: Clock;
+  readonly stdin: NodeJS.ReadableStream;
   readonly print: (text: string) => void;
   readonly printError: (text: string) => void;
   readonly load: (file: string) => Promise<Config>;
@@ -80,12 +93,14 @@ export async function runCluster(args: readonly string[], around: Around): Promi
       return token(rest, around);
     case 'join':
       return joinAt(rest, around);
+    case 'recover':
+      return recover(rest, around);
     case '--help':
     case '-h':
       around.print(CLUSTER_USAGE);
       return 0;
     default:
-      throw new UsageError('expected init, token or join');
+      throw new UsageError('expected init, token, join or recover');
   }
 }
 
@@ -167,6 +182,40 @@ async function token(args: readonly string[], { print, printError, load }: Aroun
     return 0;
   } catch (err) {
     if (!(err instanceof AdminError)) throw err;
+    printError(`recorder: ${err.message}\n`);
+    return 1;
+  }
+}
+
+async function recover(
+  args: readonly string[],
+  { clock, stdin, print, printError, load }: Around,
+): Promise<number> {
+  const { address: _, ...options } = SERVER_OPTIONS;
+  const { values } = parsedArgs({
+    args: [...args],
+    options: { ...options, force: { type: 'boolean', default: false } },
+  });
+  if (values.help) return (print(RECOVER_USAGE), 0);
+  const config = await load(values.config);
+  const { cluster, nodeName } = config;
+  if (cluster.mode !== 'etcd') throw new UsageError('this recorder belongs to no cluster of servers (cluster.mode)');
+  if (!values.force) {
+    if (!isTerminal(stdin)) throw new UsageError('expected --force: the other servers leave the cluster for good');
+    const question = `All other servers leave the cluster for good. Type the name of this one (${nodeName}) to go on: `;
+    if ((await ask(question, stdin, print)).trim() !== nodeName) return (printError('Nothing was changed.\n'), 1);
+  }
+  const { recoverCluster, RecoverError } = await import('./recover.ts');
+  try {
+    const removed = await recoverCluster({ config, owner: ownerOf(cluster.dataDir), clock });
+    print(
+      `The cluster is ${nodeName} alone now. Removed: ${removed.join(', ') || 'none'}\n` +
+        'Start the recorder: systemctl start recorder\n' +
+        'A server that was removed records nothing until it is added again (POST /cluster/add-learner).\n',
+    );
+    return 0;
+  } catch (err) {
+    if (!(err instanceof RecoverError)) throw err;
     printError(`recorder: ${err.message}\n`);
     return 1;
   }

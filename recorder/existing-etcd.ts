@@ -8,7 +8,7 @@ import { readTrusted } from './jobs/trusted.ts';
 import type { EtcdTls, OwnEtcd } from './own-etcd.ts';
 
 /** As much of etcd as a server of a cluster needs. */
-export type ClusterEtcd = Pick<OwnEtcd, keyof OwnEtcd>;
+export type ClusterEtcd = Omit<OwnEtcd, 'answering' | 'recover'>;
 
 export function existingEtcd(endpoints: readonly string[]): ClusterEtcd {
   const nothing = (): Promise<void> => Promise.resolve();

@@ -104,6 +104,25 @@ export class OwnEtcd {
     await Promise.race([started, clock.sleep(PATIENCE_MS, this.#stopping.signal)]);
   }
 
+  /** The client URLs of the other members that answer now. */
+  async answering(): Promise<readonly string[]> {
+    const asked = this.#cluster.members.map((url) => this.#quick.status(url).then(() => url));
+    return (await Promise.allSettled(asked)).flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  }
+
+  /**
+   * Makes a cluster of this server alone out of its own data, for one whose other servers are lost; `change` is called while etcd runs.
+   * Can be repeated after a failure. Rejects with EtcdMemberError, and what `change` rejects with.
+   */
+  async recover(change: () => Promise<void>): Promise<void> {
+    const member = this.#newMember({ isLast: true });
+    this.#member = member;
+    await member.start();
+    await change();
+    const { isLeaving: _, ...cluster } = this.#cluster;
+    await this.#keep({ ...cluster, initial: 'join', members: [] });
+  }
+
   /** To be called every few seconds with the role of the node. What that takes goes on in the background. */
   follow(role: Role): void {
     // A start is for both roles of members.
@@ -258,7 +277,7 @@ export class OwnEtcd {
     }
   }
 
-  #newMember(): EtcdMember {
+  #newMember({ isLast = false } = {}): EtcdMember {
     const { nodeId, host, recordPath, files, clock, log } = this.#o;
     return new EtcdMember({
       directory: this.#directory,
@@ -270,6 +289,7 @@ export class OwnEtcd {
       own: this.#own,
       others: this.#others,
       isFirst: this.#cluster.initial === 'new',
+      isLast,
       clock,
       log,
     });

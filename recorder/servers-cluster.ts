@@ -59,6 +59,8 @@ export interface ServersCluster {
 }
 
 const REGISTER_MS = 2_000;
+const NO_MEMBER =
+  'this node is no member of the cluster: it records nothing until it is added again (POST /cluster/add-learner)';
 
 /** Throws ConfigError for a server that is no member of a cluster. Nothing is sent before the parts are started. */
 export async function openServersCluster({ config, own, clock, log }: ServersClusterOptions): Promise<ServersCluster> {
@@ -103,12 +105,15 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   const stopping = new AbortController();
   let operator: Operator | undefined;
   let registering = Promise.resolve();
+  let knownRole: Role | undefined;
   async function register(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
         if (!isAdopted) await issuer.adopt();
         isAdopted = true;
         const role = await registration.renew();
+        if (role === 'Removed' && knownRole !== role) log.warn({}, NO_MEMBER);
+        knownRole = role;
         if (role === 'Removed') await etcd.left();
         else if (etcd.isLeaving) await registration.remove();
         etcd.follow(role);
@@ -171,7 +176,8 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   };
 }
 
-async function readMember({ nodeName, cluster: { dataDir } }: Config) {
+/** Throws ConfigError for a server that is no member of a cluster. */
+export async function readMember({ nodeName, cluster: { dataDir } }: Config) {
   const files = nodeFiles(dataDir, nodeName);
   try {
     const [cluster, keys] = await Promise.all([readCluster(files), readKeys(files)]);

@@ -35,12 +35,18 @@ interface EtcdMemberOptions {
   readonly others?: EtcdClient | undefined;
   /** Without data it makes a cluster; others join one. Default: it does if it has no others. */
   readonly isFirst?: boolean | undefined;
+  /**
+   * Its data becomes a cluster of this member alone, whatever the others say and wherever it comes from: for a server that is the last
+   * one.
+   */
+  readonly isLast?: boolean | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly program?: string;
 }
 
-type EtcdMemberErrorCode = 'NOT_INSTALLED' | 'WRONG_VERSION' | 'STALE_DATA' | 'NOT_STARTED' | 'NOT_REMOVED';
+type EtcdMemberErrorCode =
+  'NOT_INSTALLED' | 'WRONG_VERSION' | 'STALE_DATA' | 'NO_DATA' | 'NOT_STARTED' | 'NOT_REMOVED';
 /** `NOT_STARTED`: it ended, or did not answer in time. */
 export class EtcdMemberError extends CodedError<EtcdMemberErrorCode> {}
 
@@ -73,12 +79,13 @@ export class EtcdMember {
 
   /** Resolves when the member answers; it may still be a learner. Rejects with EtcdMemberError or EtcdError. */
   async start(): Promise<void> {
-    const { directory, clock, log } = this.#o;
+    const { directory, isLast, clock, log } = this.#o;
     await EtcdMember.checkVersion(this.#o.program);
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const isNew = !(await isThere(join(directory, 'member')));
     const count = isNew ? await this.#witness() : await this.#checkCount();
-    const initial = isNew ? await this.#introduce() : [];
+    if (isLast && isNew) throw new EtcdMemberError('NO_DATA', `${directory} has no data of etcd`);
+    const initial = isNew ? await this.#introduce() : isLast ? ['--force-new-cluster'] : [];
     await this.#launch(initial);
     await this.#keepCount(count + 1);
     const supervised = { program: 'etcd', child: () => this.#child, launch: () => this.#launch([]), clock, log };
@@ -262,6 +269,7 @@ export class EtcdMember {
   async #checkCount(): Promise<number> {
     const [count, witness] = [await readCount(this.#countFile), await this.#witness()];
     if (count >= witness) return count;
+    if (this.#o.isLast) return witness;
     throw new EtcdMemberError(
       'STALE_DATA',
       `the state of this node in ${this.#o.directory} is from a backup and would disrupt the cluster: ` +

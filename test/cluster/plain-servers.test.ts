@@ -1,11 +1,13 @@
 // Three servers without Kubernetes, as their administrators make them: the commands of the recorder, and etcd on each.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, suite, test } from 'node:test';
 import type { Camera } from '../../crds/camera.ts';
 import { startCamera, type Camera as Source } from '../camera/camera.ts';
+import { Page } from '../operations/page.ts';
 import { until as untilWithin } from '../support/until.ts';
 import { CertificateAuthority } from './certificates.ts';
 import { PlainServers, plainServersMissing, type PlainServer } from './plain-servers.ts';
@@ -149,6 +151,75 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     await change('add-learner', { node_id: 'rack-3' });
     await change('change-membership', { voters: ['rack-1', 'rack-2', 'rack-3'] });
     await inEtcd(third!, 'rack-1 rack-2 rack-3');
+  });
+
+  /** Runs a line of a page on a server, whose files are in a directory here, and whose service manager is this test. */
+  async function on(name: string, script: string): Promise<{ readonly code: number; readonly printed: string }> {
+    const server = servers.all.find((one) => one.name === name)!;
+    if (script.startsWith('recorder ')) {
+      const { code, output } = await server.attempt(...script.split(' ').slice(1));
+      return { code: code ?? 1, printed: output };
+    }
+    if (script === 'systemctl stop recorder') await server.stop();
+    else if (script === 'systemctl start recorder') await server.start();
+    else return shell(server, script);
+    return { code: 0, printed: '' };
+  }
+
+  function shell(server: PlainServer, script: string): Promise<{ readonly code: number; readonly printed: string }> {
+    const journal = join(server.directory, 'journal');
+    writeFileSync(journal, server.output);
+    const line = script
+      .replaceAll('/var/lib/recorder/', `${String(server.config['workDir'])}/`)
+      .replaceAll('http://127.0.0.1:9997', server.url);
+    const args = ['-c', `exec 2>&1\njournalctl() { cat ${journal}; }\n${line}`];
+    return new Promise((resolve) =>
+      execFile('bash', args, (error, printed) => resolve({ code: error ? 1 : 0, printed })),
+    );
+  }
+
+  test('the last of three servers makes a cluster of itself, and the lost ones are refused with their old state', async () => {
+    await apply('RecorderPool', 'default', { membership: { mode: 'Automatic' } });
+    await apply('Camera', 'gate', { source: source.url });
+    const { epoch } = await until('the camera is assigned', async () => (await gate(second!)).status?.assignment);
+    const page = new Page('lost-servers.md', { on });
+    await page.follow('Two of three servers without Kubernetes are lost', {
+      events: {
+        'rack-2 and rack-3 are lost': async () => {
+          const refused = async (words: RegExp): Promise<void> => {
+            const { code, output } = await first!.attempt('cluster', 'recover', '--force');
+            assert.equal(code, 1);
+            assert.match(output, words);
+          };
+          await third!.kill();
+          await refused(/^recorder: the recorder of this server runs: stop it first/);
+          await first!.stop();
+          await refused(/^recorder: the member of etcd at https:\/\/\S+:2379 answers/);
+          const { output } = await first!.attempt('cluster', 'recover');
+          assert.match(output, /expected --force/);
+          await second!.kill();
+          await first!.start();
+        },
+      },
+      any: ['READY', 'REASON'],
+    });
+    assert.deepEqual(await first!.etcdMembers(), ['rack-1']);
+    const { status } = await gate(first!);
+    assert.ok(status!.assignment!.epoch > epoch + 500_000);
+    await page.follow('A lost server without Kubernetes comes back after all', {
+      events: {
+        'rack-2 and rack-3 start with their old state': async () => {
+          await Promise.all([second!.start(), third!.start()]);
+          for (const server of [second!, third!]) {
+            await until('its old state is gone', () => !existsSync(join(server.stateDirectory, 'etcd')));
+          }
+        },
+      },
+      any: ['READY', 'REASON'],
+    });
+    page.end();
+    await inEtcd(second!, 'rack-1 rack-2 rack-3');
+    await apply('RecorderPool', 'default', { membership: { mode: 'Manual' } });
   });
 
   test('a camera that is applied is recorded, and by another one after its server was killed', async () => {
