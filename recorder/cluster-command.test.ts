@@ -129,7 +129,7 @@ test('arguments that make no sense are refused by name', async (t) => {
   const { run } = server(t, 'rack-2');
   const token = `nvrjoin.0123456789.${'A'.repeat(43)}.${'A'.repeat(43)}`;
   const cases: readonly (readonly [RegExp, readonly string[]])[] = [
-    [/expected init, token, join or recover/, ['found']],
+    [/expected init, token, join, rotate-key or recover/, ['found']],
     [/expected the address of a member/, ['join', '--token', token]],
     [/expected the address of a member, such as/, ['join', 'a b', '--token', token]],
     [/expected --token or --token-file/, ['join', 'rack-1']],
@@ -142,7 +142,7 @@ test('arguments that make no sense are refused by name', async (t) => {
 
 test('each subcommand has its help', async (t) => {
   const { run } = server(t, 'rack-1');
-  for (const name of ['init', 'token', 'join', 'recover']) {
+  for (const name of ['init', 'token', 'join', 'rotate-key', 'recover']) {
     assert.match((await run(name, '--help')).out, new RegExp(`^Usage: recorder cluster ${name}`));
   }
   assert.match((await run('--help')).out, /^Usage: recorder cluster init/);

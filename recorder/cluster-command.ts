@@ -26,14 +26,16 @@ const CONFIG_LINE = '  --config FILE      configuration of the recorder (default
 export const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
        recorder cluster token NODE
        recorder cluster join MEMBER --token TOKEN [--address HOST]
+       recorder cluster rotate-key [--force]
        recorder cluster recover [--force]
 
 Makes a cluster of servers without Kubernetes, and lets servers join it. Each has --help.
 
-  init     on the first server: make the CA of the cluster and the certificate of this server
-  token    on a member: make a token with which the server of this name joins, once, within an hour
-  join     on another server: get a certificate of the cluster from the member at this address
-  recover  on the last server, when the others are lost for good: make a cluster of this one alone
+  init        on the first server: make the CA of the cluster and the certificate of this server
+  token       on a member: make a token with which the server of this name joins, once, within an hour
+  join        on another server: get a certificate of the cluster from the member at this address
+  rotate-key  on a member: replace the key that encrypts the Secrets of the cluster
+  recover     on the last server, when the others are lost for good: make a cluster of this one alone
 `;
 
 const INIT_USAGE = `Usage: recorder cluster init [--address HOST] [--config FILE]
@@ -59,6 +61,13 @@ Gets a certificate of the cluster for this server, and writes conf.d/cluster.yam
   --address HOST     the name or address at which the other servers reach this one (default: all of this machine)
 ${CONFIG_LINE}`;
 
+const ROTATE_USAGE = `Usage: recorder cluster rotate-key [--force]
+
+Replaces the key that encrypts the Secrets of the cluster: all members get the new one, and all Secrets are encrypted with it.
+
+  --force            also while members are away, which get the key when they return
+${ADMIN_USAGE}`;
+
 const RECOVER_USAGE = `Usage: recorder cluster recover [--force] [--config FILE]
 
 For the last server of a cluster whose other servers are lost for good, and with them the majority: makes a cluster of this server alone
@@ -81,6 +90,7 @@ const PEERS_PORT = 9995;
 const FILE_MODE = 0o640;
 const DIRECTORY_MODE = 0o750;
 
+const RotatedKey = z.object({ key_id: z.string(), secrets: z.number(), away: z.array(z.string()) });
 const Invitation = z.object({ token: z.string(), expires_at: z.string() });
 
 /** Resolves to the exit code. Throws `UsageError`, `ConfigError` and `NodeFileError`. */
@@ -93,6 +103,8 @@ export async function runCluster(args: readonly string[], around: Around): Promi
       return token(rest, around);
     case 'join':
       return joinAt(rest, around);
+    case 'rotate-key':
+      return rotateKey(rest, around);
     case 'recover':
       return recover(rest, around);
     case '--help':
@@ -100,7 +112,7 @@ export async function runCluster(args: readonly string[], around: Around): Promi
       around.print(CLUSTER_USAGE);
       return 0;
     default:
-      throw new UsageError('expected init, token, join or recover');
+      throw new UsageError('expected init, token, join, rotate-key or recover');
   }
 }
 
@@ -165,7 +177,8 @@ async function joinAt(args: readonly string[], { print, printError, load }: Arou
   return 0;
 }
 
-async function token(args: readonly string[], { print, printError, load }: Around): Promise<number> {
+async function token(args: readonly string[], around: Around): Promise<number> {
+  const { print, printError } = around;
   const { values, positionals } = parsedArgs({
     args: [...args],
     allowPositionals: true,
@@ -174,11 +187,42 @@ async function token(args: readonly string[], { print, printError, load }: Aroun
   if (values.help) return (print(CLUSTER_TOKEN_USAGE), 0);
   const [nodeId, ...more] = positionals;
   if (nodeId === undefined || more.length > 0) throw new UsageError('expected the node name of the server that joins');
-  const client = await AdminClient.open(values, load);
-  try {
-    const made = Invitation.parse(await client.call('POST', '/api/cluster/tokens', { node_id: nodeId }));
+  return asked(around, values, '/api/cluster/tokens', { node_id: nodeId }, (answer) => {
+    const made = Invitation.parse(answer);
     print(`${made.token}\n`);
     printError(`For ${nodeId}, once, until ${made.expires_at}: recorder cluster join MEMBER --token TOKEN\n`);
+  });
+}
+
+async function rotateKey(args: readonly string[], around: Around): Promise<number> {
+  const { print } = around;
+  const { values } = parsedArgs({
+    args: [...args],
+    options: {
+      ...ADMIN_OPTIONS,
+      force: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return (print(ROTATE_USAGE), 0);
+  return asked(around, values, '/api/cluster/keys', { force: values.force }, (answer) => {
+    const { key_id: key, secrets, away } = RotatedKey.parse(answer);
+    print(`All ${secrets} Secrets are encrypted with the key ${key} now.\n`);
+    if (away.length > 0) print(`Away, and get it when they return: ${away.join(', ')}\n`);
+  });
+}
+
+/** Posts to the recorder as an admin, and says why if that is refused. */
+async function asked(
+  { printError, load }: Around,
+  options: Parameters<typeof AdminClient.open>[0],
+  path: string,
+  body: object,
+  show: (answer: unknown) => void,
+): Promise<number> {
+  const client = await AdminClient.open(options, load);
+  try {
+    show(await client.call('POST', path, body));
     return 0;
   } catch (err) {
     if (!(err instanceof AdminError)) throw err;

@@ -107,11 +107,11 @@ export const COMMANDS: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
     {
       run: clusterOfServers,
       about: {
-        usage: 'cluster init|token|join|recover [--help]',
+        usage: 'cluster init|token|join|rotate-key|recover [--help]',
         name: 'cluster',
         text: 'make a cluster of servers without Kubernetes, and let servers join it',
       },
-      pages: [[], ['init'], ['token'], ['join'], ['recover']],
+      pages: [[], ['init'], ['token'], ['join'], ['rotate-key'], ['recover']],
     },
   ],
   [

@@ -61,7 +61,7 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
   if (settings.etcd) {
     throw new RecoverError("cluster.etcd.endpoints: this etcd is not the recorder's own: its administrators recover it");
   }
-  const { cluster, seal } = await readMember(config);
+  const { cluster, ring } = await readMember(config);
   const files = nodeFiles(settings.dataDir, nodeId);
   const tls = await tlsOf(files);
   const [host, directory] = [hostOfServer(config), dirname(files.cluster)];
@@ -72,7 +72,7 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
   });
   const etcd = new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls: () => tls, clock, log: silentLog });
   const api = new ApiServer(
-    new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls: () => tls }), seal, clock }),
+    new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls: () => tls }), seal: ring, clock }),
   );
   try {
     const [alive] = await etcd.answering();

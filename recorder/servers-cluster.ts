@@ -15,9 +15,11 @@ import { StoreConnection } from '../store/connection.ts';
 import { STORE_NAMESPACE } from '../store/names.ts';
 import type { ClusterStore } from './api/deps.ts';
 import { Admission } from './certificates/admission.ts';
+import { ClusterKeys } from './certificates/cluster-keys.ts';
 import { IssueError, Issuer } from './certificates/issuer.ts';
 import { JoinTokens } from './certificates/join-tokens.ts';
 import { KeyRing } from './certificates/key-ring.ts';
+import { KeyRotation } from './certificates/key-rotation.ts';
 import { NodeFileError, nodeFiles, readCluster, readKeys } from './certificates/node-files.ts';
 import { Renewal } from './certificates/renewal.ts';
 import { nodesPath } from './certificates/secrets.ts';
@@ -33,6 +35,7 @@ import { existingEtcd, openEtcdTls, type ClusterEtcd } from './existing-etcd.ts'
 import { hostOfServer, reachedAs } from './exposure.ts';
 import { CertificateError } from './http/certificate.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
+import { keysOfMembers } from './keys-of-members.ts';
 import { OwnEtcd, type Role } from './own-etcd.ts';
 import { Registration, type Addresses } from './registration.ts';
 
@@ -48,7 +51,7 @@ export interface ServersCluster {
   /** See `joinCluster` of recorder/cluster/join.ts. */
   readonly open: () => Promise<OpenedApi>;
   /** For the API. */
-  readonly store: ClusterStore & { readonly admission: Admission };
+  readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
   /** etcd, registration and renewal: closed after everything that uses the objects. */
   readonly etcd: Part;
   /** Closed first, so that another server's operator can lead at once. */
@@ -68,17 +71,24 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   const { pool } = settings;
   const namespace = STORE_NAMESPACE;
   const files = nodeFiles(settings.dataDir, nodeId);
-  const { cluster, seal } = await readMember(config);
+  const { cluster, ring } = await readMember(config);
   const given = settings.tls && (await openEtcdTls(settings.tls, { clock, log }).catch(refuseTls));
-  const tls = given?.tls ?? followedTls(own);
+  const memberTls = followedTls(own);
+  const tls = given?.tls ?? memberTls;
   const host = hostOfServer(config);
   const directory = dirname(files.cluster);
   const etcd: ClusterEtcd = settings.etcd
     ? existingEtcd(settings.etcd.endpoints)
     : new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls, clock, log });
+  const ask = (): AsyncGenerator<string> =>
+    keysOfMembers({ api, namespace, pool, nodeId, own: memberTls, log });
+  const keys = new ClusterKeys({ files, ring, ask, log });
   const connect = (): StoreConnection =>
-    new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal, clock });
-  const api = new ApiServer(connect());
+    new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal: keys, clock });
+  const connection = connect();
+  const api = new ApiServer(connection);
+  const reseal = (): Promise<number> => connection.reseal();
+  const rotation = new KeyRotation({ api, namespace, pool, nodeId, keys, reseal, clock });
   const issuer = new Issuer({ api, namespace, pool, files, clock });
   const tokens = new JoinTokens({ api, namespace, clock });
   const admission = new Admission({ issuer, tokens, files, pool, members: etcd.invited });
@@ -112,6 +122,7 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
         if (!isAdopted) await issuer.adopt();
         isAdopted = true;
         const role = await registration.renew();
+        await rotation.follow();
         if (role === 'Removed' && knownRole !== role) log.warn({}, NO_MEMBER);
         knownRole = role;
         if (role === 'Removed') await etcd.left();
@@ -139,7 +150,7 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
 
   return {
     open: () => Promise.resolve({ api: new ApiServer(connect()), namespace }),
-    store: { objects: new ClusterObjects({ api, namespace }), admission },
+    store: { objects: new ClusterObjects({ api, namespace }), admission, keys, rotation },
     members: etcd,
     metrics: () => operator?.metrics.registry.metrics() ?? Promise.resolve(''),
     etcd: {
@@ -181,7 +192,7 @@ export async function readMember({ nodeName, cluster: { dataDir } }: Config) {
   const files = nodeFiles(dataDir, nodeName);
   try {
     const [cluster, keys] = await Promise.all([readCluster(files), readKeys(files)]);
-    if (cluster) return { cluster, seal: KeyRing.parse(keys) };
+    if (cluster) return { cluster, ring: KeyRing.parse(keys) };
   } catch (err) {
     if (!(err instanceof NodeFileError)) throw err;
     throw new ConfigError('', 'cluster.mode', err.message);

@@ -364,7 +364,7 @@ export class Serving {
     const { visits, sink } = audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
-    const joining = store && { admission: store.admission, authorities: () => own.authorities };
+    const joining = store && { admission: store.admission, keys: store.keys, authorities: () => own.authorities };
     const jobs = this.#namedJobs;
     const peers = await buildPeersServer({
       visits,

@@ -56,6 +56,11 @@ export class StoreConnection implements Connection {
     return { headers: {} };
   }
 
+  /** Encrypts everything that is encrypted with the key of now. Resolves to the number of objects. Rejects with ApiError. */
+  reseal(): Promise<number> {
+    return this.#store.reseal();
+  }
+
   reconnect(): void {
     this.#etcd.reconnect();
   }

@@ -249,6 +249,22 @@ export class ObjectStore {
     throw conflict(name.kind, name.name, TOO_MANY);
   }
 
+  /** Encrypts all objects of kinds that are encrypted again. Resolves to their number. */
+  async reseal(): Promise<number> {
+    let count = 0;
+    for (const { plural } of this.#o.kinds.filter(({ isSealed }) => isSealed)) {
+      const prefix = collectionKey(plural, undefined);
+      const { kvs } = await answered(this.#o.etcd.range({ key: prefix, rangeEnd: endOf(prefix) }));
+      for (const { key, value, modRevision } of kvs) {
+        const put = { key, value: this.#o.seal.seal(this.#o.seal.open(value, key), key) };
+        // An object that was changed meanwhile was encrypted by that.
+        await answered(this.#o.etcd.txn({ compare: [{ key, modRevision }], success: [{ put }] }));
+        count++;
+      }
+    }
+    return count;
+  }
+
   get #now(): string {
     return new Date(this.#o.clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
   }

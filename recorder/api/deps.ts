@@ -35,6 +35,7 @@ import type { Credentials } from '../onvif/target.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
 import type { Admission } from '../certificates/admission.ts';
+import type { KeyRotation } from '../certificates/key-rotation.ts';
 import type { ClusterObjects } from '../cluster/objects.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
@@ -217,6 +218,7 @@ export interface MachineSource {
 export interface ClusterStore {
   readonly objects: Pick<ClusterObjects, 'list' | 'get' | 'apply' | 'delete'>;
   readonly admission: Pick<Admission, 'invite'>;
+  readonly rotation: Pick<KeyRotation, 'rotate'>;
 }
 
 export interface ApiDeps {

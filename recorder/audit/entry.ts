@@ -21,6 +21,7 @@ export const ACTIONS = [
   'failed-logins',
   'invite-node',
   'join-cluster',
+  'rotate-key',
   'leave-cluster',
   'link',
   'live',

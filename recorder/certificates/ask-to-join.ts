@@ -16,6 +16,8 @@ import type { MemberContent } from './node-files.ts';
 /** Paths on the listener for members. Clients without a certificate may call them. */
 export const AUTHORITIES_PATH = '/cluster/authorities';
 export const JOIN_PATH = '/cluster/join';
+/** Only members may call this one. */
+export const KEYS_PATH = '/cluster/keys';
 
 const TIMEOUT_MS = 15_000;
 const MAX_ANSWER_BYTES = 256 * 1024;

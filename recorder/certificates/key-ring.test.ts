@@ -20,13 +20,20 @@ test('a ring that was written to a file and read again opens the same values', (
   assert.deepEqual(KeyRing.parse(ring.format()).open(ring.seal(PLAIN, NAME), NAME), PLAIN);
 });
 
-test('after a rotation older values can still be opened, and new ones are sealed with the newest key', () => {
+test('a new key opens values before it seals any, and older values can still be opened', () => {
   const before = KeyRing.new();
-  const after = KeyRing.parse(before.rotated().format());
-  assert.deepEqual(after.open(before.seal(PLAIN, NAME), NAME), PLAIN);
-  const sealed = after.seal(PLAIN, NAME);
-  assert.deepEqual(after.open(sealed, NAME), PLAIN);
-  assert.throws(() => before.open(sealed, NAME), /which this node does not have/);
+  const grown = before.grown();
+  const sealed = grown.seal(PLAIN, NAME);
+  assert.deepEqual(before.open(sealed, NAME), PLAIN);
+  const turned = grown.ordered([...grown.ids].reverse());
+  assert.deepEqual(turned.ids, [...grown.ids].reverse());
+  const next = turned.seal(PLAIN, NAME);
+  for (const ring of [grown, turned, before.with(KeyRing.parse(turned.format()))]) {
+    assert.deepEqual(ring.open(sealed, NAME), PLAIN);
+    assert.deepEqual(ring.open(next, NAME), PLAIN);
+  }
+  assert.deepEqual(before.with(turned).ids, grown.ids);
+  assert.throws(() => before.open(next, NAME), /which this node does not have/);
 });
 
 test('a value that was changed, moved to another name or sealed by another cluster is refused', () => {

@@ -1,5 +1,5 @@
-// The keys of a cluster. They encrypt Secrets before these are stored (AES-256-GCM, NIST SP 800-38D). New values are sealed with the
-// newest key; values that were sealed with older keys can still be opened.
+// The keys of a cluster. They encrypt Secrets before these are stored (AES-256-GCM, NIST SP 800-38D). Values are sealed with the
+// first key; values that were sealed with another one can be opened.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
@@ -31,7 +31,7 @@ export class SealError extends Error {
 }
 
 export class KeyRing {
-  /** By id, the newest first. */
+  /** By id, in order. */
   readonly #keys: ReadonlyMap<string, Buffer>;
 
   private constructor(keys: ReadonlyMap<string, Buffer>) {
@@ -54,9 +54,25 @@ export class KeyRing {
     return new KeyRing(new Map(parsed.map(({ id, key }) => [id, Buffer.from(key, 'base64')])));
   }
 
-  /** The same with a newer key, for values that are sealed from now on. */
-  rotated(): KeyRing {
-    return new KeyRing(new Map([newKey(), ...this.#keys]));
+  /** The ids of the keys, in order. */
+  get ids(): readonly string[] {
+    return [...this.#keys.keys()];
+  }
+
+  /** The same with a new key at the end: it seals nothing yet. */
+  grown(): KeyRing {
+    return new KeyRing(new Map([...this.#keys, newKey()]));
+  }
+
+  /** The same with the keys of the other that it lacks, at the end. */
+  with(other: KeyRing): KeyRing {
+    return new KeyRing(new Map([...this.#keys, ...[...other.#keys].filter(([id]) => !this.#keys.has(id))]));
+  }
+
+  /** The same with the keys in this order; those that are not named come last. */
+  ordered(ids: readonly string[]): KeyRing {
+    const place = ([id]: readonly [string, Buffer]): number => (ids.includes(id) ? ids.indexOf(id) : ids.length);
+    return new KeyRing(new Map([...this.#keys].toSorted((a, b) => place(a) - place(b))));
   }
 
   /** The text of a file that only its owner may read. */
@@ -67,8 +83,8 @@ export class KeyRing {
 
   /** `name`: where the value is stored; it can be opened only under this name. */
   seal(plain: Buffer, name: string): Buffer {
-    const [newest] = this.#keys;
-    const [id, key] = newest as [string, Buffer];
+    const [first] = this.#keys;
+    const [id, key] = first as [string, Buffer];
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(name));
     const body = Buffer.concat([cipher.update(plain), cipher.final()]);

@@ -101,6 +101,9 @@ export async function readKeys(files: NodeFiles): Promise<string> {
   return text;
 }
 
+/** Rejects with errors of the file system. */
+export const writeKeys = (files: NodeFiles, text: string): Promise<void> => writePrivate(files.keys, text);
+
 /**
  * Writes all files; `cluster`, which makes the server a member, comes last. `owner`: the user of the recorder, if root calls.
  */

@@ -15,6 +15,7 @@ import { foundCluster } from '../../recorder/certificates/found-cluster.ts';
 import { Issuer } from '../../recorder/certificates/issuer.ts';
 import { JoinTokens } from '../../recorder/certificates/join-tokens.ts';
 import { KeyRing } from '../../recorder/certificates/key-ring.ts';
+import { RotationError } from '../../recorder/certificates/key-rotation.ts';
 import { nodeFiles, readKeys, writeMember } from '../../recorder/certificates/node-files.ts';
 import { runCluster } from '../../recorder/cluster-command.ts';
 import { ClusterObjects } from '../../recorder/cluster/objects.ts';
@@ -173,6 +174,16 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
     assert.match((await run(runCluster, ['token', 'Rack 2'])).err, /node_id: expected the name of a node/);
   });
 
+  test('a key that is not replaced is no success, and the reason is printed', async (t) => {
+    const { run, audited } = await stage(t);
+    const { code, err } = await run(runCluster, ['rotate-key']);
+    assert.deepEqual([code, err], [1, 'recorder: rack-2 does not have the new key\n']);
+    assert.deepEqual(
+      audited.map(({ what }) => what),
+      ['rotate-key'],
+    );
+  });
+
   test('without the token of an admin nothing is shown or changed', async (t) => {
     const { directory, run, apply } = await stage(t);
     const file = join(directory, 'viewer.token');
@@ -215,9 +226,10 @@ async function stage(t: TestContext) {
   await issuer.adopt();
   const tokens = new JoinTokens({ api: client, namespace: STORE_NAMESPACE, clock: systemClock });
   const admission = new Admission({ issuer, tokens, files, pool: 'default', members: () => [] });
+  const rotation = { rotate: () => Promise.reject(new RotationError('rack-2 does not have the new key')) };
   const audited: AuditEntry[] = [];
   const { app } = await build(t, {
-    store: { objects: new ClusterObjects({ api: client, namespace: STORE_NAMESPACE }), admission },
+    store: { objects: new ClusterObjects({ api: client, namespace: STORE_NAMESPACE }), admission, rotation },
     audit: { sink: { write: (entry) => void audited.push(entry) } },
   });
   t.after(() => client.close());

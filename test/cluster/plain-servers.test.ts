@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, suite, test } from 'node:test';
 import type { Camera } from '../../crds/camera.ts';
@@ -220,6 +220,23 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     page.end();
     await inEtcd(second!, 'rack-1 rack-2 rack-3');
     await apply('RecorderPool', 'default', { membership: { mode: 'Manual' } });
+  });
+
+  test('the key of Secrets is replaced, and a server that was away gets it when it returns', async () => {
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'gate-login' } };
+    const manifest = join(servers.directory, 'login.yaml');
+    const stringData = { username: 'viewer', password: 'swordfish' };
+    writeFileSync(manifest, JSON.stringify({ ...secret, type: 'Opaque', stringData }));
+    await first!.run('apply', '-f', manifest);
+    const keysOf = (server: PlainServer): string => readFileSync(join(server.stateDirectory, 'tls/keys.json'), 'utf8');
+    const before = keysOf(third!);
+    const page = new Page('rotate-key.md', { on });
+    await page.follow('On servers without Kubernetes', {
+      events: { 'rack-3 is away': () => third!.stop(), 'rack-3 is back': () => third!.start() },
+    });
+    page.end();
+    assert.notEqual(keysOf(first!), before);
+    for (const server of [second!, third!]) assert.equal(keysOf(server), keysOf(first!));
   });
 
   test('a camera that is applied is recorded, and by another one after its server was killed', async () => {

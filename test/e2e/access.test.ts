@@ -346,6 +346,7 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
         delete: async () => {},
       },
       admission: { invite: async () => ({ token: 'nvrjoin', untilMs: NOON_MS }) },
+      rotation: { rotate: async () => ({ key: '0a1b2c3d', secrets: 0, away: [] }) },
     },
     refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
     events: await eventsOf(t),

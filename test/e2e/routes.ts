@@ -382,6 +382,11 @@ export const STORE_ROUTES: Readonly<Record<string, RouteFacts>> = {
     cameras: 'nothing',
     status: 200,
   },
+  'POST /api/cluster/keys': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+  },
 };
 
 export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {

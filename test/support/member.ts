@@ -50,7 +50,7 @@ export async function startMember(t: TestContext) {
     authorities,
     jobs: {} as JobKeeper,
     listeners: { api, playback },
-    joining: { admission, authorities: () => authorities },
+    joining: { admission, keys: { text: readFileSync(files.keys, 'utf8') }, authorities: () => authorities },
     audit: { write: (entry) => void audited.push(entry) },
     clock,
     log: silentLog,

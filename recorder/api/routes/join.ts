@@ -1,4 +1,4 @@
-// The routes of a member for servers without a certificate: the CA of the cluster, and joining it.
+// The routes of a member for servers without a certificate: the CA of the cluster, and joining it. Members get the keys of the cluster.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ApiError as StoreError } from '../../../base/kubernetes/api-error.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { AdmissionError, type Admission } from '../../certificates/admission.ts';
-import { AUTHORITIES_PATH, JOIN_PATH } from '../../certificates/ask-to-join.ts';
+import { AUTHORITIES_PATH, JOIN_PATH, KEYS_PATH } from '../../certificates/ask-to-join.ts';
 import { IssueError } from '../../certificates/issuer.ts';
 import { tell } from '../../http/audit.ts';
 import { FailedAttempts, networkOf } from '../../http/failed-attempts.ts';
@@ -22,6 +22,8 @@ declare module 'fastify' {
 
 export interface Joining {
   readonly admission: Pick<Admission, 'admit'>;
+  /** Of the cluster, for members that lack some. */
+  readonly keys: { readonly text: string };
   /** CA certificates, PEM; undefined until there are any. */
   readonly authorities: () => string | undefined;
 }
@@ -39,7 +41,7 @@ const Request = z.strictObject({
 });
 
 export const joinRoutes: FastifyPluginAsyncZod<JoinOptions> = async (app, { joining, clock }) => {
-  const { admission, authorities } = joining;
+  const { admission, authorities, keys } = joining;
   const attempts = new FailedAttempts(clock);
 
   app.get(AUTHORITIES_PATH, { config: { isForStrangers: true } }, async () => {
@@ -47,6 +49,8 @@ export const joinRoutes: FastifyPluginAsyncZod<JoinOptions> = async (app, { join
     if (bundle === undefined) throw new ApiError(503, 'cluster-unavailable', 'this node has no CA yet');
     return { authorities: bundle };
   });
+
+  app.get(KEYS_PATH, async () => ({ keys: keys.text }));
 
   app.post(
     JOIN_PATH,

@@ -1,10 +1,11 @@
-// `/api/cluster/…`: the objects of a cluster of servers as manifests, and join tokens. Used by `recorder apply`, `recorder get`,
-// `recorder delete` and `recorder cluster token`.
+// `/api/cluster/…`: the objects of a cluster of servers as manifests, join tokens, and the key of Secrets. Used by `recorder apply`,
+// `recorder get`, `recorder delete` and `recorder cluster`.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ApiError as StoreError } from '../../../base/kubernetes/api-error.ts';
 import { IssueError } from '../../certificates/issuer.ts';
+import { RotationError } from '../../certificates/key-rotation.ts';
 import { ManifestError, OBJECT_KINDS } from '../../cluster/objects.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
@@ -63,6 +64,7 @@ async function answered<T>(asked: Promise<T>): Promise<T> {
     return await asked;
   } catch (err) {
     if (err instanceof ManifestError) throw new ApiError(400, 'invalid-request', err.message);
+    if (err instanceof RotationError) throw new ApiError(409, 'membership-conflict', err.message);
     if (err instanceof IssueError) throw new ApiError(503, 'cluster-unavailable', err.message);
     if (!(err instanceof StoreError)) throw err;
     if (err.status === 404) throw new ApiError(404, 'not-found', err.message);
@@ -74,7 +76,7 @@ async function answered<T>(asked: Promise<T>): Promise<T> {
 }
 
 export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = async (app, { store }) => {
-  const { objects, admission } = store;
+  const { objects, admission, rotation } = store;
   app.get(
     '/api/cluster/:kind',
     {
@@ -191,6 +193,42 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
       tell(request, { node: nodeId });
       const { token, untilMs } = await answered(admission.invite(nodeId));
       return { token, node_id: nodeId, expires_at: isoTime(untilMs) };
+    },
+  );
+
+  app.post(
+    '/api/cluster/keys',
+    {
+      config: {
+        role: 'admin',
+        audit: 'rotate-key',
+        examples: { body: {}, 200: { key_id: '0a1b2c3d', secrets: 12, away: [] } },
+      },
+      schema: {
+        operationId: 'rotateKey',
+        summary: 'Replace the key that encrypts the Secrets of the cluster',
+        description:
+          'All nodes get the new key, and all Secrets are encrypted with it. Takes up to half a minute while nodes are away.',
+        tags: ['cluster'],
+        body: z.strictObject({
+          force: z.boolean().optional().describe('Also while nodes are away. They get the key when they return.'),
+        }),
+        response: {
+          200: z
+            .object({
+              key_id: z.string().describe('Of the new key.'),
+              secrets: z.number().int().describe('How many Secrets were encrypted with it.'),
+              away: z.array(NodeID).describe('Nodes that do not have it yet.'),
+            })
+            .meta({ id: 'RotatedKey', description: 'A new key of the cluster.' }),
+          ...problems,
+          409: problemResponse('A node does not have the new key; the detail names it.'),
+        },
+      },
+    },
+    async ({ body }) => {
+      const { key, secrets, away } = await answered(rotation.rotate({ force: body.force ?? false }));
+      return { key_id: key, secrets, away: [...away] };
     },
   );
 };

@@ -1,0 +1,123 @@
+// Replaces the key that encrypts Secrets. The pool names the keys of the cluster in order, and each node follows that and says on its
+// RecorderNode which keys it has. A new key is the last one until all nodes have it; then it becomes the first one, and all Secrets are
+// encrypted with it. So an end at any moment leaves Secrets that every node can read, and the next rotation completes what is missing.
+
+import type { Clock } from '../../base/clock.ts';
+import type { KubernetesObject } from '../../base/kubernetes/client.ts';
+import { API_VERSION, RECORDER_POOLS } from '../../crds/names.ts';
+import type { ClusterKeys } from './cluster-keys.ts';
+import { nodesPath, type StoreApi } from './secrets.ts';
+
+/** On the pool: ids of the keys, in order. On a node: those that it has. The ids are no secret. */
+const KEYS_ANNOTATION = 'kube-nvr.dev/keys';
+const WAIT_MS = 12_000;
+const LOOK_MS = 250;
+
+/** The key was not replaced, or not everywhere. The message is for the client. */
+export class RotationError extends Error {
+  override readonly name = 'RotationError';
+}
+
+interface KeyRotationOptions {
+  readonly api: StoreApi;
+  readonly namespace: string;
+  readonly pool: string;
+  readonly nodeId: string;
+  readonly keys: Pick<ClusterKeys, 'ids' | 'grow' | 'follow'>;
+  /** Encrypts all Secrets again; resolves to their number. */
+  readonly reseal: () => Promise<number>;
+  /** How long to wait for nodes that do not answer; nodes look every two seconds. */
+  readonly waitMs?: number;
+  readonly clock: Clock;
+}
+
+interface Rotated {
+  /** The id of the key. */
+  readonly key: string;
+  readonly secrets: number;
+  /** Nodes that do not have it yet. */
+  readonly away: readonly string[];
+}
+
+export class KeyRotation {
+  readonly #o: KeyRotationOptions;
+  #isRunning = false;
+
+  constructor(options: KeyRotationOptions) {
+    this.#o = options;
+  }
+
+  /** To be called every few seconds: this node has the keys of the cluster, and says so. Throws ApiError, and errors of the file system. */
+  async follow(): Promise<void> {
+    const { api, namespace, nodeId, keys } = this.#o;
+    const wanted = keysOf(await api.get(this.#poolPath));
+    // No key was replaced yet.
+    if (wanted.length === 0) return;
+    await keys.follow(wanted);
+    const path = `${nodesPath(namespace)}/${nodeId}`;
+    if (keysOf(await api.get(path)).join() !== keys.ids.join()) await this.#say(path, keys.ids);
+  }
+
+  /** `force`: also while nodes are away, which get the key when they return. Throws RotationError and ApiError. */
+  async rotate({ force }: { readonly force: boolean }): Promise<Rotated> {
+    if (this.#isRunning) throw new RotationError('the key is being replaced already');
+    this.#isRunning = true;
+    try {
+      return await this.#rotate(force);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #rotate(force: boolean): Promise<Rotated> {
+    const { keys, reseal } = this.#o;
+    const key = await keys.grow();
+    await this.#say(this.#poolPath, keys.ids);
+    const { away, having } = await this.#untilAll((ids) => ids.includes(key));
+    if (away.length > 0 && (!force || having.length === 0)) {
+      throw new RotationError(
+        `the key was not replaced, because ${away.join(', ')} ${away.length > 1 ? 'do' : 'does'} not have the new one: ` +
+          (having.length === 0
+            ? 'at least one other node must have it'
+            : 'away, or of an older version. With force it is replaced anyway, and nodes that are away get it when they return'),
+      );
+    }
+    const order = [key, ...keys.ids.filter((id) => id !== key)];
+    await this.#say(this.#poolPath, order);
+    await keys.follow(order);
+    const used = await this.#untilAll((ids) => ids[0] === key, away);
+    return { key, secrets: await reseal(), away: used.away };
+  }
+
+  /** Waits for the other nodes that are not known to be away. */
+  async #untilAll(isDone: (ids: readonly string[]) => boolean, knownAway: readonly string[] = []) {
+    const { api, namespace, nodeId, waitMs = WAIT_MS, clock } = this.#o;
+    const untilMs = clock.monotonicMs() + waitMs;
+    for (;;) {
+      const { items } = await api.list(nodesPath(namespace));
+      const others = items.filter(({ metadata, spec }) => metadata.name !== nodeId && !isRemoved(spec));
+      const namesOf = (nodes: readonly KubernetesObject[]): readonly string[] => nodes.map(({ metadata }) => metadata.name);
+      const away = namesOf(others.filter((node) => !isDone(keysOf(node))));
+      const having = namesOf(others).filter((name) => !away.includes(name));
+      if (away.every((name) => knownAway.includes(name)) || clock.monotonicMs() > untilMs) return { away, having };
+      await clock.sleep(LOOK_MS);
+    }
+  }
+
+  get #poolPath(): string {
+    const { namespace, pool } = this.#o;
+    return `/apis/${API_VERSION}/namespaces/${namespace}/${RECORDER_POOLS}/${pool}`;
+  }
+
+  async #say(path: string, ids: readonly string[]): Promise<void> {
+    const change = { metadata: { annotations: { [KEYS_ANNOTATION]: ids.join(',') } } };
+    await this.#o.api.call('PATCH', path, change, { contentType: 'application/merge-patch+json' });
+  }
+}
+
+function keysOf({ metadata }: KubernetesObject): readonly string[] {
+  const { [KEYS_ANNOTATION]: text = '' } = (metadata['annotations'] ?? {}) as Readonly<Record<string, string>>;
+  return text.split(',').filter((id) => id !== '');
+}
+
+const isRemoved = (spec: unknown): boolean => (spec as { readonly role?: string } | undefined)?.role === 'Removed';
