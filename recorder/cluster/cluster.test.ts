@@ -160,6 +160,7 @@ function stage(t: TestContext) {
     load: async () => (kept ? { kind: 'kept', kept } : { kind: 'none' }),
     save: async (now: Kept) => void (kept = now),
     erase: async () => void (kept = undefined),
+    close: async () => {},
   } as unknown as KeptState;
   const clock = new VirtualClock();
   const server = new Server();

@@ -100,7 +100,7 @@ export interface ClusterOptions {
   readonly pool: string;
   /** How often the Lease is renewed until the pool has been read, which says it from then on. */
   readonly renewMs: number;
-  readonly state: Pick<KeptState, 'path' | 'load' | 'save' | 'erase'>;
+  readonly state: Pick<KeptState, 'path' | 'load' | 'save' | 'erase' | 'close'>;
   readonly facts: () => Promise<NodeFacts>;
   /** The cameras of which this node has footage. */
   readonly held: () => readonly string[];
@@ -298,7 +298,7 @@ export class Cluster {
     this.#requests.close();
     await this.#leftCameras.close();
     await Promise.all([this.#lease.close(), this.#report.close(), ...this.#watchers.map((watcher) => watcher.close())]);
-    await Promise.all([this.#o.api.close(), this.#o.leaseApi.close()]);
+    await Promise.all([this.#o.api.close(), this.#o.leaseApi.close(), this.#o.state.close()]);
   }
 
   get #watchers() {

@@ -132,9 +132,14 @@ export class KeptState {
     return this.#work;
   }
 
+  /** Resolves when nothing is being written. */
+  async close(): Promise<void> {
+    await this.#work.catch(() => {});
+  }
+
   /** Deletes the copy of a node that leaves. */
   async erase(): Promise<void> {
-    await this.#work.catch(() => {});
+    await this.close();
     const { fs } = this.#options;
     if (await fs.facts(this.path).catch(() => undefined)) await fs.remove(this.path);
   }

@@ -125,7 +125,8 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
       const here = line.replaceAll(/(?<![\w.])\/(mnt|var\/lib)\b/g, `${server.root}/$1`);
       return new Promise((resolve) => {
         const args = ['--target', `${server.pid}`, '--net', 'bash', '-c', `exec 2>&1\n${here}`];
-        execFile('nsenter', args, (error, printed) => resolve({ code: error ? 1 : 0, printed }));
+        const limits = { timeout: SLOW_MS, killSignal: 'SIGKILL' } as const;
+        execFile('nsenter', args, limits, (error, printed) => resolve({ code: error ? 1 : 0, printed }));
       });
     }
     const { code, output } = await server.attempt(line);

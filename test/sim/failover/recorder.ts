@@ -104,6 +104,7 @@ export class Recorder extends Process {
         load: async () => (this.#disk ? { kind: 'kept', kept: this.#disk } : { kind: 'none' }),
         save: async (kept) => void (this.#disk = kept),
         erase: async () => void (this.#disk = undefined),
+        close: async () => {},
       },
       facts: async () => this.#facts(),
       held: () => [],
