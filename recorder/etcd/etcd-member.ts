@@ -1,6 +1,7 @@
 // Runs the recorder's own member of etcd, from the system's package. It is started again when it ends, and it ends with the recorder.
 // Its data must not come from a backup, because a member that forgot its votes may break the consensus. So a counter in its directory
-// is also kept with the archive, which no backup restores, as for the copy of the assignments.
+// is also kept with the archive, which no backup restores, as for the copy of the assignments. It grows at each start and stop, and each
+// minute.
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -72,6 +73,9 @@ export class EtcdMember {
   #child: ChildProcess | undefined;
   #supervised: Promise<void> = Promise.resolve();
   #counting: Timer | undefined;
+  /** As it was kept last; undefined before it has started. */
+  #count: number | undefined;
+  #counted: Promise<void> = Promise.resolve();
 
   constructor(options: EtcdMemberOptions) {
     this.#o = options;
@@ -145,6 +149,9 @@ export class EtcdMember {
     this.#counting?.cancel();
     if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#o.clock);
     await this.#supervised;
+    await this.#counted;
+    // Also a copy that was made just before, while it ran, is older than what it has written now.
+    if (this.#count !== undefined) await this.#keepCount(this.#count + 1).catch(this.#uncounted);
   }
 
   /** It has answered once. */
@@ -281,11 +288,12 @@ export class EtcdMember {
   async #keepCount(count: number): Promise<void> {
     await writePrivate(this.#countFile, String(count));
     await writePrivate(this.#o.witnessFile, String(count));
-    const { clock, log } = this.#o;
-    const next = (): void =>
-      void this.#keepCount(count + 1).catch((err: unknown) => log.error({ err }, 'the count of etcd cannot be kept'));
-    if (!this.#stopping.signal.aborted) this.#counting = clock.after(COUNT_MS, next);
+    this.#count = count;
+    const next = (): void => void (this.#counted = this.#keepCount(count + 1).catch(this.#uncounted));
+    if (!this.#stopping.signal.aborted) this.#counting = this.#o.clock.after(COUNT_MS, next);
   }
+
+  readonly #uncounted = (err: unknown): void => this.#o.log.error({ err }, 'the count of etcd cannot be kept');
 }
 
 /** etcd binds to addresses only. */

@@ -160,10 +160,11 @@ test('a member whose data was deleted comes back as a learner', { skip }, async 
 
 test('data from a backup is refused, with what to do', { skip }, async (t) => {
   const one = await node(t, 'one');
-  await (await one.start()).close();
+  const member = await one.start();
   const backup = join(workspace(t), 'backup');
+  // While it runs, and put back without a start in between.
   cpSync(one.directory, backup, { recursive: true });
-  await (await one.start()).close();
+  await member.close();
   rmSync(one.directory, { recursive: true });
   cpSync(backup, one.directory, { recursive: true });
   await assert.rejects(one.start(), (err) => {
