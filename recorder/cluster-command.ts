@@ -231,10 +231,7 @@ async function asked(
   }
 }
 
-async function recover(
-  args: readonly string[],
-  { clock, stdin, print, printError, load }: Around,
-): Promise<number> {
+async function recover(args: readonly string[], { clock, stdin, print, printError, load }: Around): Promise<number> {
   const { address: _, ...options } = SERVER_OPTIONS;
   const { values } = parsedArgs({
     args: [...args],

@@ -13,7 +13,10 @@ const TIMEOUT_MS = 3_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 const Answer = z.object({ keys: z.string().max(65_536) });
-const Node = z.object({ metadata: z.object({ name: z.string() }), spec: z.object({ peerAddress: z.url().optional() }) });
+const Node = z.object({
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({ peerAddress: z.url().optional() }),
+});
 
 interface KeysOptions {
   readonly api: Pick<StoreApi, 'list'>;

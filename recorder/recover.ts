@@ -59,7 +59,9 @@ const Nodes = z.array(
 export async function recoverCluster({ config, owner, clock }: RecoverOptions): Promise<readonly string[]> {
   const { nodeName: nodeId, recordPath, workDir, cluster: settings } = config;
   if (settings.etcd) {
-    throw new RecoverError("cluster.etcd.endpoints: this etcd is not the recorder's own: its administrators recover it");
+    throw new RecoverError(
+      "cluster.etcd.endpoints: this etcd is not the recorder's own: its administrators recover it",
+    );
   }
   const { cluster, ring } = await readMember(config);
   const files = nodeFiles(settings.dataDir, nodeId);
@@ -70,7 +72,17 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
     if (!(err instanceof DirectoryInUse)) throw err;
     throw new RecoverError('the recorder of this server runs: stop it first (systemctl stop recorder)');
   });
-  const etcd = new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls: () => tls, clock, log: silentLog });
+  const etcd = new OwnEtcd({
+    nodeId,
+    host,
+    directory,
+    recordPath,
+    files,
+    cluster,
+    tls: () => tls,
+    clock,
+    log: silentLog,
+  });
   const api = new ApiServer(
     new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls: () => tls }), seal: ring, clock }),
   );

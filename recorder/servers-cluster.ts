@@ -80,8 +80,7 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
   const etcd: ClusterEtcd = settings.etcd
     ? existingEtcd(settings.etcd.endpoints)
     : new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls, clock, log });
-  const ask = (): AsyncGenerator<string> =>
-    keysOfMembers({ api, namespace, pool, nodeId, own: memberTls, log });
+  const ask = (): AsyncGenerator<string> => keysOfMembers({ api, namespace, pool, nodeId, own: memberTls, log });
   const keys = new ClusterKeys({ files, ring, ask, log });
   const connect = (): StoreConnection =>
     new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal: keys, clock });

@@ -96,7 +96,8 @@ export class KeyRotation {
     for (;;) {
       const { items } = await api.list(nodesPath(namespace));
       const others = items.filter(({ metadata, spec }) => metadata.name !== nodeId && !isRemoved(spec));
-      const namesOf = (nodes: readonly KubernetesObject[]): readonly string[] => nodes.map(({ metadata }) => metadata.name);
+      const namesOf = (nodes: readonly KubernetesObject[]): readonly string[] =>
+        nodes.map(({ metadata }) => metadata.name);
       const away = namesOf(others.filter((node) => !isDone(keysOf(node))));
       const having = namesOf(others).filter((name) => !away.includes(name));
       if (away.every((name) => knownAway.includes(name)) || clock.monotonicMs() > untilMs) return { away, having };

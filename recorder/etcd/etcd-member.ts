@@ -46,8 +46,7 @@ interface EtcdMemberOptions {
   readonly program?: string;
 }
 
-type EtcdMemberErrorCode =
-  'NOT_INSTALLED' | 'WRONG_VERSION' | 'STALE_DATA' | 'NO_DATA' | 'NOT_STARTED' | 'NOT_REMOVED';
+type EtcdMemberErrorCode = 'NOT_INSTALLED' | 'WRONG_VERSION' | 'STALE_DATA' | 'NO_DATA' | 'NOT_STARTED' | 'NOT_REMOVED';
 /** `NOT_STARTED`: it ended, or did not answer in time. */
 export class EtcdMemberError extends CodedError<EtcdMemberErrorCode> {}
 

@@ -106,7 +106,12 @@ async function stage(t: TestContext): Promise<readonly [Node, Node, Node]> {
   const [first, second, third] = all as [Node, Node, Node];
   const make = (path: string, object: object): Promise<unknown> => first.api.call('POST', path, object);
   const spec = { archive: { hostPath: '/mnt/archive' } };
-  await make(`${OURS}/recorderpools`, { apiVersion: API_VERSION, kind: 'RecorderPool', metadata: { name: POOL }, spec });
+  await make(`${OURS}/recorderpools`, {
+    apiVersion: API_VERSION,
+    kind: 'RecorderPool',
+    metadata: { name: POOL },
+    spec,
+  });
   for (const name of NAMES) {
     const node = { metadata: { name }, spec: { nodeName: name, poolRef: { name: POOL }, role: 'Voter' } };
     await make(`${OURS}/recordernodes`, { apiVersion: API_VERSION, kind: 'RecorderNode', ...node });
@@ -167,7 +172,10 @@ suite('the key of Secrets is replaced', { skip: etcdMissing() }, () => {
     assert.equal(await third.password(), 'swordfish');
     assert.deepEqual(await third.kept(), [...first.keys.ids]);
     await second.stop();
-    await assert.rejects(first.rotation.rotate({ force: true }), refused(/rack-2, rack-3 do not have .* at least one other node must have it/));
+    await assert.rejects(
+      first.rotation.rotate({ force: true }),
+      refused(/rack-2, rack-3 do not have .* at least one other node must have it/),
+    );
     assert.equal(await sealedWith(), key);
   });
 

@@ -8,6 +8,8 @@ import { after, afterEach, before, suite, test } from 'node:test';
 import type { Camera } from '../../crds/camera.ts';
 import { startCamera, type Camera as Source } from '../camera/camera.ts';
 import { Page } from '../operations/page.ts';
+import { Postgres, postgresMissing } from '../support/postgres.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until as untilWithin } from '../support/until.ts';
 import { CertificateAuthority } from './certificates.ts';
 import { PlainServers, plainServersMissing, type PlainServer } from './plain-servers.ts';
@@ -336,3 +338,67 @@ test('servers use an existing etcd, which holds one cluster', { skip: plainServe
     await stop();
   }
 });
+
+/** Resolves to the cameras that a server records. */
+async function recordedBy(server: PlainServer): Promise<readonly string[]> {
+  const { cameras } = (await (await server.call('GET', '/api/cameras')).json()) as {
+    cameras: readonly { id: string; state: string }[];
+  };
+  return cameras.flatMap(({ id, state }) => (state === 'recording' ? [id] : [])).sort();
+}
+
+test(
+  'servers with one Postgres record their own rows besides the cameras of the cluster, and a row moves when it names another',
+  { skip: plainServersMissing() || postgresMissing() },
+  async (t) => {
+    await using servers = await PlainServers.make();
+    const { api, cameras: at } = servers.network.addresses;
+    const source = await startCamera({ pace: 'realtime', host: at });
+    t.after(() => source.close());
+    const postgres = await Postgres.start(t);
+    const proxy = await TcpProxy.to(postgres.port, '127.0.0.1', api);
+    t.after(() => proxy.close());
+    const database = { url: postgres.url('postgres', proxy.port).replace('127.0.0.1', api) };
+    const { cluster: settings, stop } = await startEtcd(servers);
+    try {
+      for (const name of ['rack-1', 'rack-2', 'rack-3']) await servers.add(name, { cluster: settings, database });
+      const [first, second, third] = servers.all as [PlainServer, PlainServer, PlainServer];
+      await first.run('cluster', 'init', '--address', first.address);
+      await first.start();
+      for (const server of [second, third]) {
+        await invite(first, server);
+        await server.start();
+      }
+      for (const { name } of servers.all) {
+        const row = [`of-${name}`, name, source.url];
+        await postgres.query('INSERT INTO cameras (id, node_name, source) VALUES ($1, $2, $3)', row);
+      }
+      const manifest = join(servers.directory, 'gate.json');
+      const gate = { metadata: { name: 'gate' }, spec: { source: source.url, placement: { preferredNode: 'rack-2' } } };
+      writeFileSync(manifest, JSON.stringify({ apiVersion: 'kube-nvr.dev/v1alpha1', kind: 'Camera', ...gate }));
+      await first.run('apply', '-f', manifest);
+      const records = (server: PlainServer, ...ids: readonly string[]): Promise<unknown> =>
+        until(`${server.name} records ${ids.join(', ')}`, async () => String(await recordedBy(server)) === String(ids));
+      await records(first, 'of-rack-1');
+      await records(second, 'gate', 'of-rack-2');
+      await records(third, 'of-rack-3');
+      await postgres.query(`UPDATE cameras SET node_name = 'rack-3' WHERE id = 'of-rack-1'`);
+      await records(third, 'of-rack-1', 'of-rack-3');
+      await records(first);
+      await until('all have rows of what they recorded', async () => {
+        const rows = await postgres.query('SELECT DISTINCT node_name, camera_id FROM recordings ORDER BY 1, 2');
+        const found = rows.map((row) => `${String(row['node_name'])}: ${String(row['camera_id'])}`);
+        const all = [
+          'rack-1: of-rack-1',
+          'rack-2: gate',
+          'rack-2: of-rack-2',
+          'rack-3: of-rack-1',
+          'rack-3: of-rack-3',
+        ];
+        return all.every((row) => found.includes(row)) && found.length === all.length;
+      });
+    } finally {
+      await stop();
+    }
+  },
+);

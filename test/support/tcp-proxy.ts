@@ -21,11 +21,11 @@ export class TcpProxy {
   }
 
   /** Listens on another port of the same address. */
-  static async to(port: number, host = '127.0.0.1'): Promise<TcpProxy> {
+  static async to(port: number, host = '127.0.0.1', at = host): Promise<TcpProxy> {
     const server = createServer();
     const proxy = new TcpProxy(server, port, host);
     server.on('connection', (client) => proxy.#accept(client));
-    server.listen(0, host);
+    server.listen(0, at);
     await once(server, 'listening');
     return proxy;
   }
