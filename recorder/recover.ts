@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import type { Clock } from '../base/clock.ts';
+import { messageOf } from '../base/error.ts';
 import { EtcdClient } from '../base/etcd/client.ts';
 import { silentLog } from '../base/log.ts';
 import { API_VERSION, CAMERAS } from '../crds/names.ts';
@@ -116,8 +117,8 @@ async function tlsOf({ authorities, certificate, key }: NodeFiles): Promise<Etcd
     const [ca, pair] = await Promise.all([readFile(authorities, 'utf8'), readCertificate({ certificate, key })]);
     return { ca, ...pair };
   } catch (cause) {
-    const [file, problem] = cause instanceof CertificateError ? [cause.file, cause.message] : [authorities, cause];
-    throw new RecoverError(`${file}: ${problem}`, { cause });
+    const file = cause instanceof CertificateError ? cause.file : authorities;
+    throw new RecoverError(`${file}: ${messageOf(cause)}`, { cause });
   }
 }
 
