@@ -784,6 +784,13 @@ test('mistakes between files, and of several kinds, are told at once', async (t)
   );
 });
 
+test('a second document in a file is refused, in words for people', async (t) => {
+  assert.equal(
+    await refusal(t, { 'config.yaml': 'nodeName: a\n---\nnodeName: b\n' }),
+    'config.yaml:2:1: not valid YAML: Source contains multiple documents',
+  );
+});
+
 test('an alias of a value that contains it is refused, with its position', async (t) => {
   assert.equal(
     await refusal(t, { 'config.yaml': 'archive: &a\n  retention: *a\n' }),

@@ -65,7 +65,9 @@ function notYaml(
   placeAt: (offset: number) => Place | undefined,
 ): ConfigError {
   // The message of the parser may quote the file, and with it a password: remove the quotation.
-  const problem = (message.split('\n')[0] as string).replace(/ at line .*$/, '').replace(/:? ?".*$/, '');
+  const problem = (message.split('\n')[0] as string)
+    .replace(/(?: at line |; please use ).*$/, '')
+    .replace(/:? ?".*$/, '');
   return new ConfigError(file, '', `not valid YAML: ${problem}`, placeAt(pos[0]));
 }
 

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
@@ -291,6 +301,29 @@ test('a damaged file is listed by its name, size and time, and ends with the nex
   assert.deepEqual(await from(16), [], 'the next one has begun');
   assert.deepEqual(await from(179), [`${DAY}T13:00`]);
   assert.deepEqual(await from(181), []);
+});
+
+test('a recording that was copied under the name of another time has its own length there, and no end before its start', async (t) => {
+  const { root, catalogue, clock } = stage(t);
+  const path = record(root, { startMs: NOON_MS, durationMs: 20_000, sequence: 7 });
+  for (const hours of [-3, 3]) {
+    copyFileSync(join(root, path), join(root, formatPath(nameOf({ startMs: NOON_MS + hours * HOUR_MS }))));
+  }
+  // By the virtual clock, the copies were made long ago.
+  for (const name of readdirSync(join(root, dirname(path)))) utimesSync(join(root, dirname(path), name), 0, 0);
+  const query = { fromMs: at(`${DAY}T00:00`), toMs: clock.wallMs() };
+  const { segments } = await catalogue.list('gate', query, () => []);
+  assert.deepEqual(
+    segments.map(({ startMs, endMs = NaN, sequence }) => [(startMs - NOON_MS) / HOUR_MS, endMs - startMs, sequence]),
+    [-3, 0, 3].map((hours) => [hours, 20_000, 7]),
+  );
+  const copy = await catalogue.read(nameOf({ startMs: NOON_MS + 3 * HOUR_MS }));
+  assert.equal(copy.kind, 'closed');
+  assert.deepEqual(
+    copy.kind === 'closed' && [copy.closed.endMs - copy.closed.startMs, copy.closed.meta],
+    [20_000, undefined],
+    'observers get the time of its name',
+  );
 });
 
 const damages: readonly [string, (stage: Stage) => void][] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -15,6 +15,7 @@ import { Catalogue } from './catalogue.ts';
 import { ThreadedDetailsReader } from './details-reader.ts';
 
 const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
 const START_MS = Date.UTC(2026, 0, 1, 12);
 const CAMERA = 'bench-000';
 const segmentAt = (startMs: number): string => formatPath({ name: 'Bench-0', cameraId: CAMERA, startMs });
@@ -63,10 +64,11 @@ test('a pipe among the segments does not hold up the thread', async (t) => {
 test('a listing is the same with the thread and without', async (t) => {
   const { root, reader, store } = await archive(t);
   await writeFile(join(root, segmentAt(START_MS + 1_000)), 'damaged');
+  await copyFile(join(root, segmentAt(START_MS)), join(root, segmentAt(START_MS + 2 * MINUTE_MS)));
   const query = { fromMs: START_MS, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
   const with_ = await new Catalogue(store, systemClock, reader).list(CAMERA, query, () => []);
   const without = await new Catalogue(store, systemClock).list(CAMERA, query, () => []);
-  assert.equal(with_.segments.length, 13);
+  assert.equal(with_.segments.length, 14);
   assert.deepEqual(with_, without);
 });
 

@@ -6,7 +6,8 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { WINDOW_BYTES } from '../../mp4/reader.ts';
 import { ORIGINS } from '../../mp4/meta.ts';
-import { describeSegment } from './segment.ts';
+import { parseBaseName } from '../disk/names.ts';
+import { describeSegment, underName } from './segment.ts';
 
 export interface DetailsQuestion {
   readonly id: number;
@@ -60,7 +61,8 @@ async function answer(path: string, numbers: Float64Array, at: number): Promise<
       }
       return window.subarray(offset - windowAt, offset - windowAt + length);
     };
-    const { kind, details } = await describeSegment(read, { sizeBytes: size, mtimeMs });
+    const startMs = parseBaseName(path.slice(path.lastIndexOf('/') + 1))?.startMs;
+    const { kind, details } = underName(await describeSegment(read, { sizeBytes: size, mtimeMs }), startMs ?? NaN);
     if (kind !== 'closed') return;
     numbers.set(
       [size, mtimeMs, details.sequence, details.endMs, details.origin ? ORIGINS.indexOf(details.origin) : NaN],

@@ -14,6 +14,7 @@ import {
   describeSegment,
   endOf,
   hasSettled,
+  underName,
   type ClosedSegment,
   type DescribedFile,
   type Segment,
@@ -88,7 +89,7 @@ export class SegmentReader {
 
   /** The details in the file of a segment now. Never throws. */
   async read(segment: SegmentName): Promise<FileState> {
-    const looked = await this.#look(formatPath(segment));
+    const looked = await this.#look(formatPath(segment), segment.startMs);
     switch (looked.kind) {
       case 'closed':
         return { kind: 'closed', closed: closedSegment(segment, looked.details, looked.meta) };
@@ -125,7 +126,7 @@ export class SegmentReader {
     const { rows, segment } = found;
     const known = rows.details(segment);
     if (known) return known;
-    const looked = await this.#look(pathOf(found));
+    const looked = await this.#look(pathOf(found), segment.startMs);
     switch (looked.kind) {
       case 'missing':
       case 'not-a-file':
@@ -145,7 +146,7 @@ export class SegmentReader {
     }
   }
 
-  async #look(path: string): Promise<Looked> {
+  async #look(path: string, startMs: number): Promise<Looked> {
     const { store } = this.#deps;
     const absolute = store.absolute(path);
     let facts: FileFacts;
@@ -156,16 +157,17 @@ export class SegmentReader {
     }
     // A directory with the name of a segment.
     if (!facts.isFile) return { kind: 'not-a-file' };
-    let file: OpenFile | undefined;
+    let source: OpenFile | undefined;
     try {
       // One that is too short to contain anything is not opened.
-      const opened = async (): Promise<OpenFile> => (file ??= await store.fs.open(absolute, 'read'));
-      return await describeSegment(async (offset, length) => (await opened()).read(offset, length), facts);
+      const opened = async (): Promise<OpenFile> => (source ??= await store.fs.open(absolute, 'read'));
+      const file = await describeSegment(async (offset, length) => (await opened()).read(offset, length), facts);
+      return underName(file, startMs);
     } catch {
       const { sizeBytes, mtimeMs } = facts;
       return { kind: 'unopened', details: { sizeBytes, mtimeMs, sequence: 0 } };
     } finally {
-      await file?.close().catch(() => {});
+      await source?.close().catch(() => {});
     }
   }
 

@@ -20,6 +20,8 @@ export const MIN_RECORDING_BYTES = 64;
  * A file that does not contain its end is assumed to end where the next one begins, and after this time at the latest.
  */
 const MAX_UNKNOWN_MS = 2 * HOUR_MS;
+/** A name differs from the start in the file by milliseconds, where the name was taken. By more, the file was renamed. */
+const RENAMED_MS = MINUTE_MS;
 /** A file that another program wrote counts as complete when it has not changed for this long. */
 const FOREIGN_SETTLED_MS = MINUTE_MS;
 
@@ -93,6 +95,15 @@ export async function describeSegment(
   if (state.kind === 'foreign') return { kind: 'foreign', details: untold };
   if (state.kind === 'open') return { kind: 'open', details: { ...untold, sequence: state.meta?.sequence ?? 0 } };
   return { kind: 'closed', details: recordedDetails({ sizeBytes, mtimeMs }, state.meta), meta: state.meta };
+}
+
+/**
+ * The file with a name that begins at `startMs`. One that was renamed or copied to another time counts as foreign, with its
+ * length: its own end may lie before the start in its name.
+ */
+export function underName(file: DescribedFile, startMs: number): DescribedFile {
+  if (file.kind !== 'closed' || Math.abs(file.meta.wallStartMs - startMs) <= RENAMED_MS) return file;
+  return { kind: 'foreign', details: { ...file.details, endMs: startMs + file.meta.wallDurationMs } };
 }
 
 /** Details of a complete recording of ours. */
