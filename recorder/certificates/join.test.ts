@@ -124,7 +124,7 @@ test('a server that is no member of the cluster of the token gets neither the to
   assert.deepEqual(audited, []);
 });
 
-test('one who presents the CA of a cluster and has no certificate of it gets no token', async (t) => {
+test('a client that presents the CA of a cluster and has no certificate of it gets no token', async (t) => {
   const { admission, authorities } = await stage(t);
   const parsed = parseJoinToken((await admission.invite('rack-2')).token);
   assert.ok(parsed);

@@ -132,7 +132,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await controlPlane.kubectl(['delete', 'nodes', '--all']);
   });
 
-  test('a second manager applies what it renders: nothing is in conflict, and nothing changes', async () => {
+  test('a second manager applies the rendered chart: nothing conflicts, and nothing changes', async () => {
     const rendered = await helm.templateText({ pool: POOL }, '--no-hooks');
     const before = (await get(POOL_PATH)).metadata.generation;
     // As Argo CD does.
@@ -441,7 +441,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
   });
 
-  test('an upgrade of the kinds brings those of its version, a rollback those of before, and an uninstall leaves them', async () => {
+  test('an upgrade installs the kinds of its version, a rollback the earlier ones, and an uninstall keeps them', async () => {
     const older = join(controlPlane.directory, 'older-chart');
     cpSync(KINDS_CHART, older, { recursive: true });
     const crds = join(older, 'templates/crds.yaml');

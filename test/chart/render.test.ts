@@ -87,7 +87,7 @@ suite('the chart', { skip: helmMissing() }, () => {
     });
   }
 
-  test('an older Kubernetes, whose tokens do not say the node, is refused', async () => {
+  test('an older Kubernetes, whose tokens do not name the node, is refused', async () => {
     await assert.rejects(helm.run(['template', 'nvr', CHART, '--kube-version', 'v1.31.9']), /kubeVersion/);
   });
 

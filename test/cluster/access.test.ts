@@ -307,7 +307,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
 
   test('neither the cluster nor another tenant is seen', seesNobodyElse);
 
-  test('a recorder may ask whose a token is and what he may do once its pool is bound to that, not before', async () => {
+  test('a recorder may review tokens and access only once its pool is bound to that role', async () => {
     const [reviews, accesses] = [
       '/apis/authentication.k8s.io/v1/tokenreviews',
       '/apis/authorization.k8s.io/v1/subjectaccessreviews',
@@ -355,7 +355,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
   });
 
   const skip = !LONG && 'takes 10 s, for which API servers remember tokens; LONG=1 runs it';
-  test('the token of a pod that was deleted is worth nothing', { skip }, async () => {
+  test('the token of a pod that was deleted is refused', { skip }, async () => {
     const pod = await recorderPodOn('node-9');
     const stale = controlPlane.api.withToken(await tokenFor(pod));
     await stale.get(`${ours('cameras')}/gate`);
@@ -369,7 +369,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     stale.close();
   });
 
-  test('policies do not stand in the way of others whose accounts are named alike, with rights over all or over Leases', async () => {
+  test('policies do not restrict other programs whose accounts have similar names, with rights over everything or over Leases', async () => {
     const rules = [{ apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] }];
     const all = [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }];
     for (const [name, granted] of [['flight-recorder', rules] as const, ['omnipotent-recorder', all] as const]) {

@@ -299,7 +299,7 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     }
   });
 
-  test('a node that is cut off or dead is known as such, and comes back', async () => {
+  test('a node that is cut off or dead is reported as such, and returns', async () => {
     const cutPod = await podOn(node(2));
     const { pid } = await look(node(2));
     const before = diary(node(3)).length;

@@ -136,7 +136,7 @@ test('a member that leaves is no member any more, has no data, and can join agai
   assert.equal(await valueOf(two.client, 'a'), '2');
 });
 
-test('without a majority a member leaves by force alone: the others cannot hear of it', { skip }, async (t) => {
+test('without a majority a member leaves only by force, because the others cannot be told', { skip }, async (t) => {
   const [one, two] = [await node(t, 'one'), await node(t, 'two')];
   const first = await one.start();
   const member = await two.start(one.client);
@@ -158,7 +158,7 @@ test('a member whose data was deleted comes back as a learner', { skip }, async 
   assert.deepEqual(await names(one.client), ['one', 'two']);
 });
 
-test('data from a backup is refused, with what to do', { skip }, async (t) => {
+test('data from a backup is refused, with an instruction', { skip }, async (t) => {
   const one = await node(t, 'one');
   const member = await one.start();
   const backup = join(workspace(t), 'backup');

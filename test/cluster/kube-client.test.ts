@@ -138,7 +138,7 @@ suite('operator/kube with a real API server', { skip: apiServerMissing() }, () =
     await assert.rejects(api.get(CAMERA, ref('dry')), { status: 404 });
   });
 
-  test('a server that has stopped answering costs a call its deadline, and no more', async (t) => {
+  test('a call to a server that has stopped answering takes its deadline, and no longer', async (t) => {
     const { proxy, client } = await link(t);
     await client.list(CAMERA, {});
     proxy.silence();
@@ -271,7 +271,7 @@ suite('operator/kube with a real API server', { skip: apiServerMissing() }, () =
     assert.equal(spec.holderIdentity, undefined);
   });
 
-  test('events stand in kubectl describe; what repeats counts', async () => {
+  test('kubectl describe shows events; repeated ones are counted', async () => {
     const regarding = {
       apiVersion: API_VERSION,
       kind: 'Camera',

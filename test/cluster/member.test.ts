@@ -335,7 +335,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await untilReported('node-b', 'gate', { epoch, state: 'Recording' });
   });
 
-  test('what moved while the API server was away ends within seconds of its return', async () => {
+  test('a camera that was moved while the API server was away ends within seconds of its return', async () => {
     const epoch = (await report('node-b', 'gate'))!.epoch;
     recorders.get('node-b')!.child.signal('SIGSTOP');
     const next = await assign('gate', { node: 'node-a', previousNode: 'node-b', reason: 'NodeUnavailable' });

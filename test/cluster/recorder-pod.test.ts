@@ -106,7 +106,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
     assert.equal(await state(), 'recording');
   });
 
-  test('a node that dies leaves a file that plays, and records on when it is back', async () => {
+  test('a node that dies leaves a file that plays, and records again after its return', async () => {
     const file = recordings()[0]!;
     await cluster.node('node-1').kill();
     const { size } = statSync(file);
@@ -116,7 +116,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
     await growing(2);
   });
 
-  test('cut off from cameras it says so; mended it records on', async () => {
+  test('cut off from its cameras it reports that; reconnected it records again', async () => {
     const count = recordings().length;
     const { address } = cluster.node('node-1');
     cluster.node('node-1').cutOff('cameras');

@@ -241,7 +241,7 @@ suite('servers over etcd', { skip: etcdMissing() }, () => {
     await until('it is not drained any more', async () => (await north()).status?.drain === false);
   });
 
-  test('while etcd is away nothing changes; afterwards all goes on', async () => {
+  test('while etcd is away nothing changes; afterwards everything continues', async () => {
     const beforeIt = await owners();
     const isAsAssigned = (server: Server): boolean => isDeepStrictEqual(server.cameras, ownOf(beforeIt, server));
     await until('all record what they are assigned', () => [...servers.values()].every(isAsAssigned));

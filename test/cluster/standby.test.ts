@@ -157,7 +157,7 @@ suite('a camera with a standby', { skip: clusterMissing() }, () => {
 
   restarted('killPod', 'a recorder that is killed and started again: its standby writes what it has missed');
 
-  test('a node that is drained: its standby goes on', async () => {
+  test('a node that is drained: its standby continues the recording', async () => {
     const { owner, standby } = await held();
     const startMs = Date.now();
     await cluster.api.patch(`${RESOURCES}/recordernodes/${owner}`, 'merge', { spec: { drain: true } });

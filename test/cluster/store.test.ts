@@ -125,7 +125,7 @@ suite('objects in the store over etcd', { skip: etcdMissing() }, () => {
     await until('it goes on', () => resumed.some(({ object }) => object.metadata.name === 'after-the-bookmark'));
   });
 
-  test('a list whose moment is compacted has to be begun again', async (t) => {
+  test('a list whose revision was compacted must be started again', async (t) => {
     const client = clientWith({ pageSize: 1 });
     t.after(() => client.close());
     for (const name of ['old-1', 'old-2', 'old-3']) await api.create(CAMERA, camera(name));
@@ -138,7 +138,7 @@ suite('objects in the store over etcd', { skip: etcdMissing() }, () => {
     await assert.rejects(pages.next(), { status: 410, reason: 'Expired' });
   });
 
-  test('an etcd that does not answer costs a call its deadline, and is not blamed on the caller', async (t) => {
+  test('a call to an etcd that does not answer takes its deadline, and the error is not one of the caller', async (t) => {
     const { port, hostname } = new URL(controlPlane.etcd);
     const proxy = await TcpProxy.to(Number(port), hostname);
     const client = new RestKubeApi(connectionTo(`http://${hostname}:${proxy.port}`), { callTimeoutMs: 5_000 });
@@ -285,7 +285,7 @@ function keepsObjects(): void {
     assert.deepEqual(Object.keys(annotations ?? {}).sort(), ['a0', 'a1', 'a2', 'a3']);
   });
 
-  test('applied fields belong to who applies them: others take them over by force, and they go with the last of them', async () => {
+  test('applied fields belong to the client that applies them: others take them over by force, and they are removed with the last owner', async () => {
     const apply = (manager: string, spec: object, force = false) =>
       api.apply(CAMERA, camera('applied', spec), { fieldManager: manager, force });
     await apply('one', { displayName: 'Gate', ptz: true });
@@ -299,7 +299,7 @@ function keepsObjects(): void {
     assert.deepEqual(['displayName' in left, left['ptz']], [false, false]);
   });
 
-  test('what was applied without a change is no new version', async () => {
+  test('applying without a change makes no new version', async () => {
     const apply = () => api.apply(CAMERA, camera('again', { ptz: true }), { fieldManager: 'one' });
     const { resourceVersion } = (await apply()).metadata;
     assert.equal((await apply()).metadata.resourceVersion, resourceVersion);

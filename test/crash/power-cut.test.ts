@@ -45,7 +45,7 @@ for (const [name, limits] of Object.entries(HISTORIES)) {
   }
 }
 
-test('the histories have what they are for', async () => {
+test('the histories contain the events for which they were made', async () => {
   const { closed, queued, applied, kept, disk } = await recordHistory({
     seed: SEED,
     limits: { maxSizeBytes: 250_000 },

@@ -115,7 +115,7 @@ test('a camera is stopped and started by the API, over reloads, kill -9 and rest
   assert.equal((await third.stop()).code, 0);
 });
 
-test('a snapshot comes with the login of the stream; the thumbnail is what was seen last, live and from the archive', async (t) => {
+test('a snapshot uses the login of the stream; the thumbnail is the last picture, live and from the archive', async (t) => {
   const directory = workspace(t);
   const credentials = {
     username: 'user',

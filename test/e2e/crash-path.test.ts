@@ -70,7 +70,7 @@ test('an exception during a stop: files are closed, and the recorder ends with 1
   await assertClosed(recorder);
 });
 
-test('an unhandled rejection is logged, and costs no picture', async (t) => {
+test('an unhandled rejection is logged, and no picture is lost', async (t) => {
   const recorder = await stage(t, "void Promise.reject(new Error('injected'));");
   recorder.child.signal('SIGWINCH');
   await until('it is logged', () => /"message":"injected".*"msg":"unhandled rejection"/.test(recorder.child.output));

@@ -84,7 +84,7 @@ async function recording(t: TestContext): Promise<{ env: Record<string, string>;
   };
 }
 
-describe('clients that are generated of the OpenAPI document do what docs/first-steps.md does', () => {
+describe('clients that are generated from the OpenAPI document do what docs/first-steps.md does', () => {
   let document: string;
   before(async () => {
     document = JSON.stringify(await wholeDocument());

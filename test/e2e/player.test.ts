@@ -278,7 +278,7 @@ test('a tab that slept shows the present when it wakes', { skip }, async (t) => 
   await untilFresh(room, feed, 1);
 });
 
-test('what was shown is forgotten, and playing continues', { skip }, async (t) => {
+test('pictures that were shown are removed from memory, and playing continues', { skip }, async (t) => {
   const room = await studio(t);
   const feed = room.start(await h264(), await aac());
   const buffered = (): Promise<{ start: number; seconds: number }> =>

@@ -148,7 +148,7 @@ describe('rows of recordings', { skip }, () => {
     assert.ok((fromTable[0]?.archive.length ?? 0) + 3 <= rows);
   });
 
-  test('rows wait while the database is away, for lists it is 503 and not ready, and recording does not notice', async (t) => {
+  test('while the database is away rows wait, lists are answered with 503, the node is not ready, and recording continues', async (t) => {
     const name = await database();
     const wire = await Wire.to(t, postgres.port);
     const cameras = { gate: await camera(t) };
@@ -185,7 +185,7 @@ describe('rows of recordings', { skip }, () => {
     assert.doesNotMatch(node.child.output, /a-secret-of-the-database/);
   });
 
-  test('a connection that hangs without a word is found out, and rows continue afterwards', async (t) => {
+  test('a connection that hangs without an error is detected, and rows are written again afterwards', async (t) => {
     const name = await database();
     const wire = await Wire.to(t, postgres.port);
     const node = await recorder(t, { name, url: postgres.url(name, wire.port), cameras: { gate: await camera(t) } });

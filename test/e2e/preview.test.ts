@@ -111,7 +111,7 @@ test(
   },
 );
 
-test('a preview that the camera refuses is told to viewers and in its state, and the recording goes on', async (t) => {
+test('viewers and the state say that the camera refuses the preview, and the recording continues', async (t) => {
   await using camera = await startCamera({ pace: 'realtime', maxSessions: 1 });
   await using recorder = await RecorderProcess.start({
     directory: workspace(t),
@@ -145,7 +145,7 @@ test('a preview that the camera refuses is told to viewers and in its state, and
   assert.equal(none.closed, '4406 the camera has no preview');
 });
 
-test('a recorded preview is footage of its own: a lower variant, and what is left when the main footage is gone', async (t) => {
+test('a recorded preview is separate footage: a lower variant, which remains when the main footage is removed', async (t) => {
   const tracksOf = async (name: 'h264-large' | 'h264-small') => [videoTrack(await videoMedia(name))];
   await using large = await startCamera({ pace: 'realtime', tracks: await tracksOf('h264-large') });
   await using small = await startCamera({ pace: 'realtime', tracks: await tracksOf('h264-small') });

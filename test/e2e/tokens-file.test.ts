@@ -15,7 +15,7 @@ const listOf = (...tokens: readonly string[]): string =>
     tokens.map((token) => ({ name: token, role: 'viewer', sha256: createHash('sha256').update(token).digest('hex') })),
   );
 
-test('tokens of a mounted Secret count, another version of it applies by itself, and a broken one does not', async (t) => {
+test('tokens of a mounted Secret are valid; a new version of it applies without a restart, and a broken one does not', async (t) => {
   const directory = workspace(t);
   const mounted = join(directory, 'secret');
   /** As a kubelet does: a new directory, to which a link is turned. */

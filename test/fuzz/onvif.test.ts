@@ -122,7 +122,7 @@ test('any body of an answer is an element, a refusal, or no SOAP', () => {
   );
 });
 
-test('what is escaped is read as it was, but for what XML cannot carry', () => {
+test('escaped text is read as it was, except for characters that XML cannot carry', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const { attributes, text: content }: XmlElement = parseXml(`<a b="${escapeXml(text)}">.${escapeXml(text)}.</a>`);

@@ -43,7 +43,7 @@ for (const program of PROGRAMS) {
       assert.equal(labels['org.opencontainers.image.licenses'], 'Apache-2.0');
     });
 
-    test('no tests, sources, modules, repository or builder’s leavings are in it', () => {
+    test('it contains no tests, sources, modules, repository or files of the builder', () => {
       // The page's files keep their names, because they import each other by them; they are JavaScript.
       const own = files.filter((file) => !/^app\/(\w+\/)?page\/.*\.ts$/.test(file));
       const strange = /\.(ts|test\.js|npmrc|deb|log)$|(^|\/)(\.git|node_modules|test|var\/(cache|log)|root)(\/|$)/;
@@ -129,13 +129,13 @@ for (const program of PROGRAMS) {
       assert.ok(lines[entry.originalLine]!.includes(usage), lines[entry.originalLine]);
     });
 
-    test('threads are started from files that are there', () => {
+    test('the files from which threads are started exist', () => {
       const started = [...read(`app/${program}/main.js`).matchAll(/new \w+\(new URL\("([^"]+)",import\.meta\.url\)/g)];
       assert.equal(started.length, program === 'recorder' ? 1 : 0);
       for (const [, name] of started) assert.ok(existsSync(join(image.root, 'app', program, name!)), name);
     });
 
-    test('every file is as old as what it was made from, so that another build makes the same', () => {
+    test('every file has the time of its source, so that another build gives the same bytes', () => {
       const made = Date.parse(image.config.created);
       for (const file of files) assert.equal(lstatSync(join(image.root, file)).mtimeMs, made, file);
     });

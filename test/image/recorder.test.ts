@@ -83,7 +83,7 @@ suite('the image of the recorder', { skip: imagesMissing() }, () => {
     assert.equal(child.output, `${VERSION}\n`);
   });
 
-  test('the root cannot be written to, and a directory for what is temporary can', async () => {
+  test('the root is read-only, and a directory for temporary files can be written', async () => {
     const write = (path: string): string => `require('node:fs').writeFileSync('${path}', '')`;
     const root = image.run(USER, ['node', '-e', write('/app/x')]);
     assert.equal((await root.exit()).code, 1);
@@ -127,7 +127,7 @@ suite('the image of the recorder', { skip: imagesMissing() }, () => {
     assert.deepEqual([bytes.subarray(0, 2).toString('hex'), bytes.subarray(-2).toString('hex')], ['ffd8', 'ffd9']);
   });
 
-  test('the page and all that it loads are there', async () => {
+  test('the page and every file that it loads are served', async () => {
     const load = async (path: string): Promise<string> => {
       const answer = await fetch(`${recorder.url}${path}`);
       assert.equal(answer.status, 200, path);

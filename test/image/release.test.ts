@@ -123,7 +123,7 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
     assert.match(stderr, /Chart\.yaml is not of version .*generate-chart/);
   });
 
-  test('what is no checkout is refused', () => {
+  test('a directory that is not a checkout is refused', () => {
     rmSync(join(clone, '.git'), { recursive: true });
     appendFileSync(join(clone, 'CHANGELOG.md'), '\n');
     const { status, stderr } = release(join(directory, 'none'), { GIT_CEILING_DIRECTORIES: directory });

@@ -29,7 +29,7 @@ test('metrics are named as Prometheus wants them: counters end in _total, units 
   }
 });
 
-test('no label holds what there may be thousands of: ids of jobs, files, addresses of clients', () => {
+test('no label has values of which there may be thousands: ids of jobs, files, addresses of clients', () => {
   const allowed = new Set(
     (
       'camera name transport video resolution audio state kind reason cause rule change outcome queue scope version ' +

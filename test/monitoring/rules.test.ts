@@ -81,7 +81,7 @@ test('alerts ask for metrics and labels that there are, and their texts name lab
   }
 });
 
-test('what does not exist is found: a metric, a label, a label to group by, and what is no PromQL', () => {
+test('a metric, a label or a grouping label that does not exist is found, and so is invalid PromQL', () => {
   for (const [expr, problem] of [
     ['kube_nvr_camera_silence == 1', 'there is no metric kube_nvr_camera_silence'],
     ['rate(kube_nvr_camera_frames_total{type="video"}[5m])', 'kube_nvr_camera_frames_total has no label type'],
@@ -93,7 +93,7 @@ test('what does not exist is found: a metric, a label, a label to group by, and 
   assert.deepEqual([...labelsOf('topk(3, max by (node) (kube_nvr_camera_silent))', KNOWN)], ['node']);
 });
 
-test('an alert says how bad it is, for whom, and where to read on', () => {
+test('an alert states its severity, its audience and its runbook', () => {
   for (const { alert, labels, annotations } of ALERTS) {
     assert.match(alert, /^KubeNvr[A-Z]/);
     assert.ok(['critical', 'warning'].includes(labels.severity), alert);

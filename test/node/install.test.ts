@@ -201,7 +201,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     await untilVersion(PREVIOUS_VERSION);
   });
 
-  test('what a version before left on the node is this pool’s, and its user’s; closed footage was not touched', () => {
+  test('files of an earlier version on the node belong to this pool and its user; closed footage was not touched', () => {
     const at = (...path: readonly string[]): string => join(cluster.node.root, ...path);
     assert.deepEqual(readdirSync(at(ARCHIVE)), [OWN]);
     assert.deepEqual(readdirSync(at(STATE)), [OWN]);
@@ -282,7 +282,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     assert.ok((await probe(first!)).durationSeconds > 0, 'and a file on the node’s disk plays as it is');
   });
 
-  test('pods are what the policies want, and no more', async () => {
+  test('pods have what the policies require, and no more', async () => {
     const [recorder] = await pods(VIDEO);
     const exec = (...command: readonly string[]): Promise<string> =>
       cluster.kubectl(['-n', VIDEO, 'exec', recorder.metadata.name, '--', ...command]);
@@ -331,7 +331,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     }
   });
 
-  test('a rollback goes back to operator and recorders of before', async () => {
+  test('a rollback restores the earlier operator and recorders', async () => {
     await helm.run(['rollback', 'nvr', '1', '--namespace', SYSTEM, '--wait', '--timeout', '120s']);
     await untilVersion(PREVIOUS_VERSION);
     await untilFootageGrows();
@@ -346,7 +346,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     await get(`/api/v1/namespaces/${VIDEO}/secrets/default-tokens`);
   });
 
-  test('the next install takes all of it over, and lists the footage of before', async () => {
+  test('the next install adopts all objects, and lists the earlier footage', async () => {
     const [oldest] = files('gate');
     await run('install', CHART);
     await untilVersion(VERSION);

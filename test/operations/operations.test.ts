@@ -196,7 +196,7 @@ suite('docs/operations', { skip: MISSING }, () => {
 suite('docs/operations, the longer pages', { skip: MISSING || SHORT }, () => {
   const on = ground({ shared: false });
 
-  test('a node whose disk is full gives its cameras away, and is back when there is space', async () => {
+  test('a node whose disk is full hands over its cameras, and gets them back when there is space', async () => {
     const { stage } = on;
     const stranger = join(stage.archive('node-3'), 'stranger');
     await stage.smallDisk('node-3', 128);

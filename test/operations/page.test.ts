@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matches, sectionsOf } from './page.ts';
 
-test('console blocks of a page are commands with what they print, commands on nodes, and events', () => {
+test('console blocks of a page are commands with their output, commands on nodes, and events', () => {
   const [one, two] = sectionsOf(
     '# A\n\n```console\n$ kubectl get \\\n  nodes\nNAME\na\n\n# it rains\nnode-2# ls\n```\n\n## B\n\n```sh\n$ no\n```\n',
   );

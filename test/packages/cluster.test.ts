@@ -148,7 +148,7 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
     assert.ok((await doubled(camera, lostAtMs)) <= NOTHING_S);
   }
 
-  test('the server whose operator leads loses its power: others record its camera, and it comes back as it was', async () => {
+  test('the server whose operator leads loses its power: others record its camera, and it returns as it was', async () => {
     const leader = await servers.leader();
     const camera = CAMERAS[servers.names.indexOf(leader)]!;
     const others = CAMERAS.filter((one) => one !== camera);
@@ -194,7 +194,7 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
     for (const { path } of kept) assert.ok(files.has(path), path);
   });
 
-  test('a server that is cut off records on, others record its camera, too, and the second recording ends with the outage', async () => {
+  test('a server that is cut off continues to record, others record its camera, too, and the second recording ends with the outage', async () => {
     let cutAtMs = 0;
     await open('cut-off.md').follow('Servers without Kubernetes', {
       events: {
@@ -220,7 +220,7 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
     assert.ok((await doubled('hall', homeAtMs)) <= NOTHING_S);
   });
 
-  test('with two of three servers lost nothing moves and the last one records on, also restarted; with two of them, cameras move', async () => {
+  test('with two of three servers lost no camera moves and the last server continues to record, also after a restart; with two servers, cameras move', async () => {
     const follow = open('lost-majority.md');
     const lostAtMs = Date.now();
     await follow.follow('Servers without Kubernetes', {
@@ -268,7 +268,7 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
     await home();
   });
 
-  test('a state that comes from a backup is refused with what to do, which helps', async () => {
+  test('a state from a backup is refused with an instruction, and the instruction helps', async () => {
     const server = servers.server('rack-3');
     const data = '/var/lib/recorder/data';
     const restart = 'systemctl restart recorder';

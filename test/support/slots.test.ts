@@ -6,7 +6,7 @@ import { Child } from './child.ts';
 import { Slots } from './slots.ts';
 import { until } from './until.ts';
 
-test('all who ask get a slot, and no more than so many have one at a time', async () => {
+test('all callers get a slot, and no more than the given number have one at a time', async () => {
   const name = randomUUID();
   let having = 0;
   let most = 0;

@@ -84,7 +84,7 @@ test('footage that the ledger does not know of, and a gap without a cause', asyn
   await assert.rejects(other.judge([]), /every gap has a cause/);
 });
 
-test('files of one camera that overlap, or end behind their last byte', () => {
+test('files of one camera that overlap, or end after their last byte', () => {
   const file = { path: 'a.mp4', cameraId: 'gate', fromMs: 0, toMs: 10_000, modifiedMs: 9_500 };
   assertApart([file, { ...file, cameraId: 'yard', fromMs: 5_000 }, { ...file, fromMs: 10_000 }]);
   assert.throws(() => assertApart([file, { ...file, fromMs: 9_990 }]), /begins 0\.010 s before/);

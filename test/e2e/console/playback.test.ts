@@ -132,7 +132,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
   /** Numbers on screen of all cameras at one moment; -1 without a picture. */
   const numbersOf = (page: Page): Promise<number[]> => page.evaluate(`(${readNumbers.toString()})()`);
 
-  test('a hidden page pauses and receives no media; seen again, it plays on', async () => {
+  test('a hidden page pauses and receives no media; visible again, it continues', async () => {
     const page = await open(10, ['cam2']);
     await until('a picture', async () => (await pictureOf(page, 'cam2')) === 'video', SLOW_MS);
     // Sixteen times as fast: without a pause, parts would be requested all the time.

@@ -129,7 +129,7 @@ suite('states of the console', { skip: browserMissing() }, () => {
     await page.close();
   });
 
-  test('a link that falls silent is noticed, and the pictures come back over another connection', async () => {
+  test('a link on which nothing arrives is noticed, and the pictures come over another connection', async () => {
     const proxy = await TcpProxy.to(Number(new URL(recorder.url).port));
     const page = await open('', proxy.port);
     await untilPlaying(page);
@@ -350,7 +350,7 @@ suite('states of the console', { skip: browserMissing() }, () => {
     },
   );
 
-  test('after a crash of the recorder the wall plays on without a reload, and playback shows what was captured on both sides of it', async () => {
+  test('after a crash of the recorder the wall continues without a reload, and playback shows what was captured before and after it', async () => {
     const page = await open();
     await untilPlaying(page);
     await until('some seconds are recorded', () => (sent.at(-1)?.atMs ?? 0) - (sent[0]?.atMs ?? 0) > 8_000);

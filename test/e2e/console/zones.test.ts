@@ -99,7 +99,7 @@ suite('times in the console', { skip: browserMissing() }, () => {
     });
   }
 
-  test('a time that a night does not have leads to where the clock goes on', async () => {
+  test('a time that does not exist in a night leads to the time after the change of the clock', async () => {
     const page = await open('#/playback?c=night&t=2026-03-29T01:00:00+01:00');
     await page.locator('[name=go-to]').fill('2:13');
     await page.locator('[name=go-to]').press('Enter');
