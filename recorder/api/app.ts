@@ -13,6 +13,7 @@ import { aboutApi } from './about.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { ApiDeps, JobKeeper } from './deps.ts';
 import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts';
+import { answerFailedUpgrade } from '../http/problem.ts';
 import { buildServer } from '../http/server.ts';
 import { playbackAddress } from './playback-address.ts';
 import { installRedirects } from './redirect.ts';
@@ -70,6 +71,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
     errorHandler: (_error, socket) => socket.terminate(),
   });
+  app.websocketServer.on('wsClientError', answerFailedUpgrade);
   installHooks(app, deps);
   await app.register(fastifySwagger, openApiOptions(aboutApi(deps.version)));
   if (cluster) await installCluster(app, deps, cluster);

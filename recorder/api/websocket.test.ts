@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { WebSocket } from 'ws';
@@ -352,6 +354,31 @@ test('what a viewer sends is ignored, and too much of it ends the connection', a
   const closed = closeOf(socket);
   socket.send(Buffer.alloc(2_000));
   await closed;
+});
+
+test('an upgrade that is no WebSocket is answered with a problem, too', async (t) => {
+  const { port } = await setup(t);
+  for (const [key, version, detail] of [
+    ['none', '13', /Sec-WebSocket-Key/],
+    ['dGhlIHNhbXBsZSBub25jZQ==', '7', /Sec-WebSocket-Version/],
+  ] as const) {
+    const asked = request({
+      port,
+      path: '/websocket/gate',
+      headers: {
+        connection: 'upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-key': key,
+        'sec-websocket-version': version,
+      },
+    }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    const { code, detail: told } = (await json(answer)) as { code: string; detail: string };
+    assert.deepEqual([answer.statusCode, code], [400, 'malformed-request']);
+    assert.equal(answer.headers['content-type'], 'application/problem+json');
+    assert.equal(answer.headers['sec-websocket-version'], '13', 'RFC 6455 section 4.4');
+    assert.match(told, detail);
+  }
 });
 
 test('closing the server ends live streams at once', async (t) => {

@@ -3,6 +3,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { CodedError } from '../../base/error.ts';
@@ -223,22 +224,30 @@ const LAST_WORDS_MS = 1_000;
 export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {
   // Before the TLS handshake is done, nothing can be sent: the write would never finish.
   const isDeaf = error.code === 'ECONNRESET' || /^ERR_(?:TLS|SSL)_/.test(error.code ?? '');
-  if (!isDeaf && socket.writable && !hasBegunToAnswer(socket)) {
-    const refusal = clientProblem(error.code);
-    const body = JSON.stringify(refusal);
-    const head = [
-      `HTTP/1.1 ${refusal.status} ${refusal.title}`,
-      'Connection: close',
-      'Content-Type: application/problem+json',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-    ];
-    // Closed after the answer was sent: otherwise a caller that is still sending would only see a reset connection.
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
-    // A caller that does not read would keep the connection open for ever.
-    setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
-    return;
-  }
-  socket.destroy();
+  if (isDeaf || !socket.writable || hasBegunToAnswer(socket)) socket.destroy();
+  else refuseOn(socket, clientProblem(error.code));
+}
+
+/** For an upgrade to a WebSocket that is none, such as one of another version: the library has not answered. */
+export function answerFailedUpgrade({ message }: Error, socket: Duplex): void {
+  if (socket.writable) refuseOn(socket, problem(400, 'malformed-request', message), ['Sec-WebSocket-Version: 13']);
+  else socket.destroy();
+}
+
+/** Answers without a response object, and ends the connection. */
+function refuseOn(socket: Duplex, refusal: ProblemBody, headers: readonly string[] = []): void {
+  const body = JSON.stringify(refusal);
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${refusal.title}`,
+    'Connection: close',
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...headers,
+  ];
+  // Closed after the answer was sent: otherwise a caller that is still sending would only see a reset connection.
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+  // A caller that does not read would keep the connection open for ever.
+  setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
 }
 
 function clientProblem(code: string | undefined): ProblemBody {

@@ -85,6 +85,12 @@ const REQUESTS: readonly { name: string; bytes: string; status: number; code: st
     code: 'unsupported-media-type',
   },
   {
+    name: 'no Host',
+    bytes: 'GET /name/a HTTP/1.1\r\nConnection: close\r\n\r\n',
+    status: 400,
+    code: 'malformed-request',
+  },
+  {
     name: 'a body that is no JSON',
     bytes:
       'POST /body HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1\r\nConnection: close\r\n\r\n{',

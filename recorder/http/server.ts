@@ -10,6 +10,7 @@ import type { Log } from '../../base/log.ts';
 import type { ListenerName } from './auth-failures.ts';
 import { Connections, connectionLimits } from './connections.ts';
 import {
+  ApiError,
   answerClientError,
   answerFrameworkError,
   commonHeaders,
@@ -82,9 +83,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   installProblems(app, log);
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(commonHeaders(request));
+    if (isWithoutHost(request.raw)) {
+      return done(new ApiError(400, 'malformed-request', 'Host: is missing, and HTTP/1.1 requires it'));
+    }
     // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
-    done();
+    return done();
   });
   refuseMisspelt(app);
   return app;
@@ -114,6 +118,8 @@ function listenerOf(options: ServerOptions): FastifyInstance {
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: timeouts.checkMs,
     maxHeaderSize: MAX_HEADER_BYTES,
+    // Node would answer with an empty body.
+    requireHostHeader: false,
   };
   if (!tls) return fastify({ ...common, http });
   return fastify({ ...common, https: { ...http, ...tlsOf(tls, options), handshakeTimeout: timeouts.handshakeMs } });
@@ -132,6 +138,10 @@ function tlsOf(
       : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: !admitsStrangers }),
   };
 }
+
+/** RFC 9112 §3.2 */
+const isWithoutHost = ({ httpVersionMajor, httpVersionMinor, headers }: IncomingMessage): boolean =>
+  httpVersionMajor === 1 && httpVersionMinor === 1 && headers.host === undefined;
 
 /** RFC 9112 §6.3 */
 const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>
