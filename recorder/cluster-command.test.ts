@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
@@ -123,6 +132,19 @@ test('a member that cannot be reached is named', async (t) => {
   const { code, err } = await run('join', '127.0.0.1:1', '--token', token);
   assert.equal(code, 1);
   assert.match(err, /^recorder: 127\.0\.0\.1:1 cannot be asked: ECONNREFUSED\n/);
+});
+
+test('only the last server of a cluster can be recovered, and is told what is missing', async (t) => {
+  const { node, config, directory, run } = server(t, 'rack-1');
+  await assert.rejects(run('recover', '--force'), refused(/belongs to no cluster of servers/));
+  await run('init');
+  await assert.rejects(run('recover'), refused(/expected --force/));
+  assert.match((await run('recover', '--force')).err, /^recorder: record_path: \S+ is not the archive of this server/);
+  const archive = join(directory, 'archive');
+  appendFileSync(config, `record_path: ${archive}\n`);
+  mkdirSync(join(archive, '.kube-nvr'), { recursive: true });
+  assert.match((await run('recover', '--force')).err, /^recorder: \S+\/etcd has no data of etcd\n$/);
+  assert.ok(!existsSync(join(node, 'etcd/member')));
 });
 
 test('arguments that make no sense are refused by name', async (t) => {

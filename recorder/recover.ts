@@ -1,12 +1,14 @@
 // The command `recorder cluster recover`: the last server of a cluster without Kubernetes, whose other servers are lost for good, makes
 // a cluster out of its own state.
 
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { EtcdClient } from '../base/etcd/client.ts';
+import { ApiError } from '../base/kubernetes/api-error.ts';
 import { silentLog } from '../base/log.ts';
 import { API_VERSION, CAMERAS } from '../crds/names.ts';
 import { StoreConnection } from '../store/connection.ts';
@@ -65,6 +67,9 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
     );
   }
   const { cluster, ring } = await readMember(config);
+  if (!existsSync(join(recordPath, '.kube-nvr'))) {
+    throw new RecoverError(`record_path: ${recordPath} is not the archive of this server: mount its disk first`);
+  }
   const files = nodeFiles(settings.dataDir, nodeId);
   const tls = await tlsOf(files);
   const [host, directory] = [hostOfServer(config), dirname(files.cluster)];
@@ -103,7 +108,7 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
     });
     return removed;
   } catch (err) {
-    if (err instanceof EtcdMemberError) throw new RecoverError(err.message, { cause: err });
+    if (err instanceof EtcdMemberError || err instanceof ApiError) throw new RecoverError(err.message, { cause: err });
     throw err;
   } finally {
     await api.close();
