@@ -22,7 +22,7 @@ interface Node {
   readonly url: string;
   readonly client: EtcdClient;
   /** Starts a member there: the first one, or one that joins the others. */
-  start(others?: EtcdClient): Promise<EtcdMember>;
+  start(others?: EtcdClient, more?: { readonly isLast: boolean }): Promise<EtcdMember>;
 }
 
 async function node(t: TestContext, name: string, authority?: CertificateAuthority): Promise<Node> {
@@ -45,7 +45,7 @@ async function node(t: TestContext, name: string, authority?: CertificateAuthori
     directory,
     url,
     client,
-    async start(others) {
+    async start(others, more) {
       const member = new EtcdMember({
         directory,
         witnessFile: join(root, 'witness'),
@@ -55,6 +55,7 @@ async function node(t: TestContext, name: string, authority?: CertificateAuthori
         tls,
         own: client,
         others,
+        ...more,
         clock: systemClock,
         log: silentLog,
       });
@@ -172,6 +173,28 @@ test('data from a backup is refused, with an instruction', { skip }, async (t) =
     assert.match(err.message, /from a backup .* remove the node on the leader, delete this directory/);
     return true;
   });
+});
+
+test('the last of three makes a cluster of itself, even from a backup, and the others are refused', { skip }, async (t) => {
+  const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => node(t, name)));
+  const members = [await one!.start()];
+  for (const other of [two!, three!]) {
+    const member = await other.start(one!.client);
+    await member.promote(patience());
+    members.push(member);
+  }
+  await put(one!.client, 'a', '1');
+  const backup = join(workspace(t), 'backup');
+  cpSync(one!.directory, backup, { recursive: true });
+  for (const member of members) await member.close();
+  rmSync(one!.directory, { recursive: true });
+  cpSync(backup, one!.directory, { recursive: true });
+  await one!.start(undefined, { isLast: true });
+  assert.deepEqual(await names(one!.client), ['one']);
+  assert.equal(await valueOf(one!.client, 'a'), '1');
+  for (const other of [two!, three!]) await assert.rejects(other.start(one!.client), { code: 'NOT_STARTED' });
+  const none = await node(t, 'four');
+  await assert.rejects(none.start(undefined, { isLast: true }), { code: 'NO_DATA' });
 });
 
 test('a program that is missing, or of another version, is named', { skip }, async (t) => {
