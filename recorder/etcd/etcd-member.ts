@@ -61,6 +61,8 @@ const CHANGE_TIMEOUT_MS = 20_000;
 const LEAVE_TIMEOUT_MS = 5_000;
 const PASSING = /unhealthy cluster|too many learner|already exists|member not found/i;
 const GONE = /member not found/i;
+/** What etcd says when a learner is made the only member. */
+const NO_VOTE = 'removed all voters';
 /** How often a learner asks to be promoted; etcd agrees once it has caught up. */
 const PROMOTE_MS = 500;
 /** etcd maps its database into memory, and keeps two gigabytes of it at most by default. */
@@ -255,6 +257,12 @@ export class EtcdMember {
     const untilMs = clock.monotonicMs() + START_TIMEOUT_MS;
     while (!(await answers(own, clientUrl))) {
       const hasEnded = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
+      if (hasEnded && said.includes(NO_VOTE)) {
+        throw new EtcdMemberError(
+          'NO_DATA',
+          `${directory} is of a member without a vote: recover a server that has one`,
+        );
+      }
       if (hasEnded) throw new EtcdMemberError('NOT_STARTED', `etcd ended at its start: ${said.trim()}`);
       if (clock.monotonicMs() > untilMs || this.#stopping.signal.aborted) {
         child.kill('SIGKILL');
