@@ -1,5 +1,6 @@
 // Runs before the page's modules are there: asks for what they need first, so that they find the answers, and loads the page again
 // if one of its scripts did not arrive, with an error or without: browsers do not ask for a module twice, and nothing would be shown.
+// This script itself is in the document (api/routes/page.ts), so that it is there whenever the page is.
 
 /** Answers that modules take in place of asking (app/early.ts), by path. */
 window.early = new Map();
@@ -24,7 +25,7 @@ askFirst().catch(() => {});
 if (window.location.hash.startsWith('#/playback')) {
   const link = document.createElement('link');
   link.rel = 'modulepreload';
-  link.href = new URL('vendor/hls.js', document.currentScript.src).href;
+  link.href = `${document.currentScript.dataset.page}vendor/hls.js`;
   document.head.append(link);
 }
 

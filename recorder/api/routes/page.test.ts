@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -17,4 +18,16 @@ test('the page is read when it is asked for, and again if it could not be read',
   const answer = await app.inject('/');
   assert.equal(answer.statusCode, 200, answer.body);
   assert.match(answer.body, /<title>Cameras<\/title>/);
+});
+
+test('what loads the page again when a script is missing is in the page, and no other script may be', async (t) => {
+  const app = fastify();
+  t.after(() => app.close());
+  await app.register(pageRoutes, { deps: {} });
+  const { body, headers } = await app.inject('/');
+  const [, script = ''] = /<script data-page="\/page\/[\w-]{16}\/">([^]*?)<\/script>/.exec(body) ?? [];
+  assert.match(script, /location\.reload/);
+  const digest = createHash('sha256').update(script).digest('base64');
+  assert.ok(String(headers['content-security-policy']).endsWith(`; script-src 'self' 'sha256-${digest}'`));
+  assert.equal(body.match(/<script(?![^>]* src=)/g)?.length, 1);
 });

@@ -1,6 +1,7 @@
 // `GET /`: the console. `GET /page/…`: its scripts, styles and libraries. `GET /reference`: the API documentation.
 
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { listsTag } from '../../http/conditions.ts';
 import { ApiError } from '../../http/problem.ts';
@@ -36,11 +37,12 @@ export const pageRoutes: FastifyPluginAsync<{
 
   for (const { url } of PAGES) {
     app.get(url, { schema: { hide: true } }, async (request, reply) => {
-      const body = (await page()).documents.get(url) ?? '';
+      const { documents, bootPolicy } = await page();
+      const body = documents.get(url) ?? '';
       return reply
         .type('text/html; charset=utf-8')
         .header('cache-control', 'no-cache')
-        .header('content-security-policy', HEADER_POLICY)
+        .header('content-security-policy', `${HEADER_POLICY}; ${bootPolicy}`)
         .send(body.replace(POLICY_PLACE, `$&\n    ${metaPolicy(policyFor(request, deps))}`));
     });
   }
@@ -63,16 +65,25 @@ export const pageRoutes: FastifyPluginAsync<{
 interface Page extends PageFiles {
   /** The HTML, by the path at which it is served. */
   readonly documents: ReadonlyMap<string, string>;
+  /** Allows the one script that is in the HTML. */
+  readonly bootPolicy: string;
 }
+
+const BOOT = 'boot.js';
 
 async function pageIn(directory: string): Promise<Page> {
   const { files, version } = await readPage(directory);
+  const boot = files.get(BOOT)?.body ?? '';
+  const bootTag = new RegExp(`<script src="[^"]*/${BOOT}"([^>]*>)`);
   const documents = PAGES.map(({ url, file, entry }): [string, string] => {
     const source = files.get(file)?.body.replaceAll('"/page/', `"/page/${version}/`) ?? '';
     const preloads = entry ? preloadsOf(files, entry).map((path) => preload(`/page/${version}/${path}`)) : [];
-    return [url, source.replace('</title>', ['</title>', ...preloads].join('\n    '))];
+    const document = source.replace('</title>', ['</title>', ...preloads].join('\n    '));
+    // What loads the page again when a script did not arrive must not be such a script itself.
+    return [url, document.replace(bootTag, (_tag, rest: string) => `<script${rest}${boot}`)];
   });
-  return { files, version, documents: new Map(documents) };
+  const digest = createHash('sha256').update(boot).digest('base64');
+  return { files, version, documents: new Map(documents), bootPolicy: `script-src 'self' 'sha256-${digest}'` };
 }
 
 const preload = (url: string): string => `<link rel="modulepreload" href="${url}" />`;

@@ -89,6 +89,22 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
     });
   }
 
+  test('the picture comes although no script of the page gets an answer at first', async (t) => {
+    let pages = 0;
+    const page = await open(t, async (one) => {
+      await one.route(
+        ({ pathname }) => pathname === '/',
+        (route) => (pages++, route.continue()),
+      );
+      // As when a computer changes its network: the browser gives up everything at once.
+      await one.route(/\/page\/.*\.[jt]s$/, (route) =>
+        pages < 2 ? route.abort('internetdisconnected') : route.continue(),
+      );
+    });
+    await untilShown(page);
+    assert.ok(pages > 1, `${pages} pages`);
+  });
+
   test('the picture comes although the page, loaded again after a script got no answer, gets none itself', async (t) => {
     let pages = 0;
     const page = await open(t, async (one) => {
@@ -101,7 +117,7 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
       );
     });
     await untilShown(page);
-    assert.equal(pages, 3);
+    assert.ok(pages > 2, `${pages} pages`);
   });
 
   test('what never gets an answer is asked again', async (t) => {
