@@ -21,6 +21,9 @@ const PART_TICKS = 6 * VIDEO_TIMESCALE;
  */
 export const USUAL_PART_TICKS = 10.4 * VIDEO_TIMESCALE;
 
+/** Pictures of one encoder have different sizes, several in a row all the more. */
+export const LEAD_PICTURES = 8;
+
 /** What playback needs to know about the parts of a file. */
 export interface FileParts {
   readonly meta: RecordedMeta;
@@ -34,6 +37,8 @@ export interface FileParts {
   readonly times: readonly number[];
   /** Presentation time of the first picture shown, on the same timeline. */
   readonly shownFrom: number;
+  /** Bytes of each of the first pictures, at most `LEAD_PICTURES`: by them the same pictures are found in the file of another node. */
+  readonly lead: readonly number[];
   /** False if samples may still follow the last part. */
   readonly complete: boolean;
 }
@@ -94,6 +99,7 @@ export class GrowingParts {
   #offset: number;
   #endTime = 0;
   #shownFrom: number | undefined;
+  readonly #lead: number[] = [];
 
   private constructor(meta: RecordedMeta, headers: readonly TrackHeader[], offset: number) {
     this.#meta = meta;
@@ -135,6 +141,8 @@ export class GrowingParts {
     const first = samples[0] as FragmentSample;
     this.#shownFrom ??= baseDecodeTime + first.compositionOffset;
     this.#parts.add(start, baseDecodeTime, first.sync);
+    for (let i = 0; i < samples.length && this.#lead.length < LEAD_PICTURES; i++)
+      this.#lead.push((samples[i] as FragmentSample).size);
     let time = baseDecodeTime;
     for (let i = 0; i < samples.length; i++) time += (samples[i] as FragmentSample).duration;
     this.#endTime = time;
@@ -160,6 +168,7 @@ export class GrowingParts {
       starts: [...starts],
       times: [...times],
       shownFrom: this.#shownFrom ?? 0,
+      lead: [...this.#lead],
       complete,
     };
   }
@@ -175,7 +184,7 @@ function sampleParts({ meta, tracks }: SampleIndex): FileParts | undefined {
     parts.add(i, (video.dts[i] as number) - first, video.syncs[i] === 1);
   }
   parts.end(video.dts.length, video.endDts - first);
-  return described('samples', { meta, tracks }, parts, 0 - first);
+  return described('samples', { meta, tracks }, parts, video);
 }
 
 /**
@@ -204,21 +213,22 @@ function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number):
   }
   if (fragment !== to) return undefined;
   parts.end(fragment, video.endDts - firstDts);
-  return described('fragments', { meta, tracks }, parts, 0 - firstDts);
+  return described('fragments', { meta, tracks }, parts, video);
 }
 
 const described = (
   unit: FileParts['unit'],
   { meta, tracks }: SampleIndex,
   { starts, times }: PartList,
-  shownFrom: number,
+  video: TrackIndex,
 ): FileParts => ({
   meta,
   headers: tracks.map(({ header }) => header),
   unit,
   starts,
   times,
-  shownFrom,
+  shownFrom: 0 - (video.dts[0] as number),
+  lead: Array.from(video.sizes.slice(0, LEAD_PICTURES)),
   complete: true,
 });
 

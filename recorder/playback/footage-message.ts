@@ -1,7 +1,7 @@
 // The footage of a node as it reports it to the other nodes of the cluster: which files, and where their parts are.
 
 import { z } from 'zod';
-import type { FileParts } from '../mp4/parts.ts';
+import { LEAD_PICTURES, type FileParts } from '../mp4/parts.ts';
 import type { Footage } from './footage.ts';
 import { parsePath } from '../archive/disk/names.ts';
 
@@ -43,6 +43,8 @@ const File = z
     starts: z.array(Bytes).min(1),
     times: z.array(Ticks),
     shownFrom: Ticks,
+    /** Missing in messages of older versions. */
+    lead: z.array(Bytes).max(LEAD_PICTURES).default([]),
     complete: z.boolean(),
   })
   .refine(({ starts, times }) => starts.length === times.length, 'as many times as starts');
@@ -62,7 +64,7 @@ export function footageMessage(footage: readonly Footage[]): FootageMessage {
     }));
     const key = JSON.stringify(described);
     if (!known.has(key)) known.set(key, headers.push(described) - 1);
-    const { meta, unit, starts, times, shownFrom, complete } = parts;
+    const { meta, unit, starts, times, shownFrom, lead, complete } = parts;
     const { tracks: _tracks, ...rest } = meta;
     return {
       path,
@@ -74,6 +76,7 @@ export function footageMessage(footage: readonly Footage[]): FootageMessage {
       starts: [...starts],
       times: [...times],
       shownFrom,
+      lead: [...lead],
       complete,
     };
   });
@@ -98,7 +101,7 @@ export function footageIn(text: string, nodeId: string, cameraId: string): Foota
     const named = headers[file.headers];
     // The path becomes a part of addresses.
     if (!named || parsePath(path)?.cameraId !== cameraId) return undefined;
-    const { meta, unit, starts, times, shownFrom, complete } = file;
+    const { meta, unit, starts, times, shownFrom, lead, complete } = file;
     const parts: FileParts = {
       meta: { ...meta, tracks: [] },
       headers: named,
@@ -106,6 +109,7 @@ export function footageIn(text: string, nodeId: string, cameraId: string): Foota
       starts,
       times,
       shownFrom,
+      lead,
       complete,
     };
     footage.push({ path, isOpen, sizeBytes, parts, nodeId });

@@ -45,7 +45,13 @@ export interface Footage {
   /** The node whose disk holds it; undefined outside of a cluster. */
   readonly nodeId?: string;
   /** Where another node recorded a part of the same time: what is played of this file. */
-  readonly turn?: Interval;
+  readonly turn?: Turn;
+}
+
+/** Milliseconds since 1970. */
+export interface Turn extends Interval {
+  /** The first pictures of the file with which another node continues then: see `FileParts`. */
+  readonly next?: FileParts['lead'];
 }
 
 interface FootageDeps {

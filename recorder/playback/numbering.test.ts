@@ -25,6 +25,7 @@ const footageOf = ({ sequence, parts, complete }: TestFile): Footage => ({
     starts: Array.from({ length: parts + 1 }, (_, i) => i),
     times: Array.from({ length: parts + 1 }, (_, i) => i),
     shownFrom: 0,
+    lead: [],
     complete,
   },
 });

@@ -9,6 +9,7 @@ import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.t
 import type { FileParts } from '../mp4/parts.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
+import type { Turn } from './footage.ts';
 import { fragmentsFrom } from './fragments.ts';
 import { joined, ranges, timed, type SampleRun } from './sample-runs.ts';
 import { untilTurnEnds } from './turn-end.ts';
@@ -16,22 +17,20 @@ import { untilTurnEnds } from './turn-end.ts';
 /** Whether parts are served as byte ranges of the file. */
 export const isServedAsIs = ({ unit, shownFrom }: FileParts): boolean => unit === 'fragments' && shownFrom === 0;
 
-/** `untilMs`: when another node continues, if the part ends there. */
+/** `end`: where another node continues, if the part ends there. */
 export async function partPieces(
   file: PlayedFile,
   parts: FileParts,
   part: number,
-  untilMs = Infinity,
+  end?: Pick<Turn, 'toMs' | 'next'>,
 ): Promise<Piece[]> {
   const audio = parts.headers.find(({ trackId }) => trackId === AUDIO_TRACK_ID);
-  const partEnd = parts.times[part + 1] as number;
   const audioShift = Math.round((parts.shownFrom * (audio?.timescale ?? 0)) / VIDEO_TIMESCALE);
   const pieces: Piece[] = [];
   let sequenceNumber = 0;
-  // The key frame with which the other node continues may be the one after the part.
-  const further = untilMs === Infinity ? part + 1 : undefined;
-  for await (const runs of untilTurnEnds(fragmentsFrom(file, parts, part, further), parts, untilMs)) {
-    if (runs.some(({ track }) => track.trackId === VIDEO_TRACK_ID && track.baseDecodeTime >= partEnd)) break;
+  // The key frame with which the other node continues may be after the part.
+  const further = end ? undefined : part + 1;
+  for await (const runs of untilTurnEnds(fragmentsFrom(file, parts, part, further), parts, end)) {
     const shifted = runs.map((run) =>
       run.track.trackId === VIDEO_TRACK_ID ? shownAtOnce(run, parts.shownFrom) : earlier(run, audioShift),
     );

@@ -124,6 +124,7 @@ function partLines(item: Listed, options: PlaylistOptions, from: number, to: num
   const { starts } = parts;
   const place = placeOf(item);
   const endMs = turn?.toMs ?? Infinity;
+  const next = turn?.next?.length ? `&next=${turn.next.join('.')}` : '';
   const asIs = isServedAsIs(parts);
   const maxTicks = maxTicksOf(targetSeconds);
   let text = `#EXT-X-PROGRAM-DATE-TIME:${new Date(wallOfPart(parts, from)).toISOString()}\n`;
@@ -137,7 +138,7 @@ function partLines(item: Listed, options: PlaylistOptions, from: number, to: num
     text += `#EXTINF:${(Math.min(ticks, maxTicks) / VIDEO_TIMESCALE).toFixed(5)},\n`;
     if (gone) text += '#EXT-X-GAP\n';
     const start = starts[i] as number;
-    const until = isCut ? `${suffix === '' ? '?' : `${suffix}&`}until=${Math.round(endMs)}` : suffix;
+    const until = isCut ? `${suffix === '' ? '?' : `${suffix}&`}until=${Math.round(endMs)}${next}` : suffix;
     text +=
       asIs && !isCut
         ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n${place}/${path}${suffix}\n`

@@ -34,9 +34,10 @@ async function* fragmentsOf({ pictures, gop, ticks }: Film): AsyncGenerator<read
   }
 }
 
-async function playedOf(film: Film, untilMs: number): Promise<number[]> {
+/** `next`: the first pictures of the other node. */
+async function playedOf(film: Film, toMs: number, next?: readonly number[]): Promise<number[]> {
   const numbers: number[] = [];
-  for await (const runs of untilTurnEnds(fragmentsOf(film), PARTS, untilMs)) {
+  for await (const runs of untilTurnEnds(fragmentsOf(film), PARTS, { toMs, ...(next && { next }) })) {
     numbers.push(...runs.flatMap(timed).map(({ size }) => size - 1));
   }
   return numbers;
@@ -64,6 +65,22 @@ test('a turn ends before the key frame with which the other node begins, whateve
       assert.deepEqual(await playedOf({ pictures, gop, ticks }, untilMs), upTo(begins));
     }),
   );
+});
+
+test('the pictures with which the other node begins are found by their sizes where the two clocks are up to 2.5 s apart', async () => {
+  const film = { pictures: 500, gop: 25, ticks: 3_600 };
+  const begins = 250;
+  const next = Array.from({ length: 8 }, (_, i) => begins + i + 1);
+  for (const offMs of [-2_400, -700, 0, 700, 2_400]) {
+    assert.deepEqual(await playedOf(film, START_MS + begins * 40 + offMs, next), upTo(begins), `${offMs} ms`);
+  }
+  // Those of another encoder, and two equal ones by chance.
+  for (const other of [[7, 7, 7], next.slice(0, 2)]) {
+    assert.deepEqual(await playedOf(film, START_MS + begins * 40 + 700, other), upTo(begins + 25));
+  }
+  // The file ends with the third of them, or with the second.
+  const ending = (more: number) => playedOf({ ...film, pictures: begins + more }, START_MS + begins * 40 + 700, next);
+  assert.deepEqual([(await ending(3)).length, (await ending(2)).length], [begins, begins + 2]);
 });
 
 test('without such a key frame it ends where the other node begins, within half a picture', async () => {

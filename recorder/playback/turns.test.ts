@@ -19,6 +19,7 @@ function file(nodeId: string, epoch: number, ...starts: readonly [number, number
     },
     headers: [],
     shownFrom: 0,
+    lead: [fromS, 1, 2],
     times: starts.map((start) => (start - fromS) * VIDEO_TIMESCALE),
     starts: starts.map((_, i) => i),
     complete: true,
@@ -50,6 +51,18 @@ test('the same if the old process had just begun another file: that does not int
     'other/98 to 123',
     'own/123',
   ]);
+});
+
+test('a turn knows the first pictures of the file that continues, not of a later one of that node', () => {
+  const played = inTurns([file('own', 1, 60, 180), file('other', 2, 100, 160), file('other', 2, 160, 200)]);
+  assert.deepEqual(
+    played.map(({ path, turn }) => [path, turn?.next]),
+    [
+      ['own/60', [100, 1, 2]],
+      ['other/100', undefined],
+      ['other/160', undefined],
+    ],
+  );
 });
 
 test('of a file whose turn ended before a time, nothing is played from that time on, although a part contains it', () => {

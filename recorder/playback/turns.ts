@@ -3,7 +3,7 @@
 
 import type { Interval } from '../../base/interval.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import type { Footage } from './footage.ts';
+import type { Footage, Turn } from './footage.ts';
 import { partsWithin, wallOfPart } from './part-times.ts';
 
 /** Clocks and networks of two nodes date the same picture differently. Pictures of most cameras are further apart than this. */
@@ -18,7 +18,7 @@ export function inTurns(footage: readonly Held[]): Held[] {
   const groups = [
     ...Map.groupBy(footage, (item) => rankOf(item, shared.get(item.parts.meta.epoch ?? 0))).entries(),
   ].sort(([a], [b]) => (a > b ? -1 : 1));
-  const taken: { readonly nodeId: string; readonly time: Interval }[] = [];
+  const taken: { readonly nodeId: string; readonly time: Time }[] = [];
   const played: Held[] = [];
   for (const [, group] of groups) {
     for (const item of group) {
@@ -75,7 +75,14 @@ function continuesFrom(item: Held, shared: FilesOfNodes): number {
   return startMs;
 }
 
-const timeOf = ({ parts }: Footage): Interval => ({
+/** The time of a file, or of several that follow one another. */
+interface Time extends Interval {
+  /** Of the first one. */
+  readonly lead: FileParts['lead'];
+}
+
+const timeOf = ({ parts }: Footage): Time => ({
+  lead: parts.lead,
   fromMs: wallOfPart(parts, 0),
   // A file that is still being written continues.
   toMs: parts.complete ? wallOfPart(parts, parts.starts.length - 1) : Infinity,
@@ -84,12 +91,12 @@ const timeOf = ({ parts }: Footage): Interval => ({
 /** When the played part of a file begins. */
 export const startOf = ({ parts, turn }: Footage): number => Math.max(wallOfPart(parts, 0), turn?.fromMs ?? -Infinity);
 
-function joined(times: readonly Interval[]): Interval[] {
-  const found: Interval[] = [];
+function joined(times: readonly Time[]): Time[] {
+  const found: Time[] = [];
   for (const time of [...times].sort((a, b) => a.fromMs - b.fromMs)) {
     const last = found.at(-1);
     if (last && time.fromMs <= last.toMs + SAME_PICTURE_MS) {
-      found[found.length - 1] = { fromMs: last.fromMs, toMs: Math.max(last.toMs, time.toMs) };
+      found[found.length - 1] = { ...last, toMs: Math.max(last.toMs, time.toMs) };
     } else found.push(time);
   }
   return found;
@@ -99,26 +106,30 @@ function joined(times: readonly Interval[]): Interval[] {
  * The item, once for each of its stretches that are not played from another node. A turn ends when the first picture of
  * the other node was captured, by the clock of that node: see `untilTurnEnds`.
  */
-function turnsOf(item: Held, others: readonly Interval[]): Held[] {
-  const whole = timeOf(item);
-  let left: Interval[] = [whole];
-  for (const { fromMs, toMs } of others) {
+function turnsOf(item: Held, others: readonly Time[]): Held[] {
+  const { lead: _, ...whole } = timeOf(item);
+  let left: Turn[] = [whole];
+  for (const { fromMs, toMs, lead } of others) {
     if (toMs <= whole.fromMs || fromMs >= whole.toMs) continue;
     left = left.flatMap((one) => [
-      { fromMs: one.fromMs, toMs: Math.min(one.toMs, fromMs) },
-      { fromMs: Math.max(one.fromMs, toMs - SAME_PICTURE_MS), toMs: one.toMs },
+      fromMs < one.toMs ? { fromMs: one.fromMs, toMs: fromMs, next: lead } : one,
+      { ...one, fromMs: Math.max(one.fromMs, toMs - SAME_PICTURE_MS) },
     ]);
     left = left.filter((one) => one.fromMs < one.toMs);
   }
   if (left.length === 1 && left[0]?.fromMs === whole.fromMs && left[0].toMs === whole.toMs) return [item];
-  return left.map(({ fromMs, toMs }) => ({
+  return left.map((one) => ({
     ...item,
-    turn: { fromMs: fromMs === whole.fromMs ? -Infinity : fromMs, toMs: toMs === whole.toMs ? Infinity : toMs },
+    turn: {
+      ...one,
+      fromMs: one.fromMs === whole.fromMs ? -Infinity : one.fromMs,
+      toMs: one.toMs === whole.toMs ? Infinity : one.toMs,
+    },
   }));
 }
 
 /** The first part that is completely in the turn: a part begins with a key frame. */
-export function firstPartOf(parts: FileParts, turn: Interval | undefined): number {
+export function firstPartOf(parts: FileParts, turn: Turn | undefined): number {
   let part = 0;
   if (turn) while (part < parts.starts.length && wallOfPart(parts, part) < turn.fromMs) part++;
   return part;

@@ -82,7 +82,7 @@ export class WindowStream {
     const startTime = Math.round(timeAt(parts, this.#interval.fromMs));
     const first = Math.max(partAt(parts, this.#interval.fromMs), firstPartOf(parts, turn));
     if (first >= parts.starts.length) return;
-    const fragments = untilTurnEnds(fragmentsFrom(file, parts, first), parts, turn?.toMs ?? Infinity);
+    const fragments = untilTurnEnds(fragmentsFrom(file, parts, first), parts, turn);
     this.#isCut = false;
     const isWithin = startTime > parts.shownFrom && (turn?.fromMs ?? -Infinity) <= this.#interval.fromMs;
     if (this.#sequenceNumber === 0 && isWithin) {

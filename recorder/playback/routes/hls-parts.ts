@@ -29,6 +29,7 @@ interface HlsPartDeps {
 const UNCHANGING = 'private, max-age=3600';
 
 const UNTIL = 'expected milliseconds since 1970';
+const SIZES = 'expected at most eight sizes in bytes, separated by dots';
 const PART = 'expected the number of a part, from 0';
 
 export const hlsPartRoutes: FastifyPluginAsyncZod<{ deps: HlsPartDeps }> = async (app, { deps }) => {
@@ -70,6 +71,13 @@ export const hlsPartRoutes: FastifyPluginAsyncZod<{ deps: HlsPartDeps }> = async
         until: queryNumber(z.number(UNTIL))
           .optional()
           .describe('Where the part ends, if that is before its last picture: milliseconds since 1970.'),
+        next: z
+          .string()
+          .regex(/^\d{1,9}(\.\d{1,9}){0,7}$/, SIZES)
+          .optional()
+          .describe(
+            'Bytes of each of the pictures with which another node continues after `until`, separated by dots.',
+          ),
       }),
       response: rangesOf('video/iso.segment'),
     },
@@ -79,12 +87,14 @@ export const hlsPartRoutes: FastifyPluginAsyncZod<{ deps: HlsPartDeps }> = async
       await withPart(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
         if (!parts || part >= parts.starts.length - 1) throw noPart();
-        const { until = Infinity } = request.query;
-        const pieces = await partPieces(file, parts, part, until);
+        const { until, next } = request.query;
+        const end = until === undefined ? undefined : { toMs: until, next: next?.split('.').map(Number) ?? [] };
+        const pieces = await partPieces(file, parts, part, end);
         // After a part that is a range of a file, ffmpeg (5.1) asks on the same connection for as many bytes of this
         // one. With a length it would wait for all of them until the connection ends; with chunks it sees the end.
-        const isChunked = until < Infinity;
-        await respondWith(request, reply, deps, file, pieces, `part-${part}-${until}`, 'video/iso.segment', isChunked);
+        const isChunked = end !== undefined;
+        const name = `part-${part}-${until}-${next}`;
+        await respondWith(request, reply, deps, file, pieces, name, 'video/iso.segment', isChunked);
       });
       return reply;
     },
