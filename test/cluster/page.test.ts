@@ -31,6 +31,8 @@ import {
 const NODES = ['node-1', 'node-2', 'node-3'];
 const HOMES: Readonly<Record<string, string>> = { gate: 'node-1', yard: 'node-2' };
 const SLOW_MS = 120_000;
+/** Within this time after the death of a node, pages say that its cameras are not recorded: 20 s, and more on a busy machine. */
+const HONEST_MS = 40_000;
 /** Where to put pictures of the page, to look at. */
 const PICTURES = process.env['PICTURES'];
 
@@ -109,6 +111,14 @@ async function listOn(node: string, token = 'ops'): Promise<ClusterCameras> {
   return (await answer.json()) as ClusterCameras;
 }
 
+/** The footage of `gate` on a node. */
+async function footageOf(node: string): Promise<readonly { readonly start_ms: number; readonly end_ms: number }[]> {
+  const now = Date.now() / 1000;
+  const path = `/api/archive/gate/gaps?from=${now - 600}&to=${now}&local=1&footage=1`;
+  const answer = await fetch(`${urlOf(node)}${path}`, { headers: { authorization: 'Bearer ops' } });
+  return ((await answer.json()) as { footage: Awaited<ReturnType<typeof footageOf>> }).footage;
+}
+
 /** `camera on node: state` of each. */
 const briefly = ({ cameras }: ClusterCameras): string[] =>
   cameras.map(({ id, node_id, state }) => `${id} on ${node_id}: ${state}`);
@@ -147,6 +157,61 @@ async function untilPlaying(page: Page, id: string, timeoutMs = SLOW_MS): Promis
   ).catch(async (error: unknown) => {
     throw new Error(`the page says: ${await page.locator('body').innerText()}`, { cause: error });
   });
+}
+
+/** What a page says of the camera `gate` at one moment. */
+interface Saying {
+  readonly atMs: number;
+  /** Undefined while the tile has none, which is how it says that the camera is recorded. */
+  readonly badge: string | undefined;
+  readonly pill: string;
+}
+
+/** Notes from now on what the page says, five times a second; the notes are gone after a reload. */
+const note = (page: Page): Promise<unknown> =>
+  page.evaluate(`
+    window.said = [];
+    setInterval(() => {
+      const tile = document.querySelector('[data-camera=gate]');
+      const badge = tile?.querySelector('.badge')?.textContent;
+      const pill = document.querySelector('.pill')?.textContent.trim();
+      if (tile) window.said.push({ atMs: Date.now(), badge, pill });
+    }, 200);
+  `);
+
+const notesOf = async (page: Page): Promise<readonly Saying[]> =>
+  (await page.evaluate<readonly Saying[] | undefined>('window.said')) ?? assert.fail('it was reloaded');
+
+/**
+ * The tile shows soon after a death that something is wrong, and neither tile nor pill claims from then on that the camera is
+ * recorded, until it is. Returns when the tile showed it, in milliseconds after the death.
+ */
+function assertHonest(notes: readonly Saying[], killedMs: number, recordedMs: number): number {
+  const first = notes.find(({ atMs, badge }) => atMs > killedMs && badge !== undefined);
+  assert.ok(first && first.atMs - killedMs <= HONEST_MS, JSON.stringify(first ?? notes.at(-1)));
+  const claims = notes.filter(
+    ({ atMs, badge, pill }) =>
+      atMs > first.atMs && atMs < recordedMs && (badge === undefined || pill === 'All 2 recorded'),
+  );
+  assert.deepEqual(claims, []);
+  return first.atMs - killedMs;
+}
+
+/** What each view of a page says of the node that is away; the page is not reloaded. */
+async function assertNamesAway(page: Page, node: string, footageMs: number): Promise<void> {
+  const shows = (hash: string, text: string | RegExp): Promise<unknown> =>
+    page
+      .evaluate(`window.location.hash = ${JSON.stringify(hash)}`)
+      .then(() => page.getByText(text).first().waitFor({ timeout: SLOW_MS }));
+  const at = new Date(footageMs).toISOString();
+  await shows(`#/playback?c=gate&t=${at}&z=10m`, `This footage is on ${node}, which is away.`);
+  if (PICTURES) await page.screenshot({ path: join(PICTURES, 'playback-away.png') });
+  await shows('#/exports', `${node} away: its exports are not listed.`);
+  await shows('#/exports?list=protected', `${node} away: what is protected there is not listed.`);
+  await shows('#/health', /Offline for .*/);
+  const attention = await page.locator('.warnings').innerText();
+  assert.match(attention, new RegExp(`${node}: Offline for .* Check the machine and its network`));
+  await page.evaluate(`window.location.hash = '#/live'`);
 }
 
 suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, () => {
@@ -245,6 +310,10 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
       await untilPlaying(one, 'yard');
     }
     assert.match(await nodesOn(page), /node-1\s+online\s+1\b[^]*node-2\s+online\s+1\b[^]*node-3\s+online\s+0/);
+    await Promise.all([page, ofService].map(note));
+    const isLong = ({ start_ms, end_ms }: { start_ms: number; end_ms: number }) => end_ms - start_ms > 5_000;
+    await until('footage of some seconds', async () => (await footageOf('node-1')).some(isLong), SLOW_MS);
+    const killedMs = Date.now();
     await cluster.node('node-1').kill();
     const taken = await until(
       'another node records it',
@@ -255,11 +324,23 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
       SLOW_MS,
     );
     const since = performance.now();
-    for (const one of [page, ofService]) await untilPlaying(one, 'gate');
+    const [first] = await until('its first footage', async () => {
+      const footage = await footageOf(taken);
+      return footage.length > 0 && footage;
+    });
+    for (const one of [page, ofService]) {
+      await untilPlaying(one, 'gate');
+      const saidMs = assertHonest(await notesOf(one), killedMs, first!.start_ms);
+      t.diagnostic(`a page said ${Math.round(saidMs)} ms after the death that something is wrong`);
+    }
     t.diagnostic(`on all screens ${Math.round(performance.now() - since)} ms after ${taken} was seen to record`);
     await untilPlaying(ofService, 'yard');
     await until('the node is said to be away', async () => /node-1\s+offline/.test(await nodesOn(page)));
     if (PICTURES) await page.screenshot({ path: join(PICTURES, 'node-away.png') });
+    for (const one of [page, ofService]) {
+      await assertNamesAway(one, 'node-1', killedMs - 3_000);
+      await notesOf(one);
+    }
     await ofService.close();
 
     await cluster.node('node-1').start();

@@ -35,11 +35,11 @@ fi
 unset INSIDE
 workdir=$3 mounts=$4
 shift 5
+# First the layers: one that were mounted later would hide volumes whose mount points this machine happens to have.
 ours=
 number=0
 while IFS=$tab read -r mode source target; do
   number=$((number + 1))
-  source=/.layers/sources/$number
   # The nearest directory that exists: nothing is made in one of this machine's, but in a layer over it.
   parent=$target
   while [ ! -e "$parent" ]; do parent=$(dirname "$parent"); done
@@ -53,6 +53,13 @@ while IFS=$tab read -r mode source target; do
     mount -t overlay -o "$layer" layer "$parent"
     ours="$ours $parent"
   fi
+  # As container engines do, a mount point that a volume lacks is made in it.
+  ours="$ours $target"
+done <"$mounts"
+number=0
+while IFS=$tab read -r mode source target; do
+  number=$((number + 1))
+  source=/.layers/sources/$number
   if [ -d "$source" ]; then
     mkdir -p "$target"
   else
@@ -61,8 +68,6 @@ while IFS=$tab read -r mode source target; do
   fi
   mount --bind "$source" "$target"
   if [ "$mode" = ro ]; then mount -o remount,bind,ro "$target"; fi
-  # As container engines do, a mount point that a volume lacks is made in it.
-  ours="$ours $target"
 done <"$mounts"
 cd "$workdir"
 exec "$@"
