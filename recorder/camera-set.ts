@@ -209,7 +209,11 @@ export class CameraSet implements CameraDirectory {
     const { log, clock, gaps, standbys } = this.#deps;
     const cameras = this.#permitted(wanted);
     // Before the cameras are stopped: the gap ledger must not blame the cameras for the gap.
-    gaps.configure(cameras.map(({ id, enabled, halted }) => ({ id, enabled, cause: halted?.cause })));
+    const detailOf = ({ halted }: WantedCamera) =>
+      halted?.reason.code === 'stopped-by-user' ? halted.reason.message : '';
+    gaps.configure(
+      cameras.map((one) => ({ id: one.id, enabled: one.enabled, cause: one.halted?.cause, detail: detailOf(one) })),
+    );
     const before = Array.from(this.#entries.values(), (entry) => entry.config);
     const { added, removed, changed } = diffCameras(before, cameras);
     const starting = new Set([...added, ...changed].map((camera) => camera.id));

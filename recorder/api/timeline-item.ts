@@ -32,6 +32,10 @@ export const Timeline = z
               })
               .optional()
               .describe('Why it could not be filled from the memory of the camera.'),
+            detail: z
+              .string()
+              .optional()
+              .describe('Of a gap with the cause stopped: who stopped the camera, and the reason that was given.'),
           }),
         ),
         filled: z

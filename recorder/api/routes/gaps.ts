@@ -51,6 +51,10 @@ const GapItem = z
       })
       .optional()
       .describe('Why it could not be filled from the memory of the camera.'),
+    detail: z
+      .string()
+      .optional()
+      .describe('Of a gap with the cause stopped: who stopped the camera, and the reason that was given.'),
   })
   .meta({ id: 'Gap', description: 'Time without live footage, and why.' });
 
@@ -128,7 +132,8 @@ const toGap = ({
   cause,
   isOpen,
   notFilled,
-}: Pick<Gap, 'fromMs' | 'toMs' | 'cause' | 'isOpen' | 'notFilled'>): z.output<typeof GapItem> => ({
+  detail,
+}: Pick<Gap, 'fromMs' | 'toMs' | 'cause' | 'isOpen' | 'notFilled' | 'detail'>): z.output<typeof GapItem> => ({
   start: isoTime(fromMs),
   end: isoTime(toMs),
   start_ms: fromMs,
@@ -137,6 +142,7 @@ const toGap = ({
   cause,
   is_open: isOpen,
   ...(notFilled && { not_filled: { reason: notFilled.reason, at: isoTime(notFilled.atMs) } }),
+  ...(detail !== undefined && { detail }),
 });
 
 const toFilled = ({ atMs, seam, ...gap }: Filled): z.output<typeof GapItem> => ({

@@ -171,9 +171,9 @@ export class CameraGaps {
 
   /**
    * Sets whether the camera should be recorded, or is `stopped` by a user, `unlicensed`, or `absent`: no longer on this
-   * node. The first call also records the time since the previous process.
+   * node. The first call also records the time since the previous process. `detail`: who stopped it, and why.
    */
-  want(want: 'recording' | 'absent' | HaltCause, down: Downtime): void {
+  want(want: 'recording' | 'absent' | HaltCause, down: Downtime, detail = ''): void {
     const nowMs = this.#nowMs();
     const first = !this.#begun;
     this.#begun = true;
@@ -181,7 +181,7 @@ export class CameraGaps {
     if (observed) this.#fillVacancy(nowMs);
     if (observed && !this.#observed) this.#last = NOTHING_WRITTEN;
     if (first || observed !== this.#observed || !observed)
-      this.#enter(observed ? 'starting' : want, nowMs, first ? down : undefined);
+      this.#enterAsked(observed ? 'starting' : want, nowMs, first ? down : undefined, detail);
     this.#observed = observed;
     this.#silence.want(observed, this.#deps.clock.monotonicMs());
   }
@@ -341,6 +341,12 @@ export class CameraGaps {
     this.#teller?.beginAt(this.#settledMs);
     this.#downSinceMs ??= record.untilMs;
     if (record !== entering || state !== this.#ledger.state) this.#note(record);
+  }
+
+  #enterAsked(state: LedgerState, atMs: number, down: Downtime | undefined, detail: string): void {
+    const isNew = this.#ledger.state !== state || this.#ledger.lastStop !== detail;
+    if (state === 'stopped' && isNew) this.#note({ kind: 'stop', atMs, detail });
+    this.#enter(state, atMs, down);
   }
 
   #count({ counters, state }: Observation['camera'], archive: Observation['archive'], atMs: number): void {

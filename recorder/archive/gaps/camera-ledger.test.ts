@@ -549,3 +549,39 @@ test('spans are bounded: a camera that comes and goes for years forgets the olde
   assert.ok([...made.records()].length <= 20_002);
   assert.deepEqual(gaps(made, 49_997, 49_998, 50_000), [[49_997, 49_998, 'camera-unreachable']]);
 });
+
+test('a gap of a stopped camera says who stopped it and why, each its own, also of a part of it, and after a compaction', () => {
+  const stop = (second: number, detail: string): LedgerRecord => ({ kind: 'stop', atMs: T0 + second * S, detail });
+  const made = ledger(
+    at(0, 'recording'),
+    stop(10, 'stopped by anna: repair of the mast'),
+    at(10, 'stopped'),
+    at(20, 'recording'),
+    recorded(0, 9),
+    recorded(20, 30),
+    // By a changed configuration.
+    stop(30, ''),
+    at(30, 'stopped'),
+    at(40, 'recording'),
+    recorded(40, 50),
+    stop(50, 'stopped by ben'),
+    at(50, 'stopped'),
+  );
+  for (const one of [made, ledger(...made.records())]) {
+    const details = (from: number, to: number) => report(one, from, to, 60).gaps.map(({ detail }) => detail);
+    assert.deepEqual(details(0, 60), ['stopped by anna: repair of the mast', undefined, 'stopped by ben']);
+    assert.deepEqual(details(15, 18), ['stopped by anna: repair of the mast']);
+  }
+  made.forgetBefore(T0 + 55 * S);
+  assert.deepEqual(
+    report(made, 0, 60, 60).gaps.map(({ detail }) => detail),
+    ['stopped by ben'],
+  );
+});
+
+test('a camera that is stopped and started all day keeps a bounded number of texts', () => {
+  const made = ledger(at(0, 'recording'));
+  for (let i = 1; i < 3_000; i++) made.apply({ kind: 'stop', atMs: T0 + i * S, detail: 'x'.repeat(10_000) });
+  const stops = [...made.records()].filter(({ kind }) => kind === 'stop');
+  assert.ok(stops.length <= 1_000 && stops.every((one) => formatRecord(one).length < 400), `${stops.length}`);
+});

@@ -7,6 +7,7 @@ import { DegradedTime, type Degraded } from './degraded.ts';
 import { filledList, notFilledList, type Filled, type NotFilled } from './fill.ts';
 import { IntervalSet } from './intervals.ts';
 import type { LedgerRecord } from './record.ts';
+import { Stops } from './stops.ts';
 import { Stretches, type Stretch } from './stretches.ts';
 
 export interface Gap extends Interval {
@@ -17,6 +18,8 @@ export interface Gap extends Interval {
   readonly isProvisional: boolean;
   /** Why it could not be filled from the memory of the camera, and when that was found; undefined: not tried. */
   readonly notFilled?: Pick<NotFilled, 'reason' | 'atMs'> | undefined;
+  /** Of a gap with the cause `stopped`: who stopped the camera and why; undefined if that is not known. */
+  readonly detail?: string | undefined;
 }
 
 /** Footage and gaps of an interval. They do not overlap, and together they cover the time that should have been recorded. */
@@ -78,10 +81,16 @@ export class CameraLedger {
   readonly #degraded = new DegradedTime();
   readonly #filled = filledList();
   readonly #notFilled = notFilledList();
+  readonly #stops = new Stops();
 
   /** The current state. */
   get state(): LedgerState {
     return this.#state;
+  }
+
+  /** Who stopped the camera the last time and why; undefined if it never was. */
+  get lastStop(): string | undefined {
+    return this.#stops.last?.detail;
   }
 
   /** Start of the current state; -Infinity before the first one. */
@@ -108,6 +117,8 @@ export class CameraLedger {
         return this.#filled.add(withoutKind(record));
       case 'not-filled':
         return this.#notFilled.add(withoutKind(record));
+      case 'stop':
+        return this.#stops.add(record);
     }
   }
 
@@ -152,6 +163,7 @@ export class CameraLedger {
           cause: span.cause,
           isOpen: span.toMs === nowMs && limitMs === nowMs,
           isProvisional: span.toMs === nowMs && PROVISIONAL.has(span.state) && nowMs - span.fromMs < PROVISIONAL_MS,
+          ...this.#detailOf(span),
         };
         if (gap.fromMs < gap.toMs) for (const part of this.#tried(gap)) append(gaps, part);
       }
@@ -167,6 +179,11 @@ export class CameraLedger {
     return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs, recorded, degraded, filled };
   }
 
+  #detailOf({ cause, toMs }: Explained): Pick<Gap, 'detail'> {
+    const detail = cause === 'stopped' ? this.#stops.detailOf(toMs) : undefined;
+    return detail === undefined ? {} : { detail };
+  }
+
   /** Drops everything before `ms`, as if the camera had not been configured then. */
   forgetBefore(ms: number): void {
     this.#spans.splice(0, this.#spans.firstEndingAfter(ms), []);
@@ -177,6 +194,7 @@ export class CameraLedger {
     this.#degraded.forgetBefore(ms);
     this.#filled.forgetBefore(ms);
     this.#notFilled.forgetBefore(ms);
+    this.#stops.forgetBefore(ms);
   }
 
   /** The parts of a gap, by the result of the attempt to fill them. */
@@ -208,6 +226,7 @@ export class CameraLedger {
     for (const stretch of this.#degraded.all) yield { kind: 'degraded', ...stretch };
     for (const part of this.#filled) yield { kind: 'filled', ...part };
     for (const part of this.#notFilled) yield { kind: 'not-filled', ...part };
+    for (const stop of this.#stops) yield { kind: 'stop', ...stop };
   }
 
   #enter(state: LedgerState, atMs: number, untilMs: number, because: GapCause | undefined): void {
@@ -361,6 +380,7 @@ function append(gaps: Gap[], gap: Gap): void {
     before?.toMs === gap.fromMs &&
     before.cause === gap.cause &&
     before.isProvisional === gap.isProvisional &&
+    before.detail === gap.detail &&
     before.notFilled?.reason === gap.notFilled?.reason;
   if (isAlike) {
     gaps[gaps.length - 1] = { ...gap, fromMs: before.fromMs };

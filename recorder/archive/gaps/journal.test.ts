@@ -52,6 +52,8 @@ test('a line holds each kind of record, and anything else is none', () => {
     { kind: 'missed', fromMs: -3, toMs: 4, cause: 'packets-lost' },
     recorded(3),
     { kind: 'degraded', fromMs: 5, toMs: 60_000, lost: 3, expected: 1_500 },
+    { kind: 'stop', atMs: 7, detail: 'stopped by anna: repair of the mast' },
+    { kind: 'stop', atMs: 8, detail: '' },
   ];
   for (const record of records) assert.deepEqual(parseRecord(formatRecord(record)), record);
   const none = ['', '{', 'null', '1', '"x"', '[]', '{}', '{"at":1}', '{"state":"x"}', '{"at":1.5,"state":"stopped"}'];
@@ -63,6 +65,7 @@ test('a line holds each kind of record, and anything else is none', () => {
     '{"degraded":[1,2],"lost":2,"expected":1}',
     '{"degraded":[1,2],"lost":0,"expected":1}',
     '{"degraded":[1,2],"lost":1}',
+    '{"stop":"1","detail":"x"}',
     '\0\0',
   );
   for (const text of none) assert.equal(parseRecord(text), undefined, text);

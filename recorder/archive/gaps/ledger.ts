@@ -120,10 +120,18 @@ export class GapLedger implements SegmentObserver {
    * cause. Gaps of cameras that are not in the list are no longer recorded. To be called before the change is carried out.
    */
   configure(
-    cameras: Iterable<{ readonly id: string; readonly enabled: boolean; readonly cause?: HaltCause | undefined }>,
+    cameras: Iterable<{
+      readonly id: string;
+      readonly enabled: boolean;
+      readonly cause?: HaltCause | undefined;
+      /** Who stopped it, and why. */
+      readonly detail?: string | undefined;
+    }>,
   ): void {
     const named = new Map(Array.from(cameras, (camera) => [camera.id, camera]));
-    for (const [id, { enabled, cause = 'stopped' }] of named) this.want(id, enabled ? 'recording' : cause);
+    for (const [id, { enabled, cause = 'stopped', detail }] of named) {
+      this.#entry(id).gaps.want(enabled ? 'recording' : cause, this.#down, detail);
+    }
     for (const id of this.#entries.keys()) if (!named.has(id)) this.want(id, 'absent');
     if (this.#begun) return;
     this.#begun = true;

@@ -4,6 +4,7 @@ import { assertNever } from '../../../base/assert.ts';
 import { isGapCause, isLedgerState, type GapCause, type LedgerState } from './cause.ts';
 import type { Degraded } from './degraded.ts';
 import { isNotFilledReason, type Filled, type NotFilled } from './fill.ts';
+import type { Stop } from './stops.ts';
 
 /** A record of a gap journal; records are in the order in which they happened. */
 export type LedgerRecord =
@@ -25,7 +26,9 @@ export type LedgerRecord =
   | ({ readonly kind: 'degraded' } & Degraded)
   /** A part of a gap has footage from the memory of the camera; the footage has a record of its own. */
   | ({ readonly kind: 'filled' } & Filled)
-  | ({ readonly kind: 'not-filled' } & NotFilled);
+  | ({ readonly kind: 'not-filled' } & NotFilled)
+  /** The camera was stopped; the state has a record of its own. */
+  | ({ readonly kind: 'stop' } & Stop);
 
 /** Ends with a line feed. */
 export function formatRecord(record: LedgerRecord): string {
@@ -42,6 +45,8 @@ export function formatRecord(record: LedgerRecord): string {
       return line({ filled: [record.fromMs, record.toMs], cause: record.cause, at: record.atMs, seam: record.seam });
     case 'not-filled':
       return line({ 'not-filled': [record.fromMs, record.toMs], reason: record.reason, at: record.atMs });
+    case 'stop':
+      return line({ stop: record.atMs, detail: record.detail });
     default:
       return assertNever(record);
   }
@@ -60,6 +65,7 @@ export function parseRecord(text: string): LedgerRecord | undefined {
   if (typeof fields !== 'object' || fields === null) return undefined;
   const told = fields as Record<string, unknown>;
   const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = told;
+  if (isTime(told.stop)) return { kind: 'stop', atMs: told.stop, detail: String(told.detail ?? '') };
   if (told.filled !== undefined || told['not-filled'] !== undefined) return parseFill(told);
   if (recorded !== undefined) return interval(recorded, (fromMs, toMs) => ({ kind: 'recorded', fromMs, toMs }));
   if (missed !== undefined)

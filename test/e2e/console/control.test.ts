@@ -50,6 +50,16 @@ test(
       );
     }
     await until('the camera is let go of', () => camera.sessions.size === 0);
+    await until('the gap says who and why', async () => {
+      const now = Date.now() / 1000;
+      const path = `/api/archive/gate/gaps?from=${now - 60}&to=${now}`;
+      const answer = await fetch(`${recorder.url}${path}`, { headers: { authorization: 'Bearer operator' } });
+      const { gaps } = (await answer.json()) as {
+        readonly gaps: readonly { readonly cause: string; readonly detail?: string }[];
+      };
+      const gap = gaps.find(({ cause }) => cause === 'stopped');
+      return gap?.detail === 'stopped by operator: works in the yard';
+    });
     const past = page.locator('.screen img.past');
     await past.waitFor();
     const width = await past.evaluate<number, { naturalWidth: number }>((image) => image.naturalWidth);

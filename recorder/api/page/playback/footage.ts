@@ -8,6 +8,8 @@ export interface GapSpan extends Span {
   readonly isOpen: boolean;
   /** Why it could not be filled from the memory of the camera; undefined if that was not tried. */
   readonly notFilled: { readonly means: string; readonly isTriedAgain: boolean } | undefined;
+  /** Who stopped the camera and why; undefined if nobody did, or that is not known. */
+  readonly detail?: string | undefined;
 }
 
 /** A gap that was filled from the memory of the camera. */
@@ -61,6 +63,7 @@ export interface CameraItem {
       readonly is_tried_again: boolean;
       readonly at_ms: number;
     };
+    readonly detail?: string;
   }[];
   readonly preview?: readonly { readonly start_ms: number; readonly end_ms: number }[];
   /** Missing in answers of older nodes. */
@@ -99,6 +102,7 @@ export function toFootage(item: CameraItem): CameraFootage {
     cause: gap.cause,
     isOpen: gap.is_open,
     notFilled: gap.not_filled && { means: gap.not_filled.means, isTriedAgain: gap.not_filled.is_tried_again },
+    detail: gap.detail,
   }));
   return {
     cameraId: item.camera_id,

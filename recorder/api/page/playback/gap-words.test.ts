@@ -35,6 +35,12 @@ test('a gap says its cause, and why it was not filled, if that was tried', () =>
   ]);
 });
 
+test('a gap of a stopped camera says who stopped it, and why', () => {
+  const gap = { cause: 'stopped', notFilled: undefined };
+  assert.equal(gapWords({ ...gap, detail: 'stopped by anna: repair' }), 'recording was stopped by anna: repair');
+  assert.equal(gapWords(gap), 'recording was stopped by a user');
+});
+
 test('filled footage says its cause, from where and when it is, and how its place was found', () => {
   const zone = new Zone('UTC');
   const when = `${zone.date(AT_MS, false)} 14:03:07`;

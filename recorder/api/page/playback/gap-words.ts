@@ -4,10 +4,11 @@ import { causeWords, type FilledSpan, type GapSpan } from './footage.ts';
 import type { Zone } from './zone.ts';
 
 /** Why there is no recording, and why it was not fetched from the camera. */
-export function gapWords({ cause, notFilled }: Pick<GapSpan, 'cause' | 'notFilled'>): string {
-  if (!notFilled) return causeWords(cause);
+export function gapWords({ cause, notFilled, detail }: Pick<GapSpan, 'cause' | 'notFilled' | 'detail'>): string {
+  const why = detail === undefined ? causeWords(cause) : `recording was ${detail}`;
+  if (!notFilled) return why;
   const again = notFilled.isTriedAgain ? '; tried again' : '';
-  return `${causeWords(cause)}; not filled from the camera: ${notFilled.means}${again}`;
+  return `${why}; not filled from the camera: ${notFilled.means}${again}`;
 }
 
 /** Where the footage is from, since when, and how its place was found. */

@@ -9,7 +9,8 @@ import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { useSize } from '../parts/size.ts';
-import { causeWords, nextFootage, type Moment } from './footage.ts';
+import { nextFootage, type Moment } from './footage.ts';
+import { gapWords } from './gap-words.ts';
 import type { Follower, Playback } from './playback.ts';
 import type { Zone } from './zone.ts';
 
@@ -120,9 +121,9 @@ const nextAfter = (moment: Moment, nextMs: number | undefined): number | undefin
 function plateText(moment: Moment, zone: Zone): string {
   switch (moment.kind) {
     case 'gap': {
-      const { startMs, endMs, cause, isOpen } = moment.gap;
+      const { startMs, endMs, isOpen } = moment.gap;
       const until = isOpen ? `since ${zone.time(startMs)}` : `${zone.time(startMs)}–${zone.time(endMs)}`;
-      return `No recording ${until}: ${causeWords(cause)}.`;
+      return `No recording ${until}: ${gapWords(moment.gap)}.`;
     }
     case 'elsewhere':
       return `This footage is on ${moment.span.nodeId}, which is away.`;
