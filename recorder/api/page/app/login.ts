@@ -1,71 +1,25 @@
 // The screen for signing in: with name and password, or with a token.
 
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { html } from '../parts/html.ts';
-import { Problem, wordsOf } from './api.ts';
 import { isStale } from './contact.ts';
-import { signIn, type Credentials } from './session.ts';
+import { useSigningIn } from './signing-in.ts';
 
-type State =
-  | { readonly kind: 'idle' }
-  | { readonly kind: 'checking' }
-  | { readonly kind: 'wrong'; readonly text: string }
-  | { readonly kind: 'locked'; readonly untilMs: number }
-  | { readonly kind: 'away' };
-
-const RETRY_MS = 2_000;
+type Way = 'password' | 'token';
 
 export function Login(): VNode {
-  const [way, setWay] = useState<'password' | 'token'>('password');
-  const [state, setState] = useState<State>({ kind: 'idle' });
+  const [way, setWay] = useState<Way>('password');
   const [name, setName] = useState('');
   const [secret, setSecret] = useState('');
-  const [left, setLeft] = useState(0);
-
-  async function attempt(): Promise<void> {
-    setState({ kind: 'checking' });
-    const credentials: Credentials =
-      way === 'token' ? { token: secret.trim() } : { name: name.trim(), password: secret };
-    try {
-      await signIn(credentials);
-    } catch (error) {
-      if (!(error instanceof Problem)) return setState({ kind: 'away' });
-      if (error.status === 429) {
-        return setState({ kind: 'locked', untilMs: performance.now() + (error.retryAfterSeconds ?? 1) * 1000 });
-      }
-      setSecret('');
-      const text = way === 'token' ? 'The recorder does not accept this token' : 'Wrong name or password';
-      setState({ kind: 'wrong', text: error.status === 401 ? text : wordsOf(error) });
-    }
-    return undefined;
-  }
-
-  // While the recorder is away, the form keeps its values and is submitted again.
-  useEffect(() => {
-    if (state.kind === 'away') {
-      const timer = setTimeout(() => void attempt(), RETRY_MS);
-      return () => clearTimeout(timer);
-    }
-    if (state.kind === 'locked') {
-      const count = (): void => {
-        const seconds = Math.ceil((state.untilMs - performance.now()) / 1000);
-        setLeft(seconds);
-        if (seconds <= 0) setState({ kind: 'idle' });
-      };
-      count();
-      const timer = setInterval(count, 250);
-      return () => clearInterval(timer);
-    }
-    return undefined;
-  }, [state]);
-
-  const choose = (next: typeof way): void => {
+  const credentials = way === 'token' ? { token: secret.trim() } : { name: name.trim(), password: secret };
+  const { state, secondsLeft, attempt, reset } = useSigningIn(credentials, () => setSecret(''));
+  const choose = (next: Way): void => {
     setWay(next);
     setSecret('');
-    setState({ kind: 'idle' });
+    reset();
   };
-  const tab = (which: typeof way, label: string): VNode =>
+  const tab = (which: Way, label: string): VNode =>
     html`<button type="button" role="tab" aria-selected=${way === which} onClick=${() => choose(which)}>
       ${label}
     </button>`;
@@ -82,48 +36,10 @@ export function Login(): VNode {
       </div>
       ${
         way === 'password'
-          ? html`<label>
-                Name
-                <input
-                  name="username"
-                  autocomplete="username"
-                  autocapitalize="none"
-                  spellcheck=${false}
-                  required
-                  autofocus
-                  value=${name}
-                  onInput=${({ currentTarget }: Typed) => setName(currentTarget.value)}
-                />
-              </label>
-              <label>
-                Password
-                <input
-                  type="password"
-                  name="password"
-                  autocomplete="current-password"
-                  required
-                  value=${secret}
-                  onInput=${({ currentTarget }: Typed) => setSecret(currentTarget.value)}
-                />
-              </label>`
-          : html`<label>
-                Token
-                <input
-                  type="password"
-                  name="token"
-                  autocomplete="off"
-                  required
-                  autofocus
-                  value=${secret}
-                  onInput=${({ currentTarget }: Typed) => setSecret(currentTarget.value)}
-                />
-              </label>
-              <p class="quiet">
-                Without a token of your own, take the one in the file <code>admin.token</code> in the recorder’s working
-                directory.
-              </p>`
+          ? html`<${PasswordFields} name=${name} setName=${setName} secret=${secret} setSecret=${setSecret} />`
+          : html`<${TokenFields} secret=${secret} setSecret=${setSecret} />`
       }
-      <p class="login-problem" role="alert">${problemText(state, left)}</p>
+      <p class="login-problem" role="alert">${problemText(state, secondsLeft)}</p>
       <button type="submit" class="primary" disabled=${isBusy}>
         ${state.kind === 'checking' ? 'Checking …' : 'Sign in'}
       </button>
@@ -135,7 +51,61 @@ interface Typed {
   readonly currentTarget: HTMLInputElement;
 }
 
-function problemText(state: State, secondsLeft: number): string {
+interface SecretProps {
+  readonly secret: string;
+  readonly setSecret: (secret: string) => void;
+}
+
+interface PasswordProps extends SecretProps {
+  readonly name: string;
+  readonly setName: (name: string) => void;
+}
+
+const PasswordFields = ({ name, setName, secret, setSecret }: PasswordProps): VNode =>
+  html`<label>
+      Name
+      <input
+        name="username"
+        autocomplete="username"
+        autocapitalize="none"
+        spellcheck=${false}
+        required
+        autofocus
+        value=${name}
+        onInput=${({ currentTarget }: Typed) => setName(currentTarget.value)}
+      />
+    </label>
+    <label>
+      Password
+      <input
+        type="password"
+        name="password"
+        autocomplete="current-password"
+        required
+        value=${secret}
+        onInput=${({ currentTarget }: Typed) => setSecret(currentTarget.value)}
+      />
+    </label>`;
+
+const TokenFields = ({ secret, setSecret }: SecretProps): VNode =>
+  html`<label>
+      Token
+      <input
+        type="password"
+        name="token"
+        autocomplete="off"
+        required
+        autofocus
+        value=${secret}
+        onInput=${({ currentTarget }: Typed) => setSecret(currentTarget.value)}
+      />
+    </label>
+    <p class="quiet">
+      Without a token of your own, take the one in the file <code>admin.token</code> in the recorder’s working
+      directory.
+    </p>`;
+
+function problemText(state: ReturnType<typeof useSigningIn>['state'], secondsLeft: number): string {
   if (state.kind === 'wrong') return state.text;
   if (state.kind === 'locked') return `Too many attempts, try again in ${Math.max(1, secondsLeft)} s`;
   if (state.kind === 'away') return 'The recorder does not answer. Trying again …';

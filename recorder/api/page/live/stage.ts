@@ -1,7 +1,7 @@
 // One camera in full size: its picture with clock and lag, its sound, PTZ, and the buttons for it.
 
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { wordsOf } from '../app/api.ts';
 import type { Camera } from '../app/camera.ts';
 import { now, tick } from '../app/clock.ts';
@@ -13,6 +13,7 @@ import { formatClock, formatDay } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { icon, type IconName } from '../parts/icons.ts';
 import { Menu } from '../parts/menu.ts';
+import { usePassing } from '../parts/passing.ts';
 import type { LivePlayer } from '../player.js';
 import { Facts } from './facts.ts';
 import { audible, downloadStill, usePlayer } from './picture.ts';
@@ -45,23 +46,15 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
   const [isInfoShown, showInfo] = useState(false);
   const [isPtzShown, showPtz] = useState(false);
   const [isStopping, setStopping] = useState(false);
-  const [refusal, setRefusal] = useState('');
-  useEffect(() => {
-    if (refusal === '') return undefined;
-    const timer = setTimeout(() => setRefusal(''), REFUSAL_SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [refusal]);
-  const { id, name, codecs } = camera;
-  const isHeard = audible.value === id;
+  const [refusal, setRefusal] = usePassing(REFUSAL_SHOWN_MS);
+  const { id, name } = camera;
   const badge = badgeOf(camera, picture);
   const turn = (by: number): void => {
     const at = others.indexOf(id);
     const next = others[(at + by + others.length) % others.length];
     if (next !== undefined && next !== id) onOpen(next);
   };
-  const toggleSound = (): void => {
-    if (codecs.audio) audible.value = isHeard ? undefined : id;
-  };
+  const toggleFacts = (): void => showInfo(!isInfoShown);
   const full = (): void => void toggleFullScreen(screen.current);
   const still = (): void => downloadStill(camera, screen.current, now());
   useKeys({
@@ -69,51 +62,105 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
     ArrowLeft: () => turn(-1),
     ArrowRight: () => turn(1),
     f: full,
-    m: toggleSound,
+    m: () => toggleSound(camera),
     s: still,
-    i: () => showInfo(!isInfoShown),
+    i: toggleFacts,
     p: () => go('playback', { c: id }),
   });
-  const touch = useRef<number | undefined>(undefined);
-  const button = (label: string, picked: IconName, onClick: () => void, pressed?: boolean): VNode =>
-    html`<button type="button" aria-label=${label} title=${label} aria-pressed=${pressed} onClick=${onClick}>
-      ${icon(picked)}
-    </button>`;
-  const canMove = camera.ptz && may('operator') && session.value?.features.ptz;
   return html`<div class=${`stage ${isInfoShown ? 'with-facts' : ''}`}>
     <div
       ref=${screen}
       class=${`screen is-${badge?.level ?? 'fine'} ${picture.kind === 'playing' ? 'playing' : ''} ${isStale.value ? 'is-stale' : ''}`}
       data-camera=${id}
-      onTouchStart=${(event: TouchEvent) => (touch.current = event.touches[0]?.clientX)}
-      onTouchEnd=${(event: TouchEvent) => {
-        const way = (event.changedTouches[0]?.clientX ?? 0) - (touch.current ?? 0);
-        if (Math.abs(way) > SWIPE_PX) turn(way < 0 ? 1 : -1);
-      }}
+      ...${useSwipe(turn)}
     >
       <${Screen} camera=${camera} picture=${picture} video=${video} />
       <header class="stage-head">
-        ${button('Back to the wall', 'left', onBack)}
+        <${Button} label="Back to the wall" picked="left" onClick=${onBack} />
         <h1>${name}</h1>
         <${Clock} player=${picture.kind === 'playing' ? player : undefined} />
       </header>
       ${badge && html`<${Badge} ...${badge} />`}
       ${refusal !== '' && html`<p class="refusal" role="alert">${refusal}</p>`}
-      ${isPtzShown && canMove && html`<${PtzPad} camera=${camera} />`}
-      <div class="stage-controls">
-        ${others.length > 1 && html`${button('Previous camera', 'left', () => turn(-1))}${button('Next camera', 'right', () => turn(1))}`}
-        ${codecs.audio && button('Sound', isHeard ? 'soundOn' : 'soundOff', toggleSound, isHeard)}
-        ${canMove && button('Turn and zoom', 'move', () => showPtz(!isPtzShown), isPtzShown)}
-        ${button('Download a still', 'still', still)}
-        <a class="button" href=${hashOf('playback', { c: id })} aria-label="Playback" title="Playback"
-          >${icon('playback')}</a
-        >
-        ${button('Facts', 'info', () => showInfo(!isInfoShown), isInfoShown)} ${button('Full screen', 'large', full)}
-        ${may('operator') && camera.base !== undefined && html`<${RecordingMenu} camera=${camera} onStop=${() => setStopping(true)} onRefused=${setRefusal} />`}
-      </div>
+      ${isPtzShown && canMove(camera) && html`<${PtzPad} camera=${camera} />`}
+      <${Controls}
+        camera=${camera}
+        isAlone=${others.length <= 1}
+        isPtzShown=${isPtzShown}
+        isInfoShown=${isInfoShown}
+        onTurn=${turn}
+        onPtz=${() => showPtz(!isPtzShown)}
+        onStill=${still}
+        onFacts=${toggleFacts}
+        onFull=${full}
+        onStop=${() => setStopping(true)}
+        onRefused=${setRefusal}
+      />
     </div>
     ${isInfoShown && html`<${Facts} key=${id} camera=${camera} />`}
     ${isStopping && html`<${StopDialog} camera=${camera} onClose=${() => setStopping(false)} />`}
+  </div>`;
+}
+
+const canMove = ({ ptz }: Camera): boolean => ptz && may('operator') && session.value?.features.ptz === true;
+
+function toggleSound({ id, codecs }: Camera): void {
+  if (codecs.audio) audible.value = audible.peek() === id ? undefined : id;
+}
+
+/** What an element needs so that a swipe over it calls `turn` with -1 or 1. */
+function useSwipe(turn: (by: number) => void): object {
+  const touch = useRef<number | undefined>(undefined);
+  return {
+    onTouchStart: (event: TouchEvent) => (touch.current = event.touches[0]?.clientX),
+    onTouchEnd: (event: TouchEvent) => {
+      const way = (event.changedTouches[0]?.clientX ?? 0) - (touch.current ?? 0);
+      if (Math.abs(way) > SWIPE_PX) turn(way < 0 ? 1 : -1);
+    },
+  };
+}
+
+interface ButtonProps {
+  readonly label: string;
+  readonly picked: IconName;
+  readonly onClick: () => void;
+  readonly pressed?: boolean;
+}
+
+const Button = ({ label, picked, onClick, pressed }: ButtonProps): VNode =>
+  html`<button type="button" aria-label=${label} title=${label} aria-pressed=${pressed} onClick=${onClick}>
+    ${icon(picked)}
+  </button>`;
+
+interface ControlsProps {
+  readonly camera: Camera;
+  /** There is no other camera to turn to. */
+  readonly isAlone: boolean;
+  readonly isPtzShown: boolean;
+  readonly isInfoShown: boolean;
+  readonly onTurn: (by: number) => void;
+  readonly onPtz: () => void;
+  readonly onStill: () => void;
+  readonly onFacts: () => void;
+  readonly onFull: () => void;
+  readonly onStop: () => void;
+  readonly onRefused: (problem: string) => void;
+}
+
+function Controls({ camera, isAlone, isPtzShown, isInfoShown, ...on }: ControlsProps): VNode {
+  const isHeard = audible.value === camera.id;
+  const button = (label: string, picked: IconName, onClick: () => void, pressed?: boolean): VNode =>
+    html`<${Button} label=${label} picked=${picked} onClick=${onClick} pressed=${pressed} />`;
+  return html`<div class="stage-controls">
+    ${!isAlone && html`${button('Previous camera', 'left', () => on.onTurn(-1))}${button('Next camera', 'right', () => on.onTurn(1))}`}
+    ${camera.codecs.audio && button('Sound', isHeard ? 'soundOn' : 'soundOff', () => toggleSound(camera), isHeard)}
+    ${canMove(camera) && button('Turn and zoom', 'move', on.onPtz, isPtzShown)}
+    ${button('Download a still', 'still', on.onStill)}
+    <a class="button" href=${hashOf('playback', { c: camera.id })} aria-label="Playback" title="Playback"
+      >${icon('playback')}</a
+    >
+    ${button('Facts', 'info', on.onFacts, isInfoShown)} ${button('Full screen', 'large', on.onFull)}
+    ${may('operator') && camera.base !== undefined && html`<${RecordingMenu} camera=${camera} onStop=${on.onStop} onRefused=${on.onRefused} />`}
   </div>`;
 }
 

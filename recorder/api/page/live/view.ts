@@ -1,31 +1,20 @@
 // Live: a wall of all cameras in pages, or one camera large.
 
-import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { Camera } from '../app/camera.ts';
 import { cameras } from '../app/cameras.ts';
-import { useKeys } from '../app/keyboard.ts';
 import { go, route } from '../app/router.ts';
 import { html } from '../parts/html.ts';
-import { icon, type IconName } from '../parts/icons.ts';
-import { useSize } from '../parts/size.ts';
+import { icon } from '../parts/icons.ts';
 import { AddView } from '../add/view.ts';
-import { toggleFullScreen } from './full-screen.ts';
 import { LayoutMenu } from './layout-menu.ts';
 import { groupsOf } from './groups.ts';
 import { arranged, layouts, movedBefore, order, saveLayout, saveOrder, type Layout } from './layouts.ts';
 import { CameraList } from './list.ts';
 import { Stage } from './stage.ts';
-import { Tile } from './tile.ts';
-import { gridOf, MAX_TILES, neighbour, PHONE_WIDTH, tilesPerPage, usualAspect } from './wall.ts';
-
-/** Pixels between tiles. */
-const GAP = 6;
-/** Narrower pictures show too little. */
-const MIN_TILE = { desk: 240, phone: 170 };
-/** The interval at which pages change by themselves, if the user has switched that on. */
-const TURN_MS = 10_000;
+import { MAX_TILES, PHONE_WIDTH } from './wall.ts';
+import { Wall } from './wall-view.ts';
 
 export function LiveView(): VNode {
   const known = cameras.value;
@@ -90,113 +79,4 @@ function moveTile(known: readonly Camera[], layout: Layout | undefined, moved: s
   const cameras = movedBefore(before, moved, target);
   if (layout?.cameras) saveLayout({ ...layout, cameras });
   else saveOrder(cameras);
-}
-
-interface WallProps {
-  readonly shown: readonly Camera[];
-  /** The maximum number of tiles on a page. */
-  readonly most: number;
-  readonly onPage: (page: number) => void;
-  readonly onOpen: (id: string) => void;
-  readonly onMove: (moved: string, target: string) => void;
-}
-
-function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode {
-  const area = useRef<HTMLDivElement>(null);
-  const size = useSize(area);
-  const current = useSignal(0);
-  const aspect = usualAspect(shown.map(({ codecs }) => codecs.video));
-  const minWidth = window.innerWidth <= PHONE_WIDTH ? MIN_TILE.phone : MIN_TILE.desk;
-  const perPage = tilesPerPage(shown.length, size, { aspect, gap: GAP, minWidth, most });
-  const pages = Math.max(1, Math.ceil(shown.length / perPage));
-  const page = Math.min(pages, Math.max(1, Number(route.value.params.get('page')) || 1));
-  const grid = gridOf(perPage, size, aspect, GAP);
-  const tiles = size.width === 0 ? [] : shown.slice((page - 1) * perPage, page * perPage);
-
-  const toPage = (next: number): void => onPage(((next - 1 + pages) % pages) + 1);
-  const focus = (index: number): void => {
-    current.value = index;
-    area.current?.querySelectorAll<HTMLElement>('.tile-open')[index]?.focus();
-  };
-  const move = ({ key }: KeyboardEvent): void => focus(neighbour(current.value, key, grid.columns, tiles.length));
-  useKeys({
-    ArrowLeft: move,
-    ArrowRight: move,
-    ArrowUp: move,
-    ArrowDown: move,
-    '[': () => toPage(page - 1),
-    ']': () => toPage(page + 1),
-    f: () => void toggleFullScreen(area.current),
-    ...Object.fromEntries(tiles.slice(0, 9).map(({ id }, i) => [String(i + 1), () => onOpen(id)] as const)),
-  });
-  return html`
-    <div class="wall-box" ref=${area}>
-      <ul
-        class="wall"
-        aria-label="Live pictures"
-        style=${{
-          gridTemplateColumns: `repeat(${grid.columns}, ${grid.tile.width}px)`,
-          gridAutoRows: `${grid.tile.height}px`,
-        }}
-      >
-        ${tiles.map(
-          (camera, i) =>
-            html`<${Tile}
-              key=${camera.id}
-              camera=${camera}
-              place=${{ pictures: tiles.length, width: grid.tile.width, isPhone: window.innerWidth <= PHONE_WIDTH }}
-              isCurrent=${i === Math.min(current.value, tiles.length - 1)}
-              onFocus=${() => (current.value = i)}
-              onOpen=${() => onOpen(camera.id)}
-              onMove=${(moved: string) => onMove(moved, camera.id)}
-            />`,
-        )}
-      </ul>
-    </div>
-    ${pages > 1 && html`<${Pages} page=${page} pages=${pages} toPage=${toPage} />`}
-  `;
-}
-
-interface PagesProps {
-  readonly page: number;
-  readonly pages: number;
-  /** Beyond the last page is the first one. */
-  readonly toPage: (page: number) => void;
-}
-
-function Pages({ page, pages, toPage }: PagesProps): VNode {
-  const [isTurning, setTurning] = useState(false);
-  useEffect(() => {
-    if (!isTurning) return undefined;
-    const timer = setInterval(() => toPage(page + 1), TURN_MS);
-    return () => clearInterval(timer);
-  }, [isTurning, page, pages]);
-  const step = (label: string, picked: IconName, by: 1 | -1): VNode =>
-    html`<button type="button" class="plain" aria-label=${label} onClick=${() => toPage(page + by)}>
-      ${icon(picked)}
-    </button>`;
-  return html`<nav class="pages" aria-label="Pages of the wall">
-    ${step('Previous page', 'left', -1)}
-    ${Array.from(
-      { length: pages },
-      (_, i) =>
-        html`<button
-          type="button"
-          class="page-dot"
-          aria-label=${`Page ${i + 1} of ${pages}`}
-          aria-current=${page === i + 1 ? 'page' : undefined}
-          onClick=${() => toPage(i + 1)}
-        ></button>`,
-    )}
-    ${step('Next page', 'right', 1)}
-    <button
-      type="button"
-      class="plain"
-      aria-pressed=${isTurning}
-      title="Shows the next page every 10 seconds"
-      onClick=${() => setTurning(!isTurning)}
-    >
-      Turn pages
-    </button>
-  </nav>`;
 }
