@@ -162,6 +162,11 @@ test('of a node that does not answer, the time is named that it may have footage
     gate.elsewhere.map(({ node_id, online }: Record<string, unknown>) => [node_id, online]),
     [['node-2', false]],
   );
+  // Nobody has footage of the future.
+  const later = await get('node-1', timeline('camera=gate', 86_400));
+  const [{ elsewhere }] = later.cameras;
+  assert.ok(elsewhere.length > 0);
+  for (const { end_ms } of elsewhere) assert.ok(end_ms <= later.server_time_ms, `${end_ms} ${later.server_time_ms}`);
 });
 
 test('the days of a month count the footage of all nodes', async (t) => {

@@ -21,7 +21,9 @@ import { Timeline, type TimelineCamera } from './timeline-item.ts';
 const MAX_SPANS = 5_000;
 const ACCOUNT_RESOLUTION_MS = 1_000;
 
-type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers'> & { readonly times: NonNullable<ApiDeps['times']> };
+type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock'> & {
+  readonly times: NonNullable<ApiDeps['times']>;
+};
 
 /** Sorted and disjoint. */
 export interface Account {
@@ -86,7 +88,8 @@ export class Timelines {
         return { nodeId, cameras: (await readFrom(request, peers, nodeId, path, Timeline))?.cameras };
       }),
     );
-    return own.map((camera, i) => joined(camera, interval, holders[i] ?? [], toldOf(camera.camera_id, answers)));
+    const past = { fromMs: interval.fromMs, toMs: this.#pastOf(interval) };
+    return own.map((camera, i) => joined(camera, past, holders[i] ?? [], toldOf(camera.camera_id, answers)));
   }
 
   /** Footage and gaps of one camera on all nodes; gaps of less than a second are footage. Throws ApiError. */
@@ -126,9 +129,14 @@ export class Timelines {
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
         .map(({ id, note, ...window }) => ({ id, ...stretch(window), note: note ?? null })),
       elsewhere: holdersIn(holders, fromMs, toMs)
-        .map((holder) => missingAt(holder, fromMs, toMs))
+        .map((holder) => missingAt(holder, fromMs, this.#pastOf(interval)))
         .map(toElsewhere),
     };
+  }
+
+  /** The end of the past part of an interval: nobody has footage of the future. */
+  #pastOf({ fromMs, toMs }: Interval): number {
+    return Math.max(fromMs, Math.min(toMs, this.#deps.clock.wallMs()));
   }
 
   async #previewOf(cameraId: string, { interval, resolutionMs }: Asked): Promise<TimelineCamera['preview']> {
@@ -236,7 +244,7 @@ const stretch = ({ fromMs, toMs }: Interval) => ({ start_ms: fromMs, end_ms: toM
 const intervalOf = ({ start_ms, end_ms }: ReturnType<typeof stretch>): Interval => ({ fromMs: start_ms, toMs: end_ms });
 const byStart = (a: { readonly start_ms: number }, b: { readonly start_ms: number }): number => a.start_ms - b.start_ms;
 
-const toGap = ({ cause, isOpen, notFilled, ...interval }: Gap) => ({
+const toGap = ({ cause, isOpen, notFilled, detail, ...interval }: Gap) => ({
   ...stretch(interval),
   cause,
   is_open: isOpen,
@@ -248,6 +256,7 @@ const toGap = ({ cause, isOpen, notFilled, ...interval }: Gap) => ({
       at_ms: notFilled.atMs,
     },
   }),
+  ...(detail !== undefined && { detail }),
 });
 
 const toElsewhere = ({ nodeId, isOnline, ...part }: Elsewhere) => ({

@@ -92,6 +92,8 @@ test('a disk that is too small for the days that are wanted is reported, with bo
   assert.deepEqual([after(55), after(10)], [[], ['kept-too-short']]);
   assert.deepEqual(messages(), ['the disk has space for about 3.3 days of footage, and 14 days should be kept']);
   assert.match(todoOf('kept-too-short') ?? '', /disk/);
+  outlookMs = 3 * 3_600_000;
+  assert.match(messages()[0] ?? '', /space for about 3 h of footage/);
   // While it is not known, nothing is claimed.
   outlookMs = undefined;
   assert.deepEqual(after(1), []);

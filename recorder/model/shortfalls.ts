@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Warning } from '../../base/reason.ts';
-import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { CameraDirectory } from './camera-view.ts';
 
@@ -98,6 +98,6 @@ const sendsPictures = ({ state, frameRate }: CameraStatus): boolean => state ===
 
 function daysOf(ms: number): string {
   const days = ms / DAY_MS;
-  const shown = days < 10 ? Math.round(days * 10) / 10 : Math.round(days);
-  return shown === 1 ? '1 day' : `${shown} days`;
+  if (days < 2) return `${Math.round(ms / HOUR_MS)} h`;
+  return `${days < 10 ? Math.round(days * 10) / 10 : Math.round(days)} days`;
 }

@@ -71,12 +71,14 @@ const query = ({ startMs, endMs, speed }: ExportWish): string =>
 const pathOf = ({ cameraId, speed }: ExportWish): string =>
   `/api/archive/${encodeURIComponent(cameraId)}/${speed === undefined ? 'export' : 'timelapse'}`;
 
+const partsOf = (wish: ExportWish): readonly ExportWish[] => splitExport(wish).map((part) => ({ ...wish, ...part }));
+
+const estimateOf = (part: ExportWish, signal?: AbortSignal): Promise<Estimate> =>
+  api<Estimate>(`${pathOf(part)}?${query(part)}&dry_run=1`, { method: 'POST', ...(signal && { signal }) });
+
 /** The estimate for all parts together. Rejects with Problem. */
 export async function estimate(wish: ExportWish, abort: AbortSignal): Promise<Estimate> {
-  const parts = splitExport(wish).map((part) => ({ ...wish, ...part }));
-  const answers = await Promise.all(
-    parts.map((part) => api<Estimate>(`${pathOf(part)}?${query(part)}&dry_run=1`, { method: 'POST', signal: abort })),
-  );
+  const answers = await Promise.all(partsOf(wish).map((part) => estimateOf(part, abort)));
   const reason = answers.every((one) => one.reason !== undefined) ? answers[0]?.reason : undefined;
   return {
     duration_seconds: answers.reduce((sum, one) => sum + one.duration_seconds, 0),
@@ -88,9 +90,11 @@ export async function estimate(wish: ExportWish, abort: AbortSignal): Promise<Es
 
 /** Begins an export as one job, or as several if it is longer than a job may be. Rejects with Problem. */
 export async function beginExport(wish: ExportWish): Promise<void> {
-  for (const part of splitExport(wish)) {
-    const asked = { ...wish, ...part };
-    const { job_id } = await api<{ job_id: string }>(`${pathOf(asked)}?${query(asked)}`, { method: 'POST' });
+  const parts = partsOf(wish);
+  for (const part of parts) {
+    // A part without footage would be a job that fails.
+    if (parts.length > 1 && (await estimateOf(part)).duration_seconds === 0) continue;
+    const { job_id } = await api<{ job_id: string }>(`${pathOf(part)}?${query(part)}`, { method: 'POST' });
     ownJobs.value = [job_id, ...ownJobs.peek()];
   }
   await refreshJobs();

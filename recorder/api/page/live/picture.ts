@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import type { RefObject, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { request } from '../app/api.ts';
+import { Problem, request } from '../app/api.ts';
 import type { Camera } from '../app/camera.ts';
 import { directory } from '../app/cameras.ts';
 import { codecName } from '../parts/format.ts';
@@ -31,6 +31,8 @@ document.addEventListener('visibilitychange', () => (isSeen.value = !document.hi
 const FROZEN_MS = 2_000;
 const LOOK_MS = 500;
 const STILL_MS = 1_000;
+/** A past picture does not change: it is requested again only while the recorder could not make it. */
+const PAST_RETRY_MS = 5_000;
 
 /** States of a camera in which there is no live picture. */
 const DARK: ReadonlySet<Camera['state']> = new Set(['stopped', 'unassigned']);
@@ -159,6 +161,7 @@ export function Stills({ camera, isPast = false, message = '' }: StillsProps): V
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let shown: string | undefined;
+    let isMissing = false;
     const load = async (): Promise<void> => {
       try {
         const path = `/api/cameras/${encodeURIComponent(id)}/thumbnail${isPast ? '' : '?fresh=1'}`;
@@ -166,12 +169,16 @@ export function Stills({ camera, isPast = false, message = '' }: StillsProps): V
         if (abort.signal.aborted) return;
         const before = shown;
         shown = URL.createObjectURL(image);
+        isMissing = false;
         setSource(shown);
         if (before) URL.revokeObjectURL(before);
-      } catch {
+      } catch (error) {
         // The previous picture stays; the camera's state shows what is wrong.
+        if (isPast) isMissing = !(error instanceof Problem) || error.status >= 500;
       }
-      if (!isPast && !abort.signal.aborted) timer = setTimeout(() => void load(), STILL_MS);
+      if (abort.signal.aborted) return;
+      if (!isPast) timer = setTimeout(() => void load(), STILL_MS);
+      else if (isMissing) timer = setTimeout(() => void load(), PAST_RETRY_MS);
     };
     void load();
     return () => {
