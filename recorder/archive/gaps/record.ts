@@ -65,7 +65,9 @@ export function parseRecord(text: string): LedgerRecord | undefined {
   if (typeof fields !== 'object' || fields === null) return undefined;
   const told = fields as Record<string, unknown>;
   const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = told;
-  if (isTime(told.stop)) return { kind: 'stop', atMs: told.stop, detail: String(told.detail ?? '') };
+  if (isTime(told.stop)) {
+    return { kind: 'stop', atMs: told.stop, detail: typeof told.detail === 'string' ? told.detail : '' };
+  }
   if (told.filled !== undefined || told['not-filled'] !== undefined) return parseFill(told);
   if (recorded !== undefined) return interval(recorded, (fromMs, toMs) => ({ kind: 'recorded', fromMs, toMs }));
   if (missed !== undefined)
