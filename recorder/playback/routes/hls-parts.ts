@@ -73,7 +73,7 @@ export const hlsPartRoutes: FastifyPluginAsyncZod<{ deps: HlsPartDeps }> = async
           .describe('Where the part ends, if that is before its last picture: milliseconds since 1970.'),
         next: z
           .string()
-          .regex(/^\d{1,9}(\.\d{1,9}){0,7}$/, SIZES)
+          .regex(/^[0-9]{1,9}(\.[0-9]{1,9}){0,7}$/, SIZES)
           .optional()
           .describe(
             'Bytes of each of the pictures with which another node continues after `until`, separated by dots.',
