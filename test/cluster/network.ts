@@ -146,7 +146,7 @@ export class Network {
   join(address: string, pid: number): void {
     const { bits, flag, linkHas } = this.#plan;
     const name = linkOf(address);
-    // The link of a dead node stays as long as a process in its namespace, such as a request without an answer.
+    // The link of a dead node stays as long as its namespace: with a process in it, or for two minutes with a socket that was cut off.
     spawnSync('nsenter', [`--net=/proc/${this.#router.pid}/ns/net`, 'ip', 'link', 'del', name]);
     const router = this.#plan.router(this.#index);
     this.#onRouter([`link add name ${name} type veth peer name eth0 netns ${pid}`, `link set ${name} up`]);
