@@ -121,13 +121,14 @@ export async function openServersCluster({ config, own, clock, log }: ServersClu
         if (!isAdopted) await issuer.adopt();
         isAdopted = true;
         const role = await registration.renew();
-        await rotation.follow();
         if (role === 'Removed' && knownRole !== role) log.warn({}, NO_MEMBER);
         knownRole = role;
         if (role === 'Removed') await etcd.left();
         else if (etcd.isLeaving) await registration.remove();
         etcd.follow(role);
         if (operator?.isLeader) await etcd.enforce(roles);
+        // Last: if it fails, the rest goes on.
+        await rotation.follow();
       } catch (err) {
         log.debug({ problem: messageOf(err) }, 'this server cannot be registered now');
       }
