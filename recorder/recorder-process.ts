@@ -26,11 +26,17 @@ interface RecorderProcessOptions {
 /** A stop that takes longer is aborted: open files are completed at the next start. */
 const MAX_STOP_MS = 8_000;
 
+const EXIT_POLL_MS = 20;
+/** For the last line of the log, which is written in the background. */
+const LAST_WORDS_MS = 200;
+
 /** Timers of the clock keep no process alive, and while a recorder starts or stops there may be nothing else. */
 const AWAKE_MS = 3_600_000;
 
 /** After this time, everything that the next start needs is compiled. */
 const COMPILED_MS = 5_000;
+
+const isUsingFiles = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
 
 export class RecorderProcess {
   readonly #options: RecorderProcessOptions;
@@ -92,17 +98,29 @@ export class RecorderProcess {
     this.#isStopping = true;
     if (!this.#isRecording) process.exit(this.#exitCode);
     this.#options.manager.stopping();
-    // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
-    setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
+    setTimeout(() => this.#kill(), MAX_STOP_MS).unref();
     this.#starting
       .then((recorder) => recorder.close())
       .then(
-        () => process.exit(this.#exitCode),
+        () => this.#exit(this.#exitCode),
         (err: unknown) => {
           this.#options.logs.log.error({ err }, 'the recorder could not be stopped cleanly');
-          process.exit(1);
+          this.#exit(1);
         },
       );
+  }
+
+  /** Exits when no file is being read or written: `process.exit` waits for the threads of the pool. */
+  #exit(code: number): void {
+    if (isUsingFiles()) setTimeout(() => this.#exit(code), EXIT_POLL_MS);
+    else process.exit(code);
+  }
+
+  /** A dead disk may hold a thread for ever, and `process.exit` with it. */
+  #kill(): void {
+    const seconds = MAX_STOP_MS / 1_000;
+    this.#options.logs.log.error({ seconds }, 'the recorder could not be stopped in time, it is killed');
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_WORDS_MS);
   }
 
   #reloadWhenAsked(): void {

@@ -2,6 +2,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startCamera, type Camera } from '../camera/camera.ts';
@@ -94,4 +95,26 @@ test('SIGTERM in the moment in which cameras are asked: exit 0', async (t) => {
   });
   const { code, signal } = await recorder.child.exit();
   assert.deepEqual({ code, signal }, { code: 0, signal: null }, recorder.child.output);
+});
+
+test('SIGTERM while a disk does not answer: the files on other disks are finalised, and the process ends by itself', async (t) => {
+  const directory = workspace(t);
+  // Opening a pipe that nobody writes to holds a thread as a disk does that is gone.
+  const pipe = join(directory, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const preload = join(directory, 'preload.cjs');
+  writeFileSync(preload, `require('node:fs').open(${JSON.stringify(pipe)}, 'r', () => {});`);
+  await using camera = await startCamera({ pace: 'realtime' });
+  await using recorder = await RecorderProcess.start({
+    directory,
+    config: { cameras: [{ id: 'gate', source: camera.url }] },
+    env: { ...process.env, NODE_OPTIONS: `--require ${preload}` },
+  });
+  await recorder.untilRecording('gate');
+  await until('a file', async () => (await recorder.files()).length === 1);
+  const { signal } = await recorder.child.stop('SIGTERM', 120_000);
+  assert.equal(signal, 'SIGKILL', recorder.child.output);
+  assert.match(recorder.child.output, /could not be stopped in time/);
+  const [file = ''] = await recorder.files();
+  assert.equal((await topLevelBoxes(join(recorder.recordPath, file))).at(-1), 'moov');
 });
