@@ -96,7 +96,7 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
     const [alive] = await etcd.answering();
     if (alive !== undefined) {
       throw new RecoverError(
-        `the member of etcd at ${alive} answers: with two of three servers the cluster works again. ` +
+        `the member of etcd at ${alive} answers: with more than half of its servers a cluster works again. ` +
           'If the others are lost, stop the recorder on that server, and recover one server only',
       );
     }
