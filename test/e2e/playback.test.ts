@@ -2,7 +2,10 @@
 // that what is on screen is known.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
@@ -325,6 +328,30 @@ test('a reader that goes away leaves no file open', async (t) => {
   await until('its files are closed', () => openFiles() === before);
 });
 
+/** A way to a server that notes the addresses which are requested. */
+async function askedThrough(server: string) {
+  const asked: string[] = [];
+  const door = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    const { range = '' } = request.headers;
+    void fetch(server + request.url, { redirect: 'manual', headers: { range } }).then(async (answer) => {
+      response.writeHead(answer.status, Object.fromEntries(answer.headers));
+      response.end(Buffer.from(await answer.arrayBuffer()));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(door, 'listening');
+  const { port } = door.address() as AddressInfo;
+  return {
+    asked,
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      door.closeAllConnections();
+      door.close();
+      await once(door, 'close');
+    },
+  };
+}
+
 test('what is recorded now is reported, and plays, only while it is recorded as fMP4', async (t) => {
   const tracks = [videoTrack(await videoMedia('h264')), audioTrack(await audioMedia('aac'))];
   await using camera = await startCamera({ tracks, pace: 'realtime' });
@@ -354,6 +381,13 @@ test('what is recorded now is reported, and plays, only while it is recorded as 
     ['h264', 'aac'],
   );
   assert.ok(durationSeconds > 0.8, `${durationSeconds} s`);
+  // It reads the index at the end of that state, however far the file has grown meanwhile.
+  await using door = await askedThrough(recorder.playbackUrl);
+  await probe(`${door.url}/${reported.filename}`);
+  const [first, ...others] = door.asked;
+  assert.equal(first, `/${reported.filename}`);
+  assert.ok(others.length > 1);
+  assert.deepEqual([...new Set(others)], [others[0]]);
   assert.equal(await decodingErrors(url), '');
   assert.equal(await decodingErrors(`${url}?size=${reported.size}`), '');
   const cameras = (await recorder.get('/api/cameras')) as { cameras: { node: { playback: string } }[] };
