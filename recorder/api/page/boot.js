@@ -32,6 +32,8 @@ if (window.location.hash.startsWith('#/playback')) {
 const RETRY_MS = 2_000;
 /** Nothing is on the page, and nothing has arrived for this long. */
 const STUCK_MS = 30_000;
+/** Until a page that is loaded again is given up: longer each time, for slow links. */
+let patienceMs = 4_000;
 let isWaiting = false;
 
 async function reload() {
@@ -39,7 +41,8 @@ async function reload() {
     await fetch('/api/health/live', { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
     window.location.reload();
     // This page stays until the next one begins to arrive, and that may get no answer either.
-    setTimeout(() => void reload(), STUCK_MS);
+    setTimeout(() => void reload(), patienceMs);
+    patienceMs = Math.min(STUCK_MS, patienceMs * 2);
   } catch {
     setTimeout(() => void reload(), RETRY_MS);
   }
