@@ -141,6 +141,8 @@ suite('around every view of the console', { skip: browserMissing() }, () => {
   test('while the recorder is away, what was typed stays and is tried again', async (t) => {
     const { page, url } = await open(t);
     await page.goto(url);
+    // A page that lost an answer when the network changed, which tests that make networks cause, asks again for the form first.
+    await page.getByRole('tab', { name: 'Token' }).waitFor();
     await page.context().route('**/api/**', (route) => route.abort());
     await signIn(page, 'viewer');
     await until('it says so', async () =>
