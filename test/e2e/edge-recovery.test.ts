@@ -200,9 +200,13 @@ describe('gaps are filled from the memory of a camera', { concurrency: true }, (
     );
     await recorder.stop();
     const numbers = await numbersOf(recorder);
-    const breaks = numbers.filter((number, i) => i > 0 && number !== ((numbers[i - 1] as number) + 1) % 250);
-    // Where the filled footage begins, and at its end as far as the clocks are not known.
-    assert.ok(breaks.length <= 2, numbers.join());
+    const breaks = numbers.flatMap((number, i) =>
+      i > 0 && number !== ((numbers[i - 1] as number) + 1) % 250 ? [i] : [],
+    );
+    // Where the filled footage begins, and at its end as far as the clocks are not known. In the first second there may be one more: the memory
+    // has pictures from before the first one that the recorder got.
+    assert.ok(breaks.filter((i) => i > 25).length <= 2, numbers.join());
+    assert.ok(breaks.filter((i) => i <= 25).length <= 1, numbers.join());
   });
 
   test('after the recorder was killed, also while a gap was being filled', async (t) => {

@@ -333,8 +333,11 @@ async function askedThrough(server: string) {
   const asked: string[] = [];
   const door = createServer((request, response) => {
     asked.push(request.url ?? '');
-    const { range = '' } = request.headers;
-    void fetch(server + request.url, { redirect: 'manual', headers: { range } }).then(async (answer) => {
+    const headers = Object.entries(request.headers).filter(([name]) => ['range', 'icy-metadata'].includes(name)) as [
+      string,
+      string,
+    ][];
+    void fetch(server + request.url, { redirect: 'manual', headers }).then(async (answer) => {
       response.writeHead(answer.status, Object.fromEntries(answer.headers));
       response.end(Buffer.from(await answer.arrayBuffer()));
     });

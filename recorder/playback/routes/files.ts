@@ -76,7 +76,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
           const parameters = new URLSearchParams(request.url.split('?', 2)[1]);
           parameters.set('size', String(state.bytes));
           return await reply
-            .header('cache-control', KEPT_SHORTLY)
+            .header('cache-control', request.headers['icy-metadata'] === undefined ? 'no-store' : KEPT_SHORTLY)
             .redirect(`${request.url.split('?', 1)[0]}?${parameters.toString()}`, 307);
         }
         visit(request, reply, { camera: segment.cameraId, fromMs: segment.startMs });
@@ -98,8 +98,8 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
 };
 
 /**
- * ffmpeg asks the first address again for each range unless the redirect may be kept, and then mixes two states. It reads `max-age` only where the
- * value begins with it.
+ * ffmpeg, which sends `Icy-MetaData`, asks the first address again for each range unless the redirect may be kept, and then mixes two states.
+ * It reads `max-age` only where the value begins with it. Browsers stay with the state, and would show an old one after a reload.
  */
 const KEPT_SHORTLY = 'max-age=60, private';
 
