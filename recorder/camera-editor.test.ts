@@ -290,7 +290,14 @@ test('with a database new cameras are rows, changed and removed there, and files
   const { editor, taken, file } = stage(t, { 'config.yaml': yard }, { database });
   const { tag } = await editor.add({ ...GATE, snapshot: 'http://10.0.0.9/1.jpg' });
   const row = { id: 'gate', name: '', source: GATE.source, snapuri: 'http://10.0.0.9/1.jpg', ptz: false, onvif: null };
-  assert.deepEqual(database.rows.get('gate'), { ...row, preview: null, edge: null, record: {}, enabled: true });
+  assert.deepEqual(database.rows.get('gate'), {
+    ...row,
+    group: null,
+    preview: null,
+    edge: null,
+    record: {},
+    enabled: true,
+  });
   assert.equal((await refusal(editor.add(GATE))).code, 'id-taken');
   assert.equal((await refusal(editor.add({ ...GATE, id: 'yard' }))).code, 'id-taken');
   assert.match((await refusal(editor.add({ ...GATE, id: 'x', transport: 'tcp' }))).message, /^transport: the table/);
