@@ -104,7 +104,8 @@ export class RedisServer {
       unixsocketperm: '700',
       dir: directory,
       appendonly: 'yes',
-      appendfsync: 'everysec',
+      // With everysec, what was answered may wait for a slow fsync, and is lost if the process is killed then. There are few jobs.
+      appendfsync: 'always',
       save: '',
       'maxmemory-policy': 'noeviction',
       // A file that was cut off by a power failure is used up to that point.
