@@ -294,31 +294,23 @@ export class EtcdClient {
    * only slow are asked again while there is time.
    */
   async #send(path: string, body: object, options: SendOptions): Promise<SentAnswer> {
-    const endpoints = options.endpoint === undefined ? this.#endpoints : [options.endpoint];
+    const left = options.endpoint === undefined ? [...this.#endpoints] : [options.endpoint];
     const deadlineMs = performance.now() + this.#timeoutMs;
-    let left = endpoints;
     let failure: unknown = new EtcdError('UNREACHABLE', 'etcd has no endpoint');
-    while (left.length > 0) {
-      const slow: string[] = [];
-      for (const endpoint of left) {
-        try {
-          const response = await this.#ask(endpoint, path, body, options);
-          this.#prefer(endpoint);
-          return { body: response.body, endpoint };
-        } catch (err) {
-          failure = err;
-          const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
-          const isUnsent = UNSENT.has(errorCode(err) ?? '') || (err instanceof EtcdError && LEARNER.test(err.message));
-          if (options.signal?.aborted || !isLost || !(options.repeats || isUnsent)) return this.#lost(err);
-          if (errorCode(err) === SLOW) slow.push(endpoint);
-        }
+    for (const endpoint of left) {
+      try {
+        const response = await this.#ask(endpoint, path, body, options);
+        this.#prefer(endpoint);
+        return { body: response.body, endpoint };
+      } catch (err) {
+        failure = err;
+        const isLost = !(err instanceof EtcdError) || err.code === 'UNREACHABLE';
+        const isUnsent = UNSENT.has(errorCode(err) ?? '') || (err instanceof EtcdError && LEARNER.test(err.message));
+        if (options.signal?.aborted || !isLost || !(options.repeats || isUnsent)) break;
+        // After the others.
+        if (errorCode(err) === SLOW && performance.now() < deadlineMs) left.push(endpoint);
       }
-      left = performance.now() < deadlineMs ? slow : [];
     }
-    return this.#lost(failure);
-  }
-
-  #lost(failure: unknown): never {
     if (failure instanceof EtcdError && failure.code !== 'UNREACHABLE') throw failure;
     this.#next();
     throw failure instanceof EtcdError ? failure : unreachable(failure);
