@@ -88,7 +88,7 @@ export function exportCase(
   }
 }
 
-/** Who has no footage. */
+/** The beginning of a message that there is no footage. */
 const nobodyHas = ({ assembled }: CaseDeps): string => (assembled ? 'no node that answers has' : 'this node has no');
 
 /** Undefined for a camera without footage. The message of any other failure names the camera. */
