@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { EtcdClient } from '../base/etcd/client.ts';
 import { ApiError } from '../base/kubernetes/api-error.ts';
+import { mergePatch } from '../base/kubernetes/client.ts';
 import { silentLog } from '../base/log.ts';
 import { API_VERSION, CAMERAS } from '../crds/names.ts';
 import { StoreConnection } from '../store/connection.ts';
@@ -146,7 +147,7 @@ async function raiseEpochs(api: ApiServer): Promise<void> {
       ...(assignment && { assignment: raised(assignment) }),
       ...(standby && { standby: raised(standby) }),
     };
-    await patch(api, `${path}/${metadata.name}/status`, { status: change });
+    await mergePatch(api, `${path}/${metadata.name}/status`, { status: change });
   }
 }
 
@@ -154,13 +155,10 @@ async function raiseEpochs(api: ApiServer): Promise<void> {
 async function removeOthers(api: ApiServer, nodeId: string): Promise<readonly string[]> {
   const path = nodesPath(STORE_NAMESPACE);
   const { items } = await api.list(path);
-  const setRole = (name: string, role: Role): Promise<void> => patch(api, `${path}/${name}`, { spec: { role } });
+  const setRole = (name: string, role: Role): Promise<unknown> =>
+    mergePatch(api, `${path}/${name}`, { spec: { role } });
   await setRole(nodeId, 'Voter');
   const lost = Nodes.parse(items).filter(({ metadata, spec }) => metadata.name !== nodeId && spec.role === 'Voter');
   for (const { metadata } of lost) await setRole(metadata.name, 'Removed');
   return lost.map(({ metadata }) => metadata.name);
-}
-
-async function patch(api: ApiServer, path: string, body: object): Promise<void> {
-  await api.call('PATCH', path, body, { contentType: 'application/merge-patch+json' });
 }

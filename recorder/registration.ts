@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { hasStatus } from '../base/kubernetes/api-error.ts';
-import type { KubernetesClient, KubernetesObject } from '../base/kubernetes/client.ts';
+import { mergePatch, type KubernetesClient, type KubernetesObject } from '../base/kubernetes/client.ts';
 import { API_VERSION, poolLabels, RECORDER_NODES, RECORDER_POOLS } from '../crds/names.ts';
 import type { Role } from './own-etcd.ts';
 
@@ -65,7 +65,7 @@ export class Registration {
 
   async #patch(spec: object): Promise<void> {
     const path = `${this.#path(RECORDER_NODES)}/${this.#o.nodeId}`;
-    await this.#o.api.call('PATCH', path, { spec }, { contentType: 'application/merge-patch+json' });
+    await mergePatch(this.#o.api, path, { spec });
   }
 
   async #ensure(plural: string, name: string, make: () => object): Promise<KubernetesObject> {

@@ -109,6 +109,13 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** One object in a watch: etcd stores none above 1.5 MB. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 
+/** RFC 7396. */
+export const MERGE_PATCH = 'application/merge-patch+json';
+
+/** Throws ApiError. */
+export const mergePatch = (api: Pick<KubernetesClient, 'call'>, path: string, change: object): Promise<unknown> =>
+  api.call('PATCH', path, change, { contentType: MERGE_PATCH });
+
 export class KubernetesClient {
   readonly #connection: Connection;
   readonly #options: ClientOptions;

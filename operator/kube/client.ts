@@ -5,6 +5,7 @@ import {
   type ClientOptions,
   type Connection,
   KubernetesClient,
+  MERGE_PATCH,
 } from '../../base/kubernetes/client.ts';
 import { OPERATOR_MANAGER } from '../../crds/names.ts';
 import type {
@@ -76,8 +77,7 @@ export class RestKubeApi implements KubeApi {
     patch: object,
     options: WriteOptions = {},
   ): Promise<KubeObject> {
-    const contentType = 'application/merge-patch+json';
-    return this.#write('PATCH', objectPath(resource, name), patch, options, { contentType });
+    return this.#write('PATCH', objectPath(resource, name), patch, options, { contentType: MERGE_PATCH });
   }
 
   async apply(resource: Resource, object: KubeObject, options: ApplyOptions): Promise<KubeObject> {

@@ -3,7 +3,7 @@
 // encrypted with it. So an end at any moment leaves Secrets that every node can read, and the next rotation completes what is missing.
 
 import type { Clock } from '../../base/clock.ts';
-import type { KubernetesObject } from '../../base/kubernetes/client.ts';
+import { mergePatch, type KubernetesObject } from '../../base/kubernetes/client.ts';
 import { API_VERSION, RECORDER_POOLS } from '../../crds/names.ts';
 import type { ClusterKeys } from './cluster-keys.ts';
 import { nodesPath, type StoreApi } from './secrets.ts';
@@ -112,7 +112,7 @@ export class KeyRotation {
 
   async #say(path: string, ids: readonly string[]): Promise<void> {
     const change = { metadata: { annotations: { [KEYS_ANNOTATION]: ids.join(',') } } };
-    await this.#o.api.call('PATCH', path, change, { contentType: 'application/merge-patch+json' });
+    await mergePatch(this.#o.api, path, change);
   }
 }
 
