@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../parts/html.ts';
 import { isStale } from './contact.ts';
+import { NameField, type Typed } from './name-field.ts';
 import { useSigningIn } from './signing-in.ts';
 
 type Way = 'password' | 'token';
@@ -47,10 +48,6 @@ export function Login(): VNode {
   </main>`;
 }
 
-interface Typed {
-  readonly currentTarget: HTMLInputElement;
-}
-
 interface SecretProps {
   readonly secret: string;
   readonly setSecret: (secret: string) => void;
@@ -62,19 +59,7 @@ interface PasswordProps extends SecretProps {
 }
 
 const PasswordFields = ({ name, setName, secret, setSecret }: PasswordProps): VNode =>
-  html`<label>
-      Name
-      <input
-        name="username"
-        autocomplete="username"
-        autocapitalize="none"
-        spellcheck=${false}
-        required
-        autofocus
-        value=${name}
-        onInput=${({ currentTarget }: Typed) => setName(currentTarget.value)}
-      />
-    </label>
+  html`<${NameField} name=${name} setName=${setName} />
     <label>
       Password
       <input
