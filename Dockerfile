@@ -36,6 +36,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca,t
     if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi && \
     npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 COPY base base
+COPY console console
 COPY crds crds
 COPY operator operator
 COPY recorder recorder

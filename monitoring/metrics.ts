@@ -18,11 +18,11 @@ import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
 import { EdgeMetrics } from '../recorder/edge/recovery/metrics.ts';
 import { JobMetrics } from '../recorder/jobs/metrics.ts';
 import { License } from '../recorder/license/license.ts';
-import { registerMemoryMetrics } from '../recorder/memory.ts';
+import { registerMemoryMetrics } from '../recorder/run/memory.ts';
 import { observePlayback } from '../recorder/playback/metrics.ts';
 import { Sender } from '../recorder/playback/sender.ts';
 import { RelayMetrics } from '../recorder/relay/metrics.ts';
-import { registerWebhookMetrics } from '../recorder/webhook-metrics.ts';
+import { registerWebhookMetrics } from '../recorder/run/webhook-metrics.ts';
 
 export interface MetricFacts {
   readonly name: string;

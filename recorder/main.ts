@@ -7,17 +7,17 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
-import { COMMANDS } from './commands.ts';
+import { COMMANDS } from './commands/table.ts';
 import { inEnvironment, metricsTokenFile, usersFileIn, withMetricsToken } from './config/environment.ts';
 import { ConfigError, loadConfig, located } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { DatabaseError } from './database/error.ts';
 import { TokenFileError } from './http/admin-token.ts';
-import { createLogs, type Logs } from './logs.ts';
-import { RecorderProcess } from './recorder-process.ts';
-import { serviceManager } from './service-manager.ts';
-import { startProblems } from './start-problems.ts';
-import { UsageError } from './usage-error.ts';
+import { createLogs, type Logs } from './run/logs.ts';
+import { RecorderProcess } from './run/recorder-process.ts';
+import { serviceManager } from './run/service-manager.ts';
+import { startProblems } from './commands/check-config.ts';
+import { UsageError } from './commands/usage-error.ts';
 
 const ABOUT_COMMANDS = [...COMMANDS.values()].flatMap(({ about }) => about ?? []);
 
@@ -70,7 +70,7 @@ async function main(): Promise<void> {
   if (options.help) return print(USAGE);
   if (options.version) return print(`${version}\n`);
   if (options['hash-password']) {
-    const { runHashPassword } = await import('./hash-password.ts');
+    const { runHashPassword } = await import('./commands/hash-password.ts');
     return print(`${await runHashPassword(process.stdin, printError)}\n`);
   }
 
@@ -118,7 +118,7 @@ function parseArguments() {
 async function directoriesPrepared({ workDir, recordPath, log }: Config): Promise<void> {
   const owner = process.env['KUBE_NVR_DIRECTORY_OWNER'];
   if (!owner) return;
-  const { untilPrepared } = await import('./prepare-node.ts');
+  const { untilPrepared } = await import('./commands/prepare-node.ts');
   await untilPrepared([dirname(workDir), recordPath], owner, { clock: systemClock, log: createLogs(log).log });
 }
 
@@ -139,14 +139,14 @@ function openLogs(config: Config): Logs {
 }
 
 async function adoptArchive(config: Config, file: string): Promise<void> {
-  const { adoptArchive: adopt } = await import('./adopt.ts');
+  const { adoptArchive: adopt } = await import('./commands/adopt-archive.ts');
   const id = await adopt(config, file, { pod: podPlace(process.env), log: openLogs(config).log });
   print(`${config.recordPath}: archive ${id} is the archive of this node\n`);
 }
 
 async function reindexArchive(config: Config): Promise<never> {
   const interrupted = abortsOn('SIGTERM', 'SIGINT');
-  const { reindexArchive: reindex } = await import('./reindex.ts');
+  const { reindexArchive: reindex } = await import('./commands/reindex.ts');
   const { log } = openLogs(config);
   await reindex(config, { clock: systemClock, log, say: (line) => print(`${line}\n`) }, interrupted);
   process.exit(interrupted.aborted ? 1 : 0);

@@ -10,8 +10,8 @@ interface Layout {
   readonly entryPoints: Readonly<Record<string, string>>;
   /** Entry points that are started as threads, each by one source file. */
   readonly threads: readonly { readonly name: string; readonly startedBy: string }[];
-  /** The page that it serves: path in the repository, and path at which the bundle reads it. */
-  readonly page: { readonly from: string; readonly to: string } | undefined;
+  /** The page that it serves: path in the repository, and beside the bundle. */
+  readonly page: string | undefined;
   readonly nodeFlag: string | undefined;
 }
 
@@ -20,7 +20,7 @@ export const PROGRAMS = {
   recorder: {
     entryPoints: { main: 'recorder/main.ts', 'details-worker': 'recorder/archive/catalogue/details-worker.ts' },
     threads: [{ name: 'details-worker', startedBy: 'recorder/archive/catalogue/details-reader.ts' }],
-    page: { from: 'recorder/api/page', to: 'page' },
+    page: 'console',
     nodeFlag: undefined,
   },
 } as const satisfies Record<string, Layout>;

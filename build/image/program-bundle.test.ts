@@ -29,8 +29,8 @@ for (const [program, threads] of [
 test('the bundle of the recorder has the page without types, its libraries and their licences', async (t) => {
   const directory = workspace(t);
   const metafile = await bundleProgram('recorder', directory);
-  const { files: inSources } = await readPage(join(import.meta.dirname, '../../recorder/api/page'));
-  const { files: inBundle } = await readPage(join(directory, 'page'));
+  const { files: inSources } = await readPage(join(import.meta.dirname, '../../console'));
+  const { files: inBundle } = await readPage(join(directory, 'console'));
   assert.deepEqual([...inBundle.keys()].sort(), [...inSources.keys()].sort());
   assert.doesNotMatch(inBundle.get('app/router.ts')?.body ?? '', /ViewName|readonly/);
   assert.match(inBundle.get('live/tile.ts')?.body ?? '', /from"\.\.\/parts\/html\.ts"/);
@@ -42,7 +42,7 @@ test('the bundle of the recorder has the page without types, its libraries and t
 test('the console in the bundle is one script and one style sheet, and what playback needs comes later', async (t) => {
   const directory = workspace(t);
   await bundleProgram('recorder', directory);
-  const { files } = await readPage(join(directory, 'page'));
+  const { files } = await readPage(join(directory, 'console'));
   assert.deepEqual(preloadsOf(files, 'app/main.ts'), ['app/main.ts']);
   assert.match(files.get('app/main.ts')?.body ?? '', /import\("\.\.\/vendor\/hls\.js"\)/);
   const sheets = files.get('index.html')?.body.match(/rel="stylesheet"/g);

@@ -69,7 +69,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify({ ...ABOUT, type: 'module' })}\n`);
   const { page } = PROGRAMS[program];
   if (page) {
-    await writePage(join(ROOT, page.from), join(directory, page.to));
+    await writePage(join(ROOT, page), join(directory, page));
     // The licences of the libraries are shipped with the program.
     for (const { path } of libraryFiles()) metafile.inputs[relative(ROOT, path)] = { bytes: 0, imports: [] };
   }

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { COMMANDS } from '../../recorder/commands.ts';
+import { COMMANDS } from '../../recorder/commands/table.ts';
 import { configurationRows } from '../../recorder/config/reference.ts';
 import { bundledPackages, licencesOf } from '../image/packages.ts';
 import { ABOUT, bundleProgram } from '../image/program-bundle.ts';

@@ -8,7 +8,7 @@ import { test, type TestContext } from 'node:test';
 import { workspace } from '../../test/support/workspace.ts';
 import { preloadsOf, readPage, type PageFiles } from './page-files.ts';
 
-const PAGE = join(import.meta.dirname, 'page');
+const PAGE = join(import.meta.dirname, '../../console');
 
 function pageOf(t: TestContext, sources: Readonly<Record<string, string>>): Promise<PageFiles> {
   const directory = workspace(t);

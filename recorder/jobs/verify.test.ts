@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { caseStage, MADE_MS, type CaseStage, type MadeCase } from '../../test/support/case-stage.ts';
 import { WALL_START_MS } from '../../test/support/joined-file.ts';
-import { runVerify } from '../verify.ts';
+import { runVerify } from '../commands/verify.ts';
 import { exportWindow } from './export.ts';
 import { signManifest, type Manifest } from './manifest.ts';
 import { NodeKey } from './node-key.ts';

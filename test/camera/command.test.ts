@@ -9,7 +9,7 @@ import { lookForMemory } from '../../recorder/edge/look.ts';
 import { anywhere } from '../../recorder/reach/reach.ts';
 
 const run = promisify(execFile);
-const COMMAND = new URL('../../test/camera/command.ts', import.meta.url).pathname;
+const COMMAND = new URL('./command.ts', import.meta.url).pathname;
 
 test('hack/camera: help names every option, and a wrong one is said in one line', async () => {
   const { stdout } = await run(process.execPath, [COMMAND, '--help']);

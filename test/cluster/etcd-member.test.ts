@@ -7,7 +7,7 @@ import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../base/clock.ts';
 import { EtcdClient } from '../../base/etcd/client.ts';
 import { silentLog } from '../../base/log.ts';
-import { EtcdMember, EtcdMemberError } from '../../recorder/etcd/etcd-member.ts';
+import { EtcdMember, EtcdMemberError } from '../../recorder/servers/etcd-member.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';

@@ -42,7 +42,7 @@ import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
 import { run } from '../../recorder/live/test-support.ts';
 import { buildPlayback, openPlayback } from '../../recorder/playback/app.ts';
-import { startRecorder } from '../../recorder/recorder.ts';
+import { startRecorder } from '../../recorder/run/recorder.ts';
 import type { ProbeReport } from '../../recorder/probe/report.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { workspace } from '../support/workspace.ts';

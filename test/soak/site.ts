@@ -10,7 +10,7 @@ import { Archive } from '../../recorder/archive/archive.ts';
 import { GapLedger } from '../../recorder/archive/gaps/ledger.ts';
 import type { GapReport } from '../../recorder/archive/gaps/camera-ledger.ts';
 import { allOf, type SegmentObserver } from '../../recorder/archive/catalogue/observer.ts';
-import { CameraSet, type WantedCamera } from '../../recorder/camera-set.ts';
+import { CameraSet, type WantedCamera } from '../../recorder/cameras/camera-set.ts';
 import { ReadPacer } from '../../recorder/camera/read-pacer.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import type { Connection, Run } from '../../recorder/database/connection.ts';

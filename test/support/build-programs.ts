@@ -34,9 +34,9 @@ for (const program of Object.keys(PROGRAMS) as Program[]) {
   await bundleProgram(program, building);
   hash.update(readFileSync(join(building, program, 'main.js')));
 }
-const page = join(building, 'page');
+const page = join(building, 'console');
 rmSync(page, { recursive: true });
-for (const [path, { body }] of (await readPage(join(ROOT, 'recorder/api/page'))).files) {
+for (const [path, { body }] of (await readPage(join(ROOT, 'console'))).files) {
   hash.update(path).update(body);
   mkdirSync(dirname(join(page, path)), { recursive: true });
   writeFileSync(join(page, path), body);

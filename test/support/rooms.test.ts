@@ -8,7 +8,17 @@ import { format, resolveConfig } from 'prettier';
 import { circles, importsOf, readImports, refusal, type Room, ROOMS, roomTable, sourcesOf } from './rooms.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const SOURCES = sourcesOf(ROOT, ['base', 'build', 'crds', 'monitoring', 'operator', 'recorder', 'store', 'tools']);
+const SOURCES = sourcesOf(ROOT, [
+  'base',
+  'build',
+  'console',
+  'crds',
+  'monitoring',
+  'operator',
+  'recorder',
+  'store',
+  'tools',
+]);
 
 test('every import, except those of tests and demos, is allowed by the table of rooms', () => {
   const imports = readImports(ROOT, SOURCES);
@@ -60,15 +70,15 @@ test('imports that the table does not name are refused, with file, line and rule
     ['recorder/config/a.ts', "import { app } from '../api/app.ts';"],
     ['recorder/cluster/a.ts', "import { Jobs } from '../jobs/jobs.ts';"],
     ['recorder/cluster/b.ts', "import type { LiveHub } from '../live/hub.ts';"],
-    ['recorder/api/a.ts', "import { CameraSet } from '../camera-set.ts';"],
+    ['recorder/api/a.ts', "import { CameraSet } from '../run/recorder.ts';"],
     ['recorder/rtsp/a.ts', "import { request } from 'undici';"],
     ['recorder/rtsp/b.ts', "import net from 'node:net';"],
     ['recorder/archive/a.ts', "import { setup } from '../../build/chart/chart.ts';"],
     ['operator/plan/a.ts', "const undici = await import('undici');"],
-    ['recorder/mp4/a.ts', "export * from '../camera-set.ts';"],
+    ['recorder/mp4/a.ts', "export * from '../cameras/camera-set.ts';"],
     ['operator/kube/a.ts', "import { startOperator } from '../operator.ts';"],
     ['recorder/jobs/a.ts', "import { plan } from '../../operator/plan/plan.ts';"],
-    ['recorder/b.ts', "import { chartReadme } from '../build/chart/readme.ts';"],
+    ['recorder/run/b.ts', "import { chartReadme } from '../../build/chart/readme.ts';"],
     ['operator/a.ts', "import { Archive } from '../recorder/archive/archive.ts';"],
     ['operator/observe/a.ts', "import { V1Pod } from '@kubernetes/client-node';"],
     ['recorder/camera/a.ts', "import '../../test/support/child.ts';"],

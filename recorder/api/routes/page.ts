@@ -2,14 +2,16 @@
 
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { createHash } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
+import { findPackageJSON } from 'node:module';
+import { dirname, join } from 'node:path';
 import { listsTag } from '../../http/conditions.ts';
 import { ApiError } from '../../http/problem.ts';
 import type { ApiDeps } from '../deps.ts';
 import { preloadsOf, readPage, type PageFiles } from '../page-files.ts';
 import { isHost, playbackAddress } from '../playback-address.ts';
 
-const DIRECTORY = fileURLToPath(new URL('../page', import.meta.url));
+/** Beside the package's description, as in the repository: a bundle of the recorder has both, too. */
+const DIRECTORY = join(dirname(findPackageJSON(import.meta.url) as string), 'console');
 
 const PAGES = [
   { url: '/', file: 'index.html', entry: 'app/main.ts' },

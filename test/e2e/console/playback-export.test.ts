@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { Zone } from '../../../recorder/api/page/playback/zone.ts';
+import { Zone } from '../../../console/playback/zone.ts';
 import { decodePictures } from '../../camera/frame-numbers.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { probe } from '../../support/probe.ts';

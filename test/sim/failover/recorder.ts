@@ -7,7 +7,7 @@ import type { CameraReport, Cluster, NodeFacts } from '../../../recorder/cluster
 import type { Kept } from '../../../recorder/cluster/kept-state.ts';
 import type { ApiServer, VersionedPool } from './api-server.ts';
 import { NAMESPACE, POOL, ProcessClock } from './kubernetes.ts';
-import { heldMsOf, restartMs, wantedFromMs } from '../../../recorder/held-time.ts';
+import { heldMsOf, restartMs, wantedFromMs } from '../../../recorder/cameras/held-time.ts';
 import { UNWRITTEN_MS, type Monitor } from './monitor.ts';
 import { RecorderApi } from './recorder-api.ts';
 import { Process, type Random, type Timeline } from './world.ts';

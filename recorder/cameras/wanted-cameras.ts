@@ -1,0 +1,151 @@
+// The cameras that are wanted now: those of the files and of the database or the cluster, with the choices of users
+// applied.
+
+import { cameraOfFootage, previewId } from '../../base/camera-id.ts';
+import type { Log } from '../../base/log.ts';
+import type { Limits, RetentionLimits } from '../archive/retention/plan.ts';
+import type { HeldCameras, WantedCamera } from './camera-set.ts';
+import type { CameraConfig, Config } from '../config/schema.ts';
+import type { CurrentConfig } from '../config/current-config.ts';
+import { mergeCameras, NO_CAMERAS, type CameraList } from '../database/camera-rows.ts';
+
+/** Sources of cameras besides the configuration files. */
+export interface CameraSources {
+  /** Applies the choices of users on this node. */
+  readonly overrule: (files: readonly CameraConfig[]) => readonly WantedCamera[];
+  /** Cameras of the cluster or the database. */
+  readonly others: () => CameraList;
+  /** Why one of `others` is not enabled. */
+  readonly halted: NonNullable<WantedCamera['halted']>;
+  /** The retention limits of cameras of which this node may have footage, whether or not it records them. */
+  readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
+  /** The epoch of a camera's assignment to this node. */
+  readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
+  /** Cameras for which this node is the standby. */
+  readonly held?: (() => HeldCameras) | undefined;
+  /** Wall time from which the held pictures of a camera are to be written. */
+  readonly fromMs?: ((cameraId: string) => number) | undefined;
+}
+
+export const SUSPENDED = {
+  reason: { code: 'suspended', message: 'stopped through the API, or spec.suspend of the Camera is true' },
+} as const;
+export const DISABLED_ROW = {
+  reason: { code: 'disabled', message: 'enabled is false in the table cameras' },
+} as const;
+
+/**
+ * Created before the parts that report changes to it and need it; `join` and `follow` connect it with them. Until then it
+ * knows the configuration files only, and applies nothing.
+ */
+export class WantedCameras {
+  readonly #config: CurrentConfig;
+  readonly #log: Log;
+  #sources: CameraSources = { overrule: (files) => files, others: () => NO_CAMERAS, halted: DISABLED_ROW };
+  #applied: (wanted: readonly WantedCamera[]) => Promise<void> = () => Promise.resolve();
+  #follows = false;
+  #limits: Limits;
+
+  constructor(config: CurrentConfig, log: Log) {
+    this.#config = config;
+    this.#log = log;
+    this.#limits = limitsOf(config.value, config.value.cameras, new Map());
+  }
+
+  join(sources: CameraSources): void {
+    this.#sources = sources;
+  }
+
+  /** From now on `apply` is called for every change; it is called at once for the current cameras. */
+  follow(apply: (wanted: readonly WantedCamera[]) => Promise<void>): Promise<void> {
+    this.#applied = apply;
+    this.#follows = true;
+    return this.apply();
+  }
+
+  /** Stops following changes. */
+  leave(): void {
+    this.#follows = false;
+  }
+
+  /** The epoch of a camera's assignment to this node; undefined if the cluster does not assign it. */
+  epochOf(cameraId: string): number | undefined {
+    return this.#sources.epochOf?.(cameraOfFootage(cameraId));
+  }
+
+  /** Wall time from which the pictures of a camera are to be written that this node held before. */
+  fromMs(cameraId: string): number {
+    return this.#sources.fromMs?.(cameraId) ?? -Infinity;
+  }
+
+  /** The cameras to hold while another node records them. */
+  get held(): HeldCameras | undefined {
+    return this.#sources.held?.();
+  }
+
+  get files(): readonly CameraConfig[] {
+    return this.#config.value.cameras;
+  }
+
+  list(): CameraList & { readonly cameras: readonly WantedCamera[] } {
+    const { overrule, others, halted } = this.#sources;
+    const { cameras, refused } = mergeCameras<WantedCamera>(overrule(this.files), others());
+    return { refused, cameras: cameras.map((camera) => (camera.enabled ? camera : { halted, ...camera })) };
+  }
+
+  get enabledCount(): number {
+    return this.list().cameras.filter(({ enabled }) => enabled).length;
+  }
+
+  /** The retention limits of the node and of each camera, at the last change. */
+  get limits(): Limits {
+    return this.#limits;
+  }
+
+  /** Applies the wanted cameras. Resolves when the change is carried out. */
+  apply(): Promise<void> {
+    const { cameras, refused } = this.list();
+    for (const { id, reason } of refused)
+      this.#log.warn({ camera: id, ...reason }, 'the settings of a camera cannot be used');
+    this.#limits = limitsOf(this.#config.value, cameras, this.#sources.limits?.() ?? new Map());
+    return this.#applied(cameras);
+  }
+
+  /** Applies a change of another source. */
+  changed(): void {
+    if (!this.#follows) return;
+    this.apply().catch((err: unknown) => this.#log.error({ err }, 'cameras could not be changed'));
+  }
+}
+
+const limitsOf = (
+  config: Config,
+  cameras: readonly CameraConfig[],
+  others: ReadonlyMap<string, RetentionLimits>,
+): Limits => ({
+  node: config.archive.retention,
+  cameras: new Map([...others, ...cameras.flatMap(limitsOfCamera)]),
+});
+
+/** The limits of its footage, and of that of its preview. */
+const limitsOfCamera = ({ id, record, preview }: CameraConfig): [id: string, limits: RetentionLimits][] => [
+  [id, record.retention],
+  ...(preview?.recorded ? [[previewId(id), preview.retention] as [string, RetentionLimits]] : []),
+];
+
+/** Cameras of the cluster and of the database. In a pool of Kubernetes, rows of the database are not used. */
+export function camerasOfOthers(
+  { cluster }: Pick<Config, 'cluster'>,
+  assigned: CameraList | undefined,
+  rows: CameraList = NO_CAMERAS,
+): CameraList {
+  if (!assigned) return rows;
+  if (cluster.mode !== 'etcd') return assigned;
+  const others = rows.cameras.map((row) => (row.enabled ? row : { halted: DISABLED_ROW, ...row }));
+  const { cameras, refused } = mergeCameras(
+    assigned.cameras,
+    { cameras: others, refused: rows.refused },
+    'the cluster',
+  );
+  return { cameras, refused: [...assigned.refused, ...refused] };
+}

@@ -1,0 +1,139 @@
+// Calls the API of a recorder from a command, as an admin: by default the recorder of this machine, with its own admin token.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { errorCode, messageOf } from '../../base/error.ts';
+import { shortRequest } from '../../base/short-request.ts';
+import type { Config } from '../config/schema.ts';
+import { formatListen } from '../config/values.ts';
+import { ownDirectory } from '../run/trust.ts';
+import { UsageError } from './usage-error.ts';
+
+const TIMEOUT_MS = 30_000;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** For `parseArgs`, and in the usage of each command that has them. */
+export const ADMIN_OPTIONS = {
+  server: { type: 'string' },
+  'token-file': { type: 'string' },
+  ca: { type: 'string' },
+  config: { type: 'string', default: '/etc/recorder/config.yaml' },
+} as const;
+export const ADMIN_USAGE = `  --server URL       the recorder to ask (default: that of this machine, by its configuration)
+  --token-file FILE  a file with the token of an admin (default: admin.token in the recorder's workDir)
+  --ca FILE          the authority of the server's certificate, in PEM
+  --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)
+`;
+
+interface AdminOptions {
+  readonly server?: string | undefined;
+  readonly 'token-file'?: string | undefined;
+  readonly ca?: string | undefined;
+  readonly config: string;
+}
+
+/** The recorder refused, or cannot be asked; the message is for people. */
+export class AdminError extends Error {
+  override readonly name = 'AdminError';
+}
+
+const Refusal = z.object({ detail: z.string() });
+
+export class AdminClient {
+  readonly #server: URL;
+  readonly #token: string | undefined;
+  readonly #tls: object;
+
+  private constructor(server: URL, token: string | undefined, tls: object) {
+    this.#server = server;
+    this.#token = token;
+    this.#tls = tls;
+  }
+
+  /** Throws UsageError, and what `load` throws. */
+  static async open(options: AdminOptions, load: (file: string) => Promise<Config>): Promise<AdminClient> {
+    const { server, 'token-file': file, ca } = options;
+    const needsConfig = server === undefined || file === undefined;
+    const config = needsConfig ? await load(options.config) : undefined;
+    const url = server ?? localAddress(config as Config);
+    if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+      throw new UsageError('--server: expected an address such as https://rack-1:9997');
+    }
+    const token =
+      file === undefined ? await ownToken((config as Config).workDir) : (await readNamed('--token-file', file)).trim();
+    const tls =
+      ca !== undefined
+        ? { ca: await readNamed('--ca', ca) }
+        : server === undefined
+          ? await ownTrust(config as Config)
+          : {};
+    return new AdminClient(new URL(url), token, tls);
+  }
+
+  /** The value of the answer. Throws AdminError. */
+  async call(method: string, path: string, body?: unknown): Promise<unknown> {
+    let answer;
+    try {
+      answer = await shortRequest(new URL(path, this.#server), {
+        method,
+        ...(this.#token !== undefined && { headers: { authorization: `Bearer ${this.#token}` } }),
+        body,
+        tls: this.#tls,
+        timeoutMs: TIMEOUT_MS,
+        maxBytes: MAX_ANSWER_BYTES,
+      });
+    } catch (cause) {
+      throw new AdminError(`${this.#server.origin} cannot be asked: ${errorCode(cause) ?? messageOf(cause)}`, {
+        cause,
+      });
+    }
+    const { status, value } = answer;
+    if (status < 300) return value;
+    const said = Refusal.safeParse(value).data?.detail ?? `it answered ${status}`;
+    throw new AdminError(
+      status === 401
+        ? `${said}: give the token of an admin with --token-file`
+        : status === 404 && said.startsWith(`there is no ${method} `)
+          ? `${this.#server.origin} is not a recorder of a cluster of servers (cluster.mode: etcd)`
+          : said,
+    );
+  }
+}
+
+/** A server need not be able to resolve its own name. */
+const localAddress = ({ tls, listen }: Config): string => {
+  const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
+  return `${tls ? 'https' : 'http'}://${formatListen({ ...listen, host })}`;
+};
+
+/** Undefined if there is none: the recorder says whether it needs one. */
+async function ownToken(workDir: string): Promise<string | undefined> {
+  const file = join(workDir, 'admin.token');
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch (err) {
+    if (errorCode(err) === 'ENOENT') return undefined;
+    throw new UsageError(`${file} cannot be read (${errorCode(err)}): run this as root, or give --token-file`);
+  }
+}
+
+/** The certificate of this machine's recorder itself: its names need not include the address that is used here. */
+async function ownTrust(config: Config): Promise<object> {
+  const { tls } = config;
+  if (!tls) return {};
+  const file = tls === 'auto' ? join(ownDirectory(config), 'certificate.pem') : tls.certificate;
+  return {
+    ca: await readNamed('tls.certificate', file),
+    allowPartialTrustChain: true,
+    checkServerIdentity: () => undefined,
+  };
+}
+
+async function readNamed(name: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (err) {
+    throw new UsageError(`${name}: ${file} cannot be read (${errorCode(err)})`, { cause: err });
+  }
+}

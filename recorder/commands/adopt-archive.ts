@@ -1,0 +1,29 @@
+// `recorder --adopt-archive`: the user declares that the record path holds the archive of this node, whatever was there
+// before.
+
+import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
+import type { Log } from '../../base/log.ts';
+import { withoutTrailingSlash } from '../../base/paths.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
+import { ArchiveIdentity } from '../archive/disk/identity.ts';
+import { ConfigError } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { ownerOf } from '../run/owner.ts';
+
+/**
+ * Returns the id of the archive. Rejects with ConfigError when the directory does not exist. A running recorder notices the
+ * change within a second.
+ */
+export async function adoptArchive(
+  config: Config,
+  configFile: string,
+  { pod, log }: { readonly pod: PodPlace | undefined; readonly log: Log },
+): Promise<string> {
+  const { recordPath, workDir } = config;
+  const root = withoutTrailingSlash(recordPath);
+  const facts = await nodeFileSystem.facts(root).catch(() => undefined);
+  if (!facts?.isDirectory)
+    throw new ConfigError(configFile, 'record_path', `${root} does not exist; is its disk mounted?`);
+  const owner = await ownerOf(config, pod);
+  return new ArchiveIdentity({ root, workDir, ...owner, fs: nodeFileSystem, log }).adopt();
+}

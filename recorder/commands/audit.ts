@@ -1,0 +1,26 @@
+// The command `recorder audit`: checks whether every line in the files of an audit is as it was written.
+
+import { verifyAudit } from '../audit/verify.ts';
+
+const AUDIT_USAGE = `Usage: recorder audit DIRECTORY
+
+Checks that every line of the audit in DIRECTORY follows from the previous one, and prints the last one. Exits with 1 if a line
+does not.
+`;
+
+/** Resolves to the exit code. */
+export async function runAudit(args: readonly string[], print: (text: string) => void): Promise<number> {
+  const [directory, ...more] = args;
+  if (directory === undefined || more.length > 0 || directory.startsWith('-')) {
+    print(AUDIT_USAGE);
+    return directory === '--help' ? 0 : 2;
+  }
+  const { lines, first, end, broken } = await verifyAudit(directory);
+  if (broken !== undefined) print(`${broken}\n`);
+  else if (!end) print(`${directory}: the directory contains no audit\n`);
+  else {
+    const about = `${lines} lines, ${first} to ${end.n}, the last with SHA-256 ${end.sha256}`;
+    print(`${about}: every line follows from the previous one\n`);
+  }
+  return broken === undefined && end ? 0 : 1;
+}

@@ -1,0 +1,352 @@
+// The command `recorder cluster`: makes a cluster of servers without Kubernetes, and lets servers join it.
+
+import { existsSync, mkdirSync, statSync, writeFileSync, chownSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import type { Clock } from '../../base/clock.ts';
+import { errorCode } from '../../base/error.ts';
+import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
+import { askToJoin, JoinError } from '../certificates/ask-to-join.ts';
+import { foundCluster } from '../certificates/found-cluster.ts';
+import { parseJoinToken } from '../certificates/join-token.ts';
+import { nodeFiles, readCluster, writeMember } from '../certificates/node-files.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { parseListen } from '../config/values.ts';
+import { reachedAs } from '../config/exposure.ts';
+import { parsedArgs } from './options.ts';
+import { STORE_NAMESPACE } from '../../store/names.ts';
+import { ask, isTerminal } from './terminal.ts';
+import { UsageError } from './usage-error.ts';
+
+const CONFIG_LINE = '  --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)\n';
+
+export const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
+       recorder cluster token NODE
+       recorder cluster join MEMBER --token TOKEN [--address HOST]
+       recorder cluster rotate-key [--force]
+       recorder cluster recover [--force]
+
+Makes a cluster of servers without Kubernetes, and lets servers join it. Each has --help.
+
+  init        on the first server: make the CA of the cluster and the certificate of this server
+  token       on a member: make a token with which the server of this name joins, once, within an hour
+  join        on another server: get a certificate of the cluster from the member at this address
+  rotate-key  on a member: replace the key that encrypts the Secrets of the cluster
+  recover     on the last server, when the others are lost for good: make a cluster of this one alone
+`;
+
+const INIT_USAGE = `Usage: recorder cluster init [--address HOST] [--config FILE]
+
+Makes the CA of a cluster, the certificate of this server, and conf.d/cluster.yaml next to the configuration. It starts nothing.
+
+  --address HOST     the name or address at which the other servers reach this one (default: all of this machine)
+${CONFIG_LINE}`;
+
+const CLUSTER_TOKEN_USAGE = `Usage: recorder cluster token NODE
+
+Prints a token with which the server whose node name is NODE joins the cluster. It is valid once, for an hour.
+
+${ADMIN_USAGE}`;
+
+const JOIN_USAGE = `Usage: recorder cluster join MEMBER --token TOKEN [--address HOST] [--config FILE]
+
+Gets a certificate of the cluster for this server, and writes conf.d/cluster.yaml next to the configuration. It starts nothing.
+
+  MEMBER             name or address of a member, with its cluster.listen port if that is not 9995
+  --token TOKEN      that recorder cluster token has printed for this server
+  --token-file FILE  a file with the token, instead of --token: other users of this machine see the arguments of commands
+  --address HOST     the name or address at which the other servers reach this one (default: all of this machine)
+${CONFIG_LINE}`;
+
+const ROTATE_USAGE = `Usage: recorder cluster rotate-key [--force]
+
+Replaces the key that encrypts the Secrets of the cluster: all members get the new one, and all Secrets are encrypted with it.
+
+  --force            also while members are away, which get the key when they return
+${ADMIN_USAGE}`;
+
+const RECOVER_USAGE = `Usage: recorder cluster recover [--force] [--config FILE]
+
+For the last server of a cluster whose other servers are lost for good, and with them the majority: makes a cluster of this server alone
+out of its own state. The recorder must be stopped. What the lost servers knew and this one did not is lost. They must not run again
+before this server does. It starts nothing.
+
+  --force            do not ask
+${CONFIG_LINE}`;
+
+interface Around {
+  readonly clock: Clock;
+  readonly stdin: NodeJS.ReadableStream;
+  readonly print: (text: string) => void;
+  readonly printError: (text: string) => void;
+  readonly load: (file: string) => Promise<Config>;
+}
+
+/** Of `cluster.listen` unless the configuration says otherwise. */
+const PEERS_PORT = 9995;
+const FILE_MODE = 0o640;
+const DIRECTORY_MODE = 0o750;
+
+const RotatedKey = z.object({ key_id: z.string(), secrets: z.number(), away: z.array(z.string()) });
+const Invitation = z.object({ token: z.string(), expires_at: z.string() });
+
+/** Resolves to the exit code. Throws `UsageError`, `ConfigError` and `NodeFileError`. */
+export async function runCluster(args: readonly string[], around: Around): Promise<number> {
+  const [command, ...rest] = args;
+  switch (command) {
+    case 'init':
+      return init(rest, around);
+    case 'token':
+      return token(rest, around);
+    case 'join':
+      return joinAt(rest, around);
+    case 'rotate-key':
+      return rotateKey(rest, around);
+    case 'recover':
+      return recover(rest, around);
+    case '--help':
+    case '-h':
+      around.print(CLUSTER_USAGE);
+      return 0;
+    default:
+      throw new UsageError('expected init, token, join, rotate-key or recover');
+  }
+}
+
+const SERVER_OPTIONS = {
+  address: { type: 'string' },
+  config: { type: 'string', default: '/etc/recorder/config.yaml' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+async function init(args: readonly string[], { clock, print, load }: Around): Promise<number> {
+  const { values } = parsedArgs({ args: [...args], options: SERVER_OPTIONS });
+  if (values.help) return (print(INIT_USAGE), 0);
+  const server = await serverOf(values, load);
+  const { nodeName, cluster } = server.config;
+  const write = await settingsOf(values.config, server, cluster.pool);
+  const content = await foundCluster({
+    nodeId: nodeName,
+    namespace: STORE_NAMESPACE,
+    pool: cluster.pool,
+    names: server.names,
+    nowMs: clock.wallMs(),
+  });
+  await writeMember(server.files, content, server.owner);
+  write();
+  print(
+    `${server.files.directory}: the CA of the cluster, and the certificate of ${nodeName}\n` +
+      'Start the recorder: systemctl enable --now recorder\n' +
+      'Then make a token for each other server, by its host name: recorder cluster token NODE\n',
+  );
+  return 0;
+}
+
+async function joinAt(args: readonly string[], { print, printError, load }: Around): Promise<number> {
+  const { values, positionals } = parsedArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { ...SERVER_OPTIONS, token: { type: 'string' }, 'token-file': { type: 'string' } },
+  });
+  if (values.help) return (print(JOIN_USAGE), 0);
+  const [member, ...more] = positionals;
+  if (member === undefined || more.length > 0) throw new UsageError('expected the address of a member');
+  const address = memberAt(member);
+  const given = await tokenIn(values);
+  const parsed = parseJoinToken(given);
+  if (!parsed) throw new UsageError('--token: expected what recorder cluster token has printed');
+  const server = await serverOf(values, load);
+  const { nodeName } = server.config;
+  try {
+    const { pool, ...content } = await askToJoin({ address, token: parsed, nodeId: nodeName, names: server.names });
+    // Errors in the configuration are known only once the pool is known. By then there is a certificate, and the file
+    // can be corrected.
+    await writeMember(server.files, content, server.owner);
+    (await settingsOf(values.config, server, pool))();
+  } catch (err) {
+    if (!(err instanceof JoinError)) throw err;
+    printError(`recorder: ${err.message}\nThe name of this server is ${nodeName} (nodeName of the configuration).\n`);
+    return 1;
+  }
+  print(
+    `${server.files.directory}: the certificate of ${nodeName}\nStart the recorder: systemctl enable --now recorder\n`,
+  );
+  return 0;
+}
+
+async function token(args: readonly string[], around: Around): Promise<number> {
+  const { print, printError } = around;
+  const { values, positionals } = parsedArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { ...ADMIN_OPTIONS, help: { type: 'boolean', short: 'h', default: false } },
+  });
+  if (values.help) return (print(CLUSTER_TOKEN_USAGE), 0);
+  const [nodeId, ...more] = positionals;
+  if (nodeId === undefined || more.length > 0) throw new UsageError('expected the node name of the server that joins');
+  return asked(around, values, '/api/cluster/tokens', { node_id: nodeId }, (answer) => {
+    const made = Invitation.parse(answer);
+    print(`${made.token}\n`);
+    printError(`For ${nodeId}, once, until ${made.expires_at}: recorder cluster join MEMBER --token TOKEN\n`);
+  });
+}
+
+async function rotateKey(args: readonly string[], around: Around): Promise<number> {
+  const { print } = around;
+  const { values } = parsedArgs({
+    args: [...args],
+    options: {
+      ...ADMIN_OPTIONS,
+      force: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return (print(ROTATE_USAGE), 0);
+  return asked(around, values, '/api/cluster/keys', { force: values.force }, (answer) => {
+    const { key_id: key, secrets, away } = RotatedKey.parse(answer);
+    print(`All ${secrets} Secrets are encrypted with the key ${key} now.\n`);
+    if (away.length > 0) print(`Away, and get it when they return: ${away.join(', ')}\n`);
+  });
+}
+
+/** Posts to the recorder as an admin, and says why if that is refused. */
+async function asked(
+  { printError, load }: Around,
+  options: Parameters<typeof AdminClient.open>[0],
+  path: string,
+  body: object,
+  show: (answer: unknown) => void,
+): Promise<number> {
+  const client = await AdminClient.open(options, load);
+  try {
+    show(await client.call('POST', path, body));
+    return 0;
+  } catch (err) {
+    if (!(err instanceof AdminError)) throw err;
+    printError(`recorder: ${err.message}\n`);
+    return 1;
+  }
+}
+
+async function recover(args: readonly string[], { clock, stdin, print, printError, load }: Around): Promise<number> {
+  const { address: _, ...options } = SERVER_OPTIONS;
+  const { values } = parsedArgs({
+    args: [...args],
+    options: { ...options, force: { type: 'boolean', default: false } },
+  });
+  if (values.help) return (print(RECOVER_USAGE), 0);
+  const config = await load(values.config);
+  const { cluster, nodeName } = config;
+  if (cluster.mode !== 'etcd') throw new UsageError('this recorder belongs to no cluster of servers (cluster.mode)');
+  if (!values.force) {
+    if (!isTerminal(stdin)) throw new UsageError('expected --force: the other servers leave the cluster for good');
+    const question = `All other servers leave the cluster for good. Type the name of this one (${nodeName}) to go on: `;
+    if ((await ask(question, stdin, print)).trim() !== nodeName) return (printError('Nothing was changed.\n'), 1);
+  }
+  const { recoverCluster, RecoverError } = await import('./cluster-recover.ts');
+  try {
+    const removed = await recoverCluster({ config, owner: ownerOf(cluster.dataDir), clock });
+    print(
+      `The cluster is ${nodeName} alone now. Removed: ${removed.join(', ') || 'none'}\n` +
+        'Start the recorder: systemctl start recorder\n' +
+        'A server that was removed records nothing until it is added again (POST /cluster/add-learner).\n',
+    );
+    return 0;
+  } catch (err) {
+    if (!(err instanceof RecoverError)) throw err;
+    printError(`recorder: ${err.message}\n`);
+    return 1;
+  }
+}
+
+interface Server {
+  readonly config: Config;
+  readonly address: string | undefined;
+  readonly names: readonly string[];
+  readonly files: ReturnType<typeof nodeFiles>;
+  /** Who runs the recorder, if root calls. */
+  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+/** Throws UsageError for a server that is a member already. */
+async function serverOf(
+  { address, config: file }: { readonly address?: string | undefined; readonly config: string },
+  load: Around['load'],
+): Promise<Server> {
+  const config = await load(file);
+  const { cluster, nodeName } = config;
+  if (cluster.mode === 'kubernetes') throw new UsageError('this recorder is configured for Kubernetes (cluster.mode)');
+  if (address !== undefined && !URL.canParse(`https://${address}:1/`)) {
+    throw new UsageError('--address: expected a name or an address, IPv6 in brackets');
+  }
+  const files = nodeFiles(cluster.dataDir, nodeName);
+  if (await readCluster(files)) {
+    throw new UsageError(
+      `this server belongs to a cluster already (${files.cluster}): it leaves it with POST /cluster/leave, and forgets it when ${dirname(files.cluster)} is deleted`,
+    );
+  }
+  const names = [
+    ...new Set([...(address === undefined ? [] : [address.replace(/^\[|\]$/g, '')]), ...reachedAs(config)]),
+  ];
+  return { config, address, names, files, owner: ownerOf(cluster.dataDir) };
+}
+
+/** The owner of the directory, or of the first existing one above it: the package made it for the recorder. */
+function ownerOf(directory: string): Server['owner'] {
+  if (process.getuid?.() !== 0) return undefined;
+  let place = directory;
+  while (!existsSync(place)) place = dirname(place);
+  const { uid, gid } = statSync(place);
+  return { uid, gid };
+}
+
+/** Checks the file of settings before anything is written. The result writes it, unless the configuration is for a cluster already. */
+async function settingsOf(configFile: string, { config, address }: Server, pool: string): Promise<() => void> {
+  const { cluster, listen } = config;
+  if (cluster.mode === 'etcd' && cluster.pool === pool) return () => {};
+  const directory = join(dirname(configFile), 'conf.d');
+  const file = join(directory, 'cluster.yaml');
+  if (existsSync(file)) throw new UsageError(`${file} exists already: set cluster.mode: etcd there, or remove it`);
+  const settings = {
+    mode: 'etcd',
+    ...(pool !== 'default' && { pool }),
+    ...(cluster.listen === undefined && { listen: `0.0.0.0:${PEERS_PORT}` }),
+    ...(address !== undefined && cluster.advertise === '' && { advertise: `${address}:${listen.port}` }),
+  };
+  const text = `# Written by recorder cluster.\n${stringify({ cluster: settings })}`;
+  await loadConfig(configFile, { change: { file, text } });
+  return () => {
+    mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+    const { uid, gid } = statSync(directory);
+    writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' });
+    if (process.getuid?.() === 0) chownSync(file, uid, gid);
+  };
+}
+
+function memberAt(text: string): { readonly host: string; readonly port: number } {
+  const bare = /^[^:]*$|^\[.*\]$/.test(text) ? `${text}:${PEERS_PORT}` : text;
+  try {
+    const address = parseListen(bare);
+    if (address.host !== '' && address.port > 0 && !bare.startsWith(':')) return address;
+  } catch {
+    // Explained below.
+  }
+  throw new UsageError('expected the address of a member, such as rack-1, 192.0.2.1:9995 or [2001:db8::1]');
+}
+
+async function tokenIn(values: {
+  readonly token?: string | undefined;
+  readonly 'token-file'?: string | undefined;
+}): Promise<string> {
+  const { token: given, 'token-file': file } = values;
+  if ((given === undefined) === (file === undefined)) throw new UsageError('expected --token or --token-file');
+  if (given !== undefined) return given.trim();
+  try {
+    return (await readFile(file as string, 'utf8')).trim();
+  } catch (err) {
+    throw new UsageError(`--token-file: ${file} cannot be read (${errorCode(err)})`, { cause: err });
+  }
+}

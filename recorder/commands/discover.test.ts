@@ -1,0 +1,39 @@
+// Arguments of `recorder discover` that make no sense.
+
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { systemClock } from '../../base/clock.ts';
+import { DISCOVER_USAGE, runDiscover } from './discover.ts';
+import { UsageError } from './usage-error.ts';
+
+async function run(args: readonly string[]): Promise<string> {
+  let printed = '';
+  const print = (text: string) => void (printed += text);
+  await runDiscover(args, { clock: systemClock, stdin: Readable.from([]), print, printError: print });
+  return printed;
+}
+
+test('--help prints how it is used', async () => {
+  assert.equal(await run(['--help']), DISCOVER_USAGE);
+});
+
+for (const [name, args, words] of [
+  ['an unknown option', ['--colour', 'red'], /--colour/],
+  ['an unknown output', ['--output', 'json'], /--output: expected one of table, yaml, kubernetes/],
+  ['an output of every object', ['--output', 'toString'], /--output: expected/],
+  ['a time that is none', ['--timeout', 'soon'], /--timeout: expected a duration from 1s to 1m/],
+  ['a time that is too long', ['--timeout', '1h'], /--timeout: expected a duration from 1s to 1m/],
+  ['a user without a password', ['--interface', 'lo', '--user', 'a'], /--user: needs --password-file/],
+  ['a password without a user', ['--interface', 'lo', '--password-file', '-'], /--password-file: needs --user/],
+  [
+    'a password file that is not there',
+    ['--interface', 'lo', '--user', 'a', '--password-file', '/nowhere'],
+    /--password-file: .*ENOENT/,
+  ],
+  ['an unknown interface', ['--interface', 'nowhere7'], /--interface: there is no nowhere7/],
+] as const) {
+  test(`refused: ${name}`, async () => {
+    await assert.rejects(run(args), (err: unknown) => err instanceof UsageError && words.test(err.message));
+  });
+}

@@ -1,0 +1,130 @@
+// The command `recorder discover`: prints the cameras in the networks of the node as a table, as entries of the
+// configuration file, or as manifests.
+
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { text as readAll } from 'node:stream/consumers';
+import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/error.ts';
+import { parseDuration, ValueError } from '../config/values.ts';
+import type { DeviceReport } from '../onvif/discovery/describe.ts';
+import { discover } from '../onvif/discovery/discover.ts';
+import { formatConfig, formatManifests, formatProblem, formatTable } from '../onvif/discovery/output.ts';
+import { addressesOf } from '../onvif/discovery/probe.ts';
+import type { Credentials } from '../onvif/target.ts';
+import { parsedArgs } from './options.ts';
+import { anywhere } from '../reach/reach.ts';
+import { UsageError } from './usage-error.ts';
+
+export const DISCOVER_USAGE = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
+
+Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks the cameras for their streams.
+
+  --interface NAME      search from this interface, by name or IPv4 address; without it, from all except loopback
+  --timeout DURATION    how long to wait for answers, from 1s to 1m (default 3s)
+  --user NAME           the cameras' user
+  --password-file FILE  a file whose first line is the password; - for standard input
+  --output FORMAT       table (default); yaml: the section cameras: of a configuration file, with the login;
+                        kubernetes: a Camera and a Secret for each
+`;
+
+interface DiscoverDeps {
+  readonly clock: Clock;
+  readonly stdin: NodeJS.ReadableStream;
+  /** Prints the result. */
+  readonly print: (text: string) => void;
+  readonly printError: (text: string) => void;
+}
+
+const FORMATS = { table: formatTable, yaml: formatConfig, kubernetes: formatManifests } as const;
+const MAX_PASSWORD = 1024;
+
+/** Throws `UsageError`. */
+export async function runDiscover(args: readonly string[], deps: DiscoverDeps): Promise<void> {
+  const options = parseOptions(args);
+  if (options.help) return deps.print(DISCOVER_USAGE);
+  const format = formatOf(options.output);
+  const timeoutMs = timeoutOf(options.timeout);
+  const credentials = await credentialsOf(options, deps.stdin);
+  deps.print(format(await searched(options.interface, timeoutMs, credentials, deps), credentials));
+}
+
+/**
+ * What answers in the networks of these interfaces, or of all except loopback if none is named. Prints what goes wrong. Throws
+ * `UsageError` for an interface that is not there.
+ */
+export async function searched(
+  interfaces: readonly string[],
+  timeoutMs: number,
+  credentials: Credentials | undefined,
+  { clock, printError }: Pick<DiscoverDeps, 'clock' | 'printError'>,
+): Promise<readonly DeviceReport[]> {
+  const { addresses, unknown } = addressesOf(networkInterfaces(), interfaces);
+  if (unknown.length > 0) throw new UsageError(`--interface: there is no ${unknown.join(', ')} with an IPv4 address`);
+  if (addresses.length === 0) throw new UsageError('this machine has no network with an IPv4 address');
+  const { reports, problems } = await discover(
+    { from: addresses, timeoutMs, credentials },
+    { clock, reach: anywhere() },
+  );
+  for (const problem of problems) printError(formatProblem(problem));
+  if (reports.length === 0) printError(formatProblem(`no camera answered at ${addresses.join(', ')}`));
+  return reports;
+}
+
+function parseOptions(args: readonly string[]) {
+  return parsedArgs({
+    args: [...args],
+    options: {
+      interface: { type: 'string', multiple: true, default: [] },
+      timeout: { type: 'string', default: '3s' },
+      user: { type: 'string' },
+      'password-file': { type: 'string' },
+      output: { type: 'string', default: 'table' },
+      help: { type: 'boolean', default: false, short: 'h' },
+    },
+  }).values;
+}
+
+function formatOf(text: string): (typeof FORMATS)[keyof typeof FORMATS] {
+  if (Object.hasOwn(FORMATS, text)) return FORMATS[text as keyof typeof FORMATS];
+  throw new UsageError(`--output: expected one of ${Object.keys(FORMATS).join(', ')}`);
+}
+
+function timeoutOf(text: string): number {
+  try {
+    const ms = parseDuration(text);
+    if (ms >= 1_000 && ms <= 60_000) return ms;
+  } catch (err) {
+    if (!(err instanceof ValueError)) throw err;
+  }
+  throw new UsageError('--timeout: expected a duration from 1s to 1m');
+}
+
+interface LoginOptions {
+  readonly user?: string | undefined;
+  readonly 'password-file'?: string | undefined;
+}
+
+/** A password is not accepted as an argument: every process of the machine could read it. */
+export async function credentialsOf(
+  options: LoginOptions,
+  stdin: NodeJS.ReadableStream,
+): Promise<Credentials | undefined> {
+  const { user, 'password-file': file } = options;
+  if (user === undefined) {
+    if (file !== undefined) throw new UsageError('--password-file: needs --user');
+    return undefined;
+  }
+  if (file === undefined) throw new UsageError('--user: needs --password-file, - for standard input');
+  const password = (await readPassword(file, stdin)).split(/\r?\n/, 1)[0] as string;
+  if (password.length > MAX_PASSWORD) throw new UsageError('--password-file: its first line is not a password');
+  return { username: user, password };
+}
+
+async function readPassword(file: string, stdin: NodeJS.ReadableStream): Promise<string> {
+  try {
+    return file === '-' ? await readAll(stdin) : await readFile(file, 'utf8');
+  } catch (err) {
+    throw new UsageError(`--password-file: ${messageOf(err)}`, { cause: err });
+  }
+}

@@ -1,0 +1,36 @@
+// `recorder --hash-password`: reads a password from standard input, or from a terminal without showing it, and returns its hash
+// for the configuration.
+
+import { createInterface } from 'node:readline/promises';
+import { hashPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../base/password-hash.ts';
+import { ask, isTerminal } from './terminal.ts';
+import { UsageError } from './usage-error.ts';
+
+/** `print` writes to the terminal. Throws `UsageError` for a password that is too short or too long. */
+export async function runHashPassword(input: NodeJS.ReadableStream, print: (text: string) => void): Promise<string> {
+  const password = isTerminal(input) ? await typed(input, print) : await firstLine(input);
+  if (password.length < MIN_PASSWORD_LENGTH) {
+    throw new UsageError(`expected a password of at least ${MIN_PASSWORD_LENGTH} characters`);
+  }
+  if (password.length > MAX_PASSWORD_LENGTH) {
+    throw new UsageError(`expected a password of at most ${MAX_PASSWORD_LENGTH} characters`);
+  }
+  return hashPassword(password);
+}
+
+async function typed(input: NodeJS.ReadableStream, print: (text: string) => void): Promise<string> {
+  const password = await ask('Password: ', input, print, { hidden: true });
+  const again = await ask('Once more: ', input, print, { hidden: true });
+  if (again !== password) throw new UsageError('the passwords differ');
+  return password;
+}
+
+async function firstLine(input: NodeJS.ReadableStream): Promise<string> {
+  const lines = createInterface({ input });
+  try {
+    for await (const line of lines) return line;
+    return '';
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,156 @@
+// The command `recorder setup`: writes the configuration of a new server, and makes the directory of its archive.
+
+import { chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
+import { isMap, isSeq, parseDocument } from 'yaml';
+import type { Clock } from '../../base/clock.ts';
+import { loadConfig } from '../config/load.ts';
+import { credentialsOf, searched } from './discover.ts';
+import type { DeviceReport } from '../onvif/discovery/describe.ts';
+import { formatConfig } from '../onvif/discovery/output.ts';
+import type { Credentials } from '../onvif/target.ts';
+import { parsedArgs } from './options.ts';
+import { ask, isTerminal } from './terminal.ts';
+import { UsageError } from './usage-error.ts';
+
+export const SETUP_USAGE = `Usage: recorder setup [--archive DIRECTORY] [--camera ID=URL]... [--discover] [--user NAME --password-file FILE] [--config FILE]
+
+Writes the configuration of a new server to conf.d/setup.yaml next to the configuration file, and makes the directory of the
+archive. Without any of the first three options it asks. It starts nothing.
+
+  --archive DIRECTORY   where footage is kept, such as a directory of a disk for it
+  --camera ID=URL       a camera to record, such as gate=rtsp://192.168.1.20/stream1
+  --discover            search the networks of this machine, and record all cameras that answer
+  --user NAME           the user of the cameras that --discover finds
+  --password-file FILE  a file whose first line is the password; - for standard input
+  --config FILE         configuration (default /etc/recorder/config.yaml)
+`;
+
+const DEFAULT_ARCHIVE = '/var/lib/recorder/recordings';
+/** Where the unit of the package lets the recorder write. */
+export const WRITABLE: readonly string[] = ['/var/lib/recorder', '/mnt', '/media', '/srv'];
+const FILE_MODE = 0o640;
+const DIRECTORY_MODE = 0o750;
+/** What an archive on a new disk may have next to it. */
+const EMPTY_DISK: readonly string[] = ['lost+found'];
+
+interface SetupDeps {
+  readonly clock: Clock;
+  readonly stdin: NodeJS.ReadableStream;
+  readonly print: (text: string) => void;
+  readonly printError: (text: string) => void;
+}
+
+interface Wishes {
+  readonly archive: string | undefined;
+  /** As `ID=URL`. */
+  readonly cameras: readonly string[];
+  readonly isSearched: boolean;
+  readonly credentials: Credentials | undefined;
+}
+
+/** Throws `UsageError`, and `ConfigError` for a camera that cannot be recorded. */
+export async function runSetup(args: readonly string[], deps: SetupDeps): Promise<void> {
+  const options = parseOptions(args);
+  if (options.help) return deps.print(SETUP_USAGE);
+  const directory = join(dirname(options.config), 'conf.d');
+  const file = join(directory, 'setup.yaml');
+  if (existsSync(file)) throw new UsageError(`${file} already exists: change or remove it`);
+
+  const isAsked = options.archive === undefined && options.camera.length === 0 && !options.discover;
+  if (isAsked && !isTerminal(deps.stdin)) throw new UsageError('expected --archive, --camera or --discover');
+  const wishes = isAsked
+    ? await asked(deps)
+    : {
+        archive: options.archive,
+        cameras: options.camera,
+        isSearched: options.discover,
+        credentials: await credentialsOf(options, deps.stdin),
+      };
+  if (wishes.archive !== undefined && !isAbsolute(wishes.archive))
+    throw new UsageError('--archive: expected a path that begins with /');
+
+  const reports = wishes.isSearched ? await searched([], 3_000, wishes.credentials, deps) : [];
+  const text = settings(wishes, reports);
+  const { cameras, recordPath } = await loadConfig(options.config, { change: { file, text } });
+
+  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+  const { uid, gid } = statSync(directory);
+  if (wishes.archive !== undefined) makeArchive(wishes.archive, { uid, gid });
+  writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' });
+  give(file, { uid, gid });
+  deps.print(`${file}: ${cameras.length} cameras, footage in ${recordPath}\n${nextSteps(recordPath)}`);
+}
+
+function parseOptions(args: readonly string[]) {
+  return parsedArgs({
+    args: [...args],
+    options: {
+      archive: { type: 'string' },
+      camera: { type: 'string', multiple: true, default: [] },
+      discover: { type: 'boolean', default: false },
+      user: { type: 'string' },
+      'password-file': { type: 'string' },
+      config: { type: 'string', default: '/etc/recorder/config.yaml' },
+      help: { type: 'boolean', default: false, short: 'h' },
+    },
+  }).values;
+}
+
+async function asked({ stdin, print }: SetupDeps): Promise<Wishes> {
+  const archive = (await ask(`Directory for footage [${DEFAULT_ARCHIVE}]: `, stdin, print)).trim() || DEFAULT_ARCHIVE;
+  const answer = await ask('Search the networks of this machine for cameras? [Y/n]: ', stdin, print);
+  if (/^\s*n/i.test(answer)) return { archive, cameras: [], isSearched: false, credentials: undefined };
+  const username = (await ask('User of the cameras [none]: ', stdin, print)).trim();
+  if (username === '') return { archive, cameras: [], isSearched: true, credentials: undefined };
+  const password = await ask('Password of the cameras: ', stdin, print, { hidden: true });
+  return { archive, cameras: [], isSearched: true, credentials: { username, password } };
+}
+
+/** The text of a file of `conf.d`. */
+function settings({ archive, cameras, credentials }: Wishes, reports: readonly DeviceReport[]): string {
+  const document = parseDocument(formatConfig(reports, credentials));
+  for (const camera of cameras) {
+    const [, id, source] = /^([^=:/]+)=(.+)$/.exec(camera) ?? [];
+    if (id === undefined) throw new UsageError('--camera: expected ID=URL, such as gate=rtsp://192.168.1.20/stream1');
+    document.addIn(['cameras'], { id, source });
+  }
+  const list = document.get('cameras');
+  if (isSeq(list)) list.flow = list.items.length === 0;
+  if (archive !== undefined && isMap(document.contents)) {
+    document.contents.items.unshift(document.createPair('record_path', archive));
+  }
+  return `# Written by recorder setup.\n${document.toString({ lineWidth: 0 })}`;
+}
+
+interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** A directory with files of other programs is refused, so that a mistyped path changes nothing. */
+function makeArchive(archive: string, owner: Owner): void {
+  if (existsSync(archive)) {
+    const { uid } = statSync(archive);
+    const isEmpty = readdirSync(archive).every((name) => EMPTY_DISK.includes(name));
+    if (uid !== owner.uid && !isEmpty) {
+      throw new UsageError(
+        `--archive: ${archive} is not empty and belongs to another user: give it to the recorder (chown -R recorder: ${archive}), or name another directory`,
+      );
+    }
+  } else {
+    mkdirSync(archive, { recursive: true, mode: DIRECTORY_MODE });
+  }
+  give(archive, owner);
+}
+
+/** Only root can. */
+function give(path: string, { uid, gid }: Owner): void {
+  if (process.getuid?.() === 0) chownSync(path, uid, gid);
+}
+
+const nextSteps = (recordPath: string): string =>
+  (WRITABLE.some((directory) => `${recordPath}/`.startsWith(`${directory}/`))
+    ? ''
+    : `systemd does not let the recorder write there: see /usr/share/doc/recorder/examples/hot-disks.conf\n`) +
+  'Start the recorder, now and at each boot: systemctl enable --now recorder\n';

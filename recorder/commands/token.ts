@@ -1,0 +1,53 @@
+// The command `recorder token create`: prints a random token and its entry for the configuration.
+
+import { stringify } from 'yaml';
+import { firstProblem } from '../config/load.ts';
+import { TokenFile } from '../config/schema.ts';
+import { newToken, sha256 } from '../../base/new-token.ts';
+import { parsedArgs } from './options.ts';
+import { UsageError } from './usage-error.ts';
+
+export const TOKEN_USAGE = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
+
+Makes a token of 256 random bits. The configuration contains only its hash, so the token is shown only once.
+
+  --name NAME       name of the owner, for logs and audit
+  --role ROLE       viewer (default), operator or admin
+  --cameras IDS     only for these cameras, separated by commas; * stands for any characters
+`;
+
+/** Throws `UsageError`. */
+export function runToken(args: readonly string[]): string {
+  const [command, ...rest] = args;
+  if (command === '--help') return TOKEN_USAGE;
+  if (command !== 'create') throw new UsageError('expected "token create"');
+  const { help, name, role, cameras } = parseOptions(rest);
+  if (help) return TOKEN_USAGE;
+  if (name === undefined) throw new UsageError('--name: expected the name of the owner');
+  const token = newToken();
+  const entry = {
+    name,
+    role,
+    sha256: sha256(token).toString('hex'),
+    ...(cameras === undefined ? {} : { cameras: cameras.split(',') }),
+  };
+  const parsed = TokenFile.safeParse(entry);
+  if (!parsed.success) {
+    const { key, problem } = firstProblem(parsed.error);
+    throw new UsageError(`--${key.replace(/\[.*/, '')}: ${problem}`);
+  }
+  const item = stringify([entry]).replace(/^(?=.)/gm, '  ');
+  return `${token}\n\nThis token is not shown again. Put into the configuration, or as a list into the file of auth.tokensFile:\n\nauth:\n  tokens:\n${item.replace(/^/gm, '  ').trimEnd()}\n`;
+}
+
+function parseOptions(args: readonly string[]) {
+  return parsedArgs({
+    args: [...args],
+    options: {
+      name: { type: 'string' },
+      role: { type: 'string', default: 'viewer' },
+      cameras: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  }).values;
+}

@@ -1,0 +1,80 @@
+// The command `recorder verify`: checks whether an export or a case is as the node made it.
+
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { VerifyError, verifyResult } from '../jobs/verify.ts';
+
+const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
+
+Checks that a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and that footage
+and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong, 2 if this cannot be determined.
+
+  --manifest FILE    manifest of a movie, or of a ZIP file without one (default FILE.manifest.json); its signature is in
+                     the file of that name with .sig
+  --key FILE         the public key of the node, PEM, from GET /api/keys
+  --fingerprint HEX  or its fingerprint; without either, the signer is not verified
+`;
+
+/** Resolves to the exit code. */
+export async function runVerify(args: readonly string[], print: (text: string) => void): Promise<number> {
+  try {
+    const { path, manifest, key, fingerprint, help } = parse(args);
+    if (help || path === undefined) {
+      print(VERIFY_USAGE);
+      return help ? 0 : 2;
+    }
+    const { right, wrong } = await verifyResult({ path, manifest, key, fingerprint });
+    for (const line of right) print(`ok     ${printable(line)}\n`);
+    for (const line of wrong) print(`WRONG  ${printable(line)}\n`);
+    print(wrong.length === 0 ? 'as it was made\n' : 'not as it was made\n');
+    return wrong.length === 0 ? 0 : 1;
+  } catch (err) {
+    if (!(err instanceof VerifyError)) throw err;
+    print(`cannot be checked: ${err.message}\n`);
+    return 2;
+  }
+}
+
+/** Escapes control characters: a manifest may contain terminal commands. */
+const printable = (line: string): string => line.replaceAll(/\p{C}/gu, '?');
+
+function parse(args: readonly string[]) {
+  const options = {
+    manifest: { type: 'string' },
+    key: { type: 'string' },
+    fingerprint: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  } as const;
+  let parsed;
+  try {
+    parsed = parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (err) {
+    throw new VerifyError(`${(err as Error).message}\n\n${VERIFY_USAGE}`);
+  }
+  const { values, positionals } = parsed;
+  if (positionals.length > 1) throw new VerifyError(`expected one file\n\n${VERIFY_USAGE}`);
+  const { manifest, key, fingerprint, help } = values;
+  return {
+    path: positionals[0],
+    manifest,
+    key: key === undefined ? undefined : keyIn(key),
+    fingerprint: fingerprint === undefined ? undefined : digits(fingerprint),
+    help,
+  };
+}
+
+function keyIn(path: string): KeyObject {
+  try {
+    return createPublicKey(readFileSync(path));
+  } catch (err) {
+    throw new VerifyError(`--key ${path}: not a public key (${(err as Error).message})`);
+  }
+}
+
+/** Accepts hex of any case, with or without colons. */
+function digits(text: string): string {
+  const hex = text.replaceAll(':', '').toLowerCase();
+  if (/^[0-9a-f]{64}$/.test(hex)) return hex;
+  throw new VerifyError(`--fingerprint ${text}: expected 64 hexadecimal digits`);
+}

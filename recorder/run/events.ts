@@ -1,0 +1,210 @@
+// The events of a node: the parts of the recorder report to the journal, and the API reads it.
+
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { MemoryBudget } from '../../base/memory-budget.ts';
+import type { Warning } from '../../base/reason.ts';
+import type { EventSource } from '../api/deps.ts';
+import { isoTime } from '../api/times.ts';
+import type { Gap } from '../archive/gaps/camera-ledger.ts';
+import type { GapObserver } from '../archive/gaps/gap-teller.ts';
+import { isGapCause } from '../archive/gaps/cause.ts';
+import type { CameraCondition } from '../camera/status.ts';
+import type { AssignmentObserver, TimeAccount } from '../cluster/cluster.ts';
+import type { Config } from '../config/schema.ts';
+import type { Told } from '../events/event.ts';
+import { EventStreams } from '../events/event-stream.ts';
+import { EventJournal } from '../events/journal.ts';
+import type { JobObserver } from '../jobs/job.ts';
+import { forEvents } from './memory.ts';
+
+interface NodeEventsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly memory: MemoryBudget;
+  readonly version: string;
+}
+
+export interface NodeEvents extends EventSource {
+  /** The events of this process follow this one. */
+  readonly beginId: number;
+  /** Called by the parts of the recorder. */
+  readonly cameraState: (cameraId: string, condition: CameraCondition | undefined) => void;
+  readonly gapsOf: (cameraId: string) => GapObserver;
+  readonly jobs: JobObserver;
+  readonly assignments: AssignmentObserver;
+  /** Wraps `account`, and reports cameras that were taken over or given up. */
+  accountFor(account: TimeAccount): TimeAccount;
+  /** Sets the current warnings; new and cleared ones are reported. To be called about once a second. */
+  warningsAre(warnings: readonly Warning[]): void;
+  /** The recorder is stopping: the stop of each camera is not reported. */
+  stopping(): void;
+  close(): Promise<void>;
+}
+
+/** Never rejects: a recorder works without events too. */
+export async function openEvents({ workDir, nodeName }: Config, deps: NodeEventsDeps): Promise<NodeEvents> {
+  const { clock, log, version } = deps;
+  const memory = forEvents(deps.memory);
+  let journal: EventJournal | undefined;
+  const account = memory.journal((bytes) => journal?.shed(bytes));
+  const directory = join(workDir, 'events');
+  journal = await EventJournal.open({ directory, node: nodeName, clock, log, memory: account });
+  return new ReportedEvents(journal, new EventStreams({ clock, memory: memory.streams }), version);
+}
+
+/** Reports what the parts of the recorder observe as events in the journal. */
+class ReportedEvents implements NodeEvents {
+  readonly journal: EventJournal;
+  readonly streams: EventStreams;
+  readonly beginId: number;
+  readonly #version: string;
+  /** Gaps that were open when the previous process ended. */
+  readonly #openBefore: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
+  readonly #states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
+  /** Cameras whose node was lost, or that another node has now, and since when. */
+  readonly #lost = new Map<string, number | undefined>();
+  #raised: ReadonlyMap<string, Warning>;
+  #isStopping = false;
+
+  constructor(journal: EventJournal, streams: EventStreams, version: string) {
+    this.journal = journal;
+    this.streams = streams;
+    this.#version = version;
+    const { gaps, warnings } = lastingOf(journal);
+    this.#openBefore = gaps;
+    this.#raised = warnings;
+    this.beginId = journal.newestId;
+    this.#tell({ type: 'recorder.started', data: { version } });
+  }
+
+  readonly cameraState: NodeEvents['cameraState'] = (cameraId, condition) => {
+    if (this.#isStopping) return;
+    if (!condition) {
+      this.#states.delete(cameraId);
+      return;
+    }
+    const { state, reason } = condition;
+    const last = this.#states.get(cameraId);
+    if (last?.state === state && last.code === reason?.code) return;
+    this.#states.set(cameraId, { state, code: reason?.code });
+    const data = { state, previous: last?.state ?? null, reason: reason ?? null };
+    this.#tell({ type: 'camera.state', cameraId, data });
+  };
+
+  readonly gapsOf: NodeEvents['gapsOf'] = (cameraId) => {
+    const tell = (type: Told['type'], data: Told['data']): void => this.#tell({ type, cameraId, data });
+    return {
+      openBefore: this.#openBefore.get(cameraId),
+      silent: (sinceMs, cause) => tell('camera.silent', { since: isoTime(sinceMs), cause }),
+      heard: (sinceMs, untilMs) => {
+        const seconds = (untilMs - sinceMs) / 1000;
+        tell('camera.heard', { since: isoTime(sinceMs), until: isoTime(untilMs), seconds });
+      },
+      opened: ({ fromMs, cause }) => tell('gap.opened', { start: isoTime(fromMs), start_ms: fromMs, cause }),
+      filled: (part) => tell('gap.filled', { ...endedGap(part), filled_from: 'edge', seam: part.seam }),
+      closed: (gap) => tell('gap.closed', endedGap(gap)),
+    };
+  };
+
+  readonly jobs: JobObserver = (change, { id, kind, cameraId, case: of, progress, reason, reasonCode, outcome }) => {
+    const data = {
+      job_id: id,
+      kind,
+      progress: Math.floor(progress * 100),
+      ...(outcome ? { size_bytes: outcome.sizeBytes } : {}),
+      ...(reason === undefined ? {} : { reason: { code: reasonCode ?? 'internal-error', message: reason } }),
+    };
+    this.#tell({ type: `job.${change}`, cameraId, cameras: of?.cameras, data });
+  };
+
+  readonly assignments: AssignmentObserver = {
+    taken: (cameraId) => this.#tell({ type: 'camera.taken', cameraId, data: this.#moveOf(cameraId) }),
+    givenUp: (cameraId) => this.#tell({ type: 'camera.given_up', cameraId, data: this.#moveOf(cameraId) }),
+  };
+
+  accountFor(account: TimeAccount): TimeAccount {
+    return {
+      takeOver: (cameraId, sinceMs) => {
+        this.#lost.set(cameraId, sinceMs);
+        account.takeOver(cameraId, sinceMs);
+      },
+      giveUp: (cameraId, sinceMs) => {
+        this.#lost.set(cameraId, sinceMs);
+        account.giveUp(cameraId, sinceMs);
+      },
+    };
+  }
+
+  warningsAre(warnings: readonly Warning[]): void {
+    const now = new Map(warnings.map((warning) => [keyOf(warning), warning]));
+    for (const [key, { code, message, cameraId }] of now) {
+      if (!this.#raised.has(key)) this.#tell({ type: 'warning.raised', cameraId, data: { code, detail: message } });
+    }
+    for (const [key, { code, cameraId }] of this.#raised) {
+      if (!now.has(key)) this.#tell({ type: 'warning.cleared', cameraId, data: { code } });
+    }
+    this.#raised = now;
+  }
+
+  stopping(): void {
+    if (this.#isStopping) return;
+    this.#isStopping = true;
+    this.#tell({ type: 'recorder.stopped', data: { version: this.#version } });
+  }
+
+  close(): Promise<void> {
+    return this.journal.close();
+  }
+
+  #tell(told: Told): void {
+    this.journal.tell(told);
+  }
+
+  /** For a planned move, no node was lost. */
+  #moveOf(cameraId: string): Readonly<Record<string, unknown>> {
+    const isLost = this.#lost.has(cameraId);
+    const sinceMs = this.#lost.get(cameraId);
+    this.#lost.delete(cameraId);
+    return { node_lost: isLost, ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }) };
+  }
+}
+
+const keyOf = ({ code, cameraId }: Pick<Warning, 'code' | 'cameraId'>): string => `${code} ${cameraId ?? ''}`;
+
+/** Gaps and warnings that the previous process has reported as begun, but not as ended. */
+function lastingOf(journal: EventJournal): {
+  readonly gaps: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
+  readonly warnings: ReadonlyMap<string, Warning>;
+} {
+  const gaps = new Map<string, NonNullable<GapObserver['openBefore']>>();
+  const warnings = new Map<string, Warning>();
+  for (const { type, cameraIds, json } of journal.after(0)) {
+    if (!LASTING.has(type)) continue;
+    const [cameraId] = cameraIds;
+    const { start_ms: fromMs, cause, code, detail } = (JSON.parse(json) as { data: Record<string, unknown> }).data;
+    if (type === 'gap.opened' && typeof fromMs === 'number' && typeof cause === 'string' && isGapCause(cause)) {
+      gaps.set(cameraId ?? '', { fromMs, cause });
+    } else if (type === 'gap.closed') gaps.delete(cameraId ?? '');
+    else if (type === 'warning.raised') {
+      warnings.set(keyOf({ code: String(code), cameraId }), { code: String(code), message: String(detail), cameraId });
+    } else warnings.delete(keyOf({ code: String(code), cameraId }));
+  }
+  return { gaps, warnings };
+}
+const LASTING: ReadonlySet<string> = new Set(['gap.opened', 'gap.closed', 'warning.raised', 'warning.cleared']);
+
+/** The fields of events about a gap that has ended. */
+const endedGap = ({
+  fromMs,
+  toMs,
+  cause,
+}: Pick<Gap, 'fromMs' | 'toMs' | 'cause'>): Readonly<Record<string, unknown>> => ({
+  start: isoTime(fromMs),
+  start_ms: fromMs,
+  end: isoTime(toMs),
+  end_ms: toMs,
+  seconds: (toMs - fromMs) / 1000,
+  cause,
+});

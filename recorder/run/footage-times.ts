@@ -1,0 +1,20 @@
+// When each camera has footage on the disk of this node, and why there is none at other times: for timeline and calendar.
+
+import type { FootageTimes } from '../api/deps.ts';
+import type { Archive } from '../archive/archive.ts';
+import { keptFootage } from '../archive/gaps/kept-footage.ts';
+import type { GapLedger } from '../archive/gaps/ledger.ts';
+
+export function footageTimes({ catalogue }: Archive, gaps: GapLedger): FootageTimes {
+  return {
+    refresh: (fromMs, toMs) => catalogue.refresh(fromMs, toMs),
+    async of(cameraId, fromMs, toMs) {
+      const footage = await keptFootage(catalogue.columns(cameraId, fromMs, toMs), {
+        written: gaps.written(cameraId, fromMs, toMs),
+        endOf: (segment, nextStartMs) => catalogue.endOf({ segment, nextStartMs }),
+      });
+      const report = gaps.report(cameraId, fromMs, toMs, footage);
+      return { keptFromMs: catalogue.oldestStartMs(cameraId), footage, report };
+    },
+  };
+}

@@ -1,0 +1,234 @@
+// The part of a recorder in a cluster: reports the state of its cameras and its archive, and receives the cameras that the
+// cluster assigns.
+
+import { cameraOfFootage } from '../../base/camera-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Warning } from '../../base/reason.ts';
+import type { Archive } from '../archive/archive.ts';
+import type { RetentionLimits } from '../archive/retention/plan.ts';
+import type { CameraView } from '../model/camera-view.ts';
+import { nodeFileSystem, type Space } from '../archive/disk/file-system.ts';
+import type { CameraSet, HeldCameras } from '../cameras/camera-set.ts';
+import type { ClusterSwitch, ClusterView, ServersMembers } from '../cluster/access.ts';
+import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from '../cluster/cluster.ts';
+import { joinCluster, type OpenedApi } from '../cluster/join.ts';
+import { nodeIdentity } from '../../crds/names.ts';
+import type { OwnCertificate } from '../http/own-certificate.ts';
+import type { Member } from '../jobs/members.ts';
+import type { PeerNode } from '../peers/peer.ts';
+import type { Config } from '../config/schema.ts';
+import { formatListen, type ListenAddress } from '../config/values.ts';
+import type { CameraList } from '../database/camera-rows.ts';
+import { FullDisk } from '../cluster/full-disk.ts';
+import { heldMsOf, restartMs, wantedFromMs } from '../cameras/held-time.ts';
+import type { StandbySet } from '../cameras/standby-set.ts';
+
+interface MemberDeps {
+  readonly config: Config;
+  /** See `joinCluster`. */
+  readonly open: (connections: number) => Promise<OpenedApi>;
+  readonly version: string;
+  readonly cameras: Pick<CameraSet, 'list' | 'get'>;
+  readonly standbys: Pick<StandbySet, 'reports' | 'bridge'>;
+  readonly archive: Archive;
+  readonly gaps: TimeAccount;
+  readonly observer: AssignmentObserver;
+  /** The certificate that the operator signs. */
+  readonly own: OwnCertificate | undefined;
+  readonly servers: ServersMembers | undefined;
+  /** Called when the cameras must be applied again. */
+  readonly changed: () => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface ClusterMember {
+  readonly view: ClusterView;
+  readonly cameraSwitch: ClusterSwitch;
+  cameras(): CameraList;
+  /** The epoch under which this node writes a camera. */
+  epochOf(cameraId: string): number | undefined;
+  /** Cameras for which this node is the standby. */
+  held(): HeldCameras;
+  /** Wall time from which the pictures of a camera are to be written that this node held before. */
+  fromMs(cameraId: string): number;
+  /** Another member by the name of its node. */
+  find(nodeId: string): PeerNode | undefined;
+  /** The retention limits of cameras of which this node may have footage. */
+  limits(): ReadonlyMap<string, RetentionLimits>;
+  /** The members of the cluster, with their addresses. */
+  members(): readonly Member[];
+  /**
+   * Time since the last accepted renewal: 0 while renewals are accepted, Infinity when none was accepted since the start.
+   */
+  unreachableMs(): number;
+  warnings(): readonly Warning[];
+  start(): Promise<void>;
+  /** To be called a few times a second. */
+  tick(): void;
+  close(): Promise<void>;
+}
+
+const unreachableBy = (store: string): string =>
+  `${store} does not accept the renewals of this node: it continues to record, but other nodes will take over its cameras`;
+
+/** How soon footage of a new camera is reported: if a node fails, the others must know what it holds. */
+const ARCHIVES_MS = 1_000;
+const SPACE_MS = 60_000;
+/** Free space on a full disk is reported soon: the node may record again. */
+const FULL_SPACE_MS = 1_000;
+
+/** Rejects if `open` does. */
+export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
+  const { config, open, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
+  const { cluster: settings, nodeName, recordPath } = config;
+  const facts = new ReportedFacts(deps);
+  const store = settings.mode === 'etcd' ? 'etcd' : 'the API server';
+  const { cluster, namespace, view, cameraSwitch } = await joinCluster({
+    open,
+    nodeId: nodeName,
+    pool: settings.pool,
+    renewMs: settings.renewIntervalMs,
+    dataDir: settings.dataDir,
+    recordPath,
+    facts: () => facts.read(),
+    held: () => [...new Set(archive.catalogue.cameras().map(cameraOfFootage))],
+    account: gaps,
+    observer: {
+      taken: (cameraId) => deps.observer.taken(cameraId),
+      givenUp: (cameraId) => deps.observer.givenUp(cameraId),
+      ownerRestarted: (cameraId) =>
+        standbys.bridge(cameraId, clock.wallMs() - restartMs(cluster.pool, config.archive.syncIntervalMs)),
+    },
+    certified: (signed) =>
+      void own
+        ?.take(signed)
+        .catch((err: unknown) => log.error({ err }, 'the certificate from the CA cannot be stored')),
+    store,
+    servers: deps.servers,
+    changed,
+    clock,
+    log,
+  });
+  const mutual = (nodeId: string, address: string | undefined) =>
+    address === undefined ? undefined : { address, identity: nodeIdentity(namespace, settings.pool, nodeId) };
+  return {
+    view,
+    cameraSwitch,
+    find(nodeId) {
+      const found = cluster.peers.find(nodeId);
+      return found && { nodeId, urls: found.urls, mutual: mutual(nodeId, found.peerAddress) };
+    },
+    cameras: () => cluster.cameras(),
+    limits: () => cluster.limits(),
+    epochOf: (cameraId) => cluster.epochOf(cameraId),
+    held: () => ({ cameras: cluster.cameras().held, holdMs: heldMsOf(cluster.pool) }),
+    fromMs: (cameraId) =>
+      wantedFromMs(cluster.assignmentOf(cameraId), cluster.pool, config.archive.syncIntervalMs, clock.wallMs()),
+    // Addresses with their scheme: members may be behind a proxy that speaks TLS.
+    members: () =>
+      cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => {
+        const own = mutual(nodeId, peerAddress);
+        return { nodeId, address, ...(own && { mutual: own }) };
+      }),
+    unreachableMs: () => cluster.unreachableMs,
+    warnings: () =>
+      cluster.isReachable ? [] : [{ code: 'cluster-unreachable', message: unreachableBy(store), cameraId: undefined }],
+    start: () => cluster.start(),
+    tick() {
+      for (const { status } of cameras.list()) {
+        if (status.reason?.code === 'refused-login') cluster.loginRefused(status.id);
+      }
+      for (const [id, { reason }] of standbys.reports()) if (reason?.code === 'refused-login') cluster.loginRefused(id);
+      cluster.tick();
+    },
+    close: () => cluster.close(),
+  };
+}
+
+/** What this node reports of itself. The extents of the archive and the free space are read again only now and then. */
+class ReportedFacts {
+  readonly #deps: MemberDeps;
+  readonly #fullDisk = new FullDisk();
+  #archives: NodeFacts['archives'] = [];
+  #archivesMs = -Infinity;
+  #space: Space | undefined;
+  #spaceMs = -Infinity;
+
+  constructor(deps: MemberDeps) {
+    this.#deps = deps;
+  }
+
+  async read(): Promise<NodeFacts> {
+    const { config, version, cameras, standbys, archive, own } = this.#deps;
+    const { listen, playback, nodeName } = config;
+    await this.#refresh();
+    return {
+      certificateRequest: await own?.request(),
+      address: config.cluster.advertise || reachedAt(listen, nodeName),
+      playbackAddress: playback.advertise || reachedAt(playback.listen, nodeName),
+      version,
+      archiveID: archive.id,
+      freeBytes: this.#space?.freeBytes,
+      fault: archive.fault ?? this.#fullDisk.fault,
+      cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
+      standbys: standbys.reports(),
+      archives: this.#archives,
+    };
+  }
+
+  async #refresh(): Promise<void> {
+    const { config, archive, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#archivesMs >= ARCHIVES_MS) {
+      this.#archivesMs = nowMs;
+      await archive.learnEnds();
+      this.#archives = byCamera(archive.extents());
+    }
+    const isExhausted = archive.warnings().some(({ code }) => code === 'disk-exhausted');
+    const isFull = isExhausted || this.#fullDisk.fault !== undefined;
+    if (nowMs - this.#spaceMs >= (isFull ? FULL_SPACE_MS : SPACE_MS)) {
+      this.#spaceMs = nowMs;
+      this.#space = await nodeFileSystem.space(config.recordPath).catch(() => undefined);
+    }
+    if (isFull) this.#fullDisk.see(isExhausted, this.#space);
+  }
+}
+
+/** A node that has footage of a camera's preview has footage of the camera. */
+function byCamera(extents: ReturnType<Archive['extents']>): ReturnType<Archive['extents']> {
+  const cameras = new Map<string, (typeof extents)[number]>();
+  for (const { camera: id, ...extent } of extents) {
+    const camera = cameraOfFootage(id);
+    const { oldestMs = Infinity, newestMs = -Infinity } = cameras.get(camera) ?? {};
+    cameras.set(camera, {
+      camera,
+      oldestMs: Math.min(oldestMs, extent.oldestMs),
+      newestMs: Math.max(newestMs, extent.newestMs),
+    });
+  }
+  return [...cameras.values()];
+}
+
+/** `Recording` means that a file of this node has a key frame, not only that video arrives. */
+function reportOf({ status, archive, silence }: CameraView): CameraReport {
+  const lastWrittenMs = archive?.lastWrittenMs;
+  const common = lastWrittenMs === undefined ? {} : { lastWrittenMs };
+  if (status.state === 'stopped')
+    return { state: status.reason ? 'Failed' : 'Stopped', reason: status.reason, ...common };
+  if (archive?.state === 'failed') return { state: 'Failed', reason: archive.reason, ...common };
+  if (silence) return { state: 'Silent', reason: status.reason, ...common };
+  if (status.state === 'recording') {
+    return archive?.state === 'writing' && lastWrittenMs !== undefined
+      ? { state: 'Recording', ...common }
+      : { state: 'Connecting', ...common };
+  }
+  return { state: status.state === 'retrying' ? 'Failed' : 'Connecting', reason: status.reason, ...common };
+}
+
+/** A guess of the address at which others reach a listener: they know the node by its name. */
+function reachedAt({ host, port }: ListenAddress, nodeName: string): string {
+  const isAny = host === '0.0.0.0' || host === '::';
+  return formatListen({ host: isAny ? nodeName : host, port });
+}

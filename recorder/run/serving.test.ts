@@ -1,0 +1,110 @@
+// What a recorder answers, over the parts of a real one without cameras.
+
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { workspace } from '../../test/support/workspace.ts';
+import { loadConfig } from '../config/load.ts';
+import { CurrentConfig } from '../config/current-config.ts';
+import { openAccess } from './access.ts';
+import { openAudit } from './audit.ts';
+import { openCameras } from './cameras.ts';
+import { takeState } from './owner.ts';
+import { Serving, type Recording } from './serving.ts';
+import { openStorage } from './storage.ts';
+import { readTrust } from './trust.ts';
+import { WantedCameras } from '../cameras/wanted-cameras.ts';
+
+const ANY_PORT = '127.0.0.1:0';
+
+interface Stage {
+  readonly serving: Serving;
+  readonly clock: VirtualClock;
+  readonly recording: Recording;
+}
+
+async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
+  const directory = workspace(t);
+  const file = join(directory, 'config.yaml');
+  const content = {
+    record_path: join(directory, 'archive'),
+    workDir: join(directory, 'work'),
+    nodeName: 'node',
+    listen: ANY_PORT,
+    playback: { listen: ANY_PORT },
+    metrics: { listen: ANY_PORT },
+    ...settings,
+  };
+  await mkdir(content.record_path);
+  await writeFile(file, JSON.stringify(content));
+  const config = await loadConfig(file);
+  const clock = new VirtualClock();
+  const state = await takeState(config, { log: silentLog });
+  const deps = { clock, log: silentLog, version: '1.2.3', owner: state.owner };
+  const current = new CurrentConfig(config);
+  const wanted = new WantedCameras(current, silentLog);
+  const storage = await openStorage(current, wanted, deps);
+  const node = await openCameras(config, wanted, storage, deps);
+  const { registry, events, archive, gaps } = storage;
+  const audit = openAudit(config, { ...deps, copy: undefined, registry });
+  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, cameraIds: () => new Set() });
+  const recording = { ...storage, ...node, member: undefined, audit, refusedCameras: () => [] };
+  const trust = { ...(await readTrust(config, undefined, undefined)), auth: access.auth, own: undefined };
+  const serving = new Serving(config, recording, trust, deps);
+  t.after(async () => {
+    await serving.leaveCameras();
+    await serving.close();
+    access.auth.close();
+    await access.close();
+    await audit.close();
+    await archive.close();
+    await gaps.close();
+    await node.cameras.close();
+    await events.close();
+    state.lock.release();
+  });
+  return { serving, clock, recording };
+}
+
+test('addresses are known once it listens, and it answers until it is closed', async (t) => {
+  const { serving } = await stage(t);
+  assert.throws(() => serving.address, /it listens/);
+  await serving.open();
+  const { address, playbackAddress, routes } = serving;
+  const { status } = await fetch(new URL('/api/health/live', address));
+  assert.equal(status, 200);
+  assert.equal((await fetch(new URL('/hls/gate.m3u8', playbackAddress))).status, 401);
+  assert.deepEqual(Object.keys(routes), ['api', 'playback', 'metrics']);
+  await serving.close();
+  await assert.rejects(fetch(new URL('/api/health/live', address)));
+});
+
+test('an address that is taken is an error', async (t) => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  t.after(() => other.close());
+  const address = other.address();
+  assert.ok(typeof address === 'object' && address);
+  const { serving } = await stage(t, { metrics: { listen: `127.0.0.1:${address.port}` } });
+  await assert.rejects(serving.open(), { code: 'EADDRINUSE' });
+});
+
+test('warnings come and go as events, looked at once a second', async (t) => {
+  const { serving, clock, recording } = await stage(t, { listen: '0.0.0.0:0' });
+  const told: (readonly string[])[] = [];
+  const { events } = recording;
+  t.mock.method(events, 'warningsAre', (warnings: readonly { readonly code: string }[]) => {
+    told.push(warnings.map(({ code }) => code));
+  });
+  serving.tick();
+  serving.tick();
+  assert.equal(told.length, 1);
+  assert.ok(told[0]?.includes('no-tls'));
+  clock.advance(1_000);
+  serving.tick();
+  assert.equal(told.length, 2);
+});

@@ -1,0 +1,470 @@
+// The HTTP side of a recorder: API, playback and metrics, and the parts that only they use: jobs, still images, PTZ.
+
+import type { Server as HttpsServer } from 'node:https';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
+import { assert } from '../../base/assert.ts';
+import type { Warning } from '../../base/reason.ts';
+import { buildApi } from '../api/app.ts';
+import { buildHealthServer } from '../api/health-server.ts';
+import { standaloneChecks, type ApiDeps, type ReadinessChecks } from '../api/deps.ts';
+import { LocalMachine } from '../api/machine.ts';
+import { buildMetricsRegistry, buildMetricsServer } from '../api/prometheus.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
+import { causesIn } from '../archive/gaps/elsewhere.ts';
+import { bytesOf } from '../archive/retention/plan.ts';
+import type { CameraSwitch } from '../camera/switch.ts';
+import type { ClusterMember } from './member.ts';
+import { urlOf } from '../cluster/peers.ts';
+import type { CameraConfig, Config } from '../config/schema.ts';
+import type { ListenAddress } from '../config/values.ts';
+import type { CameraList } from '../database/camera-rows.ts';
+import type { Authenticator } from '../http/auth.ts';
+import {
+  followCertificate,
+  MIN_TLS_VERSION,
+  registerCertificateMetrics,
+  type CertificatePair,
+} from '../http/certificate.ts';
+import { plainListeners } from '../config/exposure.ts';
+import { footageTimes } from './footage-times.ts';
+import type { OpenApiDocument } from '../http/openapi.ts';
+import type { OwnCertificate } from '../http/own-certificate.ts';
+import { buildPeersServer } from '../api/peers-server.ts';
+import { FootageOfNodes } from './footage-of-nodes.ts';
+import { jobName } from '../jobs/job-id.ts';
+import { Jobs } from '../jobs/jobs.ts';
+import { NamedJobs } from '../jobs/named-jobs.ts';
+import { mayHaveJobs, openQueue } from '../jobs/open-queue.ts';
+import { Shortfalls } from '../model/shortfalls.ts';
+import { Ptz } from '../onvif/ptz.ts';
+import type { MutualTls } from '../peers/identity.ts';
+import type { PeerListener } from '../peers/peer.ts';
+import { PeerRequests } from '../peers/peer-requests.ts';
+import { RelayMetrics } from '../relay/metrics.ts';
+import { Doctor } from '../probe/doctor.ts';
+import { buildPlayback, openPlayback } from '../playback/app.ts';
+import type { PlaybackDeps } from '../playback/deps.ts';
+import type { NodeAudit } from './audit.ts';
+import type { NodeCameras } from './cameras.ts';
+import type { RecorderDeps } from './deps.ts';
+import { networkSearch } from './network-search.ts';
+import { ArchiveStills } from '../still/archive-stills.ts';
+import { JpegMaker } from '../still/jpeg-maker.ts';
+import { Snapshots } from '../still/snapshots.ts';
+import { Thumbnails } from '../still/thumbnails.ts';
+import type { ServersCluster } from './servers.ts';
+import type { Storage } from './storage.ts';
+import type { Trust } from './trust.ts';
+
+/** Time limit for a PTZ command: a request waits for the previous command and its own. */
+const PTZ_ANSWER_TIMEOUT_MS = 10_000;
+const WARNINGS_MS = 1_000;
+
+/** The parts that work without the HTTP side. */
+export interface Recording
+  extends
+    Pick<Storage, 'archive' | 'gaps' | 'database' | 'registry' | 'answers' | 'events'>,
+    Pick<NodeCameras, 'cameras' | 'cameraEditor' | 'pacer' | 'reach' | 'license'> {
+  readonly cameraSwitch: CameraSwitch;
+  readonly member: ClusterMember | undefined;
+  /** Set in a cluster of servers without Kubernetes. */
+  readonly store?: ServersCluster['store'] | undefined;
+  readonly operatorMetrics?: ServersCluster['metrics'] | undefined;
+  readonly audit: NodeAudit;
+  readonly refusedCameras: () => CameraList['refused'];
+}
+
+interface Opened {
+  readonly address: string;
+  readonly playbackAddress: string;
+  readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
+}
+
+/** Certificates to present, and to trust others by. */
+interface ServingTrust extends Trust {
+  readonly auth: Authenticator;
+  /** The certificate by which members of a pool recognize each other. */
+  readonly own: OwnCertificate | undefined;
+}
+
+/** Jobs, still images and PTZ are created by the constructor; the listeners by `open`. */
+export class Serving {
+  readonly #config: Config;
+  readonly #recording: Recording;
+  readonly #trust: ServingTrust;
+  readonly #deps: RecorderDeps;
+  readonly #snapshots: Snapshots;
+  readonly #jpegs: JpegMaker;
+  readonly #thumbnails: Thumbnails;
+  readonly #footage: FootageOfNodes;
+  readonly #shortfalls: Shortfalls;
+  readonly #jobs: Jobs;
+  readonly #namedJobs: NamedJobs;
+  readonly #ptz: Ptz;
+  readonly #peers: PeerRequests | undefined;
+  readonly #relayMetrics: RelayMetrics;
+  readonly #listeners: FastifyInstance[] = [];
+  #certificateInUse: CertificatePair | undefined;
+  #following: { close(): void } | undefined;
+  #jobsStarted: Promise<void> | undefined;
+  #opened: Opened | undefined;
+  #playbackPort: number | undefined;
+  #toldMs = -Infinity;
+
+  constructor(config: Config, recording: Recording, trust: ServingTrust, deps: RecorderDeps) {
+    const { cameras, archive, answers, reach, registry } = recording;
+    const { clock, log } = deps;
+    const { moveTimeoutMs } = config.ptz;
+    this.#config = config;
+    this.#recording = recording;
+    this.#trust = trust;
+    this.#deps = deps;
+    this.#shortfalls = new Shortfalls({ clock, cameras, keeping: archive.keeping });
+    this.#snapshots = new Snapshots({ find: (id) => cameras.config(id), memory: answers.images, reach, clock });
+    this.#jpegs = new JpegMaker({ ffmpegPath: config.ffmpeg.path, clock, log });
+    this.#thumbnails = new Thumbnails({
+      find: (id) =>
+        cameras.config(id) && {
+          live: () => cameras.get(id)?.live?.keyFrame(),
+          files: () => archive.newestFiles(id),
+        },
+      maker: this.#jpegs,
+      memory: answers.images,
+      clock,
+    });
+    this.#peers = openPeerRequests(recording, trust, deps);
+    this.#relayMetrics = new RelayMetrics(registry);
+    this.#footage = footageOf(config, recording, this.#peers);
+    this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
+    this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
+    this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
+    this.#certificateInUse = trust.tls;
+    registerCertificateMetrics(registry, {
+      listeners: () => this.#certificateInUse,
+      nodes: () => (config.cluster.listen ? trust.own?.pair : undefined),
+    });
+  }
+
+  /** The address of the API; not before `open`. */
+  get address(): string {
+    return this.#isOpen.address;
+  }
+
+  get playbackAddress(): string {
+    return this.#isOpen.playbackAddress;
+  }
+
+  get routes(): Opened['routes'] {
+    return this.#isOpen.routes;
+  }
+
+  /** Rejects when an address is taken. */
+  async open(): Promise<void> {
+    const { cluster, health, playback: playbackSettings, listen, metrics: metricsSettings } = this.#config;
+    const opened = openPlayback(this.#playbackDeps);
+    const playback = await buildPlayback(this.#playbackDeps, opened);
+    const apiDeps = this.#apiDeps(playback, opened);
+    const api = await buildApi(apiDeps);
+    // Last, so that all metrics are registered.
+    const metrics = this.#buildMetrics();
+    this.#followCertificate([api, playback, ...(metricsSettings.requireToken ? [metrics] : [])]);
+    const playbackAddress = await this.#listen(playback, playbackSettings.listen);
+    // Kept, because the server asks the system for it each time.
+    this.#playbackPort = portOf(playback);
+    const address = await this.#listen(api, listen);
+    await this.#listen(metrics, metricsSettings.listen);
+    if (cluster.listen && this.#trust.own) {
+      await this.#listenToPeers(cluster.listen, this.#trust.own, { api, playback });
+    }
+    if (health) await this.#listen(await buildHealthServer(apiDeps), health.listen);
+    // Not awaited: recording does not need jobs.
+    this.#jobsStarted = this.#jobs.start();
+    this.#opened = {
+      address,
+      playbackAddress,
+      routes: { api: api.routeList.names, playback: playback.routeList.names, metrics: metrics.routeList.names },
+    };
+  }
+
+  /** Reports the current warnings as events, including an unreachable database, which is a check of readiness. */
+  tick(): void {
+    const { events, database } = this.#recording;
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (nowMs - this.#toldMs < WARNINGS_MS) return;
+    this.#toldMs = nowMs;
+    events.warningsAre([...this.#warnings(), ...(database?.warnings() ?? [])]);
+  }
+
+  /** Sets the cameras that are wanted now. */
+  configure(cameras: readonly CameraConfig[]): void {
+    this.#ptz.configure(cameras);
+  }
+
+  /** Stops all requests to cameras. */
+  async leaveCameras(): Promise<void> {
+    this.#jpegs.close();
+    await Promise.all([this.#snapshots.close(), this.#ptz.close()]);
+  }
+
+  /** Stops listening; jobs continue at the next start. */
+  async close(): Promise<void> {
+    this.#following?.close();
+    await this.#jobsStarted;
+    await this.#jobs.close();
+    await Promise.all(this.#listeners.map((server) => server.close()));
+    await this.#peers?.close();
+  }
+
+  get #isOpen(): Opened {
+    assert(this.#opened, 'it listens');
+    return this.#opened;
+  }
+
+  /** The settings that API and playback share. */
+  get #facing() {
+    const { auth, tls } = this.#trust;
+    const { cors, trustedProxies } = this.#config;
+    const { pacer } = this.#recording;
+    return {
+      version: this.#deps.version,
+      recordPath: this.#config.recordPath,
+      auth,
+      ...(tls ? { tls } : {}),
+      origins: cors.origins,
+      trustedProxies,
+      keepAwake: () => pacer.keepAwake(),
+      clock: this.#deps.clock,
+      log: this.#deps.log,
+    };
+  }
+
+  get #playbackDeps(): PlaybackDeps {
+    const { archive, member, answers, registry, audit } = this.#recording;
+    return {
+      ...this.#facing,
+      archive,
+      cluster: member?.view,
+      peers: this.#peers,
+      relayMetrics: this.#relayMetrics,
+      memory: answers.playback,
+      registry,
+      visits: audit.visits,
+    };
+  }
+
+  #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
+    const { archive, gaps, cameras, cameraSwitch, cameraEditor, reach, database, member, store, audit, events } =
+      this.#recording;
+    const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
+    const { clock, version, logLevels } = this.#deps;
+    const memory = this.#recording.answers.images;
+    const archived = new ArchiveStills({ find: keyFrameAt, maker: this.#jpegs, memory, clock });
+    return {
+      ...this.#facing,
+      nodeName,
+      site: { name: this.#config.console.site, timeZone: this.#config.console.timeZone },
+      address: cluster.advertise,
+      cameras,
+      archive,
+      segments: database ?? archive,
+      gaps: this.#footage,
+      times: footageTimes(archive, gaps),
+      keeping: archive.keeping,
+      protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
+      peers: this.#peers,
+      relayMetrics: this.#relayMetrics,
+      jobs: this.#namedJobs,
+      ptz: this.#ptz,
+      cameraSwitch,
+      ...(cameraEditor ? { cameraEditor } : {}),
+      ...(member ? { cluster: member.view } : {}),
+      ...(store ? { store } : {}),
+      stills: {
+        snapshot: (id) => this.#snapshots.get(id),
+        thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
+        archived: (...asked) => archived.get(...asked),
+      },
+      discoverer: networkSearch({ cameras, snapshots: this.#snapshots, reach, clock }),
+      doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
+      ...(logLevels ? { logLevels } : {}),
+      audit,
+      events,
+      warnings: () => this.#warnings(),
+      ...(database || member ? { refusedCameras: this.#recording.refusedCameras } : {}),
+      checks: this.#checks(),
+      playback: {
+        port: () => this.#playbackPort,
+        advertised: urlOf(playbackSettings.advertise, this.#trust.tls !== undefined),
+        document: () => playback.swagger() as OpenApiDocument,
+        routes,
+      },
+      machine: new LocalMachine(recordPath, clock),
+    };
+  }
+
+  #checks(): ReadinessChecks {
+    const { license, member, database } = this.#recording;
+    return {
+      ...standaloneChecks,
+      license: () => Promise.resolve(license.check()),
+      ...(member ? { clusterStore: () => ({ configured: true, unreachableMs: member.unreachableMs() }) } : {}),
+      ...(database ? { storage: () => database.check() } : {}),
+    };
+  }
+
+  /** The current warnings. */
+  #warnings(): readonly Warning[] {
+    const { archive, member, audit } = this.#recording;
+    return [
+      ...archive.warnings(),
+      ...this.#shortfalls.warnings(),
+      ...this.#jobs.warnings(),
+      ...(member?.warnings() ?? []),
+      ...plainListeners(this.#config),
+      ...this.#trust.auth.warnings(),
+      ...audit.warnings(),
+    ];
+  }
+
+  #buildMetrics() {
+    const { cameras, registry: own, operatorMetrics: more } = this.#recording;
+    const { version, clock, log } = this.#deps;
+    const { auth, tls } = this.#trust;
+    const { nodeName, metrics } = this.#config;
+    const { requireToken } = metrics;
+    const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), own]);
+    return buildMetricsServer(registry, { log, requireToken, auth, more, ...(requireToken && tls ? { tls } : {}) });
+  }
+
+  #followCertificate(listeners: readonly FastifyInstance[]): void {
+    const { certificate } = this.#trust;
+    const { log, clock } = this.#deps;
+    if (!certificate) return;
+    const servers = listeners.map(({ server }) => server as HttpsServer);
+    const used = (pair: CertificatePair): void => {
+      this.#certificateInUse = pair;
+    };
+    this.#following = followCertificate(certificate, servers, { log, clock, used });
+  }
+
+  async #listen(server: FastifyInstance, { host, port }: ListenAddress): Promise<string> {
+    const address = await server.listen({ host, port });
+    this.#listeners.push(server);
+    return address;
+  }
+
+  async #listenToPeers(
+    address: ListenAddress,
+    own: OwnCertificate,
+    listeners: Readonly<Record<PeerListener, FastifyInstance>>,
+  ): Promise<void> {
+    const { audit, store } = this.#recording;
+    const { visits, sink } = audit;
+    const { clock, log } = this.#deps;
+    const { pair, authorities } = own;
+    const joining = store && { admission: store.admission, keys: store.keys, authorities: () => own.authorities };
+    const jobs = this.#namedJobs;
+    const peers = await buildPeersServer({
+      visits,
+      audit: sink,
+      pair,
+      authorities,
+      jobs,
+      listeners,
+      joining,
+      clock,
+      log,
+    });
+    own.follow(({ certificate, key }, ca) =>
+      (peers.server as HttpsServer).setSecureContext({ cert: certificate, key, ca, minVersion: MIN_TLS_VERSION }),
+    );
+    await this.#listen(peers, address);
+  }
+}
+
+function footageOf(
+  { nodeName }: Config,
+  { archive, gaps, member }: Recording,
+  peers: PeerRequests | undefined,
+): FootageOfNodes {
+  const cluster = member && peers && { peers, holders: (id: string) => member.view.footageHolders(id) };
+  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster });
+}
+
+/** Undefined outside of a cluster. */
+function openPeerRequests(
+  { member }: Recording,
+  { own, peerCa }: ServingTrust,
+  { clock }: RecorderDeps,
+): PeerRequests | undefined {
+  return (
+    member &&
+    new PeerRequests({
+      nodeId: member.view.nodeId,
+      find: (nodeId) => member.find(nodeId),
+      own: () => mutualTls(own),
+      ca: peerCa,
+      clock,
+    })
+  );
+}
+
+const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
+  own?.authorities === undefined ? undefined : { ...own.pair, ca: own.authorities };
+
+function openJobs(
+  config: Config,
+  { archive, member, registry, answers, events }: Recording,
+  footage: FootageOfNodes,
+  { own, peerCa, redisCa }: ServingTrust,
+  { version, clock, log }: RecorderDeps,
+): Jobs {
+  const { nodeName, recordPath } = config;
+  const directory = join(config.workDir, 'jobs');
+  const queue = {
+    directory: join(config.workDir, 'redis'),
+    url: config.redis?.url,
+    ...(redisCa === undefined ? {} : { ca: redisCa }),
+    nodeName,
+    clock,
+    log,
+  };
+  return new Jobs({
+    directory,
+    keyDirectory: join(config.workDir, 'signing'),
+    nodeName,
+    recordPath,
+    archive,
+    ffmpegPath: config.ffmpeg.path,
+    version,
+    clock,
+    log,
+    async spareBytes() {
+      const space = await nodeFileSystem.space(directory);
+      const { minFree } = config.archive.retention;
+      return space.freeBytes - (minFree ? bytesOf(minFree, space) : 0);
+    },
+    peers: {
+      members: () => [...config.cluster.peers.map((address) => ({ address })), ...(member?.members() ?? [])],
+      scheme: config.tls ? 'https' : 'http',
+      ...(peerCa === undefined ? {} : { ca: peerCa }),
+      own: () => mutualTls(own),
+    },
+    async knownTime(cameraId, fromMs, toMs, by) {
+      const report = await footage.report(cameraId, fromMs, toMs, by);
+      return { gaps: causesIn(report), elsewhere: report.elsewhere, untilMs: report.knownUntilMs };
+    },
+    registry,
+    memory: answers.jobs,
+    mayHaveJobs: () => mayHaveJobs(queue),
+    openQueue: (work, ended) => openQueue(queue, work, ended),
+    observer: (change, job) => events.jobs(change, { ...job, id: jobName(member?.view.nodeId, job.id) }),
+  });
+}
+
+function portOf({ server }: FastifyInstance): number | undefined {
+  const address = server.address();
+  return typeof address === 'object' ? address?.port : undefined;
+}
