@@ -496,6 +496,21 @@ const LISTENERS = [
     callers,
   })),
 );
+/** What browsers send with requests of pages of other programs on the recorder's machine, of other sites, and of no site. */
+const FOREIGN_PAGES: readonly Readonly<Record<string, string>>[] = [
+  { 'sec-fetch-site': 'same-site' },
+  { 'sec-fetch-site': 'cross-site' },
+  { 'sec-fetch-site': 'none' },
+  { 'sec-fetch-site': 'same-site', origin: 'http://nvr.example:9090' },
+  { 'sec-fetch-site': 'same-site', origin: 'http://nvr.example:8080' },
+  // Over plain HTTP, browsers send no more than this.
+  { origin: 'http://nvr.example:9090' },
+  { origin: 'http://nvr.example' },
+  { origin: 'http://other.example:8080' },
+  { origin: 'null' },
+  {},
+];
+
 /** HEAD is GET without a body. */
 const withoutHead = (names: readonly string[]): string[] => names.filter((name) => !name.startsWith('HEAD ')).sort();
 
@@ -555,6 +570,23 @@ for (const { listener, stage, routes, callers } of LISTENERS) {
     }
   });
 
+  test(`${listener}: a page that is not the recorder's own changes nothing with the session of a visitor`, async (t) => {
+    const on = await stage(t);
+    const { cookie } = await headersOf('admin', 'cookie', on.auth);
+    for (const [name, facts] of asked) {
+      const method = name.split(' ')[0] as 'POST';
+      const changes = !['GET', 'OPTIONS'].includes(method) && name !== 'POST /api/session';
+      for (const page of changes ? FOREIGN_PAGES : []) {
+        await on.app.ready();
+        const { url, payload } = requestOf(on.app, name, facts, 'gate');
+        const headers = { host: 'nvr.example:8080', ...page, cookie };
+        const answer = await on.app.inject({ method, url, headers, ...(payload === undefined ? {} : { payload }) });
+        const what = `${name} from ${JSON.stringify(page)}: ${answer.body.slice(0, 300)}`;
+        assert.deepEqual([answer.statusCode, answer.json().code], [403, 'foreign-origin'], what);
+      }
+    }
+  });
+
   test(`${listener}: every route is in the table`, async (t) => {
     const { app } = await stage(t);
     const names = withoutHead(app.routeList.names);
@@ -578,6 +610,24 @@ test('every route that a recorder has is in the table', async (t) => {
   assert.deepEqual(withoutHead(api), Object.keys({ ...API_ROUTES, ...PLAYBACK_UNDER_API }).sort());
   assert.deepEqual(withoutHead(playback), Object.keys(PLAYBACK_ROUTES).sort());
   assert.deepEqual(withoutHead(metrics), Object.keys(METRICS_ROUTES).sort());
+});
+
+test("a page that is not the recorder's own gets no live pictures with the session of a visitor", async (t) => {
+  const on = await apiStage(t, CONFIGURED.auth);
+  await on.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = on.app.server.address() as AddressInfo;
+  const { cookie } = await headersOf('viewer', 'cookie', on.auth);
+  const outcome = async (page: Readonly<Record<string, string>>): Promise<string> => {
+    const headers = { ...page, host: 'nvr.example:8080', cookie };
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/gate`, { headers });
+    t.after(() => socket.terminate());
+    return Promise.race([
+      once(socket, 'message').then(() => 'pictures'),
+      once(socket, 'close').then(([code]) => String(code)),
+    ]).finally(() => socket.terminate());
+  };
+  assert.equal(await outcome({ origin: 'http://nvr.example:8080' }), 'pictures');
+  for (const page of FOREIGN_PAGES) assert.equal(await outcome(page), '4403', JSON.stringify(page));
 });
 
 for (const { source, auth, callers } of [CONFIGURED, REVIEWED]) {
