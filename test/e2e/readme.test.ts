@@ -16,6 +16,7 @@ import { until } from '../support/until.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const TOKEN = 'readme';
+const CURRENT = '/api/archive/gate/current';
 
 interface Block {
   readonly language: string;
@@ -54,6 +55,8 @@ describe('first steps: the API at a glance', { skip: missingCurl() }, () => {
   let directory: string;
   let camera: Camera;
   let recorder: RecorderProcess;
+  let url: string;
+  let env: NodeJS.ProcessEnv;
 
   before(async () => {
     directory = mkdtempSync(join(tmpdir(), 'kube-nvr-readme-'));
@@ -62,16 +65,21 @@ describe('first steps: the API at a glance', { skip: missingCurl() }, () => {
     const sha256 = createHash('sha256').update(TOKEN).digest('hex');
     recorder = await RecorderProcess.start({
       directory,
+      // As in the example.
+      waitUntilReady: false,
       config: {
+        tls: 'auto',
         cameras: [{ id: 'gate', name: 'Front gate', source: camera.url }],
         auth: { mode: 'token', tokens: [{ name: 'readme', role: 'admin', sha256 }] },
       },
     });
+    url = recorder.url.replace('http:', 'https:');
+    env = { ...process.env, TOKEN, CURL_CA_BUNDLE: join(directory, 'work/tls/certificate.pem') };
     await until('the camera is written', async () => {
-      const answer = await fetch(`${recorder.url}/api/archive/gate/current`, {
-        headers: { authorization: `Bearer ${TOKEN}` },
+      await using child = new Child('bash', ['-c', `curl -sf -H "Authorization: Bearer $TOKEN" ${url}${CURRENT}`], {
+        env,
       });
-      return answer.ok && ((await answer.json()) as { size: number }).size > 10_000;
+      return (await child.exit()).code === 0 && (JSON.parse(child.output) as { size: number }).size > 10_000;
     });
   });
   after(async () => {
@@ -85,10 +93,10 @@ describe('first steps: the API at a glance', { skip: missingCurl() }, () => {
     const expected = STEPS[index + 1]?.language === 'json' ? STEPS[index + 1]!.text : undefined;
     test(text.slice(text.lastIndexOf('127.0.0.1') + 9).trim(), async () => {
       const script = text
-        .replaceAll('http://127.0.0.1:9997', recorder.url)
+        .replaceAll('https://127.0.0.1:9997', url)
         .replaceAll('http://127.0.0.1:9998', new URL(recorder.metricsUrl).origin);
       await using child = new Child('bash', ['-c', `curl() { command curl --fail-with-body "$@"; }\n${script}`], {
-        env: { ...process.env, TOKEN },
+        env,
       });
       const { code } = await child.exit();
       assert.equal(code, 0, child.output);
