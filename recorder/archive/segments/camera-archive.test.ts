@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -160,6 +160,19 @@ test('one picture a second is on the disk when the next has come', async (t) => 
   camera.end();
   await archive.close();
   assert.equal((await readSegments(root))[0]?.video.dts.length, 8);
+});
+
+test('however many files were written, no more markers stay than there are open files, and one', async (t) => {
+  const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 2_000 });
+  const markers = (): number => readdirSync(join(root, '.kube-nvr/open')).length;
+  camera.begin();
+  for (let files = 1; files < 20; files++) {
+    await camera.play(2, fs);
+    assert.ok(markers() <= 3, `${markers()} markers after ${files} files`);
+  }
+  camera.end();
+  await archive.close();
+  assert.equal(markers(), 1);
 });
 
 test('what a silent camera has sent is written after a second although nothing follows', async (t) => {

@@ -218,6 +218,53 @@ test('a file that cannot be completed is repaired when the disk works again', as
   await assertAllAccountedFor(b);
 });
 
+test('while the disk fails, nothing is repaired: that would keep a disk busy which does not work', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 5_000 });
+  const opened: string[] = [];
+  let full = false;
+  b.fs.before = ({ name, path }) => {
+    if (name === 'open' && isSegment(path)) opened.push(path);
+    if (full && isSegment(path) && (name === 'write' || name === 'create')) throw systemError('ENOSPC');
+  };
+  b.camera.begin();
+  await b.camera.play(4, b.fs);
+  full = true;
+  await b.camera.play(120, b.fs);
+  assert.equal(b.recording.status().state, 'failed');
+  assert.deepEqual(opened, []);
+  full = false;
+  await b.camera.play(60, b.fs);
+  assert.equal(opened.length, 1, 'the file that could not be completed');
+  b.camera.end();
+  await b.archive.close();
+  await assertAllAccountedFor(b);
+});
+
+test('of a file that was created and in which nothing could be written, no trace is left', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
+  let full = true;
+  b.fs.before = ({ name, path }) => {
+    if (full && isSegment(path) && name === 'write') throw systemError('ENOSPC');
+  };
+  b.camera.begin();
+  await b.camera.play(3, b.fs);
+  assert.equal(b.recording.status().reason?.code, 'disk-full');
+  assert.equal(b.archive.catalogue.oldestStartMs('gate'), undefined);
+  const listed = await b.archive.list('gate', { fromMs: 0, toMs: b.clock.wallMs() + 1 });
+  assert.deepEqual(listed.segments, []);
+  assert.deepEqual(segmentPaths(b.root), []);
+  full = false;
+  await b.camera.play(40, b.fs);
+  b.camera.end();
+  await b.archive.close();
+  const { segments } = await b.archive.list('gate', { fromMs: 0, toMs: b.clock.wallMs() + 1 });
+  assert.deepEqual(
+    segments.map(({ path }) => path),
+    segmentPaths(b.root),
+  );
+  await assertAllAccountedFor(b);
+});
+
 test('syncs run beside writes: a sync that hangs does not hold up the file', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   b.camera.begin();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { VideoFrame, VideoMedia } from '../../../test/camera/media.ts';
@@ -9,7 +9,9 @@ import { Footage, lengthPrefixed } from '../../../test/support/footage.ts';
 import { SlabPool, SlabWriter, type MediaData } from '../../codec/slab.ts';
 import { readSampleIndex, type TrackIndex } from '../../mp4/sample-index.ts';
 import { AUDIO, bench, readSegment, runOf, segmentPaths, temporaryDirectory, type Bench } from '../test-support.ts';
-import type { Continuation } from './extend.ts';
+import { parsePath, type SegmentName } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
+import { extendSegment, type Continuation } from './extend.ts';
 
 const PICTURE_TICKS = 3_600;
 const ADDED = 15;
@@ -142,6 +144,42 @@ test('a file with its index in front is left as it is', async (t) => {
   assert.deepEqual(readFileSync(join(root, path)), before);
   await stage.archive.close();
 });
+
+test('a file of more than 1 GiB is left as it is', async (t) => {
+  const root = temporaryDirectory(t);
+  const { stage, path, continuation } = await lost(root);
+  await stage.archive.close();
+  const store = {
+    fs: stage.fs,
+    absolute: (name: string) => join(root, name),
+    replace: () => Promise.reject(new Error('it is copied')),
+  } as unknown as SegmentStore;
+  const extend = () => extendSegment(store, parsePath(path) as SegmentName, continuation);
+  growTo(join(root, path), 1024 ** 3);
+  await assert.rejects(extend(), /it is copied/);
+  growTo(join(root, path), 1024 ** 3 + 1);
+  assert.equal(await extend(), undefined);
+});
+
+/** Moves the index of a complete file further from its fragments, without writing what is between. */
+function growTo(path: string, sizeBytes: number): void {
+  const file = openSync(path, 'r+');
+  const { size } = fstatSync(file);
+  const head = Buffer.alloc(16);
+  const read = (position: number, bytes: Buffer): Buffer => (readSync(file, bytes, 0, bytes.length, position), bytes);
+  // The box behind `ftyp` covers everything up to the index.
+  const mediaAt = read(0, head).readUInt32BE(0);
+  read(mediaAt, head);
+  const isLong = head.readUInt32BE(0) === 1;
+  const mediaBytes = isLong ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0);
+  const index = read(mediaAt + mediaBytes, Buffer.alloc(size - mediaAt - mediaBytes));
+  const grownBytes = sizeBytes - index.length - mediaAt;
+  if (isLong) head.writeBigUInt64BE(BigInt(grownBytes), 8);
+  else head.writeUInt32BE(grownBytes, 0);
+  writeSync(file, head, 0, 16, mediaAt);
+  writeSync(file, index, 0, index.length, mediaAt + grownBytes);
+  closeSync(file);
+}
 
 /** Records pictures that end within a group, and adds the rest of it. */
 async function completedGroup(t: TestContext, video: VideoMedia, hasSound: boolean): Promise<[string, number]> {

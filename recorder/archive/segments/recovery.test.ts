@@ -20,6 +20,7 @@ import { readMeta } from '../../mp4/reader.ts';
 import { Archive } from '../archive.ts';
 import {
   AUDIO,
+  TestCamera,
   TestFileSystem,
   bench,
   readSegments,
@@ -201,6 +202,50 @@ test('the sequence continues after a restart, also when the wall clock was stepp
   const last = (await readSegments(root)).find(({ meta }) => meta.runId === '00000000000000cc');
   assert.equal(last?.meta.sequence, 8);
   assert.ok(Math.abs((last?.meta.gapBeforeMs ?? 0) - 20_000) <= 1, 'the time the recorder was down is a gap');
+});
+
+test('numbers of files are not used again after the newest file is gone', async (t) => {
+  const root = temporaryDirectory(t);
+  const clock = new VirtualClock();
+  await record(await bench({ root, clock, segmentDurationMs: 2_000 }));
+  assert.equal(segmentPaths(root).length, 3);
+  for (const path of segmentPaths(root)) rmSync(join(root, path));
+  clock.advance(1_000);
+  await record(await bench({ root, clock, segmentDurationMs: 2_000 }));
+  assert.deepEqual(
+    (await readSegments(root)).map(({ meta }) => meta.sequence),
+    [3, 4, 5],
+  );
+});
+
+test('after a restart, live footage continues behind the newest live footage, not behind what filled a gap before it', async (t) => {
+  const root = temporaryDirectory(t);
+  const clock = new VirtualClock();
+  const first = await bench({ root, clock, segmentDurationMs: 60_000 });
+  first.camera.begin();
+  await first.camera.play(3, first.fs);
+  first.camera.end('camera-lost');
+  const gapFromMs = clock.wallMs();
+  clock.advance(30_000);
+  first.camera.begin(runOf({ runId: '00000000000000bb' }));
+  await first.camera.play(3, first.fs);
+  first.camera.end('camera-lost');
+  await first.fs.idle();
+  // The gap is filled from the memory of the camera: this file has a later number than the live one behind it.
+  const edge = { seam: 'bytes', epoch: undefined } as const;
+  const filling = { cameraId: 'gate', name: 'Front Gate', format: 'fmp4', segmentDurationMs: 60_000, edge } as const;
+  const filler = first.archive.fillerFor(filling, gapFromMs);
+  const memory = new TestCamera(clock, filler, () => filler.tick());
+  memory.begin(runOf({ runId: '00000000000000cc' }));
+  for (let i = 0; i < 75; i++) memory.video({ wallMs: gapFromMs + i * 40 });
+  memory.end();
+  await filler.close();
+  const liveEndMs = first.recording.endMs as number;
+  await first.archive.close();
+
+  const report = await recoverAt(root);
+  assert.equal(report.histories.get('gate')?.wallEndMs, liveEndMs);
+  assert.equal(report.histories.get('gate')?.nextSequence, 3);
 });
 
 test('two runs that begin in the same millisecond lie in two files', async (t) => {

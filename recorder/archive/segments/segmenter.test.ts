@@ -371,6 +371,41 @@ test('other audio or another picture size ends the file at the next key frame, a
   stage.assertAllAccountedFor();
 });
 
+test('footage that a wrong clock dated in the future does not date what follows', () => {
+  for (const aheadMs of [2_000, 3_600_000, 400 * 86_400_000]) {
+    const stage = new Stage();
+    stage.clock.stepWall(aheadMs);
+    stage.begin();
+    stage.play(25);
+    stage.end();
+    stage.clock.stepWall(-aheadMs);
+    // The run in which the clock is right again, and those after it.
+    for (const runId of ['00000000000000bb', '00000000000000cc']) {
+      const nowMs = stage.clock.wallMs();
+      stage.videoDts = START_DTS;
+      stage.begin(runOf({ runId }));
+      stage.play(25);
+      stage.end();
+      assert.equal(stage.plans.at(-1)?.meta.wallStartMs, nowMs);
+      assert.equal(stage.history.wallEndMs, nowMs + 1_000);
+    }
+    stage.assertAllAccountedFor();
+  }
+});
+
+test('sound that comes without pictures is written a second later', () => {
+  const stage = new Stage({ run: { audio: AUDIO } });
+  stage.play(25);
+  stage.done();
+  for (let i = 0; i < 20; i++) stage.audio();
+  stage.tick(1_000);
+  assert.deepEqual(stage.done(), ['write 0: 2'], 'of 25 pictures 22 were written before');
+  const { taken, released } = stage.samples;
+  assert.equal(taken - released, 2, 'the last picture and the last sound wait for what follows them');
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
 test('another duration counts for the open file as well, another format from the next one on', () => {
   const stage = new Stage({ segmentDurationMs: 60_000 });
   stage.play(60);
