@@ -108,6 +108,14 @@ class HttpTunnel implements CameraConnection {
     checkUnsent(this.#post.writableLength);
   }
 
+  pause(): void {
+    this.#response.pause();
+  }
+
+  resume(): void {
+    this.#response.resume();
+  }
+
   destroy(): void {
     this.#destroyed = true;
     this.#response.destroy();

@@ -24,8 +24,6 @@ export interface MediaStreams {
   start(nowMs: number): void;
   /** Call about twice a second: sends receiver reports when they are due. */
   tick(nowMs: number): void;
-  /** Takes a packet that arrived between the messages of the connection; false if its channel was not set up. */
-  interleaved?(channel: number, buffer: Buffer, start: number, end: number): boolean;
   close(): void;
 }
 

@@ -22,13 +22,10 @@ export interface CameraConnection {
   readonly destroyed: boolean;
   /** Throws `CameraError` if the camera does not read what it was sent. */
   send(data: string | Buffer): void;
-  destroy(): void;
-}
-
-/** A connection whose reads can be paused, so that the camera has to wait. */
-export interface PausableConnection extends CameraConnection {
+  /** Reads no more until `resume`, so that the camera has to wait. */
   pause(): void;
   resume(): void;
+  destroy(): void;
 }
 
 export interface ConnectionHandler {
@@ -45,7 +42,7 @@ const KEEPALIVE_DELAY_MS = 15_000;
 /** We send a request every half minute: more unsent bytes mean that the camera does not read. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
-class TcpConnection implements PausableConnection {
+class TcpConnection implements CameraConnection {
   readonly #socket: Socket;
   #destroyed = false;
 
@@ -100,7 +97,7 @@ export function openTcp(
   handler: ConnectionHandler,
   deps: TcpDeps,
   signal: AbortSignal,
-): Promise<PausableConnection> {
+): Promise<CameraConnection> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     new Knocking(target, handler, deps, signal, { resolve, reject }).start();
@@ -114,7 +111,7 @@ interface TcpDeps {
 }
 
 interface Outcome {
-  resolve(connection: PausableConnection): void;
+  resolve(connection: CameraConnection): void;
   reject(error: unknown): void;
 }
 

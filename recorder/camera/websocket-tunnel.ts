@@ -100,6 +100,14 @@ class WebSocketTunnel implements CameraConnection {
     checkUnsent(this.#webSocket.bufferedAmount);
   }
 
+  pause(): void {
+    this.#webSocket.pause();
+  }
+
+  resume(): void {
+    this.#webSocket.resume();
+  }
+
   destroy(): void {
     this.#destroyed = true;
     this.#webSocket.terminate();

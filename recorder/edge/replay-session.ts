@@ -1,27 +1,21 @@
-// One connection that replays recorded footage: performs the RTSP dialogue over TCP and turns packets into dated access units. Units
-// wait for the consumer in a bounded queue. While the queue is full or the camera is too fast, the socket is not read, so that the
-// camera has to wait.
+// One connection that replays recorded footage over TCP: turns packets into dated access units. Units wait for the consumer in a
+// bounded queue. While the queue is full or the camera is too fast, the socket is not read, so that the camera has to wait.
 
-import { assertNever } from '../../base/assert.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
-import { InterleavedStreams } from '../camera/interleaved-streams.ts';
 import { MediaStream } from '../camera/media-stream.ts';
+import { RtspConnection } from '../camera/rtsp-connection.ts';
+import type { ConnectionOwner, PacketHandler, PlayAnswer } from '../camera/rtsp-connection.ts';
 import { newCounters } from '../camera/status.ts';
-import { openTcp } from '../camera/tcp-transport.ts';
-import type { PausableConnection } from '../camera/tcp-transport.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { CameraTls } from '../reach/connect.ts';
 import type { Reach } from '../reach/reach.ts';
 import { RtpPacket } from '../rtp/packet.ts';
 import { parseRtcp } from '../rtp/rtcp.ts';
-import { RtspClient } from '../rtsp/client.ts';
-import type { ClientAction, ReplayFields } from '../rtsp/client.ts';
-import { RtspFraming } from '../rtsp/framing.ts';
-import { Login } from '../rtsp/login.ts';
+import type { ReceptionReport } from '../rtp/rtcp.ts';
+import type { ReplayFields } from '../rtsp/client.ts';
 import type { RtspMessage } from '../rtsp/message.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
-import type { StartedStream } from '../rtsp/stream-setups.ts';
 import type { Credentials, RtspUrl } from '../rtsp/url.ts';
 import { Dating } from './dating.ts';
 import { edgeErrorOf } from './errors.ts';
@@ -43,7 +37,6 @@ const QUIET_AT_START_MS = 20_000;
 /** After the last unit of the footage. */
 const QUIET_AT_END_MS = 1_000;
 const KNOCK_ANSWER_MS = 10_000;
-const TEARDOWN_WAIT_MS = 500;
 /** A little more than the window is requested: a picture after its end shows at once that it is complete. */
 const ASKED_BEHIND_MS = 2_000;
 /** Requests of a camera that say that a replay has ended (RFC 7826 §13.5, and ANNOUNCE of older servers). */
@@ -76,30 +69,16 @@ interface Recorded {
   dating: Dating;
 }
 
-type Link =
-  | { readonly kind: 'opening' }
-  | {
-      readonly kind: 'open';
-      readonly connection: PausableConnection;
-      readonly framing: RtspFraming;
-      readonly transport: InterleavedStreams;
-    };
-
 /** How it ended: well, or with an error. */
 type Outcome = { readonly end: ReplayEnd } | { readonly error: unknown };
 
-export class ReplaySession {
+export class ReplaySession implements ConnectionOwner, PacketHandler {
   readonly #place: ReplayPlace;
   readonly #request: ReplayRequest;
   readonly #deps: ReplayDeps;
-  readonly #client: RtspClient;
+  readonly #connection: RtspConnection;
   readonly #throttle: Throttle;
-  readonly #closing = new AbortController();
-  readonly #receiveBuffer = Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES);
   readonly #packet = new RtpPacket();
-  readonly #torn = Promise.withResolvers<void>();
-  #link: Link = { kind: 'opening' };
-  #tick: Timer | undefined;
   #rest: Timer | undefined;
   #recorded: readonly Recorded[] = [];
   #progress: Progress | undefined;
@@ -118,19 +97,25 @@ export class ReplaySession {
     this.#request = request;
     this.#deps = deps;
     this.#throttle = new Throttle(request.maxBitrate);
-    this.#client = new RtspClient({
-      url: place.url,
-      loginAt: (at) => this.#loginAt(at),
+    this.#connection = new RtspConnection({
+      ...place,
       transport: 'tcp',
-      replay: fieldsOf(place, request.window),
+      replay: replayFields(place, request.window),
+      tickMs: TICK_MS,
+      deps: {
+        ...deps,
+        receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
+        meter: { note: (bytes, _startMs, nowMs) => this.#received(bytes, nowMs) },
+      },
+      owner: this,
+      packets: this,
     });
   }
 
   /** Connects. */
   start(): void {
     this.#lastMediaMs = this.#nowMs;
-    this.#scheduleTick();
-    void this.#open(this.#place.url);
+    this.#connection.start();
   }
 
   /** How the replay ended; undefined while it has not, or if it failed. */
@@ -165,39 +150,19 @@ export class ReplaySession {
   async close(): Promise<void> {
     this.#settle({ error: new EdgeError('cut', 'the replay was closed') });
     this.#dropQueue();
-    this.#tick?.cancel();
     this.#rest?.cancel();
-    try {
-      if (this.#link.kind === 'open' && !this.#link.connection.destroyed && this.#client.hasSession) {
-        // The wait for its response is short: unread media comes before it.
-        this.#perform(this.#client.tearDown(this.#nowMs));
-        this.#link.connection.resume();
-        const waited = new AbortController();
-        await Promise.race([this.#torn.promise, this.#deps.clock.sleep(TEARDOWN_WAIT_MS, waited.signal)]);
-        waited.abort();
-      }
-    } catch {
-      // The outcome is known.
-    } finally {
-      this.#closing.abort();
-      this.#dropLink();
-      for (const { stream } of this.#recorded) stream.close();
-    }
+    await this.#connection.close();
+    for (const { stream } of this.#recorded) stream.close();
   }
 
   get #nowMs(): number {
     return this.#deps.clock.monotonicMs();
   }
 
-  #loginAt({ host, port, secure }: RtspUrl): Login {
-    const { credentials, allowPlaintextLogin } = this.#place;
-    const memory = this.#deps.reach.logins.at({ kind: 'rtsp', host, port }, credentials);
-    return new Login({ credentials, secure, basic: allowPlaintextLogin ? 'always' : undefined }, memory);
-  }
-
   #settle(outcome: Outcome): void {
     if (this.#outcome) return;
     this.#outcome = outcome;
+    this.#connection.end();
     this.#wake?.();
   }
 
@@ -208,68 +173,17 @@ export class ReplaySession {
     this.#queuedBytes = 0;
   }
 
-  #dropLink(): void {
-    if (this.#link.kind !== 'open') return;
-    this.#link.connection.destroy();
-    this.#link.transport.close();
-  }
-
-  /** An error must not escape into a socket's callback. */
-  #guard(step: () => void): void {
-    try {
-      step();
-    } catch (error) {
-      this.#torn.resolve();
-      this.#settle({ error: edgeErrorOf(error) });
-    }
-  }
-
-  async #open(url: RtspUrl): Promise<void> {
-    const { clock, reach } = this.#deps;
-    const framing = new RtspFraming({
-      interleaved: (channel, buffer, start, end) => {
-        if (this.#link.kind === 'open') this.#link.transport.interleaved(channel, buffer, start, end);
-      },
-      message: (message) => this.#message(message),
-    });
-    const { host, port, secure } = url;
-    const shownHost = url.hostIsDoubtful ? undefined : host;
-    try {
-      const connection = await openTcp(
-        { host, shownHost, port, secure, tls: this.#place.tls },
-        {
-          data: (buffer, size) => this.#guard(() => this.#received(framing, buffer, size)),
-          closed: () => this.#guard(() => this.#closed()),
-        },
-        { clock, receiveBuffer: this.#receiveBuffer, reach },
-        this.#closing.signal,
-      );
-      if (this.#outcome) return connection.destroy();
-      const transport = new InterleavedStreams(framing, connection, {
-        rtp: (stream, buffer, start, end) => this.#rtp(stream, buffer, start, end),
-        rtcp: (stream, buffer, start, end) => this.#rtcp(stream, buffer, start, end),
-        receptionReport: (stream) => this.#recorded[stream]?.stream.receiver.report(this.#nowMs),
-      });
-      this.#link = { kind: 'open', connection, framing, transport };
-      this.#guard(() => this.#perform(this.#client.connected(this.#nowMs)));
-    } catch (error) {
-      this.#settle({ error: edgeErrorOf(error) });
-    }
-  }
-
-  #received(framing: RtspFraming, buffer: Buffer, size: number): void {
-    framing.push(buffer, 0, size);
-    const restMs = this.#outcome ? 0 : this.#throttle.take(size, this.#nowMs);
+  #received(bytes: number, nowMs: number): void {
+    const restMs = this.#outcome ? 0 : this.#throttle.take(bytes, nowMs);
     if (restMs > 0 && !this.#rest) {
       this.#rest = this.#deps.clock.after(restMs, () => {
         this.#rest = undefined;
         this.#readOn();
       });
     }
-    if (this.#mustWait && this.#link.kind === 'open') {
-      this.#paused = true;
-      this.#link.connection.pause();
-    }
+    if (!this.#mustWait) return;
+    this.#paused = true;
+    this.#connection.pause();
   }
 
   get #mustWait(): boolean {
@@ -277,61 +191,31 @@ export class ReplaySession {
   }
 
   #readOn(): void {
-    if (!this.#paused || this.#mustWait || this.#link.kind !== 'open') return;
+    if (!this.#paused || this.#mustWait) return;
     this.#paused = false;
     this.#lastMediaMs = this.#nowMs;
-    this.#link.connection.resume();
+    this.#connection.resume();
   }
 
-  #message(message: RtspMessage): void {
-    this.#perform(this.#client.message(message, this.#nowMs));
-    if (message.kind === 'response' && this.#knockedMs !== undefined) return this.#ended('quiet');
-    if (message.kind === 'request' && END_NOTICES.includes(message.method) && this.#client.playing) this.#ended('said');
+  message(message: RtspMessage): void {
+    if (message.kind === 'response' && this.#knockedMs !== undefined) return this.#finish('quiet');
+    const isPlaying = this.#connection.client.playing;
+    if (message.kind === 'request' && END_NOTICES.includes(message.method) && isPlaying) this.#finish('said');
   }
 
-  #closed(): void {
-    this.#torn.resolve();
-    if (this.#outcome) return;
-    const actions = this.#client.disconnected();
-    if (actions.length > 0) return this.#perform(actions);
-    if (!this.#client.playing)
-      throw new EdgeError('unreachable', 'the camera closed the connection during the dialogue');
-    this.#ended('closed');
+  closed(): void {
+    if (this.#connection.client.playing) return this.#finish('closed');
+    throw new EdgeError('unreachable', 'the camera closed the connection during the dialogue');
   }
 
-  #ended(how: 'closed' | 'said' | 'quiet'): void {
+  ended(error: unknown): void {
+    if (error !== undefined) this.#settle({ error: edgeErrorOf(error) });
+  }
+
+  #finish(how: 'closed' | 'said' | 'quiet'): void {
     if (this.#outcome) return;
     for (const { stream } of this.#recorded) stream.flush();
     this.#settle({ end: this.#following.endedBy(how) });
-  }
-
-  #perform(actions: readonly ClientAction[]): void {
-    for (const action of actions) {
-      switch (action.kind) {
-        case 'send':
-          if (this.#link.kind === 'open') this.#link.connection.send(action.text);
-          break;
-        case 'select':
-          this.#select(action.presentation);
-          break;
-        case 'established':
-          if (this.#link.kind === 'open') this.#link.transport.establish(action.stream);
-          break;
-        case 'playing':
-          this.#playing(action.streams, action.range);
-          break;
-        case 'reconnect':
-          this.#dropLink();
-          this.#link = { kind: 'opening' };
-          void this.#open(action.url);
-          break;
-        case 'closed':
-          this.#torn.resolve();
-          break;
-        default:
-          assertNever(action);
-      }
-    }
   }
 
   /** Media may come before the response to PLAY. */
@@ -341,8 +225,7 @@ export class ReplaySession {
     return (this.#progress ??= new Progress(window, { hasOther: this.#recorded.length > 1, leadMs }));
   }
 
-  #select(presentation: Presentation): void {
-    if (this.#outcome) return;
+  select(presentation: Presentation): readonly number[] {
     const owner = {
       unit: (unit: AccessUnit, stream: MediaStream) => this.#unit(unit, stream),
       clockRateChanged: () => {
@@ -362,23 +245,15 @@ export class ReplaySession {
       );
     }
     this.#recorded = chosen.map(({ stream }) => ({ stream, dating: new Dating(stream.clockRate) }));
-    this.#perform(
-      this.#client.setUp(
-        chosen.map(({ index }) => ({ mediaIndex: index })),
-        this.#nowMs,
-      ),
-    );
+    return chosen.map(({ index }) => index);
   }
 
-  #playing(streams: readonly StartedStream[], range: string | undefined): void {
-    if (this.#link.kind !== 'open') return;
+  playing({ streams, range }: PlayAnswer): void {
     this.#lastMediaMs = this.#nowMs;
-    this.#link.framing.playing = true;
-    this.#link.transport.start(this.#nowMs);
     if (streams.length < this.#recorded.length) this.#recorded = this.#recorded.slice(0, streams.length);
     const startMs = this.#startOf(range);
-    for (const { stream, ssrc, rtpTime } of streams) {
-      const one = this.#recorded[stream.streamIndex];
+    for (const { streamIndex, ssrc, rtpTime } of streams) {
+      const one = this.#recorded[streamIndex];
       one?.dating.startsAt(startMs, rtpTime);
       one?.stream.begin(false, ssrc, undefined);
     }
@@ -391,19 +266,23 @@ export class ReplaySession {
     return statedMs !== undefined && Math.abs(statedMs - startMs) <= MAX_LEAD_MS ? statedMs : startMs;
   }
 
-  #rtp(index: number, buffer: Buffer, start: number, end: number): void {
+  rtp(index: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void {
     const recorded = this.#recorded[index];
-    if (!recorded || this.#outcome) return;
-    this.#lastMediaMs = this.#nowMs;
+    if (!recorded) return;
+    this.#lastMediaMs = arrivalMs;
     this.#knockedMs = undefined;
     if (this.#packet.parse(buffer, start, end)) recorded.dating.note(this.#packet);
-    recorded.stream.receive(buffer, start, end, this.#nowMs);
+    recorded.stream.receive(buffer, start, end, arrivalMs);
   }
 
-  #rtcp(index: number, buffer: Buffer, start: number, end: number): void {
+  rtcp(index: number, buffer: Buffer, start: number, end: number): void {
     const lead = this.#recorded[0]?.stream;
     if (index !== 0 || !lead || lead.receiver.ssrc === undefined) return;
-    if (parseRtcp(buffer, start, end).byes.includes(lead.receiver.ssrc)) this.#ended('said');
+    if (parseRtcp(buffer, start, end).byes.includes(lead.receiver.ssrc)) this.#finish('said');
+  }
+
+  receptionReport(index: number, nowMs: number): ReceptionReport | undefined {
+    return this.#recorded[index]?.stream.receiver.report(nowMs);
   }
 
   #unit(unit: AccessUnit, stream: MediaStream): void {
@@ -450,23 +329,11 @@ export class ReplaySession {
     throw new EdgeError('other-profile', `the memory has ${sizeOf(found)}, the live stream ${sizeOf(like)}`);
   }
 
-  #scheduleTick(): void {
-    this.#tick = this.#deps.clock.after(TICK_MS, () => {
-      if (this.#outcome) return;
-      this.#guard(() => this.#onTick(this.#nowMs));
-      this.#scheduleTick();
-    });
-  }
-
-  #onTick(nowMs: number): void {
-    this.#perform(this.#client.tick(nowMs));
-    if (this.#link.kind !== 'open') return;
-    if (!this.#client.playing) return this.#link.framing.settle();
-    this.#link.transport.tick(nowMs);
-    if (this.#paused) return;
+  tick(nowMs: number): void {
+    if (!this.#connection.client.playing || this.#paused) return;
     const quietMs = nowMs - this.#lastMediaMs;
     const { started = false, sectionEnded = false } = this.#progress ?? {};
-    if (sectionEnded && quietMs >= QUIET_AT_END_MS) return this.#ended('quiet');
+    if (sectionEnded && quietMs >= QUIET_AT_END_MS) return this.#finish('quiet');
     this.#knockWhenQuiet(quietMs, started ? QUIET_MS : QUIET_AT_START_MS, nowMs);
   }
 
@@ -478,11 +345,11 @@ export class ReplaySession {
     }
     if (quietMs < limitMs) return;
     this.#knockedMs = nowMs;
-    this.#perform(this.#client.knock(nowMs));
+    this.#connection.knock(nowMs);
   }
 }
 
-function fieldsOf({ fields, startMs }: ReplayPlace, { untilMs }: CameraWindow): ReplayFields | undefined {
+function replayFields({ fields, startMs }: ReplayPlace, { untilMs }: CameraWindow): ReplayFields | undefined {
   if (fields === 'none') return undefined;
   const range = fields === 'fast' ? 'npt=0.000-' : clockRange(startMs, untilMs + ASKED_BEHIND_MS);
   return {

@@ -7,7 +7,7 @@ import { RtspError } from './error.ts';
 import { contentLength, parseHead } from './message.ts';
 import type { RtspMessage } from './message.ts';
 
-interface FramingHandler {
+export interface FramingHandler {
   /** One packet, `buffer[start, end)`; valid only during the call. */
   interleaved(channel: number, buffer: Buffer, start: number, end: number): void;
   message(message: RtspMessage): void;
