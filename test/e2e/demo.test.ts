@@ -2,7 +2,7 @@
 
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Child } from '../support/child.ts';
@@ -10,6 +10,7 @@ import { gstreamerMissing } from '../support/gstreamer-cameras.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { stopwatch } from '../support/stopwatch.ts';
 import { until } from '../support/until.ts';
+import { workspace } from '../support/workspace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Little more than nothing, as under a service manager. */
@@ -37,8 +38,8 @@ function descendants(pid: number): number[] {
 }
 
 async function startDemo(...args: readonly string[]): Promise<{ child: Child; url: string; elapsedMs: number }> {
-  const elapsedMs = stopwatch();
   const child = new Child('bash', [join(ROOT, 'hack/demo'), ...args], { cwd: '/', env: ENV });
+  const elapsedMs = stopwatch(child.pid);
   await until('the demo runs', () => child.ended || child.output.includes('Ctrl-C stops everything'));
   const url = /^page +(\S+)$/m.exec(child.output)?.[1];
   if (url === undefined) throw new Error(`the demo did not start:\n${child.output}`);
@@ -95,10 +96,12 @@ describe('hack/demo', { skip: gstreamerMissing() }, () => {
   });
 });
 
-test('hack/setup on a machine that has everything: under two seconds, nothing installed', async () => {
-  const elapsedMs = stopwatch();
-  await using child = new Child('bash', [join(ROOT, 'hack/setup'), 'base'], { cwd: '/', env: ENV });
+test('hack/setup on a machine that has everything runs no program that installs something', async (t) => {
+  const installers = workspace(t);
+  for (const name of ['apt-get', 'curl', 'go', 'npm', 'sudo'])
+    writeFileSync(join(installers, name), `#!/bin/sh\necho ${name} was called\nexit 1\n`, { mode: 0o755 });
+  const env = { ...ENV, PATH: `${installers}:${ENV['PATH']}` };
+  await using child = new Child('bash', [join(ROOT, 'hack/setup'), 'base'], { cwd: '/', env });
   assert.equal((await child.exit()).code, 0, child.output);
   assert.equal(child.output, 'ready: base\n');
-  assert.ok(elapsedMs() < 2_000);
 });

@@ -9,7 +9,7 @@ import { stopwatch } from './stopwatch.ts';
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Since the signal that asked it to end, without the time in which the machine was busy. */
+  /** Since the signal that asked it to end, without the time in which it waited for a processor or a disk. */
   readonly elapsedMs: number;
 }
 
@@ -61,7 +61,7 @@ export class Child {
   }
 
   async exit(): Promise<Ended> {
-    const elapsedMs = stopwatch();
+    const elapsedMs = stopwatch(this.pid);
     await this.#exited;
     const warned = this.#output.indexOf(WARNED);
     if (warned >= 0) throw new Error(this.#output.slice(warned, warned + 2_000));
