@@ -1,9 +1,11 @@
 // Applies a changed configuration while the recorder runs: cameras, tokens, users, licence, webhooks, networks and log level.
 
 import { isDeepStrictEqual } from 'node:util';
+import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import type { LevelSwitch } from '../../base/log-level.ts';
 import { changedSettings } from '../config/changes.ts';
+import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
 import type { RecorderDatabase } from '../database/database.ts';
@@ -30,34 +32,58 @@ interface ReloadDeps {
   readonly log: Log;
 }
 
-/** Other changed settings need a restart; the log names them. */
+/** Other changed settings need a restart; the log names them. An error that is not of the configuration names the step. */
 export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
-  const { current, auth, networks, database, license, wanted, webhooks, journal, logLevels, log } = deps;
+  const { current, networks, database, license, wanted, webhooks, journal, logLevels, log } = deps;
   const beginId = journal.newestId;
   const before = current.value;
-  logLevels?.configure(next.log.level);
   const settings = changedSettings(before, next);
   if (settings.length > 0) log.warn({ settings }, 'changed settings need a restart');
-  const { tokens, users } = next.auth;
-  if (!isDeepStrictEqual(tokens, before.auth.tokens)) {
-    auth.replaceTokens(await tokensOf({ ...before, auth: next.auth }, log));
-    log.info({ tokens: tokens.map(({ name }) => name) }, 'the tokens were replaced');
+  const steps: readonly (readonly [name: string, apply: () => unknown])[] = [
+    ['the log level', () => logLevels?.configure(next.log.level)],
+    ['the tokens', () => replaceTokens(before, next, deps)],
+    ['the users', () => replaceUsers(before, next, deps)],
+    ['the key of sessions', () => replaceSessionKey(before, deps)],
+    ['the token for metrics', () => replaceMetricsToken(before, next, deps)],
+    ['the settings', () => current.takeUp(next)],
+    ['the networks of cameras', () => networks.configure(networksOf(next))],
+    ['the database', () => database?.reconfigure()],
+    ['the licence', () => license.look()],
+    // After the networks, which decide what may be reached, and the licence, which decides how many are recorded.
+    ['the cameras', () => wanted.apply()],
+    ['the webhooks', () => webhooks.configure(next, beginId)],
+  ];
+  for (const [name, apply] of steps) await named(name, apply);
+}
+
+async function named(name: string, apply: () => unknown): Promise<void> {
+  try {
+    await apply();
+  } catch (err) {
+    if (err instanceof ConfigError) throw err;
+    throw new Error(`${name} could not be changed: ${messageOf(err)}`, { cause: err });
   }
-  if (!isDeepStrictEqual(users, before.auth.users)) {
-    auth.replaceUsers(users);
-    log.info({ users: users.map(({ name }) => name) }, 'the users were replaced');
-  }
+}
+
+async function replaceTokens(before: Config, { auth: next }: Config, { auth, log }: ReloadDeps): Promise<void> {
+  if (isDeepStrictEqual(next.tokens, before.auth.tokens)) return;
+  auth.replaceTokens(await tokensOf({ ...before, auth: next }, log));
+  log.info({ tokens: next.tokens.map(({ name }) => name) }, 'the tokens were replaced');
+}
+
+function replaceUsers(before: Config, { auth: { users } }: Config, { auth, log }: ReloadDeps): void {
+  if (isDeepStrictEqual(users, before.auth.users)) return;
+  auth.replaceUsers(users);
+  log.info({ users: users.map(({ name }) => name) }, 'the users were replaced');
+}
+
+async function replaceSessionKey(before: Config, { auth, log }: ReloadDeps): Promise<void> {
   const key = await sharedKey(before.auth.sessionKeyFile, log);
   if (key && auth.replaceSessionKey(key)) log.info({}, 'the key of sessions was replaced');
-  const { tokenSha256 } = next.metrics;
-  if (tokenSha256 !== before.metrics.tokenSha256) {
-    auth.replaceMetricsToken(tokenSha256);
-    log.info({}, 'the token for metrics was replaced');
-  }
-  current.takeUp(next);
-  networks.configure(networksOf(next));
-  database?.reconfigure();
-  await license.look();
-  await wanted.apply();
-  await webhooks.configure(next, beginId);
+}
+
+function replaceMetricsToken(before: Config, { metrics: { tokenSha256 } }: Config, { auth, log }: ReloadDeps): void {
+  if (tokenSha256 === before.metrics.tokenSha256) return;
+  auth.replaceMetricsToken(tokenSha256);
+  log.info({}, 'the token for metrics was replaced');
 }

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { silentLog } from '../../base/log.ts';
+import { workspace } from '../../test/support/workspace.ts';
+import { CurrentConfig } from '../config/current-config.ts';
+import { loadConfig } from '../config/load.ts';
+import { reload } from './reload.ts';
+
+test('an error of a reload names the step that failed', async (t) => {
+  const file = join(workspace(t), 'config.yaml');
+  await writeFile(file, JSON.stringify({ record_path: '/mnt/archive', nodeName: 'node' }));
+  const config = await loadConfig(file);
+  const steps: string[] = [];
+  const parts = {
+    current: new CurrentConfig(config),
+    journal: { newestId: 0 },
+    networks: { configure: () => steps.push('networks') },
+    license: { look: () => Promise.reject(new Error('no such file')) },
+    wanted: { apply: () => steps.push('cameras') },
+    log: silentLog,
+  };
+  const deps = parts as unknown as Parameters<typeof reload>[1];
+  await assert.rejects(reload(config, deps), { message: 'the licence could not be changed: no such file' });
+  assert.deepEqual(steps, ['networks']);
+});
