@@ -9,45 +9,64 @@ const LOOK_MS = 250;
 const TICK_MS = 10;
 
 /**
- * Returns how many milliseconds have passed, until it is called, in which the process `pid` and its children did not wait for the
- * machine; if it has ended, until it was last seen. Children that live shorter than a quarter of a second are not seen. The process that
- * measures counts only if it is the one that is measured, because it also waits while a program sleeps.
+ * Returns how many milliseconds have passed, until it is called, without those in which the machine held up the process `pid` and its
+ * children; if it has ended, until it was last seen. Children that live shorter than a quarter of a second are not seen. The process
+ * that measures counts only if it is the one that is measured, because it also waits while a program sleeps.
  */
 export function stopwatch(pid = process.pid): () => number {
   const startMs = performance.now();
   const isOwn = pid === process.pid;
-  let before = waits(pid, isOwn);
-  let [lookedMs, waitedMs] = [startMs, 0];
+  let before = threads(pid, isOwn);
+  let [lookedMs, heldUpMs] = [startMs, 0];
   const look = (): void => {
-    const [now, nowMs] = [waits(pid, isOwn), performance.now()];
-    // Threads that wait at one time delay the program by that time once.
-    const mostMs = Math.max(0, ...[...now].map(([thread, ms]) => ms - (before.get(thread) ?? 0)));
-    const passedMs = nowMs - lookedMs;
-    waitedMs += now.size === 0 ? passedMs : Math.min(mostMs, passedMs);
+    const [now, nowMs] = [threads(pid, isOwn), performance.now()];
+    heldUpMs += now.size === 0 ? nowMs - lookedMs : heldUp(before, now, nowMs - lookedMs);
     [before, lookedMs] = [now, nowMs];
   };
   const looking = setInterval(look, LOOK_MS).unref();
   return () => {
     clearInterval(looking);
     look();
-    return performance.now() - startMs - waitedMs;
+    return performance.now() - startMs - heldUpMs;
   };
 }
 
-/** How many milliseconds each thread has waited since it started. */
-function waits(pid: number, isOwn: boolean): ReadonlyMap<string, number> {
-  const found = new Map<string, number>();
+/** What a thread has done since it started. */
+interface Thread {
+  readonly ranMs: number;
+  /** For a processor or a disk. */
+  readonly waitedMs: number;
+}
+type Threads = ReadonlyMap<string, Thread>;
+
+/** For how long the machine held up a process in this time. */
+function heldUp(before: Threads, now: Threads, passedMs: number): number {
+  let [wantedMs, longestMs] = [0, 0];
+  for (const [path, { ranMs, waitedMs }] of now) {
+    const thread = before.get(path);
+    const waited = waitedMs - (thread?.waitedMs ?? 0);
+    wantedMs += ranMs - (thread?.ranMs ?? 0) + waited;
+    // Threads that wait at one time hold it up once.
+    longestMs = Math.max(longestMs, waited);
+  }
+  // A program that sleeps also wakes now and then, and waits a little each time; but nothing waits for that.
+  return wantedMs < passedMs / 2 ? 0 : Math.min(longestMs, passedMs);
+}
+
+function threads(pid: number, isOwn: boolean): Threads {
+  const found = new Map<string, Thread>();
   for (const process of isOwn ? [pid] : [pid, ...descendants(pid)]) {
     for (const tid of namesIn(`/proc/${process}/task`)) {
-      const thread = `/proc/${process}/task/${tid}`;
+      const path = `/proc/${process}/task/${tid}`;
       // Nanoseconds on a processor, nanoseconds ready without one (Documentation/scheduler/sched-stats.rst).
-      const [, readyNs = '0'] = textOf(`${thread}/schedstat`).split(' ');
+      const [ranNs = '0', readyNs = '0'] = textOf(`${path}/schedstat`).split(' ');
       // Field 42 of proc_pid_stat(5): ticks of waiting for disks, 0 unless kernel.task_delayacct is set. Field 2 ends with the last
       // parenthesis.
-      const stat = textOf(`${thread}/stat`);
+      const stat = textOf(`${path}/stat`);
       const diskTicks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[39] ?? '0';
       // It may have ended between the two.
-      if (stat !== '') found.set(thread, Number(readyNs) / 1e6 + Number(diskTicks) * TICK_MS);
+      if (stat !== '')
+        found.set(path, { ranMs: Number(ranNs) / 1e6, waitedMs: Number(readyNs) / 1e6 + Number(diskTicks) * TICK_MS });
     }
   }
   return found;
