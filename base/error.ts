@@ -10,6 +10,22 @@ export const errorCode = (thrown: unknown): string | undefined =>
 /** The first error if a host has several addresses and all of them failed; other values are returned unchanged. */
 export const firstError = (thrown: unknown): unknown => (thrown instanceof AggregateError ? thrown.errors[0] : thrown);
 
+type ErrorKind = abstract new (...parameters: never[]) => Error;
+
+/**
+ * Whether a border can meet this error: one of these kinds, or a failure of a network or a disk, which has the code of the system, or
+ * a time limit. Any other error is a fault of this program, for `Log.bug`.
+ */
+export const isExpected = (thrown: unknown, ...kinds: readonly ErrorKind[]): boolean =>
+  kinds.some((kind) => thrown instanceof kind) || isOfSystem(firstError(thrown));
+
+/** Node's own errors for wrong arguments have a code, too. */
+const isOfSystem = (thrown: unknown): boolean =>
+  thrown instanceof DOMException ||
+  (errorCode(thrown) !== undefined &&
+    !(thrown instanceof CodedError || thrown instanceof TypeError || thrown instanceof RangeError) &&
+    errorCode(thrown) !== 'ERR_ASSERTION');
+
 /** Programs read `code`, people the message. */
 export class CodedError<Code extends string> extends Error {
   readonly code: Code;

@@ -13,6 +13,7 @@ import type { Connection } from '../base/kubernetes/client.ts';
 import { PodConnection } from '../base/kubernetes/pod-connection.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { messageOf } from '../base/error.ts';
+import { LevelSwitch, LOG_LEVELS } from '../base/log-level.ts';
 import { RestKubeApi } from './kube/client.ts';
 import { isNetwork } from './observe/cluster-networks.ts';
 import { startOperator, type Operator } from './operator.ts';
@@ -105,7 +106,10 @@ async function main(): Promise<void> {
   const options = parseArguments();
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);
-  const log = pino({ level: options['log-level'], base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const level = LOG_LEVELS.find((one) => one === options['log-level']);
+  if (!level) throw new Error(`--log-level ${options['log-level']}: expected ${LOG_LEVELS.join(', ')}`);
+  const logLevels = new LevelSwitch(level);
+  const log = logLevels.apply(pino({ level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime }));
   for (const network of options['cluster-network']) {
     if (!isNetwork(network)) throw new Error(`--cluster-network ${network}: expected a network such as 10.42.0.0/16`);
   }
@@ -140,7 +144,7 @@ async function main(): Promise<void> {
       await operator.close();
       server?.close();
       await connection.close();
-      log.info('operator stopped');
+      log.info({}, 'operator stopped');
       process.exit(code);
     } catch (err) {
       log.error({ err }, 'the operator could not be stopped cleanly');

@@ -6,6 +6,7 @@ import { api, mediaAddress, request, wordsOf } from '../app/api.ts';
 import { onEvent } from '../app/events.ts';
 import type { Span } from '../playback/spans.ts';
 import { splitExport } from './split.ts';
+import { unlistedWords, type UnlistedNodes } from './unlisted.ts';
 
 interface JobGap {
   readonly start: string;
@@ -55,8 +56,8 @@ interface ExportWish extends Span {
 /** Newest first; undefined until the recorder has answered. */
 export const jobs = signal<readonly Job[] | undefined>(undefined);
 export const jobsProblem = signal<string | undefined>(undefined);
-/** Nodes whose jobs are not known now. */
-export const jobNodesAway = signal<readonly string[]>([]);
+/** Why the jobs of some nodes are not known now. */
+export const jobsUnlisted = signal<readonly string[]>([]);
 /** Ids of the jobs that were begun on this page, newest first. */
 export const ownJobs = signal<readonly string[]>([]);
 
@@ -144,11 +145,9 @@ function refreshJobs(): Promise<void> {
 
 async function readJobs(): Promise<void> {
   try {
-    const answer = await api<{ jobs: readonly Job[]; nodes_away?: readonly string[] }>(
-      '/api/archive/jobs?scope=cluster',
-    );
+    const answer = await api<UnlistedNodes & { readonly jobs: readonly Job[] }>('/api/archive/jobs?scope=cluster');
     jobs.value = answer.jobs;
-    jobNodesAway.value = answer.nodes_away ?? [];
+    jobsUnlisted.value = unlistedWords(answer);
     jobsProblem.value = undefined;
     for (const { job_id, state } of answer.jobs) {
       if (state !== 'done' || !ownJobs.peek().includes(job_id) || downloaded.has(job_id)) continue;

@@ -5,6 +5,7 @@ import { api, wordsOf } from '../app/api.ts';
 import { nodesOf } from '../app/camera.ts';
 import { cameras, directory } from '../app/cameras.ts';
 import type { Span } from '../playback/spans.ts';
+import { unlistedWords, type UnlistedNodes } from './unlisted.ts';
 
 export interface Protection {
   readonly id: string;
@@ -18,22 +19,21 @@ export interface Protection {
   readonly node_id?: string;
 }
 
-interface Answer {
+interface Answer extends UnlistedNodes {
   readonly protections: readonly Protection[];
-  readonly nodes_away?: readonly string[];
 }
 
 /** Undefined until the recorder has answered. */
 export const protections = signal<readonly Protection[] | undefined>(undefined);
 export const protectionsProblem = signal<string | undefined>(undefined);
-/** Nodes whose protections are not known now. */
-export const nodesAway = signal<readonly string[]>([]);
+/** Why the protections of some nodes are not known now. */
+export const protectionsUnlisted = signal<readonly string[]>([]);
 
 export async function refreshProtections(): Promise<void> {
   try {
     const answer = await api<Answer>('/api/archive/protections?scope=cluster');
     protections.value = answer.protections;
-    nodesAway.value = answer.nodes_away ?? [];
+    protectionsUnlisted.value = unlistedWords(answer);
     protectionsProblem.value = undefined;
   } catch (error) {
     protectionsProblem.value = wordsOf(error);

@@ -12,11 +12,11 @@ import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import { Zone } from '../playback/zone.ts';
 import { JobItem } from './job-item.ts';
-import { followJobs, jobNodesAway, jobs, jobsProblem } from './jobs.ts';
+import { followJobs, jobs, jobsProblem, jobsUnlisted } from './jobs.ts';
 import {
-  nodesAway,
   protections,
   protectionsProblem,
+  protectionsUnlisted,
   refreshProtections,
   release,
   type Protection,
@@ -42,10 +42,9 @@ export function ExportsView(): VNode {
 function JobList(): VNode {
   useEffect(() => followJobs(), []);
   const list = jobs.value;
-  const away = jobNodesAway.value;
   return html`
     ${jobsProblem.value !== undefined && html`<p class="form-problem" role="alert">${jobsProblem.value}</p>`}
-    ${away.length > 0 && html`<p class="form-problem" role="status">${`${away.join(', ')} away: its exports are not listed.`}</p>`}
+    ${jobsUnlisted.value.map((why) => html`<p class="form-problem" role="status">${`${why}. Its exports are not listed.`}</p>`)}
     ${list === undefined && jobsProblem.value === undefined && html`<p class="quiet" aria-busy="true">Loading …</p>`}
     ${
       list?.length === 0 &&
@@ -62,11 +61,10 @@ function JobList(): VNode {
 function ProtectedList(): VNode {
   useEffect(() => void refreshProtections(), []);
   const list = protections.value;
-  const away = nodesAway.value;
   return html`
     ${protectionsProblem.value !== undefined && html`<p class="form-problem" role="alert">${protectionsProblem.value}</p>`}
-    ${away.length > 0 && html`<p class="form-problem" role="status">${`${away.join(', ')} away: what is protected there is not listed.`}</p>`}
-    ${list?.length === 0 && away.length === 0 && html`<p class="exports-empty">Nothing is protected.</p>`}
+    ${protectionsUnlisted.value.map((why) => html`<p class="form-problem" role="status">${`${why}. What is protected there is not listed.`}</p>`)}
+    ${list?.length === 0 && protectionsUnlisted.value.length === 0 && html`<p class="exports-empty">Nothing is protected.</p>`}
     <ul class="jobs">
       ${list?.map((one) => html`<${ProtectedItem} key=${one.id} protection=${one} />`)}
     </ul>

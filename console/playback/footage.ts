@@ -30,6 +30,7 @@ interface ProtectedSpan extends Span {
 interface ElsewhereSpan extends Span {
   readonly nodeId: string;
   readonly isOnline: boolean;
+  readonly refused?: { readonly status: number; readonly problem: string } | undefined;
 }
 
 export interface CameraFootage {
@@ -85,6 +86,7 @@ export interface CameraItem {
     readonly start_ms: number;
     readonly end_ms: number;
     readonly online: boolean;
+    readonly refused?: { readonly status: number; readonly problem: string };
   }[];
 }
 
@@ -117,7 +119,12 @@ export function toFootage(item: CameraItem): CameraFootage {
     })),
     preview: (item.preview ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
-    elsewhere: item.elsewhere.map((one) => ({ ...spanOf(one), nodeId: one.node_id, isOnline: one.online })),
+    elsewhere: item.elsewhere.map((one) => ({
+      ...spanOf(one),
+      nodeId: one.node_id,
+      isOnline: one.online,
+      refused: one.refused,
+    })),
   };
 }
 
@@ -147,6 +154,10 @@ export function momentOf(camera: CameraFootage, atMs: number, nowMs: number): Mo
   }
   return { kind: 'nothing' };
 }
+
+/** Why footage on another node cannot be played now. */
+export const noAnswerWords = ({ nodeId, refused }: ElsewhereSpan): string =>
+  refused ? `${nodeId}, which answers with ${refused.status}: ${refused.problem}` : `${nodeId}, which is away`;
 
 /** Whether a player can show this moment. */
 export const isPlayable = (moment: Moment | undefined): boolean =>

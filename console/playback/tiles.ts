@@ -9,7 +9,7 @@ import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { useSize } from '../parts/size.ts';
-import { nextFootage, type Moment } from './footage.ts';
+import { nextFootage, noAnswerWords, type Moment } from './footage.ts';
 import { gapWords } from './gap-words.ts';
 import type { Follower, Playback } from './playback.ts';
 import type { Zone } from './zone.ts';
@@ -126,7 +126,7 @@ function plateText(moment: Moment, zone: Zone): string {
       return `No recording ${until}: ${gapWords(moment.gap)}.`;
     }
     case 'elsewhere':
-      return `This footage is on ${moment.span.nodeId}, which is away.`;
+      return `This footage is on ${noAnswerWords(moment.span)}.`;
     case 'not-kept':
       return `No footage from before ${zone.date(moment.keptFromMs)} ${zone.time(moment.keptFromMs)} is kept.`;
     case 'future':

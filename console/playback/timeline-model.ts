@@ -1,6 +1,6 @@
 // What the timeline shows and where, as rectangles: the canvas draws them, the pointer is looked up in them, and tests read them.
 
-import { momentOf, type CameraFootage, type Moment } from './footage.ts';
+import { momentOf, noAnswerWords, type CameraFootage, type Moment } from './footage.ts';
 import { timeAt, xOf, type Range } from './scale.ts';
 import { clipSpans, mergeSpans, subtractSpans, type Span } from './spans.ts';
 import { ticksOf } from './ticks.ts';
@@ -129,7 +129,9 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
       : shape('not-kept', { startMs: Math.min(range.fromMs, keptFromMs), endMs: keptFromMs })),
     ...camera.footage.flatMap((span) => shape('footage', span)),
     ...camera.filled.flatMap((span) => shape('filled', span)),
-    ...camera.elsewhere.flatMap((span) => shape(span.isOnline ? 'elsewhere' : 'away', span, span.nodeId)),
+    ...camera.elsewhere.flatMap((span) =>
+      shape(span.isOnline ? 'elsewhere' : 'away', span, span.isOnline ? span.nodeId : noAnswerWords(span)),
+    ),
     ...camera.gaps.flatMap((gap) =>
       shape('gap', gap.isOpen ? { ...gap, endMs: Math.max(gap.endMs, nowMs) } : gap, gap.cause, LEAST_GAP),
     ),
@@ -196,7 +198,7 @@ function momentText(moment: Moment | undefined, words: (cause: string) => string
     case 'gap':
       return `no recording: ${words(moment.gap.cause)}`;
     case 'elsewhere':
-      return moment.span.isOnline ? `recorded on ${moment.span.nodeId}` : `on ${moment.span.nodeId}, which is away`;
+      return moment.span.isOnline ? `recorded on ${moment.span.nodeId}` : `on ${noAnswerWords(moment.span)}`;
     case 'not-kept':
       return 'no longer kept';
     case 'future':

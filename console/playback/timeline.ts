@@ -155,7 +155,7 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
     ${shape?.kind === 'filled' && filled && html`<span>${filledWords(filled, zone)}</span>`}
     ${shape?.kind === 'preview' && html`<span>Preview only${shape.detail ? `: ${causeWords(shape.detail)}` : ''}</span>`}
     ${shape?.kind === 'elsewhere' && html`<span>On ${shape.detail}</span>`}
-    ${shape?.kind === 'away' && html`<span>On ${shape.detail}, which is away: it cannot be played now</span>`}
+    ${shape?.kind === 'away' && html`<span>On ${shape.detail}: it cannot be played now</span>`}
     ${shape?.kind === 'not-kept' && html`<span>No longer kept</span>`}
   </div>`;
 }

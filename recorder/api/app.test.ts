@@ -507,7 +507,7 @@ test('a fault of the recorder is logged once and told without its inside', async
 test('no log line holds an access token', async (t) => {
   const lines: string[] = [];
   const write = (fields: object): void => void lines.push(JSON.stringify(fields));
-  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const log: Log = { debug: write, info: write, warn: write, error: write, bug: write, child: () => log };
   const { app } = await build(t, { log });
   await app.inject('/api/cameras?access_token=viewer-secret');
   await app.inject({ url: '/api/cameras/x', headers: { authorization: 'Bearer viewer-secret' } });

@@ -3,10 +3,11 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import { askerOf } from '../http/access.ts';
 import { holdersIn, silentAt, type Elsewhere } from '../peers/peer.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
-import { viewerOf, wholeAnswer } from '../peers/whole-answer.ts';
+import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { SegmentItem } from './segment-item.ts';
 
@@ -20,6 +21,7 @@ interface CollectDeps {
   readonly cluster: Pick<ClusterAccess, 'footageHolders'>;
   readonly peers: PeerSender;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 const LIST_MS = 4_000;
@@ -36,7 +38,7 @@ const Answer = z.object({ archive: z.array(Item), days: z.array(z.iso.date()) })
 
 /** `interval`: in seconds since 1970. By start. */
 export async function collectSegments(
-  { cluster, peers, clock }: CollectDeps,
+  deps: CollectDeps,
   own: Listed,
   request: FastifyRequest,
   cameraId: string,
@@ -45,29 +47,33 @@ export async function collectSegments(
   const zone = tzOffsetMinutes === undefined ? '' : `&tz_offset_minutes=${tzOffsetMinutes}`;
   const path = `/api/archive/${encodeURIComponent(cameraId)}/segments?local=1&from=${from}&to=${to}${zone}`;
   const caller = viewerOf(askerOf(request), cameraId);
-  const list = (nodeId: string): Promise<Listed | undefined> => {
+  const list = (nodeId: string): Promise<WholeAnswer<Listed>> => {
     const signal = AbortSignal.timeout(2 * LIST_MS);
     const asked = { listener: 'api', caller, path, headMs: LIST_MS, signal } as const;
-    return wholeAnswer(peers, nodeId, asked, MAX_BYTES, (text) => Answer.parse(JSON.parse(text)));
+    return wholeAnswer(deps, nodeId, asked, MAX_BYTES, Answer);
   };
-  const toMs = Math.min(to * 1000, clock.wallMs());
-  const all = await cluster.footageHolders(cameraId);
+  const toMs = Math.min(to * 1000, deps.clock.wallMs());
+  const all = await deps.cluster.footageHolders(cameraId);
   // The days of all footage are returned, not only those of the interval.
   const answers = await Promise.all(all.map(async (holder) => ({ holder, answer: await list(holder.nodeId) })));
   const segments = new Map(own.archive.map((item) => [`${item.node_id ?? ''} ${item.filename}`, item]));
   const days = new Set(own.days);
   for (const { holder, answer } of answers) {
-    for (const day of answer?.days ?? []) days.add(day);
-    for (const item of answer?.archive ?? []) {
+    if (answer.kind !== 'answer') continue;
+    for (const day of answer.value.days) days.add(day);
+    for (const item of answer.value.archive) {
       // With a database, a node lists the segments of others, too.
       if (item.node_id !== undefined) continue;
       segments.set(`${holder.nodeId} ${item.filename}`, { ...item, node_id: holder.nodeId });
     }
   }
-  const silent = answers.filter(({ answer }) => !answer).map(({ holder }) => holder);
   return {
     archive: [...segments.values()].sort((a, b) => a.start_ms - b.start_ms || (a.filename < b.filename ? -1 : 1)),
     days: [...days].sort(),
-    elsewhere: holdersIn(silent, from * 1000, toMs).map((holder) => silentAt(holder, from * 1000, toMs)),
+    elsewhere: answers.flatMap(({ holder, answer }) =>
+      answer.kind === 'answer'
+        ? []
+        : holdersIn([holder], from * 1000, toMs).map((one) => silentAt(one, from * 1000, toMs, answer)),
+    ),
   };
 }

@@ -3,6 +3,13 @@
 import { z } from 'zod';
 import type { Elsewhere } from '../peers/peer.ts';
 
+const RefusalFields = {
+  status: z.number().int().describe('The status of its answer; 200 for an answer that cannot be read.'),
+  problem: z.string().describe('The detail of its answer, or why its answer cannot be read.'),
+};
+
+export const NodeRefusal = z.object({ node_id: z.string(), ...RefusalFields });
+
 export const ElsewhereItem = z
   .object({
     node_id: z.string(),
@@ -11,14 +18,22 @@ export const ElsewhereItem = z
     online: z
       .boolean()
       .describe(
-        'true: the node has footage of this time. false: it does not answer now, and may have footage of this time.',
+        'true: the node has footage of this time. false: it does not answer now, or refuses, and may have footage of this time.',
       ),
+    refused: z.object(RefusalFields).optional().describe('The node answers, but not with what it has of this time.'),
   })
   .meta({ id: 'Elsewhere', description: 'Footage that is on another node.' });
 
-export const toElsewhere = ({ nodeId, fromMs, toMs, isOnline }: Elsewhere): z.output<typeof ElsewhereItem> => ({
+export const toElsewhere = ({
+  nodeId,
+  fromMs,
+  toMs,
+  isOnline,
+  refused,
+}: Elsewhere): z.output<typeof ElsewhereItem> => ({
   node_id: nodeId,
   start_ms: Math.round(fromMs),
   end_ms: Math.round(toMs),
   online: isOnline,
+  ...(refused && { refused }),
 });

@@ -2,7 +2,8 @@
 // states, and lets it do no more than it may do here.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
+import type { Log } from '../../base/log.ts';
 import { callerOf } from '../http/access.ts';
 import { credentialOf } from '../http/credentials.ts';
 import { ApiError } from '../http/problem.ts';
@@ -13,8 +14,9 @@ import {
   type PeerRequest,
   type PeerSender,
 } from '../peers/peer-requests.ts';
-import { wholeAnswer } from '../peers/whole-answer.ts';
+import { wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps } from './deps.ts';
+import { NodeRefusal } from './elsewhere.ts';
 
 const REQUEST_HEADERS = [
   'accept',
@@ -106,32 +108,51 @@ export async function firstFound(
   return undefined;
 }
 
-/** What another node answers to the caller; undefined if it does not answer, or not as expected. */
+/** What another node answers to the caller. */
 export function readFrom<T extends z.ZodType>(
   request: FastifyRequest,
-  peers: PeerSender,
+  deps: { readonly peers: PeerSender; readonly log: Log },
   nodeId: string,
   path: string,
   schema: T,
-): Promise<z.output<T> | undefined> {
+): Promise<WholeAnswer<z.output<T>>> {
   const asked = { listener: 'api', caller: statedBy(request), path, headMs: ANSWER_MS } as const;
-  return wholeAnswer(peers, nodeId, asked, MAX_ANSWER_BYTES, (text) => schema.parse(JSON.parse(text)));
+  return wholeAnswer(deps, nodeId, asked, MAX_ANSWER_BYTES, schema);
 }
 
-/** The answers of all other nodes of the cluster to the caller, and the ids of those that do not answer. */
+/** The part of a list that names the nodes whose entries it lacks. */
+export const UnlistedNodes = z.object({
+  nodes_away: z.array(z.string()).optional().describe('For scope=cluster: nodes that do not answer.'),
+  nodes_refusing: z
+    .array(NodeRefusal)
+    .optional()
+    .describe('For scope=cluster: nodes that answer, but not with their part of the list.'),
+});
+
+/** The answers of all other nodes of the cluster to the caller, and the nodes that gave none. */
 export async function askOthers<T extends z.ZodType>(
   request: FastifyRequest,
-  { cluster, peers }: Pick<ApiDeps, 'cluster' | 'peers'>,
+  { cluster, peers, log }: Pick<ApiDeps, 'cluster' | 'peers' | 'log'>,
   path: string,
   schema: T,
-): Promise<{ readonly answers: readonly z.output<T>[]; readonly away: readonly string[] }> {
-  if (!cluster || !peers) return { answers: [], away: [] };
+): Promise<{ readonly answers: readonly z.output<T>[]; readonly unlisted: z.output<typeof UnlistedNodes> }> {
+  if (!cluster || !peers) return { answers: [], unlisted: {} };
   const { nodes } = await cluster.metrics();
-  const others = nodes.filter(({ nodeId }) => nodeId !== cluster.nodeId).map(({ nodeId }) => nodeId);
-  const answers = await Promise.all(others.map((nodeId) => readFrom(request, peers, nodeId, path, schema)));
+  const others = nodes.filter(({ nodeId }) => nodeId !== cluster.nodeId);
+  const asked = await Promise.all(
+    others.map(async ({ nodeId }) => ({
+      nodeId,
+      answer: await readFrom(request, { peers, log }, nodeId, path, schema),
+    })),
+  );
   return {
-    answers: answers.filter((answer) => answer !== undefined),
-    away: others.filter((_, i) => answers[i] === undefined),
+    answers: asked.flatMap(({ answer }) => (answer.kind === 'answer' ? [answer.value] : [])),
+    unlisted: {
+      nodes_away: asked.flatMap(({ nodeId, answer }) => (answer.kind === 'away' ? [nodeId] : [])),
+      nodes_refusing: asked.flatMap(({ nodeId, answer }) =>
+        answer.kind === 'refused' ? [{ node_id: nodeId, status: answer.status, problem: answer.problem }] : [],
+      ),
+    },
   };
 }
 

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { GAP_CAUSES } from '../archive/gaps/cause.ts';
 import { NOT_FILLED_REASONS } from '../archive/gaps/fill.ts';
+import { ElsewhereItem } from './elsewhere.ts';
 
 const StretchFields = { start_ms: z.number().int(), end_ms: z.number().int() };
 
@@ -59,7 +60,7 @@ export const Timeline = z
         hidden_gaps: z.number().int().describe('Gaps within spans that are shorter than the resolution.'),
         protections: z.array(z.object({ id: z.string(), ...StretchFields, note: z.string().nullable() })),
         elsewhere: z
-          .array(z.object({ node_id: z.string(), ...StretchFields, online: z.boolean() }))
+          .array(ElsewhereItem)
           .describe(
             'In a cluster: other nodes that may have footage of this time; with scope=cluster, the footage that they have and this node does not, and nodes that do not answer.',
           ),

@@ -1,6 +1,7 @@
 // When cameras have footage, and why there is none: as this node knows it, or as all nodes of the cluster together.
 
 import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { previewId } from '../../base/camera-id.ts';
 import type { Interval } from '../../base/interval.ts';
 import { DAY_MS } from '../../base/units.ts';
@@ -12,7 +13,9 @@ import { IntervalSet } from '../archive/gaps/intervals.ts';
 import { mergeWithin } from '../archive/gaps/kept-footage.ts';
 import { visibleCamera } from '../http/access.ts';
 import { holdersIn, missingAt, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
+import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps, CameraTimes } from './deps.ts';
+import { toElsewhere } from './elsewhere.ts';
 import { readable } from './interval.ts';
 import { readFrom } from './pass-on.ts';
 import { Timeline, type TimelineCamera } from './timeline-item.ts';
@@ -21,7 +24,7 @@ import { Timeline, type TimelineCamera } from './timeline-item.ts';
 const MAX_SPANS = 5_000;
 const ACCOUNT_RESOLUTION_MS = 1_000;
 
-type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock'> & {
+type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock' | 'log'> & {
   readonly times: NonNullable<ApiDeps['times']>;
 };
 
@@ -66,7 +69,7 @@ export class Timelines {
 
   /** The same with the footage, gaps and protections of all nodes. Throws ApiError. */
   async ofAllNodes(request: FastifyRequest, asked: Asked): Promise<TimelineCamera[]> {
-    const { cluster, peers } = this.#deps;
+    const { cluster, peers, log } = this.#deps;
     const own = await this.ofThisNode(request, asked);
     if (!cluster || !peers) return own;
     const { interval } = asked;
@@ -85,11 +88,11 @@ export class Timelines {
     const answers = await Promise.all(
       [...idsByNode].map(async ([nodeId, cameraIds]) => {
         const path = `/api/archive/timeline?${queryOf({ ...asked, cameraIds }).toString()}`;
-        return { nodeId, cameras: (await readFrom(request, peers, nodeId, path, Timeline))?.cameras };
+        return [nodeId, await readFrom(request, { peers, log }, nodeId, path, Timeline)] as const;
       }),
     );
     const past = { fromMs: interval.fromMs, toMs: this.#pastOf(interval) };
-    return own.map((camera, i) => joined(camera, past, holders[i] ?? [], toldOf(camera.camera_id, answers)));
+    return own.map((camera, i) => joined(camera, past, holders[i] ?? [], new Map(answers)));
   }
 
   /** Footage and gaps of one camera on all nodes; gaps of less than a second are footage. Throws ApiError. */
@@ -146,32 +149,25 @@ export class Timelines {
   }
 }
 
-interface Told {
-  readonly nodeId: string;
-  readonly camera: TimelineCamera;
-}
-
-const toldOf = (
-  cameraId: string,
-  answers: readonly { readonly nodeId: string; readonly cameras: readonly TimelineCamera[] | undefined }[],
-): readonly Told[] =>
-  answers.flatMap(({ nodeId, cameras = [] }) =>
-    cameras.filter(({ camera_id }) => camera_id === cameraId).map((camera) => ({ nodeId, camera })),
-  );
-
-/** `holders`: all other nodes that may have footage; `told`: the answers of those that answered. */
+/** `holders`: all other nodes that may have footage; `answers`: of those that were asked, by node. */
 function joined(
   own: TimelineCamera,
   interval: Interval,
   holders: readonly FootageHolder[],
-  told: readonly Told[],
+  answers: ReadonlyMap<string, WholeAnswer<z.output<typeof Timeline>>>,
 ): TimelineCamera {
+  const told: { readonly nodeId: string; readonly camera: TimelineCamera }[] = [];
+  const away: Elsewhere[] = [];
+  for (const holder of holders) {
+    const answer = answers.get(holder.nodeId) ?? { kind: 'away' };
+    if (answer.kind !== 'answer') away.push(silentAt(holder, interval.fromMs, interval.toMs, answer));
+    else {
+      const camera = answer.value.cameras.find(({ camera_id }) => camera_id === own.camera_id);
+      if (camera) told.push({ nodeId: holder.nodeId, camera });
+    }
+  }
   const others = told.map(({ camera }) => camera);
   const all = [own, ...others];
-  const answered = new Set(told.map(({ nodeId }) => nodeId));
-  const away = holders
-    .filter(({ nodeId }) => !answered.has(nodeId))
-    .map((holder) => silentAt(holder, interval.fromMs, interval.toMs));
   const nodes = told.map(({ nodeId, camera }) => ({ nodeId, ...accountOf(camera) }));
   const elsewhere = elsewhereIn(interval, accountOf(own), { answered: nodes, away });
   const kept = all.flatMap(({ kept_from_ms }) => kept_from_ms ?? []);
@@ -257,12 +253,6 @@ const toGap = ({ cause, isOpen, notFilled, detail, ...interval }: Gap) => ({
     },
   }),
   ...(detail !== undefined && { detail }),
-});
-
-const toElsewhere = ({ nodeId, isOnline, ...part }: Elsewhere) => ({
-  node_id: nodeId,
-  ...stretch(part),
-  online: isOnline,
 });
 
 const accountOf = ({ spans, gaps }: TimelineCamera) => ({

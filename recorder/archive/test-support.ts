@@ -321,6 +321,7 @@ export class TestLog implements Log {
   info = (fields: Record<string, unknown>, message: string): void => this.#add('info', fields, message);
   warn = (fields: Record<string, unknown>, message: string): void => this.#add('warn', fields, message);
   error = (fields: Record<string, unknown>, message: string): void => this.#add('error', fields, message);
+  bug = (fields: Record<string, unknown>, message: string): void => this.#add('bug', fields, message);
   child = (): Log => this;
   #add(level: string, fields: Record<string, unknown>, message: string): void {
     this.lines.push({ level, message, fields });

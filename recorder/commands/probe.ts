@@ -2,8 +2,8 @@
 // what will be recorded, and a capture for replaying it.
 
 import { readFile, writeFile } from 'node:fs/promises';
-import { pino } from 'pino';
 import type { Clock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
 import type { TransportChoice } from '../camera/session-options.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { checkCameraUrl, ValueError } from '../config/values.ts';
@@ -69,7 +69,7 @@ export async function runProbe(args: readonly string[], deps: ProbeDeps, signal:
     probe(
       { source, transport: values.transport as TransportChoice },
       options,
-      { clock, log: pino({ level: 'silent' }), reach },
+      { clock, log: silentLog, reach },
       signal,
     ),
     lookForMemory(address, { clock, reach, pool: new SlabPool() }, signal),

@@ -1,4 +1,4 @@
-// Names, in a header, the footage that an answer lacks because its node does not answer: a list of RFC 9651, such as
+// Names, in a header, the footage that an answer lacks because its node does not answer, or refuses: a list of RFC 9651, such as
 // `"node-2";from=1795230000.5;to=1795230060;online=?0`.
 
 import type { Elsewhere } from '../peers/peer.ts';
@@ -12,8 +12,9 @@ export const elsewhereHeaders = (elsewhere: readonly Elsewhere[]): Record<string
     : {
         'x-elsewhere': elsewhere
           .map(
-            ({ nodeId, fromMs, toMs, isOnline }) =>
-              `"${nodeId}";from=${seconds(fromMs)};to=${seconds(toMs)};online=?${isOnline ? 1 : 0}`,
+            ({ nodeId, fromMs, toMs, isOnline, refused }) =>
+              `"${nodeId}";from=${seconds(fromMs)};to=${seconds(toMs)};online=?${isOnline ? 1 : 0}` +
+              (refused ? `;status=${refused.status}` : ''),
           )
           .join(', '),
       };

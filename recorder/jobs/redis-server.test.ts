@@ -8,6 +8,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { pino } from 'pino';
+import { LevelSwitch } from '../../base/log-level.ts';
+import type { Log } from '../../base/log.ts';
 import { selfSignedCertificate } from '../../test/camera/certificate.ts';
 import { freePorts } from '../../test/support/recorder-process.ts';
 import { startRedis } from '../../test/support/redis.ts';
@@ -52,9 +54,11 @@ const listens = (port: number): Promise<boolean> =>
   });
 
 /** A log, and all that was written to it. */
-function writtenLog(): { readonly log: pino.Logger; readonly text: () => string } {
+function writtenLog(): { readonly log: Log; readonly text: () => string } {
   let text = '';
-  const log = pino({ level: 'debug' }, { write: (line: string) => void (text += line) });
+  const log = new LevelSwitch('debug').apply(
+    pino({ level: 'debug' }, { write: (line: string) => void (text += line) }),
+  );
   return { log, text: () => text };
 }
 

@@ -27,15 +27,24 @@ export interface FootageHolder {
   readonly isOnline: boolean | undefined;
 }
 
+/** The status of an answer that is not the wanted one, and why: in the words of its node, or in ours if it cannot be read. */
+interface Refusal {
+  readonly status: number;
+  readonly problem: string;
+}
+
+export type NoAnswer = { readonly kind: 'away' } | ({ readonly kind: 'refused' } & Refusal);
+
 /**
  * A stretch of time whose footage is on another node. `isOnline`: the node has reported it; otherwise it did not
- * answer, and may have footage of this time. Milliseconds since 1970.
+ * answer, or refused to, and may have footage of this time. Milliseconds since 1970.
  */
 export interface Elsewhere {
   readonly nodeId: string;
   readonly fromMs: number;
   readonly toMs: number;
   readonly isOnline: boolean;
+  readonly refused?: Refusal;
 }
 
 /**
@@ -62,8 +71,9 @@ export const missingAt = (
   isOnline: isOnline ?? false,
 });
 
-/** The same for a holder that was asked and has not answered, whatever its Lease says. */
-export const silentAt = (holder: FootageHolder, fromMs: number, toMs: number): Elsewhere => ({
-  ...missingAt(holder, fromMs, toMs),
-  isOnline: false,
-});
+/** The same for a holder that was asked in vain, whatever its Lease says. */
+export function silentAt(holder: FootageHolder, fromMs: number, toMs: number, reason: NoAnswer): Elsewhere {
+  const missing = { ...missingAt(holder, fromMs, toMs), isOnline: false };
+  if (reason.kind === 'away') return missing;
+  return { ...missing, refused: { status: reason.status, problem: reason.problem } };
+}

@@ -1,7 +1,13 @@
 // Reads complete answers of other nodes, for what this node collects from all of them.
 
+import type { z } from 'zod';
+import { isExpected, messageOf } from '../../base/error.ts';
 import { readBody } from '../../base/http-answer.ts';
-import type { Asker, PeerCaller, PeerRequest, PeerSender } from './peer-requests.ts';
+import { issueWords } from '../../base/issue-words.ts';
+import type { Log } from '../../base/log.ts';
+import { printable } from '../../base/printable.ts';
+import type { NoAnswer } from './peer.ts';
+import { PeerUnavailable, type Asker, type PeerCaller, type PeerRequest, type PeerSender } from './peer-requests.ts';
 
 /** A caller that may see this camera and nothing else. */
 export const viewerOf = ({ name, credential }: Asker, cameraId: string): PeerCaller & { readonly kind: 'viewer' } => ({
@@ -11,22 +17,49 @@ export const viewerOf = ({ name, credential }: Asker, cameraId: string): PeerCal
   credential,
 });
 
-/**
- * What `parse` makes of an answer with status 200. Undefined if the node does not answer, or its answer cannot be
- * parsed: the caller then reports what is missing.
- */
-export async function wholeAnswer<T>(
-  peers: Pick<PeerSender, 'request'>,
+export type WholeAnswer<T> = { readonly kind: 'answer'; readonly value: T } | NoAnswer;
+
+interface WholeAnswerDeps {
+  readonly peers: Pick<PeerSender, 'request'>;
+  readonly log: Log;
+}
+
+class Unreadable extends Error {}
+
+/** What `schema` makes of the JSON in an answer with status 200. Never rejects. */
+export async function wholeAnswer<T extends z.ZodType>(
+  { peers, log }: WholeAnswerDeps,
   nodeId: string,
   request: PeerRequest,
   maxBytes: number,
-  parse: (text: string) => T,
-): Promise<T | undefined> {
+  schema: T,
+): Promise<WholeAnswer<z.output<T>>> {
+  let status = 500;
   try {
-    const { status, body } = await peers.request(nodeId, request);
-    const text = (await readBody(body, maxBytes, () => new Error('the answer is too long'))).toString();
-    return status === 200 ? parse(text) : undefined;
-  } catch {
-    return undefined;
+    const answer = await peers.request(nodeId, request);
+    status = answer.status;
+    const tooLong = (): Error => new Unreadable(`it has more than ${maxBytes} bytes`);
+    const json: unknown = JSON.parse((await readBody(answer.body, maxBytes, tooLong)).toString());
+    if (status !== 200) return { kind: 'refused', status, problem: detailOf(json) };
+    return { kind: 'answer', value: read(json, schema) };
+  } catch (err) {
+    if (request.signal?.aborted || isExpected(err, PeerUnavailable)) return { kind: 'away' };
+    // JSON.parse throws SyntaxError.
+    if (!isExpected(err, Unreadable, SyntaxError))
+      log.bug({ err, node: nodeId }, 'the answer of a node cannot be read');
+    return { kind: 'refused', status, problem: printable(`its answer cannot be read: ${messageOf(err)}`) };
   }
+}
+
+function read<T extends z.ZodType>(json: unknown, schema: T): z.output<T> {
+  const { success, data, error } = schema.safeParse(json);
+  if (success) return data;
+  const issue = error.issues[0] as z.core.$ZodIssue;
+  throw new Unreadable(`${issue.path.join('.')}: ${issueWords(issue)}`);
+}
+
+/** Of a problem (RFC 9457). */
+function detailOf(json: unknown): string {
+  const { detail } = (json ?? {}) as { readonly detail?: unknown };
+  return typeof detail === 'string' ? printable(detail) : 'it gave no reason';
 }

@@ -83,7 +83,7 @@ export function openPlayback(deps: PlaybackDeps): Playback {
   const collector =
     cluster &&
     peers &&
-    new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock });
+    new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock, log: deps.log });
   const routes = async (app: FastifyInstance): Promise<void> => {
     if (cluster && peers) {
       const places = () => cluster.places();

@@ -4,12 +4,13 @@
 import type { Clock } from '../../base/clock.ts';
 import { readBody } from '../../base/http-answer.ts';
 import type { Interval } from '../../base/interval.ts';
+import type { Log } from '../../base/log.ts';
 import { holdersIn, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
-import { viewerOf, wholeAnswer } from '../peers/whole-answer.ts';
+import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
-import { footageIn } from './footage-message.ts';
+import { footageOf } from './footage-message.ts';
 import { RemoteFile } from './remote-file.ts';
 import { inTurns } from './turns.ts';
 
@@ -24,6 +25,7 @@ interface CollectorOptions {
   readonly holders: (cameraId: string) => Promise<readonly FootageHolder[]>;
   readonly peers: PeerSender;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** Players that follow a recording ask every few seconds: they share one answer of a node, as long as it answers. */
@@ -39,7 +41,7 @@ const MAX_LIST_BYTES = 32 * 1024 * 1024;
 
 export class Collector {
   readonly #o: CollectorOptions;
-  readonly #kept = new Map<string, Promise<readonly Footage[] | undefined>>();
+  readonly #kept = new Map<string, Promise<WholeAnswer<readonly Footage[]>>>();
 
   constructor(options: CollectorOptions) {
     this.#o = options;
@@ -53,10 +55,14 @@ export class Collector {
     const holders = holdersIn(await this.#o.holders(cameraId), fromMs, toMs);
     if (holders.length === 0) return { footage: own, elsewhere: [] };
     const found = await Promise.all(
-      holders.map(async (holder) => ({ holder, footage: await this.#footageOf(holder, cameraId, interval, caller) })),
+      holders.map(async (holder) => ({ holder, answer: await this.#footageOf(holder, cameraId, interval, caller) })),
     );
-    const elsewhere = found.flatMap(({ holder, footage }) => (footage ? [] : [silentAt(holder, fromMs, toMs)]));
-    const all = [own.map((item) => ({ ...item, nodeId })), ...found.map(({ footage }) => footage ?? [])].flat();
+    const elsewhere: Elsewhere[] = [];
+    const all: Footage[] = own.map((item) => ({ ...item, nodeId }));
+    for (const { holder, answer } of found) {
+      if (answer.kind === 'answer') all.push(...answer.value);
+      else elsewhere.push(silentAt(holder, fromMs, toMs, answer));
+    }
     return { footage: inTurns(all as (Footage & { nodeId: string })[]), elsewhere };
   }
 
@@ -85,21 +91,24 @@ export class Collector {
     cameraId: string,
     { fromMs, toMs }: Interval,
     caller: Asker,
-  ): Promise<readonly Footage[] | undefined> {
+  ): Promise<WholeAnswer<readonly Footage[]>> {
     const from = Math.floor(fromMs / ROUNDED_MS) * (ROUNDED_MS / 1000);
     const to = Math.ceil(toMs / ROUNDED_MS) * (ROUNDED_MS / 1000);
     // Callers that may see the camera may see all of it.
     const key = `${nodeId} ${cameraId} ${from} ${to}`;
     const kept = this.#kept.get(key);
-    if (kept) return (await this.#ask(nodeId, cameraId, NO_TIME, caller)) && kept;
+    if (kept) {
+      const answer = await this.#ask(nodeId, cameraId, NO_TIME, caller);
+      return answer.kind === 'answer' ? kept : answer;
+    }
     const footage = this.#ask(nodeId, cameraId, `from=${from}&to=${to}`, caller);
     this.#kept.set(key, footage);
     this.#o.clock.after(FRESH_MS, () => this.#kept.delete(key));
-    if ((await footage) === undefined && this.#kept.get(key) === footage) this.#kept.delete(key);
+    if ((await footage).kind !== 'answer' && this.#kept.get(key) === footage) this.#kept.delete(key);
     return footage;
   }
 
-  #ask(nodeId: string, cameraId: string, query: string, caller: Asker): Promise<readonly Footage[] | undefined> {
+  #ask(nodeId: string, cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<readonly Footage[]>> {
     const request = {
       listener: 'playback',
       caller: viewerOf(caller, cameraId),
@@ -107,6 +116,6 @@ export class Collector {
       headMs: LIST_MS,
       signal: AbortSignal.timeout(2 * LIST_MS),
     } as const;
-    return wholeAnswer(this.#o.peers, nodeId, request, MAX_LIST_BYTES, (text) => footageIn(text, nodeId, cameraId));
+    return wholeAnswer(this.#o, nodeId, request, MAX_LIST_BYTES, footageOf(nodeId, cameraId));
   }
 }

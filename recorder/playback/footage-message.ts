@@ -1,7 +1,7 @@
 // The footage of a node as it reports it to the other nodes of the cluster: which files, and where their parts are.
 
 import { z } from 'zod';
-import { LEAD_PICTURES, type FileParts } from '../mp4/parts.ts';
+import { LEAD_PICTURES } from '../mp4/parts.ts';
 import type { Footage } from './footage.ts';
 import { parsePath } from '../archive/disk/names.ts';
 
@@ -83,36 +83,17 @@ export function footageMessage(footage: readonly Footage[]): FootageMessage {
   return { headers, files };
 }
 
-/** The footage in a message of a node; undefined when it is not one, or has files of another camera. */
-export function footageIn(text: string, nodeId: string, cameraId: string): Footage[] | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const { success, data } = FootageMessage.safeParse(value);
-  if (!success) return undefined;
-  const headers = data.headers.map((list) =>
-    list.map((header) => ({ ...header, sampleEntry: Buffer.from(header.sampleEntry, 'base64') })),
-  );
-  const footage: Footage[] = [];
-  for (const { path, isOpen, sizeBytes, ...file } of data.files) {
-    const named = headers[file.headers];
-    // The path becomes a part of addresses.
-    if (!named || parsePath(path)?.cameraId !== cameraId) return undefined;
-    const { meta, unit, starts, times, shownFrom, lead, complete } = file;
-    const parts: FileParts = {
-      meta: { ...meta, tracks: [] },
-      headers: named,
-      unit,
-      starts,
-      times,
-      shownFrom,
-      lead,
-      complete,
-    };
-    footage.push({ path, isOpen, sizeBytes, parts, nodeId });
-  }
-  return footage;
-}
+/** The message of a node as its footage of a camera. */
+export const footageOf = (nodeId: string, cameraId: string) =>
+  FootageMessage.transform(({ headers, files }, context): Footage[] => {
+    const read = headers.map((list) =>
+      list.map((header) => ({ ...header, sampleEntry: Buffer.from(header.sampleEntry, 'base64') })),
+    );
+    return files.map(({ path, isOpen, sizeBytes, headers: index, meta, ...parts }) => {
+      const named = read[index] ?? [];
+      if (read[index] === undefined) context.addIssue(`${path}: there are no headers ${index}`);
+      // The path becomes a part of addresses.
+      if (parsePath(path)?.cameraId !== cameraId) context.addIssue(`${path} is not a file of ${cameraId}`);
+      return { path, isOpen, sizeBytes, parts: { ...parts, headers: named, meta: { ...meta, tracks: [] } }, nodeId };
+    });
+  });

@@ -34,6 +34,9 @@ export async function wholeFootage(
   return deps.collector.collect(cameraId, interval, own, askerOf(request));
 }
 
+const noAnswerOf = ({ nodeId, refused }: Elsewhere): string =>
+  refused ? `${nodeId} answers with status ${refused.status}, ${refused.problem}` : `${nodeId} does not answer`;
+
 /** When no footage of the interval can be played here. */
 export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
   elsewhere.length === 0
@@ -41,7 +44,7 @@ export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
     : new ApiError(
         503,
         'node-away',
-        `the footage of this interval is on a node that does not answer: ${elsewhere.map(({ nodeId }) => nodeId).join(', ')}`,
+        `other nodes may have footage of this interval: ${elsewhere.map(noAnswerOf).join(', ')}`,
         { headers: { 'retry-after': '5', ...elsewhereHeaders(elsewhere) }, isExpected: true },
       );
 

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { Interval } from '../../base/interval.ts';
+import type { Log } from '../../base/log.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import { isGapCause } from '../archive/gaps/cause.ts';
@@ -17,9 +18,9 @@ import {
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
 import type { ClusterAccount, NodeReport, ReportWithElsewhere } from '../api/deps.ts';
-import { holdersIn, silentAt, type FootageHolder } from '../peers/peer.ts';
+import { holdersIn, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
-import { viewerOf, wholeAnswer } from '../peers/whole-answer.ts';
+import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 
 interface FootageOfNodesOptions {
   readonly nodeId: string;
@@ -29,6 +30,7 @@ interface FootageOfNodesOptions {
   readonly cluster:
     | { readonly peers: PeerSender; readonly holders: (cameraId: string) => Promise<readonly FootageHolder[]> }
     | undefined;
+  readonly log: Log;
 }
 
 /** Names of files and times of pictures deviate by this much. */
@@ -37,11 +39,19 @@ const ANSWER_MS = 5_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 const Stretch = z.object({ start_ms: z.number(), end_ms: z.number() });
-const Answer = z.object({
-  known_until_ms: z.number(),
-  gaps: z.array(Stretch.extend({ cause: z.string(), filled_from: z.string().optional() })),
-  footage: z.array(Stretch),
-});
+const Answer = z
+  .object({
+    known_until_ms: z.number(),
+    gaps: z.array(Stretch.extend({ cause: z.string(), filled_from: z.string().optional() })),
+    footage: z.array(Stretch),
+  })
+  .transform(({ known_until_ms, gaps, footage }): Account => ({
+    footage: footage.map(toInterval),
+    gaps: gaps
+      .filter(({ filled_from }) => filled_from === undefined)
+      .map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
+    knownUntilMs: known_until_ms,
+  }));
 
 export class FootageOfNodes {
   readonly #o: FootageOfNodesOptions;
@@ -97,24 +107,26 @@ export class FootageOfNodes {
     const isWhole = ![...setOf(footage).holes(fromMs, knownUntilMs)].some((hole) => hole.toMs - hole.fromMs >= HOLE_MS);
     if (!cluster || isWhole) return { ...NO_OTHER_NODES, answered: [] };
     const holders = holdersIn(await cluster.holders(cameraId), fromMs, toMs);
-    const accounts = await Promise.all(
-      holders.map(async (holder) => ({ holder, account: await this.#ask(cluster.peers, holder, cameraId, own, by) })),
+    const answered: OtherAccounts['answered'][number][] = [];
+    const away: Elsewhere[] = [];
+    await Promise.all(
+      holders.map(async (holder) => {
+        const answer = await this.#ask(cluster.peers, holder, cameraId, own, by);
+        if (answer.kind === 'answer') answered.push({ nodeId: holder.nodeId, ...answer.value });
+        else away.push(silentAt(holder, fromMs, toMs, answer));
+      }),
     );
-    return {
-      answered: accounts.flatMap(({ holder: { nodeId }, account }) => (account ? [{ nodeId, ...account }] : [])),
-      away: accounts.flatMap(({ holder, account }) => (account ? [] : [silentAt(holder, fromMs, toMs)])),
-    };
+    return { answered, away };
   }
 
-  /** Undefined if the node does not answer, or not understandably. */
   async #ask(
     peers: PeerSender,
     { nodeId, isOnline }: FootageHolder,
     cameraId: string,
     { fromMs, toMs }: Interval,
     by: Asker,
-  ): Promise<(NodeAccount & { readonly knownUntilMs: number }) | undefined> {
-    if (isOnline === false) return undefined;
+  ): Promise<WholeAnswer<Account>> {
+    if (isOnline === false) return { kind: 'away' };
     const query = `from=${fromMs / 1000}&to=${toMs / 1000}&local=1&footage=1`;
     const request = {
       listener: 'api',
@@ -122,21 +134,16 @@ export class FootageOfNodes {
       path: `/api/archive/${encodeURIComponent(cameraId)}/gaps?${query}`,
       headMs: ANSWER_MS,
     } as const;
-    const told = await wholeAnswer(peers, nodeId, request, MAX_ANSWER_BYTES, (text) => Answer.parse(JSON.parse(text)));
-    return (
-      told && {
-        footage: told.footage.map(toInterval),
-        gaps: told.gaps
-          .filter(({ filled_from }) => filled_from === undefined)
-          .map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
-        knownUntilMs: told.known_until_ms,
-      }
-    );
+    return wholeAnswer({ peers, log: this.#o.log }, nodeId, request, MAX_ANSWER_BYTES, Answer);
   }
 }
 
+interface Account extends NodeAccount {
+  readonly knownUntilMs: number;
+}
+
 interface OtherAccounts extends OtherNodes {
-  readonly answered: readonly (NodeAccount & { readonly nodeId: string; readonly knownUntilMs: number })[];
+  readonly answered: readonly (Account & { readonly nodeId: string })[];
 }
 
 /** Recorded time that is in a file: retention may have removed the file. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { assert } from '../../base/assert.ts';
+import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
 import { buildApi } from '../api/app.ts';
 import { buildHealthServer } from '../api/health-server.ts';
@@ -136,7 +137,7 @@ export class Serving {
     });
     this.#peers = openPeerRequests(recording, trust, deps);
     this.#relayMetrics = new RelayMetrics(registry);
-    this.#footage = footageOf(config, recording, this.#peers);
+    this.#footage = footageOf(config, recording, this.#peers, deps.log);
     this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
@@ -388,9 +389,10 @@ function footageOf(
   { nodeName }: Config,
   { archive, gaps, member }: Recording,
   peers: PeerRequests | undefined,
+  log: Log,
 ): FootageOfNodes {
   const cluster = member && peers && { peers, holders: (id: string) => member.view.footageHolders(id) };
-  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster });
+  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster, log });
 }
 
 /** Undefined outside of a cluster. */

@@ -218,8 +218,8 @@ async function assertNamesAway(page: Page, node: string, footageMs: number): Pro
   const at = new Date(footageMs).toISOString();
   await shows(`#/playback?c=gate&t=${at}&z=10m`, `This footage is on ${node}, which is away.`);
   if (PICTURES) await page.screenshot({ path: join(PICTURES, 'playback-away.png') });
-  await shows('#/exports', `${node} away: its exports are not listed.`);
-  await shows('#/exports?list=protected', `${node} away: what is protected there is not listed.`);
+  await shows('#/exports', `${node} is away. Its exports are not listed.`);
+  await shows('#/exports?list=protected', `${node} is away. What is protected there is not listed.`);
   await shows('#/health', /Offline for .*/);
   const attention = await page.locator('.warnings').innerText();
   assert.match(attention, new RegExp(`${node}: Offline for .* Check the machine and its network`));

@@ -68,6 +68,10 @@ class CollectedLog implements Log {
     this.debug(fields, message);
   }
 
+  bug(fields: Record<string, unknown>, message: string): void {
+    this.debug(fields, message);
+  }
+
   child(): Log {
     return new CollectedLog(this.#lines);
   }

@@ -26,7 +26,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:crypto', 'node:net', 'node:util', '@marcbachmann/cel-js'],
   },
   { name: 'recorder/certificates', rooms: ['base', 'crds'], packages: ['node:*', 'zod'] },
-  { name: 'recorder/peers', rooms: ['base'], packages: ['node:http', 'node:stream', 'node:tls', 'undici'] },
+  { name: 'recorder/peers', rooms: ['base'], packages: ['node:http', 'node:stream', 'node:tls', 'undici', 'type zod'] },
   // Pure rooms: no sockets, files, timers, processes or logs.
   { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
   { name: 'recorder/rtp', rooms: [], packages: [] },
@@ -334,7 +334,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/servers',
       'recorder/run',
     ],
-    packages: ['node:*', 'pino', 'yaml', 'zod'],
+    packages: ['node:*', 'yaml', 'zod'],
   },
   // Environment and arguments; starts `run` or a command.
   {

@@ -57,10 +57,10 @@ const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z
 
 const CameraParams = z.object({ camera_id: z.string() });
 
-type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers'>;
+type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers' | 'log'>;
 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { archive, segments, clock, cluster, peers } = deps;
+  const { archive, segments, clock, cluster, peers, log } = deps;
   const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
     cluster?.holdersOf(cameraId).map(({ nodeId, url, oldestMs, newestMs }) => ({
       node_id: nodeId,
@@ -133,7 +133,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       const isLocal = query.local === true || cameraId === '' || !cluster || !peers;
       const whole = isLocal
         ? { ...own, elsewhere: [] }
-        : await collectSegments({ cluster, peers, clock }, own, request, cameraId, interval);
+        : await collectSegments({ cluster, peers, clock, log }, own, request, cameraId, interval);
       const page = pageOf(whole.archive, query, seen, ({ start_ms, filename }) => [
         'segments',
         from,

@@ -10,7 +10,7 @@ import { JOB, JobItem, toJobItem } from '../job-item.ts';
 import { parseJobName } from '../../jobs/job-id.ts';
 import type { ApiDeps } from '../deps.ts';
 import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
-import { askOthers, passOn } from '../pass-on.ts';
+import { askOthers, passOn, UnlistedNodes } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
 import { available } from '../submitted-job.ts';
 import { jobResultRoutes, type ResultDeps } from './job-results.ts';
@@ -18,10 +18,7 @@ import { jobResultRoutes, type ResultDeps } from './job-results.ts';
 const JobList = z
   .object({
     jobs: z.array(JobItem),
-    nodes_away: z
-      .array(z.string())
-      .optional()
-      .describe('With scope=cluster: the nodes that did not answer; their jobs are not in the list.'),
+    ...UnlistedNodes.shape,
     next: Next,
   })
   .meta({ id: 'JobList', description: 'Jobs, newest first.' });
@@ -34,7 +31,7 @@ const ListQuery = PageQuery.extend({
 const JobPlace = z.tuple([z.literal('jobs'), z.number(), z.string()]);
 const placeIn = ({ created_at_ms, job_id }: z.output<typeof JobItem>) => ['jobs', -created_at_ms, job_id] as const;
 
-type JobDeps = ResultDeps & Pick<ApiDeps, 'cluster' | 'peers'>;
+type JobDeps = ResultDeps & Pick<ApiDeps, 'cluster' | 'peers' | 'log'>;
 
 export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, { deps }) => {
   const { jobs, cluster, peers, clock } = deps;
@@ -76,7 +73,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, {
         return { jobs: [...entries], ...(next === undefined ? {} : { next }) };
       }
       // Each node gives its part of the page, from the same place on.
-      const { answers: pages, away } = await askOthers(
+      const { answers: pages, unlisted } = await askOthers(
         request,
         deps,
         `/api/archive/jobs?scope=node${pageQuery(query)}`,
@@ -88,7 +85,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, {
       const last = entries.at(-1);
       return {
         jobs: [...entries],
-        nodes_away: [...away],
+        ...unlisted,
         ...(next === undefined ? {} : { next: isMore && last ? cursorOf(placeIn(last)) : next }),
       };
     },

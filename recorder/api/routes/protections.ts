@@ -14,7 +14,7 @@ import type { Protection as ProtectedWindow } from '../../archive/retention/prot
 import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
 import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
-import { askOthers } from '../pass-on.ts';
+import { askOthers, UnlistedNodes } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
 import { isoTime } from '../times.ts';
 import { START, TIME } from '../examples.ts';
@@ -60,10 +60,7 @@ const Protection = z
 const Protections = z
   .object({
     protections: z.array(Protection).describe('By camera and start.'),
-    nodes_away: z
-      .array(z.string())
-      .optional()
-      .describe('With scope=cluster: the nodes that did not answer; their protections are not in the list.'),
+    ...UnlistedNodes.shape,
     next: Next,
   })
   .meta({ id: 'ProtectionList', description: 'Protected footage.' });
@@ -93,7 +90,7 @@ const byPlace = (a: z.output<typeof Protection>, b: z.output<typeof Protection>)
   a.from_ms - b.from_ms ||
   (a.id < b.id ? -1 : 1);
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'cluster' | 'peers'> & {
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'cluster' | 'peers' | 'log'> & {
   readonly protections: ProtectionKeeper;
 };
 
@@ -195,12 +192,12 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       if (query.scope !== 'cluster') return listed(own, query);
       // Each node gives its part of the page, from the same place on.
       const path = `/api/archive/protections?scope=node${pageQuery(query)}`;
-      const { answers, away } = await askOthers(request, deps, path, Protections);
+      const { answers, unlisted } = await askOthers(request, deps, path, Protections);
       const all = [...own, ...answers.flatMap((answer) => answer.protections)].sort(byPlace);
       const page = listed(all, query);
       const last = page.protections.at(-1);
       const isMore = page.next === null && answers.some(({ next }) => typeof next === 'string');
-      return { ...page, ...(isMore && last ? { next: cursorOf(placeIn(last)) } : {}), nodes_away: [...away] };
+      return { ...page, ...(isMore && last ? { next: cursorOf(placeIn(last)) } : {}), ...unlisted };
     },
   );
 

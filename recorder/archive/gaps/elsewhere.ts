@@ -16,7 +16,7 @@ export interface NodeAccount {
 /** The other nodes that hold footage of a camera. */
 export interface OtherNodes {
   readonly answered: readonly (NodeAccount & { readonly nodeId: string })[];
-  /** Those that did not answer, and the interval in which they may have footage, as far as others know. */
+  /** Those that did not answer, or refused to, and the interval in which they may have footage, as far as others know. */
   readonly away: readonly Elsewhere[];
 }
 
@@ -38,9 +38,9 @@ export function elsewhereIn({ fromMs, toMs }: Interval, own: NodeAccount, { answ
   for (const { gaps } of [own, ...answered]) {
     for (const gap of gaps) if (!mayBeElsewhere(gap.cause)) explained.add(gap.fromMs, gap.toMs);
   }
-  for (const { nodeId, ...part } of away) {
+  for (const part of away) {
     for (const hole of explained.holes(Math.max(part.fromMs, fromMs), Math.min(part.toMs, toMs))) {
-      if (isLong(hole)) found.push({ ...hole, nodeId, isOnline: false });
+      if (isLong(hole)) found.push({ ...part, ...plain(hole) });
     }
   }
   return found.sort((a, b) => a.fromMs - b.fromMs || (a.nodeId < b.nodeId ? -1 : 1));

@@ -246,7 +246,7 @@ test('nothing but segments in their places is served', async (t) => {
 test('a token is needed for everything, in the header or in the address, and no line of the log holds it', async (t) => {
   const lines: string[] = [];
   const write = (fields: object): void => void lines.push(JSON.stringify(fields));
-  const log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const log = { debug: write, info: write, warn: write, error: write, bug: write, child: () => log };
   const { app, camera, fs, root, start } = await stage(t, {
     playback: { auth: { mode: 'token', tokens: [token('viewer', 'sesame')] }, log },
   });
