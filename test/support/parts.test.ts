@@ -19,7 +19,6 @@ test('every test file belongs to one part of hack/test', () => {
     'operator',
     'recorder',
     'store',
-    'store',
     'test',
     'tools',
   ].flatMap((directory) =>
