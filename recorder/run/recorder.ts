@@ -145,7 +145,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     cameraSwitch: switchOf(cameraSwitch, wanted, member),
     member,
     store: servers?.store,
-    operatorMetrics: servers?.metrics,
+    operatorMetrics: servers && (() => servers.metrics()),
     audit,
     refusedCameras: () => wanted.list().refused,
   };
@@ -238,8 +238,8 @@ async function openServers(
 ): Promise<ServersCluster | undefined> {
   if (config.cluster.mode !== 'etcd') return undefined;
   if (!own) throw new ConfigError('', 'cluster.listen', 'is missing: the other servers reach this one there');
-  const { openServersCluster } = await import('./servers.ts');
-  return openServersCluster({ config, own, clock, log });
+  const { ServersCluster } = await import('./servers.ts');
+  return ServersCluster.open({ config, own, clock, log });
 }
 
 /** Resolves to undefined outside of a cluster. */
@@ -254,7 +254,7 @@ async function joinCluster(
   const [{ openMember }, { openApiServer }] = await Promise.all([import('./member.ts'), import('../cluster/join.ts')]);
   return openMember({
     config,
-    open: servers?.open ?? ((connections) => openApiServer(pod as PodPlace, clock, connections)),
+    open: servers ? () => servers.open() : (connections) => openApiServer(pod as PodPlace, clock, connections),
     version,
     cameras,
     standbys,

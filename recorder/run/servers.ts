@@ -47,144 +47,182 @@ interface ServersClusterOptions {
   readonly log: Log;
 }
 
-export interface ServersCluster {
-  /** See `joinCluster` of recorder/cluster/join.ts. */
-  readonly open: () => Promise<OpenedApi>;
-  /** For the API. */
-  readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
-  /** etcd, registration and renewal: closed after everything that uses the objects. */
-  readonly etcd: Part;
-  /** Closed first, so that another server's operator can lead at once. */
-  readonly operator: Part;
-  readonly members: ServersMembers;
-  /** The metrics of the operator of this server. */
-  readonly metrics: () => Promise<string>;
+/** A certificate for an etcd of somebody else. */
+type GivenTls = Awaited<ReturnType<typeof openEtcdTls>>;
+
+interface Membership extends Awaited<ReturnType<typeof readMember>> {
+  readonly given: GivenTls | undefined;
 }
 
 const REGISTER_MS = 2_000;
 const NO_MEMBER =
   'this node is no member of the cluster: it records nothing until it is added again (POST /cluster/add-learner)';
 
-/** Throws ConfigError for a server that is no member of a cluster. Nothing is sent before the parts are started. */
-export async function openServersCluster({ config, own, clock, log }: ServersClusterOptions): Promise<ServersCluster> {
-  const { nodeName: nodeId, recordPath, cluster: settings } = config;
-  const { pool } = settings;
-  const namespace = STORE_NAMESPACE;
-  const files = nodeFiles(settings.dataDir, nodeId);
-  const { cluster, ring } = await readMember(config);
-  const given = settings.tls && (await openEtcdTls(settings.tls, { clock, log }).catch(refuseTls));
-  const memberTls = followedTls(own);
-  const tls = given?.tls ?? memberTls;
-  const host = hostOfServer(config);
-  const directory = dirname(files.cluster);
-  const etcd: ClusterEtcd = settings.etcd
-    ? existingEtcd(settings.etcd.endpoints)
-    : new OwnEtcd({ nodeId, host, directory, recordPath, files, cluster, tls, clock, log });
-  const ask = (): AsyncGenerator<string> => keysOfMembers({ api, namespace, pool, nodeId, own: memberTls, log });
-  const keys = new ClusterKeys({ files, ring, ask, log });
-  const connect = (): StoreConnection =>
-    new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal: keys, clock });
-  const connection = connect();
-  const api = new ApiServer(connection);
-  const reseal = (): Promise<number> => connection.reseal();
-  const rotation = new KeyRotation({ api, namespace, pool, nodeId, keys, reseal, clock });
-  const issuer = new Issuer({ api, namespace, pool, files, clock });
-  const tokens = new JoinTokens({ api, namespace, clock });
-  const admission = new Admission({ issuer, tokens, files, pool, members: etcd.invited });
-  const addresses = (): Addresses => addressesOf(config, host);
-  const registration = new Registration({ api, namespace, pool, nodeId, recordPath, addresses });
-  const renewal = new Renewal({
-    issuer,
-    nodeId,
-    current: () => ({ certificate: own.pair.certificate, authorities: own.authorities }),
-    request: () => own.request(),
-    names: () => reachedAs(config),
-    take: (signed) => own.take(signed),
-    clock,
-    log,
-  });
+const NAMESPACE = STORE_NAMESPACE;
 
-  async function roles(): Promise<ReadonlyMap<string, Role>> {
-    const { items } = await api.list(nodesPath(namespace));
-    return new Map(items.map(({ metadata, spec }) => [metadata.name, (spec as { readonly role: Role }).role]));
+export class ServersCluster {
+  /** For the API. */
+  readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
+  readonly members: ServersMembers;
+  /** etcd, registration and renewal: closed after everything that uses the objects. */
+  readonly etcd: Part = { name: 'etcd', start: () => this.#start(), close: () => this.#close() };
+  /** Closed first, so that another server's operator can lead at once. */
+  readonly operator: Part = {
+    name: 'operator',
+    start: () => this.#startOperator(),
+    close: () => this.#closeOperator(),
+  };
+  readonly #options: ServersClusterOptions;
+  readonly #given: GivenTls | undefined;
+  readonly #etcd: ClusterEtcd;
+  readonly #connect: () => StoreConnection;
+  readonly #api: ApiServer;
+  readonly #operatorApi: RestKubeApi;
+  readonly #issuer: Issuer;
+  readonly #registration: Registration;
+  readonly #renewal: Renewal;
+  readonly #rotation: KeyRotation;
+  readonly #stopping = new AbortController();
+  #registering = Promise.resolve();
+  /** Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster. */
+  #isAdopted = false;
+  #role: Role | undefined;
+  #startingOperator: Promise<void> | undefined;
+  #operator: Operator | undefined;
+
+  /** Throws ConfigError for a server that is no member of a cluster. Nothing is sent before the parts are started. */
+  static async open(options: ServersClusterOptions): Promise<ServersCluster> {
+    const { config, clock, log } = options;
+    const { tls } = config.cluster;
+    const member = await readMember(config);
+    const given = tls && (await openEtcdTls(tls, { clock, log }).catch(refuseTls));
+    return new ServersCluster(options, { ...member, given });
   }
 
-  // Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster.
-  let isAdopted = false;
-  const stopping = new AbortController();
-  let operator: Operator | undefined;
-  let registering = Promise.resolve();
-  let knownRole: Role | undefined;
-  async function register(): Promise<void> {
-    while (!stopping.signal.aborted) {
+  private constructor(options: ServersClusterOptions, { cluster, ring, given }: Membership) {
+    const { config, own, clock, log } = options;
+    const { nodeName: nodeId, recordPath, cluster: settings } = config;
+    const { pool } = settings;
+    const files = nodeFiles(settings.dataDir, nodeId);
+    const memberTls = followedTls(own);
+    const tls = given?.tls ?? memberTls;
+    const host = hostOfServer(config);
+    const etcd = settings.etcd
+      ? existingEtcd(settings.etcd.endpoints)
+      : new OwnEtcd({ nodeId, host, directory: dirname(files.cluster), recordPath, files, cluster, tls, clock, log });
+    const inStore = { namespace: NAMESPACE, pool, nodeId };
+    const ask = (): AsyncGenerator<string> => keysOfMembers({ ...inStore, api: this.#api, own: memberTls, log });
+    const keys = new ClusterKeys({ files, ring, ask, log });
+    this.#options = options;
+    this.#given = given;
+    this.#etcd = etcd;
+    this.#connect = () =>
+      new StoreConnection({ etcd: new EtcdClient({ endpoints: etcd.urls, tls }), seal: keys, clock });
+    const connection = this.#connect();
+    const api = new ApiServer(connection);
+    this.#api = api;
+    this.#operatorApi = new RestKubeApi(this.#connect());
+    this.#issuer = new Issuer({ ...inStore, api, files, clock });
+    this.#registration = new Registration({ ...inStore, api, recordPath, addresses: () => addressesOf(config, host) });
+    this.#rotation = new KeyRotation({ ...inStore, api, keys, reseal: () => connection.reseal(), clock });
+    this.#renewal = new Renewal({
+      issuer: this.#issuer,
+      nodeId,
+      current: () => ({ certificate: own.pair.certificate, authorities: own.authorities }),
+      request: () => own.request(),
+      names: () => reachedAs(config),
+      take: (signed) => own.take(signed),
+      clock,
+      log,
+    });
+    const tokens = new JoinTokens({ ...inStore, api, clock });
+    this.members = etcd;
+    this.store = {
+      objects: new ClusterObjects({ api, namespace: NAMESPACE }),
+      admission: new Admission({ issuer: this.#issuer, tokens, files, pool, members: etcd.invited }),
+      keys,
+      rotation: this.#rotation,
+    };
+  }
+
+  /** See `joinCluster` of recorder/cluster/join.ts. */
+  open(): Promise<OpenedApi> {
+    return Promise.resolve({ api: new ApiServer(this.#connect()), namespace: NAMESPACE });
+  }
+
+  /** The metrics of the operator of this server. */
+  metrics(): Promise<string> {
+    return this.#operator?.metrics.registry.metrics() ?? Promise.resolve('');
+  }
+
+  async #start(): Promise<void> {
+    await this.#etcd.start().catch(explain);
+    await requireOwnCluster(this.#issuer);
+    this.#registering = this.#keepRegistered();
+    this.#renewal.start();
+  }
+
+  async #close(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([this.#registering, this.#renewal.close()]);
+    this.#given?.close();
+    await this.#api.close();
+    await this.#etcd.close();
+  }
+
+  async #keepRegistered(): Promise<void> {
+    const { clock, log } = this.#options;
+    while (!this.#stopping.signal.aborted) {
       try {
-        if (!isAdopted) await issuer.adopt();
-        isAdopted = true;
-        const role = await registration.renew();
-        if (role === 'Removed' && knownRole !== role) log.warn({}, NO_MEMBER);
-        knownRole = role;
-        if (role === 'Removed') await etcd.left();
-        else if (etcd.isLeaving) await registration.remove();
-        etcd.follow(role);
-        if (operator?.isLeader) await etcd.enforce(roles);
-        // Last: if it fails, the rest goes on.
-        await rotation.follow();
+        await this.#register();
       } catch (err) {
         log.debug({ problem: messageOf(err) }, 'this server cannot be registered now');
       }
-      await clock.sleep(REGISTER_MS, stopping.signal);
+      await clock.sleep(REGISTER_MS, this.#stopping.signal);
     }
   }
 
-  let starting: Promise<void> | undefined;
-  const operatorApi = new RestKubeApi(connect());
-  const startOperator = (): Promise<Operator> =>
-    startServersOperator({
-      api: operatorApi,
-      namespace,
-      ownNamespace: namespace,
-      identity: `${nodeId}/${randomUUID()}`,
+  async #register(): Promise<void> {
+    if (!this.#isAdopted) await this.#issuer.adopt();
+    this.#isAdopted = true;
+    const role = await this.#registration.renew();
+    if (role === 'Removed' && this.#role !== role) this.#options.log.warn({}, NO_MEMBER);
+    this.#role = role;
+    if (role === 'Removed') await this.#etcd.left();
+    else if (this.#etcd.isLeaving) await this.#registration.remove();
+    this.#etcd.follow(role);
+    if (this.#operator?.isLeader) await this.#etcd.enforce(() => this.#roles());
+    // Last: if it fails, the rest goes on.
+    await this.#rotation.follow();
+  }
+
+  async #roles(): Promise<ReadonlyMap<string, Role>> {
+    const { items } = await this.#api.list(nodesPath(NAMESPACE));
+    return new Map(items.map(({ metadata, spec }) => [metadata.name, (spec as { readonly role: Role }).role]));
+  }
+
+  /** Not awaited: recording continues while etcd does not answer. */
+  #startOperator(): void {
+    const { config, clock, log } = this.#options;
+    const starting = startServersOperator({
+      api: this.#operatorApi,
+      namespace: NAMESPACE,
+      ownNamespace: NAMESPACE,
+      identity: `${config.nodeName}/${randomUUID()}`,
       clock,
       log: log.child({ part: 'operator' }),
     });
+    this.#startingOperator = starting.then(
+      (started) => void (this.#operator = started),
+      (err: unknown) => log.error({ err }, 'the operator cannot be started'),
+    );
+  }
 
-  return {
-    open: () => Promise.resolve({ api: new ApiServer(connect()), namespace }),
-    store: { objects: new ClusterObjects({ api, namespace }), admission, keys, rotation },
-    members: etcd,
-    metrics: () => operator?.metrics.registry.metrics() ?? Promise.resolve(''),
-    etcd: {
-      name: 'etcd',
-      async start() {
-        await etcd.start().catch(explain);
-        await requireOwnCluster(issuer);
-        registering = register();
-        renewal.start();
-      },
-      async close() {
-        stopping.abort();
-        await Promise.all([registering, renewal.close()]);
-        given?.close();
-        await api.close();
-        await etcd.close();
-      },
-    },
-    operator: {
-      name: 'operator',
-      // Not awaited: recording continues while etcd does not answer.
-      start() {
-        starting = startOperator().then(
-          (started) => void (operator = started),
-          (err: unknown) => log.error({ err }, 'the operator cannot be started'),
-        );
-      },
-      async close() {
-        await starting;
-        await operator?.close();
-        await operatorApi.close();
-      },
-    },
-  };
+  async #closeOperator(): Promise<void> {
+    await this.#startingOperator;
+    await this.#operator?.close();
+    await this.#operatorApi.close();
+  }
 }
 
 /** Throws ConfigError for a server that is no member of a cluster. */
