@@ -427,7 +427,8 @@ setup_group() {
       need_node
       need_modules
       ;;
-    media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
+    # faketime for a recorder that takes over what an older version left.
+    media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl faketime=faketime ;;
     # iproute2 for network namespaces, in which tests search for cameras.
     cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
     # A small program that simulates many cameras; it is built at first use.
