@@ -41,6 +41,8 @@ export const OPERATOR_MANAGER = 'kube-nvr-operator';
 export const OPERATOR_STATUS_MANAGER = 'kube-nvr-operator-status';
 /** Field manager of the recorder for the status of its RecorderNode. */
 export const RECORDER_MANAGER = 'kube-nvr-recorder';
+/** What the leading server of a cluster without Kubernetes saw in etcd. */
+export const ETCD_MANAGER = 'kube-nvr-etcd';
 
 /** The Lease of the operator's leader election; in the operator's own namespace. */
 export const OPERATOR_LEASE = 'kube-nvr-operator';

@@ -191,6 +191,15 @@ export const CAMERA_CONDITIONS = {
       todo: 'allow more clients in the camera, or set `placement.standby` to `false`',
     },
   ],
+  MembersAnswer: [
+    { status: 'True', reason: 'AllAnswer', means: 'on servers that run etcd: every member answers' },
+    {
+      status: 'False',
+      reason: 'MembersSilent',
+      means: 'etcd on the servers in the message has not answered for 15 s: their votes are lost until it does',
+      todo: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
+    },
+  ],
   Reconciling: [
     {
       status: 'True',
@@ -356,6 +365,11 @@ export const NODE_WARNINGS = {
   'cluster-unreachable': {
     means: 'the cluster does not answer this node, which continues with the cameras that it has',
     todo: 'check the network between this node and the API server',
+  },
+  'etcd-member-down': {
+    means: 'etcd does not answer on a server of the cluster: one vote less, although the server may record',
+    todo: 'look at etcd and the disk of the server in the message; stop no other server meanwhile',
+    see: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
   },
   'database-unreachable': {
     means: 'the database does not answer; recording continues, and its rows follow',
@@ -628,6 +642,21 @@ export const NODE_CONDITIONS = {
       reason: 'NotHeard',
       means: 'it does not renew its Lease, and there is no majority to confirm that it is gone',
       todo: '[lost-majority.md](lost-majority.md)',
+    },
+  ],
+  EtcdMember: [
+    { status: 'True', reason: 'Voting', means: 'its member of etcd has a vote, and answers' },
+    { status: 'True', reason: 'NotVoting', means: 'its member of etcd has no vote' },
+    {
+      status: 'False',
+      reason: 'NotAnswering',
+      means: 'its member of etcd has not answered for 15 s',
+      todo: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
+    },
+    {
+      status: 'Unknown',
+      reason: 'NoMember',
+      means: 'it has no member of etcd: others get their votes first, or its etcd cannot be started, as its log says',
     },
   ],
   Ready: [

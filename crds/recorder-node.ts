@@ -210,6 +210,16 @@ export const believedReports = ({ spec, status }: Pick<RecorderNode, 'spec' | 's
   return refused.length === 0 ? reports : reports.filter(({ name }) => !refused.includes(name));
 };
 
+/** The condition of a node whose recorder runs a member of etcd itself. */
+export const ETCD_MEMBER = 'EtcdMember';
+
+/** The reasons of that condition. */
+export type MemberState = 'Voting' | 'NotVoting' | 'NotAnswering' | 'NoMember';
+
+/** What etcd said of the node's member; undefined where recorders run no etcd. */
+export const memberOf = ({ status }: Pick<RecorderNode, 'status'>): MemberState | undefined =>
+  status?.conditions?.find(({ type }) => type === ETCD_MEMBER)?.reason as MemberState | undefined;
+
 /** Throws ResourceError. */
 export const parseRecorderNode = (value: unknown): RecorderNode =>
   parseResource('RecorderNode', recorderNodeSchema, value);

@@ -22,6 +22,7 @@ import { registerMemoryMetrics } from '../recorder/run/memory.ts';
 import { observePlayback } from '../recorder/playback/metrics.ts';
 import { Sender } from '../recorder/playback/sender.ts';
 import { RelayMetrics } from '../recorder/relay/metrics.ts';
+import { registerVoteMetrics } from '../recorder/run/vote-metrics.ts';
 import { registerWebhookMetrics } from '../recorder/run/webhook-metrics.ts';
 
 export interface MetricFacts {
@@ -92,6 +93,7 @@ function recorderRegistry(): Registry {
     clock: systemClock,
     log: silentLog,
   });
+  registerVoteMetrics(own, () => []);
   registerWebhookMetrics(own, () => []);
   observePlayback(own, new Sender({ clock: systemClock }));
   void new RelayMetrics(own);

@@ -26,6 +26,7 @@ const OF_THE_PLAN: ReadonlySet<string> = new Set([
   'CapacityAvailable',
   'NamespaceGranted',
   'NodesOnline',
+  'MembersAnswer',
   'Ready',
   'Reconciling',
   'Stalled',
@@ -54,7 +55,7 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   // A pool without nodes has no majority and no capacity either: its cause comes first.
   const selected = ofPods.filter(({ type }) => type === 'NodesSelected');
   const others = ofPods.filter(({ type }) => type !== 'NodesSelected');
-  const stated = plan ? [...selected, ...plan.pool, ...others, nodesOnline(snapshot)] : [];
+  const stated = plan ? [...selected, ...plan.pool, ...others, nodesOnline(snapshot), ...membersAnswer(snapshot)] : [];
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
@@ -111,6 +112,16 @@ function nodesOnline(snapshot: Snapshot | undefined): StatedCondition {
   const named = gone.slice(0, MAX_NAMED).join(', ') + (gone.length > MAX_NAMED ? ', …' : '');
   const message = `${gone.length} of ${nodes.length} nodes ${gone.length === 1 ? 'is' : 'are'} unavailable: ${named}`;
   return { type: 'NodesOnline', status: 'False', reason: 'NodesUnavailable', message };
+}
+
+/** Where recorders run etcd: a member that hangs counts as a vote that is lost, although its node records. */
+function membersAnswer(snapshot: Snapshot | undefined): readonly StatedCondition[] {
+  const members = (snapshot?.nodes ?? []).filter(({ member }) => member !== undefined);
+  if (members.length === 0) return [];
+  const down = members.filter(({ member }) => member === 'NotAnswering').map(({ name }) => name);
+  if (down.length === 0) return [{ type: 'MembersAnswer', status: 'True', reason: 'AllAnswer', message: '' }];
+  const message = `etcd does not answer on ${down.join(', ')}`;
+  return [{ type: 'MembersAnswer', status: 'False', reason: 'MembersSilent', message }];
 }
 
 /** A message names this many nodes. */

@@ -39,6 +39,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'CredentialsResolved',
     'Drained',
     'FailoverSuspended',
+    'MembersAnswer',
     'NamespaceGranted',
     'NodesOnline',
     'NodesSelected',

@@ -166,6 +166,22 @@ const CASES: readonly Case[] = [
     says: /the operator chooses the voters/,
   },
   {
+    name: 'a vote that the operator of an automatic pool would give in a moment is given at once',
+    mode: 'Automatic',
+    nodes: { a: 'Voter', b: 'Voter', c: 'Learner' },
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c'] },
+    code: 200,
+    says: /voters: a, b, c/,
+    changed: { c: 'Voter' },
+  },
+  {
+    name: 'a fourth vote, which the operator of an automatic pool would take away again, is not given',
+    mode: 'Automatic',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c', 'd'] },
+    code: 409,
+    says: /the operator chooses the voters/,
+  },
+  {
     name: 'only the leader changes the membership',
     from: 'b',
     request: { kind: 'ChangeMembership', voters: ['a', 'b'] },

@@ -4,11 +4,12 @@
 // first vote.
 
 import { isSuspended } from '../../crds/camera.ts';
-import type { RecorderNode, RecorderRequest, RecorderResponse } from '../../crds/recorder-node.ts';
+import { memberOf, type RecorderNode, type RecorderRequest, type RecorderResponse } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { isConflict, isNotFound, type KubeApi } from '../kube/api.ts';
 import { CAMERA, RECORDER_NODE } from '../kube/resources.ts';
 import type { Caches } from '../observe/caches.ts';
+import { votersOf } from '../plan/voters.ts';
 
 interface RequestsOptions {
   readonly api: KubeApi;
@@ -128,7 +129,10 @@ async function addLearner(nodeId: string, pool: RecorderPool, { api, caches }: R
   return ok(`${nodeId} is a learner`);
 }
 
-/** Changes one vote at a time, and only if the new voters have a live majority. */
+/**
+ * Changes one vote at a time, and only if the new voters have a live majority. In Automatic pools, only what the operator would do, too: a
+ * person who follows a procedure may be a moment earlier.
+ */
 async function changeMembership(
   voters: readonly string[],
   pool: RecorderPool,
@@ -141,7 +145,8 @@ async function changeMembership(
   const promoted = members.filter(({ metadata, spec }) => spec.role !== 'Voter' && voters.includes(metadata.name));
   const demoted = members.filter(({ metadata, spec }) => spec.role === 'Voter' && !voters.includes(metadata.name));
   if (promoted.length + demoted.length === 0) return ok('nothing to do');
-  if (pool.spec.membership.mode === 'Automatic') {
+  const isWanted = demoted.length === 0 && voters.length <= votersOf(members.length);
+  if (pool.spec.membership.mode === 'Automatic' && !isWanted) {
     return refused(409, 'spec.membership.mode of the RecorderPool is Automatic: the operator chooses the voters');
   }
   if (promoted.length + demoted.length > 1) return refused(409, 'only one node at a time may get or lose its vote');
@@ -167,7 +172,7 @@ async function remove(
     return refused(409, `${nodeId} is live: let it leave, or set force`);
   }
   const rest = nodes.filter(({ metadata, spec }) => metadata.name !== nodeId && spec.role === 'Voter');
-  const live = rest.filter(({ metadata }) => isLive(pool, metadata.name)).length;
+  const live = rest.filter((one) => isLive(pool, one.metadata.name) && memberOf(one) !== 'NotAnswering').length;
   if (!force && node.spec.role === 'Voter' && live * 2 <= rest.length) {
     return refused(409, `without ${nodeId} only ${live} of ${rest.length} voters are live: that is no majority`);
   }

@@ -1,7 +1,7 @@
 // Converts resources to the values that the planner needs. Pure.
 
 import { isSuspended, type Camera, type CameraAssignment } from '../../crds/camera.ts';
-import type { RecorderNode, ReportedCamera, ReportedStandby } from '../../crds/recorder-node.ts';
+import { memberOf, type RecorderNode, type ReportedCamera, type ReportedStandby } from '../../crds/recorder-node.ts';
 import { renewMsOf } from '../../crds/renewal.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
@@ -93,7 +93,8 @@ export interface NodePlace {
 }
 
 /** A removed node gets no cameras, and its cameras leave it. */
-export function viewOfNode({ metadata, spec, status }: RecorderNode, place: NodePlace, { cameras }: Reports): NodeView {
+export function viewOfNode(node: RecorderNode, place: NodePlace, { cameras }: Reports): NodeView {
+  const { metadata, spec, status } = node;
   const drainCause =
     spec.role === 'Removed' ? 'spec.role is Removed' : spec.drain ? 'spec.drain is true' : place.leaves;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
@@ -102,6 +103,7 @@ export function viewOfNode({ metadata, spec, status }: RecorderNode, place: Node
     resourceVersion: metadata.resourceVersion ?? '',
     labels: place.labels,
     role: spec.role === 'Voter' ? 'Voter' : 'Learner',
+    member: memberOf(node),
     drain: drainCause !== undefined,
     drainCause,
     canRecord: ready?.status !== 'False',

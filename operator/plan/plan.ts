@@ -253,9 +253,9 @@ const suspectMessage = ({ assignment }: PlannedCamera): string =>
   'out why, then set spec.suspend to true and back to false';
 
 function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { nodes }: Snapshot): PlannedCondition[] {
-  const { voters, live, needed, available } = quorum;
-  const count = `${live} of ${voters.length} voters are live, ${needed} are needed`;
-  const why = voters.length === 0 ? 'NoVoters' : 'NoMajority';
+  const { votes, live, needed, available } = quorum;
+  const count = `${live} of ${votes} voters are live, ${needed} are needed`;
+  const why = votes === 0 ? 'NoVoters' : 'NoMajority';
   const full = nodes.filter(({ name }) => nodeLoads.excess(name) > 0).map(({ name }) => name);
   return [
     available

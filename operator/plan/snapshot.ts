@@ -2,6 +2,7 @@
 // snapshot from the caches, `controllers` carry out the plan. Ages are in milliseconds on the observer's monotonic clock.
 
 import type { AssignmentReason } from '../../crds/camera.ts';
+import type { MemberState } from '../../crds/recorder-node.ts';
 
 export type Role = 'Learner' | 'Voter';
 export type Reason = AssignmentReason;
@@ -56,6 +57,8 @@ export type NodeView = {
   /** Labels of the Kubernetes node. */
   readonly labels: Readonly<Record<string, string>>;
   readonly role: Role;
+  /** What etcd says of the node's own member of it; undefined where recorders run no etcd: the role alone says who votes. */
+  readonly member?: MemberState | undefined;
   readonly drain: boolean;
   /** Why it is drained, for people. */
   readonly drainCause?: string | undefined;

@@ -139,3 +139,22 @@ test('zones at random: as many voters as there should be, no zone with two more 
     }
   }
 });
+
+test('a role without a vote in etcd is no vote, and a member that does not answer is one that is lost', () => {
+  const nodes = [
+    nodeOf('a', { member: 'Voting' }),
+    nodeOf('b', { member: 'Voting' }),
+    nodeOf('c', { member: 'NotVoting' }),
+  ];
+  const quorumWith = (more: Partial<PlannedNode>) => {
+    const { voters, needed, live, available, leader } = quorumOf(
+      snapshotOf([...nodes.slice(1), nodeOf('a', { member: 'Voting', ...more })], [], {
+        pool: { membership: 'Automatic', leader: 'a' },
+      }),
+    );
+    return { voters: voters.join(''), needed, live, available, leader };
+  };
+  assert.deepEqual(quorumWith({}), { voters: 'ab', needed: 2, live: 2, available: true, leader: 'a' });
+  const silent = { voters: 'b', needed: 2, live: 1, available: false, leader: undefined };
+  assert.deepEqual(quorumWith({ member: 'NotAnswering' }), silent);
+});

@@ -15,7 +15,10 @@ export const majorityOf = (voters: number, { membership }: Pick<PoolView, 'membe
   voters === 2 && membership === 'Automatic' ? 1 : Math.floor(voters / 2) + 1;
 
 export type Quorum = {
+  /** Whose votes answer. */
   readonly voters: readonly string[];
+  /** How many votes there are, with those that do not answer. */
+  readonly votes: number;
   /** Live voters needed for a majority. */
   readonly needed: number;
   readonly live: number;
@@ -27,13 +30,18 @@ export type Quorum = {
 };
 
 export function quorumOf({ pool, nodes }: Snapshot): Quorum {
-  const voters = nodes.filter(isVoter).sort(byName);
-  const live = voters.filter(isLive);
-  const needed = majorityOf(voters.length, pool);
+  const voters = nodes.filter(isVoter);
+  const counted = nodes.filter(isCounted).sort(byName);
+  const answering = counted.filter(({ member }) => member !== 'NotAnswering');
+  const live = answering.filter(isLive);
+  // Of two members of etcd, both are needed.
+  const hasEtcd = counted.some(({ member }) => member !== undefined);
+  const needed = hasEtcd ? Math.floor(counted.length / 2) + 1 : majorityOf(counted.length, pool);
   const available = live.length >= needed;
   const stays = live.some(({ name }) => name === pool.leader);
   return {
-    voters: voters.map(({ name }) => name),
+    voters: answering.map(({ name }) => name),
+    votes: counted.length,
     needed,
     live: live.length,
     available,
@@ -61,7 +69,7 @@ export function planRoles({ pool, nodes, changingRoles }: Snapshot): RoleWrite |
   const learners = nodes.filter((node) => !isVoter(node) && isReady(node)).sort(byName);
   const kept = voters.filter((node) => !isLost(node)).sort((a, b) => unheard(a) - unheard(b) || byName(a, b));
   const lost = voters.filter(isLost).sort(byName);
-  const wanted = wantedVoters({ kept, learners, lost }, countOf(voters.length + learners.length));
+  const wanted = wantedVoters({ kept, learners, lost }, votersOf(voters.length + learners.length));
 
   const promoted = learners.find((node) => wanted.has(node));
   if (promoted && voters.length <= wanted.size && hasMajority([...voters, promoted], pool)) {
@@ -113,12 +121,15 @@ function wantedVoters({ kept, learners, lost }: Candidates, count: number): Read
 const zoneOf = ({ labels }: PlannedNode): string => labels[ZONE_LABEL] ?? '';
 
 /** How many nodes vote if so many may. */
-const countOf = (nodes: number): number => {
+export const votersOf = (nodes: number): number => {
   const bounded = Math.min(nodes, MAX_VOTERS);
   return bounded > 2 && bounded % 2 === 0 ? bounded - 1 : bounded;
 };
 
 const isVoter = ({ role }: PlannedNode): boolean => role === 'Voter';
+/** Its vote counts for the majority: with a member of etcd, as etcd says. */
+const isCounted = ({ member, role }: PlannedNode): boolean =>
+  member === 'Voting' || (role === 'Voter' && (member === undefined || member === 'NotAnswering'));
 const isLive = ({ liveness }: PlannedNode): boolean => liveness.state === 'Live';
 const unheard = ({ liveness }: PlannedNode): number => (liveness.heard ? 0 : 1);
 const byName = (a: PlannedNode, b: PlannedNode): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);

@@ -1,7 +1,7 @@
 // What the API needs from a cluster, as one small interface. Only types are imported from recorder/cluster, so that a
 // recorder outside of a cluster does not load that code.
 
-import type { ClusterMetrics } from '../cluster/access.ts';
+import type { ClusterMetrics, Leaving } from '../cluster/access.ts';
 import type { ListedCamera, ListedCameras } from '../cluster/camera-list.ts';
 import type { Holder, Owner, Peer } from '../cluster/peers.ts';
 import type { Answer } from '../cluster/requests.ts';
@@ -51,5 +51,5 @@ export interface ClusterAccess {
   leader(): Peer | undefined;
   /** Never rejects: without an answer, the code is 503. */
   ask(question: ClusterQuestion): Promise<Answer>;
-  leave(force: boolean): Promise<Answer>;
+  leave(leaving: Leaving): Promise<Answer>;
 }

@@ -176,8 +176,11 @@ export interface StillSource {
 export interface ReadinessChecks {
   /** The database. */
   storage(): Promise<{ configured: boolean; reachable: boolean }>;
-  /** `unreachableMs`: time since the last accepted renewal; Infinity when none was accepted since the start. */
-  clusterStore(): { configured: false } | { configured: true; unreachableMs: number };
+  /**
+   * `unreachableMs`: time since the last accepted renewal; Infinity when none was accepted since the start. `isMemberDown`: this server
+   * should have a member of etcd, which does not answer.
+   */
+  clusterStore(): { configured: false } | { configured: true; unreachableMs: number; isMemberDown?: boolean };
   license(): Promise<{ valid: boolean; reason?: Reason }>;
 }
 

@@ -1,6 +1,7 @@
 // The operations that a recorder's API needs from the cluster, and the control of cameras there.
 
 import { cameraOfFootage } from '../../base/camera-id.ts';
+import type { Clock } from '../../base/clock.ts';
 import { SwitchError, type CameraSwitch } from '../camera/switch.ts';
 import type { CameraList, ListedCameras } from './camera-list.ts';
 import type { Cluster } from './cluster.ts';
@@ -8,6 +9,7 @@ import type { Member, Membership } from './membership.ts';
 import type { Holder, Owner } from './peers.ts';
 import type { FootageHolder } from '../peers/peer.ts';
 import type { Answer, Question } from './requests.ts';
+import type { Vote, Votes } from './votes.ts';
 
 /** The members of etcd, of which a cluster of servers without Kubernetes consists. */
 export interface ServersMembers {
@@ -16,8 +18,14 @@ export interface ServersMembers {
    * that it left.
    */
   leave(isKnown: boolean): Promise<void>;
-  /** The node whose member leads; undefined if nobody knows. Takes some seconds at most. Never rejects. */
-  leader(): Promise<string | undefined>;
+  /** Undefined where recorders run no etcd themselves. */
+  readonly votes: Votes | undefined;
+}
+
+/** `evenLastVote`: also if no other vote answers. */
+export interface Leaving {
+  readonly force: boolean;
+  readonly evenLastVote: boolean;
 }
 
 export interface ClusterMetrics {
@@ -35,7 +43,12 @@ interface ClusterViewOptions {
   readonly membership: Membership;
   readonly cameras: CameraList;
   readonly servers?: ServersMembers | undefined;
+  readonly clock: Clock;
 }
+
+/** How long a change of the votes is waited for: a member gets one when it has the data of the leader. */
+const VOTES_MS = 10_000;
+const LOOK_MS = 500;
 
 export class ClusterView {
   readonly nodeId: string;
@@ -43,13 +56,15 @@ export class ClusterView {
   readonly #membership: Membership;
   readonly #cameras: CameraList;
   readonly #servers: ServersMembers | undefined;
+  readonly #clock: Clock;
 
-  constructor({ nodeId, cluster, membership, cameras, servers }: ClusterViewOptions) {
+  constructor({ nodeId, cluster, membership, cameras, servers, clock }: ClusterViewOptions) {
     this.nodeId = nodeId;
     this.#cluster = cluster;
     this.#membership = membership;
     this.#cameras = cameras;
     this.#servers = servers;
+    this.#clock = clock;
   }
 
   async cameras(): Promise<ListedCameras & { readonly isCurrent: boolean }> {
@@ -107,28 +122,38 @@ export class ClusterView {
 
   /**
    * The nodes as of the last list: a client may ask every recorder, and the lists would grow with the square of the
-   * pool.
+   * pool. Where recorders run etcd, votes are what its members say now.
    */
   async metrics(): Promise<ClusterMetrics> {
     const { status } = this.#cluster.pool ?? {};
     const { live = 0, needed = Infinity } = status?.quorum ?? {};
-    const [nodes, etcdLeader] = await Promise.all([this.#membership.list(), this.#servers?.leader()]);
+    const [nodes, votes] = await Promise.all([this.#membership.list(), this.#servers?.votes?.look()]);
+    const leader = this.leader()?.nodeId;
+    if (!votes) {
+      const hasMajority = this.#cluster.isReachable && live >= needed;
+      return { leader, hasMajority, voters: status?.voters ?? [], nodes };
+    }
+    const voters = answering(votes);
     return {
-      etcdLeader,
-      leader: this.leader()?.nodeId,
-      hasMajority: this.#cluster.isReachable && live >= needed,
-      voters: status?.voters ?? [],
-      nodes,
+      etcdLeader: votes.find(({ leads }) => leads)?.nodeId,
+      leader,
+      hasMajority: voters.length * 2 > votes.filter(({ hasVote }) => hasVote).length,
+      voters,
+      nodes: nodes.map((node) => ({ ...node, role: roleSeen(node, votes) })),
     };
   }
 
-  ask(question: Question): Promise<Answer> {
-    if (!this.#cluster.isReachable) return Promise.resolve({ code: 503, message: 'the cluster cannot be reached' });
-    return this.#cluster.ask(question);
+  async ask(question: Question): Promise<Answer> {
+    if (!this.#cluster.isReachable) return { code: 503, message: 'the cluster cannot be reached' };
+    const answer = await this.#cluster.ask(question);
+    const { kind, voters } = question;
+    return kind === 'ChangeMembership' && voters && answer.code < 300 ? await this.#voted(voters, answer) : answer;
   }
 
   /** With `force`, leaves even if the operator refuses. */
-  async leave(force: boolean): Promise<Answer> {
+  async leave({ force, evenLastVote }: Leaving): Promise<Answer> {
+    const refusal = force ? await this.#refusalToLeave(evenLastVote) : undefined;
+    if (refusal !== undefined) return { code: 409, message: refusal };
     const answer = await this.ask({ kind: 'Leave', ...(force && { force }) });
     if (answer.code >= 300 && !force) return answer;
     await this.#cluster.leave();
@@ -140,6 +165,49 @@ export class ClusterView {
           message: `left; the cluster was not informed (${answer.message}): remove the node on the leader`,
         };
   }
+
+  /** The operator has accepted the change: it is done when the members of etcd say so. */
+  async #voted(voters: readonly string[], answer: Answer): Promise<Answer> {
+    const { votes } = this.#servers ?? {};
+    if (!votes) return answer;
+    const untilMs = this.#clock.monotonicMs() + VOTES_MS;
+    for (;;) {
+      const now = answering(await votes.look());
+      const missing = voters.filter((voter) => !now.includes(voter));
+      if (missing.length === 0 && now.length === voters.length) return answer;
+      if (this.#clock.monotonicMs() >= untilMs) {
+        const what = missing.length > 0 ? `${missing.join(', ')} will have a vote with the data` : 'a vote will go';
+        return { code: 202, message: `accepted, not done yet: ${what} (GET /cluster/metrics)` };
+      }
+      await this.#clock.sleep(LOOK_MS);
+    }
+  }
+
+  /** Without the data of the last vote, the cluster would never have a leader again. */
+  async #refusalToLeave(evenLastVote: boolean): Promise<string | undefined> {
+    const votes = (await this.#servers?.votes?.look())?.filter(({ hasVote }) => hasVote) ?? [];
+    if (!votes.some(({ nodeId, answers }) => nodeId === this.nodeId && answers)) return undefined;
+    if (votes.length === 1) return 'this server has the only vote: without it, there is no cluster';
+    if (evenLastVote || answering(votes).length > 1) return undefined;
+    return (
+      `of ${votes.length} votes only that of this server answers it: if the others are down, the cluster never has a leader ` +
+      'again without the data here; if this server is cut off, repeat the request with "even_last_vote": true'
+    );
+  }
+}
+
+const answering = (votes: readonly Vote[]): readonly string[] =>
+  votes
+    .filter(({ hasVote, answers }) => hasVote && answers)
+    .map(({ nodeId }) => nodeId)
+    .sort();
+
+/** What etcd says of the member of a node; without a member, what is wanted of the node. */
+function roleSeen({ nodeId, role }: Member, votes: readonly Vote[]): Member['role'] {
+  const vote = votes.find((one) => one.nodeId === nodeId);
+  if (!vote) return role === 'removed' ? 'removed' : 'learner';
+  if (!vote.hasVote) return 'learner';
+  return vote.answers ? 'voter' : 'silent';
 }
 
 /** Starts and stops cameras through `status.override`, which only the operator may write. */

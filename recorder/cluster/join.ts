@@ -80,7 +80,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   });
   const membership = new Membership({ ...common, api, cluster });
   const cameras = new CameraList({ api, cluster, membership, namespace, clock });
-  const view = new ClusterView({ nodeId, cluster, membership, cameras, servers: options.servers });
+  const view = new ClusterView({ nodeId, cluster, membership, cameras, servers: options.servers, clock });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
 

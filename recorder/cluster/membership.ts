@@ -11,7 +11,8 @@ export interface Member {
   readonly nodeId: string;
   readonly nodeName: string;
   readonly address: string | undefined;
-  readonly role: 'voter' | 'learner' | 'removed';
+  /** `silent`: it has a vote in etcd, which counts, but does not answer. */
+  readonly role: 'voter' | 'silent' | 'learner' | 'removed';
   readonly isOnline: boolean;
   /** Time since its last sign of life. */
   readonly lastSeenMs: number | undefined;

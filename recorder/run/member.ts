@@ -13,6 +13,7 @@ import type { CameraSet, HeldCameras } from '../cameras/camera-set.ts';
 import type { ClusterSwitch, ClusterView, ServersMembers } from '../cluster/access.ts';
 import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from '../cluster/cluster.ts';
 import { joinCluster, type OpenedApi } from '../cluster/join.ts';
+import { isDown, type Vote } from '../cluster/votes.ts';
 import { nodeIdentity } from '../../crds/names.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import type { Member } from '../jobs/members.ts';
@@ -63,6 +64,8 @@ export interface ClusterMember {
    * Time since the last accepted renewal: 0 while renewals are accepted, Infinity when none was accepted since the start.
    */
   unreachableMs(): number;
+  /** This server should have a member of etcd, which does not answer. */
+  isMemberDown(): boolean;
   warnings(): readonly Warning[];
   start(): Promise<void>;
   /** To be called a few times a second. */
@@ -72,6 +75,16 @@ export interface ClusterMember {
 
 const unreachableBy = (store: string): string =>
   `${store} does not accept the renewals of this node: it continues to record, but other nodes will take over its cameras`;
+
+const warning = (code: string, message: string): Warning => ({ code, message, cameraId: undefined });
+
+function membersDown(votes: readonly Vote[]): readonly Warning[] {
+  const down = votes.filter(isDown).map(({ nodeId }) => nodeId);
+  if (down.length === 0) return [];
+  const left = votes.filter(({ hasVote, answers }) => hasVote && answers).length;
+  const all = votes.filter(({ hasVote }) => hasVote).length;
+  return [warning('etcd-member-down', `etcd does not answer on ${down.join(', ')}: ${left} of ${all} votes are left`)];
+}
 
 /** How soon footage of a new camera is reported: if a node fails, the others must know what it holds. */
 const ARCHIVES_MS = 1_000;
@@ -83,6 +96,7 @@ const FULL_SPACE_MS = 1_000;
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   const { config, open, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath } = config;
+  const votes = deps.servers?.votes;
   const facts = new ReportedFacts(deps);
   const store = settings.mode === 'etcd' ? 'etcd' : 'the API server';
   const { cluster, namespace, view, cameraSwitch } = await joinCluster({
@@ -133,8 +147,11 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
         return { nodeId, address, ...(own && { mutual: own }) };
       }),
     unreachableMs: () => cluster.unreachableMs,
-    warnings: () =>
-      cluster.isReachable ? [] : [{ code: 'cluster-unreachable', message: unreachableBy(store), cameraId: undefined }],
+    isMemberDown: () => votes?.own !== undefined && isDown(votes.own),
+    warnings: () => [
+      ...(cluster.isReachable ? [] : [warning('cluster-unreachable', unreachableBy(store))]),
+      ...membersDown(votes?.last ?? []),
+    ],
     start: () => cluster.start(),
     tick() {
       for (const { status } of cameras.list()) {

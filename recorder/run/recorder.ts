@@ -31,6 +31,7 @@ import type { StandbySet } from '../cameras/standby-set.ts';
 import { Ticks } from './ticks.ts';
 import { openOwnCertificate, readTrust } from './trust.ts';
 import { camerasOfOthers, DISABLED_ROW, SUSPENDED, WantedCameras } from '../cameras/wanted-cameras.ts';
+import { registerVoteMetrics } from './vote-metrics.ts';
 import { registerWebhookMetrics } from './webhook-metrics.ts';
 
 const TICK_MS = 250;
@@ -124,6 +125,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const recovery = openEdgeRecovery(config, wanted, storage, node, deps);
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(config, own, deps);
+  registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
   wanted.join({
     overrule: (files) => cameraSwitch.overrule(files),

@@ -28,6 +28,7 @@ import { ApiServer } from '../cluster/api-server.ts';
 import type { OpenedApi } from '../cluster/join.ts';
 import { ClusterObjects } from '../cluster/objects.ts';
 import { urlOf } from '../cluster/peers.ts';
+import { Votes } from '../cluster/votes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import { EtcdMemberError } from '../servers/etcd-member.ts';
@@ -55,6 +56,8 @@ interface Membership extends Awaited<ReturnType<typeof readMember>> {
 }
 
 const REGISTER_MS = 2_000;
+/** A member of etcd that says nothing for this long may hang. */
+const QUICK_MS = 1_000;
 const NO_MEMBER =
   'this node is no member of the cluster: it records nothing until it is added again (POST /cluster/add-learner)';
 
@@ -82,8 +85,11 @@ export class ServersCluster {
   readonly #registration: Registration;
   readonly #renewal: Renewal;
   readonly #rotation: KeyRotation;
+  /** Undefined with an etcd of others. */
+  readonly #votes: Votes | undefined;
   readonly #stopping = new AbortController();
   #registering = Promise.resolve();
+  #watchingVotes: Promise<void> | undefined;
   /** Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster. */
   #isAdopted = false;
   #role: Role | undefined;
@@ -136,7 +142,11 @@ export class ServersCluster {
       log,
     });
     const tokens = new JoinTokens({ ...inStore, api, clock });
-    this.members = etcd;
+    const quick = { endpoints: etcd.urls, tls, callTimeoutMs: QUICK_MS };
+    this.#votes = settings.etcd
+      ? undefined
+      : new Votes({ nodeId, namespace: NAMESPACE, etcd: new EtcdClient(quick), api, clock });
+    this.members = { leave: (isKnown) => etcd.leave(isKnown), votes: this.#votes };
     this.store = {
       objects: new ClusterObjects({ api, namespace: NAMESPACE }),
       admission: new Admission({ issuer: this.#issuer, tokens, files, pool, members: etcd.invited }),
@@ -159,12 +169,14 @@ export class ServersCluster {
     await this.#etcd.start().catch(explain);
     await requireOwnCluster(this.#issuer);
     this.#registering = this.#keepRegistered();
+    this.#watchingVotes = this.#votes && this.#watch(this.#votes);
     this.#renewal.start();
   }
 
   async #close(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#registering, this.#renewal.close()]);
+    await Promise.all([this.#registering, this.#watchingVotes, this.#renewal.close()]);
+    await this.#votes?.close();
     this.#given?.close();
     await this.#api.close();
     await this.#etcd.close();
@@ -177,6 +189,20 @@ export class ServersCluster {
         await this.#register();
       } catch (err) {
         log.debug({ problem: messageOf(err) }, 'this server cannot be registered now');
+      }
+      await clock.sleep(REGISTER_MS, this.#stopping.signal);
+    }
+  }
+
+  /** Beside the registration, which waits for a member that hangs. */
+  async #watch(votes: Votes): Promise<void> {
+    const { clock, log } = this.#options;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        await votes.look();
+        if (this.#operator?.isLeader) await votes.show();
+      } catch (err) {
+        log.debug({ problem: messageOf(err) }, 'what etcd says of its members cannot be written now');
       }
       await clock.sleep(REGISTER_MS, this.#stopping.signal);
     }

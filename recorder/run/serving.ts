@@ -310,7 +310,15 @@ export class Serving {
     return {
       ...standaloneChecks,
       license: () => Promise.resolve(license.check()),
-      ...(member ? { clusterStore: () => ({ configured: true, unreachableMs: member.unreachableMs() }) } : {}),
+      ...(member
+        ? {
+            clusterStore: () => ({
+              configured: true,
+              unreachableMs: member.unreachableMs(),
+              isMemberDown: member.isMemberDown(),
+            }),
+          }
+        : {}),
       ...(database ? { storage: () => database.check() } : {}),
     };
   }

@@ -22,7 +22,6 @@ export function existingEtcd(endpoints: readonly string[]): ClusterEtcd {
     leave: nothing,
     left: nothing,
     enforce: nothing,
-    leader: () => Promise.resolve(undefined),
     close: nothing,
   };
 }

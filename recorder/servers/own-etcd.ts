@@ -175,23 +175,6 @@ export class OwnEtcd {
     for (const id of this.#unstarted.keys()) if (!members.some((one) => one.id === id)) this.#unstarted.delete(id);
   }
 
-  /** The node whose member leads; undefined if nobody knows. Takes some seconds at most. Never rejects. */
-  async leader(): Promise<string | undefined> {
-    try {
-      const members = await this.#quick.members();
-      for (const url of this.urls()) {
-        const leaderId = await this.#quick.status(url).then(
-          (status) => status.leaderId,
-          () => undefined,
-        );
-        if (leaderId !== undefined) return members.find(({ id }) => id === leaderId)?.name;
-      }
-    } catch {
-      // None answers.
-    }
-    return undefined;
-  }
-
   async close(): Promise<void> {
     this.#stopping.abort();
     this.#step?.ending.abort();

@@ -6,33 +6,34 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { after, afterEach, before, suite, test } from 'node:test';
 import type { Camera } from '../../crds/camera.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { startCamera, type Camera as Source } from '../camera/camera.ts';
 import { Page } from '../operations/page.ts';
 import { Postgres, postgresMissing } from '../support/postgres.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until as untilWithin } from '../support/until.ts';
 import { CertificateAuthority } from './certificates.ts';
-import { PlainServers, plainServersMissing, type PlainServer } from './plain-servers.ts';
+import { PlainServers, plainServersMissing, type ClusterMetrics, type PlainServer } from './plain-servers.ts';
 import { Program } from './program.ts';
 import { needProgram } from './programs.ts';
 
 const until = <T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> =>
   untilWithin(what, ask, 240_000, 250);
 
-interface Cluster {
-  readonly leader: string | null;
-  readonly etcd_leader: string | null;
-  readonly voters: readonly string[];
-  readonly nodes: readonly { readonly node_id: string; readonly role: string; readonly online: boolean }[];
-}
-
-const cluster = async (by: PlainServer): Promise<Cluster> =>
-  (await by.call('GET', '/cluster/metrics')).json() as Promise<Cluster>;
+const cluster = (by: PlainServer): Promise<ClusterMetrics> => by.metrics();
 
 async function invite(by: PlainServer, server: PlainServer): Promise<void> {
   const token = /nvrjoin\.\S+/.exec(await by.run('cluster', 'token', server.name))![0];
   await server.run('cluster', 'join', `${by.address}:9995`, '--token', token, '--address', server.address);
 }
+
+interface Ready {
+  readonly checks: { readonly cluster_store: { readonly reachable: boolean } };
+  readonly failed?: readonly string[];
+  readonly warnings: readonly { readonly code: string }[];
+}
+
+const isMemberDown = ({ code }: { readonly code: string }): boolean => code === 'etcd-member-down';
 
 suite('three servers with etcd', { skip: plainServersMissing() }, () => {
   let servers: PlainServers;
@@ -96,7 +97,7 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     assert.ok(nodes.every(({ online }) => online));
     await until('every server says the same of the leaders', async () => {
       const said = await Promise.all(servers.all.map(cluster));
-      const [{ leader, etcd_leader: leads }] = said as [Cluster];
+      const [{ leader, etcd_leader: leads }] = said as [ClusterMetrics];
       return leader && leads && said.every((one) => one.leader === leader && one.etcd_leader === leads);
     });
     const metrics = await (await fetch(`http://${third!.address}:9998/metrics`)).text();
@@ -113,6 +114,42 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
       await change('change-membership', { voters: ['rack-1', 'rack-2', 'rack-3'] });
       await inEtcd(server, 'rack-1 rack-2 rack-3');
     }
+  });
+
+  test('a member of etcd that hangs is no voter, and its server is not ready until it answers again', async () => {
+    const ready = async (by: PlainServer) => {
+      const answer = await by.call('GET', '/api/health/ready');
+      return { status: answer.status, body: (await answer.json()) as Ready };
+    };
+    const roleOf = async (by: PlainServer): Promise<string | undefined> =>
+      (await cluster(by)).nodes.find(({ node_id }) => node_id === 'rack-2')?.role;
+    await second!.freezeEtcd();
+    assert.equal(await roleOf(first!), 'silent');
+    const { has_majority, voters } = await cluster(third!);
+    assert.deepEqual([has_majority, voters], [true, ['rack-1', 'rack-3']]);
+    await until('every server warns', async () => {
+      const bodies = await Promise.all([first!, third!].map(ready));
+      return bodies.every(({ status, body }) => status === 200 && body.warnings.some(isMemberDown));
+    });
+    await until('the server itself is not ready', async () => {
+      const { status, body } = await ready(second!);
+      return status === 503 && body.failed?.includes('cluster_store') && !body.checks.cluster_store.reachable;
+    });
+    await until('the pool says so', async () => {
+      const { status } = JSON.parse(await first!.run('get', 'recorderpool', 'default', '-o', 'json')) as RecorderPool;
+      const shown = status?.conditions?.find(({ type }) => type === 'MembersAnswer');
+      return (
+        shown?.status === 'False' &&
+        String(status?.voters?.toSorted()) === 'rack-1,rack-3' &&
+        shown.message.includes('rack-2')
+      );
+    });
+    second!.thawEtcd();
+    await until('nothing is wrong', async () => {
+      const all = await Promise.all(servers.all.map(ready));
+      return all.every(({ status, body }) => status === 200 && !body.warnings.some(isMemberDown));
+    });
+    assert.equal(await roleOf(first!), 'voter');
   });
 
   test('a server that leaves has no data of etcd, keeps its certificate, and returns without a restart', async () => {
@@ -270,7 +307,12 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     const refused = await last!.call('POST', '/cluster/leave', {});
     assert.equal(refused.status, 503);
     assert.ok(existsSync(join(last!.stateDirectory, 'etcd')));
-    const left = await last!.call('POST', '/cluster/leave', { force: true });
+    // Without its data nobody would ever lead again.
+    const last409 = await last!.call('POST', '/cluster/leave', { force: true });
+    assert.equal(last409.status, 409);
+    assert.match(await last409.text(), /only that of this server answers/);
+    assert.ok(existsSync(join(last!.stateDirectory, 'etcd')));
+    const left = await last!.call('POST', '/cluster/leave', { force: true, even_last_vote: true });
     assert.ok(left.ok, await left.text());
     assert.ok(!existsSync(join(last!.stateDirectory, 'etcd')));
   });

@@ -6,6 +6,7 @@
 //     await first.run('cluster', 'init', '--address', first.address);
 //     await first.start();
 
+import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,6 +20,14 @@ import { Program, untilStopped } from './program.ts';
 import { etcdMissing } from './programs.ts';
 
 type Json = Readonly<Record<string, unknown>>;
+
+export interface ClusterMetrics {
+  readonly leader: string | null;
+  readonly etcd_leader: string | null;
+  readonly has_majority: boolean;
+  readonly voters: readonly string[];
+  readonly nodes: readonly { readonly node_id: string; readonly role: string; readonly online: boolean }[];
+}
 
 /** What runs instead of the sources, such as the program of a package. */
 interface ServerProgram {
@@ -216,14 +225,57 @@ export class PlainServer {
     });
   }
 
+  /**
+   * `GET /cluster/metrics`. Its voters must be those of etcd that answer, and its nodes must have the same roles, unless etcd has changed
+   * while it was asked.
+   */
+  async metrics(): Promise<ClusterMetrics> {
+    for (;;) {
+      const before = await this.#votes();
+      const answer = (await (await this.call('GET', '/cluster/metrics')).json()) as ClusterMetrics;
+      const after = await this.#votes();
+      if (before !== undefined && before !== after) continue;
+      if (before !== undefined) {
+        assert.equal(answer.voters.join(' '), before, `the voters of ${this.name}`);
+        const roles = answer.nodes.flatMap(({ node_id, role }) => (role === 'voter' ? [node_id] : [])).sort();
+        assert.equal(roles.join(' '), before, `the roles of ${this.name}`);
+      }
+      return answer;
+    }
+  }
+
+  /** The nodes of etcd whose votes answer this server; undefined if it has no member, or uses an etcd of others. */
+  #votes(): Promise<string | undefined> {
+    return this.#etcd(async (etcd) => {
+      const members = await etcd.members();
+      const votes = members.map(async ({ name, clientUrls: [url] }) => {
+        const answers =
+          url !== undefined &&
+          (await etcd.status(url).then(
+            ({ isLearner }) => !isLearner,
+            () => false,
+          ));
+        return answers ? [name] : [];
+      });
+      return (await Promise.all(votes)).flat().sort().join(' ');
+    }).catch(() => undefined);
+  }
+
   /** The members of etcd as this server's own one lists them, in order; those without a vote in parentheses. Rejects for a learner. */
-  async etcdMembers(): Promise<readonly string[]> {
+  etcdMembers(): Promise<readonly string[]> {
+    return this.#etcd(async (etcd) =>
+      (await etcd.members()).map(({ name, isLearner }) => (isLearner ? `(${name})` : name)).sort(),
+    );
+  }
+
+  async #etcd<T>(ask: (etcd: EtcdClient) => Promise<T>): Promise<T> {
     const { authorities, certificate, key } = nodeFiles(this.dataDir, this.name);
     const [ca = '', own = '', secret = ''] = [authorities, certificate, key].map((file) => readFileSync(file, 'utf8'));
     const tls = { ca, certificate: own, key: secret };
-    const etcd = new EtcdClient({ endpoints: () => [`https://${this.address}:2379`], tls: () => tls });
+    const endpoints = [`https://${this.address}:2379`];
+    const etcd = new EtcdClient({ endpoints: () => endpoints, tls: () => tls, callTimeoutMs: 1_000 });
     try {
-      return (await etcd.members()).map(({ name, isLearner }) => (isLearner ? `(${name})` : name)).sort();
+      return await ask(etcd);
     } finally {
       await etcd.close();
     }
@@ -239,6 +291,22 @@ export class PlainServer {
     this.#signal('SIGKILL');
     await this.#recorder?.child.exit();
     await until(`nothing runs on ${this.name}`, () => this.#pids().length === 0);
+  }
+
+  /** Stops the time of its etcd; the recorder goes on. */
+  async freezeEtcd(): Promise<void> {
+    const etcd = this.#etcdPid;
+    process.kill(etcd, 'SIGSTOP');
+    await untilStopped(etcd);
+  }
+
+  thawEtcd(): void {
+    process.kill(this.#etcdPid, 'SIGCONT');
+  }
+
+  get #etcdPid(): number {
+    const isEtcd = (pid: number): boolean => readFileSync(`/proc/${pid}/comm`, 'latin1').trim() === 'etcd';
+    return this.#pids().find(isEtcd) ?? assert.fail(`${this.name} runs no etcd`);
   }
 
   /** Stops the time of everything on the server. */

@@ -2,6 +2,7 @@
 // commands of the recorder. Cameras are in a network namespace of their own. Servers can lose their power, be frozen, cut off and
 // brought back.
 
+import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EtcdClient } from '../../base/etcd/client.ts';
@@ -149,11 +150,9 @@ export class Servers {
   async untilVoter(name: string): Promise<void> {
     await untilReady(this.server(name));
     const asked = this.#reached().find((one) => one !== name)!;
-    const isVoter = async (): Promise<boolean> => {
-      const { voters } = await this.metrics(asked);
-      return voters.includes(name) && (await this.etcdVoters()).includes(name);
-    };
+    const isVoter = async (): Promise<boolean> => (await this.metrics(asked)).voters.includes(name);
     await until(`${name} has a vote`, isVoter, SLOW_MS, SELDOM_MS);
+    assert.ok((await this.etcdVoters()).includes(name), `${name} has a vote in etcd`);
   }
 
   /** The names of etcd's voters. */

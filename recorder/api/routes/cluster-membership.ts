@@ -18,6 +18,7 @@ const problems = {
   409: problemResponse('The change would lose the majority, or another change is in progress.'),
   503: problemResponse('There is no leader, or the cluster cannot be reached.'),
 };
+const ACCEPTED = { 202: Done.describe('Accepted; the node gets its vote as soon as it has the data of the leader.') };
 const MOVED = { 307: z.null().describe('Redirect to the leader, which accepts this request.') };
 
 const CODES: Readonly<Record<number, ErrorCode>> = {
@@ -38,10 +39,10 @@ export const clusterMembershipRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAc
   async function onLeader(request: FastifyRequest, reply: FastifyReply, question: ClusterQuestion) {
     const leader = cluster.leader();
     if (!leader) {
-      if (await givesLeader(question)) return done(await cluster.ask(question));
+      if (await givesLeader(question)) return done(await cluster.ask(question), reply);
       throw new ApiError(503, 'no-leader', 'the cluster has no leader: fewer than half of its voters are live');
     }
-    if (leader.nodeId === cluster.nodeId) return done(await cluster.ask(question));
+    if (leader.nodeId === cluster.nodeId) return done(await cluster.ask(question), reply);
     if (leader.url === undefined) {
       throw new ApiError(503, 'no-leader', `the address of the leader, ${leader.nodeId}, is not known yet`);
     }
@@ -80,7 +81,8 @@ export const clusterMembershipRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAc
       schema: {
         operationId: 'changeMembership',
         summary: 'Set which nodes have a vote, one change at a time',
-        description: 'While no node has a vote, any live node gives the first one.',
+        description:
+          'While no node has a vote, any live node gives the first one. Where recorders run etcd themselves, 200 means that the votes are given and answer.',
         tags: ['cluster'],
         body: z.strictObject({
           voters: z
@@ -89,7 +91,7 @@ export const clusterMembershipRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAc
             .max(256)
             .refine((voters) => new Set(voters).size === voters.length, 'a node is named twice'),
         }),
-        response: { 200: Done, ...MOVED, ...problems },
+        response: { 200: Done, ...ACCEPTED, ...MOVED, ...problems },
       },
     },
     (request, reply) => onLeader(request, reply, { kind: 'ChangeMembership', voters: request.body.voters }),
@@ -125,18 +127,22 @@ export const clusterMembershipRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAc
         operationId: 'leaveCluster',
         summary: 'This node leaves the cluster: it stops its cameras and discards its assignments',
         description:
-          'With force also when the cluster cannot record it; call remove-node on the leader afterwards. Key and certificate stay, and no restart is needed.',
+          'With force also when the cluster cannot record it; call remove-node on the leader afterwards. Key and certificate stay, and no restart is needed. The last vote that answers leaves only with even_last_vote: if the others are down, the cluster is lost without its data.',
         tags: ['cluster'],
-        body: z.strictObject({ force: z.boolean().optional() }),
+        body: z.strictObject({ force: z.boolean().optional(), even_last_vote: z.boolean().optional() }),
         response: { 200: Done, ...problems },
       },
     },
-    async ({ body }) => done(await cluster.leave(body.force ?? false)),
+    async ({ body: { force = false, even_last_vote: evenLastVote = false } }, reply) =>
+      done(await cluster.leave({ force, evenLastVote }), reply),
   );
 };
 
-function done({ code, message }: ClusterAnswer): z.output<typeof Done> {
-  if (code < 300) return { status: 'ok', message };
+function done({ code, message }: ClusterAnswer, reply: FastifyReply): z.output<typeof Done> {
+  if (code < 300) {
+    reply.code(code);
+    return { status: 'ok', message };
+  }
   const status = code in CODES ? code : 503;
   throw new ApiError(status, CODES[status] ?? 'cluster-unavailable', message);
 }

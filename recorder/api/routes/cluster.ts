@@ -17,7 +17,11 @@ const Node = z
     node_id: NodeID,
     node_name: z.string(),
     address: z.string().nullable(),
-    role: z.enum(['voter', 'learner', 'removed']),
+    role: z
+      .enum(['voter', 'silent', 'learner', 'removed'])
+      .describe(
+        'Where recorders run etcd themselves, what etcd says. voter: it has a vote, which answers. silent: its vote counts, but does not answer. learner: it records, but has no vote.',
+      ),
     online: z.boolean(),
     last_seen_seconds: z.number().nullable().describe('Seconds since its last renewal; null when none was seen.'),
     cameras: z.number().int(),
@@ -32,7 +36,7 @@ const Metrics = z
       'The node whose member of etcd leads, in a cluster of servers whose recorders run etcd themselves; else null.',
     ),
     has_majority: z.boolean(),
-    voters: z.array(NodeID),
+    voters: z.array(NodeID).describe('The nodes whose votes answer.'),
     nodes: z.array(Node),
   })
   .meta({ id: 'Cluster', description: 'The nodes of the cluster.' });

@@ -34,7 +34,9 @@ const Checks = z
       reachable: z
         .boolean()
         .optional()
-        .describe('In a cluster: whether the API server, or etcd, accepts the renewals of this node.'),
+        .describe(
+          "In a cluster: whether the API server, or etcd, accepts the renewals of this node, and the server's own member of etcd answers.",
+        ),
       unreachable_seconds: z
         .int()
         .optional()
@@ -182,16 +184,19 @@ function silentCameras(cameras: CameraDirectory): z.output<typeof SilentCamera>[
 
 function clusterStoreOf(state: ReturnType<Deps['checks']['clusterStore']>): z.output<typeof Checks>['cluster_store'] {
   if (!state.configured) return state;
-  const { unreachableMs } = state;
+  const { unreachableMs, isMemberDown = false } = state;
   const isKnown = unreachableMs > 0 && Number.isFinite(unreachableMs);
   return {
     configured: true,
-    reachable: unreachableMs === 0,
+    reachable: unreachableMs === 0 && !isMemberDown,
     ...(isKnown ? { unreachable_seconds: Math.floor(unreachableMs / 1000) } : {}),
   };
 }
 
-/** A node that has not reached the cluster since its start does not know which cameras it records: it is not ready. */
+/**
+ * A node that has not reached the cluster since its start does not know which cameras it records: it is not ready. Nor is a server whose
+ * own member of etcd does not answer: the next server must not be stopped now.
+ */
 function isInCluster({
   configured,
   reachable,
