@@ -9,6 +9,7 @@ import { silentLog } from '../base/log.ts';
 import { buildApi } from '../recorder/api/app.ts';
 import { standaloneChecks, type ApiDeps } from '../recorder/api/deps.ts';
 import { noAudit } from '../recorder/audit/entry.ts';
+import { openFootage } from '../recorder/footage/open.ts';
 import { Authenticator } from '../recorder/http/auth.ts';
 import { joined, type OpenApiDocument } from '../recorder/http/openapi.ts';
 import { buildPlayback } from '../recorder/playback/app.ts';
@@ -23,9 +24,11 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
   };
   const clock = new VirtualClock();
   const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
-  const common = { version, recordPath: '', auth, archive: unasked, clock, log: silentLog };
+  const common = { version, auth, clock, log: silentLog };
   const deps: ApiDeps = {
     ...common,
+    recordPath: '',
+    archive: unasked,
     nodeName: '',
     address: '',
     cameras: unasked,
@@ -47,7 +50,13 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     store: unasked,
     events: unasked,
   };
-  const [api, playback] = [await buildApi(deps), await buildPlayback(common)];
+  const [api, playback] = [
+    await buildApi(deps),
+    await buildPlayback({
+      ...common,
+      footage: openFootage({ recordPath: '', archive: unasked, clock, log: silentLog }),
+    }),
+  ];
   try {
     await Promise.all([api.ready(), playback.ready()]);
     const [own, other] = [api, playback].map((app) => app.swagger() as OpenApiDocument);

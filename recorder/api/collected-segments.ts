@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { askerOf } from '../http/access.ts';
-import { holdersIn, silentAt, type Elsewhere } from '../peers/peer.ts';
+import { holdersIn, silentAt, type Elsewhere } from '../footage/holders.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -52,7 +52,7 @@ export async function collectSegments(
     const asked = { listener: 'api', caller, path, headMs: LIST_MS, signal } as const;
     return wholeAnswer(deps, nodeId, asked, MAX_BYTES, Answer);
   };
-  const toMs = Math.min(to * 1000, deps.clock.wallMs());
+  const past = { fromMs: from * 1000, toMs: Math.min(to * 1000, deps.clock.wallMs()) };
   const all = await deps.cluster.footageHolders(cameraId);
   // The days of all footage are returned, not only those of the interval.
   const answers = await Promise.all(all.map(async (holder) => ({ holder, answer: await list(holder.nodeId) })));
@@ -71,9 +71,7 @@ export async function collectSegments(
     archive: [...segments.values()].sort((a, b) => a.start_ms - b.start_ms || (a.filename < b.filename ? -1 : 1)),
     days: [...days].sort(),
     elsewhere: answers.flatMap(({ holder, answer }) =>
-      answer.kind === 'answer'
-        ? []
-        : holdersIn([holder], from * 1000, toMs).map((one) => silentAt(one, from * 1000, toMs, answer)),
+      answer.kind === 'answer' ? [] : holdersIn([holder], past).map((one) => silentAt(one, past, answer)),
     ),
   };
 }

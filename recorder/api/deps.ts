@@ -19,7 +19,7 @@ import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { GapCause } from '../archive/gaps/cause.ts';
-import type { Elsewhere } from '../peers/peer.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Authenticator } from '../http/auth.ts';
@@ -169,7 +169,7 @@ export interface StillSource {
   /** The newest key frame, scaled down; `isFresh`: as it was at most a second ago. */
   thumbnail(cameraId: string, isFresh: boolean): Promise<StillImage>;
   /** The key frame of a moment, in whole milliseconds since 1970, from a file of this node. Rejects with ApiError, too. */
-  archived(cameraId: string, atMs: number, maxWidth: number): Promise<ArchiveStill>;
+  archived(cameraId: string, atMs: number, maxWidth: number, by: Asker | undefined): Promise<ArchiveStill>;
 }
 
 /** What readiness depends on, apart from the recordings directory. */

@@ -81,34 +81,7 @@ const sendAnswer = (reply: FastifyReply, { status, headers, body }: PeerAnswer):
     .serializer((payload: unknown) => payload as string)
     .send(body);
 
-/**
- * For a GET that any of `nodeIds` may have the answer to: the first answer that is not 404, or else undefined. Throws ApiError
- * 503 if there is none, and not all nodes answer.
- */
-export async function firstFound(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  peers: PeerSender,
-  nodeIds: readonly string[],
-  path: string,
-): Promise<FastifyReply | undefined> {
-  const asked = passedOn(request, path);
-  let away: PeerUnavailable | undefined;
-  for (const nodeId of nodeIds) {
-    try {
-      const answer = await peers.request(nodeId, asked);
-      if (answer.status !== 404) return sendAnswer(reply, answer);
-      answer.body.on('error', () => {}).destroy();
-    } catch (err) {
-      if (!(err instanceof PeerUnavailable)) throw err;
-      away = err;
-    }
-  }
-  if (away) throw nodeAway(away);
-  return undefined;
-}
-
-/** What another node answers to the caller. */
+/** What another node answers to the caller; undefined if it does not answer, or not as expected. */
 export function readFrom<T extends z.ZodType>(
   request: FastifyRequest,
   deps: { readonly peers: PeerSender; readonly log: Log },

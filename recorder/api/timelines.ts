@@ -8,11 +8,11 @@ import { DAY_MS } from '../../base/units.ts';
 import { isTriedAgain, meaningOf } from '../archive/gaps/fill.ts';
 import type { Gap } from '../archive/gaps/camera-ledger.ts';
 import type { GapCause } from '../archive/gaps/cause.ts';
-import { elsewhereIn } from '../archive/gaps/elsewhere.ts';
+import { elsewhereIn } from '../footage/elsewhere.ts';
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import { mergeWithin } from '../archive/gaps/kept-footage.ts';
 import { visibleCamera } from '../http/access.ts';
-import { holdersIn, missingAt, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
+import { holdersIn, missingAt, silentAt, type Elsewhere, type FootageHolder } from '../footage/holders.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps, CameraTimes } from './deps.ts';
 import { toElsewhere } from './elsewhere.ts';
@@ -76,7 +76,7 @@ export class Timelines {
     const holders = await Promise.all(
       own.map(async ({ camera_id }) => {
         const cameraId = visibleCamera(request, camera_id);
-        return cameraId === '' ? [] : holdersIn(await cluster.footageHolders(cameraId), interval.fromMs, interval.toMs);
+        return cameraId === '' ? [] : holdersIn(await cluster.footageHolders(cameraId), interval);
       }),
     );
     const idsByNode = new Map<string, string[]>();
@@ -131,8 +131,8 @@ export class Timelines {
       protections: (cameraId === '' ? [] : (protections?.windows.list(cameraId) ?? []))
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
         .map(({ id, note, ...window }) => ({ id, ...stretch(window), note: note ?? null })),
-      elsewhere: holdersIn(holders, fromMs, toMs)
-        .map((holder) => missingAt(holder, fromMs, this.#pastOf(interval)))
+      elsewhere: holdersIn(holders, interval)
+        .map((holder) => missingAt(holder, { fromMs, toMs: this.#pastOf(interval) }))
         .map(toElsewhere),
     };
   }
@@ -160,7 +160,7 @@ function joined(
   const away: Elsewhere[] = [];
   for (const holder of holders) {
     const answer = answers.get(holder.nodeId) ?? { kind: 'away' };
-    if (answer.kind !== 'answer') away.push(silentAt(holder, interval.fromMs, interval.toMs, answer));
+    if (answer.kind !== 'answer') away.push(silentAt(holder, interval, answer));
     else {
       const camera = answer.value.cameras.find(({ camera_id }) => camera_id === own.camera_id);
       if (camera) told.push({ nodeId: holder.nodeId, camera });

@@ -10,7 +10,7 @@ import { JoinError } from '../mp4/join-error.ts';
 import type { FootageGap, JoinWindow } from '../mp4/join.ts';
 import { MoviesPlanner, type PlannedMovie } from '../mp4/join-movies.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
-import type { Elsewhere } from '../peers/peer.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import { JobError, noPictures } from './error.ts';
 import { describeMovie, isoTime } from './facts.ts';
 import { upToKnown, withCauses, type KnownTime } from './gap-causes.ts';

@@ -1,7 +1,7 @@
 // Adds the causes of gaps to a movie, from the recorded gaps of the camera.
 
 import { MIN_GAP_MS, type FootageGap, type JoinWindow } from '../mp4/join.ts';
-import type { Elsewhere } from '../peers/peer.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import { startMs } from './facts.ts';
 import type { JobGap } from './job.ts';
 

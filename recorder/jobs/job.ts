@@ -1,7 +1,7 @@
 // The types of jobs, for the API and for the queue.
 
 import type { FootageGap } from '../mp4/join.ts';
-import type { Elsewhere } from '../peers/peer.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import type { JobErrorCode, JobRetry } from './error.ts';
 import type { AssemblyPart } from './peer-part.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';

@@ -2,7 +2,7 @@
 
 import type { Interval } from '../../base/interval.ts';
 import { gapsIn, type JoinWindow } from '../mp4/join.ts';
-import type { Elsewhere } from '../peers/peer.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
 import type { JobGap } from './job.ts';
 

@@ -1,7 +1,7 @@
 // What was written into a result. The manifest needs more details than the job has.
 
 import type { JoinWindow, PlacedPart } from '../mp4/join.ts';
-import type { Elsewhere } from '../peers/peer.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import type { JobErrorCode } from './error.ts';
 import type { JobGap, JobOutcome } from './job.ts';
 

@@ -8,16 +8,14 @@ import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import { openApiOptions } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
+import type { Asker } from '../peers/peer-requests.ts';
 import { installRelay, ownAddress } from '../relay/relay.ts';
 import { aboutPlayback } from './about.ts';
-import { ArchiveFiles } from './archive-file.ts';
 import type { PlaybackDeps } from './deps.ts';
 import { observePlayback } from './metrics.ts';
-import { PartsCache } from './parts-cache.ts';
 import { Reading } from './reading.ts';
 import { Recordings } from './recording.ts';
 import { Responder } from './respond.ts';
-import { Collector } from './collected.ts';
 import { keyFrameAt, type KeyFrame } from './key-frame.ts';
 import { fileRoutes } from './routes/files.ts';
 import { footageRoutes } from './routes/footage.ts';
@@ -66,38 +64,33 @@ export async function buildPlayback(deps: PlaybackDeps, { routes } = openPlaybac
 interface Playback {
   /** For one listener or several. */
   readonly routes: (app: FastifyInstance) => Promise<void>;
-  /** `atMs`: whole milliseconds. Undefined where this node has nothing. Rejects with ApiError. */
-  readonly keyFrameAt: (cameraId: string, atMs: number) => Promise<KeyFrame | undefined>;
+  /** `atMs`: whole milliseconds. Without `by`: of this node. Undefined where nothing is recorded. Rejects with ApiError. */
+  readonly keyFrameAt: (cameraId: string, atMs: number, by?: Asker) => Promise<KeyFrame | undefined>;
 }
 
 /** The objects that share what is known of the files. */
 export function openPlayback(deps: PlaybackDeps): Playback {
-  const { archive, cluster, clock, peers } = deps;
+  const { footage, cluster, clock, peers } = deps;
+  const { archive, files, parts } = footage.own;
   const sender = new Sender({ clock, memory: deps.memory, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
   if (deps.registry) observePlayback(deps.registry, sender);
-  const files = new ArchiveFiles(deps.recordPath, deps.keepAwake);
   const recordings = new Recordings(clock);
-  const parts = new PartsCache({ files, archive, clock });
   const reading = new Reading(archive, clock);
-  const collector =
-    cluster &&
-    peers &&
-    new Collector({ nodeId: cluster.nodeId, holders: (id) => cluster.footageHolders(id), peers, clock, log: deps.log });
   const routes = async (app: FastifyInstance): Promise<void> => {
     if (cluster && peers) {
       const places = () => cluster.places();
       installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places, metrics: deps.relayMetrics });
     }
-    const whole = { archive, cluster, collector, clock, parts };
+    const whole = { footage, cluster, clock };
     await app.register(footageRoutes, { deps: whole });
     await app.register(hlsRoutes, { deps: { ...whole, responder } });
     await app.register(hlsPartRoutes, { deps: { parts, files, reading, responder } });
-    await app.register(windowRoutes, { deps: { ...whole, files, responder } });
+    await app.register(windowRoutes, { deps: { ...whole, responder } });
     await app.register(fileRoutes, { deps: { archive, cluster, peers, files, reading, recordings, responder } });
   };
   return {
     routes,
-    keyFrameAt: (cameraId, atMs) => keyFrameAt({ archive, parts, files, clock }, cameraId, atMs),
+    keyFrameAt: (cameraId, atMs, by) => keyFrameAt({ footage, clock }, cameraId, atMs, by),
   };
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { slice, totalSize, type Piece } from './body.ts';
+import { slice, totalSize } from './body.ts';
+import type { Piece } from '../footage/sample-runs.ts';
 
 const file = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
 

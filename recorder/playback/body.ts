@@ -1,10 +1,8 @@
 // A body as a list of pieces, each a range of an open file or bytes in memory. Clients see one file, even if it is not on
 // the disk in this form.
 
+import type { Piece } from '../footage/sample-runs.ts';
 import type { ByteRange } from '../http/byte-range.ts';
-
-/** `size` bytes of a file from `offset`, or bytes in memory. */
-export type Piece = { readonly offset: number; readonly size: number } | Buffer;
 
 export const sizeOf = (piece: Piece): number => (Buffer.isBuffer(piece) ? piece.length : piece.size);
 

@@ -9,9 +9,15 @@ import { stopwatch } from '../../test/support/stopwatch.ts';
 import { cameraOfFootage } from '../../base/camera-id.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
-import type { FootageHolder } from '../peers/peer.ts';
+import type { FootageHolder } from '../footage/holders.ts';
+import { openFootage } from '../footage/open.ts';
+import { turnsOf, type NodeTurn } from '../jobs/node-turns.ts';
+import { silentLog } from '../../base/log.ts';
+import { ApiError } from '../http/problem.ts';
+import { FootageOfNodes } from '../run/footage-of-nodes.ts';
 import type { PlaybackCluster } from './deps.ts';
-import { carriedTime, resolved, samplesOf, stage, type Stage } from './test-support.ts';
+import { openPlayback } from './app.ts';
+import { carriedTime, resolved, samplesOf, stage, type PlayedSample, type Stage } from './test-support.ts';
 
 const START_MS = Date.UTC(2026, 0, 1, 12);
 const NODES = ['a', 'b', 'c'] as const;
@@ -26,6 +32,7 @@ const RECORDED: Readonly<Record<NodeName, readonly [from: number, to: number]>> 
 const EPOCHS: Readonly<Record<NodeName, number>> = { b: 1, a: 2, c: 3 };
 const BYTES: Readonly<Record<NodeName, number>> = { a: 200, b: 201, c: 202 };
 const NOW_S = 300;
+const BY = { name: 'guard', credential: 'Bearer guard' };
 /** Less than a client waits, and enough for a busy machine. */
 const SOON_MS = 30_000;
 
@@ -44,6 +51,10 @@ interface Node extends Stage {
     path: string,
     token?: string,
   ) => Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>;
+  /** Which node gives which part of an export. */
+  readonly exported: (from: number, to: number) => Promise<readonly NodeTurn[]>;
+  /** The node of the key frame of a moment, and its time in seconds after the start. */
+  readonly stillAt: (seconds: number) => Promise<unknown>;
 }
 
 interface Recording {
@@ -70,7 +81,7 @@ async function cluster(
     }));
   for (const name of NODES) {
     const clock = new VirtualClock(START_MS);
-    const others: PlaybackCluster = {
+    const others: PlaybackCluster & NonNullable<Parameters<typeof openFootage>[0]['cluster']> = {
       nodeId: name,
       lookAtNodes: async () => {},
       holdersOf: () => [],
@@ -83,7 +94,7 @@ async function cluster(
       clock,
       cameraId: footageId,
       epoch: EPOCHS[name],
-      playback: { cluster: others, peers, auth: TOKENS },
+      playback: { cluster: others, peers, auth: TOKENS, around: { cluster: others, peers } },
     });
     const { app, camera, fs } = made;
     const [from, to] = recorded[name];
@@ -99,7 +110,43 @@ async function cluster(
       const answer = await app.inject({ url: path, headers: { authorization: `Bearer ${token}` } });
       return { status: answer.statusCode, headers: answer.headers, body: answer.rawPayload };
     };
-    nodes[name] = { ...made, name, ask };
+    const collector = openFootage({
+      recordPath: made.root,
+      archive: made.archive,
+      clock,
+      cluster: others,
+      peers,
+      log: silentLog,
+    });
+    const known = { gaps: [], filled: [], degraded: [], wantedMs: 0, recordedMs: 0 };
+    const footage = new FootageOfNodes({
+      nodeId: name,
+      archive: made.archive,
+      gaps: {
+        report: (_id, fromMs, toMs, recorded) => ({
+          ...known,
+          fromMs,
+          toMs,
+          knownUntilMs: toMs,
+          recorded: [...recorded],
+        }),
+      },
+      cluster: { peers, holders: (id) => others.footageHolders(id) },
+      collector,
+      log: silentLog,
+    });
+    const exported = async (from: number, to: number) => {
+      const window = { fromMs: START_MS + from * 1_000, toMs: START_MS + to * 1_000 };
+      return turnsOf(window, (await footage.ofAllNodes('gate', window.fromMs, window.toMs, BY)).nodes);
+    };
+    const { keyFrameAt } = openPlayback({ version: '', footage: collector, auth: made.auth, clock, log: silentLog });
+    const stillAt = async (seconds: number): Promise<unknown> => {
+      const frame = await keyFrameAt('gate', START_MS + seconds * 1_000, BY);
+      const node = NODES.find((one) => frame?.id.startsWith(one)) as NodeName;
+      const bytes = await frame?.read();
+      return bytes && [node, carriedTime({ bytes } as PlayedSample) / 90_000 - FIRST_DTS / 90_000 + recorded[node][0]];
+    };
+    nodes[name] = { ...made, name, ask, exported, stillAt };
   }
   const kill = async (name: NodeName): Promise<void> => {
     await members.kill(name);
@@ -140,6 +187,37 @@ test('a window over three nodes is the same at each, with every picture once, of
     shown.filter(({ at }) => at >= 45.48),
     expected.filter(({ at }) => at >= 45.48 && at < 55),
   );
+});
+
+test('an export takes the pictures that are played, whichever node is asked', async (t) => {
+  const { nodes } = await cluster(t);
+  for (const [from, to] of [
+    [0, 180],
+    [52, 58],
+  ] as const) {
+    for (const name of NODES) {
+      const turns = await nodes[name].exported(from, to);
+      for (const { at, node } of expected.filter((one) => one.at >= from && one.at < to)) {
+        const turn = turns.find(({ fromMs, toMs }) => fromMs <= START_MS + at * 1_000 && START_MS + at * 1_000 < toMs);
+        assert.equal(turn?.nodeId, node, `${at} s of ${from} to ${to} s, asked at ${name}`);
+      }
+    }
+  }
+});
+
+test('the still of a moment is the picture that is played then, whichever node is asked', async (t) => {
+  const { nodes, kill } = await cluster(t);
+  for (const seconds of [0.5, 49.96, 50.5, 55, 60, 119.5, 120, 179]) {
+    const node = seconds < 50 ? 'b' : seconds < 120 ? 'a' : 'c';
+    for (const name of NODES) {
+      assert.deepEqual(await nodes[name].stillAt(seconds), [node, Math.floor(seconds)], `${seconds} s at ${name}`);
+    }
+  }
+  assert.equal(await nodes.a.stillAt(200), undefined);
+  await kill('a');
+  await assert.rejects(nodes.b.stillAt(90), (err) => err instanceof ApiError && err.code === 'node-away');
+  assert.deepEqual(await nodes.c.stillAt(55), ['b', 55], 'what another node has is shown');
+  assert.equal(await nodes.c.stillAt(-3_600), undefined, 'no node reports so old footage');
 });
 
 test('a recorded preview is played from all nodes as well, as the lower variant of its camera', async (t) => {

@@ -4,28 +4,14 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
-import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { Visits } from '../audit/visits.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
-import type { FootageHolder } from '../peers/peer.ts';
+import type { Collector } from '../footage/collect.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
-import type { KeepAwake } from './archive-file.ts';
-
-/** The archive on this node's disk. */
-export interface PlaybackArchive {
-  /** Throws ArchiveError when the archive cannot be read. */
-  list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
-  /** The segments of a camera that are not closed yet. */
-  openEntries(cameraId: string): readonly OpenSegment[];
-  /** Keeps a segment from retention until the returned function is called. */
-  holdForReading(path: string): () => void;
-  /** The same for all segments that overlap [fromMs, toMs). */
-  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
-}
+import type { KeepAwake } from '../footage/archive-file.ts';
 
 /** Another node that may hold footage of a camera. */
 export interface RecordingHolder {
@@ -42,8 +28,6 @@ export interface PlaybackCluster {
   /** To be awaited before `holdersOf`. Takes a second at most. Never rejects. */
   lookAtNodes(): Promise<void>;
   holdersOf(cameraId: string): readonly RecordingHolder[];
-  /** The same with whether each is online, within about a second. Never rejects. */
-  footageHolders(cameraId: string): Promise<readonly FootageHolder[]>;
   /** Origins of the pages that the nodes serve. */
   origins(): Origins;
   /** The base URLs of the listeners of all nodes. */
@@ -52,13 +36,12 @@ export interface PlaybackCluster {
 
 export interface PlaybackDeps {
   readonly version: string;
-  readonly recordPath: string;
   readonly auth: Authenticator;
   readonly tls?: CertificatePair;
   /** Origins whose pages may play, besides those of the same host. */
   readonly origins?: Origins;
   readonly trustedProxies?: readonly string[];
-  readonly archive: PlaybackArchive;
+  readonly footage: Collector;
   /** For chunks that were read and are not sent yet. */
   readonly memory?: MemoryAccount;
   /** Without it, the node belongs to no cluster. */

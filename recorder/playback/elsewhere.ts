@@ -9,16 +9,12 @@ import type { PlaybackCluster, RecordingHolder } from './deps.ts';
 
 /** Query parameter of a redirected request, once for each node that does not have the footage. */
 const ASKED = 'asked';
-/** Nodes report the extent of their footage every five minutes, and whenever something else changes. */
-const COARSE_MS = 600_000;
 
 /** Milliseconds since 1970. */
 export interface Sought {
   readonly cameraId: string;
   readonly fromMs: number;
   readonly toMs: number;
-  /** The footage was listed: a node may have it even if its last report is old. */
-  readonly exists?: true;
 }
 
 /**
@@ -57,7 +53,6 @@ export function elsewhere(
     .holdersOf(sought.cameraId)
     .filter(({ nodeId, playbackUrl }) => playbackUrl !== undefined && !asked.has(nodeId))
     .map((holder) => ({ ...holder, offMs: distance(holder, sought) }))
-    .filter(({ offMs }) => sought.exists || offMs <= COARSE_MS)
     .sort((a, b) => a.offMs - b.offMs);
   request.searchParams.append(ASKED, cluster.nodeId);
   return holders.map(({ nodeId, playbackUrl }) => ({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { startAt } from './exact-start.ts';
-import type { TimedSample } from './sample-runs.ts';
+import type { TimedSample } from '../footage/sample-runs.ts';
 
 const FRAME = 3600;
 

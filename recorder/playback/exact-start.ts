@@ -5,7 +5,7 @@
 // take less time than one picture, and every player shows the right picture at once.
 
 import type { FragmentSample } from '../mp4/fragment.ts';
-import type { TimedSample } from './sample-runs.ts';
+import type { TimedSample } from '../footage/sample-runs.ts';
 
 interface ExactStart {
   /** Begin with the key frame. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
+import { openFootage } from '../footage/open.ts';
 import { Authenticator } from '../http/auth.ts';
 import { openPlayback } from './app.ts';
 import type { KeyFrame } from './key-frame.ts';
@@ -16,7 +17,8 @@ async function setup(t: TestContext, options: Options = {}) {
   const stand: Stage = await stage(t, { segmentDurationMs: 10_000, ...options });
   const { archive, clock, root } = stand;
   const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
-  const { keyFrameAt } = openPlayback({ version: '', recordPath: root, auth, archive, clock, log: silentLog });
+  const footage = openFootage({ recordPath: root, archive, clock, log: silentLog });
+  const { keyFrameAt } = openPlayback({ version: '', footage, auth, clock, log: silentLog });
   const startMs = stand.start * 1000;
   const find = (atMs: number): Promise<KeyFrame | undefined> => keyFrameAt('gate', startMs + atMs);
   const timeAt = async (atMs: number): Promise<number | undefined> => {

@@ -1,19 +1,20 @@
-// Finds the key frame of a moment in the files of this node: the newest one that was captured at or before it, if footage covers
+// Finds the key frame of a moment in the files of this node, or of all holders: the newest one that was captured at or before it, if footage covers
 // the moment.
 
 import type { Interval } from '../../base/interval.ts';
-import { parsePath } from '../archive/disk/names.ts';
 import { concat } from '../mp4/box.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
+import type { Asker } from '../peers/peer-requests.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import type { ArchiveFile, ArchiveFiles } from './archive-file.ts';
-import { footageOf, wallAt, type Footage } from './footage.ts';
-import { fragmentsFrom } from './fragments.ts';
-import { partAt, wallOfPart } from './part-times.ts';
-import { timed } from './sample-runs.ts';
-import type { WholeDeps } from './whole.ts';
+import type { PlayedFile } from '../footage/archive-file.ts';
+import { wallAt } from '../footage/footage.ts';
+import { fragmentsFrom } from '../footage/fragments.ts';
+import { partAt } from '../footage/part-times.ts';
+import { timed } from '../footage/sample-runs.ts';
+import { countedTime } from '../footage/turns.ts';
+import { collected, nothingToPlay, type WholeDeps } from './whole.ts';
 
 export interface KeyFrame {
   /** Distinguishes it from all others, also of other cameras. */
@@ -27,54 +28,54 @@ export interface KeyFrame {
   read(): Promise<Buffer | undefined>;
 }
 
-interface KeyFrameDeps extends Pick<WholeDeps, 'archive' | 'parts' | 'clock'> {
-  readonly files: ArchiveFiles;
-}
-
 /** Ends of files and times of pictures deviate by this much. */
 const HOLE_MS = 100;
 
-/** `atMs`: whole milliseconds. Undefined where nothing is recorded. Rejects with ApiError if the archive cannot be read. */
-export async function keyFrameAt(deps: KeyFrameDeps, cameraId: string, atMs: number): Promise<KeyFrame | undefined> {
-  if (atMs > deps.clock.wallMs()) return undefined;
+/**
+ * `atMs`: whole milliseconds. `by`: who asks for the footage of all holders; without it, that of this node. Undefined where nothing is
+ * recorded. Rejects with ApiError if the archive cannot be read, or the only holders that may have footage do not answer.
+ */
+export async function keyFrameAt(
+  { footage, clock }: WholeDeps,
+  cameraId: string,
+  atMs: number,
+  by: Asker | undefined,
+): Promise<KeyFrame | undefined> {
+  if (atMs > clock.wallMs()) return undefined;
   // Times are reported in whole milliseconds, rounded down: a picture is found at the time that is reported for it.
   const lastMs = atMs + 0.999;
-  const footage = await footageOf(deps, cameraId, { fromMs: atMs - HOLE_MS, toMs: atMs + 1 });
-  const item = footage.findLast((one) => covers(timeOf(one), lastMs));
-  const name = item && parsePath(item.path);
-  if (!name) return undefined;
-  let found: KeyFrame | undefined;
-  await deps.files.use(name, async (file) => {
-    const { parts } = item;
+  const interval = { fromMs: atMs - HOLE_MS, toMs: atMs + 1 };
+  const found = await collected(footage, cameraId, interval, by);
+  const item = found.footage.findLast((one) => covers(countedTime(one), lastMs));
+  if (!item && found.elsewhere.length > 0) throw nothingToPlay(found.elsewhere);
+  if (!item) return undefined;
+  const caller = by ?? { name: '', credential: undefined };
+  const { parts } = item;
+  let frame: KeyFrame | undefined;
+  await footage.use(item, caller, async (file) => {
     const part = partAt(parts, lastMs);
     const frames = await keyFramesOf(file, parts, part);
     const at = frames.findLastIndex(({ wallMs }) => wallMs <= lastMs);
-    const frame = frames[at];
+    const shown = frames[at];
     const header = parts.headers.find(({ trackId }) => trackId === VIDEO_TRACK_ID);
-    if (!frame || !header) return;
+    if (!shown || !header) return;
     const isFollowed = at + 1 < frames.length || part + 1 < parts.times.length;
-    found = {
-      id: `${item.path} ${frame.offset}`,
-      timeMs: Math.floor(frame.wallMs),
-      isSettled: (isFollowed || parts.complete) && atMs < timeOf(item).toMs,
+    frame = {
+      id: `${item.nodeId} ${item.path} ${shown.offset}`,
+      timeMs: Math.floor(shown.wallMs),
+      isSettled: found.elsewhere.length === 0 && (isFollowed || parts.complete) && atMs < countedTime(item).toMs,
       header,
       async read() {
         let picture: Buffer | undefined;
-        await deps.files.use(name, async (again) => {
+        await footage.use(item, caller, async (again) => {
           picture = await readPicture(again, header, frames, at);
         });
         return picture;
       },
     };
   });
-  return found;
+  return frame;
 }
-
-/** The file that is being written continues. */
-const timeOf = ({ parts, isOpen }: Footage): Interval => ({
-  fromMs: wallOfPart(parts, 0),
-  toMs: isOpen && !parts.complete ? Infinity : wallOfPart(parts, parts.starts.length - 1),
-});
 
 const covers = ({ fromMs, toMs }: Interval, ms: number): boolean => fromMs <= ms && ms < toMs + HOLE_MS;
 
@@ -84,7 +85,7 @@ interface Found {
   readonly size: number;
 }
 
-async function keyFramesOf(file: ArchiveFile, parts: FileParts, part: number): Promise<Found[]> {
+async function keyFramesOf(file: PlayedFile, parts: FileParts, part: number): Promise<Found[]> {
   const found: Found[] = [];
   const end = part + 1 < parts.starts.length ? part + 1 : undefined;
   for await (const runs of fragmentsFrom(file, parts, part, end)) {
@@ -100,7 +101,7 @@ async function keyFramesOf(file: ArchiveFile, parts: FileParts, part: number): P
 
 /** Only the sets in the part count, as for a player that begins there. */
 async function readPicture(
-  file: ArchiveFile,
+  file: PlayedFile,
   header: TrackHeader,
   frames: readonly Found[],
   at: number,

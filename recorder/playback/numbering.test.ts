@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { VirtualClock } from '../../base/clock.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import type { Footage } from './footage.ts';
+import type { Footage } from '../footage/footage.ts';
 import { Numbering, type Listed } from './numbering.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);
@@ -16,6 +16,7 @@ interface TestFile {
 
 const footageOf = ({ sequence, parts, complete }: TestFile): Footage => ({
   path: `file-${sequence}`,
+  nodeId: '',
   isOpen: !complete,
   sizeBytes: 0,
   parts: {

@@ -7,11 +7,11 @@
 import type { Clock } from '../../base/clock.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { originOf } from '../mp4/meta.ts';
-import type { Footage } from './footage.ts';
-import { Lru } from './lru.ts';
-import { wallOfPart } from './part-times.ts';
+import type { Footage } from '../footage/footage.ts';
+import { Lru } from '../footage/lru.ts';
+import { wallOfPart } from '../footage/part-times.ts';
 import { targetSecondsOf } from './target-duration.ts';
-import { isSettled, partsInTurn, startOf } from './turns.ts';
+import { isSettled, partsInTurn, startOf } from '../footage/turns.ts';
 
 /** A file in a playlist. */
 export interface Listed extends Footage {

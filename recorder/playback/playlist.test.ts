@@ -3,9 +3,9 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { segmentPaths } from '../archive/test-support.ts';
-import { ArchiveFiles } from './archive-file.ts';
+import { ArchiveFiles } from '../footage/archive-file.ts';
 import type { Listed } from './numbering.ts';
-import { PartsCache } from './parts-cache.ts';
+import { PartsCache } from '../footage/parts-cache.ts';
 import { Playlists } from './playlist.ts';
 import { stage } from './test-support.ts';
 
@@ -20,7 +20,7 @@ test('the lines that are kept of a file keep no more memory than they are long',
   for (const path of segmentPaths(root)) {
     const parts = await cache.partsOf({ path, sizeBytes: statSync(join(root, path)).size });
     if (parts?.complete)
-      listed.push({ path, parts, isOpen: false, sizeBytes: 0, number: 0, discontinuity: 0, gone: false });
+      listed.push({ path, nodeId: '', parts, isOpen: false, sizeBytes: 0, number: 0, discontinuity: 0, gone: false });
   }
   const playlists = new Playlists();
   const options = { cameraId: 'gate', fromMs: -Infinity, toMs: Infinity, startMs: -Infinity, live: false };

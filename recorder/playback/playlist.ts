@@ -13,9 +13,9 @@ import { TICKS_PER_MS, VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
-import { wallOfPart } from './part-times.ts';
+import { wallOfPart } from '../footage/part-times.ts';
 import { maxTicksOf, ticksOf } from './target-duration.ts';
-import { firstPartOf, partsInTurn } from './turns.ts';
+import { firstPartOf, partsInTurn } from '../footage/turns.ts';
 
 interface PlaylistOptions extends Interval {
   /** Where players should start; `-Infinity`: at the first part. */

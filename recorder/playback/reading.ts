@@ -2,18 +2,18 @@
 // another.
 
 import type { Clock } from '../../base/clock.ts';
-import type { PlaybackArchive } from './deps.ts';
+import type { OwnArchive } from '../footage/own-footage.ts';
 
 /** Longer than players wait between two requests; a paused player may find its file removed. */
 const KEEP_MS = 60_000;
 
 export class Reading {
-  readonly #archive: PlaybackArchive;
+  readonly #archive: OwnArchive;
   readonly #clock: Clock;
   /** Time of the last request by path. Each file is held once, however many players read it. */
   readonly #lastMs = new Map<string, number>();
 
-  constructor(archive: PlaybackArchive, clock: Clock) {
+  constructor(archive: OwnArchive, clock: Clock) {
     this.#archive = archive;
     this.#clock = clock;
   }

@@ -12,11 +12,11 @@ import { MIN_RECORDING_BYTES } from '../archive/catalogue/segment.ts';
 import type { Layout } from '../mp4/reader.ts';
 import { readLayout } from '../mp4/reader.ts';
 import { recover } from '../mp4/recover.ts';
-import type { ArchiveFile } from './archive-file.ts';
-import type { Piece } from './body.ts';
+import type { ArchiveFile } from '../footage/archive-file.ts';
+import type { Piece } from '../footage/sample-runs.ts';
 import { totalSize } from './body.ts';
 import type { Selectable } from '../http/selection.ts';
-import { Lru } from './lru.ts';
+import { Lru } from '../footage/lru.ts';
 
 /** A body with its validators. */
 export interface Representation extends Selectable {

@@ -6,11 +6,13 @@ import { test } from 'node:test';
 import { TestLog } from '../archive/test-support.ts';
 import { buildServer } from '../http/server.ts';
 import { systemClock } from '../../base/clock.ts';
+import { HolderLost } from '../footage/remote-file.ts';
 import { Responder } from './respond.ts';
 import { SendAborted, Sender } from './sender.ts';
 
 for (const { name, failure, lines } of [
   { name: 'a disk that fails', failure: new Error('EIO: i/o error, read'), lines: 1 },
+  { name: 'another node that goes away', failure: new HolderLost('the holder of the file does not send it'), lines: 0 },
   { name: 'a client that goes away', failure: new SendAborted('the client went away'), lines: 0 },
 ]) {
   test(`${name} within a body breaks the connection, and is ${lines === 0 ? 'not worth a line' : 'logged once'}`, async (t) => {

@@ -6,8 +6,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../../base/log.ts';
 import { pathOf } from '../http/problem.ts';
 import { select } from '../http/selection.ts';
-import type { ArchiveFile } from './archive-file.ts';
-import type { Piece } from './body.ts';
+import type { ArchiveFile } from '../footage/archive-file.ts';
+import { HolderLost } from '../footage/remote-file.ts';
+import type { Piece } from '../footage/sample-runs.ts';
 import { slice, totalSize } from './body.ts';
 import type { ByteRange } from '../http/byte-range.ts';
 import { contentRange } from '../http/byte-range.ts';
@@ -67,7 +68,7 @@ export class Responder {
     } catch (err) {
       // The head was sent already: only a broken connection tells the client that the body is incomplete.
       raw.destroy();
-      if (err instanceof SendAborted) return;
+      if (err instanceof SendAborted || err instanceof HolderLost) return;
       this.#log.error({ err, method: request.method, path: pathOf(request.url) }, 'a request failed');
     }
   }

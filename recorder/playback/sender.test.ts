@@ -10,7 +10,7 @@ import { systemClock } from '../../base/clock.ts';
 import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import { until } from '../../test/support/until.ts';
 import { parsePath, type SegmentName } from '../archive/disk/names.ts';
-import { ArchiveFiles, type ArchiveFile } from './archive-file.ts';
+import { ArchiveFiles, type ArchiveFile } from '../footage/archive-file.ts';
 import { SendAborted, Sender } from './sender.ts';
 
 const PATH = '2026/01/01/Gate_gate_20260101_120000000.mp4';

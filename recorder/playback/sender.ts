@@ -5,8 +5,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
-import type { KeepAwake, PlayedFile } from './archive-file.ts';
-import type { Piece } from './body.ts';
+import type { KeepAwake, PlayedFile } from '../footage/archive-file.ts';
+import type { Piece } from '../footage/sample-runs.ts';
 import { sizeOf } from './body.ts';
 
 /** Large enough that the overhead of a read is small, small enough for a few hundred clients. */

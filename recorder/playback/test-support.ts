@@ -7,6 +7,7 @@ import { bench, temporaryDirectory, type Bench, type BenchOptions } from '../arc
 import { readFragmentAt } from '../mp4/read-fragment.ts';
 import { Authenticator, type AuthOptions } from '../http/auth.ts';
 import { buildPlayback } from './app.ts';
+import { openFootage } from '../footage/open.ts';
 import type { PlaybackDeps } from './deps.ts';
 
 export interface Stage extends Bench {
@@ -16,7 +17,11 @@ export interface Stage extends Bench {
   readonly start: number;
 }
 
-type PlaybackChanges = Partial<Omit<PlaybackDeps, 'auth'>> & { readonly auth?: AuthOptions };
+type PlaybackChanges = Partial<Omit<PlaybackDeps, 'auth'>> & {
+  readonly auth?: AuthOptions;
+  /** The cluster of the node. */
+  readonly around?: Pick<Parameters<typeof openFootage>[0], 'cluster' | 'peers'>;
+};
 
 /** Playback of an empty archive; both are closed after the test. */
 export async function stage(
@@ -25,14 +30,19 @@ export async function stage(
 ): Promise<Stage> {
   const root = temporaryDirectory(t);
   const { playback, ...rest } = options;
-  const { auth: access, ...others } = playback ?? {};
+  const { auth: access, around, ...others } = playback ?? {};
   const archive = await bench({ root, segmentDurationMs: 30_000, ...rest });
   const auth = new Authenticator(access ?? { mode: 'none', tokens: [] }, { clock: archive.clock });
   const app = await buildPlayback({
     version: '1.2.3',
-    recordPath: root,
+    footage: openFootage({
+      recordPath: root,
+      archive: archive.archive,
+      clock: archive.clock,
+      ...around,
+      log: silentLog,
+    }),
     auth,
-    archive: archive.archive,
     clock: archive.clock,
     log: silentLog,
     ...others,

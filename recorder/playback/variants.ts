@@ -1,6 +1,6 @@
 // Writes an HLS multivariant playlist (RFC 8216 §4.3.4) of the footage of a camera and of that of its preview.
 
-import type { Footage } from './footage.ts';
+import type { Footage } from '../footage/footage.ts';
 
 interface Variant {
   /** Address of its playlist, relative to the multivariant playlist. */

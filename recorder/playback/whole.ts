@@ -3,35 +3,52 @@
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
 import { askerOf } from '../http/access.ts';
 import { ApiError } from '../http/problem.ts';
 import { isRelayed } from '../http/relayed.ts';
 import { elsewhereHeaders } from '../http/elsewhere-header.ts';
-import type { Elsewhere } from '../peers/peer.ts';
-import type { Collected, Collector } from './collected.ts';
-import type { PlaybackArchive, PlaybackCluster } from './deps.ts';
-import { footageOf } from './footage.ts';
-import type { PartsCache } from './parts-cache.ts';
+import type { Elsewhere } from '../footage/holders.ts';
+import type { Asker } from '../peers/peer-requests.ts';
+import type { Collected, Collector } from '../footage/collect.ts';
+import type { PlaybackCluster } from './deps.ts';
 
 export interface WholeDeps {
-  readonly archive: PlaybackArchive;
-  readonly parts: PartsCache;
+  readonly footage: Collector;
   readonly cluster?: PlaybackCluster | undefined;
-  /** Without it, the node belongs to no cluster. */
-  readonly collector?: Collector | undefined;
   readonly clock: Clock;
 }
 
 /** `local`: the caller wants only the footage of this node. */
-export async function wholeFootage(
+export const wholeFootage = (
   request: FastifyRequest,
-  deps: WholeDeps,
+  { footage }: Pick<WholeDeps, 'footage'>,
   { cameraId, interval, local }: { readonly cameraId: string; readonly interval: Interval; readonly local: boolean },
-): Promise<Collected> {
-  const own = await footageOf(deps, cameraId, interval);
-  // Out of scope: no node is asked about it.
-  if (local || cameraId === '' || !deps.collector) return { footage: own, elsewhere: [] };
-  return deps.collector.collect(cameraId, interval, own, askerOf(request));
+): Promise<Collected> =>
+  // Out of scope: nobody else is asked about it.
+  collected(footage, cameraId, interval, local || cameraId === '' ? undefined : askerOf(request));
+
+/** Without `by`: the footage of this node. Rejects with ApiError. */
+export const collected = (
+  footage: Collector,
+  cameraId: string,
+  interval: Interval,
+  by: Asker | undefined,
+): Promise<Collected> =>
+  listed(
+    by
+      ? footage.collect(cameraId, interval, by)
+      : footage.own.in(cameraId, interval).then((own) => ({ footage: own, elsewhere: [] })),
+  );
+
+/** Turns the error of an archive that cannot be read into an answer. */
+export async function listed<T>(list: Promise<T>): Promise<T> {
+  try {
+    return await list;
+  } catch (err) {
+    if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
+    throw err;
+  }
 }
 
 const noAnswerOf = ({ nodeId, refused }: Elsewhere): string =>
@@ -53,13 +70,8 @@ export const nothingToPlay = (elsewhere: readonly Elsewhere[]): ApiError =>
  * another node may have passed on. In a cluster it names this node, too: at the address of a Service, the next request may reach
  * another one.
  */
-export function placeOf(
-  request: FastifyRequest,
-  nodeId: string | undefined,
-  cluster: PlaybackCluster | undefined,
-): string {
+export function placeOf(request: FastifyRequest, nodeId: string, cluster: PlaybackCluster | undefined): string {
   const isPassedOn = isRelayed(request.raw);
-  const holder = nodeId ?? cluster?.nodeId;
-  if (holder === undefined || (isPassedOn && holder === cluster?.nodeId)) return '../..';
-  return `${isPassedOn ? '../../../..' : '../..'}/node/${holder}`;
+  if (!cluster || (isPassedOn && nodeId === cluster.nodeId)) return '../..';
+  return `${isPassedOn ? '../../../..' : '../..'}/node/${nodeId}`;
 }

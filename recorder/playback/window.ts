@@ -10,15 +10,15 @@ import { canFollow, parameterSetsOf } from '../mp4/entry-sets.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import type { Piece } from './body.ts';
+import type { Piece } from '../footage/sample-runs.ts';
 import { startAt } from './exact-start.ts';
 import type { Interval } from '../../base/interval.ts';
-import type { PlayedFile } from './archive-file.ts';
-import { timeAt, type Footage } from './footage.ts';
-import { fragmentsFrom } from './fragments.ts';
-import { partAt } from './part-times.ts';
-import { untilTurnEnds } from './turn-end.ts';
-import { firstPartOf } from './turns.ts';
+import type { PlayedFile } from '../footage/archive-file.ts';
+import { timeAt, type Footage } from '../footage/footage.ts';
+import { fragmentsFrom } from '../footage/fragments.ts';
+import { partAt } from '../footage/part-times.ts';
+import { untilTurnEnds } from '../footage/turn-end.ts';
+import { firstPartOf } from '../footage/turns.ts';
 import {
   cutAt,
   durationOf,
@@ -28,7 +28,7 @@ import {
   wantedBefore,
   type SampleRun,
   type TimedSample,
-} from './sample-runs.ts';
+} from '../footage/sample-runs.ts';
 
 /** How samples of one file become samples of the stream. */
 interface Mapping {

@@ -14,18 +14,21 @@ import {
   withElsewhere,
   type NodeAccount,
   type OtherNodes,
-} from '../archive/gaps/elsewhere.ts';
+} from '../footage/elsewhere.ts';
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
 import type { ClusterAccount, NodeReport, ReportWithElsewhere } from '../api/deps.ts';
-import { holdersIn, silentAt, type Elsewhere, type FootageHolder } from '../peers/peer.ts';
+import type { Collector } from '../footage/collect.ts';
+import { countedTime } from '../footage/turns.ts';
+import { holdersIn, silentAt, type Elsewhere, type FootageHolder } from '../footage/holders.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 
 interface FootageOfNodesOptions {
   readonly nodeId: string;
-  readonly archive: Archive;
-  readonly gaps: GapLedger;
+  readonly archive: Pick<Archive, 'list'>;
+  readonly gaps: Pick<GapLedger, 'report'>;
+  readonly collector: Collector;
   /** Undefined outside of a cluster. */
   readonly cluster:
     | { readonly peers: PeerSender; readonly holders: (cameraId: string) => Promise<readonly FootageHolder[]> }
@@ -79,9 +82,12 @@ export class FootageOfNodes {
     return { ...own, gaps: withElsewhere(own.gaps, elsewhere), elsewhere };
   }
 
-  /** The footage of each node, and the gaps that are left when all of it counts. */
+  /** What counts of the footage of each node, and the gaps that are left when all of it counts. */
   async ofAllNodes(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ClusterAccount> {
-    const own = await this.ofThisNode(cameraId, fromMs, toMs);
+    const [own, { footage }] = await Promise.all([
+      this.ofThisNode(cameraId, fromMs, toMs),
+      this.#o.collector.collect(cameraId, { fromMs, toMs }, by),
+    ]);
     const others = await this.#others(cameraId, own, by);
     const nodes = [{ nodeId: this.#o.nodeId, ...own }, ...others.answered];
     const knownUntilMs = Math.min(...nodes.map((node) => node.knownUntilMs));
@@ -91,7 +97,14 @@ export class FootageOfNodes {
     };
     const elsewhere = elsewhereIn({ fromMs, toMs: knownUntilMs }, all, { answered: [], away: others.away });
     return {
-      nodes: nodes.map(({ nodeId, footage }) => ({ nodeId, footage })),
+      // What is played counts, so that an export has the same pictures: of two nodes, those of the higher epoch.
+      nodes: Array.from(
+        Map.groupBy(footage, ({ nodeId }) => nodeId || this.#o.nodeId),
+        ([nodeId, files]) => ({
+          nodeId,
+          footage: Array.from(setOf(files.map(countedTime))),
+        }),
+      ),
       gaps: causesIn({ gaps: withElsewhere(all.gaps, elsewhere), elsewhere }).filter(
         ({ cause }) => cause !== 'unknown',
       ),
@@ -103,17 +116,17 @@ export class FootageOfNodes {
   /** Nobody is asked if this node has all footage. */
   async #others(cameraId: string, own: NodeReport, by: Asker): Promise<OtherAccounts> {
     const { cluster } = this.#o;
-    const { fromMs, toMs, knownUntilMs, footage } = own;
+    const { fromMs, knownUntilMs, footage } = own;
     const isWhole = ![...setOf(footage).holes(fromMs, knownUntilMs)].some((hole) => hole.toMs - hole.fromMs >= HOLE_MS);
     if (!cluster || isWhole) return { ...NO_OTHER_NODES, answered: [] };
-    const holders = holdersIn(await cluster.holders(cameraId), fromMs, toMs);
+    const holders = holdersIn(await cluster.holders(cameraId), own);
     const answered: OtherAccounts['answered'][number][] = [];
     const away: Elsewhere[] = [];
     await Promise.all(
       holders.map(async (holder) => {
         const answer = await this.#ask(cluster.peers, holder, cameraId, own, by);
         if (answer.kind === 'answer') answered.push({ nodeId: holder.nodeId, ...answer.value });
-        else away.push(silentAt(holder, fromMs, toMs, answer));
+        else away.push(silentAt(holder, own, answer));
       }),
     );
     return { answered, away };

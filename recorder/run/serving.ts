@@ -13,7 +13,9 @@ import { standaloneChecks, type ApiDeps, type ReadinessChecks } from '../api/dep
 import { LocalMachine } from '../api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../api/prometheus.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
-import { causesIn } from '../archive/gaps/elsewhere.ts';
+import type { Collector } from '../footage/collect.ts';
+import { causesIn } from '../footage/elsewhere.ts';
+import { openFootage } from '../footage/open.ts';
 import { bytesOf } from '../archive/retention/plan.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { ClusterMember } from './member.ts';
@@ -99,6 +101,7 @@ export class Serving {
   readonly #snapshots: Snapshots;
   readonly #jpegs: JpegMaker;
   readonly #thumbnails: Thumbnails;
+  readonly #collector: Collector;
   readonly #footage: FootageOfNodes;
   readonly #shortfalls: Shortfalls;
   readonly #jobs: Jobs;
@@ -137,7 +140,16 @@ export class Serving {
     });
     this.#peers = openPeerRequests(recording, trust, deps);
     this.#relayMetrics = new RelayMetrics(registry);
-    this.#footage = footageOf(config, recording, this.#peers, deps.log);
+    this.#collector = openFootage({
+      recordPath: config.recordPath,
+      archive,
+      cluster: recording.member?.view,
+      peers: this.#peers,
+      clock,
+      log,
+      keepAwake: () => recording.pacer.keepAwake(),
+    });
+    this.#footage = footageOf(config, recording, this.#peers, this.#collector, log);
     this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
@@ -242,10 +254,10 @@ export class Serving {
   }
 
   get #playbackDeps(): PlaybackDeps {
-    const { archive, member, answers, registry, audit } = this.#recording;
+    const { member, answers, registry, audit } = this.#recording;
     return {
       ...this.#facing,
-      archive,
+      footage: this.#collector,
       cluster: member?.view,
       peers: this.#peers,
       relayMetrics: this.#relayMetrics,
@@ -261,7 +273,7 @@ export class Serving {
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, version, logLevels } = this.#deps;
     const memory = this.#recording.answers.images;
-    const archived = new ArchiveStills({ find: keyFrameAt, maker: this.#jpegs, memory, clock });
+    const archived = new ArchiveStills({ maker: this.#jpegs, memory, clock });
     return {
       ...this.#facing,
       nodeName,
@@ -285,7 +297,7 @@ export class Serving {
       stills: {
         snapshot: (id) => this.#snapshots.get(id),
         thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
-        archived: (...asked) => archived.get(...asked),
+        archived: async (id, atMs, width, by) => archived.get(id, await keyFrameAt(id, atMs, by), width),
       },
       discoverer: networkSearch({ cameras, snapshots: this.#snapshots, reach, clock }),
       doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
@@ -397,10 +409,11 @@ function footageOf(
   { nodeName }: Config,
   { archive, gaps, member }: Recording,
   peers: PeerRequests | undefined,
+  collector: Collector,
   log: Log,
 ): FootageOfNodes {
   const cluster = member && peers && { peers, holders: (id: string) => member.view.footageHolders(id) };
-  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster, log });
+  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster, collector, log });
 }
 
 /** Undefined outside of a cluster. */

@@ -9,6 +9,7 @@ import { numberedVideo, recordedPart, WALL_START_MS, type NumberedVideo } from '
 import { readJpeg } from '../../test/support/packetize-mjpeg.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { formatPath } from '../archive/disk/names.ts';
+import { openFootage } from '../footage/open.ts';
 import { Authenticator } from '../http/auth.ts';
 import { openPlayback } from '../playback/app.ts';
 import { ArchiveStills } from './archive-stills.ts';
@@ -26,16 +27,16 @@ function setup(t: TestContext, video: NumberedVideo, ffmpegPath = 'ffmpeg') {
   mkdirSync(dirname(join(directory, path)), { recursive: true });
   writeFileSync(join(directory, path), bytes);
   const file = { path, startMs: WALL_START_MS, sizeBytes: bytes.length, mtimeMs: 0, sequence: 0, isOpen: false };
+  const archive = {
+    list: async () => ({ segments: [file], days: [] }),
+    openEntries: () => [],
+    holdForReading: () => () => {},
+    holdWindow: () => () => {},
+  };
   const { keyFrameAt } = openPlayback({
     version: '',
-    recordPath: directory,
     auth: new Authenticator({ mode: 'none', tokens: [] }, { clock }),
-    archive: {
-      list: async () => ({ segments: [file], days: [] }),
-      openEntries: () => [],
-      holdForReading: () => () => {},
-      holdWindow: () => () => {},
-    },
+    footage: openFootage({ recordPath: directory, archive, clock, log: silentLog }),
     clock,
     log: silentLog,
   });
@@ -43,7 +44,6 @@ function setup(t: TestContext, video: NumberedVideo, ffmpegPath = 'ffmpeg') {
   t.after(() => maker.close());
   const made: string[] = [];
   const stills = new ArchiveStills({
-    find: keyFrameAt,
     maker: {
       make: (cameraId, ...rest) => {
         made.push(cameraId);
@@ -52,13 +52,14 @@ function setup(t: TestContext, video: NumberedVideo, ffmpegPath = 'ffmpeg') {
     },
     clock,
   });
+  const get = async (atMs: number, width: number) => stills.get('gate', await keyFrameAt('gate', atMs), width);
   const look = async (atMs: number) => {
-    const { body, timeMs } = await stills.get('gate', WALL_START_MS + atMs, 640);
+    const { body, timeMs } = await get(WALL_START_MS + atMs, 640);
     const image = join(directory, 'still.jpg');
     writeFileSync(image, body);
     return { number: (await decodeFrameNumbers(image))[0], timeMs: timeMs - WALL_START_MS };
   };
-  return { stills, look, made };
+  return { get, look, made };
 }
 
 const VIDEOS: readonly { name: string; video: NumberedVideo; every: number }[] = [
@@ -82,18 +83,17 @@ for (const { name, video, every } of VIDEOS) {
 }
 
 test('a still has the width that is asked for, and is made once for all moments of a key frame', async (t) => {
-  const { stills, made } = setup(t, { size: '800x144', frames: 30 });
-  const widthOf = async (width: number): Promise<number> =>
-    readJpeg((await stills.get('gate', WALL_START_MS, width)).body).width;
+  const { get, made } = setup(t, { size: '800x144', frames: 30 });
+  const widthOf = async (width: number): Promise<number> => readJpeg((await get(WALL_START_MS, width)).body).width;
   assert.deepEqual([await widthOf(64), await widthOf(1920)], [64, 800], 'never enlarged');
-  await Promise.all([0, 300, 600, 999].map((atMs) => stills.get('gate', WALL_START_MS + atMs, 64)));
+  await Promise.all([0, 300, 600, 999].map((atMs) => get(WALL_START_MS + atMs, 64)));
   assert.equal(made.length, 2);
 });
 
 test('without footage and without ffmpeg there is no picture, and the reason is given', async (t) => {
   const codeOf = (error: unknown): unknown => error instanceof StillError && error.code;
-  const { stills } = setup(t, { frames: 30 });
-  await assert.rejects(stills.get('gate', WALL_START_MS + 5_000, 640), (err) => codeOf(err) === 'no-footage');
+  const { get } = setup(t, { frames: 30 });
+  await assert.rejects(get(WALL_START_MS + 5_000, 640), (err) => codeOf(err) === 'no-footage');
   const bare = setup(t, { frames: 30 }, '/nowhere/ffmpeg');
-  await assert.rejects(bare.stills.get('gate', WALL_START_MS, 640), (err) => codeOf(err) === 'ffmpeg-missing');
+  await assert.rejects(bare.get(WALL_START_MS, 640), (err) => codeOf(err) === 'ffmpeg-missing');
 });

@@ -23,8 +23,6 @@ interface ArchivedKeyFrame {
 export interface ArchiveStill extends StillImage, Pick<ArchivedKeyFrame, 'timeMs' | 'isSettled'> {}
 
 interface ArchiveStillsDeps {
-  /** Undefined where nothing is recorded. */
-  readonly find: (cameraId: string, atMs: number) => Promise<ArchivedKeyFrame | undefined>;
   readonly maker: Pick<JpegMaker, 'make'>;
   readonly clock: Clock;
   /** For cached images. */
@@ -46,9 +44,8 @@ export class ArchiveStills {
     this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock, memory });
   }
 
-  /** `atMs`: whole milliseconds. Rejects with StillError, or with what `find` rejects with. */
-  async get(cameraId: string, atMs: number, maxWidth: number): Promise<ArchiveStill> {
-    const frame = await this.#d.find(cameraId, atMs);
+  /** `frame`: undefined where nothing is recorded. Rejects with StillError. */
+  async get(cameraId: string, frame: ArchivedKeyFrame | undefined, maxWidth: number): Promise<ArchiveStill> {
     if (!frame) throw noFootage();
     const read = async (): Promise<Buffer> => {
       const picture = await frame.read();

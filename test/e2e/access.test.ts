@@ -35,6 +35,7 @@ import { loadConfig } from '../../recorder/config/load.ts';
 import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
 import { EventStreams } from '../../recorder/events/event-stream.ts';
 import { EventJournal } from '../../recorder/events/journal.ts';
+import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
 import type { Review } from '../../recorder/http/token-review.ts';
 import type { Job } from '../../recorder/jobs/job.ts';
@@ -392,7 +393,8 @@ async function playbackStage(t: TestContext, options: Auth, underApi = false): P
   for (const source of sources) source.end();
   await fs.idle();
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
-  const deps = { version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog };
+  const footage = openFootage({ recordPath: root, archive, clock, log: silentLog });
+  const deps = { version: '1.2.3', footage, auth, clock, log: silentLog };
   if (underApi) return build(t, { auth: options, playback: { port: () => 1, routes: openPlayback(deps).routes } });
   const app = await buildPlayback(deps);
   t.after(() => app.close());

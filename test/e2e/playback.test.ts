@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { segmentPaths } from '../../recorder/archive/test-support.ts';
+import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
 import { writeDay } from '../bench/archive.ts';
@@ -47,9 +48,8 @@ async function stage(t: TestContext, segmentSeconds: number, video: VideoName = 
   });
   const playback = await buildPlayback({
     version: '1.2.3',
-    recordPath: footage.root,
     auth: new Authenticator({ mode: 'none', tokens: [] }),
-    archive: footage.archive,
+    footage: openFootage({ recordPath: footage.root, archive: footage.archive, clock: footage.clock, log: silentLog }),
     clock: footage.clock,
     log: silentLog,
   });

@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
+import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { exportWindow } from '../../recorder/jobs/export.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
@@ -128,7 +129,8 @@ test('96. sound that is alone plays as HLS and as one MP4, and is exported; a ti
   const archive = new Archive({ root, clock, log: silentLog, syncIntervalMs: 5_000 });
   await archive.recover();
   const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
-  const app = await buildPlayback({ version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog });
+  const footage = openFootage({ recordPath: root, archive, clock, log: silentLog });
+  const app = await buildPlayback({ version: '1.2.3', footage, auth, clock, log: silentLog });
   t.after(async () => {
     await app.close();
     await archive.close();

@@ -20,6 +20,7 @@ import { rowOf } from '../../recorder/database/row.ts';
 import { RowQueue } from '../../recorder/database/row-queue.ts';
 import { writeRest, writeRows } from '../../recorder/database/row-writer.ts';
 import { formatPath } from '../../recorder/archive/disk/names.ts';
+import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { exportWindow } from '../../recorder/jobs/export.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
@@ -228,7 +229,8 @@ export class Site {
       liveLimits: new LiveLimits(),
     });
     const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
-    const playback = await buildPlayback({ version: '1', recordPath: root, auth, archive, clock, log: silentLog });
+    const footage = openFootage({ recordPath: root, archive, clock, log: silentLog });
+    const playback = await buildPlayback({ version: '1', footage, auth, clock, log: silentLog });
     return { table, gaps, archive, cameras, playback, pool };
   }
 

@@ -88,7 +88,6 @@ export const ROOMS: readonly Room[] = [
     name: 'recorder/archive/gaps',
     rooms: [
       'base',
-      'recorder/peers',
       'recorder/mp4',
       'recorder/camera',
       'recorder/archive/disk',
@@ -112,6 +111,19 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/retention',
     ],
     packages: [METRICS],
+  },
+  // The footage of a camera, wherever it lies: who holds it, whose counts, how it is read.
+  {
+    name: 'recorder/footage',
+    rooms: [
+      'base',
+      'recorder/peers',
+      'recorder/mp4',
+      'recorder/archive/disk',
+      'recorder/archive/catalogue',
+      'recorder/archive/gaps',
+    ],
+    packages: ['node:fs', 'zod'],
   },
   {
     name: 'recorder/edge/recovery',
@@ -163,6 +175,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/disk',
       'recorder/archive/retention',
       'recorder/config',
+      'recorder/footage',
     ],
     packages: ['node:crypto', 'node:net', 'node:path', 'node:util', 'zod'],
   },
@@ -202,7 +215,14 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/jobs',
-    rooms: ['base', 'recorder/peers', 'recorder/mp4', 'recorder/archive/disk', 'recorder/archive/catalogue'],
+    rooms: [
+      'base',
+      'recorder/peers',
+      'recorder/mp4',
+      'recorder/archive/disk',
+      'recorder/archive/catalogue',
+      'recorder/footage',
+    ],
     packages: ['node:*', 'bullmq', 'ioredis', 'zod', METRICS],
   },
   {
@@ -225,7 +245,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/http',
-    rooms: ['base', 'recorder/peers', 'recorder/config', 'recorder/audit'],
+    rooms: ['base', 'recorder/peers', 'recorder/config', 'recorder/audit', 'recorder/footage'],
     packages: ['node:*', ...HTTP],
   },
   // A server's own place in a cluster without Kubernetes: its member of etcd, its registration, its keys.
@@ -250,8 +270,9 @@ export const ROOMS: readonly Room[] = [
       'recorder/audit',
       'recorder/http',
       'recorder/relay',
+      'recorder/footage',
     ],
-    packages: ['node:crypto', 'node:fs', 'node:http', 'node:zlib', ...HTTP],
+    packages: ['node:crypto', 'node:http', 'node:zlib', ...HTTP],
   },
   // What browsers run.
   { name: 'console', rooms: [], packages: ['@preact/signals', 'hls.js', 'htm', 'preact'] },
@@ -281,6 +302,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/events',
       'recorder/http',
       'recorder/relay',
+      'recorder/footage',
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],
   },
@@ -379,6 +401,7 @@ export const ROOMS: readonly Room[] = [
       'operator/manifests',
       'recorder/commands',
       'monitoring',
+      'recorder/footage',
     ],
     packages: ['node:*', 'esbuild', 'prettier', 'yaml', 'zod'],
   },

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { jpeg } from '../../../test/camera/still-camera.ts';
-import { Members } from '../../../test/support/members.ts';
 import { StillError } from '../../still/error.ts';
 import type { StillSource } from '../deps.ts';
-import { as, build, fakeCluster, token, type ApiChanges } from '../test-support.ts';
+import { as, build, token } from '../test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 12) / 1_000;
 const SECONDS = 60;
@@ -76,57 +75,19 @@ test('without footage, out of scope and with wrong numbers there is none, and th
   assert.equal((await ask(other.app, path(5))).code, 'too-many-thumbnails');
 });
 
-/** node-1 has the first minute, node-2 the second, node-3 the third. */
-async function cluster(t: TestContext) {
-  const members = await Members.open(t);
-  const asked: string[] = [];
-  const nodes = ['node-1', 'node-2', 'node-3'];
-  const apps = new Map<string, FastifyInstance>();
-  for (const [i, nodeId] of nodes.entries()) {
-    const holders = nodes
-      .map((other, n) => ({
-        nodeId: other,
-        oldestMs: (FROM + n * SECONDS) * 1_000,
-        newestMs: (FROM + (n + 1) * SECONDS) * 1_000,
-        isOnline: true,
-      }))
-      .filter((holder) => holder.nodeId !== nodeId);
-    const changes: ApiChanges = {
-      auth,
-      stills: stillsFrom(i * SECONDS, asked),
-      peers: await members.requestsOf(nodeId),
-      cluster: fakeCluster(nodeId, { footageHolders: async () => holders }),
-    };
-    const { app } = await build(t, changes);
-    await members.listen(nodeId, { api: app, playback: app });
-    apps.set(nodeId, app);
-  }
-  return { members, asked, app: apps.get('node-1') as FastifyInstance };
-}
-
-test('in a cluster, a node fetches the picture from the node that has it, with the rights of the caller', async (t) => {
-  const { app, asked } = await cluster(t);
-  for (const seconds of [30, 90, 150]) {
-    const { status, headers, body } = await ask(app, path(seconds + 0.5, '&width=320'));
-    const timeMs = (FROM + seconds) * 1_000;
-    assert.deepEqual([status, headers['x-picture-time-ms']], [200, String(timeMs)], `${seconds} s`);
-    assert.ok(body.equals(jpeg(String(timeMs))));
-    assert.equal(headers['content-type'], 'image/jpeg');
-    assert.match(String(headers['cache-control']), /immutable/);
-    assert.match(String(headers['content-security-policy']), /sandbox/);
-    assert.equal(asked.pop(), `gate ${timeMs + 500} 320`);
-  }
-  assert.deepEqual((await ask(app, path(90, '&local=1'))).code, 'no-footage');
-  asked.length = 0;
-  assert.equal((await ask(app, path(90), { authorization: 'Bearer porter' })).code, 'no-footage');
-  assert.equal(asked.length, 1, 'no other node is asked about what the caller may not see');
-});
-
-test('a picture on a node that does not answer is away, not missing', async (t) => {
-  const { app, members } = await cluster(t);
-  await members.kill('node-2');
-  const away = await ask(app, path(90));
-  assert.deepEqual([away.status, away.code], [503, 'node-away']);
-  assert.ok(Number(away.headers['retry-after']) > 0);
-  assert.equal((await ask(app, path(-3_600))).code, 'no-footage', 'no node reports so old footage');
+test('the footage of all holders is looked at, except with local=1 and for what the caller may not see', async (t) => {
+  const asked: unknown[] = [];
+  const archived: StillSource['archived'] = async (cameraId, _atMs, _width, by) => {
+    asked.push([cameraId, by?.name]);
+    throw new StillError('no-footage', 'none');
+  };
+  const { app } = await build(t, { auth, stills: { ...stillsFrom(0), archived } });
+  await ask(app, path(5));
+  await ask(app, path(5, '&local=1'));
+  await ask(app, path(5), { authorization: 'Bearer porter' });
+  assert.deepEqual(asked, [
+    ['gate', 'viewer'],
+    ['gate', undefined],
+    ['', undefined],
+  ]);
 });

@@ -1,16 +1,13 @@
-// `/api/archive/{camera_id}/still`: the picture of a moment. In a cluster, a node that does not have it fetches it from the node
-// that does.
+// `/api/archive/{camera_id}/still`: the picture of a moment. In a cluster, whichever node has it.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { visibleCamera } from '../../http/access.ts';
+import { askerOf, visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
-import { ApiError, problemResponse } from '../../http/problem.ts';
+import { problemResponse } from '../../http/problem.ts';
 import { EpochSeconds, flag, LinkQuery, queryNumber } from '../../http/query.ts';
-import { holdersIn } from '../../peers/peer.ts';
-import type { ApiDeps, StillSource } from '../deps.ts';
+import type { StillSource } from '../deps.ts';
 import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
-import { firstFound } from '../pass-on.ts';
 
 const WIDTH = { least: 64, most: 1920, usual: 640, expected: 'expected a number of pixels from 64 to 1920' };
 
@@ -25,12 +22,12 @@ const Query = LinkQuery.extend({
 /** A year: footage does not change. */
 const FOREVER = 'private, max-age=31536000, immutable';
 
-interface Deps extends Pick<ApiDeps, 'cluster' | 'peers'> {
+interface Deps {
   readonly stills: StillSource;
 }
 
 export const archiveStillRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { stills, cluster, peers } = deps;
+  const { stills } = deps;
   app.get(
     '/api/archive/:camera_id/still',
     {
@@ -59,23 +56,12 @@ export const archiveStillRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (
       const { at, width, local } = request.query;
       const cameraId = visibleCamera(request, request.params.camera_id);
       const atMs = Math.round(at * 1000);
-      try {
-        const still = await imageOf(stills.archived(cameraId, atMs, width));
-        visit(request, reply, { camera: cameraId, fromMs: still.timeMs, toMs: atMs });
-        reply.header('x-picture-time-ms', String(still.timeMs));
-        return await sendImage(request, reply, still, still.isSettled ? FOREVER : 'no-store');
-      } catch (err) {
-        if (!(err instanceof ApiError && err.code === 'no-footage')) throw err;
-        // Out of scope: no node is asked about it.
-        if (local || cameraId === '' || !cluster || !peers) throw err;
-        const holders = holdersIn(await cluster.footageHolders(cameraId), atMs, atMs + 1);
-        const path = `/api/archive/${encodeURIComponent(cameraId)}/still?at=${at}&width=${width}&local=1`;
-        const nodeIds = holders.map(({ nodeId }) => nodeId);
-        const found = await firstFound(request, reply, peers, nodeIds, path);
-        if (!found) throw err;
-        visit(request, reply, { camera: cameraId, fromMs: atMs, toMs: atMs });
-        return found;
-      }
+      // Out of scope: no node is asked about it.
+      const by = local || cameraId === '' ? undefined : askerOf(request);
+      const still = await imageOf(stills.archived(cameraId, atMs, width, by));
+      visit(request, reply, { camera: cameraId, fromMs: still.timeMs, toMs: atMs });
+      reply.header('x-picture-time-ms', String(still.timeMs));
+      return sendImage(request, reply, still, still.isSettled ? FOREVER : 'no-store');
     },
   );
 };

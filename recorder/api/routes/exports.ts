@@ -3,7 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { causesIn } from '../../archive/gaps/elsewhere.ts';
+import { causesIn } from '../../footage/elsewhere.ts';
 import { footageOf } from '../../audit/entry.ts';
 import { askerOf, callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Authenticator } from '../../http/auth.ts';
 import { silentLog } from '../../../base/log.ts';
+import { openFootage } from '../../footage/open.ts';
 import { openPlayback } from '../../playback/app.ts';
 import { resolved, stage } from '../../playback/test-support.ts';
 import { build, token } from '../test-support.ts';
@@ -13,7 +14,13 @@ test('a player with a cookie plays everything from the address of the API, and n
   camera.end();
   await fs.idle();
   const auth = { mode: 'token' as const, tokens: [token('viewer')] };
-  const deps = { version: '1.2.3', recordPath: root, auth: new Authenticator(auth), archive, clock, log: silentLog };
+  const deps = {
+    version: '1.2.3',
+    footage: openFootage({ recordPath: root, archive, clock, log: silentLog }),
+    auth: new Authenticator(auth),
+    clock,
+    log: silentLog,
+  };
   const { app } = await build(t, { auth, playback: { port: () => 1, routes: openPlayback(deps).routes } });
   const signedIn = await app.inject({ method: 'POST', url: '/api/session', payload: { token: 'viewer' } });
   const headers = { cookie: String(signedIn.headers['set-cookie']).split(';', 1)[0] ?? '' };

@@ -8,9 +8,10 @@ import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
 import { flag, LinkQuery, queryNumber } from '../../http/query.ts';
 import { rangesOf } from '../about.ts';
-import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
+import type { ArchiveFile, ArchiveFiles } from '../../footage/archive-file.ts';
 import type { ConditionalHeaders } from '../../http/conditions.ts';
-import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
+import type { OwnArchive } from '../../footage/own-footage.ts';
+import type { PlaybackCluster } from '../deps.ts';
 import { sentElsewhere, type Sought } from '../elsewhere.ts';
 import type { PeerSender } from '../../peers/peer-requests.ts';
 import type { Reading } from '../reading.ts';
@@ -19,7 +20,7 @@ import { Recordings } from '../recording.ts';
 import type { Responder } from '../respond.ts';
 
 interface FileDeps {
-  readonly archive: PlaybackArchive;
+  readonly archive: OwnArchive;
   readonly cluster?: PlaybackCluster | undefined;
   readonly peers?: PeerSender | undefined;
   readonly files: ArchiveFiles;
@@ -107,7 +108,6 @@ const soughtFile = ({ cameraId, startMs }: SegmentName): Sought => ({
   cameraId,
   fromMs: startMs,
   toMs: startMs,
-  exists: true,
 });
 
 type State =
@@ -159,7 +159,7 @@ async function earlierState(
 
 /** The bytes of whole fragments in a file that may still grow; undefined when it is closed. */
 async function growingBytes(
-  archive: PlaybackArchive,
+  archive: OwnArchive,
   recordings: Recordings,
   file: ArchiveFile,
 ): Promise<number | undefined> {

@@ -5,9 +5,9 @@ import { visibleCamera } from '../../http/access.ts';
 import { IntervalQuery, MAX_INTERVAL_MS, requireOrder } from '../../http/interval.ts';
 import { ApiError } from '../../http/problem.ts';
 import { MINUTE_MS } from '../../../base/units.ts';
-import { CameraParams, footageOf } from '../footage.ts';
-import { footageMessage } from '../footage-message.ts';
-import type { WholeDeps } from '../whole.ts';
+import { CameraParams } from '../interval.ts';
+import { footageMessage } from '../../footage/message.ts';
+import { listed, type WholeDeps } from '../whole.ts';
 
 /** Nodes round the times that they ask for. */
 const MAX_MS = MAX_INTERVAL_MS + MINUTE_MS;
@@ -26,7 +26,7 @@ export const footageRoutes: FastifyPluginAsyncZod<{ deps: WholeDeps }> = async (
       if (interval.toMs - interval.fromMs > MAX_MS) {
         throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
       }
-      const footage = await footageOf(deps, visibleCamera(request, request.params.camera_id), interval);
+      const footage = await listed(deps.footage.own.in(visibleCamera(request, request.params.camera_id), interval));
       reply.header('cache-control', 'no-store');
       return footageMessage(footage);
     },

@@ -7,7 +7,8 @@ import { visit } from '../../http/audit.ts';
 import { intervalOf } from '../about.ts';
 import { totalSize } from '../body.ts';
 import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
-import { CameraParams, IntervalQuery, toInterval, type Footage } from '../footage.ts';
+import type { Footage } from '../../footage/footage.ts';
+import { CameraParams, IntervalQuery, toInterval } from '../interval.ts';
 import { Numbering } from '../numbering.ts';
 import { nothingToPlay, placeOf, wholeFootage, type WholeDeps } from '../whole.ts';
 import { Playlists } from '../playlist.ts';
@@ -128,8 +129,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
 };
 
 /** Whether more footage is expected after the newest. */
-function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, footage: readonly Footage[]): boolean {
-  if (archive.openEntries(cameraId).some(({ format }) => format === 'fmp4')) return true;
+function goesOn({ footage: { own } }: HlsDeps, cameraId: string, nowMs: number, footage: readonly Footage[]): boolean {
+  if (own.archive.openEntries(cameraId).some(({ format }) => format === 'fmp4')) return true;
   if (footage.some(({ parts }) => !parts.complete)) return true;
   const newest = footage.at(-1)?.parts;
   if (!newest) return false;

@@ -4,23 +4,21 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { isFootageId } from '../../../base/camera-id.ts';
-import { parsePath } from '../../archive/disk/names.ts';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
 import { flag } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import { intervalOf } from '../about.ts';
-import type { ArchiveFiles } from '../archive-file.ts';
 import { elsewhereHeaders } from '../../http/elsewhere-header.ts';
-import { IntervalQuery, toInterval, wallAt } from '../footage.ts';
+import { wallAt } from '../../footage/footage.ts';
+import { IntervalQuery, toInterval } from '../interval.ts';
 import type { Responder } from '../respond.ts';
-import { firstPartOf, isSettled, partsInTurn, startOf } from '../turns.ts';
+import { firstPartOf, isSettled, partsInTurn, startOf } from '../../footage/turns.ts';
 import { nothingToPlay, wholeFootage, type WholeDeps } from '../whole.ts';
 import { WindowStream, goesOn } from '../window.ts';
 
 interface WindowDeps extends WholeDeps {
-  readonly files: ArchiveFiles;
   readonly responder: Responder;
 }
 
@@ -76,23 +74,15 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
       const next = footage.find(({ parts }) => !goesOn(first.parts.headers, parts.headers));
       if (next) reply.headers(endingBefore(`${cameraId}.mp4`, startOf(next), toMs));
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
-      const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
-      const { responder, collector } = deps;
+      const release = deps.footage.own.archive.holdWindow(cameraId, fromMs, toMs);
+      const { responder } = deps;
       const caller = askerOf(request);
       const sent = responder.stream(request, reply, 200, async (raw) => {
         await responder.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
         for (const item of footage) {
           if (window.ended) return;
-          if (item.nodeId !== undefined && item.nodeId !== deps.cluster?.nodeId) {
-            const file = collector?.open(item, caller);
-            if (file)
-              for await (const pieces of window.take(file, item)) await responder.sender.send(raw, file, pieces);
-            continue;
-          }
-          const segment = parsePath(item.path);
           // A file that retention has removed meanwhile is skipped, like a gap.
-          if (!segment) continue;
-          await deps.files.use(segment, async (file) => {
+          await deps.footage.use(item, caller, async (file) => {
             for await (const pieces of window.take(file, item)) await responder.sender.send(raw, file, pieces);
           });
         }

@@ -5,7 +5,9 @@ import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import type { Piece } from './body.ts';
+
+/** `size` bytes of a file from `offset`, or bytes in memory. */
+export type Piece = { readonly offset: number; readonly size: number } | Buffer;
 
 /** A sample with its time and its position in a file. */
 export interface TimedSample extends FragmentSample {

@@ -2,7 +2,9 @@
 // once, and a client needs little memory, however large the file is.
 
 import type { PlayedFile } from './archive-file.ts';
-import { SendAborted } from './sender.ts';
+
+/** The holder of a file stopped sending it. */
+export class HolderLost extends Error {}
 
 const BLOCK_BYTES = 256 * 1024;
 const KEPT_BLOCKS = 2;
@@ -35,7 +37,7 @@ export class RemoteFile implements PlayedFile {
       const block = await this.#block(number);
       const start = at - number * BLOCK_BYTES;
       const count = block.copy(buffer, at - position, start, Math.min(block.length, start + end - at));
-      if (count === 0) throw new SendAborted('the other node sent less than the file has');
+      if (count === 0) throw new HolderLost('the holder of the file sent less than the file has');
       at += count;
     }
     return Math.max(0, at - position);
@@ -47,7 +49,7 @@ export class RemoteFile implements PlayedFile {
       this.#blocks.get(number) ??
       this.#readRange(from, Math.min(from + BLOCK_BYTES, this.sizeBytes)).catch((err: unknown) => {
         this.#blocks.delete(number);
-        throw new SendAborted('the other node does not send the file', { cause: err });
+        throw new HolderLost('the holder of the file does not send it', { cause: err });
       });
     this.#blocks.delete(number);
     this.#blocks.set(number, block);

@@ -9,23 +9,20 @@ import { partsWithin, wallOfPart } from './part-times.ts';
 /** Clocks and networks of two nodes date the same picture differently. Pictures of most cameras are further apart than this. */
 const SAME_PICTURE_MS = 15;
 
-/** A file of a node; `nodeId` is that of this node, too, so that all nodes come to the same order. */
-type Held = Footage & { readonly nodeId: string };
-
 /** By time. `footage`: that of all nodes. */
-export function inTurns(footage: readonly Held[]): Held[] {
+export function inTurns(footage: readonly Footage[]): Footage[] {
   const shared = sharedEpochs(footage);
   const groups = [
     ...Map.groupBy(footage, (item) => rankOf(item, shared.get(item.parts.meta.epoch ?? 0))).entries(),
   ].sort(([a], [b]) => (a > b ? -1 : 1));
   const taken: { readonly nodeId: string; readonly time: Time }[] = [];
-  const played: Held[] = [];
+  const played: Footage[] = [];
   for (const [, group] of groups) {
     for (const item of group) {
       const others = taken.filter(({ nodeId }) => nodeId !== item.nodeId).map(({ time }) => time);
       played.push(...turnsOf(item, others));
     }
-    taken.push(...joined(group.map(timeOf)).map((time) => ({ nodeId: (group[0] as Held).nodeId, time })));
+    taken.push(...joined(group.map(timeOf)).map((time) => ({ nodeId: (group[0] as Footage).nodeId, time })));
   }
   return played.sort((a, b) => startOf(a) - startOf(b) || a.parts.meta.sequence - b.parts.meta.sequence);
 }
@@ -34,7 +31,7 @@ export function inTurns(footage: readonly Held[]): Held[] {
  * Epochs of which two nodes have files: one of them held the camera in memory while the other was restarted, and wrote
  * what the other had missed (docs/design/standby.md).
  */
-function sharedEpochs(footage: readonly Held[]): ReadonlyMap<number, FilesOfNodes> {
+function sharedEpochs(footage: readonly Footage[]): ReadonlyMap<number, FilesOfNodes> {
   const epochs = Map.groupBy(footage, ({ parts }) => parts.meta.epoch ?? 0);
   const shared = new Map<number, FilesOfNodes>();
   for (const [epoch, files] of epochs) {
@@ -45,13 +42,13 @@ function sharedEpochs(footage: readonly Held[]): ReadonlyMap<number, FilesOfNode
 }
 
 /** The files of an epoch by node. */
-type FilesOfNodes = ReadonlyMap<string, readonly Held[]>;
+type FilesOfNodes = ReadonlyMap<string, readonly Footage[]>;
 
 /**
  * Sorts as text: the higher epoch is greater. Of a shared epoch, the file that begins later is: each file that begins
  * later continues the one before. Of files without an epoch, one node is greater.
  */
-function rankOf(item: Held, shared: FilesOfNodes | undefined): string {
+function rankOf(item: Footage, shared: FilesOfNodes | undefined): string {
   const { epoch = 0 } = item.parts.meta;
   const start = shared ? String(Math.round(continuesFrom(item, shared))).padStart(15, '0') : '';
   return `${String(epoch).padStart(10, '0')} ${start} ${item.nodeId}`;
@@ -62,7 +59,7 @@ function rankOf(item: Held, shared: FilesOfNodes | undefined): string {
  * That is the last file of a process that was restarted, if it began shortly before: what the other node wrote begins
  * before it and ends after it, and would continue within a group of pictures.
  */
-function continuesFrom(item: Held, shared: FilesOfNodes): number {
+function continuesFrom(item: Footage, shared: FilesOfNodes): number {
   const { fromMs, toMs } = timeOf(item);
   let startMs = fromMs;
   for (const [nodeId, files] of shared) {
@@ -88,8 +85,17 @@ const timeOf = ({ parts }: Footage): Time => ({
   toMs: parts.complete ? wallOfPart(parts, parts.starts.length - 1) : Infinity,
 });
 
+/** The time of what counts of a file; one that is being written continues. */
+export const countedTime = ({ parts, isOpen, turn }: Footage): Interval => ({
+  fromMs: Math.max(wallOfPart(parts, 0), turn?.fromMs ?? -Infinity),
+  toMs: Math.min(
+    isOpen && !parts.complete ? Infinity : wallOfPart(parts, parts.starts.length - 1),
+    turn?.toMs ?? Infinity,
+  ),
+});
+
 /** When the played part of a file begins. */
-export const startOf = ({ parts, turn }: Footage): number => Math.max(wallOfPart(parts, 0), turn?.fromMs ?? -Infinity);
+export const startOf = (item: Footage): number => countedTime(item).fromMs;
 
 function joined(times: readonly Time[]): Time[] {
   const found: Time[] = [];
@@ -106,7 +112,7 @@ function joined(times: readonly Time[]): Time[] {
  * The item, once for each of its stretches that are not played from another node. A turn ends when the first picture of
  * the other node was captured, by the clock of that node: see `untilTurnEnds`.
  */
-function turnsOf(item: Held, others: readonly Time[]): Held[] {
+function turnsOf(item: Footage, others: readonly Time[]): Footage[] {
   const { lead: _, ...whole } = timeOf(item);
   let left: Turn[] = [whole];
   for (const { fromMs, toMs, lead } of others) {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { segmentPaths } from '../archive/test-support.ts';
 import { ArchiveFiles } from './archive-file.ts';
 import { PartsCache } from './parts-cache.ts';
-import { stage } from './test-support.ts';
+import { stage } from '../playback/test-support.ts';
 
 test('a file that was replaced by one of another size is read again', async (t) => {
   const { archive, camera, clock, fs, root } = await stage(t);

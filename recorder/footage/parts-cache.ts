@@ -7,12 +7,11 @@ import { Mp4Error } from '../mp4/error.ts';
 import { GrowingParts, readParts, type FileParts } from '../mp4/parts.ts';
 import { readLayout } from '../mp4/reader.ts';
 import type { ArchiveFile, ArchiveFiles } from './archive-file.ts';
-import type { PlaybackArchive } from './deps.ts';
 import { Lru } from './lru.ts';
 
 interface PartsCacheOptions {
   readonly files: ArchiveFiles;
-  readonly archive: PlaybackArchive;
+  readonly archive: { openEntries(cameraId: string): readonly OpenSegment[] };
   readonly clock: Clock;
 }
 

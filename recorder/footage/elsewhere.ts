@@ -1,10 +1,10 @@
 // Which footage of a camera is on other nodes, and what that means for gaps. Pure.
 
-import type { Interval } from '../../../base/interval.ts';
-import type { Elsewhere } from '../../peers/peer.ts';
-import { MIN_GAP_MS, type Gap } from './camera-ledger.ts';
-import type { GapCause } from './cause.ts';
-import { IntervalSet } from './intervals.ts';
+import type { Interval } from '../../base/interval.ts';
+import { MIN_GAP_MS, type Gap } from '../archive/gaps/camera-ledger.ts';
+import type { GapCause } from '../archive/gaps/cause.ts';
+import { IntervalSet } from '../archive/gaps/intervals.ts';
+import type { Elsewhere } from './holders.ts';
 
 /** What one node knows of a camera in an interval. */
 export interface NodeAccount {

@@ -1,0 +1,105 @@
+// The footage of a camera in an interval, from this node and from all others that hold some. A holder that does not answer in
+// time is listed with the time that is missing.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Interval } from '../../base/interval.ts';
+import { parsePath } from '../archive/disk/names.ts';
+import type { Asker } from '../peers/peer-requests.ts';
+import type { WholeAnswer } from '../peers/whole-answer.ts';
+import type { PlayedFile } from './archive-file.ts';
+import type { Footage } from './footage.ts';
+import { holdersIn, silentAt, type Elsewhere, type Holder } from './holders.ts';
+import type { OwnFootage } from './own-footage.ts';
+import { inTurns } from './turns.ts';
+
+export interface Collected {
+  /** By time, each file once for each of its turns: where several holders have footage, one of them counts. */
+  readonly footage: readonly Footage[];
+  /** By holder. */
+  readonly elsewhere: readonly Elsewhere[];
+}
+
+interface CollectorOptions {
+  readonly own: OwnFootage;
+  /** The others that may hold footage of a camera. Never rejects. */
+  readonly holders: (cameraId: string) => Promise<readonly Holder[]>;
+  readonly clock: Clock;
+}
+
+/** Players that follow a recording ask every few seconds: they share one answer of a holder, as long as it answers. */
+const FRESH_MS = 2_000;
+/** Times of requests are rounded, so that requests for nearly the same interval are shared. */
+const ROUNDED_MS = 10_000;
+/** A list without a file shows that a holder, which may have gone since its last list, still answers. */
+const NO_TIME: Interval = { fromMs: 0, toMs: 1_000 };
+
+export class Collector {
+  readonly #o: CollectorOptions;
+  readonly #kept = new Map<string, Promise<WholeAnswer<readonly Footage[]>>>();
+
+  constructor(options: CollectorOptions) {
+    this.#o = options;
+  }
+
+  get own(): OwnFootage {
+    return this.#o.own;
+  }
+
+  /** Throws ArchiveError when this node's archive cannot be read. */
+  async collect(cameraId: string, interval: Interval, caller: Asker): Promise<Collected> {
+    const { own, clock } = this.#o;
+    const past = { fromMs: interval.fromMs, toMs: Math.min(interval.toMs, clock.wallMs()) };
+    const [here, others] = await Promise.all([own.in(cameraId, interval), this.#o.holders(cameraId)]);
+    const holders = holdersIn(others, past);
+    if (holders.length === 0) return { footage: here, elsewhere: [] };
+    const found = await Promise.all(
+      holders.map(async (holder) => ({ holder, answer: await this.#filesOf(holder, cameraId, interval, caller) })),
+    );
+    const all = [...here];
+    const elsewhere: Elsewhere[] = [];
+    for (const { holder, answer } of found) {
+      if (answer.kind === 'answer') all.push(...answer.value);
+      else elsewhere.push(silentAt(holder, past, answer));
+    }
+    return { footage: inTurns(all), elsewhere };
+  }
+
+  /**
+   * Opens a file of `collect` for `work`, and closes it then. False when there is no such file any more. Reading a file of another
+   * holder rejects with HolderLost when that holder stops sending. Retention leaves a file alone while it is read.
+   */
+  async use(file: Footage, caller: Asker, work: (opened: PlayedFile) => Promise<void>): Promise<boolean> {
+    const { own } = this.#o;
+    const segment = parsePath(file.path);
+    if (!segment) return false;
+    if (file.nodeId === own.nodeId) return own.files.use(segment, work);
+    const holders = await this.#o.holders(segment.cameraId);
+    const holder = holders.find(({ nodeId }) => nodeId === file.nodeId);
+    if (holder) await work(holder.open(file, caller));
+    return holder !== undefined;
+  }
+
+  async #filesOf(
+    holder: Holder,
+    cameraId: string,
+    { fromMs, toMs }: Interval,
+    caller: Asker,
+  ): Promise<WholeAnswer<readonly Footage[]>> {
+    const rounded = {
+      fromMs: Math.floor(fromMs / ROUNDED_MS) * ROUNDED_MS,
+      toMs: Math.ceil(toMs / ROUNDED_MS) * ROUNDED_MS,
+    };
+    // Callers that may see the camera may see all of it.
+    const key = `${holder.nodeId} ${cameraId} ${rounded.fromMs} ${rounded.toMs}`;
+    const kept = this.#kept.get(key);
+    if (kept) {
+      const answer = await holder.files(cameraId, NO_TIME, caller);
+      return answer.kind === 'answer' ? kept : answer;
+    }
+    const files = holder.files(cameraId, rounded, caller);
+    this.#kept.set(key, files);
+    this.#o.clock.after(FRESH_MS, () => this.#kept.delete(key));
+    if ((await files).kind !== 'answer' && this.#kept.get(key) === files) this.#kept.delete(key);
+    return files;
+  }
+}
