@@ -25,6 +25,7 @@ RUN strip -o /usr/local/bin/node /build/node && \
     /build/collect.sh /operator /usr/local/bin/node && \
     gcc -static -Os -s -o /usr/local/bin/pause /build/pause.c && \
     /build/collect.sh /recorder /usr/local/bin/node /usr/local/bin/ffmpeg /usr/bin/redis-server /usr/bin/prlimit /usr/local/bin/pause && \
+    ln -s redis-server /recorder/usr/bin/redis-check-aof && \
     mkdir -p /recorder/usr/share/doc/ffmpeg && \
     cp /build/ffmpeg/copyright /build/ffmpeg/version /recorder/usr/share/doc/ffmpeg/
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -186,6 +186,43 @@ test(
     await Promise.all(exits);
   },
 );
+
+test(
+  'a file of jobs that is damaged in its middle is repaired: the jobs before the damage stay',
+  { skip },
+  async (t) => {
+    const { open, directory } = await stage(t);
+    const before = await open();
+    const first = await ended(before, (await before.submit(request(0, 1_000))).id);
+    const files = join(directory, 'redis/appendonlydir');
+    const [name = ''] = readdirSync(files).filter((file) => file.endsWith('.incr.aof'));
+    const damagedAt = statSync(join(files, name)).size;
+    const second = await ended(before, (await before.submit(request(0, 2_000))).id);
+    await before.close();
+    const bytes = readFileSync(join(files, name)).fill('x', damagedAt, damagedAt + 20);
+    writeFileSync(join(files, name), bytes);
+    const { log, text } = writtenLog();
+    const after = await open({}, { log });
+    assert.deepEqual(await after.get(first.id), first);
+    assert.equal(await after.get(second.id), undefined);
+    await works(after);
+    assert.match(text(), /Bad file format reading the append only file/, 'its own words are logged');
+    assert.match(text(), /the file of jobs was damaged: jobs before the damage stay/);
+    assert.deepEqual(readFileSync(join(directory, 'redis/appendonlydir.damaged', name)), bytes, 'a copy is kept');
+  },
+);
+
+test('a file of jobs that cannot be repaired is moved aside, and jobs go on', { skip }, async (t) => {
+  const { open, directory } = await stage(t);
+  const before = await open();
+  const { id } = await ended(before, (await before.submit(request(0, 1_000))).id);
+  await before.close();
+  const files = join(directory, 'redis/appendonlydir');
+  for (const file of readdirSync(files)) writeFileSync(join(files, file), 'not a file of Redis');
+  const after = await open();
+  assert.equal(await after.get(id), undefined);
+  await works(after);
+});
 
 test(
   'a job that was interrupted continues at the next start, without waiting for its lock to expire',

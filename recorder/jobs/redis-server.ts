@@ -1,5 +1,6 @@
 // Runs the recorder's own redis-server: on a Unix socket in its directory, with an append-only file there and no TCP port.
-// It is restarted when it ends, and stopped with the recorder. A server that a killed recorder left running is ended first.
+// It is restarted when it ends, and stopped with the recorder. A server that a killed recorder left running is ended first. If
+// it cannot read its file, the file is repaired.
 
 import type { ChildProcess } from 'node:child_process';
 import { mkdir, open, readdir, readFile, readlink, realpath, rm, type FileHandle } from 'node:fs/promises';
@@ -11,6 +12,7 @@ import { errorCode } from '../../base/error.ts';
 import { endChild, keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 import { JobsUnavailable } from './job.ts';
+import { AppendOnlyFile } from './redis-file.ts';
 
 interface RedisServerOptions {
   /** For its socket and its file; created when it is missing. */
@@ -26,6 +28,8 @@ const START_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 5_000;
 const POLL_MS = 20;
 const SOCKET = 'redis.sock';
+/** Of the end of its output, in characters. */
+const MAX_WORDS = 2_000;
 /** Ten thousand jobs need about 20 MB, and there are three connections. CPU time has no limit, as it runs for months. */
 const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, fileBytes: 1024 ** 3, openFiles: 1024 };
 
@@ -61,12 +65,18 @@ export class RedisServer {
     try {
       this.#socketPath = await this.#reachable();
       await this.#endOthers();
-      await this.#launch();
+      await this.#launchRepaired();
     } catch (err) {
       await this.#handle?.close();
       throw err;
     }
-    const supervised = { program: REDIS_PROGRAM, child: () => this.#child, launch: () => this.#launch(), clock, log };
+    const supervised = {
+      program: REDIS_PROGRAM,
+      child: () => this.#child,
+      launch: () => this.#launchRepaired(),
+      clock,
+      log,
+    };
     this.#supervised = keepRunning(supervised, this.#stopping.signal);
   }
 
@@ -94,8 +104,30 @@ export class RedisServer {
     await this.#handle?.close();
   }
 
+  /** If the server ends because its file is damaged, the damage is cut off, or else the server begins without the file. */
+  async #launchRepaired(): Promise<void> {
+    const { directory, log, program = REDIS_PROGRAM } = this.#o;
+    const file = new AppendOnlyFile(directory, program);
+    const hasEnded = (): boolean => this.#child?.exitCode !== null && !this.#stopping.signal.aborted;
+    try {
+      await this.#launch();
+    } catch (err) {
+      if (!hasEnded() || !(await file.isDamaged(log))) throw err;
+      const copy = await file.cutOff();
+      log.warn({ copy }, 'the file of jobs was damaged: jobs before the damage stay, later ones may be lost');
+      try {
+        await this.#launch();
+      } catch (err) {
+        if (!hasEnded()) throw err;
+        await file.remove();
+        log.warn({ copy }, 'the file of jobs cannot be repaired: all jobs are lost');
+        await this.#launch();
+      }
+    }
+  }
+
   async #launch(): Promise<void> {
-    const { directory, program = REDIS_PROGRAM, clock } = this.#o;
+    const { directory, program = REDIS_PROGRAM, clock, log } = this.#o;
     await rm(join(directory, SOCKET), { force: true });
     const settings = {
       port: '0',
@@ -113,16 +145,23 @@ export class RedisServer {
       loglevel: 'warning',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
-    const child = startChild(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'], limits: LIMITS });
+    const child = startChild(program, args, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], limits: LIMITS });
     this.#child = child;
     let failure: Error | undefined;
     child.once('error', (err) => (failure = err));
-    child.stderr?.resume();
+    let words = '';
+    for (const output of [child.stdout, child.stderr]) {
+      output.on('data', (data: Buffer) => (words = `${words}${data.toString()}`.slice(-MAX_WORDS)));
+    }
+    child.once('close', (code) => {
+      if (code) log.warn({ code, words }, 'redis-server ended by itself; these were its last words');
+    });
     const untilMs = clock.monotonicMs() + START_TIMEOUT_MS;
     while (!(await answers(this.#socketPath))) {
       if (failure) throw missing(program, failure);
       if (child.exitCode !== null || child.signalCode !== null) {
-        throw new JobsUnavailable(`redis-server ended at its start (${child.signalCode ?? `code ${child.exitCode}`})`);
+        const how = child.signalCode ?? `code ${child.exitCode}`;
+        throw new JobsUnavailable(`redis-server ended at its start (${how}): its last words are in the log`);
       }
       if (clock.monotonicMs() > untilMs || this.#stopping.signal.aborted) {
         child.kill('SIGKILL');

@@ -55,7 +55,7 @@ for (const program of PROGRAMS) {
 
     test('there is nothing that runs but the programs, and nothing that gives rights', () => {
       const programs = new Set(files.filter((file) => /(^|\/)s?bin\//.test(file)).map((file) => basename(file)));
-      const media = program === 'recorder' ? ['ffmpeg', 'pause', 'prlimit', 'redis-server'] : [];
+      const media = program === 'recorder' ? ['ffmpeg', 'pause', 'prlimit', 'redis-check-aof', 'redis-server'] : [];
       assert.deepEqual([...programs].sort(), [...media, 'node', program].sort());
       for (const file of files) {
         const { mode, uid } = lstatSync(join(image.root, file));
