@@ -1,24 +1,35 @@
-// Keeps jobs in Redis: one BullMQ queue for each kind and node. A job that was running when the process died is found as
-// stalled and runs again. A job that has ended is kept for a week, so that its state can be read.
+// Keeps jobs in Redis: one BullMQ queue for each kind and node, so that BullMQ's concurrency is the number of jobs of a kind
+// that run at once. A job that has ended is kept for a week, so that its state can be read.
+//
+// What BullMQ does: it hands out jobs in their order, renews the lock of each that runs, records its end, and hands a job whose
+// lock has expired out again. That is how a job goes on after kill -9: at most 20 seconds later. At an orderly stop, jobs go
+// back to the front of their queue and go on at the next start.
+//
+// What is left to do here, and why:
+// - `running` is what this process works on. In Redis a job is also active after its worker died, until its lock expires.
+// - A job whose lock was lost, because Redis did not answer for longer than that, is handed out again while its first attempt
+//   may still run: the first one is ended before, as both write the same file.
+// - A job that runs has to end before BullMQ can remove it.
+// - Commands have a time limit, and errors are translated: callers get an answer while Redis is away.
+//
+// An assembly waits for exports, which may be in this queue, too. It cannot wait for itself: its exports were accepted before it,
+// here or on another node, and so each job waits only for earlier ones.
 
-import { Queue, UnrecoverableError, Worker, type Job as BullJob, type RedisOptions } from 'bullmq';
+import { Queue, UnrecoverableError, WaitingError, Worker, type Job as BullJob, type RedisOptions } from 'bullmq';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import {
   JobsUnavailable,
   JOB_KEPT_MS,
-  QUEUE_NAMES,
-  isAssembled,
+  JOB_KINDS,
   type Job,
   type JobKind,
   type JobOutcome,
   type JobQueue,
   type JobRequest,
   type QueueCount,
-  type QueueName,
   type Work,
 } from './job.ts';
-import { Turns } from '../../base/turns.ts';
 import { JobError } from './error.ts';
 import { isJobId } from './job-id.ts';
 import { redisTrouble, type RedisTrouble } from './redis-trouble.ts';
@@ -35,250 +46,244 @@ interface BullQueueOptions {
   readonly log: Log;
 }
 
-const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
-/** Limit over all queues: an assembly also counts as an export or a time-lapse. */
-const AT_ONCE: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
+/** Version 0.1.0 had a queue of its own for assemblies: what is in it ends and is kept, and nothing is added. */
+const QUEUE_NAMES = [...JOB_KINDS, 'assemble'] as const;
+type QueueName = (typeof QUEUE_NAMES)[number];
+const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 1 };
 
 /** Names of queues must not contain a colon, and two nodes that share a Redis must not have the same name. */
 export const queueNodeName = (nodeName: string): string =>
   /^[A-Za-z0-9.-]+$/.test(nodeName) ? nodeName : `~${Buffer.from(nodeName).toString('base64url')}`;
 
-const queueNameOf = (request: JobRequest): QueueName => (isAssembled(request) ? 'assemble' : request.kind);
-
 /** A worker that does not renew its lock for this time counts as dead. */
 const LOCK_MS = 15_000;
 const STALLED_CHECK_MS = 5_000;
-/** No limit: a job may be interrupted any number of times. */
-const MAX_STALLED = 1_000_000;
+/** A job that was interrupted more often fails: it may be what ends the recorder. */
+const MAX_INTERRUPTIONS = 10;
 const KEEP_ENDED = { age: JOB_KEPT_MS / 1000, count: 5_000 };
 const MAX_LISTED = 1_000;
-/** BullMQ's token of a caller that does not hold the lock of the job. */
-const NO_LOCK = '0';
 const PROGRESS_INTERVAL_MS = 500;
 const COMMAND_TIMEOUT_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
+/** How long an orderly stop waits for Redis. */
+const STOP_TIMEOUT_MS = 3_000;
 
 /** The request, and what is known of its failure. */
 type Data = JobRequest & Pick<Job, 'reasonCode' | 'retry'>;
 type Queued = BullJob<Data, JobOutcome>;
+type Place = { readonly queue: Queue<Data, JobOutcome>; readonly worker: Worker<Data, JobOutcome> };
+
+/** This process works on a job, or Redis has not recorded its end yet. */
+interface Attempt {
+  readonly kind: JobKind;
+  readonly cancel: AbortController;
+  /** Resolves when the work is over. */
+  readonly over: Promise<void>;
+}
 
 const INTERNAL = { reasonCode: 'internal-error' } as const;
+const CANCELLED = new UnrecoverableError('cancelled');
 
 export class BullQueue implements JobQueue {
-  readonly #o: BullQueueOptions;
-  readonly #queues: Readonly<Record<QueueName, Queue<Data, JobOutcome>>>;
-  readonly #workers: readonly Worker<Data, JobOutcome>[];
-  readonly #running = new Map<string, { readonly cancel: AbortController; readonly ended: Promise<void> }>();
-  readonly #turns = { export: new Turns(AT_ONCE.export), timelapse: new Turns(AT_ONCE.timelapse) };
-  /** Jobs that are running, until Redis has recorded their end; `noted` is called then. */
-  readonly #atWork = new Map<string, { readonly queue: QueueName; readonly noted: () => void }>();
-  readonly #closed = new AbortController();
+  readonly #options: BullQueueOptions;
+  readonly #places: Readonly<Record<QueueName, Place>>;
+  readonly #attempts = new Map<string, Attempt>();
+  /** Jobs to be removed that are locked, and what to call when Redis has recorded their end. */
+  readonly #unwanted = new Map<string, () => void>();
+  #isStarted = false;
   #closing = false;
   /** The last problem since Redis answered. */
   #trouble: RedisTrouble | undefined;
-  readonly #refused: Promise<false>;
+  readonly #refused = Promise.withResolvers<false>();
 
   constructor(options: BullQueueOptions) {
-    this.#o = options;
-    let refuse = (): void => {};
-    this.#refused = new Promise((resolve) => (refuse = () => resolve(false)));
-    const reportTrouble = (err: unknown): void => {
-      this.#trouble = redisTrouble(err);
-      if (this.#trouble.isLasting) refuse();
-      options.log.debug({ reason: this.#trouble.message }, 'the connection to redis failed');
+    this.#options = options;
+    this.#places = {
+      export: this.#open('export'),
+      timelapse: this.#open('timelapse'),
+      assemble: this.#open('assemble'),
     };
-    const nameOf = (kind: QueueName): string => `${queueNodeName(options.nodeName)}_${kind}`;
-    // Requests of clients fail soon while Redis cannot be reached; workers wait for it.
-    const asking = { ...options.connection, commandTimeout: COMMAND_TIMEOUT_MS };
-    const working = { ...options.connection, maxRetriesPerRequest: null };
-    const queueOf = (kind: QueueName): Queue<Data, JobOutcome> => {
-      const queue = new Queue<Data, JobOutcome>(nameOf(kind), {
-        connection: asking,
-        prefix: 'kube-nvr',
-        defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
-      });
-      queue.on('error', reportTrouble);
-      return queue;
-    };
-    this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse'), assemble: queueOf('assemble') };
-    this.#workers = QUEUE_NAMES.map((kind) => {
-      const worker = new Worker<Data, JobOutcome>(nameOf(kind), (job) => this.#process(job), {
-        connection: working,
-        prefix: 'kube-nvr',
-        concurrency: CONCURRENCY[kind],
-        lockDuration: LOCK_MS,
-        stalledInterval: STALLED_CHECK_MS,
-        maxStalledCount: MAX_STALLED,
-        autorun: false,
-      });
-      worker.on('error', reportTrouble);
-      const noted = (id: string): void => {
-        this.#atWork.get(id)?.noted();
-        options.ended(id);
-      };
-      worker.on('completed', ({ id = '' }) => noted(id));
-      worker.on('failed', (job) => noted(job?.id ?? ''));
-      return worker;
-    });
   }
 
-  /** Starts the workers, first with the jobs of the previous process. Throws JobsUnavailable when Redis does not answer. */
+  #open(queueName: QueueName): Place {
+    const { connection, nodeName } = this.#options;
+    const name = `${queueNodeName(nodeName)}_${queueName}`;
+    const queue = new Queue<Data, JobOutcome>(name, {
+      // Requests of clients fail soon while Redis cannot be reached; workers wait for it.
+      connection: { ...connection, commandTimeout: COMMAND_TIMEOUT_MS },
+      prefix: 'kube-nvr',
+      defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
+    });
+    const worker = new Worker<Data, JobOutcome>(name, (job, token) => this.#process(job, token), {
+      connection: { ...connection, maxRetriesPerRequest: null },
+      prefix: 'kube-nvr',
+      concurrency: CONCURRENCY[queueName],
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: MAX_INTERRUPTIONS,
+      autorun: false,
+    });
+    queue.on('error', (err) => this.#failed(err));
+    worker.on('error', (err) => this.#failed(err));
+    worker.on('completed', ({ id = '' }) => this.#recorded(id));
+    worker.on('failed', (job) => this.#recorded(job?.id ?? ''));
+    return { queue, worker };
+  }
+
+  /** Starts the workers. Rejects with JobsUnavailable when Redis does not answer. */
   async start(): Promise<void> {
-    const ready = Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].waitUntilReady())).then(() => true);
-    ready.catch(() => {});
-    const late = this.#o.clock.sleep(CONNECT_TIMEOUT_MS).then(() => false);
-    const isReady = Promise.race([ready, late, this.#refused]).catch((err: unknown) => {
+    const ready = Promise.all(this.#queues.map((queue) => queue.waitUntilReady())).then(() => true);
+    const late = this.#options.clock.sleep(CONNECT_TIMEOUT_MS).then(() => false);
+    const isReady = Promise.race([ready, late, this.#refused.promise]).catch((err: unknown) => {
       this.#trouble = redisTrouble(err);
       return false;
     });
     if (!(await isReady)) throw this.#unavailable();
-    // No other process works for this node: jobs that are still active were interrupted, and need not wait for their lock
-    // to expire.
-    for (const name of QUEUE_NAMES) {
-      for (const job of await this.#available(this.#queues[name].getActive())) {
-        await job?.moveToWait(NO_LOCK).catch(() => {}); // otherwise it is found as stalled within seconds
-      }
-    }
-    for (const worker of this.#workers) {
+    this.#isStarted = true;
+    for (const { worker } of Object.values(this.#places)) {
       worker.run().catch((err: unknown) => {
-        this.#o.log.error({ reason: redisTrouble(err).message }, 'a queue of jobs has stopped');
+        this.#options.log.error({ reason: redisTrouble(err).message }, 'a queue of jobs has stopped');
       });
     }
   }
 
   async add(id: string, request: JobRequest): Promise<void> {
-    const name = queueNameOf(request);
-    await this.#available(this.#queues[name].add(name, request, { jobId: id }));
+    const { kind } = request;
+    await this.#available(this.#places[kind].queue.add(kind, request, { jobId: id }));
   }
 
   async get(id: string): Promise<Job | undefined> {
-    const atWork = new Set(this.#atWork.keys());
+    const running = new Set(this.#attempts.keys());
     const found = await this.#find(id);
-    return found && toJob(found, atWork);
+    return found && toJob(found, running);
   }
 
   async list(): Promise<Job[]> {
     // Read before Redis is asked, so that a job which ends or starts meanwhile is listed as ended or pending.
-    const atWork = new Set(this.#atWork.keys());
-    const lists = QUEUE_NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
-    const found = (await this.#available(Promise.all(lists))).flat();
-    const jobs = found.filter((job) => job !== undefined).map((job) => toJob(job, atWork));
-    return jobs.sort((a, b) => b.createdAtMs - a.createdAtMs);
+    const running = new Set(this.#attempts.keys());
+    const found = await this.#jobsIn(undefined, MAX_LISTED - 1);
+    return found.map((job) => toJob(job, running)).sort((a, b) => b.createdAtMs - a.createdAtMs);
   }
 
-  async counts(): Promise<QueueCount[]> {
-    const atWork = [...this.#atWork.values()];
-    const counts = QUEUE_NAMES.map(async (queue) => {
-      const { wait = 0, active = 0 } = await this.#queues[queue].getJobCounts('wait', 'active');
-      const running = atWork.filter((job) => job.queue === queue).length;
-      return { queue, waiting: Math.max(0, wait + active - running), running };
+  counts(): Promise<QueueCount[]> {
+    const kinds = [...this.#attempts.values()].map(({ kind }) => kind);
+    const counts = JOB_KINDS.map(async (queue) => {
+      const { wait = 0, active = 0 } = await this.#places[queue].queue.getJobCounts('wait', 'active');
+      const running = Math.min(active, kinds.filter((kind) => kind === queue).length);
+      return { queue, waiting: wait + active - running, running };
     });
     return this.#available(Promise.all(counts));
   }
 
   async unfinishedOf(by: string): Promise<number> {
-    const lists = QUEUE_NAMES.map((kind) => this.#queues[kind].getJobs(['wait', 'active']));
-    const found = (await this.#available(Promise.all(lists))).flat();
-    return found.filter((job) => job?.data.by === by).length;
+    return (await this.#jobsIn(['wait', 'active'])).filter(({ data }) => data.by === by).length;
   }
 
   async remove(id: string): Promise<boolean> {
     const found = await this.#find(id);
     if (!found) return false;
-    const running = this.#running.get(id);
-    running?.cancel.abort(new UnrecoverableError('cancelled'));
-    await running?.ended;
-    // BullMQ records the end of a job after its worker has returned.
-    for (let tries = 0; ; tries++) {
-      try {
-        await this.#available(found.remove());
-        return true;
-      } catch (err) {
-        if (err instanceof JobsUnavailable || tries === 20) throw err;
-        await this.#o.clock.sleep(50);
-      }
+    const queue = this.#queues.find(({ name }) => name === found.queueName);
+    const isRemoved = async (): Promise<boolean> => (await this.#available(queue!.remove(id))) === 1;
+    if (await isRemoved()) return true;
+    // It is locked: it runs here, or it ran when the process died. It is cancelled now or when it is handed out again, and
+    // otherwise its lock has expired.
+    const waited = new AbortController();
+    const recorded = new Promise<void>((resolve) => this.#unwanted.set(id, resolve));
+    this.#attempts.get(id)?.cancel.abort(CANCELLED);
+    try {
+      await Promise.race([recorded, this.#options.clock.sleep(LOCK_MS, waited.signal)]);
+    } finally {
+      waited.abort();
+      this.#unwanted.delete(id);
     }
+    if (await isRemoved()) return true;
+    throw new JobsUnavailable('the job does not end: try again');
   }
 
   async close(): Promise<void> {
     this.#closing = true;
-    for (const { cancel } of this.#running.values()) cancel.abort(new Error('the recorder is stopping'));
-    // Forced: cancelled jobs are not reported as failed, and run again after the next start.
-    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
-    await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
-    await Promise.allSettled(QUEUE_NAMES.map((kind) => this.#queues[kind].close()));
-    this.#closed.abort();
-    await this.#o.server?.close();
+    const waited = new AbortController();
+    const late = this.#options.clock.sleep(STOP_TIMEOUT_MS, waited.signal).then(() => false);
+    // Without Redis nothing can be recorded, and BullMQ would wait for it.
+    const counted = this.counts().then(
+      () => true,
+      () => false,
+    );
+    const answers = this.#isStarted && (await Promise.race([counted, late]));
+    const closed = Promise.allSettled(Object.values(this.#places).map(({ worker }) => worker.close(!answers)));
+    const attempts = [...this.#attempts.values()];
+    for (const { cancel } of attempts) cancel.abort(new Error('the recorder is stopping'));
+    await Promise.all(attempts.map(({ over }) => over));
+    await Promise.race([closed, late]);
+    waited.abort();
+    for (const queue of this.#queues) {
+      const quit = queue.close().catch(() => {}); // it is closed all the same
+      if (answers) await quit;
+      else queue.disconnect().catch(() => {});
+    }
+    await this.#options.server?.close();
   }
 
-  async #process(job: Queued): Promise<JobOutcome> {
+  get #queues(): readonly Queue<Data, JobOutcome>[] {
+    return QUEUE_NAMES.map((name) => this.#places[name].queue);
+  }
+
+  async #process(job: Queued, token: string | undefined): Promise<JobOutcome> {
+    const { clock, log, work } = this.#options;
     const id = job.id as string;
-    const cancel = new AbortController();
-    let end = (): void => {};
-    // If Redis was unreachable for longer than a lock lasts, it hands the job out again.
-    for (let earlier; (earlier = this.#running.get(id));) {
+    for (let earlier; (earlier = this.#attempts.get(id));) {
       earlier.cancel.abort(new Error('the job runs again'));
-      await earlier.ended;
-      this.#atWork.get(id)?.noted();
+      await earlier.over;
+      if (this.#attempts.get(id) === earlier) this.#attempts.delete(id);
     }
-    this.#running.set(id, { cancel, ended: new Promise((resolve) => (end = resolve)) });
+    const cancel = new AbortController();
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    this.#attempts.set(id, { kind: job.data.kind, cancel, over });
     let toldMs = -Infinity;
     const progress = (share: number): void => {
-      const nowMs = this.#o.clock.monotonicMs();
+      const nowMs = clock.monotonicMs();
       if (nowMs - toldMs < PROGRESS_INTERVAL_MS) return;
       toldMs = nowMs;
       job.updateProgress(Math.round(share * 100) / 100).catch(() => {});
     };
     const window = (fromMs: number, toMs: number): Promise<void> => job.updateData({ ...job.data, fromMs, toMs });
-    let hasTurn = false;
     try {
-      await this.#turn(id, job.data, cancel.signal);
-      hasTurn = true;
-      return await this.#o.work(id, job.data, { progress, window }, cancel.signal);
+      if (this.#unwanted.has(id)) cancel.abort(CANCELLED);
+      return await work(id, job.data, { progress, window }, cancel.signal).finally(end);
     } catch (err) {
       if (this.#closing) {
-        end();
-        // A promise that never settles keeps the job active: the next start continues it.
-        return await new Promise<never>(() => {});
+        await job.moveToWait(token);
+        throw new WaitingError();
       }
-      this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'a job failed');
+      log.warn({ err, job: id, camera: job.data.cameraId }, 'a job failed');
       const failure = err instanceof JobError ? { reasonCode: err.code, retry: err.retry } : INTERNAL;
       await job.updateData({ ...job.data, ...failure }).catch(() => {});
       throw err;
-    } finally {
-      end();
-      this.#running.delete(id);
-      // If Redis cannot be reached, it never records the end of the job.
-      const place = hasTurn ? this.#atWork.get(id) : undefined;
-      if (place) void this.#o.clock.sleep(LOCK_MS, this.#closed.signal).then(place.noted);
     }
   }
 
-  /** Resolves when it is the turn of the job, which lasts until Redis has recorded its end. */
-  #turn(id: string, request: JobRequest, signal: AbortSignal): Promise<void> {
-    return new Promise((begin, giveUp) => {
-      const hold = (): Promise<void> =>
-        new Promise((resolve) => {
-          const noted = (): void => {
-            if (this.#atWork.get(id) === place) this.#atWork.delete(id);
-            resolve();
-          };
-          const place = { queue: queueNameOf(request), noted };
-          this.#atWork.set(id, place);
-          begin();
-        });
-      this.#turns[request.kind].take(hold, signal).catch(giveUp);
-    });
+  #recorded(id: string): void {
+    this.#attempts.delete(id);
+    this.#unwanted.get(id)?.();
+    this.#options.ended(id);
+  }
+
+  #failed(err: unknown): void {
+    this.#trouble = redisTrouble(err);
+    if (this.#trouble.isLasting) this.#refused.resolve(false);
+    this.#options.log.debug({ reason: this.#trouble.message }, 'the connection to redis failed');
   }
 
   async #find(id: string): Promise<Queued | undefined> {
     // Redis stores other data under the same prefix too.
     if (!isJobId(id)) return undefined;
-    for (const kind of QUEUE_NAMES) {
-      const job = await this.#available(this.#queues[kind].getJob(id));
-      if (job) return job;
-    }
-    return undefined;
+    const found = await this.#available(Promise.all(this.#queues.map((queue) => queue.getJob(id))));
+    return found.find((job) => job !== undefined);
+  }
+
+  async #jobsIn(states: Parameters<Queue['getJobs']>[0], last = -1): Promise<Queued[]> {
+    const lists = this.#queues.map((queue) => queue.getJobs(states, 0, last));
+    return (await this.#available(Promise.all(lists))).flat();
   }
 
   async #available<T>(command: Promise<T>): Promise<T> {
@@ -287,7 +292,6 @@ export class BullQueue implements JobQueue {
       this.#trouble = undefined;
       return answer;
     } catch (err) {
-      if (err instanceof Error && /could not be removed|locked/.test(err.message)) throw err;
       // An error of the connection says more than the timeout of a command.
       const trouble = redisTrouble(err);
       if (trouble.isLasting || !this.#trouble) this.#trouble = trouble;
@@ -300,11 +304,11 @@ export class BullQueue implements JobQueue {
   }
 }
 
-function toJob(job: Queued, atWork: ReadonlySet<string>): Job {
+function toJob(job: Queued, running: ReadonlySet<string>): Job {
   const id = job.id as string;
   const hasEnded = job.finishedOn !== undefined;
   const hasFailed = hasEnded && job.failedReason !== undefined;
-  const state = hasFailed ? 'failed' : hasEnded ? 'done' : atWork.has(id) ? 'running' : 'pending';
+  const state = hasFailed ? 'failed' : hasEnded ? 'done' : running.has(id) ? 'running' : 'pending';
   return {
     ...job.data,
     id,
@@ -313,8 +317,14 @@ function toJob(job: Queued, atWork: ReadonlySet<string>): Job {
     createdAtMs: job.timestamp,
     completedAtMs: job.finishedOn,
     outcome: state === 'done' ? job.returnvalue : undefined,
-    reason: hasFailed ? job.failedReason : undefined,
-    reasonCode: hasFailed ? (job.data.reasonCode ?? INTERNAL.reasonCode) : undefined,
-    retry: hasFailed ? job.data.retry : undefined,
+    ...(hasFailed ? failureOf(job) : { reason: undefined, reasonCode: undefined, retry: undefined }),
   };
+}
+
+function failureOf({ data, failedReason, stalledCounter }: Queued): Pick<Job, 'reason' | 'reasonCode' | 'retry'> {
+  if (stalledCounter > MAX_INTERRUPTIONS) {
+    const reason = `the recorder was killed ${stalledCounter} times while it made the result`;
+    return { reason, reasonCode: 'interrupted', retry: undefined };
+  }
+  return { reason: failedReason, reasonCode: data.reasonCode ?? INTERNAL.reasonCode, retry: data.retry };
 }

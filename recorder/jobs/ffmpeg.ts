@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { ANSWERS_ONLY, startChild } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorCode } from '../../base/error.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { JobError } from './error.ts';
 import type { JobPart } from './job.ts';
@@ -11,6 +12,7 @@ import type { JobPart } from './job.ts';
 /** Input is a movie in a file or in a range of it: protocols that open network addresses are not allowed. */
 const MOVIES_ONLY = ['-protocol_whitelist', 'file,subfile', '-f', 'mp4'];
 const KNOWN_FOR_MS = 10_000;
+const FOUND_FOR_MS = 15 * MINUTE_MS;
 const MAX_ERROR_BYTES = 4096;
 
 /** Checks whether the program can be run, and remembers the result for a while. */
@@ -20,6 +22,8 @@ export class FfmpegCheck {
   #knownUntilMs = -Infinity;
   #known: Promise<boolean> = Promise.resolve(false);
   #wasThere = false;
+  #isMissing = false;
+  #foundMs = -Infinity;
 
   constructor(path: string, clock: Clock) {
     this.#path = path;
@@ -40,6 +44,19 @@ export class FfmpegCheck {
   seemsThere(): Promise<boolean> {
     const known = this.isThere();
     return this.#wasThere ? Promise.resolve(true) : known;
+  }
+
+  /** What the last call of `look` found. */
+  get isMissing(): boolean {
+    return this.#isMissing;
+  }
+
+  /** For warnings. ffmpeg is rarely removed, and starting it costs as much CPU time as recording for a second. */
+  async look(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs < this.#foundMs + FOUND_FOR_MS) return;
+    this.#isMissing = !(await this.isThere());
+    if (!this.#isMissing) this.#foundMs = nowMs;
   }
 
   #run(): Promise<boolean> {

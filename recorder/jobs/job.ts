@@ -6,7 +6,8 @@ import type { JobErrorCode, JobRetry } from './error.ts';
 import type { AssemblyPart } from './peer-part.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
-export type JobKind = 'export' | 'timelapse';
+export const JOB_KINDS = ['export', 'timelapse'] as const;
+export type JobKind = (typeof JOB_KINDS)[number];
 export type JobState = 'pending' | 'running' | 'done' | 'failed';
 
 /** A requested job. */
@@ -142,15 +143,9 @@ export const isExpired = ({ completedAtMs = Infinity }: Job, nowMs: number): boo
 /** How long a job is kept after it has ended; at most the last five thousand jobs are kept. */
 export const JOB_KEPT_MS = 7 * DAY_MS;
 
-/**
- * Assemblies have a separate queue: they wait for exports of other nodes, and those exports must not wait for assemblies.
- */
-export const QUEUE_NAMES = ['export', 'timelapse', 'assemble'] as const;
-export type QueueName = (typeof QUEUE_NAMES)[number];
-
 /** The number of jobs in one queue. */
 export interface QueueCount {
-  readonly queue: QueueName;
+  readonly queue: JobKind;
   readonly waiting: number;
   readonly running: number;
 }
@@ -167,7 +162,7 @@ export interface JobReport {
 export type Work = (id: string, request: JobRequest, report: JobReport, signal: AbortSignal) => Promise<JobOutcome>;
 
 /** A change of a job, for its observer. */
-export type JobChange = 'queued' | 'progress' | 'done' | 'failed' | 'removed';
+type JobChange = 'queued' | 'progress' | 'done' | 'failed' | 'removed';
 export type JobObserver = (
   change: JobChange,
   job: Pick<Job, 'id' | 'kind' | 'cameraId' | 'progress'> & Partial<Job>,

@@ -4,6 +4,7 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
 import { readPrivate, writePrivate } from '../../base/private-file.ts';
 
 /** The key cannot be used; the message names the file and says what to do. */
@@ -45,6 +46,46 @@ export class NodeKey {
   /** 64 bytes. */
   sign(text: Uint8Array): Buffer {
     return sign(null, text, this.#key);
+  }
+}
+
+/** The key of a node, opened when it is needed. After a failure, the next call tries again. */
+export class SigningKey {
+  readonly #directory: string;
+  readonly #log: Log;
+  #opened: Promise<NodeKey> | undefined;
+  #trouble: string | undefined;
+
+  constructor(directory: string, log: Log) {
+    this.#directory = directory;
+    this.#log = log;
+  }
+
+  /** Why the key could not be used the last time. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** Rejects with NodeKeyError. */
+  get(): Promise<NodeKey> {
+    this.#opened ??= this.#open();
+    return this.#opened;
+  }
+
+  async #open(): Promise<NodeKey> {
+    try {
+      const key = await NodeKey.open(this.#directory);
+      this.#log.info({ fingerprint: key.fingerprint }, 'the key that signs exports is in use');
+      this.#trouble = undefined;
+      return key;
+    } catch (err) {
+      this.#opened = undefined;
+      if (err instanceof NodeKeyError) {
+        if (this.#trouble !== err.message) this.#log.error({ reason: err.message }, 'exports cannot be signed');
+        this.#trouble = err.message;
+      }
+      throw err;
+    }
   }
 }
 

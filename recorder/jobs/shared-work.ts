@@ -1,32 +1,46 @@
 // Does the same work once for several jobs. Two requests for the same past window are two jobs, so that each result has its
 // own expiry and cannot be deleted by the other caller. The second result is a hard link to the file of the first.
 
-import type { JobOutcome } from './job.ts';
+import { promptly } from '../../base/promptly.ts';
+import { isAssembled, type Job, type JobOutcome, type JobRequest } from './job.ts';
+import type { Results } from './results.ts';
 
-export interface Made {
+interface SharedWorkOptions {
+  readonly results: Pick<Results, 'share'>;
+  /** Rejects when Redis does not answer. */
+  readonly jobs: () => Promise<readonly Job[]>;
+  readonly wallMs: () => number;
+}
+
+interface Made {
   /** The id of the job whose result it is. */
   readonly id: string;
   readonly outcome: JobOutcome;
 }
 
-interface Work {
-  /** Finds the result of an earlier job with the same work. */
-  readonly made: () => Promise<Made | undefined>;
-  /** Makes it the result of this job too; false when it is gone or too old. */
-  readonly adopt: (made: Made) => Promise<boolean>;
-  readonly make: () => Promise<JobOutcome>;
-}
-
 export class SharedWork {
+  readonly #options: SharedWorkOptions;
   readonly #underWay = new Map<string, Promise<Made | undefined>>();
 
-  /** `key` is equal for the same work. Throws what `make` throws, and the signal's reason. */
-  async once(key: string, id: string, work: Work, signal: AbortSignal): Promise<JobOutcome> {
+  constructor(options: SharedWorkOptions) {
+    this.#options = options;
+  }
+
+  /** Throws what `make` throws, and the signal's reason. */
+  async once(
+    id: string,
+    request: JobRequest,
+    make: () => Promise<JobOutcome>,
+    signal: AbortSignal,
+  ): Promise<JobOutcome> {
+    // An existing result lacks the footage of a window that was not over.
+    if (isAssembled(request) || request.toMs >= this.#options.wallMs()) return make();
+    const key = keyOf(request);
     for (let earlier; (earlier = this.#underWay.get(key));) {
-      const made = await unlessAborted(earlier, signal);
-      if (made && (await work.adopt(made))) return made.outcome;
+      const made = await promptly(earlier, signal);
+      if (made && (await this.#options.results.share(made.id, id))) return made.outcome;
     }
-    const doing = begin(work);
+    const doing = this.#sharedOrMade(key, id, make);
     const made = doing.then(
       (outcome) => ({ id, outcome }),
       () => undefined, // the next job tries it itself
@@ -38,18 +52,22 @@ export class SharedWork {
       this.#underWay.delete(key);
     }
   }
+
+  async #sharedOrMade(key: string, id: string, make: () => Promise<JobOutcome>): Promise<JobOutcome> {
+    const { jobs, results } = this.#options;
+    // What an earlier job lacks may be there now: footage of a node that did not answer, or of the end of its window.
+    const before = (await jobs()).find(
+      (job) =>
+        job.state === 'done' &&
+        !isAssembled(job) &&
+        !job.outcome?.elsewhere &&
+        job.toMs < job.createdAtMs &&
+        keyOf(job) === key,
+    );
+    return before?.outcome && (await results.share(before.id, id)) ? before.outcome : make();
+  }
 }
 
-async function begin({ made, adopt, make }: Work): Promise<JobOutcome> {
-  const before = await made();
-  return before && (await adopt(before)) ? before.outcome : make();
-}
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(signal.reason as Error);
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });
-}
+/** Equal for the same work. */
+const keyOf = ({ kind, cameraId, fromMs, toMs, speed, case: of }: JobRequest): string =>
+  JSON.stringify([kind, cameraId, fromMs, toMs, speed, of?.cameras, of?.name, of?.assemblies !== undefined]);

@@ -1,0 +1,210 @@
+// Makes the result of one job and its signed manifest.
+
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { rename, rm, stat } from 'node:fs/promises';
+import type { Clock } from '../../base/clock.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
+import type { Asker } from '../peers/peer-requests.ts';
+import { assemble, type AssembleDeps } from './assemble.ts';
+import { caseAssemblies } from './case-assemblies.ts';
+import { exportCase } from './case.ts';
+import { JobError } from './error.ts';
+import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
+import type { JobArchive, PlannerDeps } from './export-plan.ts';
+import { lapseDurationMs, lapseEstimate, makeTimelapse, type FfmpegCheck } from './ffmpeg.ts';
+import type { KnownTime } from './gap-causes.ts';
+import type { JobOutcome, JobReport, JobRequest } from './job.ts';
+import { signManifest, type SignedManifest } from './manifest.ts';
+import { movieName } from './movie-name.ts';
+import { NodeKeyError, type SigningKey } from './node-key.ts';
+import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
+import type { PeerAccess } from './peer-request.ts';
+import type { Results } from './results.ts';
+import { lapsedFootage, withHashes, type Written } from './written.ts';
+
+export interface MakerOptions {
+  /** The name of the node in manifests. */
+  readonly nodeName: string;
+  readonly recordPath: string;
+  readonly archive: JobArchive;
+  readonly ffmpegPath: string;
+  readonly version: string;
+  readonly clock: Clock;
+  /** Number of bytes that results may use now: free space that is not reserved for recording. */
+  readonly spareBytes: () => Promise<number>;
+  /** Other recorders, for assemblies; without it, there are none. */
+  readonly peers?: Omit<PeerAccess, 'silenceMs'>;
+  readonly peerLimits?: PeerLimits;
+  readonly knownTime?: (cameraId: string, fromMs: number, toMs: number, by: Asker) => Promise<KnownTime>;
+  /** For the buffers of jobs. */
+  readonly memory?: MemoryAccount | undefined;
+}
+
+interface MakerDeps {
+  readonly results: Results;
+  readonly key: SigningKey;
+  readonly ffmpeg: FfmpegCheck;
+}
+
+/** A job that is made. */
+interface Making {
+  readonly id: string;
+  readonly request: JobRequest;
+  /** `Authorization` of its caller, for requests to other nodes. */
+  readonly credential: string | undefined;
+  readonly report: JobReport;
+  readonly signal: AbortSignal;
+}
+
+type Sign = (written: Omit<Written, 'outcome'>) => SignedManifest;
+
+/** Two blocks that are read and written in turn (write-movie.ts), and the index of a file. */
+const COPY_BYTES = 4 * 1024 * 1024;
+
+export class JobMaker {
+  readonly #options: MakerOptions;
+  readonly #deps: MakerDeps;
+  readonly #memory: MemoryAccount;
+
+  constructor(options: MakerOptions, deps: MakerDeps) {
+    this.#options = options;
+    this.#deps = deps;
+    this.#memory = options.memory ?? unlimitedMemory('jobs');
+  }
+
+  /** Throws JobError, and the signal's reason. */
+  async make(making: Making): Promise<JobOutcome> {
+    const { id, request } = making;
+    const { results } = this.#deps;
+    const sign = await this.#signer(request);
+    if (request.case) {
+      const { outcome, cameras, manifest } = await this.#case(making, sign);
+      await results.writeManifest(id, manifest);
+      return withHashes(outcome, cameras);
+    }
+    const written = await (request.kind === 'export' ? this.#copy(making, results.path(id)) : this.#lapse(making));
+    await results.writeManifest(id, sign(written));
+    return withHashes(written.outcome, written.cameras);
+  }
+
+  /** Throws JobError. */
+  async estimate(request: JobRequest, credential: string | undefined): Promise<JobOutcome> {
+    const outcome = await estimateExport(request, this.#plannerDeps(request, credential));
+    const { speed } = request;
+    if (speed === undefined) return outcome;
+    const { parts: _, ...copied } = outcome;
+    return { ...copied, ...lapseEstimate(outcome, speed) };
+  }
+
+  async #signer({ kind, speed, case: of }: JobRequest): Promise<Sign> {
+    const { version, nodeName: node, clock } = this.#options;
+    const key = await this.#deps.key.get().catch((err: unknown) => {
+      if (!(err instanceof NodeKeyError)) throw err;
+      throw new JobError('no-signing-key', `the result could not be signed: ${err.message}`, { cause: err });
+    });
+    return (written) =>
+      signManifest(
+        { kind: of ? 'case' : kind, name: of?.name, speed, madeMs: clock.wallMs(), version, node },
+        written,
+        key,
+      );
+  }
+
+  #case(making: Making, sign: Sign): ReturnType<typeof exportCase> {
+    const { id, request, credential, signal } = making;
+    const { fromMs, toMs } = request;
+    const wanted = { cameraIds: request.case?.cameras ?? [], fromMs, toMs };
+    const planner = this.#plannerDeps(request, credential);
+    return this.#withParts(making, (parts, fetching) => {
+      const assembled = caseAssemblies(request, credential, parts, fetching, signal);
+      const deps = { ...planner, spareBytes: this.#options.spareBytes, sign, ...assembled };
+      return exportCase(wanted, this.#deps.results.path(id), deps, signal);
+    });
+  }
+
+  async #lapse(making: Making): Promise<Written> {
+    const { id, request, report, signal } = making;
+    const { ffmpegPath: program, spareBytes, clock } = this.#options;
+    const { speed = 2 } = request;
+    if (!(await this.#deps.ffmpeg.isThere())) {
+      throw new JobError('ffmpeg-missing', `ffmpeg is not installed: ${program}`);
+    }
+    // If this process dies, the next start removes both files. The encoder may continue to run, and reopens its output by
+    // name at the end: so every attempt uses another name.
+    const path = this.#deps.results.path(id);
+    const attempt = `${path}.${randomBytes(4).toString('hex')}`;
+    const source = `${attempt}.source${TEMPORARY_SUFFIX}`;
+    const output = temporaryName(attempt);
+    const copyShare = request.assembly ? 0.5 : 0.1;
+    try {
+      const copied = { ...report, progress: (share: number): void => report.progress(share * copyShare) };
+      const { outcome, window, cameras } = await this.#copy({ ...making, report: copied }, source);
+      const { durationMs, gaps, parts: movies, untilMs, elsewhere } = outcome;
+      const progress = (share: number): void => report.progress(copyShare + share * (1 - copyShare));
+      const run = { program, input: source, movies, output, speed, durationMs, progress, spareBytes, clock };
+      await makeTimelapse(run, signal);
+      const sha256 = await sha256Of(output);
+      await rename(output, path);
+      const made = { sizeBytes: (await stat(path)).size, durationMs: lapseDurationMs(durationMs, speed) };
+      const lapses = cameras.map(({ cameraId, movies }) => {
+        const name = movieName(cameraId, window.fromMs, { speed });
+        return { cameraId, gaps, movies: [{ ...made, name, sha256, window, footage: lapsedFootage(movies, speed) }] };
+      });
+      const about = { gaps, ...(untilMs === undefined ? {} : { untilMs }), ...(elsewhere && { elsewhere }) };
+      return { outcome: { ...made, ...about }, window, cameras: lapses };
+    } finally {
+      await Promise.all([source, output].map((left) => rm(left, { force: true })));
+    }
+  }
+
+  /** Copies the footage of a job, into one movie if it has one codec. */
+  async #copy(making: Making, path: string): Promise<Written> {
+    const { request, credential, report, signal } = making;
+    const { spareBytes } = this.#options;
+    if (!request.assembly) {
+      const deps = { ...this.#plannerDeps(request, credential), spareBytes, progress: report.progress };
+      return this.#memory.during(COPY_BYTES, () =>
+        exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
+      );
+    }
+    return this.#withParts(making, (parts, deps) => assemble(request, credential, parts, path, deps, signal));
+  }
+
+  /** Calls `work` with the directory of the parts from other recorders, and what it needs to fetch them. */
+  async #withParts<T>(
+    { id, report, signal }: Making,
+    work: (parts: string, deps: AssembleDeps) => Promise<T>,
+  ): Promise<T> {
+    const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#options;
+    const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
+    const parts = this.#deps.results.partsPath(id);
+    const deps = { access, limits, clock, spareBytes, version, report };
+    try {
+      return await this.#memory.during(COPY_BYTES, () => work(parts, deps));
+    } finally {
+      // After a restart, the job continues with the parts that were fetched.
+      if (!signal.aborted) await rm(parts, { recursive: true, force: true });
+    }
+  }
+
+  #plannerDeps({ by = '' }: JobRequest, credential: string | undefined): PlannerDeps {
+    const { recordPath, archive, clock, version, knownTime } = this.#options;
+    return {
+      recordPath,
+      archive,
+      version,
+      wallMs: () => clock.wallMs(),
+      ...(knownTime && {
+        knownTime: (cameraId, fromMs, toMs) => knownTime(cameraId, fromMs, toMs, { name: by, credential }),
+      }),
+    };
+  }
+}
+
+/** Hex. */
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const block of createReadStream(path)) hash.update(block as Buffer);
+  return hash.digest('hex');
+}
