@@ -392,14 +392,12 @@ for (const [name, { job, download }, reason] of faults) {
     const { run, peers, result } = await stage(t);
     if (job) peers[1]?.routes.set(JOB, job());
     if (download) peers[1]?.routes.set(DOWNLOAD, download());
-    const startMs = performance.now();
     await assert.rejects(run({ credential: 'Bearer one' }), (err: Error) => {
       assert.match(err.message, new RegExp(`^part 1 from ${peers[1]?.address}: `));
       assert.match(err.message, reason);
       assert.doesNotMatch(err.message, /Bearer/);
       return true;
     });
-    assert.ok(performance.now() - startMs < 20_000);
     assert.deepEqual(
       readdirSync(dirname(result)).filter((left) => left !== 'a1.parts'),
       [],

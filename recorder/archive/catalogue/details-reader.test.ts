@@ -8,6 +8,7 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../base/clock.ts';
 import { writeArchive } from '../../../test/bench/archive.ts';
+import { PATIENCE_MS } from '../../../test/support/until.ts';
 import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
 import { formatPath } from '../disk/names.ts';
 import { SegmentStore } from '../disk/segment-store.ts';
@@ -51,7 +52,7 @@ test('a pipe among the segments does not hold up the thread', async (t) => {
   const freed = new AbortController();
   t.after(() => freed.abort());
   const answer = reader.read([pipe, join(root, segmentAt(START_MS))]);
-  const late = sleep(20_000, 'late', { signal: freed.signal, ref: false }).catch(() => 'late');
+  const late = sleep(PATIENCE_MS, 'late', { signal: freed.signal, ref: false }).catch(() => 'late');
   const first = await Promise.race([answer, late]);
   if (first === 'late') closeSync(openSync(pipe, 'r+'));
   assert.deepEqual(
