@@ -187,6 +187,7 @@ test('a camera that refuses a second connection is reported, and the one that it
   await until('it is refused', () => node.report()?.state === 'Failed');
   assert.equal(node.report()?.reason?.code, 'too-many-streams');
   const attempts = camera.connections.length;
+  // Lasts: the pause before the next attempt.
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   assert.equal(camera.connections.length, attempts, 'the next attempt waits');
   assert.equal(owner.cameras.get('gate')?.status.counters.reconnects.size, 0);

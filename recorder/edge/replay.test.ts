@@ -182,6 +182,7 @@ test('a consumer that takes nothing makes the camera wait', async (t) => {
   let waited = 0;
   const each = async (): Promise<void> => {
     if (waited > 0) return;
+    // Lasts: nothing is taken.
     for (let before = -1; sent() !== before; await systemClock.sleep(500)) before = sent();
     waited = sent();
   };

@@ -155,6 +155,7 @@ test('an answer is read from the peer only as fast as it is used', async (t) => 
   await until('no more is sent', async () => {
     const before = seen;
     seen = sent;
+    // Lasts: nothing is read.
     await new Promise((resolve) => setTimeout(resolve, 200));
     return sent > 0 && before === sent;
   });

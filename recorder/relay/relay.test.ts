@@ -231,6 +231,7 @@ test('a live stream of a session is watched through another node, and not by oth
   const own = open(`http://127.0.0.1:${port}`);
   await once(own, 'open');
   const closed = once(own, 'close').then(([code]) => code as number);
+  // Lasts: the stream, which nobody ends.
   assert.equal(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 200, 'open'))]), 'open');
   const [err] = (await once(open('http://evil.example'), 'error')) as [Error];
   assert.match(err.message, /403/);

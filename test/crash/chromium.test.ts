@@ -157,6 +157,7 @@ class Player {
     await this.#page.evaluate(`new Promise((resolve) => {
       const video = document.querySelector('video');
       const shown = new Promise((done) => { video.requestVideoFrameCallback(done); });
+      // Lasts: no new picture comes.
       const same = () => new Promise((done) => { setTimeout(done, 2_000); });
       video.onseeked = () => { Promise.race([shown, same()]).then(resolve); };
       video.currentTime = ${seconds};

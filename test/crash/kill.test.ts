@@ -104,6 +104,7 @@ async function killed(
       () => Promise.resolve(cameras.every((sent) => sent.camera.playing.length > 0)),
       60_000,
     );
+    // Lasts: the cameras are recorded, for a time that differs from run to run.
     await sleep(1_000 + random() * 4_000);
     const sentBefore = cameras.map((sent) => sent.frames.length);
     const written = await writtenFrames(recorder, cameras.length);

@@ -91,6 +91,7 @@ test(
       done.push(step);
       let recorder = await start();
       await until(`${step}: all cameras play`, () => cameras.every((camera) => camera.playing.length > 0));
+      // Lasts: the cameras are recorded; the fault comes at any moment of it.
       await sleep(500);
       await moment(2_000);
 
@@ -247,6 +248,7 @@ test(
     };
     for (let round = 0; round < 3; round++) {
       const child = reindex();
+      // Lasts: the table is filled; the kill comes at any moment of it.
       await sleep(400);
       await moment(LONG ? 8_000 : 800);
       child.signal('SIGKILL');

@@ -93,7 +93,7 @@ describe('the recording in progress', { skip: gstreamerMissing() }, () => {
 
   test('a camera that is lost has none, and has it again with the first pictures; a listed open segment is never empty', async (t) => {
     const [gate] = CAMERAS as [GstreamerCamera];
-    const first = await GstreamerCameras.start([gate]);
+    await using first = await GstreamerCameras.start([gate]);
     const source = first.url('gate');
     const port = first.port('gate');
     await using recorder = await RecorderProcess.start({

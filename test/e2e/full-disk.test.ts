@@ -115,15 +115,16 @@ for (const kind of KINDS) {
     const stranger = new Stranger(mount);
     stranger.fillTo(1.2 * MIB);
     const recorder = await start(t, mount);
-    await sleep(20_000);
+    await recorder.untilMoreFiles(9, ...IDS);
     const [oldest] = await recorder.files();
     // All that is free at once, again and again, but no more than old footage can pay for.
     for (let i = 0; i < 3; i++) {
       stranger.fillTo(0);
+      // Lasts: the disk is full, and the recorder makes room.
       await sleep(1_000);
     }
-    await sleep(4_000);
-    assert.ok((await metric(recorder, 'retention_removed_segments_total')) > 4);
+    await recorder.untilMoreFiles(1, ...IDS);
+    await until('the oldest goes', async () => (await metric(recorder, 'retention_removed_segments_total')) > 4);
     // A look may come before the next write does, or after: both are as they should be.
     t.diagnostic(`${await metric(recorder, 'retention_write_waits_total')} writes found the disk full and waited`);
     assert.equal(await metric(recorder, 'camera_dropped_frames_total'), 0);
@@ -138,7 +139,7 @@ test('nothing is left to remove: ready, metric and cameras say so, and recording
   if (!mount) return;
   const stranger = new Stranger(mount);
   const recorder = await start(t, mount, ['cam0', 'cam1']);
-  await sleep(3_000);
+  await recorder.untilMoreFiles(2, 'cam0', 'cam1');
   await until('the alarm', async () => {
     stranger.fillTo(0);
     return (await ready(recorder)).warnings.some(({ code }) => code === 'disk-exhausted');
@@ -170,13 +171,14 @@ test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath
   const mount = Mount.make(t, 'ext4', 16 * MIB);
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0', 'cam1']);
-  await sleep(3_000);
+  await recorder.untilMoreFiles(2, 'cam0', 'cam1');
   mount.detach();
   await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
   await until('a warning', async () => (await ready(recorder)).warnings[0]?.code === 'archive-missing');
   await until('a camera that says why', async () => {
     return (await recordingOf(recorder, 'cam0')).reason?.code === 'archive-missing';
   });
+  // Lasts: the disk is away.
   await sleep(3_000);
   assert.deepEqual(readdirSync(mount.path), [], 'nothing lies beneath the mount point');
   const lists = await fetch(`${recorder.url}/api/archive/cam0/segments`);
@@ -201,7 +203,7 @@ test('a disk that is not there at the start: the recorder runs, records nothing,
   const mount = Mount.make(t, 'ext4', 16 * MIB);
   if (!mount) return;
   const first = await start(t, mount, ['cam0']);
-  await sleep(3_000);
+  await first.untilMoreFiles(2, 'cam0');
   first.child.signal('SIGKILL');
   await first.child.exit();
   mount.detach();
@@ -222,13 +224,14 @@ test('a disk that becomes read-only: ready fails and cameras say so, nothing is 
   const mount = Mount.make(t, 'ext4', 16 * MIB);
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0']);
-  await sleep(3_000);
+  await recorder.untilMoreFiles(2, 'cam0');
   mount.abort();
   await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
   await until('a camera that says why', async () => {
     return (await recordingOf(recorder, 'cam0')).reason?.code === 'disk-read-only';
   });
   const removed = await metric(recorder, 'retention_removed_segments_total');
+  // Lasts: the disk is read-only.
   await sleep(2_000);
   assert.equal(await metric(recorder, 'retention_removed_segments_total'), removed);
   mount.detach();
@@ -252,7 +255,7 @@ test('a directory that may not be written, or not even entered: ready fails, cam
   }
   const recorder = await start(t, {}, ['cam0', 'cam1'], UNPRIVILEGED);
   const root = recorder.recordPath;
-  await sleep(3_000);
+  await recorder.untilMoreFiles(2, 'cam0', 'cam1');
   const below = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isDirectory());
   const directories = [root, ...below.map(({ parentPath, name }) => join(parentPath, name)).sort()];
   const open = (): void => directories.forEach((path) => chmodSync(path, 0o755));

@@ -102,14 +102,16 @@ describe('the gap ledger', { concurrency: true }, () => {
     const startedMs: readonly [number, number] = [spawnedMs, Date.now()];
     t.after(() => recorder.child[Symbol.asyncDispose]());
     await recorder.untilRecording(...cameras.keys());
-    await sleep(2_000);
+    await recorder.untilMoreFiles(1, ...cameras.keys());
 
     // Each in its own way, at the same time.
     const outage = async (): Promise<void> => {
       const { port } = camera('outage');
       await camera('outage').close();
+      // Lasts: the camera is gone.
       await sleep(5_000);
       const before = await counted(recorder, 'outage', 'camera-unreachable');
+      // Lasts: the camera is still gone.
       await sleep(2_000);
       between((await counted(recorder, 'outage', 'camera-unreachable')) - before, 1, 4);
       await start('outage', { port });
@@ -117,16 +119,19 @@ describe('the gap ledger', { concurrency: true }, () => {
     const wrongPassword = async (): Promise<void> => {
       login.options.credentials = { ...credentials, password: 'other' };
       login.disconnect();
+      // Lasts: the password is wrong.
       await sleep(6_000);
       login.options.credentials = credentials;
     };
     const cut = async (): Promise<void> => {
       camera('cut').silent = true;
+      // Lasts: the camera is silent.
       await sleep(14_000);
       camera('cut').silent = false;
     };
     const loss = async (): Promise<void> => {
       camera('loss').options.onPacket = () => [];
+      // Lasts: all packets are lost.
       await sleep(3_000);
       delete camera('loss').options.onPacket;
     };
@@ -139,10 +144,11 @@ describe('the gap ledger', { concurrency: true }, () => {
     };
     await Promise.all([outage(), wrongPassword(), cut(), loss(), off()]);
     await recorder.untilRecording('steady', 'outage', 'login', 'cut', 'loss');
-    await sleep(2_000);
+    await recorder.untilMoreFiles(1, 'steady', 'outage', 'login', 'cut', 'loss');
 
     const killedMs = Date.now();
     await recorder.child.stop('SIGKILL');
+    // Lasts: the recorder does not run.
     await sleep(4_000);
     const restartMs = Date.now();
     recorder = await recorder.restart();
@@ -151,7 +157,7 @@ describe('the gap ledger', { concurrency: true }, () => {
     recorder.rewriteConfig(config(false));
     recorder.child.signal('SIGHUP');
     await recorder.untilRecording(...cameras.keys());
-    await sleep(1_500);
+    await recorder.untilMoreFiles(1, ...cameras.keys());
 
     // While it runs, and as the next process finds it.
     const answers = new Map<string, GapsAnswer>();

@@ -208,6 +208,7 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
   }
   while (performance.now() < endMs) {
     for (let i = 0; i < sockets.length; i += 2) if (sockets[i]?.writable) sockets[i]?.write('x');
+    // Lasts: each of them sends a byte a second.
     await sleep(1_000);
   }
   t.diagnostic(

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Mount } from '../support/mount.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
-import { lazyViewer, setStage, type Gap } from './stage.ts';
+import { lazyViewer, setStage, type Gap, type Stage } from './stage.ts';
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
@@ -20,10 +20,11 @@ test('40 viewers that do not read and 40 cameras in 512 MiB: nothing is killed a
   const stage = await setStage(t, { cameras: 40 });
   if (!stage) return;
   const { recorder, group, ids } = stage;
-  await sleep(5_000);
+  await untilWritten(stage);
   stage.tell('recording');
   for (const id of ids) lazyViewer(t, recorder.url, id);
   for (let seconds = 0; seconds < (LONG ? 90 : 40); seconds += 10) {
+    // Lasts: the viewers read nothing.
     await sleep(10_000);
     assert.equal(group.kills, 0);
     assert.ok(!recorder.child.ended, recorder.child.output.slice(-2_000));
@@ -38,14 +39,33 @@ test('40 viewers that do not read and 40 cameras in 512 MiB: nothing is killed a
   for (const [id, gaps] of await stage.gaps()) assert.equal(missing(gaps), 0, `${id}: ${JSON.stringify(gaps)}`);
 });
 
+/** Memory of what waits for the disk: a twentieth of all is that of pictures that have just come. */
+async function untilNothingWaits(stage: Stage): Promise<void> {
+  const limit = await stage.metric('kube_nvr_memory_budget_limit_bytes');
+  await until('what waited is written', async () => {
+    return (await stage.metric('kube_nvr_memory_budget_used_bytes', 'writing')) < limit / 20;
+  });
+}
+
+/** Of every camera there are pictures on the disk that have just come, and nothing waits. */
+async function untilWritten(stage: Stage): Promise<void> {
+  await until('every camera is written', async () => {
+    const text = await (await fetch(stage.recorder.metricsUrl)).text();
+    const lines = text.matchAll(/^kube_nvr_camera_last_written_age_seconds\{.*\} (.*)$/gm);
+    const ages = [...lines].map(([, age]) => Number(age));
+    return ages.length === stage.ids.length && ages.every((age) => age < 3);
+  });
+  await untilNothingWaits(stage);
+}
+
 async function stall(t: TestContext, cameras: number, seconds: number): Promise<void> {
   const mount = Mount.make(t, 'ext4', 6 * GIB);
   if (!mount) return;
   const stage = await setStage(t, { cameras, recordPath: mount.path });
   if (!stage) return;
-  const { recorder, group, ids } = stage;
+  const { recorder, group } = stage;
   // All that the start leaves behind is written.
-  await sleep(8_000);
+  await untilWritten(stage);
   const frozenMs = performance.now();
   mount.freeze();
   let isFrozen = true;
@@ -57,6 +77,7 @@ async function stall(t: TestContext, cameras: number, seconds: number): Promise<
   const memory = await stage.metric('kube_nvr_memory_budget_limit_bytes');
   try {
     while (performance.now() - frozenMs < seconds * 1000) {
+      // Lasts: the disk stands still.
       await sleep(1_000);
       assert.equal(group.kills, 0);
       assert.ok(!recorder.child.ended, recorder.child.output.slice(-2_000));
@@ -65,25 +86,11 @@ async function stall(t: TestContext, cameras: number, seconds: number): Promise<
   } finally {
     thaw();
   }
-  await until(
-    'what waited is written',
-    async () => (await stage.metric('kube_nvr_memory_budget_used_bytes', 'writing')) < memory / 20,
-    60_000,
-  );
+  await untilNothingWaits(stage);
   const stalled = (performance.now() - frozenMs) / 1000;
-  await until(
-    'every camera is written again',
-    async () => {
-      const text = await (await fetch(recorder.metricsUrl)).text();
-      const ages = [...text.matchAll(/^kube_nvr_camera_last_written_age_seconds\{.*\} (.*)$/gm)].map(([, age]) =>
-        Number(age),
-      );
-      return ages.length === ids.length && ages.every((age) => age < 3);
-    },
-    60_000,
-  );
-  // What the ledger says of the last seconds is not certain yet.
-  await sleep(3_000);
+  await untilWritten(stage);
+  const thawedMs = Date.now();
+  await until('the ledger is certain of the outage', async () => (await stage.knownUntilMs()) > thawedMs);
   assert.equal(group.kills, 0);
   // docs/sizing.md; memory is counted in blocks.
   const forAll = 0.9 * Math.min(memory * FOR_WRITING, memory - cameras * MIB);

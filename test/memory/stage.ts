@@ -20,7 +20,7 @@ export interface Gap {
   readonly seconds: number;
 }
 
-interface Stage {
+export interface Stage {
   readonly recorder: RecorderProcess;
   readonly group: MemoryGroup;
   readonly sender: Sender;
@@ -30,6 +30,8 @@ interface Stage {
   metric(name: string, label?: string): Promise<number>;
   /** Gaps of all cameras since the stage was set. */
   gaps(): Promise<Map<string, Gap[]>>;
+  /** Until when the gap ledgers of all cameras are certain. */
+  knownUntilMs(): Promise<number>;
   /** Says how it stands. */
   tell(what: string): void;
 }
@@ -63,6 +65,10 @@ export async function setStage(
   started.recorder = recorder;
   await recorder.untilRecording(...ids);
   const sinceMs = Date.now();
+  const ledgerOf = async (id: string) => {
+    const path = `/api/archive/${id}/gaps?from=${sinceMs / 1000}&to=${Date.now() / 1000}`;
+    return (await recorder.get(path)) as { gaps: Gap[]; known_until_ms: number };
+  };
   return {
     recorder,
     group,
@@ -78,12 +84,12 @@ export async function setStage(
       return Number(text.split('\n').find(isIt)?.split(' ').at(-1));
     },
     async gaps() {
-      const gaps = new Map<string, Gap[]>();
-      for (const id of ids) {
-        const path = `/api/archive/${id}/gaps?from=${sinceMs / 1000}&to=${Date.now() / 1000}`;
-        gaps.set(id, ((await recorder.get(path)) as { gaps: Gap[] }).gaps);
-      }
-      return gaps;
+      const answers = await Promise.all(ids.map(async (id) => [id, (await ledgerOf(id)).gaps] as const));
+      return new Map(answers);
+    },
+    async knownUntilMs() {
+      const answers = await Promise.all(ids.map(ledgerOf));
+      return Math.min(...answers.map(({ known_until_ms }) => known_until_ms));
     },
     tell: (what) =>
       t.diagnostic(`${what}: at most ${Math.round(group.peakBytes / MIB)} MiB in use, ${group.kills} killed`),

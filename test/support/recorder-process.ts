@@ -194,6 +194,18 @@ export class RecorderProcess {
       .sort();
   }
 
+  /** Each of these cameras has so many more files on the disk than now: what was recorded until now is there. */
+  async untilMoreFiles(count: number, ...ids: readonly string[]): Promise<void> {
+    const counts = async (): Promise<number[]> => {
+      const files = await this.files();
+      return ids.map((id) => files.filter((file) => file.includes(`_${id}_`)).length);
+    };
+    const before = await counts();
+    await until(`${count} more files of ${ids.join(', ')}`, async () =>
+      (await counts()).every((now, i) => now >= (before[i] ?? 0) + count),
+    );
+  }
+
   /** Ends it as a service manager does. Fails if the archive violates an invariant. */
   async stop(): Promise<Ended> {
     const answers = await this.#gaps();

@@ -73,7 +73,9 @@ test('a file of which a test did not run fails', (t) => {
   const files: Record<string, string> = {
     'ends-at-once.test.cjs': `${passes} process.exit(0);`,
     // The results of its first test are sent before it ends.
+    // Lasts: the test, which ends later than its file.
     'ends-later.test.cjs': `test('it works', () => new Promise((done) => setTimeout(done, 500)));
+      // Lasts: the test, which ends its process.
       test('it works on', async () => { await new Promise((done) => setTimeout(done, 500)); process.exit(0); }); ${passes}`,
     'has-none.test.cjs': 'for (const name of []) test(name, () => {});',
     'has-an-empty-suite.test.cjs': "suite('of cases', () => {});",

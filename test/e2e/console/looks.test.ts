@@ -97,6 +97,7 @@ suite('looks of the console', { skip: browserMissing() }, () => {
     if (process.env['KUBE_NVR_UPDATE'] === '1') {
       mkdirSync(join(path, '..'), { recursive: true });
       // What comes last is there by then.
+      // Lasts: only while a person writes the files.
       await new Promise((resolve) => setTimeout(resolve, 2_000));
       writeFileSync(path, await read());
     }

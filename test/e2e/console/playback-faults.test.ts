@@ -136,6 +136,7 @@ describe('playback when something fails', { skip: browserMissing() }, () => {
   test('the picture comes although every answer takes seconds', async (t) => {
     const page = await open(t, (one) =>
       one.route(/\/(api|playback)\//, async (route) => {
+        // Lasts: the answer is slow.
         await new Promise((resolve) => setTimeout(resolve, 2_000));
         await route.continue();
       }),

@@ -214,6 +214,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
       let looks: number[][] = [];
       // As long as there is footage: a slow computer takes longer for it.
       while (inStep < 8 && (await clockOf(page)) < START_MS + (BOTH.from - 5) * 1000) {
+        // Lasts: the time between two looks.
         await new Promise((resolve) => setTimeout(resolve, 200));
         const numbers = await numbersOf(page);
         looks = [...looks.slice(-20), numbers];
