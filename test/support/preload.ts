@@ -21,8 +21,11 @@ process.on('warning', (warning) => {
   if (isMainThread) process.once('exit', () => (process.exitCode = 1));
 });
 
-// Programs that a test starts have the same environment but contain no tests.
-if (isMainThread && process.env['NODE_TEST_CONTEXT'] && /\.test\.[cm]?[jt]s$/.test(process.argv[1] ?? '')) {
+/** Programs that a test starts have the same environment but contain no tests. */
+export const IS_TEST_FILE =
+  isMainThread && Boolean(process.env['NODE_TEST_CONTEXT']) && /\.test\.[cm]?[jt]s$/.test(process.argv[1] ?? '');
+
+if (IS_TEST_FILE) {
   followNoPromises();
   process.on('uncaughtExceptionMonitor', showError).on('unhandledRejection', showError);
   const { after } = await import('node:test');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { workspace } from './workspace.ts';
@@ -13,7 +13,7 @@ const COPIED = [
   'hack/lib.sh',
   '.ci/run',
   'base/concurrently.ts',
-  ...['preload', 'reporter', 'run', 'slots', 'variant'].map((name) => `test/support/${name}.ts`),
+  ...['child', 'preload', 'reporter', 'run', 'slots', 'stopwatch', 'variant'].map((name) => `test/support/${name}.ts`),
 ];
 const PASSES = "test('it works', () => {});";
 /** A test that fails in the first run only. */
@@ -55,8 +55,11 @@ test('a part in which fewer tests pass than test/floors.txt says fails in CI, an
   const { root, run } = repository(t, { 'test/sim/one.test.ts': PASSES, 'test/fuzz/one.test.ts': PASSES }, { sim: 2 });
   const ci = run('.ci/run', 'sim', 'fuzz');
   assert.deepEqual([ci.status, ci.last], [1, '2 passed, 1 failed, 0 skipped'], ci.output);
-  assert.match(ci.output, /^FAIL sim: 1 tests passed, but test\/floors\.txt says at least 2\. .* on purpose, lower/m);
-  assert.doesNotMatch(ci.output, /FAIL fuzz|unsteady/);
+  assert.match(
+    ci.output,
+    /^FAIL sim: 1 tests passed, but test\/floors\.txt says 2\. .* hack\/test --floors sim writes/m,
+  );
+  assert.doesNotMatch(ci.output, /FAIL fuzz|again/);
   const local = run('hack/test', 'sim');
   assert.deepEqual([local.status, local.last], [0, '1 passed, 0 failed, 0 skipped'], local.output);
 
@@ -66,6 +69,23 @@ test('a part in which fewer tests pass than test/floors.txt says fails in CI, an
   assert.match(unknown.output, /test\/floors\.txt: gone is no part of hack\/test/);
   writeFileSync(join(root, 'test/floors.txt'), 'sim 1\n');
   assert.match(run('.ci/run', 'sim').output, /test\/floors\.txt has no number of tests for the part types/);
+});
+
+test('a green run writes how many tests passed when it is told to, and a failed one does not', (t) => {
+  const files = { 'test/sim/one.test.ts': PASSES + PASSES, 'test/fuzz/one.test.ts': PASSES };
+  const { root, run } = repository(t, files, { sim: 5, cluster: 7 });
+  const floors = () => readFileSync(join(root, 'test/floors.txt'), 'utf8');
+  const { status, output } = run('hack/test', '--floors', 'sim', 'fuzz');
+  assert.equal(status, 0, output);
+  assert.match(output, /^test\/floors\.txt: sim 2, was 5$/m);
+  assert.match(floors(), /^sim 2$[^]*^cluster 7$/m);
+  writeFileSync(join(root, 'test/sim/two.test.ts'), IMPORTS + PASSES);
+  const more = run('.ci/run', 'sim');
+  assert.equal(more.status, 0, more.output);
+  assert.match(more.output, /^test\/floors\.txt: sim has 1 more tests; hack\/test --floors writes the number$/m);
+  writeFileSync(join(root, 'test/sim/two.test.ts'), `${IMPORTS}test('it does not', () => { throw new Error('no'); });`);
+  assert.equal(run('hack/test', '--floors', 'sim').status, 1);
+  assert.match(floors(), /^sim 2$/m);
 });
 
 test('a part without files fails, and in CI so does one for which something cannot be installed', (t) => {
@@ -79,15 +99,31 @@ test('a part without files fails, and in CI so does one for which something cann
   assert.deepEqual([local.status, local.last], [0, '1 passed, 0 failed, 0 skipped'], local.output);
 });
 
-test('a file that passes only alone is counted as unsteady, with the tests that passed at last', (t) => {
-  const { run } = repository(
-    t,
-    { 'test/sim/one.test.ts': PASSES + UNSTEADY, 'test/fuzz/one.test.ts': PASSES },
-    { sim: 2 },
-  );
+test('a file that failed and then passes is a failure, and is repeated beside busy loops', (t) => {
+  const { run } = repository(t, { 'test/sim/one.test.ts': PASSES + UNSTEADY, 'test/fuzz/one.test.ts': PASSES });
   const { status, last, output } = run('.ci/run', 'sim', 'fuzz');
-  assert.deepEqual([status, last], [0, '3 passed, 0 failed, 0 skipped, 1 unsteady'], output);
-  assert.match(output, /^unsteady: test\/sim\/one\.test\.ts failed while other parts ran, and passes alone$/m);
+  assert.deepEqual([status, last], [1, '2 passed, 1 failed, 0 skipped'], output);
+  assert.match(output, /^unsteady or broken: test\/sim\/one\.test\.ts failed in the run, and in 0 of 5 repeats/m);
+});
+
+test('what the programs of a failed test printed is kept and shown, and they end with the test', (t) => {
+  const imports = "import { Child } from '../support/child.ts';\n";
+  const start = (word: string) =>
+    `const child = new Child('sh', ['-c', 'echo ${word}; echo $$ >> pids; exec sleep 600']);
+     while (!child.output.includes('${word}')) await new Promise((resolve) => setTimeout(resolve, 5));`;
+  const { root, run } = repository(t, {
+    'test/sim/one.test.ts': `${imports}test('it fails', async () => { ${start('sad')} throw new Error('no'); });`,
+    'test/sim/two.test.ts': `${imports}test('it works', async () => { ${start('glad')} await child.stop(); });`,
+  });
+  const { output } = run('hack/test', 'sim');
+  const [kept = '', ...others] = readdirSync(join(root, 'dist/failed-tests'));
+  assert.match(kept, /^test-sim-one\.test\.ts-\d+\.log$/);
+  assert.deepEqual(others, []);
+  assert.equal(readFileSync(join(root, 'dist/failed-tests', kept), 'utf8'), 'sad\n');
+  assert.match(output, /the last lines of .*test-sim-one\.test\.ts-\d+\.log:\n +sad$/m);
+  assert.match(output, /^what the programs of failed tests printed is in .*\/dist\/failed-tests$/m);
+  for (const pid of readFileSync(join(root, 'pids'), 'utf8').trim().split('\n'))
+    assert.ok(!existsSync(`/proc/${pid}`), `the program ${pid} has ended`);
 });
 
 test('a failing test that another file wrote for a test file fails again when the file runs again', (t) => {
@@ -98,7 +134,8 @@ test('a failing test that another file wrote for a test file fails again when th
   });
   const { status, last, output } = run('.ci/run', 'sim', 'fuzz');
   assert.deepEqual([status, last], [1, '1 passed, 1 failed, 0 skipped'], output);
-  assert.match(output, /^== again, by themselves: test\/sim\/one\.test\.ts$/m);
+  assert.match(output, /^== again, beside busy loops: test\/sim\/one\.test\.ts$/m);
+  assert.match(output, /failed in the run, and in 5 of 5 repeats/);
 });
 
 test('a part whose process is killed fails, also if only a file that would pass again had failed', (t) => {
