@@ -5,10 +5,7 @@ import type { FileParts } from '../mp4/parts.ts';
 import { readFragmentAt } from '../mp4/read-fragment.ts';
 import { readSampleIndex } from '../mp4/sample-index.ts';
 import type { PlayedFile } from './archive-file.ts';
-import { runsInFile, runsOf, type SampleRun } from './sample-runs.ts';
-
-/** About a second of pictures. */
-const PICTURES = 25;
+import { runsBetween, runsInFile, type SampleRun } from './sample-runs.ts';
 
 /**
  * Each fragment as one run of samples per track, in decoding order. Times count from the first picture of the file. Ends
@@ -24,7 +21,7 @@ export async function* fragmentsFrom(
   if (parts.unit === 'samples') {
     const index = await readSampleIndex(file.read, file.sizeBytes);
     const end = parts.starts[toPart ?? parts.starts.length - 1] as number;
-    for (let from = start; from < end; from += PICTURES) yield runsOf(index, from, Math.min(end, from + PICTURES));
+    yield* runsBetween(index, start, end);
     return;
   }
   const end = toPart === undefined ? Infinity : (parts.starts[toPart] as number);

@@ -1,5 +1,6 @@
-// A file on another node, read in blocks over requests for ranges. Two blocks are kept, so that samples are read only
-// once, and a client needs little memory, however large the file is.
+// A file at another holder, read in blocks over requests for ranges. A few blocks are kept, so that samples are read only
+// once, and a reader needs little memory, however large the file is. Blocks that follow one another are requested ahead:
+// with one at a time, a link with a delay of 10 ms would carry 25 MB/s at most.
 
 import type { PlayedFile } from './archive-file.ts';
 
@@ -7,7 +8,8 @@ import type { PlayedFile } from './archive-file.ts';
 export class HolderLost extends Error {}
 
 const BLOCK_BYTES = 256 * 1024;
-const KEPT_BLOCKS = 2;
+const BLOCKS_AHEAD = 2;
+const KEPT_BLOCKS = 2 + BLOCKS_AHEAD;
 
 /** The bytes of a file in [from, to). Rejects if they cannot be had. */
 type ReadRange = (from: number, to: number) => Promise<Buffer>;
@@ -17,6 +19,8 @@ export class RemoteFile implements PlayedFile {
   readonly #readRange: ReadRange;
   /** By number, the least recently used first. */
   readonly #blocks = new Map<number, Promise<Buffer>>();
+  /** The number of the last block that was read. */
+  #last = -1;
 
   constructor(sizeBytes: number, readRange: ReadRange) {
     this.sizeBytes = sizeBytes;
@@ -44,6 +48,17 @@ export class RemoteFile implements PlayedFile {
   }
 
   #block(number: number): Promise<Buffer> {
+    const block = this.#requested(number);
+    const lastAhead = number === this.#last + 1 ? number + BLOCKS_AHEAD : number;
+    this.#last = number;
+    for (let ahead = number + 1; ahead <= lastAhead && ahead * BLOCK_BYTES < this.sizeBytes; ahead++) {
+      // Its reader, if it gets one, learns of a failure.
+      this.#requested(ahead).catch(() => {});
+    }
+    return block;
+  }
+
+  #requested(number: number): Promise<Buffer> {
     const from = number * BLOCK_BYTES;
     const block =
       this.#blocks.get(number) ??

@@ -22,7 +22,7 @@ export interface SampleRun {
 }
 
 /** The pictures from `from` to before `to` with their audio; times count from the first picture, as in fragments. */
-export function runsOf({ tracks }: SampleIndex, from: number, to: number): SampleRun[] {
+function runsOf({ tracks }: SampleIndex, from: number, to: number): SampleRun[] {
   const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
   if (!video) return [];
   const zero = video.dts[0] as number;
@@ -34,6 +34,16 @@ export function runsOf({ tracks }: SampleIndex, from: number, to: number): Sampl
     const first = from === 0 ? 0 : firstFrom(track, startDts / perTick);
     return runOf(track, first, firstFrom(track, endDts / perTick), zero / perTick);
   });
+}
+
+/** About a second of pictures. */
+const PICTURES = 25;
+
+/** Runs of the pictures from `from` to before `to` or the end of the file, about a second each. */
+export function* runsBetween(index: SampleIndex, from: number, to: number): Generator<SampleRun[]> {
+  const pictures = index.tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID)?.dts.length ?? 0;
+  const end = Math.min(to, pictures);
+  for (let at = from; at < end; at += PICTURES) yield runsOf(index, at, Math.min(end, at + PICTURES));
 }
 
 /** Index of the first sample at or after `time`. */

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from '../mp4/fragment.ts';
+import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { timed, type SampleRun } from './sample-runs.ts';
-import { untilTurnEnds } from './turn-end.ts';
+import { indexInTurn, untilTurnEnds } from './turn-end.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);
 const TICKS_A_MS = VIDEO_TIMESCALE / 1000;
@@ -43,7 +44,63 @@ async function playedOf(film: Film, toMs: number, next?: readonly number[]): Pro
   return numbers;
 }
 
+/** The same as a sample index, with sound of 50 samples a second. */
+function indexOf({ pictures, gop, ticks }: Film): SampleIndex {
+  const sounds = Math.ceil((pictures * ticks) / VIDEO_TIMESCALE) * 50;
+  const track = (
+    trackId: number,
+    timescale: number,
+    count: number,
+    duration: number,
+    sync: (i: number) => boolean,
+  ) => ({
+    header: { trackId, timescale } as TrackIndex['header'],
+    offsets: Float64Array.from({ length: count }, (_, i) => trackId * 1e9 + i * 1_000),
+    sizes: Uint32Array.from({ length: count }, (_, i) => i + 1),
+    dts: Float64Array.from({ length: count }, (_, i) => i * duration),
+    compositionOffsets: new Int32Array(count),
+    syncs: Uint8Array.from({ length: count }, (_, i) => Number(sync(i))),
+    endDts: count * duration,
+  });
+  return {
+    meta: PARTS.meta,
+    tracks: [
+      track(VIDEO_TRACK_ID, VIDEO_TIMESCALE, pictures, ticks, (i) => i % gop === 0),
+      track(AUDIO_TRACK_ID, 8_000, sounds, 160, () => true),
+    ],
+  };
+}
+
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+
+test('an export takes the pictures of a turn that are played, and their sound', async () => {
+  const film = { pictures: 500, gop: 25, ticks: VIDEO_TIMESCALE / 25 };
+  const starts = upTo(21);
+  const headers = indexOf(film).tracks.map(({ header }) => header);
+  const parts = { ...PARTS, headers, starts, times: starts.map((part) => part * VIDEO_TIMESCALE), complete: true };
+  for (const [toS, next] of [
+    [12, undefined],
+    [12.1, upTo(8).map((i) => 300 + i + 1)],
+    [11.8, upTo(8).map((i) => 300 + i + 1)],
+    [12.52, undefined],
+  ] as const) {
+    const turn = { fromMs: START_MS + 2_500, toMs: START_MS + toS * 1_000, ...(next && { next }) };
+    const played = (await playedOf(film, turn.toMs, next)).filter((i) => i >= 75);
+    const [video, audio] = (await indexInTurn(indexOf(film), { parts, turn }))?.tracks ?? [];
+    assert.deepEqual(
+      Array.from(video?.sizes ?? [], (size) => size - 1),
+      played,
+      `${toS} s`,
+    );
+    assert.equal(video?.endDts, ((played.at(-1) as number) + 1) * film.ticks);
+    assert.equal(audio?.dts[0], 3 * 8_000);
+    assert.ok(Math.abs((audio?.endDts ?? 0) / 8_000 - ((played.at(-1) as number) + 1) / 25) < 0.55);
+  }
+  const over = { fromMs: START_MS + 20_000, toMs: START_MS + 30_000 };
+  assert.equal(await indexInTurn(indexOf(film), { parts, turn: over }), undefined);
+  const whole = indexOf(film);
+  assert.equal(await indexInTurn(whole, { parts }), whole);
+});
 
 test('a turn ends before the key frame with which the other node begins, whatever the two clocks say', async () => {
   const film = fc.record({

@@ -6,8 +6,10 @@
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import { timeAt, type Turn } from './footage.ts';
-import { cutAt, firstOf, timed, type SampleRun, type TimedSample } from './sample-runs.ts';
+import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
+import { timeAt, type Footage, type Turn } from './footage.ts';
+import { cutAt, firstOf, runsBetween, timed, type SampleRun, type TimedSample } from './sample-runs.ts';
+import { firstPartOf } from './turns.ts';
 
 /**
  * The dates of two nodes for the same picture differ by less, if nothing else is known of it. Key frames of most cameras are more than
@@ -28,6 +30,51 @@ export const untilTurnEnds = (
   !turn || turn.toMs === Infinity
     ? fragments
     : untilKeyFrame(fragments, parts.headers, timeAt(parts, turn.toMs), turn.next ?? []);
+
+/**
+ * The samples of a file that count in its turn, as `untilTurnEnds` leaves them, with their times in the file. Undefined if none
+ * counts.
+ */
+export async function indexInTurn(
+  index: SampleIndex,
+  { parts, turn }: Pick<Footage, 'parts' | 'turn'>,
+): Promise<SampleIndex | undefined> {
+  const video = index.tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
+  if (!turn || !video) return index;
+  const startTime = parts.times[firstPartOf(parts, turn)] ?? Infinity;
+  const from = video.dts.findIndex((dts) => dts - (video.dts[0] as number) >= startTime);
+  if (from < 0) return undefined;
+  const taken = new Map<number, { first: number; count: number }>();
+  for await (const runs of untilTurnEnds(runsOf(index, from), parts, turn)) {
+    for (const { track, pieces } of runs) {
+      const [piece] = pieces;
+      if (!piece || Buffer.isBuffer(piece)) continue;
+      const { offsets } = index.tracks.find(({ header }) => header.trackId === track.trackId) as TrackIndex;
+      const before = taken.get(track.trackId) ?? { first: offsets.indexOf(piece.offset), count: 0 };
+      taken.set(track.trackId, { ...before, count: before.count + track.samples.length });
+    }
+  }
+  if (!taken.has(VIDEO_TRACK_ID)) return undefined;
+  const tracks = index.tracks.map((track) => {
+    const { first = 0, count = 0 } = taken.get(track.header.trackId) ?? {};
+    return samplesOf(track, first, first + count);
+  });
+  return { ...index, tracks };
+}
+
+async function* runsOf(index: SampleIndex, from: number): AsyncGenerator<readonly SampleRun[]> {
+  yield* runsBetween(index, from, Infinity);
+}
+
+const samplesOf = ({ header, ...track }: TrackIndex, from: number, to: number): TrackIndex => ({
+  header,
+  offsets: track.offsets.subarray(from, to),
+  sizes: track.sizes.subarray(from, to),
+  dts: track.dts.subarray(from, to),
+  compositionOffsets: track.compositionOffsets.subarray(from, to),
+  syncs: track.syncs.subarray(from, to),
+  endDts: to < track.dts.length ? (track.dts[to] as number) : track.endDts,
+});
 
 async function* untilKeyFrame(
   fragments: AsyncGenerator<readonly SampleRun[]>,
