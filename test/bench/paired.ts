@@ -74,6 +74,15 @@ export async function askInTurns(
   }
 }
 
+/** The p99 in relation to that of the bare server: a figure that other load on the machine leaves alone, as far as it slows down both. */
+export const ratioFigure = (figure: string, { own, bare }: Pair, note: string): Figure => ({
+  figure: `${figure} / a bare server's`,
+  unit: 'ratio',
+  measured: own.p99 / bare.p99,
+  must: MAX_RATIO,
+  note: `${own.p99.toFixed(1)} ms, p50 ${own.p50.toFixed(2)} ms of ${own.count}; the bare server in turns ${bare.p99.toFixed(2)} ms; ${note}`,
+});
+
 /** The p99 with its bound: `mustMs`, or MAX_RATIO times the p99 of the bare server where that is more. */
 export const pairedFigure = (
   figure: string,
