@@ -1,6 +1,7 @@
 // Calls of `node:fs` as promises. Its own promises cost twice the time for each file.
 
 import * as fs from 'node:fs';
+import { errorCode } from './error.ts';
 
 /** A call that has a result. */
 export const ask = <T>(start: (done: (err: Error | null, value: T) => void) => void): Promise<T> =>
@@ -20,3 +21,13 @@ export async function readFully(fd: number, buffer: Buffer, position: number, le
   }
   return filled;
 }
+
+/** For a call on a path: there may be nothing, but any other failure stays one, so that a disk that fails has no missing files. */
+export function ignoreMissing(err: unknown): undefined {
+  const code = errorCode(err);
+  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw err;
+}
+
+/** Whether there is something at this path. Rejects if that cannot be found out. */
+export const exists = async (path: string): Promise<boolean> =>
+  (await ask<fs.Stats>((done) => fs.stat(path, done)).catch(ignoreMissing)) !== undefined;

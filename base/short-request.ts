@@ -5,6 +5,7 @@ import { request as requestHttps, type RequestOptions } from 'node:https';
 import { isIP } from 'node:net';
 import { hostOfUrl } from './host.ts';
 import { readBody } from './http-answer.ts';
+import { parseJson } from './parse-json.ts';
 
 interface ShortRequest {
   readonly method: string;
@@ -44,19 +45,11 @@ export async function shortRequest(url: URL, options: ShortRequest): Promise<Sho
     url.protocol === 'https:' ? requestHttps(url, { servername, ...tls, ...common }) : requestHttp(url, common);
   sent.on('response', (response) => {
     readBody(response, maxBytes, () => new Error('the answer is too long')).then(
-      (bytes) => resolve({ status: response.statusCode ?? 0, value: jsonIn(bytes.toString('utf8')) }),
+      (bytes) => resolve({ status: response.statusCode ?? 0, value: parseJson(bytes.toString('utf8')) }),
       reject,
     );
   });
   sent.on('error', (err) => reject(signal.aborted ? new Error('it did not answer in time', { cause: err }) : err));
   sent.end(text);
   return promise;
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -21,6 +21,11 @@ export class Turns {
     }
   }
 
+  /** Resolves when the work that was given before has ended. */
+  idle(): Promise<void> {
+    return this.take(async () => {});
+  }
+
   #turn(signal: AbortSignal | undefined): Promise<void> {
     if (this.#free > 0) {
       this.#free--;

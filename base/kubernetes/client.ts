@@ -1,6 +1,7 @@
 // A client of the Kubernetes API server for JSON: every call has a deadline, and a watch is an async stream of events. Used by
 // the operator and the recorders. https://kubernetes.io/docs/reference/using-api/api-concepts/
 
+import { parseJson } from '../parse-json.ts';
 import { request, type Dispatcher } from 'undici';
 import { errorCode } from '../error.ts';
 import { linesOf, readBody } from '../http-answer.ts';
@@ -284,12 +285,8 @@ function unreachable(cause: unknown, what = 'the API server'): ApiError {
 }
 
 function refusalOf({ statusCode, headers }: Answer, text: string): ApiError {
-  let said: { reason?: unknown; message?: unknown } = {};
-  try {
-    said = (JSON.parse(text) ?? {}) as typeof said;
-  } catch {
-    // A proxy in front of the server answers in another format.
-  }
+  // A proxy in front of the server answers in another format.
+  const said = (parseJson(text) ?? {}) as { reason?: unknown; message?: unknown };
   const reason = typeof said.reason === 'string' && said.reason !== '' ? said.reason : `Status${statusCode}`;
   const message = typeof said.message === 'string' ? said.message.slice(0, 1_000) : `it answered ${statusCode}`;
   const seconds = Number(headers['retry-after']);

@@ -20,6 +20,7 @@ import type { Clock } from '../../base/clock.ts';
 import { RequestError } from '../../base/error.ts';
 import { hostInUrl, hostOfUrl } from '../../base/host.ts';
 import type { Log } from '../../base/log.ts';
+import { Turns } from '../../base/turns.ts';
 import { AUTHORITIES_SECRET, labels, nodeIdentity, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -46,7 +47,8 @@ export class Certificates {
   readonly #o: CertificatesOptions;
   /** The content of the Secret by pool; undefined until it was read in this term of leadership. */
   #kept: Map<string, readonly KeptAuthority[]> | undefined;
-  #work: Promise<unknown> = Promise.resolve();
+  /** One at a time, because one Secret holds the CAs of all pools. */
+  readonly #turns = new Turns(1);
 
   constructor(options: CertificatesOptions) {
     this.#o = options;
@@ -59,11 +61,8 @@ export class Certificates {
 
   /** The CAs of a pool; makes or renews them when needed. If that is impossible, the returned condition says why. */
   async authoritiesOf(pool: RecorderPool): Promise<readonly KeptAuthority[] | PlannedCondition> {
-    // One at a time, because one Secret holds the CAs of all pools.
-    const turn = this.#work.then(() => this.#authoritiesOf(pool));
-    this.#work = turn.catch(() => {});
     try {
-      return await turn;
+      return await this.#turns.take(() => this.#authoritiesOf(pool));
     } catch (err) {
       if (!(err instanceof ApiError) || isConflict(err)) throw err;
       const message = `the Secret ${AUTHORITIES_SECRET} with the keys of the CA cannot be read or written: ${err.message}`;

@@ -4,6 +4,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { promptly } from '../../base/promptly.ts';
 import { labels, OPERATOR_LEASE } from '../../crds/names.ts';
 import { isConflict, isNotFound, type CallOptions, type KubeApi, type KubeObject } from './api.ts';
 import { LEASE } from './resources.ts';
@@ -125,12 +126,13 @@ export class LeaderElector {
       const abort = (): void => inTime.abort();
       signal.addEventListener('abort', abort, { once: true });
       try {
-        const isHeld = await this.#inTime(this.#tryAcquire(inTime.signal), inTime.signal);
+        const isHeld = await promptly(this.#tryAcquire(inTime.signal), inTime.signal);
         if (signal.aborted) return;
         if (!isHeld) return this.#lose();
       } catch (err) {
-        if (!signal.aborted)
-          log.warn({ err, remainingMs: Math.round(this.#remainingMs()) }, 'the Lease could not be renewed');
+        if (signal.aborted) return;
+        if (inTime.signal.aborted) return this.#lose();
+        log.warn({ err, remainingMs: Math.round(this.#remainingMs()) }, 'the Lease could not be renewed');
       } finally {
         timer.cancel();
         signal.removeEventListener('abort', abort);
@@ -170,19 +172,6 @@ export class LeaderElector {
     this.#observedMs = sentMs;
     this.#renewedMs = sentMs;
     return true;
-  }
-
-  /** Waits for `answer` until `signal` aborts; an abort counts as false. */
-  async #inTime(answer: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-    const aborted = Promise.withResolvers<boolean>();
-    const abort = (): void => aborted.resolve(false);
-    signal.addEventListener('abort', abort, { once: true });
-    try {
-      return await Promise.race([answer, aborted.promise]);
-    } finally {
-      signal.removeEventListener('abort', abort);
-      answer.catch(() => {});
-    }
   }
 
   async #read(call: CallOptions): Promise<void> {

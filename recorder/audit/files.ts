@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { open, readdir, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseJson } from '../../base/parse-json.ts';
 
 export const NEWEST = 'audit.log';
 /** Longer than any line. */
@@ -33,13 +34,9 @@ export interface AuditLine {
 
 /** Undefined if the text is not a line of this format. */
 export function parseLine(text: string): AuditLine | undefined {
-  try {
-    const line = JSON.parse(text) as Partial<AuditLine> | null;
-    const isLine = Number.isSafeInteger(line?.n) && typeof line?.time === 'string' && typeof line.prev === 'string';
-    return isLine ? (line as AuditLine) : undefined;
-  } catch {
-    return undefined;
-  }
+  const line = parseJson(text) as Partial<AuditLine> | null | undefined;
+  const isLine = Number.isSafeInteger(line?.n) && typeof line?.time === 'string' && typeof line.prev === 'string';
+  return isLine ? (line as AuditLine) : undefined;
 }
 
 /** The last line of the chain. */

@@ -5,6 +5,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { errorCode, messageOf } from '../../base/error.ts';
+import { Turns } from '../../base/turns.ts';
+import { ignoreMissing } from '../../base/file-calls.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
 import { makeDirectories, replaceFile } from '../archive/disk/state-file.ts';
 import { cameraFileOf, formatCameraFile, isOurs, type CameraSettings } from '../config/camera-file.ts';
@@ -57,7 +59,7 @@ export class NodeCameraEditor implements CameraEditor {
   /** A key for entity tags: without it, a tag would allow guesses of the password. */
   readonly #key = randomBytes(32);
   /** One change at a time: each is checked against the result of the previous one. */
-  #work: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Turns(1);
 
   constructor(deps: NodeCameraEditorDeps) {
     this.#d = deps;
@@ -73,7 +75,7 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   add(given: CameraSettings): Promise<EditedCamera> {
-    return this.#next(async () => {
+    return this.#changes.take(async () => {
       this.#refuseCluster();
       const settings = withoutNulls(given) as CameraSettings;
       check(settings);
@@ -82,7 +84,7 @@ export class NodeCameraEditor implements CameraEditor {
       if (written) throw idTaken(`${written.file} has a camera with this id`);
       if (this.#d.database) return this.#addRow(cameraId, settings);
       const file = cameraFileOf(this.#d.configFile, cameraId);
-      if (await this.#d.fs.facts(file).catch(() => undefined)) {
+      if (await this.#d.fs.facts(file).catch(ignoreMissing)) {
         throw new EditError('camera-in-file', `${file} already exists and contains something else`);
       }
       await this.#keep(file, settings);
@@ -91,7 +93,7 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   change(cameraId: string, given: CameraSettings, mayChange: MayChange): Promise<EditedCamera> {
-    return this.#next(async () => {
+    return this.#changes.take(async () => {
       this.#refuseCluster(cameraId);
       const written = await this.#find(cameraId);
       if (!written) return this.#changeRow(cameraId, given, mayChange);
@@ -103,7 +105,7 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   remove(cameraId: string, mayChange: MayChange): Promise<void> {
-    return this.#next(async () => {
+    return this.#changes.take(async () => {
       this.#refuseCluster(cameraId);
       const written = await this.#find(cameraId);
       if (written) {
@@ -117,12 +119,6 @@ export class NodeCameraEditor implements CameraEditor {
       }
       await this.#d.forget(cameraId);
     });
-  }
-
-  #next<T>(change: () => Promise<T>): Promise<T> {
-    const done = this.#work.then(change);
-    this.#work = done.catch(() => {});
-    return done;
   }
 
   #refuseCluster(cameraId?: string): void {

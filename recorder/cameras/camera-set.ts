@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { Reason } from '../../base/reason.ts';
+import { Turns } from '../../base/turns.ts';
 import type { CameraDirectory, CameraView } from '../model/camera-view.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { CameraArchive } from '../archive/segments/camera-archive.ts';
@@ -111,7 +112,8 @@ export class CameraSet implements CameraDirectory {
   readonly #deps: CameraSetDeps;
   #entries = new Map<string, Entry>();
   /** Changes are carried out one after the other: a camera is closed before it is opened again. */
-  #work: Promise<void> = Promise.resolve();
+  /** Changes follow one another, also after one that failed. */
+  readonly #changes = new Turns(1);
   /** The last arguments of `apply`. */
   #wanted: readonly WantedCamera[] = [];
   #held = NONE_HELD;
@@ -163,7 +165,7 @@ export class CameraSet implements CameraDirectory {
   apply(cameras: readonly WantedCamera[], held = NONE_HELD): Promise<void> {
     this.#wanted = cameras;
     this.#held = held;
-    return this.#next(() => this.#apply(this.#wanted, this.#held));
+    return this.#changes.take(() => this.#apply(this.#wanted, this.#held));
   }
 
   /**
@@ -171,7 +173,7 @@ export class CameraSet implements CameraDirectory {
    * told to try again, not that the camera is unknown.
    */
   close(): Promise<void> {
-    return this.#next(async () => {
+    return this.#changes.take(async () => {
       this.#deps.gaps.stopping();
       await Promise.all([
         ...Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, RECORDER_STOPS)),
@@ -196,13 +198,6 @@ export class CameraSet implements CameraDirectory {
     }
     this.#deps.standbys?.tick();
     gaps.tick();
-  }
-
-  /** Carries out a change after the previous ones, even if they failed. */
-  #next(change: () => Promise<void>): Promise<void> {
-    const changed = this.#work.then(change);
-    this.#work = changed.catch(() => {});
-    return changed;
   }
 
   async #apply(wanted: readonly WantedCamera[], held: HeldCameras): Promise<void> {

@@ -6,8 +6,10 @@ import type { Log } from '../../base/log.ts';
 import { errorCode, messageOf } from '../../base/error.ts';
 import { withoutTrailingSlash } from '../../base/paths.ts';
 import type { Reason } from '../../base/reason.ts';
+import { Turns } from '../../base/turns.ts';
+import { parseJson } from '../../base/parse-json.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
+import { makeDirectories, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
 import { SwitchError, type CameraSwitch, type SwitchErrorCode } from '../camera/switch.ts';
 import type { CameraConfig } from '../config/schema.ts';
@@ -47,7 +49,7 @@ export class NodeCameraSwitch implements CameraSwitch {
   readonly #d: NodeCameraSwitchDeps;
   #overrules: ReadonlyMap<string, Overrule> = new Map();
   /** One change at a time, so that the last call wins. */
-  #work: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Turns(1);
 
   constructor(deps: NodeCameraSwitchDeps) {
     this.#d = deps;
@@ -69,16 +71,16 @@ export class NodeCameraSwitch implements CameraSwitch {
   }
 
   start(cameraId: string, by: string): Promise<number> {
-    return this.#next(() => this.#set(cameraId, true, by));
+    return this.#changes.take(() => this.#set(cameraId, true, by));
   }
 
   stop(cameraId: string, by: string): Promise<number> {
-    return this.#next(() => this.#set(cameraId, false, by));
+    return this.#changes.take(() => this.#set(cameraId, false, by));
   }
 
   /** Forgets the choice for a removed camera: another camera may get its id. */
   forget(cameraId: string): Promise<void> {
-    return this.#next(async () => {
+    return this.#changes.take(async () => {
       if (!this.#overrules.has(cameraId)) return;
       const next = new Map(this.#overrules);
       next.delete(cameraId);
@@ -100,12 +102,6 @@ export class NodeCameraSwitch implements CameraSwitch {
 
   get #path(): string {
     return `${withoutTrailingSlash(this.#d.workDir)}/${FILE}`;
-  }
-
-  #next<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#work.then(change);
-    this.#work = changed.catch(() => {});
-    return changed;
   }
 
   async #set(cameraId: string, enabled: boolean, by: string): Promise<number> {

@@ -1,6 +1,7 @@
 // The keys of the cluster as this node has them. Their order is that of the cluster; keys that this node lacks come from other members.
 
 import type { Log } from '../../base/log.ts';
+import { Turns } from '../../base/turns.ts';
 import { KeyRing } from './key-ring.ts';
 import { writeKeys, type NodeFiles } from './node-files.ts';
 
@@ -15,7 +16,7 @@ interface ClusterKeysOptions {
 export class ClusterKeys {
   readonly #o: ClusterKeysOptions;
   #ring: KeyRing;
-  #changing: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Turns(1);
 
   constructor(options: ClusterKeysOptions) {
     this.#o = options;
@@ -37,7 +38,7 @@ export class ClusterKeys {
 
   /** Makes a key that seals nothing yet, and resolves to its id. Rejects with errors of the file system. */
   async grow(): Promise<string> {
-    return this.#change(async () => {
+    return this.#changes.take(async () => {
       await this.#keep(this.#ring.grown());
       return this.ids.at(-1) as string;
     });
@@ -45,7 +46,7 @@ export class ClusterKeys {
 
   /** Has these keys in this order, as far as other members can give what is missing. Rejects with errors of the file system. */
   async follow(ids: readonly string[]): Promise<void> {
-    await this.#change(async () => {
+    await this.#changes.take(async () => {
       const ring = (await this.#completed(ids)).ordered(ids);
       if (ring.ids.join() === this.ids.join()) return;
       await this.#keep(ring);
@@ -67,12 +68,5 @@ export class ClusterKeys {
   async #keep(ring: KeyRing): Promise<void> {
     await writeKeys(this.#o.files, ring.format());
     this.#ring = ring;
-  }
-
-  /** One change after the other. */
-  #change<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#changing.then(change);
-    this.#changing = changed.catch(() => {});
-    return changed;
   }
 }

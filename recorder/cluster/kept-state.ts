@@ -6,11 +6,14 @@
 // its witness is stale.
 
 import { join } from 'node:path';
+import { Turns } from '../../base/turns.ts';
+import { parseJson } from '../../base/parse-json.ts';
+import { ignoreMissing } from '../../base/file-calls.ts';
 import { z } from 'zod';
 import { addressesOf, parseCamera, type Camera } from '../../crds/camera.ts';
 import { hostIn } from '../../crds/login-hosts.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
+import { makeDirectories, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
 import type { Assignment } from './assignments.ts';
 import type { Login } from './camera-settings.ts';
 
@@ -57,7 +60,7 @@ export class KeptState {
   readonly #directory: string;
   #count = 0;
   /** Writes run one after another. */
-  #work: Promise<void> = Promise.resolve();
+  readonly #writes = new Turns(1);
 
   constructor(options: KeptStateOptions) {
     this.#options = options;
@@ -106,7 +109,7 @@ export class KeptState {
   /** Resolves when it is on disk. Rejects with the system's error; the next call tries again. */
   save({ assignments, logins }: Kept): Promise<void> {
     const { namespace } = this.#options;
-    const write = async (): Promise<void> => {
+    return this.#writes.take(async () => {
       const count = this.#count + 1;
       const file: z.input<typeof File> = {
         version: 1,
@@ -125,23 +128,21 @@ export class KeptState {
       await replaceFile(fs, this.path, JSON.stringify(file), 0o600);
       this.#count = count;
       // If the directory is missing, so is the archive: nothing may be written where its disk should be mounted.
-      const isThere = await fs.facts(witnessDirectory).catch(() => undefined);
+      const isThere = await fs.facts(witnessDirectory).catch(ignoreMissing);
       if (isThere) await replaceFile(fs, this.#witnessPath, JSON.stringify({ count }));
-    };
-    this.#work = this.#work.catch(() => {}).then(write);
-    return this.#work;
+    });
   }
 
   /** Resolves when nothing is being written. */
   async close(): Promise<void> {
-    await this.#work.catch(() => {});
+    await this.#writes.idle();
   }
 
   /** Deletes the copy of a node that leaves. */
   async erase(): Promise<void> {
     await this.close();
     const { fs } = this.#options;
-    if (await fs.facts(this.path).catch(() => undefined)) await fs.remove(this.path);
+    if (await fs.facts(this.path).catch(ignoreMissing)) await fs.remove(this.path);
   }
 }
 

@@ -4,6 +4,7 @@
 import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
 import type { Log } from '../../base/log.ts';
 import { withoutTrailingSlash } from '../../base/paths.ts';
+import { ignoreMissing } from '../../base/file-calls.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { ArchiveIdentity } from '../archive/disk/identity.ts';
 import { ConfigError } from '../config/load.ts';
@@ -21,7 +22,7 @@ export async function adoptArchive(
 ): Promise<string> {
   const { recordPath, workDir } = config;
   const root = withoutTrailingSlash(recordPath);
-  const facts = await nodeFileSystem.facts(root).catch(() => undefined);
+  const facts = await nodeFileSystem.facts(root).catch(ignoreMissing);
   if (!facts?.isDirectory)
     throw new ConfigError(configFile, 'record_path', `${root} does not exist; is its disk mounted?`);
   const owner = await ownerOf(config, pod);

@@ -8,6 +8,7 @@ import { request as requestHttps } from 'node:https';
 import { createServer, isIP, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../../base/error.ts';
+import { exists } from '../../base/file-calls.ts';
 import { NodeFileError, nodeFiles, readCluster } from '../certificates/node-files.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
@@ -38,7 +39,7 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
     ['workDir', workDir],
     // Not checked for a known archive: if its disk is missing, the recorder waits for it, and must not create the
     // directory.
-    ...((await isThere(`${workDir}/archive-id`)) ? [] : [['record_path', recordPath]]),
+    ...((await exists(`${workDir}/archive-id`)) ? [] : [['record_path', recordPath]]),
     ...(log.directory === undefined ? [] : [['log.directory', log.directory]]),
   ] as const;
   for (const [key = '', path = ''] of directories) {
@@ -110,7 +111,7 @@ async function checkMember(config: Config, note: (key: string, problem: string) 
     const member = await readCluster(files);
     if (!member) return note('cluster.mode', `etcd: ${files.cluster} is missing: ${HOW_TO_JOIN}`);
     const isAlone = member.initial === 'join' && member.members.length === 0;
-    if (isAlone && !cluster.etcd && !(await isThere(join(dirname(files.cluster), 'etcd/member')))) {
+    if (isAlone && !cluster.etcd && !(await exists(join(dirname(files.cluster), 'etcd/member')))) {
       note('cluster.etcd.endpoints', 'is missing: this server has no data of etcd, and knows no server that has');
     }
   } catch (err) {
@@ -164,12 +165,6 @@ async function makeDirectories(path: string): Promise<string[]> {
     return [...made, path];
   }
 }
-
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 /** Whether a recorder answers at the address of this configuration. */
 async function isRunning({ listen, tls }: Pick<Config, 'listen' | 'tls'>): Promise<boolean> {

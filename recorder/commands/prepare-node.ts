@@ -9,9 +9,9 @@ import { parseArgs } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import { lockFile } from '../../base/file-lock.ts';
 import type { Log } from '../../base/log.ts';
+import { parseJson } from '../../base/parse-json.ts';
 import { directoryOfPool } from '../../crds/names.ts';
 import { formatPath, parseBaseName } from '../archive/disk/names.ts';
-import { parseJson } from '../archive/disk/state-file.ts';
 import { waitUntilEnded } from './wait.ts';
 
 const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY

@@ -1,12 +1,13 @@
 // Loads configuration files into one checked `Config`. Every error becomes one line with the file, the position and the
 // key.
 
-import { access, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../../base/error.ts';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
+import { exists } from '../../base/file-calls.ts';
 import { fileNameOf } from '../archive/disk/names.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
@@ -140,7 +141,7 @@ async function readUsers({
   users,
   usersFile: file,
 }: z.output<typeof ConfigFile>['auth']): Promise<readonly UserConfig[]> {
-  if (file === undefined || (await isMissing(file))) return [];
+  if (file === undefined || !(await exists(file))) return [];
   return readList(file, 'auth.usersFile', UserList.superRefine(unlike('name', users, 'auth.users')), 'auth.users');
 }
 
@@ -164,7 +165,7 @@ async function readWebhooks({
   webhooks,
   webhooksFile: file,
 }: Pick<z.output<typeof ConfigFile>, 'webhooks' | 'webhooksFile'>): Promise<readonly WebhookConfig[]> {
-  if (file === undefined || (await isMissing(file))) return [];
+  if (file === undefined || !(await exists(file))) return [];
   // The position of a webhook in the journal is stored by its URL, so URLs must be unique.
   const schema = WebhookList.superRefine(unlike('url', webhooks, 'webhooks'));
   return readList(file, 'webhooksFile', schema, 'webhooks');
@@ -183,12 +184,6 @@ async function readList<T>(file: string, key: string, schema: z.ZodType<T>, item
   if (parsed.success) return parsed.data;
   throw ConfigError.all(mistakesIn(list, parsed, itemsKey));
 }
-
-const isMissing = (file: string): Promise<boolean> =>
-  access(file).then(
-    () => false,
-    (err: unknown) => errorCode(err) === 'ENOENT',
-  );
 
 /** The errors of a camera from another source than a file, as for an entry of `cameras`; keys such as `source`. */
 export function mistakesInCamera(camera: unknown): readonly ConfigError[] {

@@ -6,9 +6,10 @@
 // was applied.
 
 import type { Clock } from '../../base/clock.ts';
-import { errorCode } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
+import { ignoreMissing } from '../../base/file-calls.ts';
 import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
+import { makeDirectories } from '../archive/disk/state-file.ts';
 import { formatLine, parseLine, type RowChange } from './row.ts';
 
 interface RowQueueOptions {
@@ -214,7 +215,7 @@ export class RowQueue {
 
   async #load(): Promise<void> {
     const { fs, directory } = this.#o;
-    await this.#makeDirectory(directory);
+    await makeDirectories(this.#o.fs, directory);
     const numbers = (await fs.list(directory)).flatMap((name) => {
       const digits = NAME.exec(name)?.[1];
       return digits === undefined ? [] : [Number(digits)];
@@ -277,7 +278,7 @@ export class RowQueue {
   async #tailFor(): Promise<{ readonly file: OpenFile; sizeBytes: number }> {
     if (this.#tail && this.#tail.sizeBytes < this.#maxFileBytes) return this.#tail;
     const { fs, directory } = this.#o;
-    await this.#makeDirectory(directory);
+    await makeDirectories(this.#o.fs, directory);
     const number = this.#nextNumber;
     // A file whose creation seemed to fail may exist; it is empty, so it can be replaced.
     await fs.remove(this.#path(number)).catch(ignoreMissing);
@@ -313,22 +314,7 @@ export class RowQueue {
     this.#files.shift();
   }
 
-  async #makeDirectory(path: string): Promise<void> {
-    const { fs } = this.#o;
-    if (await fs.facts(path).catch(() => undefined)) return;
-    const parent = path.slice(0, path.lastIndexOf('/')) || '/';
-    if (parent !== '/') await this.#makeDirectory(parent);
-    await fs.makeDirectory(path).catch((err: unknown) => {
-      if (errorCode(err) !== 'EEXIST') throw err;
-    });
-    await fs.syncDirectory(parent);
-  }
-
   #path(number: number): string {
     return `${this.#o.directory}/${String(number).padStart(10, '0')}.rows`;
   }
-}
-
-function ignoreMissing(err: unknown): void {
-  if (errorCode(err) !== 'ENOENT') throw err;
 }

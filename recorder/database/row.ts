@@ -1,6 +1,7 @@
 // A closed segment as a row of `recordings`, and as a line of the queue in which it waits for the database.
 
 import { crc32 } from 'node:zlib';
+import { parseJson } from '../../base/parse-json.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import { originOf, type Origin, type TrackSummary } from '../mp4/meta.ts';
 
@@ -70,11 +71,7 @@ export function formatLine(change: RowChange): string {
 export function parseLine(line: string): RowChange | undefined {
   const json = line.slice(9);
   if (line[8] !== ' ' || line.slice(0, 8) !== checksum(json)) return undefined;
-  try {
-    return JSON.parse(json) as RowChange;
-  } catch {
-    return undefined;
-  }
+  return parseJson(json) as RowChange | undefined;
 }
 
 const checksum = (text: string): string => crc32(text).toString(16).padStart(8, '0');

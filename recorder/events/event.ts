@@ -1,5 +1,7 @@
 // The types of events of a recorder, and the envelope of an event (CloudEvents 1.0.2, JSON format).
 
+import { parseJson } from '../../base/parse-json.ts';
+
 export const EVENT_TYPES = [
   'recorder.started',
   'recorder.stopped',
@@ -73,18 +75,14 @@ const cameraIdsOf = (subject: unknown, cameras: unknown): readonly string[] =>
 
 /** Parses an envelope that `makeEvent` wrote; undefined for anything else. */
 export function parseEvent(json: string): NodeEvent | undefined {
-  try {
-    const { id, type, subject, time, data } = JSON.parse(json) as Readonly<Record<string, unknown>>;
-    if (typeof id !== 'string' || typeof type !== 'string' || typeof time !== 'string') return undefined;
-    const number = parseEventId(id);
-    const kind = EVENT_TYPES.find((known) => TYPE_PREFIX + known === type);
-    const timeMs = Date.parse(time);
-    if (number === undefined || kind === undefined || Number.isNaN(timeMs)) return undefined;
-    const { cameras } = (data ?? {}) as { readonly cameras?: unknown };
-    return { id: number, type: kind, cameraIds: cameraIdsOf(subject, cameras), timeMs, json };
-  } catch {
-    return undefined;
-  }
+  const { id, type, subject, time, data } = (parseJson(json) ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof id !== 'string' || typeof type !== 'string' || typeof time !== 'string') return undefined;
+  const number = parseEventId(id);
+  const kind = EVENT_TYPES.find((known) => TYPE_PREFIX + known === type);
+  const timeMs = Date.parse(time);
+  if (number === undefined || kind === undefined || Number.isNaN(timeMs)) return undefined;
+  const { cameras } = (data ?? {}) as { readonly cameras?: unknown };
+  return { id: number, type: kind, cameraIds: cameraIdsOf(subject, cameras), timeMs, json };
 }
 
 /** Undefined if the text is not an event id; 0 is before the first event. */

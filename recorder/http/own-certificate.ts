@@ -8,6 +8,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { readPrivate, writePrivate } from '../../base/private-file.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { Turns } from '../../base/turns.ts';
 import { CertificateError, type CertificatePair, type CertificatePaths } from './certificate.ts';
 
 interface OwnCertificateOptions {
@@ -47,7 +48,7 @@ export class OwnCertificate {
   #offered: Signed | undefined;
   readonly #followers: ((pair: CertificatePair, authorities: string) => void)[] = [];
   #timer: Timer | undefined;
-  #work: Promise<unknown> = Promise.resolve();
+  readonly #writes = new Turns(1);
 
   private constructor(
     options: OwnCertificateOptions,
@@ -121,7 +122,7 @@ export class OwnCertificate {
    */
   async take(signed: Signed): Promise<void> {
     this.#offered = signed;
-    await this.#inTurn(() => this.#takeOffered());
+    await this.#writes.take(() => this.#takeOffered());
   }
 
   async #takeOffered(): Promise<void> {
@@ -140,7 +141,7 @@ export class OwnCertificate {
 
   async close(): Promise<void> {
     this.#timer?.cancel();
-    await this.#work;
+    await this.#writes.idle();
   }
 
   #check(): void {
@@ -151,7 +152,7 @@ export class OwnCertificate {
         if (!this.#o.isIssued && isDue(this.#certificate, clock.wallMs()))
           await this.#use(await vouchFor(this.#key, this.#o));
       };
-      this.#inTurn(renew).catch((err: unknown) =>
+      this.#writes.take(renew).catch((err: unknown) =>
         log.error({ err }, 'the certificate of this recorder could not be renewed'),
       );
       this.#check();
@@ -165,12 +166,6 @@ export class OwnCertificate {
       { file: this.paths.certificate, ...aboutOf(certificate) },
       'a new certificate of this recorder is in use',
     );
-  }
-
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#work.then(work);
-    this.#work = done.catch(() => {});
-    return done;
   }
 }
 

@@ -1,6 +1,7 @@
 // Marks requests that another member of the cluster sent, on the listener for members. They pass the same routes as all others.
 
 import type { IncomingMessage } from 'node:http';
+import { parseJson } from '../../base/parse-json.ts';
 import { z } from 'zod';
 import { RELAYED_HEADER } from '../peers/peer-requests.ts';
 import { inScope } from './camera-scope.ts';
@@ -41,13 +42,7 @@ const Statement = z.object({
 
 /** The caller in the header of a member; undefined when it cannot be read. */
 export function statedCaller(header: string, nodeId: string): StatedCaller | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(header, 'base64url').toString());
-  } catch {
-    return undefined;
-  }
-  const { success, data } = Statement.safeParse(value);
+  const { success, data } = Statement.safeParse(parseJson(Buffer.from(header, 'base64url').toString()));
   if (!success) return undefined;
   const { name, cameras, may } = data;
   return {

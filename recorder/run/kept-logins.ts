@@ -3,8 +3,9 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { withoutTrailingSlash } from '../../base/paths.ts';
+import { parseJson } from '../../base/parse-json.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
+import { makeDirectories, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
 import { CameraLogins, type BetterLogin, type BetterLogins } from '../reach/logins.ts';
 
 interface KeptLoginsDeps {

@@ -3,6 +3,7 @@
 import { flushCompileCache } from 'node:module';
 import { systemClock } from '../../base/clock.ts';
 import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
+import { Turns } from '../../base/turns.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { ConfigWatcher } from '../config/watch.ts';
@@ -42,7 +43,8 @@ export class RecorderProcess {
   readonly #options: RecorderProcessOptions;
   readonly #starting: Promise<Recorder>;
   #config: Config;
-  #reloading: Promise<void> = Promise.resolve();
+  /** Reloads run one after the other, so that the last one wins. */
+  readonly #reloads = new Turns(1);
   /** Before that, no files are open that would need to be closed. */
   #isRecording = false;
   #isStopping = false;
@@ -61,7 +63,7 @@ export class RecorderProcess {
       ...(logs.audit ? { audit: logs.audit } : {}),
       version,
       pod,
-      configuration: { file, reload: () => this.#reload() },
+      configuration: { file, reload: () => this.#reloads.take(() => this.#load()) },
       recording: () => (this.#isRecording = true),
     });
   }
@@ -127,7 +129,7 @@ export class RecorderProcess {
     const { file, namedFiles, logs } = this.#options;
     const reload = (): void => {
       if (this.#isStopping) return;
-      this.#reload().catch((err: unknown) => {
+      this.#reloads.take(() => this.#load()).catch((err: unknown) => {
         if (err instanceof ConfigError) {
           logs.log.error({ problem: err.message }, 'the configuration has errors, the old one stays in use');
         } else logs.log.error({ err }, 'the configuration could not be reloaded');
@@ -137,14 +139,7 @@ export class RecorderProcess {
     process.on('SIGHUP', reload);
   }
 
-  /** Reloads run one after the other, so that the last one wins. */
-  #reload(): Promise<void> {
-    const reloaded = this.#reloading.then(() => this.#loadAndApply());
-    this.#reloading = reloaded.catch(() => {});
-    return reloaded;
-  }
-
-  async #loadAndApply(): Promise<void> {
+  async #load(): Promise<void> {
     this.#config = await this.#options.load();
     const recorder = await this.#starting;
     await recorder.reload(this.#config);

@@ -5,7 +5,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { ANSWERS_ONLY, startChild, type ChildLimits } from '../../base/child.ts';
@@ -16,6 +16,7 @@ import { hostOfUrl } from '../../base/host.ts';
 import { endChild, keepRunning } from '../../base/keep-running.ts';
 import type { Log } from '../../base/log.ts';
 import { writePrivate } from '../../base/private-file.ts';
+import { exists } from '../../base/file-calls.ts';
 
 interface EtcdMemberOptions {
   /** The directory of the data; created if it is missing. */
@@ -87,7 +88,7 @@ export class EtcdMember {
     const { directory, isLast, clock, log } = this.#o;
     await EtcdMember.checkVersion(this.#o.program);
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    const isNew = !(await isThere(join(directory, 'member')));
+    const isNew = !(await exists(join(directory, 'member')));
     const count = isNew ? await this.#witness() : await this.#checkCount();
     if (isLast && isNew) throw new EtcdMemberError('NO_DATA', `${directory} has no data of etcd`);
     const initial = isNew ? await this.#introduce() : isLast ? ['--force-new-cluster'] : [];
@@ -309,12 +310,6 @@ function boundTo(url: string): string {
   const { protocol, port } = parsed;
   return isIP(hostOfUrl(parsed)) === 0 ? `${protocol}//0.0.0.0:${port}` : url;
 }
-
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 /** 0: there is none. */
 async function readCount(file: string): Promise<number> {

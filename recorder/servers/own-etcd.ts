@@ -2,13 +2,14 @@
 // learner, with one for a voter. The addresses of the other members are kept beside the certificate, so that it finds them at the next
 // start, and joins them again without its data.
 
-import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
 import { EtcdClient } from '../../base/etcd/client.ts';
 import type { Log } from '../../base/log.ts';
+import { Turns } from '../../base/turns.ts';
+import { exists } from '../../base/file-calls.ts';
 import { writeCluster, type ClusterFile, type NodeFiles } from '../certificates/node-files.ts';
 import { EtcdMember, EtcdMemberError } from './etcd-member.ts';
 import { ETCD_PORTS } from '../config/exposure.ts';
@@ -63,7 +64,7 @@ export class OwnEtcd {
   /** Undefined while this server has none: it has not joined yet, was removed, or has left. */
   #member: EtcdMember | undefined;
   #step: Step | undefined;
-  #work: Promise<unknown> = Promise.resolve();
+  readonly #steps = new Turns(1);
   #lookedMs = -Infinity;
 
   constructor(options: OwnEtcdOptions) {
@@ -100,7 +101,7 @@ export class OwnEtcd {
     if (!isFirst && !(await this.#hasData())) return;
     const step = this.#begin('Learner');
     const started = this.#join(step);
-    this.#work = started.catch((err: unknown) => this.#failed(err)).finally(() => this.#ended(step));
+    this.#inTurn(step, () => started);
     await Promise.race([started, clock.sleep(PATIENCE_MS, this.#stopping.signal)]);
   }
 
@@ -130,8 +131,15 @@ export class OwnEtcd {
     if (isSame || this.#stopping.signal.aborted) return;
     this.#step?.ending.abort();
     const step = this.#begin(role);
-    const work = this.#work.then(() => this.#follow(step));
-    this.#work = work.catch((err: unknown) => this.#failed(err)).finally(() => this.#ended(step));
+    this.#inTurn(step, () => this.#follow(step));
+  }
+
+  #inTurn(step: Step, work: () => Promise<void>): void {
+    const whole = (): Promise<void> =>
+      work()
+        .catch((err: unknown) => this.#failed(err))
+        .finally(() => this.#ended(step));
+    void this.#steps.take(whole);
   }
 
   /**
@@ -142,9 +150,7 @@ export class OwnEtcd {
     if (this.#cluster.members.length === 0) return;
     if (!isKnown) await this.#keep({ ...this.#cluster, isLeaving: true });
     this.#step?.ending.abort();
-    const work = this.#work.then(() => this.#out());
-    this.#work = work.catch(() => {});
-    await work;
+    await this.#steps.take(() => this.#out());
   }
 
   /** To be called when the cluster knows that this node has left. */
@@ -179,7 +185,7 @@ export class OwnEtcd {
     this.#stopping.abort();
     this.#step?.ending.abort();
     await this.#member?.close();
-    await this.#work;
+    await this.#steps.idle();
     await Promise.all([this.#own.close(), this.#others.close(), this.#all.close(), this.#quick.close()]);
   }
 
@@ -188,10 +194,7 @@ export class OwnEtcd {
   }
 
   #hasData(): Promise<boolean> {
-    return access(join(this.#directory, 'member')).then(
-      () => true,
-      () => false,
-    );
+    return exists(join(this.#directory, 'member'));
   }
 
   #begin(role: Role): Step {

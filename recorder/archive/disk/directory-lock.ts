@@ -4,8 +4,9 @@
 import { hostname } from 'node:os';
 import { lockFile, type FileLock } from '../../../base/file-lock.ts';
 import type { Log } from '../../../base/log.ts';
+import { parseJson } from '../../../base/parse-json.ts';
 import type { FileSystem } from './file-system.ts';
-import { parseJson, readIfThere, replaceFile } from './state-file.ts';
+import { readIfThere, replaceFile } from './state-file.ts';
 
 /** The content of the file, for people. */
 interface Holder {

@@ -6,10 +6,11 @@
 import { randomUUID } from 'node:crypto';
 import type { FileLock } from '../../../base/file-lock.ts';
 import type { Log } from '../../../base/log.ts';
+import { parseJson } from '../../../base/parse-json.ts';
 import { DirectoryInUse } from './directory-lock.ts';
 import { WrongDiskError } from './faults.ts';
 import type { FileFacts, FileSystem } from './file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from './state-file.ts';
+import { makeDirectories, readIfThere, replaceFile } from './state-file.ts';
 
 export interface IdentityOptions {
   /** The record path, absolute and without a trailing slash. */

@@ -5,6 +5,7 @@
 // closed, so that the sequence continues even if the wall clock was set back.
 
 import { errorCode } from '../../../base/error.ts';
+import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
 import type { FileFacts, FileSystem, OpenFile } from './file-system.ts';
 import { formatBaseName, formatPath, dayPath, parseBaseName, type SegmentName } from './names.ts';
@@ -116,7 +117,7 @@ export class SegmentStore {
     for (let startMs = wanted.startMs; ; startMs++) {
       const segment = { ...wanted, startMs };
       const path = formatPath(segment);
-      if (await this.#exists(path)) continue;
+      if (await this.fs.facts(this.absolute(path)).catch(ignoreMissing)) continue;
       await this.#makeDay(startMs);
       const marker = `${sequence}_${formatBaseName(segment)}`;
       await this.#mark(marker);
@@ -295,7 +296,7 @@ export class SegmentStore {
    */
   async #makeDay(ms: number): Promise<void> {
     const path = dayPath(ms);
-    const isThere = await this.fs.facts(this.absolute(path)).catch(() => undefined);
+    const isThere = await this.fs.facts(this.absolute(path)).catch(ignoreMissing);
     if (isThere && this.#safeDay === path) return;
     const [year = '', month = ''] = path.split('/');
     // Also if the directory exists: the process that created it may have ended before it was synced.
@@ -325,23 +326,8 @@ export class SegmentStore {
     return this.fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
   }
 
-  async #exists(path: string): Promise<boolean> {
-    try {
-      await this.fs.facts(this.absolute(path));
-      return true;
-    } catch (err) {
-      if (errorCode(err) === 'ENOENT') return false;
-      throw err;
-    }
-  }
-
   async #listState(directory: string): Promise<string[]> {
-    try {
-      return await this.fs.list(this.absolute(directory));
-    } catch (err) {
-      if (errorCode(err) === 'ENOENT') return [];
-      throw err;
-    }
+    return (await this.fs.list(this.absolute(directory)).catch(ignoreMissing)) ?? [];
   }
 }
 
@@ -362,8 +348,4 @@ export async function copy(
     done += bytes.length;
   }
   return to;
-}
-
-function ignoreMissing(err: unknown): void {
-  if (errorCode(err) !== 'ENOENT') throw err;
 }

@@ -1,6 +1,7 @@
 // Replaces small files as a whole: after a crash, a file has its old or its new content.
 
 import { errorCode } from '../../../base/error.ts';
+import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { FileSystem } from './file-system.ts';
 
 /** Replaces the file at `path`, which is absolute; its directory must exist. */
@@ -23,7 +24,7 @@ export async function replaceFile(fs: FileSystem, path: string, text: string, mo
 
 /** Creates a directory and its parents. */
 export async function makeDirectories(fs: FileSystem, path: string): Promise<void> {
-  if (await fs.facts(path).catch(() => undefined)) return;
+  if (await fs.facts(path).catch(ignoreMissing)) return;
   const parent = path.slice(0, path.lastIndexOf('/')) || '/';
   if (parent !== '/') await makeDirectories(fs, parent);
   await fs.makeDirectory(path).catch((err: unknown) => {
@@ -43,21 +44,6 @@ export async function readIfThere(fs: FileSystem, path: string): Promise<string 
       await file.close();
     }
   } catch (err) {
-    ignoreMissing(err);
-    return undefined;
+    return ignoreMissing(err);
   }
-}
-
-/** The value of a JSON text; undefined when it is not valid. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-function ignoreMissing(err: unknown): void {
-  const code = errorCode(err);
-  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw err;
 }

@@ -4,8 +4,8 @@
 
 import { readFile } from 'node:fs/promises';
 import { errorCode } from '../../../base/error.ts';
+import { parseJson } from '../../../base/parse-json.ts';
 import type { FileSystem, OpenFile } from '../disk/file-system.ts';
-import { parseJson } from '../disk/state-file.ts';
 
 interface SignOfLife {
   /** Milliseconds since 1970. */

@@ -1,6 +1,7 @@
 // Formats and parses the lines of a gap journal. Times are whole milliseconds since 1970; damaged lines are ignored.
 
 import { assertNever } from '../../../base/assert.ts';
+import { parseJson } from '../../../base/parse-json.ts';
 import { isGapCause, isLedgerState, type GapCause, type LedgerState } from './cause.ts';
 import type { Degraded } from './degraded.ts';
 import { isNotFilledReason, type Filled, type NotFilled } from './fill.ts';
@@ -56,12 +57,7 @@ const line = (fields: Readonly<Record<string, unknown>>): string => `${JSON.stri
 
 /** Undefined for text that `formatRecord` does not write. */
 export function parseRecord(text: string): LedgerRecord | undefined {
-  let fields: unknown;
-  try {
-    fields = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const fields = parseJson(text);
   if (typeof fields !== 'object' || fields === null) return undefined;
   const told = fields as Record<string, unknown>;
   const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = told;

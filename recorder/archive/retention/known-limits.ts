@@ -1,9 +1,10 @@
 // The limits of the node and of each camera. Footage keeps the limits of its camera after the camera has left the node
 // or was deleted. The last known ones are stored with the footage, in `.kube-nvr/camera-limits.json`.
 
+import { parseJson } from '../../../base/parse-json.ts';
 import { z } from 'zod';
 import type { FileSystem } from '../disk/file-system.ts';
-import { parseJson, readIfThere, replaceFile } from '../disk/state-file.ts';
+import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import type { Limits, RetentionLimits } from './plan.ts';
 
 const bytes = z.number().nonnegative();

@@ -2,6 +2,7 @@
 // which a window begins or ends are looked at file by file.
 
 import { DAY_MS } from '../../../base/units.ts';
+import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { CameraDay } from '../catalogue/camera-day.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { MAX_SEGMENT_MS } from '../catalogue/segment.ts';
@@ -96,7 +97,7 @@ export class ProtectedUsage {
     const { store, busy } = this.#deps;
     const path = day.pathOf(segment);
     if (busy().has(path)) return 0;
-    const facts = await store.fs.facts(store.absolute(path)).catch(() => undefined);
+    const facts = await store.fs.facts(store.absolute(path)).catch(ignoreMissing);
     if (!facts) return 0;
     day.measured(segment, facts.sizeBytes);
     return facts.sizeBytes;

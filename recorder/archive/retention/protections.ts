@@ -4,8 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
 import { isFootageId } from '../../../base/camera-id.ts';
-import { parseJson, readIfThere, replaceFile } from '../disk/state-file.ts';
+import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import { CodedError } from '../../../base/error.ts';
+import { Turns } from '../../../base/turns.ts';
+import { parseJson } from '../../../base/parse-json.ts';
 
 export interface Protection {
   readonly id: string;
@@ -51,7 +53,7 @@ export class Protections {
   #spans = new Map<string, Span[]>();
   #readable = false;
   /** Writes are done one after another. */
-  #work: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Turns(1);
   /** Called when the protections of a camera have changed. */
   changed: (cameraId: string) => void = () => {};
 
@@ -143,7 +145,7 @@ export class Protections {
     cameraIds: readonly string[],
     change: (all: readonly Protection[]) => { all: readonly Protection[]; result: T; before: boolean },
   ): Promise<T> {
-    const work = this.#work.then(async () => {
+    return this.#changes.take(async () => {
       if (!this.#readable) {
         throw new ProtectionError('protections-unreadable', 'the list of protected footage cannot be read');
       }
@@ -163,8 +165,6 @@ export class Protections {
       if (!before) for (const cameraId of cameraIds) this.changed(cameraId);
       return result;
     });
-    this.#work = work.catch(() => {});
-    return work;
   }
 
   #set(all: readonly Protection[]): void {

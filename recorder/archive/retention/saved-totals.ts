@@ -1,8 +1,8 @@
 // The size of each camera's days, in a small file for the next start: so that it need not look at every file.
 
+import { parseJson } from '../../../base/parse-json.ts';
 import type { CameraDay, DayTotal } from '../catalogue/camera-day.ts';
 import { parseDay } from '../disk/names.ts';
-import { parseJson } from '../disk/state-file.ts';
 
 const VERSION = 1;
 

@@ -3,6 +3,7 @@
 
 import type { Log } from '../../../base/log.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
+import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileSystem } from '../disk/file-system.ts';
 import { dayPath } from '../disk/names.ts';
@@ -110,7 +111,7 @@ export class Upkeep {
 
   async #removeEmptyDay(dayMs: number): Promise<void> {
     const { fs, store, remover, wallMs } = this.#deps;
-    const facts = await fs.facts(store.absolute(dayPath(dayMs))).catch(() => undefined);
+    const facts = await fs.facts(store.absolute(dayPath(dayMs))).catch(ignoreMissing);
     if (facts && wallMs() - facts.mtimeMs > EMPTY_DAY_MS) await remover.removeDay(dayMs);
   }
 }
