@@ -125,6 +125,7 @@ function isFound(program: string, path: string): boolean {
       accessSync(place, constants.X_OK);
       return true;
     } catch {
+      // It is not there, or not a program.
       return false;
     }
   });

@@ -26,6 +26,9 @@ const isOfSystem = (thrown: unknown): boolean =>
     !(thrown instanceof CodedError || thrown instanceof TypeError || thrown instanceof RangeError) &&
     errorCode(thrown) !== 'ERR_ASSERTION');
 
+/** Waits for what only cleans up, and closes or removes what nobody needs any more: its failure changes nothing for anybody. */
+export const quietly = async (work: Promise<unknown> | undefined): Promise<void> => void (await work?.catch(() => {}));
+
 /** Programs read `code`, people the message. */
 export class CodedError<Code extends string> extends Error {
   readonly code: Code;

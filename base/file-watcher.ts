@@ -124,6 +124,7 @@ async function directoriesOf(files: readonly string[], others: readonly string[]
   const directories = new Set(others);
   for (const path of files) {
     directories.add(dirname(path));
+    // A file that does not exist yet has the path that it will have.
     const target = await realpath(path).catch(() => path);
     directories.add(dirname(target));
   }
@@ -133,6 +134,7 @@ async function directoriesOf(files: readonly string[], others: readonly string[]
 async function digestOf(files: readonly string[]): Promise<string> {
   const hash = createHash('sha256');
   for (const path of files) {
+    // A file that appears is a change as well.
     const content = await readFile(path).catch(() => undefined);
     hash.update(`${path}\n${content?.length ?? 'none'}\n`).update(content ?? '');
   }

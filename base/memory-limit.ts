@@ -34,6 +34,7 @@ function groupLimits({ read }: MemoryFacts): readonly number[] {
     try {
       return read(path);
     } catch {
+      // This system does not have the file.
       return '';
     }
   };

@@ -1,5 +1,7 @@
 // The parts of a program: started in order, closed in reverse.
 
+import { quietly } from './error.ts';
+
 export interface Part {
   readonly name: string;
   start?(): unknown;
@@ -20,7 +22,7 @@ export class Parts {
     try {
       for (const part of this.#parts) await part.start?.();
     } catch (err) {
-      await this.close().catch(() => {});
+      await quietly(this.close());
       throw err;
     }
   }

@@ -1,3 +1,5 @@
+import { quietly } from './error.ts';
+
 /** Rejects as soon as `signal` aborts, with its reason; the outcome of `answer` after that is ignored. */
 export async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return answer;
@@ -9,7 +11,7 @@ export async function promptly<T>(answer: Promise<T>, signal: AbortSignal | unde
     return await Promise.race([answer, aborted.promise]);
   } finally {
     signal.removeEventListener('abort', abort);
-    answer.catch(() => {});
-    aborted.promise.catch(() => {});
+    void quietly(answer);
+    void quietly(aborted.promise);
   }
 }

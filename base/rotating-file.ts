@@ -53,6 +53,7 @@ export class RotatingFile {
       this.#day = day;
       this.#size += writeSync(this.#descriptor as number, bytes);
     } catch {
+      // The next line opens the file again.
       this.close();
     }
   }

@@ -15,6 +15,7 @@ export class ApiError extends Error {
  */
 export async function getJson(path, token, signal) {
   const response = await fetch(path, { signal, ...(token && { headers: { authorization: `Bearer ${token}` } }) });
+  // A proxy answers in another format.
   const body = await response.json().catch(() => ({}));
   if (!response.ok) throw new ApiError(response.status, body.detail ?? `status ${response.status}`);
   return body;

@@ -174,6 +174,7 @@ export class LivePlayer extends EventTarget {
       const type = this.#chooseType({ video, audio });
       if (type) this.#open(run, type);
     } catch {
+      // Shown, and tried again.
       if (run === this.#run) this.#retry('lost', 'The recorder cannot be reached.');
     }
   }
@@ -271,6 +272,7 @@ export class LivePlayer extends EventTarget {
       // Sound needs a gesture of the user first: start without it.
       if (error.name !== 'NotAllowedError' || this.#video.muted) return;
       this.#video.muted = true;
+      // The browser plays nothing without a gesture.
       this.#video.play().catch(() => {});
     });
   }
@@ -391,6 +393,7 @@ export class LivePlayer extends EventTarget {
       await fetch(`${this.#base}/api/health/live`, { signal: AbortSignal.timeout(ANSWER_MS) });
       if (socket === this.#socket) this.#lastMessageAt = performance.now();
     } catch {
+      // Counted below.
       const isSilent = performance.now() - this.#lastMessageAt > SILENT_MS;
       if (socket === this.#socket && isSilent) this.#retry('lost', 'The connection was lost.');
     } finally {

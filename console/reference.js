@@ -144,6 +144,7 @@ try {
   const response = await fetch('/openapi.json');
   show(await response.json());
 } catch {
+  // Shown.
   byId('problem').textContent = 'The document cannot be read.';
   byId('problem').hidden = false;
 }

@@ -18,6 +18,7 @@ import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
 import { EdgeMetrics } from '../recorder/edge/recovery/metrics.ts';
 import { JobMetrics } from '../recorder/jobs/metrics.ts';
 import { License } from '../recorder/license/license.ts';
+import { registerLogMetrics } from '../recorder/run/logs.ts';
 import { registerMemoryMetrics } from '../recorder/run/memory.ts';
 import { observePlayback } from '../recorder/playback/metrics.ts';
 import { Sender } from '../recorder/playback/sender.ts';
@@ -82,6 +83,7 @@ function recorderRegistry(): Registry {
   auditLostLines(own);
   registerCertificateMetrics(own, { listeners: () => undefined, nodes: () => undefined });
   registerMemoryMetrics(own, new MemoryBudget(0));
+  registerLogMetrics(own, { bugs: 0 });
   void new JobMetrics(own, { isAvailable: () => true, counts: async () => [], progressAgeMs: () => 0 });
   void new License({
     file: '',
@@ -106,5 +108,6 @@ function recorderRegistry(): Registry {
 function operatorRegistry(): Registry {
   const metrics = new OperatorMetrics();
   metrics.follow({ isLeader: () => false, watches: () => [], queues: () => [] });
+  metrics.followLog({ bugs: () => 0 });
   return metrics.registry;
 }

@@ -89,6 +89,7 @@ function ownNamespace(): string {
   try {
     return readFileSync(NAMESPACE_FILE, 'utf8').trim();
   } catch {
+    // This process does not run in a pod.
     return 'default';
   }
 }
@@ -137,6 +138,7 @@ async function main(): Promise<void> {
     clock: systemClock,
     log,
   });
+  operator.metrics.followLog({ bugs: () => logLevels.bugs });
   let server: Server | undefined;
   const end = async (code: number): Promise<void> => {
     setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
@@ -155,9 +157,9 @@ async function main(): Promise<void> {
   stop = (code) => void (ending ??= end(code));
   server = await listen(options.listen, operator);
   log.info({ version, namespace: namespace ?? '(all)', listen: options.listen }, 'operator started');
-  process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
+  process.on('unhandledRejection', (err) => log.bug({ err }, 'unhandled rejection'));
   process.on('uncaughtException', (err) => {
-    log.error({ err }, 'uncaught exception');
+    log.bug({ err }, 'uncaught exception');
     stop(1);
   });
 }

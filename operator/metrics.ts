@@ -61,6 +61,19 @@ export class OperatorMetrics {
     if (ofProcess) collectDefaultMetrics({ register: this.registry });
   }
 
+  /** For an operator whose log is its own. */
+  followLog({ bugs }: { readonly bugs: () => number }): void {
+    void new Counter({
+      name: 'kube_nvr_operator_internal_errors_total',
+      help: 'Faults of the program itself. Each is logged once with its stack, with the field bug.',
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(bugs());
+      },
+    });
+  }
+
   /** Gauges that are read from the parts of the operator, each of which needs these metrics itself. To be called once. */
   follow({ isLeader, watches, queues }: OperatorFacts): void {
     this.#collected('leader', '1 while this replica leads.', [], (gauge) => gauge.set(isLeader() ? 1 : 0));

@@ -223,6 +223,7 @@ function bodyIn({ body = '' }: SentRequest): unknown {
   try {
     return JSON.parse(body) as unknown;
   } catch {
+    // The answer says so.
     throw new ApiError(400, 'BadRequest', 'the body is not JSON');
   }
 }

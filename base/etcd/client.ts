@@ -2,7 +2,7 @@
 // are bytes, revisions are decimal text, because they are 64-bit numbers.
 
 import { Agent, request, type Dispatcher } from 'undici';
-import { errorCode, messageOf } from '../error.ts';
+import { errorCode, messageOf, quietly } from '../error.ts';
 import { linesOf, readBody } from '../http-answer.ts';
 import { promptly } from '../promptly.ts';
 import { EtcdError } from './etcd-error.ts';
@@ -258,7 +258,7 @@ export class EtcdClient {
   /** Drops all connections, and asks another member next: a member that is cut off may seem to be alive. Calls in flight fail. */
   reconnect(): void {
     this.#next();
-    void this.#agent?.destroy().catch(() => {});
+    void quietly(this.#agent?.destroy());
     this.#agent = undefined;
   }
 
@@ -361,7 +361,7 @@ export class EtcdClient {
     const tls = this.#options.tls?.();
     if (this.#agent && this.#tls !== tls) {
       // Requests in flight continue with the old certificate.
-      void this.#agent.close().catch(() => {});
+      void quietly(this.#agent.close());
       this.#agent = undefined;
     }
     this.#tls = tls;

@@ -212,6 +212,7 @@ export class KubernetesClient {
       timeoutSeconds: String(Math.round(least + (most - least) * random())),
     };
     const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal);
+    // The status says enough.
     if (response.statusCode >= 300) throw refusalOf(response, await textOf(response.body).catch(() => ''));
     try {
       for await (const line of linesOf(response.body, MAX_EVENT_BYTES, eventTooLong)) yield eventOf(line);

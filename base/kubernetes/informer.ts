@@ -376,7 +376,7 @@ export class Informer<T, O extends Listed = Listed> {
     try {
       run();
     } catch (err) {
-      this.#options.log.error({ err, resource: this.#options.source.name }, 'a handler of changes failed');
+      this.#options.log.bug({ err, resource: this.#options.source.name }, 'a handler of changes failed');
     }
   }
 }

@@ -4,6 +4,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { quietly } from '../error.ts';
 import { Agent } from 'undici';
 import type { Clock } from '../clock.ts';
 import { ApiError } from './api-error.ts';
@@ -56,13 +57,13 @@ export class PodConnection implements Connection {
   reconnect(): void {
     const old = this.#agent;
     this.#agent = this.#connect();
-    void old.destroy().catch(() => {});
+    void quietly(old.destroy());
   }
 
   distrust(): void {
     const old = this.#agent;
     this.#agent = this.#connect();
-    void old.close().catch(() => {});
+    void quietly(old.close());
   }
 
   async close(): Promise<void> {

@@ -61,6 +61,7 @@ export async function timedRequest(path: string, asked: Asked): Promise<TimedRes
   if (isOwn(base)) heard();
   if (response.ok || response.status === answersWith) return timed;
   if (response.status === 401 && isOwn(base)) refusals.value++;
+  // A proxy answers in another format.
   const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
   const retryAfter = Number(response.headers.get('retry-after') ?? NaN);
   throw new Problem(

@@ -51,6 +51,7 @@ async function ask(): Promise<void> {
     heard();
     askAgainMs = 1;
   } catch {
+    // The banner says so.
     isAway.value = true;
     askAgainMs = performance.now() + retryMs;
     retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);

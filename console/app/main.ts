@@ -30,6 +30,7 @@ async function begin(): Promise<void> {
   try {
     await loadSession();
   } catch {
+    // Tried again.
     if (session.peek() === undefined) setTimeout(() => void begin(), RETRY_MS);
   }
 }

@@ -7,6 +7,7 @@ export function kept(name: string): string | undefined {
   try {
     return localStorage.getItem(PREFIX + name) ?? undefined;
   } catch {
+    // The browser stores nothing.
     return undefined;
   }
 }

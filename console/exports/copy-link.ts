@@ -38,6 +38,7 @@ async function copied(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
+    // The browser does not permit it: the link is shown instead.
     return false;
   }
 }

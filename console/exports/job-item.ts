@@ -26,6 +26,7 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
   const [problem, setProblem] = useState('');
   const name = job.name ?? namesOf(job);
   const remove = (): void => {
+    // Shown.
     removeJob(job.job_id).catch(() => setProblem('It cannot be removed now.'));
   };
   const isBusy = job.state === 'pending' || job.state === 'running';

@@ -26,6 +26,7 @@ function load<T>(name: string, isValid: (value: unknown) => value is T, otherwis
     const value: unknown = JSON.parse(kept(name) ?? 'null');
     return isValid(value) ? value : otherwise;
   } catch {
+    // An older version, or another page, has written it.
     return otherwise;
   }
 }

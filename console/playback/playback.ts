@@ -521,6 +521,7 @@ async function loadLibrary(isOver: () => boolean): Promise<typeof Hls | undefine
     try {
       return (await import('hls.js')).default;
     } catch {
+      // Tried again.
       await new Promise((resolve) => setTimeout(resolve, LIBRARY_RETRY_MS));
     }
   }

@@ -140,6 +140,7 @@ export class CameraPlayer {
     this.#soughtMs = undefined;
     const rate = Math.min(MAX_VIDEO_SPEED, speed * this.#factor);
     if (video.playbackRate !== rate) video.playbackRate = rate;
+    // The browser plays nothing yet: the next `follow` tries again.
     if (video.paused) video.play().catch(() => {});
   }
 

@@ -4,12 +4,14 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { isExpected } from '../../base/error.ts';
 import { nodeLeaseName, POOL_LABEL } from '../../crds/names.ts';
-import { isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { ApiError, isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
 import { CAMERA, LEASE, RECORDER_NODE } from '../kube/resources.ts';
 import { secondTime } from '../kube/time.ts';
 import { viewOfCamera, viewOfLease } from '../observe/views.ts';
 import { parseCamera } from '../../crds/camera.ts';
+import { ResourceError } from '../../crds/parse.ts';
 import { parseRecorderNode } from '../../crds/recorder-node.ts';
 import { PoolMemory } from '../plan/memory.ts';
 import { urgentFirst } from '../plan/parts.ts';
@@ -154,7 +156,7 @@ export class Assigner {
       this.#noteRenewal(node, lease);
     } catch (err) {
       // Without a response nothing is known.
-      if (!isNotFound(err)) return;
+      if (!isNotFound(err)) return this.#failed(err, { node }, 'a Lease could not be read');
     }
     if (this.#closed) return;
     this.#memory.detector.read(node, view, sentMs, this.#nowMs());
@@ -182,9 +184,9 @@ export class Assigner {
         if (lease) this.#noteRenewal(node, lease);
         this.#memory.detector.read(node, lease && viewOfLease(lease), sentMs, this.#nowMs());
       }
-    } catch {
+    } catch (err) {
       // Without a response nothing is known.
-      return;
+      return this.#failed(err, { pool }, 'the Leases could not be read');
     } finally {
       this.#listing = false;
     }
@@ -235,7 +237,7 @@ export class Assigner {
   }
 
   async #write(write: AssignmentWrite): Promise<void> {
-    const { log, moved } = this.#o;
+    const { moved } = this.#o;
     let camera: CameraView | undefined;
     try {
       if (await this.#isConfirmed(write)) {
@@ -244,7 +246,7 @@ export class Assigner {
         if (!write.isNote) moved(write);
       }
     } catch (err) {
-      log.debug({ camera: write.camera, err }, 'an assignment could not be written');
+      this.#failed(err, { camera: write.camera }, 'an assignment could not be written');
       // The write was refused or got no response: ask the API server for the current state.
       return this.#ascertain(write);
     }
@@ -256,9 +258,17 @@ export class Assigner {
     if (this.#closed) return;
     try {
       this.#learn(write.uid, await this.#ask(write));
-    } catch {
+    } catch (err) {
+      this.#failed(err, { camera: write.camera }, 'a Camera could not be read');
       this.#o.clock.after(RETRY_MS, () => void this.#ascertain(write));
     }
+  }
+
+  /** Refusals and silence of the API server are usual: the next attempt is made with its state of then. */
+  #failed(err: unknown, about: Readonly<Record<string, unknown>>, message: string): void {
+    const { log } = this.#o;
+    if (isExpected(err, ApiError, ResourceError)) log.debug({ ...about, err }, message);
+    else log.bug({ ...about, err }, message);
   }
 
   #learn(uid: string, camera: CameraView | undefined): void {
@@ -334,7 +344,7 @@ export class Assigner {
       );
       log.info({ node, role }, 'the role of a node was changed');
     } catch (err) {
-      log.debug({ node, role, err }, 'the role of a node could not be changed');
+      this.#failed(err, { node, role }, 'the role of a node could not be changed');
     }
     clock.after(RETRY_MS, () => {
       this.#memory.changingRoles(false);

@@ -5,6 +5,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../base/clock.ts';
 import type { Connection } from '../../base/kubernetes/client.ts';
+import { quietly } from '../../base/error.ts';
 
 type RequestContext = Parameters<KubeConfig['applySecurityAuthentication']>[0];
 
@@ -49,13 +50,13 @@ export class KubeConfigConnection implements Connection {
   reconnect(): void {
     const old = this.#pool;
     this.#pool = undefined;
-    void old?.dispatcher.destroy().catch(() => {});
+    void quietly(old?.dispatcher.destroy());
   }
 
   distrust(): void {
     const old = this.#pool;
     this.#pool = undefined;
-    void old?.dispatcher.close().catch(() => {});
+    void quietly(old?.dispatcher.close());
   }
 
   async close(): Promise<void> {
@@ -68,7 +69,7 @@ export class KubeConfigConnection implements Connection {
     const nowMs = this.#clock.monotonicMs();
     if (this.#pool && nowMs - this.#pool.bornMs < POOL_MS) return this.#pool.dispatcher;
     // Completes once its calls and watches have ended.
-    void this.#pool?.dispatcher.close().catch(() => {});
+    void quietly(this.#pool?.dispatcher.close());
     this.#pool = { dispatcher: made, bornMs: nowMs };
     return made;
   }

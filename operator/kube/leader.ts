@@ -87,7 +87,7 @@ export class LeaderElector {
       const endTerm = (): void => term.abort();
       signal.addEventListener('abort', endTerm, { once: true });
       const leading = lead(term.signal)
-        .catch((err: unknown) => log.error({ err }, 'the work of the leader failed'))
+        .catch((err: unknown) => log.bug({ err }, 'the work of the leader failed'))
         .finally(endTerm);
       await this.#renewUntilLost(term.signal);
       signal.removeEventListener('abort', endTerm);

@@ -3,7 +3,10 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { isExpected } from '../../base/error.ts';
+import { ResourceError } from '../../crds/parse.ts';
 import { ApiError } from './api.ts';
+import { ForeignObjectError } from './owned.ts';
 import { isNotLeader } from './writes-of-leader.ts';
 
 export interface RateLimits {
@@ -206,7 +209,8 @@ async function work({ queue, reconcile, log, observe, clock }: WorkersOptions, s
       observe?.('error', seconds());
       // Every other key would fail in the same way. The next leader reconciles all of them.
       if (isNotLeader(err)) return queue.close();
-      if (!signal.aborted) log.warn({ err, key }, 'reconciling failed: it is tried again');
+      if (!isExpected(err, ApiError, ForeignObjectError, ResourceError)) log.bug({ err, key }, 'reconciling failed');
+      else if (!signal.aborted) log.warn({ err, key }, 'reconciling failed: it is tried again');
       queue.retry(key, err instanceof ApiError ? err.retryAfterMs : 0);
     } finally {
       queue.done(key);

@@ -492,7 +492,7 @@ test('unknown routes, methods and broken requests are problems too', async (t) =
 
 test('a fault of the recorder is logged once and told without its inside', async (t) => {
   const lines: unknown[] = [];
-  const log: Log = { ...silentLog, error: (fields) => void lines.push(fields) };
+  const log: Log = { ...silentLog, bug: (fields) => void lines.push(fields) };
   const { app } = await build(t, {
     log,
     archive: { ...emptyArchive, current: () => Promise.reject(new Error('rtsp://user:secret@camera')) },

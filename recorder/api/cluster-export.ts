@@ -170,6 +170,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
+    // The status says enough.
     return undefined;
   }
 }

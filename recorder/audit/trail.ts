@@ -7,6 +7,7 @@ import { Counter, type Registry } from 'prom-client';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { quietly } from '../../base/error.ts';
 import type { AuditEntry, AuditSink } from './entry.ts';
 import { asideName, chainEndOf, filesOf, firstLineOf, hashOf, isAuditFile } from './files.ts';
 import { NEWEST, NO_LINE, openFrom, type ChainEnd } from './files.ts';
@@ -150,7 +151,7 @@ export class AuditTrail implements AuditSink {
       await file.handle.appendFile(text);
     } catch (err) {
       // A part may be in the file: truncate it and write again.
-      await file.handle.truncate(file.size).catch(() => {});
+      await quietly(file.handle.truncate(file.size));
       throw err;
     }
     this.#waiting.splice(0, taken);
@@ -160,7 +161,7 @@ export class AuditTrail implements AuditSink {
     this.#syncTimer ??= clock.after(SYNC_MS, () => {
       this.#syncTimer = undefined;
       // A file that was rotated meanwhile is synced when it is closed; the next line detects a failing disk.
-      this.#file?.handle.datasync().catch(() => {});
+      void quietly(this.#file?.handle.datasync());
     });
   }
 
@@ -174,8 +175,8 @@ export class AuditTrail implements AuditSink {
   async #closeFile(): Promise<void> {
     const handle = this.#file?.handle;
     this.#file = undefined;
-    await handle?.datasync().catch(() => {});
-    await handle?.close().catch(() => {});
+    await quietly(handle?.datasync());
+    await quietly(handle?.close());
   }
 
   /** Continues where the last process ended, in whatever state it left the files. */
@@ -200,7 +201,7 @@ export class AuditTrail implements AuditSink {
       await this.#removeOld();
       return { handle, first: line?.n ?? this.#end.n + 1, size: isWhole ? size : size + 1, day: dayOf(mtimeMs) };
     } catch (err) {
-      await handle.close().catch(() => {});
+      await quietly(handle.close());
       throw err;
     }
   }

@@ -246,7 +246,7 @@ export class Camera {
       if (err instanceof CameraError) error = err;
       else {
         // A bug of ours: it must not end the process, and may not occur on the next connection.
-        this.#log.error({ err }, 'a camera session failed unexpectedly');
+        this.#log.bug({ err }, 'a camera session failed unexpectedly');
         error = new CameraError('protocol', 'internal error', { cause: err });
       }
     }

@@ -59,6 +59,6 @@ export class FanOut implements SampleSink {
   }
 
   #failed(err: unknown): void {
-    this.#log.error({ err }, 'a receiver of samples failed');
+    this.#log.bug({ err }, 'a receiver of samples failed');
   }
 }

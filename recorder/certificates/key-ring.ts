@@ -49,6 +49,7 @@ export class KeyRing {
     try {
       parsed = Keys.parse(JSON.parse(text));
     } catch {
+      // The parser's words would quote the keys.
       throw new NodeFileError('the keys of the cluster are damaged: join the cluster again');
     }
     return new KeyRing(new Map(parsed.map(({ id, key }) => [id, Buffer.from(key, 'base64')])));

@@ -148,6 +148,7 @@ export class CameraList {
       try {
         return [parse(item)];
       } catch {
+        // The operator says in the status of the object what is wrong with it.
         return [];
       }
     });

@@ -97,6 +97,7 @@ export class KeptState {
         assignments.set(camera.metadata.name, { camera, state, epoch });
       }
     } catch {
+      // Another program has written the file.
       return { kind: 'damaged' };
     }
     const logins = Object.entries(data.logins).map(([name, { hosts, ...rest }]): readonly [string, Login] => [

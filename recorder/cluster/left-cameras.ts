@@ -108,6 +108,7 @@ function limitsOf(camera: unknown): RetentionLimits | undefined {
   try {
     return retentionOf(parseCamera(camera));
   } catch {
+    // It has no limits that can be used.
     return undefined;
   }
 }

@@ -57,12 +57,14 @@ export class Votes {
     // Once more: the first one that is asked may be the one that hangs.
     const listed = await etcd
       .members()
+      // Nobody answers: nothing is known of the votes.
       .catch(() => etcd.members())
       .catch(() => undefined);
     // A member that has not started yet has no name.
     const members = listed?.filter(({ name }) => name !== '') ?? [];
     const states = await Promise.all(
       members.map(async ({ clientUrls: [url] }) => {
+        // This member does not answer.
         return url === undefined ? undefined : etcd.status(url).catch(() => undefined);
       }),
     );

@@ -277,6 +277,7 @@ function readJson(fs: typeof nodeFs, path: string): unknown {
   try {
     return parseJson(fs.readFileSync(path, 'utf8'));
   } catch {
+    // The file is written then.
     return undefined;
   }
 }

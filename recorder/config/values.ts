@@ -55,6 +55,7 @@ export function parseSpace(text: string): SpaceAmount {
     try {
       return { kind: 'bytes', bytes: parseSize(text) };
     } catch {
+      // The message names both forms.
       throw new ValueError('expected a percentage such as 5% or a size such as 20GiB');
     }
   }
@@ -168,6 +169,7 @@ export function hostOf(address: string): string | undefined {
     const other = isHttp ? hostOfUrl(new URL(address)) : host;
     return other.toLowerCase() === host.toLowerCase() ? host : undefined;
   } catch {
+    // One of them is not an address: another check says so.
     return undefined;
   }
 }
@@ -190,6 +192,7 @@ export function isCertificates(text: string): boolean {
   try {
     return blocks.length > 0 && blocks.every((block) => new X509Certificate(block));
   } catch {
+    // It is not a certificate.
     return false;
   }
 }
@@ -201,6 +204,7 @@ export function isTimeZone(text: string): boolean {
     // Offsets such as +01:00 are accepted as well, but know no summer time.
     return /^[A-Za-z]/.test(timeZone);
   } catch {
+    // The system does not know this time zone.
     return false;
   }
 }

@@ -49,6 +49,7 @@ export function parseYaml(file: string, text: string): YamlFile {
   try {
     value = document.toJS();
   } catch {
+    // The message of the library has no line.
     throw new ConfigError(file, '', 'not valid YAML: an alias without anchor, or too many of them');
   }
   return {

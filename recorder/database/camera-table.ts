@@ -8,9 +8,11 @@ import pg from 'pg';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { quietly } from '../../base/error.ts';
 import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
 import { CAMERA_COLUMNS, NO_CAMERAS, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
+import { unlessLogged } from './error.ts';
 
 interface CameraTableOptions {
   readonly url: string;
@@ -55,6 +57,7 @@ export class CameraTable {
     try {
       copy = JSON.parse(await readFile(copyFile, 'utf8')) as typeof copy;
     } catch {
+      // There is no copy, or it cannot be read: the cameras come when the database answers.
       return;
     }
     if (copy.nodeName !== nodeName || !Array.isArray(copy.cameras) || this.#rows) return;
@@ -82,7 +85,7 @@ export class CameraTable {
     const sql = `UPDATE cameras SET enabled = $3 WHERE id = $1 AND node_name = $2 AND enabled <> $3 RETURNING id`;
     const rows = await connection.transaction((run) => run(sql, [cameraId, nodeName, enabled]));
     // The change is committed: if this read fails, the next one shows it later.
-    await this.read().catch(() => {});
+    await this.read().catch(unlessLogged(this.#o.log));
     return rows.length > 0;
   }
 
@@ -119,7 +122,7 @@ export class CameraTable {
       return run(sql, [...which, name, source, snapuri, ptz, onvif, record, enabled, preview, edge, group]);
     });
     // As in `setEnabled`.
-    if (changed.length > 0) await this.read().catch(() => {});
+    if (changed.length > 0) await this.read().catch(unlessLogged(this.#o.log));
     return { changed: changed.length > 0 };
   }
 
@@ -139,8 +142,7 @@ export class CameraTable {
     const { clock } = this.#o;
     const backoff = new Backoff(RETRY);
     while (!signal.aborted) {
-      // Failures are reported by the connection that reads, not by this one.
-      await this.#listenOnce(signal, () => backoff.reset()).catch(() => {});
+      await this.#listenOnce(signal, () => backoff.reset()).catch(unlessLogged(this.#o.log));
       await clock.sleep(backoff.next(), signal);
     }
   }
@@ -166,7 +168,7 @@ export class CameraTable {
       void this.#readSoon();
       await ended;
     } finally {
-      await Promise.race([client.end().catch(() => {}), clock.sleep(1_000)]);
+      await Promise.race([quietly(client.end()), clock.sleep(1_000)]);
     }
   }
 
@@ -183,8 +185,8 @@ export class CameraTable {
     while (this.#again) {
       await this.#o.clock.sleep(GATHER_MS);
       this.#again = false;
-      // The connection has logged the reason; the next poll reads again.
-      await this.read().catch(() => {});
+      // The next poll reads again.
+      await this.read().catch(unlessLogged(this.#o.log));
     }
   }
 

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { TestLog } from '../archive/test-support.ts';
 import { Connection, locationOf } from './connection.ts';
-import { databaseError } from './error.ts';
+import { databaseError, unlessLogged } from './error.ts';
 
 test('a database is named without user, password and options', () => {
   for (const [url, location] of [
@@ -29,8 +29,20 @@ test('only values are to blame for what the database rejects', () => {
     ['ECONNREFUSED', 'UNAVAILABLE'],
     [undefined, 'UNAVAILABLE'],
   ] as const) {
-    assert.equal(databaseError(failure(code)).code, expected, code);
+    assert.equal(databaseError(failure(code))?.code, expected, code);
   }
+});
+
+test('a fault of this program is not reported as one of the database', () => {
+  const log = new TestLog();
+  const fault = new TypeError("Cannot read properties of undefined (reading 'rows')");
+  assert.equal(databaseError(fault), undefined);
+  unlessLogged(log)(new Error('Connection terminated'));
+  unlessLogged(log)(fault);
+  assert.deepEqual(
+    log.lines.map(({ level, fields }) => [level, fields['err']]),
+    [['bug', fault]],
+  );
 });
 
 test('an error of the driver leaves what it quotes behind', () => {
@@ -40,12 +52,12 @@ test('an error of the driver leaves what it quotes behind', () => {
     query: 'hidden',
   });
   const error = databaseError(driver);
-  assert.equal(error.message, 'duplicate key (23505)');
-  assert.equal(error.cause, undefined);
+  assert.equal(error?.message, 'duplicate key (23505)');
+  assert.equal(error?.cause, undefined);
   const several = new AggregateError([
     Object.assign(new Error('connect ECONNREFUSED ::1:5432'), { code: 'ECONNREFUSED' }),
   ]);
-  assert.equal(databaseError(several).message, 'failed (ECONNREFUSED)');
+  assert.equal(databaseError(several)?.message, 'failed (ECONNREFUSED)');
 });
 
 test('a database that is not there is said once, however often it is asked', async () => {

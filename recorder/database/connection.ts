@@ -3,7 +3,7 @@
 
 import pg from 'pg';
 import type { Log } from '../../base/log.ts';
-import { databaseError, isBrokenConnection, type DatabaseError } from './error.ts';
+import { databaseError, isBrokenConnection, unlessLogged, type DatabaseError } from './error.ts';
 
 /** A database that does not accept a connection within this time counts as unreachable. */
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -92,10 +92,8 @@ export class Connection {
 
   /** Whether the database answers now. */
   async probe(): Promise<boolean> {
-    return this.run('SELECT 1', [], CONNECT_TIMEOUT_MS).then(
-      () => true,
-      () => false,
-    );
+    const answer = await this.run('SELECT 1', [], CONNECT_TIMEOUT_MS).catch(unlessLogged(this.#o.log));
+    return answer !== undefined;
   }
 
   async close(): Promise<void> {
@@ -109,6 +107,7 @@ export class Connection {
       return result;
     } catch (err) {
       const error = databaseError(err);
+      if (!error) throw err;
       this.#note(error.code === 'UNAVAILABLE' ? error : undefined);
       throw error;
     }

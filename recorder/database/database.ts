@@ -6,7 +6,7 @@ import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
-import { messageOf } from '../../base/error.ts';
+import { messageOf, quietly } from '../../base/error.ts';
 import type { Warning } from '../../base/reason.ts';
 import type { Archive } from '../archive/archive.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
@@ -19,7 +19,7 @@ import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import type { CameraList, CameraRow } from './camera-rows.ts';
 import { CameraTable } from './camera-table.ts';
 import { Connection } from './connection.ts';
-import { DatabaseError } from './error.ts';
+import { DatabaseError, unlessLogged } from './error.ts';
 import { listFromTable } from './listing.ts';
 import { DatabaseMetrics } from './metrics.ts';
 import { migrate } from './migrations.ts';
@@ -123,6 +123,7 @@ export class RecorderDatabase implements SegmentObserver {
     ]);
     if (answer instanceof DatabaseError && answer.code === 'SCHEMA_TOO_NEW') throw answer;
     if (answer !== 'read') await this.#table.useCopy();
+    // The first attempt has failed: the next one logs why.
     this.#migrated = first.catch(() => this.#migrateAgain());
   }
 
@@ -136,7 +137,7 @@ export class RecorderDatabase implements SegmentObserver {
     this.#archive = archive;
     const { signal } = this.#stop;
     this.#following = this.#follow(archive, signal).catch((err: unknown) => {
-      this.#o.log.error({ err }, 'the connection to the database has stopped because of an internal error');
+      this.#o.log.bug({ err }, 'the connection to the database has stopped because of an internal error');
     });
   }
 
@@ -223,14 +224,14 @@ export class RecorderDatabase implements SegmentObserver {
     await Promise.race([this.#following, clock.sleep(STOP_WAIT_MS)]);
     await this.#queue.settled();
     if (this.#usable && this.#connection.reachable === true) {
-      const rest = writeRest(this.#writerDeps()).catch(() => {});
+      const rest = writeRest(this.#writerDeps()).catch(unlessLogged(log));
       await Promise.race([rest, clock.sleep(STOP_WAIT_MS)]);
     }
     await this.#queue.close();
     const waiting = this.#queue.length;
     if (waiting > 0)
       log.info({ rows: waiting }, 'database rows that were not written yet are written after the next start');
-    await Promise.race([this.#connection.close().catch(() => {}), clock.sleep(STOP_WAIT_MS)]);
+    await Promise.race([quietly(this.#connection.close()), clock.sleep(STOP_WAIT_MS)]);
   }
 
   #writerDeps(): RowWriterDeps {
@@ -254,6 +255,7 @@ export class RecorderDatabase implements SegmentObserver {
       await clock.sleep(backoff.next(), this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       await this.#migrateOnce().catch((err: unknown) => {
+        if (!(err instanceof DatabaseError)) throw err;
         const reason = messageOf(err);
         if (reason !== told) log.warn({ reason }, 'the database cannot be used yet');
         told = reason;

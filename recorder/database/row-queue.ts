@@ -8,6 +8,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ignoreMissing } from '../../base/file-calls.ts';
+import { quietly } from '../../base/error.ts';
 import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
 import { makeDirectories } from '../archive/disk/state-file.ts';
 import { formatLine, parseLine, type RowChange } from './row.ts';
@@ -147,7 +148,7 @@ export class RowQueue {
     this.#closing.abort();
     this.#startWork();
     await this.#work;
-    await this.#tail?.file.close().catch(() => {});
+    await quietly(this.#tail?.file.close());
     this.#tail = undefined;
   }
 
@@ -286,10 +287,10 @@ export class RowQueue {
     try {
       await fs.syncDirectory(directory);
     } catch (err) {
-      await file.close().catch(() => {});
+      await quietly(file.close());
       throw err;
     }
-    await this.#tail?.file.close().catch(() => {});
+    await quietly(this.#tail?.file.close());
     this.#nextNumber++;
     this.#files.push({ number, lines: 0 });
     this.#tail = { file, sizeBytes: 0 };
@@ -297,17 +298,17 @@ export class RowQueue {
   }
 
   async #abandonTail(): Promise<void> {
-    await this.#tail?.file.close().catch(() => {});
+    await quietly(this.#tail?.file.close());
     this.#tail = undefined;
     const last = this.#files.at(-1);
     if (last?.lines !== 0) return;
     this.#files.pop();
-    await this.#o.fs.remove(this.#path(last.number)).catch(() => {});
+    await quietly(this.#o.fs.remove(this.#path(last.number)));
   }
 
   async #remove(head: QueueFile): Promise<void> {
     if (this.isInMemory) {
-      await this.#tail?.file.close().catch(() => {});
+      await quietly(this.#tail?.file.close());
       this.#tail = undefined;
     }
     await this.#o.fs.remove(this.#path(head.number)).catch(ignoreMissing);

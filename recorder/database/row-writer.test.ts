@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { VirtualClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
+import { silentLog, type Log } from '../../base/log.ts';
 import type { Connection, Run } from './connection.ts';
 import { DatabaseError } from './error.ts';
 import { DatabaseMetrics } from './metrics.ts';
@@ -16,7 +16,7 @@ const change = (filename: string): RowChange => ({ kind: 'remove', filename, cam
 function stage(filenames: readonly string[], refused: readonly string[]) {
   let waiting: Queued[] = filenames.map((filename) => ({ change: change(filename), applied: false }));
   const table = new Set(filenames);
-  const state = { away: (_filenames: readonly string[]): boolean => false };
+  const state = { away: (_filenames: readonly string[]): boolean => false, faulty: '' };
   const queue = {
     peek: (count: number) => waiting.slice(0, count),
     applied: (batch: readonly Queued[]) => (waiting = waiting.filter((row) => !batch.includes(row))),
@@ -27,6 +27,7 @@ function stage(filenames: readonly string[], refused: readonly string[]) {
       await work(async (_sql, values) => {
         const names = values?.[1] as string[];
         if (state.away(names)) throw new DatabaseError('UNAVAILABLE', 'connect ECONNREFUSED');
+        if (names.some((name) => state.faulty === name)) throw new TypeError('a fault of this program');
         if (names.some((name) => refused.includes(name))) throw new DatabaseError('REJECTED', 'no such value');
         removed.push(...names);
         return [];
@@ -36,9 +37,10 @@ function stage(filenames: readonly string[], refused: readonly string[]) {
   } as unknown as Connection;
   const sources = { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) };
   const metrics = new DatabaseMetrics(new Registry(), sources);
-  const write = () =>
-    writeRest({ connection, queue, nodeName: 'n', clock: new VirtualClock(), log: silentLog, metrics });
-  return { write, state, table, waiting: () => waiting.map(({ change }) => change) };
+  const bugs: Error[] = [];
+  const log: Log = { ...silentLog, bug: ({ err }) => void bugs.push(err as Error) };
+  const write = () => writeRest({ connection, queue, nodeName: 'n', clock: new VirtualClock(), log, metrics });
+  return { write, state, table, bugs, waiting: () => waiting.map(({ change }) => change) };
 }
 
 const FIVE = ['1', '2', '3', '4', '5'];
@@ -57,4 +59,15 @@ test('a database that goes away while the rows of a refused batch are tried one 
   state.away = () => false;
   await write();
   assert.deepEqual([[...table], waiting()], [['3'], []]);
+});
+
+test('a row that this program cannot write is left out, is logged as a fault, and holds up no other', async () => {
+  const { write, state, table, waiting, bugs } = stage(FIVE, []);
+  state.faulty = '3';
+  await write();
+  assert.deepEqual([[...table], waiting()], [['3'], []]);
+  assert.deepEqual(
+    bugs.map(({ message }) => message),
+    ['a fault of this program'],
+  );
 });

@@ -2,9 +2,10 @@
 
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import type { Connection, Run } from './connection.ts';
-import { isRejected } from './error.ts';
+import { isRejected, isUnavailable } from './error.ts';
 import type { DatabaseMetrics } from './metrics.ts';
 import { filenameOf, type RecordingRow, type RowChange } from './row.ts';
 import type { RowQueue } from './row-queue.ts';
@@ -31,8 +32,9 @@ export async function writeRows(deps: RowWriterDeps, signal: AbortSignal): Promi
     try {
       await writeBatch(deps);
       backoff.reset();
-    } catch {
+    } catch (err) {
       // The connection has logged the reason.
+      if (!isUnavailable(err)) throw err;
       await clock.sleep(backoff.next(), signal);
     }
   }
@@ -50,17 +52,18 @@ async function writeBatch({ queue, connection, nodeName, log, metrics }: RowWrit
     await connection.transaction((run) => applyChanges(run, nodeName, changes));
     metrics.applied(changes);
   } catch (err) {
-    if (!isRejected(err)) throw err;
-    // A row that the database will never accept must not block the others.
+    if (isUnavailable(err)) throw err;
+    // A row that the database will never accept, or that this program cannot write, must not block the others.
     for (const change of changes) {
       try {
         await connection.transaction((run) => applyChanges(run, nodeName, [change]));
         metrics.applied([change]);
       } catch (err) {
-        if (!isRejected(err)) throw err;
+        if (isUnavailable(err)) throw err;
         metrics.rejected();
-        const reason = err instanceof Error ? err.message : '';
-        log.error({ file: filenameOf(change), reason }, 'the database rejects a row: it is left out');
+        const file = filenameOf(change);
+        if (isRejected(err)) log.error({ file, reason: messageOf(err) }, 'the database rejects a row: it is left out');
+        else log.bug({ file, err }, 'a row cannot be written because of an internal error: it is left out');
       }
     }
   }

@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { HOUR_MS } from '../../base/units.ts';
+import { quietly } from '../../base/error.ts';
 import { makeEvent, parseEvent, type NodeEvent, type Told } from './event.ts';
 
 export interface JournalOptions {
@@ -127,7 +128,7 @@ export class EventJournal {
   /** Writes what is not yet written, if the disk takes it in time. */
   async close(): Promise<void> {
     await Promise.race([this.#writing, this.#o.clock.sleep(HELD_MS)]);
-    await Promise.race([this.#file?.close().catch(() => {}), this.#o.clock.sleep(HELD_MS)]);
+    await Promise.race([quietly(this.#file?.close()), this.#o.clock.sleep(HELD_MS)]);
     this.#file = undefined;
   }
 
@@ -190,7 +191,7 @@ export class EventJournal {
         this.#torn = true;
         if (!this.#failing) log.warn({ path: this.#path, err }, 'events cannot be written: a restart would lose them');
         this.#failing = true;
-        await this.#file?.close().catch(() => {});
+        await quietly(this.#file?.close());
         this.#file = undefined;
       } finally {
         late.cancel();
@@ -237,7 +238,7 @@ export class EventJournal {
       await file.appendFile(text);
       await rename(`${this.#path}.new`, this.#path);
     } catch (err) {
-      await file.close().catch(() => {});
+      await quietly(file.close());
       throw err;
     }
     await this.#file?.close();

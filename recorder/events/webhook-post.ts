@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'undici';
 import { hostOfUrl } from '../../base/host.ts';
+import { quietly } from '../../base/error.ts';
 import { AddressRefused, type CameraNetworks } from '../reach/networks.ts';
 import type { NodeEvent } from './event.ts';
 import { signedHeaders, WEBHOOK_SECRET } from './signature.ts';
@@ -50,7 +51,7 @@ export async function postEvent(
       dispatcher: deps.agent,
       signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]),
     });
-    await body.dump({ limit: MAX_ANSWER_BYTES }).catch(() => {});
+    await quietly(body.dump({ limit: MAX_ANSWER_BYTES }));
     return statusCode >= 200 && statusCode < 300 ? { taken: true } : refused(`it answered ${statusCode}`);
   } catch (err) {
     return refused(problemOf(err));

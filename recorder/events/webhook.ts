@@ -53,6 +53,7 @@ export class Webhook {
 
   /** Continues at the stored position; a new webhook starts after `beginId`. Never rejects. */
   async start(beginId: number): Promise<void> {
+    // There is no kept position yet, or it cannot be read: the webhook goes on from the newest event.
     const kept = await readFile(this.#file, 'utf8').catch(() => '');
     const place = parseEventId(kept.trim());
     this.#position = place ?? beginId;
@@ -61,7 +62,7 @@ export class Webhook {
     if (place === undefined) await this.#keep();
     this.#unfollow = this.#o.journal.follow(() => this.#wake());
     this.#running = this.#run().catch((err: unknown) =>
-      this.#o.log.error({ err }, 'a webhook has stopped because of an internal error'),
+      this.#o.log.bug({ err }, 'a webhook has stopped because of an internal error'),
     );
   }
 

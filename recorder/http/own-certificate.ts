@@ -152,9 +152,9 @@ export class OwnCertificate {
         if (!this.#o.isIssued && isDue(this.#certificate, clock.wallMs()))
           await this.#use(await vouchFor(this.#key, this.#o));
       };
-      this.#writes.take(renew).catch((err: unknown) =>
-        log.error({ err }, 'the certificate of this recorder could not be renewed'),
-      );
+      this.#writes
+        .take(renew)
+        .catch((err: unknown) => log.error({ err }, 'the certificate of this recorder could not be renewed'));
       this.#check();
     });
   }
@@ -199,6 +199,7 @@ function isOf(certificate: string, key: string): boolean {
   try {
     return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
   } catch {
+    // One of them cannot be parsed: they do not belong together.
     return false;
   }
 }

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { CodedError } from '../../base/error.ts';
+import { CodedError, isExpected } from '../../base/error.ts';
 import { issueWords } from '../../base/issue-words.ts';
 import type { Log } from '../../base/log.ts';
 import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
@@ -130,7 +130,8 @@ export function installProblems(app: FastifyInstance, log: Log): void {
       const about = { method, path: pathOf(url), requestId: id };
       // A failure of another machine, such as a camera, is not an error of the recorder.
       if (body.status === 502 || body.status === 504) log.warn({ ...about, code: body.code }, body.detail);
-      else log.error({ ...about, err: error }, 'a request failed');
+      else if (isExpected(error, ApiError)) log.error({ ...about, err: error }, 'a request failed');
+      else log.bug({ ...about, err: error }, 'a request failed');
     }
     if (error instanceof ApiError) reply.headers(error.headers);
     return sendProblem(request, reply, body);

@@ -47,6 +47,7 @@ export class Seal {
         .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
       return decipher.update(body, undefined, 'utf8') + decipher.final('utf8');
     } catch {
+      // It was not sealed with this key, or was changed since.
       return undefined;
     }
   }

@@ -22,6 +22,7 @@ export async function authorityBeside(certificate: string): Promise<string | und
   try {
     return await readFile(join(dirname(certificate), 'ca.crt'), 'utf8');
   } catch {
+    // The certificate of a public CA has none beside it.
     return undefined;
   }
 }

@@ -219,6 +219,7 @@ export class BullQueue implements JobQueue {
     for (const queue of this.#queues) {
       const quit = queue.close().catch(() => {}); // it is closed all the same
       if (answers) await quit;
+      // It is closed all the same.
       else queue.disconnect().catch(() => {});
     }
     await this.#options.server?.close();
@@ -257,6 +258,7 @@ export class BullQueue implements JobQueue {
       }
       log.warn({ err, job: id, camera: job.data.cameraId }, 'a job failed');
       const failure = err instanceof JobError ? { reasonCode: err.code, retry: err.retry } : INTERNAL;
+      // The job fails in any case; only its reason is missing then.
       await job.updateData({ ...job.data, ...failure }).catch(() => {});
       throw err;
     }

@@ -236,6 +236,7 @@ function sizeOf({ width, height }: Pick<JobPart, 'width' | 'height'> = { width: 
 /** Resolves to true when no free space is left, to false when `signal` aborts. */
 async function watchSpace({ spareBytes, clock }: TimelapseRun, signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
+    // A disk that does not tell its space does not end the job.
     if ((await spareBytes().catch(() => 0)) < 0) return true;
     await clock.sleep(SPACE_CHECK_MS, signal);
   }

@@ -256,7 +256,8 @@ export class Jobs {
     const late = this.#options.clock.sleep(COUNT_TIMEOUT_MS, answered.signal).then(() => undefined);
     const none = JOB_KINDS.map((queue) => ({ queue, waiting: 0, running: 0 }));
     const counts = this.#queue.isOpen
-      ? await Promise.race([this.#queue.ask((queue) => queue.counts()).catch(() => undefined), late])
+      ? // Without Redis, the metric is absent.
+        await Promise.race([this.#queue.ask((queue) => queue.counts()).catch(() => undefined), late])
       : none;
     answered.abort();
     if (counts?.every(({ waiting, running }) => waiting + running === 0)) this.#progressed();

@@ -401,6 +401,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
+    // The schema refuses it.
     return undefined;
   }
 }
@@ -412,6 +413,7 @@ export async function readNote(path: string): Promise<DonePart | undefined> {
     const note = DonePart.safeParse(parseJson(text));
     return note.success && note.data.size_bytes === size ? note.data : undefined;
   } catch {
+    // The part is not complete: it is fetched again.
     return undefined;
   }
 }

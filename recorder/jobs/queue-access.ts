@@ -43,6 +43,7 @@ export class QueueAccess {
 
   async close(): Promise<void> {
     this.#closed = true;
+    // A queue that could not be opened needs no closing.
     await (await this.#queue?.catch(() => undefined))?.close();
   }
 

@@ -199,6 +199,7 @@ export class RedisServer {
 
 /** Ids of redis-server processes with this working directory; empty without `/proc`. */
 async function serversIn(directory: string): Promise<number[]> {
+  // This system has no /proc.
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const found = await Promise.all(
     pids.map(async (pid) => {

@@ -3,6 +3,7 @@
 
 import { link, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ignoreMissing } from '../../base/file-calls.ts';
 import { TEMPORARY_SUFFIX, temporaryName } from './export.ts';
 import { isExpired, type Job } from './job.ts';
 import { SIGNATURE_BYTES, type SignedManifest } from './manifest.ts';
@@ -48,14 +49,14 @@ export class Results {
   async result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined> {
     if (isExpired(job, this.#wallMs())) return undefined;
     const path = this.path(job.id);
-    const stats = await stat(path).catch(() => undefined);
+    const stats = await stat(path).catch(ignoreMissing);
     return stats && { path, sizeBytes: stats.size, modifiedMs: stats.mtimeMs };
   }
 
   /** Undefined when it has expired. */
   async manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined> {
     if (isExpired(job, this.#wallMs())) return undefined;
-    const both = await readFile(this.#manifestPath(job.id)).catch(() => undefined);
+    const both = await readFile(this.#manifestPath(job.id)).catch(ignoreMissing);
     return both && { signature: both.subarray(0, SIGNATURE_BYTES), text: both.subarray(SIGNATURE_BYTES) };
   }
 

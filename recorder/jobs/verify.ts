@@ -128,6 +128,7 @@ function checkSignature({ text, signature }: Signed, request: VerifyRequest, fou
     manifest = Manifest.parse(JSON.parse(text.toString()));
     own = createPublicKey(manifest.key.public_key);
   } catch {
+    // It is not a key.
     found.wrong.push('the manifest is damaged, or the file is not a manifest');
     return undefined;
   }

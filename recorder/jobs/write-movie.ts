@@ -100,6 +100,7 @@ export async function writeMovie(
         syncAt = position + SYNC_BYTES;
         await syncing;
         syncing = target.datasync();
+        // Awaited with the next block, as above.
         syncing.catch(() => {});
       }
       if (position < checkAt) continue;

@@ -99,6 +99,7 @@ export function parsePublicKey(text: string): KeyObject | undefined {
     if (bytes.length !== KEY_BYTES) return undefined;
     return createPublicKey({ key: Buffer.concat([SPKI_PREFIX, bytes]), format: 'der', type: 'spki' });
   } catch {
+    // These bytes are not a key.
     return undefined;
   }
 }

@@ -59,6 +59,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
+    // These escapes are not UTF-8: the text stays as it is.
     return text;
   }
 }

@@ -124,6 +124,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
+    // These escapes are not UTF-8: the text stays as it is.
     return text;
   }
 }

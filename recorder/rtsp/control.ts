@@ -10,6 +10,7 @@ function normalize(text: string): string | undefined {
   try {
     return parseRtspUrl(text).request;
   } catch {
+    // It is not an address.
     return undefined;
   }
 }

@@ -97,6 +97,7 @@ function decodeTolerantly(text: string): string {
     try {
       return decodeURIComponent(escapes);
     } catch {
+      // These escapes are not UTF-8: they stay as they are.
       return escapes;
     }
   });

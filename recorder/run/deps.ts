@@ -11,8 +11,8 @@ export interface RecorderDeps {
   readonly version: string;
   /** Needed for cluster.mode and auth.mode kubernetes. */
   readonly pod?: PodPlace | undefined;
-  /** The level of `log`, if it can be changed. */
-  readonly logLevels?: LevelSwitch;
+  /** The level of `log`. */
+  readonly logLevels: LevelSwitch;
   /** Also receives each line of the audit. */
   readonly audit?: Pick<Log, 'info'>;
   /** The configuration files; needed to change cameras through the API. */

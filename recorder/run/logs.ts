@@ -1,6 +1,7 @@
 // The log of the process: lines to standard output, and to files where the configuration says so.
 
 import { pino } from 'pino';
+import { Counter, type Registry } from 'prom-client';
 import { LevelSwitch } from '../../base/log-level.ts';
 import type { Log } from '../../base/log.ts';
 import { RotatingFile } from '../../base/rotating-file.ts';
@@ -26,3 +27,14 @@ export function createLogs({ level, directory, maxFileBytes, maxFiles }: Config[
   const all = pino(options, pino.multistream(streams));
   return { logLevels, log: logLevels.apply(all), audit: undefined };
 }
+
+export const registerLogMetrics = (registry: Registry, logLevels: Pick<LevelSwitch, 'bugs'>): Counter =>
+  new Counter({
+    name: 'kube_nvr_internal_errors_total',
+    help: 'Faults of the program itself. Each is logged once with its stack, with the field bug.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(logLevels.bugs);
+    },
+  });

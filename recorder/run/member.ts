@@ -207,6 +207,7 @@ class ReportedFacts {
     const isFull = isExhausted || this.#fullDisk.fault !== undefined;
     if (nowMs - this.#spaceMs >= (isFull ? FULL_SPACE_MS : SPACE_MS)) {
       this.#spaceMs = nowMs;
+      // Then nothing is known of the space, and the report says nothing of it.
       this.#space = await nodeFileSystem.space(config.recordPath).catch(() => undefined);
     }
     if (isFull) this.#fullDisk.see(isExhausted, this.#space);

@@ -86,9 +86,9 @@ export class RecorderProcess {
         this.#stop();
       });
     }
-    process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
+    process.on('unhandledRejection', (err) => log.bug({ err }, 'unhandled rejection'));
     process.on('uncaughtException', (err) => {
-      log.error({ err }, 'uncaught exception');
+      log.bug({ err }, 'uncaught exception');
       // Its state is unknown: close the files and exit, so that it is started again.
       this.#exitCode = 1;
       this.#stop();
@@ -129,11 +129,13 @@ export class RecorderProcess {
     const { file, namedFiles, logs } = this.#options;
     const reload = (): void => {
       if (this.#isStopping) return;
-      this.#reloads.take(() => this.#load()).catch((err: unknown) => {
-        if (err instanceof ConfigError) {
-          logs.log.error({ problem: err.message }, 'the configuration has errors, the old one stays in use');
-        } else logs.log.error({ err }, 'the configuration could not be reloaded');
-      });
+      this.#reloads
+        .take(() => this.#load())
+        .catch((err: unknown) => {
+          if (err instanceof ConfigError) {
+            logs.log.error({ problem: err.message }, 'the configuration has errors, the old one stays in use');
+          } else logs.log.error({ err }, 'the configuration could not be reloaded');
+        });
     };
     void new ConfigWatcher(file, reload, { clock: systemClock, others: () => namedFiles(this.#config) });
     process.on('SIGHUP', reload);

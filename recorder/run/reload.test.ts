@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../base/log.ts';
+import { LevelSwitch } from '../../base/log-level.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { CurrentConfig } from '../config/current-config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -20,6 +21,7 @@ test('an error of a reload names the step that failed', async (t) => {
     license: { look: () => Promise.reject(new Error('no such file')) },
     wanted: { apply: () => steps.push('cameras') },
     log: silentLog,
+    logLevels: new LevelSwitch('info'),
   };
   const deps = parts as unknown as Parameters<typeof reload>[1];
   await assert.rejects(reload(config, deps), { message: 'the licence could not be changed: no such file' });

@@ -28,7 +28,7 @@ interface ReloadDeps {
   readonly wanted: WantedCameras;
   readonly webhooks: NodeWebhooks;
   readonly journal: EventJournal;
-  readonly logLevels: LevelSwitch | undefined;
+  readonly logLevels: LevelSwitch;
   readonly log: Log;
 }
 
@@ -40,7 +40,7 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
   const settings = changedSettings(before, next);
   if (settings.length > 0) log.warn({ settings }, 'changed settings need a restart');
   const steps: readonly (readonly [name: string, apply: () => unknown])[] = [
-    ['the log level', () => logLevels?.configure(next.log.level)],
+    ['the log level', () => logLevels.configure(next.log.level)],
     ['the tokens', () => replaceTokens(before, next, deps)],
     ['the users', () => replaceUsers(before, next, deps)],
     ['the key of sessions', () => replaceSessionKey(before, deps)],

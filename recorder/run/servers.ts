@@ -4,8 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { messageOf } from '../../base/error.ts';
+import { isExpected, messageOf } from '../../base/error.ts';
 import { EtcdClient } from '../../base/etcd/client.ts';
+import { EtcdError } from '../../base/etcd/etcd-error.ts';
 import { ApiError } from '../../base/kubernetes/api-error.ts';
 import type { Log } from '../../base/log.ts';
 import type { Part } from '../../base/parts.ts';
@@ -18,7 +19,7 @@ import { Admission } from '../certificates/admission.ts';
 import { ClusterKeys } from '../certificates/cluster-keys.ts';
 import { IssueError, Issuer } from '../certificates/issuer.ts';
 import { JoinTokens } from '../certificates/join-tokens.ts';
-import { KeyRing } from '../certificates/key-ring.ts';
+import { KeyRing, SealError } from '../certificates/key-ring.ts';
 import { KeyRotation } from '../certificates/key-rotation.ts';
 import { NodeFileError, nodeFiles, readCluster, readKeys } from '../certificates/node-files.ts';
 import { Renewal } from '../certificates/renewal.ts';
@@ -62,6 +63,7 @@ const NO_MEMBER =
   'this node is no member of the cluster: it records nothing until it is added again (POST /cluster/add-learner)';
 
 const NAMESPACE = STORE_NAMESPACE;
+const NOT_REGISTERED = 'this server cannot be registered now';
 
 export class ServersCluster {
   /** For the API. */
@@ -93,6 +95,8 @@ export class ServersCluster {
   /** Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster. */
   #isAdopted = false;
   #role: Role | undefined;
+  /** Why this server could not be registered, as it was logged. */
+  #problem = '';
   #startingOperator: Promise<void> | undefined;
   #operator: Operator | undefined;
 
@@ -183,12 +187,13 @@ export class ServersCluster {
   }
 
   async #keepRegistered(): Promise<void> {
-    const { clock, log } = this.#options;
+    const { clock } = this.#options;
     while (!this.#stopping.signal.aborted) {
       try {
         await this.#register();
+        this.#problem = '';
       } catch (err) {
-        log.debug({ problem: messageOf(err) }, 'this server cannot be registered now');
+        this.#notRegistered(err);
       }
       await clock.sleep(REGISTER_MS, this.#stopping.signal);
     }
@@ -220,6 +225,15 @@ export class ServersCluster {
     if (this.#operator?.isLeader) await this.#etcd.enforce(() => this.#roles());
     // Last: if it fails, the rest goes on.
     await this.#rotation.follow();
+  }
+
+  /** etcd may have no majority for hours: the reason is logged when it changes. */
+  #notRegistered(err: unknown): void {
+    const { log } = this.#options;
+    const problem = messageOf(err);
+    if (!isExpected(err, ApiError, EtcdError, IssueError, NodeFileError, SealError)) log.bug({ err }, NOT_REGISTERED);
+    else if (problem !== this.#problem) log.warn({ problem }, NOT_REGISTERED);
+    this.#problem = problem;
   }
 
   async #roles(): Promise<ReadonlyMap<string, Role>> {

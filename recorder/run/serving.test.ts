@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { LevelSwitch } from '../../base/log-level.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { loadConfig } from '../config/load.ts';
 import { CurrentConfig } from '../config/current-config.ts';
@@ -44,7 +45,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const config = await loadConfig(file);
   const clock = new VirtualClock();
   const state = await takeState(config, { log: silentLog });
-  const deps = { clock, log: silentLog, version: '1.2.3', owner: state.owner };
+  const deps = { clock, log: silentLog, logLevels: new LevelSwitch('info'), version: '1.2.3', owner: state.owner };
   const current = new CurrentConfig(config);
   const wanted = new WantedCameras(current, silentLog);
   const storage = await openStorage(current, wanted, deps);

@@ -301,7 +301,7 @@ export class Serving {
       },
       discoverer: networkSearch({ cameras, snapshots: this.#snapshots, reach, clock }),
       doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
-      ...(logLevels ? { logLevels } : {}),
+      logLevels,
       audit,
       events,
       warnings: () => this.#warnings(),

@@ -13,6 +13,7 @@ import type { RecorderDeps } from './deps.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { forAnswers, forStandbys, forWriting, mediaBytes, registerMemoryMetrics, type AnswerMemory } from './memory.ts';
 import { openEvents, type NodeEvents } from './events.ts';
+import { registerLogMetrics } from './logs.ts';
 import type { ArchiveOwner } from './owner.ts';
 import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 
@@ -41,6 +42,7 @@ export async function openStorage(
   const registry = new Registry();
   const memory = new MemoryBudget(mediaBytes(memoryLimit()));
   registerMemoryMetrics(registry, memory);
+  registerLogMetrics(registry, deps.logLevels);
   const liveLimits = new LiveLimits({}, memory);
   const events = await openEvents(config.value, { clock, log, memory, version });
   const answers = forAnswers(memory);

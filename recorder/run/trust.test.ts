@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { DAY_MS } from '../../base/units.ts';
+import { LevelSwitch } from '../../base/log-level.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { foundCluster } from '../certificates/found-cluster.ts';
 import { nodeFiles, writeMember } from '../certificates/node-files.ts';
@@ -21,7 +22,7 @@ test('a member of a cluster of servers starts with the certificate of its CA, an
   );
   const config = await loadConfig(file);
   const clock = new VirtualClock();
-  const deps = { clock, log: silentLog, version: '1' };
+  const deps = { clock, log: silentLog, logLevels: new LevelSwitch('info'), version: '1' };
   await assert.rejects(
     openOwnCertificate(config, deps),
     /cluster\.mode: etcd: .*cluster\.json is missing: run recorder cluster init/,

@@ -120,6 +120,7 @@ export class EtcdMember {
     const { own, others, clientUrl, peerUrl } = this.#o;
     // It may be missing in the list of a member that lags behind, but then it runs.
     if (!others || (await answers(own, clientUrl))) return false;
+    // Nobody answers: nothing is known of the members.
     const members = await others.members().catch(() => undefined);
     return members !== undefined && !members.some(({ peerUrls }) => peerUrls.includes(peerUrl));
   }

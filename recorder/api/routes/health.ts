@@ -239,6 +239,7 @@ class SharedCheck<T> {
   }
 
   async #run(): Promise<T> {
+    // What fails is not ready.
     const found = await this.#check().catch(() => this.#failed);
     this.#last = { atMs: this.#clock.monotonicMs(), found };
     this.#running = undefined;

@@ -142,7 +142,7 @@ test('what a camera did wrong is a line of the log without a trace, and no error
   const lines: unknown[] = [];
   const line = (level: string) => (fields: object, message: string) =>
     void lines.push([level, message, 'err' in fields]);
-  const log = { ...silentLog, warn: line('warn'), error: line('error') };
+  const log = { ...silentLog, warn: line('warn'), error: line('error'), bug: line('bug') };
   const stills: StillSource = {
     snapshot: () => Promise.reject(new StillError('camera-error', 'the camera answered 500')),
     thumbnail: () => Promise.reject(new Error('a fault of ours')),
@@ -156,6 +156,6 @@ test('what a camera did wrong is a line of the log without a trace, and no error
   assert.doesNotMatch((await ask('/api/archive/gate/segments')).detail, /ECONNREFUSED|10\.0\.0\.5/);
   assert.deepEqual(lines, [
     ['warn', 'the camera answered 500', false],
-    ['error', 'a request failed', true],
+    ['bug', 'a request failed', true],
   ]);
 });

@@ -1,7 +1,7 @@
 // Reads details from the files of segments: once, because a closed file does not change. They are kept in the rows.
 
 import type { Clock } from '../../../base/clock.ts';
-import { errorCode } from '../../../base/error.ts';
+import { errorCode, quietly } from '../../../base/error.ts';
 import { ArchiveError } from '../disk/faults.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
@@ -164,10 +164,11 @@ export class SegmentReader {
       const file = await describeSegment(async (offset, length) => (await opened()).read(offset, length), facts);
       return underName(file, startMs);
     } catch {
+      // It is listed by its name and size.
       const { sizeBytes, mtimeMs } = facts;
       return { kind: 'unopened', details: { sizeBytes, mtimeMs, sequence: 0 } };
     } finally {
-      await source?.close().catch(() => {});
+      await quietly(source?.close());
     }
   }
 
@@ -178,6 +179,7 @@ export class SegmentReader {
       await store.checkDisk();
       return (await store.fs.list(store.root)).length > 0;
     } catch {
+      // The disk is not there, so nothing is known of the file.
       return false;
     }
   }

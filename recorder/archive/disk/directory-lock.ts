@@ -45,6 +45,7 @@ export async function takeDirectory(
     return { release: () => {} };
   }
   if (!taken) {
+    // Then the message does not name the other recorder.
     const text = await readIfThere(fs, holderPath).catch(() => undefined);
     throw new DirectoryInUse(`${directory} is used by another recorder${wordsOf(parseJson(text ?? ''))}`);
   }

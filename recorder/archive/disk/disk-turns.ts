@@ -29,6 +29,7 @@ export function takingTurns(fs: FileSystem): FileSystem {
     if (known) return known;
     const before = underWay.get(path) ?? Promise.resolve();
     const sync = before
+      // Its callers get the error.
       .catch(() => {})
       .then(() =>
         syncs.take(() => {

@@ -103,10 +103,11 @@ export class ArchiveIdentity {
     const { fs, root } = this.#o;
     const seen = this.#seen;
     if (seen) {
-      const [now, marker] = await Promise.all([
-        fs.facts(root).catch(() => undefined),
-        fs.facts(this.#markerPath).catch(() => undefined),
-      ]);
+      const looks = [root, this.#markerPath].map((path) =>
+        // If one of them cannot be read, `look` says why.
+        fs.facts(path).catch(() => undefined),
+      );
+      const [now, marker] = await Promise.all(looks);
       if (now && marker && isSame(now, seen.root) && isSame(marker, seen.marker)) return;
     }
     if ((await this.look()) === 'ours') return;
@@ -150,6 +151,7 @@ export class ArchiveIdentity {
   async release(): Promise<void> {
     const taken = this.#taken;
     this.#taken = undefined;
+    // What could not be taken needs no release.
     await taken?.lock.then((lock) => lock.release()).catch(() => {});
   }
 

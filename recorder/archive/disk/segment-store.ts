@@ -4,7 +4,7 @@
 // recovery checks the marked files instead of the whole archive. The newest marker of a camera stays after its segment is
 // closed, so that the sequence continues even if the wall clock was set back.
 
-import { errorCode } from '../../../base/error.ts';
+import { errorCode, quietly } from '../../../base/error.ts';
 import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
 import type { FileFacts, FileSystem, OpenFile } from './file-system.ts';
@@ -172,7 +172,7 @@ export class SegmentStore {
       await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
       return facts;
     } catch (err) {
-      await this.fs.remove(temporary).catch(() => {});
+      await quietly(this.fs.remove(temporary));
       throw err;
     } finally {
       await target.close();
@@ -240,7 +240,7 @@ export class SegmentStore {
       await file.syncData();
     } finally {
       await file.close();
-      await this.fs.remove(path).catch(() => {});
+      await quietly(this.fs.remove(path));
     }
   }
 
@@ -253,7 +253,7 @@ export class SegmentStore {
       await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
       return file;
     } catch (err) {
-      await file.close().catch(() => {});
+      await quietly(file.close());
       await this.discard(path);
       throw err;
     }

@@ -1,6 +1,6 @@
 // Replaces small files as a whole: after a crash, a file has its old or its new content.
 
-import { errorCode } from '../../../base/error.ts';
+import { errorCode, quietly } from '../../../base/error.ts';
 import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { FileSystem } from './file-system.ts';
 
@@ -13,7 +13,7 @@ export async function replaceFile(fs: FileSystem, path: string, text: string, mo
     await file.write([Buffer.from(text)], 0);
     await file.sync();
   } catch (err) {
-    await fs.remove(temporary).catch(() => {});
+    await quietly(fs.remove(temporary));
     throw err;
   } finally {
     await file.close();

@@ -52,6 +52,7 @@ export class ProtectedUsage {
   async refresh(): Promise<void> {
     for (const cameraId of this.#stale) {
       this.#stale.delete(cameraId);
+      // It keeps its last value.
       const bytes = await this.#measure(cameraId).catch(() => undefined);
       if (bytes === undefined) continue;
       if (bytes > 0) this.#bytes.set(cameraId, bytes);

@@ -49,6 +49,7 @@ export class Upkeep {
 
   /** Restores the sizes that the last run has saved. */
   async start(): Promise<void> {
+    // The sizes are measured again.
     const text = await readIfThere(this.#deps.fs, this.#savedPath).catch(() => undefined);
     const saved = parseTotals(text ?? '');
     for (const day of this.#deps.catalogue.days()) {

@@ -264,6 +264,7 @@ async function lookAt(store: SegmentStore, path: string): Promise<DescribedFile 
       await file.close();
     }
   } catch {
+    // It is not described, and listed by its name.
     return undefined;
   }
 }

@@ -3,6 +3,7 @@
 
 import { assert } from '../../../base/assert.ts';
 import type { Clock } from '../../../base/clock.ts';
+import { quietly } from '../../../base/error.ts';
 import type { RecordedMeta, SegmentClosing } from '../../mp4/meta.ts';
 import { closedSegment, recordedDetails, type ClosedSegment } from '../catalogue/segment.ts';
 import type { DiskFault } from '../disk/faults.ts';
@@ -164,7 +165,7 @@ export class SegmentFile implements FileWriterEvents {
     } catch (cause) {
       return { kind: 'unfinished', created, cause };
     } finally {
-      await file.close().catch(() => {});
+      await quietly(file.close());
       this.#o.tables.giveBack(this.plan.tables);
     }
   }

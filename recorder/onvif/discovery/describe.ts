@@ -189,6 +189,7 @@ export function streamAt(
     const request = url.request.replace(/^(rtsps?:\/\/)(?:\[[^\]]*\]|[^/:]*)/, `$1${address}`);
     return { url: formatRtspUrl(parseRtspUrl(request)), changed: url.host !== address };
   } catch {
+    // The device gives no address that can be used.
     return undefined;
   }
 }

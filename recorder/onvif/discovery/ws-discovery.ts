@@ -110,6 +110,7 @@ function scope(scopes: readonly string[], kind: string): string | undefined {
   try {
     return printable(decodeURIComponent(value), 64) || undefined;
   } catch {
+    // These escapes are not UTF-8.
     return printable(value, 64) || undefined;
   }
 }
