@@ -3,68 +3,75 @@ import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { z } from 'zod';
 import { silentLog } from '../../base/log.ts';
-import { PeerUnavailable } from './peer-requests.ts';
-import { wholeAnswer } from './whole-answer.ts';
+import { PeerUnavailable, type PeerSender } from './peer-requests.ts';
+import { viewerOf, wholeAnswer } from './whole-answer.ts';
 
-const REQUEST = { listener: 'api', caller: { kind: 'itself', credential: undefined }, path: '/' } as const;
-const Answer = z.object({ days: z.array(z.string()) });
+const SCHEMA = z.object({ ids: z.array(z.string()) });
 
-async function asked(
-  body: string | Error,
-  { status = 200, schema = Answer, maxBytes = 1_000 }: { status?: number; schema?: z.ZodType; maxBytes?: number } = {},
-) {
-  const bugs: unknown[] = [];
-  const log = { ...silentLog, bug: ({ err }: { err: unknown }) => void bugs.push(err) };
-  const peers = {
-    request: async () => {
-      if (body instanceof Error) throw body;
-      return { status, headers: {}, body: Readable.from([Buffer.from(body)]) };
-    },
+/** What is made of an answer, or of a failure, of a node. */
+function read(answer: { status?: number; body: string } | Error) {
+  const request: PeerSender['request'] = async () => {
+    if (answer instanceof Error) throw answer;
+    return { status: answer.status ?? 200, headers: {}, body: Readable.from([Buffer.from(answer.body)]) };
   };
-  return { answer: await wholeAnswer({ peers, log }, 'node-2', REQUEST, maxBytes, schema), bugs };
+  const caller = viewerOf({ name: 'guard', credential: 'Bearer x' }, 'gate');
+  return wholeAnswer(
+    { peers: { request }, log: silentLog },
+    'node-2',
+    { listener: 'api', caller, path: '/' },
+    64,
+    SCHEMA,
+  );
 }
 
-const reset = (): Error => Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+test('an answer is what the schema makes of it', async () => {
+  assert.deepEqual(await read({ body: '{"ids": ["a"], "more": 1}' }), { kind: 'answer', value: { ids: ['a'] } });
+});
 
-test('the answer of a node is what the schema makes of it', async () => {
-  assert.deepEqual(await asked('{"days":["2026-01-01"]}'), {
-    answer: { kind: 'answer', value: { days: ['2026-01-01'] } },
-    bugs: [],
+test('a refusal has the status and the words of the node', async () => {
+  assert.deepEqual(await read({ status: 403, body: '{"detail": "this needs\\u001b[31m a role"}' }), {
+    kind: 'refused',
+    status: 403,
+    problem: 'this needs [31m a role',
+  });
+  assert.deepEqual(await read({ status: 500, body: '{}' }), {
+    kind: 'refused',
+    status: 500,
+    problem: 'it gave no reason',
   });
 });
 
-test('a node that cannot be reached, or whose connection ends, is away', async () => {
-  for (const err of [new PeerUnavailable('node-2', 'away', 'the node node-2 does not answer'), reset()]) {
-    assert.deepEqual(await asked(err), { answer: { kind: 'away' }, bugs: [] });
-  }
+test('a node that does not answer is away, which is not a refusal', async () => {
+  assert.deepEqual(await read(new PeerUnavailable('node-2', 'away', 'no')), { kind: 'away' });
+  assert.deepEqual(await read(new PeerUnavailable('node-2', 'busy', 'no')), { kind: 'away' });
 });
 
-test('a node that answers with another status refuses, for the reason in its answer', async () => {
-  assert.deepEqual(await asked('{"detail":"no such\\u0000 scope"}', { status: 403 }), {
-    answer: { kind: 'refused', status: 403, problem: 'no such scope' },
-    bugs: [],
+/** What is wrong with an answer, the answer, and how that is told. */
+const UNREADABLE: readonly (readonly [string, string, RegExp])[] = [
+  ['is no JSON', 'hello', /^its answer cannot be read: /],
+  ['is cut off', '{"ids": [', /^its answer cannot be read: /],
+  ['lacks a field', '{}', /^its answer cannot be read: ids: /],
+  ['has a field of another type', '{"ids": [1]}', /^its answer cannot be read: ids\.0: /],
+  [
+    'is longer than it may be',
+    `{"ids": ["${'a'.repeat(64)}"]}`,
+    /^its answer cannot be read: it has more than 64 bytes$/,
+  ],
+];
+
+for (const [what, body, problem] of UNREADABLE) {
+  test(`an answer that ${what} is a refusal that says so`, async () => {
+    const told = await read({ body });
+    assert.ok(told.kind === 'refused', JSON.stringify(told));
+    assert.match(told.problem, problem);
   });
-});
+}
 
-test('an answer that cannot be read says why, and is no fault of this program', async () => {
-  const problemOf = async (body: string, maxBytes = 1_000): Promise<unknown> => {
-    const { answer, bugs } = await asked(body, { maxBytes });
-    assert.deepEqual(bugs, []);
-    return answer.kind === 'refused' && [answer.status, answer.problem];
-  };
-  assert.deepEqual(await problemOf('{"days":[1]}'), [
-    200,
-    'its answer cannot be read: days.0: expected text (put numbers in quotes)',
-  ]);
-  assert.deepEqual(await problemOf('{"days":[]}', 5), [200, 'its answer cannot be read: it has more than 5 bytes']);
-  assert.match(String(await problemOf('<html>')), /^200,its answer cannot be read: Unexpected token/);
-});
-
-test('a fault in what reads the answer is logged as one, and is not reported as silence of the node', async () => {
-  const fault = new TypeError("Cannot read properties of undefined (reading 'map')");
-  const schema = Answer.transform(() => {
-    throw fault;
+test('a viewer sees the one camera, with the credential of the caller for nodes that are no members', () => {
+  assert.deepEqual(viewerOf({ name: 'guard', credential: 'Bearer x' }, 'gate'), {
+    kind: 'viewer',
+    name: 'guard',
+    cameras: ['gate'],
+    credential: 'Bearer x',
   });
-  const { answer, bugs } = await asked('{"days":[]}', { schema });
-  assert.deepEqual([answer.kind, bugs], ['refused', [fault]]);
 });

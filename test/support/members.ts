@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock, type Clock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { newAuthority, newKey, newRequest, signRequest, type Authority } from '../../base/x509.ts';
 import { buildPeersServer } from '../../recorder/api/peers-server.ts';
@@ -77,13 +77,16 @@ export class Members {
   }
 
   /** The requests of a node to the others. */
-  async requestsOf(nodeId: string, changes: { readonly own?: MutualTls | undefined } = {}): Promise<PeerRequests> {
+  async requestsOf(
+    nodeId: string,
+    changes: { readonly own?: MutualTls | undefined; readonly clock?: Clock } = {},
+  ): Promise<PeerRequests> {
     const certificate = 'own' in changes ? changes.own : await certificateOf(this.authority, nodeId);
     const requests = new PeerRequests({
       nodeId,
       find: (id) => (id === nodeId ? undefined : this.nodes.get(id)),
       own: () => certificate,
-      clock: systemClock,
+      clock: changes.clock ?? systemClock,
     });
     this.#t.after(() => requests.close());
     return requests;

@@ -1,0 +1,133 @@
+// When a node is left alone after failures, what is sent to it twice, and what becomes of the places of requests.
+
+import assert from 'node:assert/strict';
+import { createServer, type AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { test, type TestContext } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { Members } from '../../test/support/members.ts';
+import { buildServer } from '../http/server.ts';
+import type { PeerCaller, PeerRequests } from './peer-requests.ts';
+
+const guard: PeerCaller = { kind: 'viewer', name: 'guard', cameras: ['gate'] };
+
+/** An address at which nobody listens. */
+async function nowhere(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `https://127.0.0.1:${port}`;
+}
+
+interface Stage {
+  readonly requests: PeerRequests;
+  readonly clock: VirtualClock;
+  /** Of the requests that arrived: their methods. */
+  readonly arrived: string[];
+  /** Sends a request; `tried`: it was sent to a node that does not answer; `resting`: it was not sent. */
+  readonly ask: () => Promise<'answered' | 'tried' | 'resting'>;
+  /** Whether node-2 answers from now on. */
+  readonly turn: (answers: boolean) => void;
+}
+
+async function stage(t: TestContext): Promise<Stage> {
+  const members = await Members.open(t);
+  const arrived: string[] = [];
+  const api = buildServer({ log: silentLog, maxConnections: 200 });
+  api.get('/short', async () => 'an answer');
+  // The connection breaks, as that of a node that closes an idle connection when a request is on its way.
+  api.all('/breaks', (request, reply) => {
+    arrived.push(request.method);
+    reply.hijack();
+    reply.raw.destroy();
+  });
+  await members.listen('node-2', { api, playback: api });
+  const address = members.nodes.get('node-2')?.mutual?.address ?? '';
+  const away = await nowhere();
+  const clock = new VirtualClock();
+  const requests = await members.requestsOf('node-1', { clock });
+  const ask = async () => {
+    try {
+      const { body } = await requests.request('node-2', { listener: 'api', caller: guard, path: '/short' });
+      assert.equal(await text(body), 'an answer');
+      return 'answered';
+    } catch (err) {
+      return /did not answer just now/.test((err as Error).message) ? 'resting' : 'tried';
+    }
+  };
+  return { requests, clock, arrived, ask, turn: (answers) => members.place('node-2', answers ? address : away) };
+}
+
+/** How many seconds after a failure the node is asked again. */
+async function restOf({ ask, clock }: Stage): Promise<number> {
+  assert.equal(await ask(), 'resting');
+  for (let seconds = 1; seconds <= 20; seconds++) {
+    clock.advance(999);
+    assert.equal(await ask(), 'resting');
+    clock.advance(1);
+    if ((await ask()) !== 'resting') return seconds;
+  }
+  throw new Error('it is never asked again');
+}
+
+test('a node that does not answer is left alone for 2 s, and at each failure for twice as long, up to 16 s', async (t) => {
+  const one = await stage(t);
+  one.turn(false);
+  assert.equal(await one.ask(), 'tried');
+  for (const seconds of [2, 4, 8, 16, 16]) assert.equal(await restOf(one), seconds);
+});
+
+test('requests that fail together are one failure', async (t) => {
+  const one = await stage(t);
+  one.turn(false);
+  assert.deepEqual(await Promise.all(Array.from({ length: 8 }, one.ask)), Array(8).fill('tried'));
+  assert.equal(await restOf(one), 2);
+});
+
+test('after an answer, a failure is the first one again', async (t) => {
+  const one = await stage(t);
+  one.turn(false);
+  await one.ask();
+  for (const seconds of [2, 4]) assert.equal(await restOf(one), seconds);
+  one.turn(true);
+  one.clock.advance(8_000);
+  assert.equal(await one.ask(), 'answered');
+  one.turn(false);
+  assert.equal(await one.ask(), 'tried');
+  assert.equal(await restOf(one), 2);
+});
+
+test('however many answers were read or thrown away, a node is not busy', async (t) => {
+  const { requests, ask } = await stage(t);
+  const request = { listener: 'api', caller: guard, path: '/short' } as const;
+  for (let i = 0; i < 100; i++) assert.equal(await ask(), 'answered');
+  for (let i = 0; i < 100; i++) {
+    const { body } = await requests.request('node-2', request);
+    body.on('error', () => {}).destroy();
+  }
+  assert.equal(await ask(), 'answered');
+});
+
+test('over a connection that breaks, what only reads is sent once more, and what changes something is not', async (t) => {
+  const { requests, arrived, clock } = await stage(t);
+  for (const [method, times] of [
+    ['GET', 2],
+    ['HEAD', 2],
+    ['POST', 1],
+    ['PUT', 1],
+    ['DELETE', 1],
+  ] as const) {
+    arrived.length = 0;
+    const asked = requests.request('node-2', {
+      listener: 'api',
+      caller: { kind: 'itself', credential: 'Bearer x' },
+      path: '/breaks',
+      method,
+    });
+    await assert.rejects(asked, /cannot be reached/);
+    assert.deepEqual(arrived, Array(times).fill(method));
+    clock.advance(16_000);
+  }
+});
