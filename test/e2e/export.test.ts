@@ -7,6 +7,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFile
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { formatPath } from '../../recorder/archive/disk/names.ts';
+import type { RecordedMeta } from '../../recorder/mp4/meta.ts';
+import { readMeta } from '../../recorder/mp4/reader.ts';
 import { startCamera } from '../camera/camera.ts';
 import { decodeFiles, decodePictures } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
@@ -76,6 +78,20 @@ async function recording(t: TestContext, video: 'h264' | 'h264-bframes', seconds
   return recorder;
 }
 
+/** How long the pictures of this wall time play, by what the files say of the two. */
+async function mediaSeconds(recorder: RecorderProcess, fromMs: number, toMs: number): Promise<number> {
+  let ms = 0;
+  for (const file of await recorder.files()) {
+    const bytes = readFileSync(join(recorder.recordPath, file));
+    const state = await readMeta(async (offset, length) => bytes.subarray(offset, offset + length), bytes.length);
+    assert.equal(state.kind, 'finalized', file);
+    const { wallStartMs, wallDurationMs, mediaDurationMs } = (state as { meta: RecordedMeta }).meta;
+    const shared = Math.min(toMs, wallStartMs + wallDurationMs) - Math.max(fromMs, wallStartMs);
+    ms += (Math.max(0, shared) * mediaDurationMs) / wallDurationMs;
+  }
+  return ms / 1000;
+}
+
 /** The numbers of all pictures recorded, file after file. */
 async function recorded(recorder: RecorderProcess): Promise<number[]> {
   return (await decodeFiles((await recorder.files()).map((file) => join(recorder.recordPath, file)))).numbers.flat();
@@ -95,8 +111,6 @@ for (const video of ['h264', 'h264-bframes'] as const) {
     const job = await ended(recorder, id);
     assert.equal(job.state, 'done', job.reason);
     assert.deepEqual(job.gaps, []);
-    // What comes from the window's wall time is slewed by at most 500 ppm against the pictures' own.
-    assert.ok(Math.abs((job.duration_seconds ?? 0) - 4) <= 0.003, `${job.duration_seconds} s`);
     const file = join(workspace(t), 'export.mp4');
     const bytes = await download(recorder, id, file);
     assert.equal(bytes.length, job.size_bytes);
@@ -106,14 +120,20 @@ for (const video of ['h264', 'h264-bframes'] as const) {
     assert.ok(Math.abs(durationSeconds - (job.duration_seconds ?? 0)) <= 0.001);
     const sound = streams.find(({ codec_type }) => codec_type === 'audio');
     // Sound is whole AAC frames of 1024 samples at 16 kHz: one may be missing or too many at either end.
-    assert.ok(Math.abs(Number(sound?.duration) - 4) <= (2 * 1024) / 16_000, `${sound?.duration} s of sound`);
+    assert.ok(
+      Math.abs(Number(sound?.duration) - durationSeconds) <= (2 * 1024) / 16_000,
+      `${sound?.duration} s of sound`,
+    );
     await recorder.stop();
+    // Where pictures came late, as on a busy machine, wall time in the files is slewed against the time of the pictures.
+    const expected = await mediaSeconds(recorder, from * 1000, (from + 4) * 1000);
+    assert.ok(Math.abs(durationSeconds - expected) <= 0.003, `${durationSeconds} s, and ${expected} s in the files`);
     const all = await recorded(recorder);
     const start = all.indexOf(numbers[0] as number);
     assert.ok(start >= 0);
     assert.deepEqual(numbers, all.slice(start, start + numbers.length));
     // One picture is on screen when the window begins, one when it ends.
-    assert.equal(numbers.length, 101);
+    assert.equal(numbers.length, Math.round(expected * 25) + 1);
     const missing = browserMissing();
     if (missing !== false) {
       t.skip(missing);

@@ -1,13 +1,16 @@
 // Memory has a ceiling: whatever viewers and disks do, the process is not killed, and what it loses is what its pages say.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Mount } from '../support/mount.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import { lazyViewer, setStage, type Gap, type Stage } from './stage.ts';
 
+const run = promisify(execFile);
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 /** Of what waits for the disk: docs/sizing.md. */
@@ -64,8 +67,9 @@ async function stall(t: TestContext, cameras: number, seconds: number): Promise<
   const stage = await setStage(t, { cameras, recordPath: mount.path });
   if (!stage) return;
   const { recorder, group } = stage;
-  // All that the start leaves behind is written.
   await untilWritten(stage);
+  // All that the start leaves behind is on the disk, too.
+  await run('sync', ['--file-system', mount.path]);
   const frozenMs = performance.now();
   mount.freeze();
   let isFrozen = true;
