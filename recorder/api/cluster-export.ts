@@ -13,7 +13,8 @@ import type { Assembly, Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import { gapsOfAll, turnsOf, type NodeTurn } from '../jobs/node-turns.ts';
 import { PeerUnavailable, type PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf } from '../peers/whole-answer.ts';
-import type { ClusterAccount, GapReader, JobKeeper } from './deps.ts';
+import type { ClusterAccount } from '../footage/accounts.ts';
+import type { GapReader, JobKeeper } from './deps.ts';
 import { available } from './submitted-job.ts';
 
 interface ClusterExportDeps {

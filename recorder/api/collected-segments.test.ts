@@ -95,16 +95,39 @@ test('the list of segments is that of all nodes, at each of them, in order and i
     assert.deepEqual(namesIn(body, nodeId), expected, nodeId);
     assert.deepEqual(body['days'], ['2026-01-01', '2026-01-02', '2026-01-03']);
     assert.deepEqual(body['elsewhere'], []);
-    const paged: string[] = [];
-    for (let cursor = ''; ;) {
-      const page = await ask(nodeId, `${REDIRECTED}&limit=2${cursor}`);
-      paged.push(...namesIn(page.body, nodeId));
-      if (page.body['next'] === null) break;
-      cursor = `&cursor=${String(page.body['next'])}`;
+    for (const limit of [1, 2, 4]) {
+      const paged: string[] = [];
+      for (let cursor = ''; ;) {
+        const page = await ask(nodeId, `${REDIRECTED}&limit=${limit}${cursor}`);
+        assert.ok(namesIn(page.body, nodeId).length <= limit);
+        paged.push(...namesIn(page.body, nodeId));
+        if (page.body['next'] === null) break;
+        cursor = `&cursor=${String(page.body['next'])}`;
+      }
+      assert.deepEqual(paged, expected, `${nodeId}, ${limit} a page`);
     }
-    assert.deepEqual(paged, expected, nodeId);
     assert.equal(namesIn((await ask(nodeId, '&local=1')).body, nodeId).length, 2);
   }
+});
+
+test('for a page, each node is asked for that page alone', async (t) => {
+  const { ask, members } = await stage(t);
+  const asked: string[] = [];
+  const node = fastify();
+  node.get('/api/archive/gate/segments', async ({ url }) => {
+    asked.push(url);
+    return { archive: [], days: [], next: null };
+  });
+  await members.listen('node-3', { api: node, playback: node });
+  const { body } = await ask('node-1', `${REDIRECTED}&limit=2`);
+  await ask('node-1', `${REDIRECTED}&limit=2&cursor=${String(body['next'])}`);
+  assert.deepEqual(
+    asked.map((url) => [new URL(url, 'http://node').searchParams.get('limit'), url.includes('cursor=')]),
+    [
+      ['2', false],
+      ['2', true],
+    ],
+  );
 });
 
 test('a node that is gone is named with what is missing, and no request is redirected to it', async (t) => {

@@ -18,8 +18,7 @@ import type { Protections } from '../archive/retention/protections.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
-import type { GapCause } from '../archive/gaps/cause.ts';
-import type { Elsewhere } from '../footage/holders.ts';
+import type { ClusterAccount, NodeReport, ReportWithElsewhere } from '../footage/accounts.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Authenticator } from '../http/auth.ts';
@@ -64,26 +63,6 @@ export interface ArchiveReader {
   checkWritable(): Promise<boolean>;
   /** How many segments of a camera lie in an interval. */
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
-}
-
-/** Gaps of a camera, and its footage in files of this node. */
-export interface NodeReport extends GapReport {
-  readonly footage: readonly Interval[];
-}
-
-export interface ReportWithElsewhere extends NodeReport {
-  readonly elsewhere: readonly Elsewhere[];
-}
-
-/** What all nodes know of a camera in an interval. */
-export interface ClusterAccount {
-  /** This node first. */
-  readonly nodes: readonly { readonly nodeId: string; readonly footage: readonly Interval[] }[];
-  /** Time without footage on any node, as far as a cause is known. */
-  readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
-  /** Footage that nodes may have which did not answer. */
-  readonly elsewhere: readonly Elsewhere[];
-  readonly knownUntilMs: number;
 }
 
 /** All throw `ArchiveError` when the archive cannot be read. */

@@ -14,7 +14,7 @@ import {
 } from '../jobs/job.ts';
 import { codecName } from '../jobs/movie-name.ts';
 import { FROM, JOB_ID } from './examples.ts';
-import { ElsewhereItem, toElsewhere } from './elsewhere.ts';
+import { ElsewhereItem, toElsewhere } from '../footage/elsewhere-item.ts';
 import { epochSeconds, isoTime } from './times.ts';
 
 export const Gap = z

@@ -16,7 +16,7 @@ import {
 } from '../peers/peer-requests.ts';
 import { wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps } from './deps.ts';
-import { NodeRefusal } from './elsewhere.ts';
+import { NodeRefusal } from '../footage/elsewhere-item.ts';
 
 const REQUEST_HEADERS = [
   'accept',
@@ -82,7 +82,7 @@ const sendAnswer = (reply: FastifyReply, { status, headers, body }: PeerAnswer):
     .send(body);
 
 /** What another node answers to the caller; undefined if it does not answer, or not as expected. */
-export function readFrom<T extends z.ZodType>(
+function readFrom<T extends z.ZodType>(
   request: FastifyRequest,
   deps: { readonly peers: PeerSender; readonly log: Log },
   nodeId: string,

@@ -16,7 +16,8 @@ import { buildApi } from './app.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { standaloneChecks } from './deps.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
-import type { ApiDeps, ArchiveReader, GapReader, NodeReport, SegmentReader } from './deps.ts';
+import type { NodeReport } from '../footage/accounts.ts';
+import type { ApiDeps, ArchiveReader, GapReader, SegmentReader } from './deps.ts';
 import type { CameraView } from '../model/camera-view.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({

@@ -44,13 +44,14 @@ const MEMBERS = Object.keys(NODES).map((nodeId) => ({
 
 const at = ([from, to]: Seconds) => ({ fromMs: (FROM + from) * 1_000, toMs: (FROM + to) * 1_000 });
 
-async function stage(t: TestContext) {
+/** `isOnline`: as the Leases of the nodes say. */
+async function stage(t: TestContext, isOnline: boolean | undefined = true) {
   const members = await Members.open(t);
   const apps = new Map<string, FastifyInstance>();
   for (const [nodeId, { footage, gaps }] of Object.entries(NODES)) {
     const holders: FootageHolder[] = ['node-1', 'node-2']
       .filter((other) => other !== nodeId)
-      .map((other) => ({ nodeId: other, oldestMs: FROM * 1_000, newestMs: undefined, isOnline: true }));
+      .map((other) => ({ nodeId: other, oldestMs: FROM * 1_000, newestMs: undefined, isOnline }));
     const window = { id: `p-${nodeId}`, cameraId: 'gate', ...at([0, 50]), createdMs: 0, note: 'the red car' };
     const { app, clock } = await build(t, {
       times: {
@@ -151,6 +152,18 @@ test('every node has the footage of all, says which is on another, and has the g
       nodeId === 'node-2' ? ['p-node-2', 'p-node-1'] : ['p-node-1', 'p-node-2'],
     );
   }
+});
+
+test('a node whose Lease has ended is asked, too: others may still reach it', async (t) => {
+  const { get } = await stage(t, false);
+  const [gate] = (await get('node-1', timeline('camera=gate'))).cameras;
+  assert.deepEqual(
+    gate.elsewhere.map(({ node_id, online }: Record<string, unknown>) => [node_id, online]),
+    [
+      ['node-2', true],
+      ['node-2', true],
+    ],
+  );
 });
 
 test('of a node that does not answer, the time is named that it may have footage of', async (t) => {

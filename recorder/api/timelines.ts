@@ -1,7 +1,6 @@
 // When cameras have footage, and why there is none: as this node knows it, or as all nodes of the cluster together.
 
 import type { FastifyRequest } from 'fastify';
-import type { z } from 'zod';
 import { previewId } from '../../base/camera-id.ts';
 import type { Interval } from '../../base/interval.ts';
 import { DAY_MS } from '../../base/units.ts';
@@ -11,14 +10,16 @@ import type { GapCause } from '../archive/gaps/cause.ts';
 import { elsewhereIn } from '../footage/elsewhere.ts';
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import { mergeWithin } from '../archive/gaps/kept-footage.ts';
-import { visibleCamera } from '../http/access.ts';
+import { askerOf, visibleCamera } from '../http/access.ts';
+import { accountOf } from '../footage/accounts.ts';
 import { holdersIn, missingAt, silentAt, type Elsewhere, type FootageHolder } from '../footage/holders.ts';
+import type { AskedTimes } from '../footage/holder.ts';
+import { holdersOf } from '../footage/open.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps, CameraTimes } from './deps.ts';
-import { toElsewhere } from './elsewhere.ts';
+import { toElsewhere } from '../footage/elsewhere-item.ts';
 import { readable } from './interval.ts';
-import { readFrom } from './pass-on.ts';
-import { Timeline, type TimelineCamera } from './timeline-item.ts';
+import type { TimelineCamera } from '../footage/timeline-item.ts';
 
 /** Of one camera: more do not fit on a screen. */
 const MAX_SPANS = 5_000;
@@ -34,14 +35,6 @@ export interface Account {
   readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
 }
 
-interface Asked {
-  readonly cameraIds: readonly string[];
-  readonly interval: Interval;
-  readonly resolutionMs: number;
-  /** Whether to include when their previews were recorded. */
-  readonly preview: boolean;
-}
-
 export class Timelines {
   readonly #deps: Deps;
 
@@ -50,7 +43,7 @@ export class Timelines {
   }
 
   /** In the order of `cameraIds`. A camera that the caller may not see has nothing. Throws ApiError. */
-  async ofThisNode(request: FastifyRequest, asked: Asked): Promise<TimelineCamera[]> {
+  async ofThisNode(request: FastifyRequest, asked: AskedTimes): Promise<TimelineCamera[]> {
     const { fromMs, toMs } = asked.interval;
     await readable(this.#deps.times.refresh(fromMs, toMs));
     const cameras: TimelineCamera[] = [];
@@ -68,27 +61,21 @@ export class Timelines {
   }
 
   /** The same with the footage, gaps and protections of all nodes. Throws ApiError. */
-  async ofAllNodes(request: FastifyRequest, asked: Asked): Promise<TimelineCamera[]> {
-    const { cluster, peers, log } = this.#deps;
+  async ofAllNodes(request: FastifyRequest, asked: AskedTimes): Promise<TimelineCamera[]> {
     const own = await this.ofThisNode(request, asked);
-    if (!cluster || !peers) return own;
     const { interval } = asked;
     const holders = await Promise.all(
       own.map(async ({ camera_id }) => {
         const cameraId = visibleCamera(request, camera_id);
-        return cameraId === '' ? [] : holdersIn(await cluster.footageHolders(cameraId), interval);
+        return cameraId === '' ? [] : holdersIn(await holdersOf(this.#deps, cameraId), interval);
       }),
     );
-    const idsByNode = new Map<string, string[]>();
-    for (const [i, camera] of own.entries()) {
-      for (const { nodeId, isOnline } of holders[i] ?? []) {
-        if (isOnline !== false) idsByNode.set(nodeId, [...(idsByNode.get(nodeId) ?? []), camera.camera_id]);
-      }
-    }
+    const cameras = own.flatMap(({ camera_id }, i) => (holders[i] ?? []).map((holder) => ({ holder, camera_id })));
     const answers = await Promise.all(
-      [...idsByNode].map(async ([nodeId, cameraIds]) => {
-        const path = `/api/archive/timeline?${queryOf({ ...asked, cameraIds }).toString()}`;
-        return [nodeId, await readFrom(request, { peers, log }, nodeId, path, Timeline)] as const;
+      [...Map.groupBy(cameras, ({ holder }) => holder.nodeId)].map(async ([nodeId, [first, ...others]]) => {
+        const { holder, camera_id } = first as (typeof cameras)[number];
+        const cameraIds = [camera_id, ...others.map((one) => one.camera_id)];
+        return [nodeId, await holder.times({ ...asked, cameraIds }, askerOf(request))] as const;
       }),
     );
     const past = { fromMs: interval.fromMs, toMs: this.#pastOf(interval) };
@@ -105,7 +92,7 @@ export class Timelines {
   }
 
   /** `cameraId`: empty for a camera that the caller may not see. */
-  async #of(cameraId: string, { interval, resolutionMs }: Asked): Promise<Omit<TimelineCamera, 'camera_id'>> {
+  async #of(cameraId: string, { interval, resolutionMs }: AskedTimes): Promise<Omit<TimelineCamera, 'camera_id'>> {
     const { times, protections, cluster } = this.#deps;
     const { fromMs, toMs } = interval;
     const found = await times.of(cameraId, fromMs, toMs);
@@ -142,7 +129,7 @@ export class Timelines {
     return Math.max(fromMs, Math.min(toMs, this.#deps.clock.wallMs()));
   }
 
-  async #previewOf(cameraId: string, { interval, resolutionMs }: Asked): Promise<TimelineCamera['preview']> {
+  async #previewOf(cameraId: string, { interval, resolutionMs }: AskedTimes): Promise<TimelineCamera['preview']> {
     if (cameraId === '') return [];
     const found = await this.#deps.times.of(previewId(cameraId), interval.fromMs, interval.toMs);
     return drawn(found, interval, resolutionMs).spans.map(stretch);
@@ -154,7 +141,7 @@ function joined(
   own: TimelineCamera,
   interval: Interval,
   holders: readonly FootageHolder[],
-  answers: ReadonlyMap<string, WholeAnswer<z.output<typeof Timeline>>>,
+  answers: ReadonlyMap<string, WholeAnswer<readonly TimelineCamera[]>>,
 ): TimelineCamera {
   const told: { readonly nodeId: string; readonly camera: TimelineCamera }[] = [];
   const away: Elsewhere[] = [];
@@ -162,7 +149,7 @@ function joined(
     const answer = answers.get(holder.nodeId) ?? { kind: 'away' };
     if (answer.kind !== 'answer') away.push(silentAt(holder, interval, answer));
     else {
-      const camera = answer.value.cameras.find(({ camera_id }) => camera_id === own.camera_id);
+      const camera = answer.value.find(({ camera_id }) => camera_id === own.camera_id);
       if (camera) told.push({ nodeId: holder.nodeId, camera });
     }
   }
@@ -223,16 +210,6 @@ function isWithin({ fromMs, toMs }: Interval, spans: readonly Interval[]): boole
   return span !== undefined && span.fromMs <= fromMs;
 }
 
-function queryOf({ cameraIds, interval, resolutionMs, preview }: Asked): URLSearchParams {
-  const { fromMs, toMs } = interval;
-  const query = new URLSearchParams(cameraIds.map((id) => ['camera', id] as [string, string]));
-  query.set('from', String(fromMs / 1000));
-  query.set('to', String(toMs / 1000));
-  query.set('resolution_ms', String(resolutionMs));
-  if (preview) query.set('preview', '1');
-  return query;
-}
-
 const unionOf = (stretches: readonly ReturnType<typeof stretch>[]): readonly Interval[] =>
   Array.from(new IntervalSet().with(stretches.map(intervalOf)));
 
@@ -253,11 +230,6 @@ const toGap = ({ cause, isOpen, notFilled, detail, ...interval }: Gap) => ({
     },
   }),
   ...(detail !== undefined && { detail }),
-});
-
-const accountOf = ({ spans, gaps }: TimelineCamera) => ({
-  footage: spans.map(intervalOf),
-  gaps: gaps.map((gap) => ({ ...intervalOf(gap), cause: gap.cause })),
 });
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));

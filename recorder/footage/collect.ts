@@ -8,7 +8,8 @@ import type { Asker } from '../peers/peer-requests.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
-import { holdersIn, silentAt, type Elsewhere, type Holder } from './holders.ts';
+import { holdersIn, silentAt, type Elsewhere } from './holders.ts';
+import type { Holder } from './holder.ts';
 import type { OwnFootage } from './own-footage.ts';
 import { inTurns } from './turns.ts';
 
@@ -45,12 +46,16 @@ export class Collector {
     return this.#o.own;
   }
 
+  /** The others that may have footage of the interval. Never rejects. */
+  async others(cameraId: string, interval: Interval): Promise<readonly Holder[]> {
+    return holdersIn(await this.#o.holders(cameraId), interval);
+  }
+
   /** Throws ArchiveError when this node's archive cannot be read. */
   async collect(cameraId: string, interval: Interval, caller: Asker): Promise<Collected> {
     const { own, clock } = this.#o;
     const past = { fromMs: interval.fromMs, toMs: Math.min(interval.toMs, clock.wallMs()) };
-    const [here, others] = await Promise.all([own.in(cameraId, interval), this.#o.holders(cameraId)]);
-    const holders = holdersIn(others, past);
+    const [here, holders] = await Promise.all([own.in(cameraId, interval), this.others(cameraId, past)]);
     if (holders.length === 0) return { footage: here, elsewhere: [] };
     const found = await Promise.all(
       holders.map(async (holder) => ({ holder, answer: await this.#filesOf(holder, cameraId, interval, caller) })),

@@ -1,12 +1,8 @@
-// The places besides this node's disk that may hold footage of a camera, and what is unknown while one of them is silent.
-// Today they are other nodes (`node-holder.ts`); nothing else in this room knows that.
+// What is known without asking of the places besides this node's disk that may hold footage of a camera, and what is unknown while
+// one of them is silent.
 
 import type { Interval } from '../../base/interval.ts';
 import type { NoAnswer, Refusal } from '../peers/peer.ts';
-import type { Asker } from '../peers/peer-requests.ts';
-import type { WholeAnswer } from '../peers/whole-answer.ts';
-import type { PlayedFile } from './archive-file.ts';
-import type { Footage } from './footage.ts';
 
 /** What is known of a holder without asking it. Times are milliseconds since 1970, minutes old; undefined: not reported, or up to now. */
 export interface FootageHolder {
@@ -16,13 +12,6 @@ export interface FootageHolder {
   readonly newestMs: number | undefined;
   /** Whether it has renewed its Lease lately; undefined while the API server cannot be asked. */
   readonly isOnline: boolean | undefined;
-}
-
-export interface Holder extends FootageHolder {
-  /** Its files that may have footage of the interval, in any order. Never rejects. */
-  files(cameraId: string, interval: Interval, caller: Asker): Promise<WholeAnswer<readonly Footage[]>>;
-  /** To read one of these files with the rights of the caller. Reading rejects with HolderLost if the holder stops sending. */
-  open(file: Footage, caller: Asker): PlayedFile;
 }
 
 /**

@@ -1,34 +1,82 @@
-// Another node as a holder of footage: it lists its files in a message, and sends their bytes by range.
+// Another node as a holder of footage. What it is asked for are routes that it has for clients, too, and the list of its files
+// with their parts: nodes of the version before and of the version after answer them in the same way.
 
+import { z } from 'zod';
 import { readBody } from '../../base/http-answer.ts';
-import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
+import type { PeerListener } from '../peers/peer.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
-import { viewerOf, wholeAnswer } from '../peers/whole-answer.ts';
+import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
-import type { FootageHolder, Holder } from './holders.ts';
+import type { FootageHolder } from './holders.ts';
+import type { AskedTimes, Holder } from './holder.ts';
 import { footageOf } from './message.ts';
 import { RemoteFile } from './remote-file.ts';
+import { SegmentItem } from './segment-item.ts';
+import { ToldTimeline } from './timeline-item.ts';
 
 /** Until the head of an answer; an answer takes twice as long at most. */
 const ANSWER_MS = 5_000;
 /** A day of ten-second files. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
-export function nodeHolder(about: FootageHolder, deps: { readonly peers: PeerSender; readonly log: Log }): Holder {
-  const { nodeId } = about;
+/** Nodes of an older version do not tell `duration_ms`. */
+const Item = SegmentItem.partial({ duration_ms: true }).transform(({ duration_ms, ...item }) => {
+  const { start_ms, end_ms } = item;
+  return { ...item, duration_ms: duration_ms ?? (end_ms === null ? null : end_ms - start_ms) };
+});
+const Segments = z.object({
+  archive: z.array(Item),
+  days: z.array(z.iso.date()),
+  next: z.string().nullable().optional(),
+});
+
+const Cameras = ToldTimeline.transform(({ cameras }) => cameras);
+
+interface NodeHolderDeps {
+  readonly peers: PeerSender;
+  readonly log: Log;
+}
+
+export function nodeHolder(about: FootageHolder, deps: NodeHolderDeps): Holder {
+  const { nodeId, isOnline } = about;
+  const ask = async <T extends z.ZodType>(
+    listener: PeerListener,
+    path: string,
+    schema: T,
+    caller: Asker,
+    ...cameraIds: readonly string[]
+  ): Promise<WholeAnswer<z.output<T>>> => {
+    // A node whose Lease has ended may still be reached by the others: it has a second to say so.
+    if (isOnline === false && !(await deps.peers.answers(nodeId))) return { kind: 'away' };
+    const signal = AbortSignal.timeout(2 * ANSWER_MS);
+    const request = { listener, caller: viewerOf(caller, ...cameraIds), path, headMs: ANSWER_MS, signal };
+    return wholeAnswer(deps, nodeId, request, MAX_ANSWER_BYTES, schema);
+  };
   return {
     ...about,
-    files: (cameraId, { fromMs, toMs }: Interval, caller: Asker) => {
+    files: (cameraId, { fromMs, toMs }, caller) => {
       const path = `/footage/${encodeURIComponent(cameraId)}?from=${fromMs / 1000}&to=${toMs / 1000}`;
-      const signal = AbortSignal.timeout(2 * ANSWER_MS);
-      const as = viewerOf(caller, cameraId);
-      const request = { listener: 'playback', caller: as, path, headMs: ANSWER_MS, signal } as const;
-      return wholeAnswer(deps, nodeId, request, MAX_ANSWER_BYTES, footageOf(nodeId, cameraId));
+      return ask('playback', path, footageOf(nodeId, cameraId), caller, cameraId);
     },
+    segments: (cameraId, query, caller) => {
+      const path = `/api/archive/${encodeURIComponent(cameraId)}/segments?local=1&${query}`;
+      return ask('api', path, Segments, caller, cameraId);
+    },
+    times: (asked, caller) =>
+      ask('api', `/api/archive/timeline?${timesQuery(asked).toString()}`, Cameras, caller, ...asked.cameraIds),
     open: (file, caller) => remoteFile(file, caller, deps.peers),
   };
+}
+
+function timesQuery({ cameraIds, interval, resolutionMs, preview }: AskedTimes): URLSearchParams {
+  const query = new URLSearchParams(cameraIds.map((id) => ['camera', id] as [string, string]));
+  query.set('from', String(interval.fromMs / 1000));
+  query.set('to', String(interval.toMs / 1000));
+  query.set('resolution_ms', String(resolutionMs));
+  if (preview) query.set('preview', '1');
+  return query;
 }
 
 function remoteFile({ nodeId, path, sizeBytes, isOpen, parts }: Footage, caller: Asker, peers: PeerSender): PlayedFile {

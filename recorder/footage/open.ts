@@ -6,24 +6,32 @@ import type { PeerSender } from '../peers/peer-requests.ts';
 import { ArchiveFiles, type KeepAwake } from './archive-file.ts';
 import { Collector } from './collect.ts';
 import type { FootageHolder } from './holders.ts';
+import type { Holder } from './holder.ts';
 import { nodeHolder } from './node-holder.ts';
 import { OwnFootage, type OwnArchive } from './own-footage.ts';
 
-interface FootageOptions {
-  readonly recordPath: string;
-  readonly archive: OwnArchive;
+interface HoldersDeps {
   /** Undefined outside of a cluster. */
   readonly cluster?:
     { readonly nodeId: string; footageHolders(cameraId: string): Promise<readonly FootageHolder[]> } | undefined;
   readonly peers?: PeerSender | undefined;
   readonly log: Log;
+}
+
+interface FootageOptions extends HoldersDeps {
+  readonly recordPath: string;
+  readonly archive: OwnArchive;
   readonly clock: Clock;
   readonly keepAwake?: KeepAwake;
 }
 
-export function openFootage({ recordPath, archive, clock, log, keepAwake, cluster, peers }: FootageOptions): Collector {
-  const own = new OwnFootage(cluster?.nodeId ?? '', archive, new ArchiveFiles(recordPath, keepAwake), clock);
-  const holders = async (cameraId: string) =>
-    cluster && peers ? (await cluster.footageHolders(cameraId)).map((about) => nodeHolder(about, { peers, log })) : [];
-  return new Collector({ own, holders, clock });
+/** All others that may hold footage of a camera. Never rejects. */
+export async function holdersOf({ cluster, peers, log }: HoldersDeps, cameraId: string): Promise<readonly Holder[]> {
+  if (!cluster || !peers) return [];
+  return (await cluster.footageHolders(cameraId)).map((about) => nodeHolder(about, { peers, log }));
+}
+
+export function openFootage({ recordPath, archive, clock, keepAwake, ...around }: FootageOptions): Collector {
+  const own = new OwnFootage(around.cluster?.nodeId ?? '', archive, new ArchiveFiles(recordPath, keepAwake), clock);
+  return new Collector({ own, holders: (cameraId) => holdersOf(around, cameraId), clock });
 }

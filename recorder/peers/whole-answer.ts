@@ -9,13 +9,11 @@ import { printable } from '../../base/printable.ts';
 import type { NoAnswer } from './peer.ts';
 import { PeerUnavailable, type Asker, type PeerCaller, type PeerRequest, type PeerSender } from './peer-requests.ts';
 
-/** A caller that may see this camera and nothing else. */
-export const viewerOf = ({ name, credential }: Asker, cameraId: string): PeerCaller & { readonly kind: 'viewer' } => ({
-  kind: 'viewer',
-  name,
-  cameras: [cameraId],
-  credential,
-});
+/** A caller that may see these cameras and nothing else. */
+export const viewerOf = (
+  { name, credential }: Asker,
+  ...cameras: readonly string[]
+): PeerCaller & { readonly kind: 'viewer' } => ({ kind: 'viewer', name, cameras, credential });
 
 export type WholeAnswer<T> = { readonly kind: 'answer'; readonly value: T } | NoAnswer;
 

@@ -14,7 +14,7 @@ import { openFootage } from '../footage/open.ts';
 import { turnsOf, type NodeTurn } from '../jobs/node-turns.ts';
 import { silentLog } from '../../base/log.ts';
 import { ApiError } from '../http/problem.ts';
-import { FootageOfNodes } from '../run/footage-of-nodes.ts';
+import { FootageOfNodes } from '../footage/accounts.ts';
 import type { PlaybackCluster } from './deps.ts';
 import { openPlayback } from './app.ts';
 import { carriedTime, resolved, samplesOf, stage, type PlayedSample, type Stage } from './test-support.ts';
@@ -121,7 +121,6 @@ async function cluster(
     const known = { gaps: [], filled: [], degraded: [], wantedMs: 0, recordedMs: 0 };
     const footage = new FootageOfNodes({
       nodeId: name,
-      archive: made.archive,
       gaps: {
         report: (_id, fromMs, toMs, recorded) => ({
           ...known,
@@ -131,9 +130,7 @@ async function cluster(
           recorded: [...recorded],
         }),
       },
-      cluster: { peers, holders: (id) => others.footageHolders(id) },
       collector,
-      log: silentLog,
     });
     const exported = async (from: number, to: number) => {
       const window = { fromMs: START_MS + from * 1_000, toMs: START_MS + to * 1_000 };

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { assert } from '../../base/assert.ts';
-import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
 import { buildApi } from '../api/app.ts';
 import { buildHealthServer } from '../api/health-server.ts';
@@ -35,7 +34,7 @@ import { footageTimes } from './footage-times.ts';
 import type { OpenApiDocument } from '../http/openapi.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import { buildPeersServer } from '../api/peers-server.ts';
-import { FootageOfNodes } from './footage-of-nodes.ts';
+import { FootageOfNodes } from '../footage/accounts.ts';
 import { jobName } from '../jobs/job-id.ts';
 import { Jobs } from '../jobs/jobs.ts';
 import { NamedJobs } from '../jobs/named-jobs.ts';
@@ -149,7 +148,7 @@ export class Serving {
       log,
       keepAwake: () => recording.pacer.keepAwake(),
     });
-    this.#footage = footageOf(config, recording, this.#peers, this.#collector, log);
+    this.#footage = new FootageOfNodes({ nodeId: config.nodeName, gaps: recording.gaps, collector: this.#collector });
     this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
@@ -403,17 +402,6 @@ export class Serving {
     );
     await this.#listen(peers, address);
   }
-}
-
-function footageOf(
-  { nodeName }: Config,
-  { archive, gaps, member }: Recording,
-  peers: PeerRequests | undefined,
-  collector: Collector,
-  log: Log,
-): FootageOfNodes {
-  const cluster = member && peers && { peers, holders: (id: string) => member.view.footageHolders(id) };
-  return new FootageOfNodes({ nodeId: nodeName, archive, gaps, cluster, collector, log });
 }
 
 /** Undefined outside of a cluster. */

@@ -329,7 +329,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:*', 'pino', METRICS],
   },
   // One recorder, put together. In a cluster of servers without Kubernetes each recorder has the operator in it.
-  { name: 'recorder/run', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'zod'] },
+  { name: 'recorder/run', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify'] },
   {
     name: 'recorder/commands',
     rooms: [

@@ -3,14 +3,15 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { ApiDeps } from '../deps.ts';
-import { visibleCamera } from '../../http/access.ts';
+import { holdersOf } from '../../footage/open.ts';
+import { askerOf, visibleCamera } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber, flag } from '../../http/query.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
-import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { ElsewhereItem, toElsewhere } from '../elsewhere.ts';
-import { SegmentItem, toSegment } from '../segment-item.ts';
+import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
+import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
+import { SegmentItem, toSegment } from '../../footage/segment-item.ts';
 import { collectSegments } from '../collected-segments.ts';
 import { isoTime, isoTimes, timeOrNull } from '../times.ts';
 import { FILENAME, FROM, START } from '../examples.ts';
@@ -60,7 +61,7 @@ const CameraParams = z.object({ camera_id: z.string() });
 type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers' | 'log'>;
 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { archive, segments, clock, cluster, peers, log } = deps;
+  const { archive, segments, clock, cluster } = deps;
   const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
     cluster?.holdersOf(cameraId).map(({ nodeId, url, oldestMs, newestMs }) => ({
       node_id: nodeId,
@@ -130,20 +131,19 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       const iso = isoTimes();
       const own = { archive: list.segments.map((segment) => toSegment(segment, iso)), days: list.days };
       // Out of scope: no node is asked about it.
-      const isLocal = query.local === true || cameraId === '' || !cluster || !peers;
-      const whole = isLocal
-        ? { ...own, elsewhere: [] }
-        : await collectSegments({ cluster, peers, clock, log }, own, request, cameraId, interval);
-      const page = pageOf(whole.archive, query, seen, ({ start_ms, filename }) => [
-        'segments',
-        from,
-        to,
-        start_ms,
-        filename,
-      ]);
+      const holders = query.local === true || cameraId === '' ? [] : await holdersOf(deps, cameraId);
+      const zone = interval.tzOffsetMinutes === undefined ? '' : `&tz_offset_minutes=${interval.tzOffsetMinutes}`;
+      const asked = `from=${from}&to=${to}${zone}${pageQuery(query)}`;
+      const past = { fromMs: from * 1000, toMs: Math.min(to * 1000, clock.wallMs()) };
+      const whole = await collectSegments(holders, own, cameraId, asked, past, askerOf(request));
+      const place = ({ start_ms, filename }: z.output<typeof SegmentItem>) =>
+        ['segments', from, to, start_ms, filename] as const;
+      const page = pageOf(whole.archive, query, seen, place);
+      const last = page.entries.at(-1);
+      const following = page.next ?? (whole.hasMore && last ? cursorOf(place(last)) : null);
       await cluster?.lookAtNodes();
       const archives = archivesOf(cameraId);
-      const next = page.next === undefined ? {} : { next: page.next };
+      const next = page.next === undefined ? {} : { next: following };
       const { elsewhere } = whole;
       return {
         archive: [...page.entries],

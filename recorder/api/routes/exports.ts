@@ -16,7 +16,7 @@ import { isCameraOfCluster, isKnownCamera, type ApiDeps, type JobKeeper } from '
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
 import { ClusterExports } from '../cluster-export.ts';
-import { ElsewhereItem, toElsewhere } from '../elsewhere.ts';
+import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
 import { SUBMITTED } from '../examples.ts';
 

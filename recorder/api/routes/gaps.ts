@@ -9,10 +9,11 @@ import { NOT_FILLED_REASONS, type Filled } from '../../archive/gaps/fill.ts';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { EpochNumber, flag } from '../../http/query.ts';
-import type { ApiDeps, NodeReport, ReportWithElsewhere } from '../deps.ts';
+import type { NodeReport, ReportWithElsewhere } from '../../footage/accounts.ts';
+import type { ApiDeps } from '../deps.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { ElsewhereItem, toElsewhere } from '../elsewhere.ts';
+import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
 import { isoTime } from '../times.ts';
 import { START, TIME } from '../examples.ts';
 
@@ -226,6 +227,7 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         params: z.object({ camera_id: z.string() }),
         querystring: IntervalQuery.extend(PageQuery.shape).extend({
           local: flag().optional().describe('1: ask no other node.'),
+          // Nodes of version 0.1.0 ask each other for it.
           footage: flag().optional().describe('1: list the time with footage, too.'),
         }),
         response: {

@@ -10,7 +10,7 @@ import { asFormed } from '../../http/answers.ts';
 import type { ApiDeps } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { Scope } from '../scope.ts';
-import { Timeline } from '../timeline-item.ts';
+import { Timeline } from '../../footage/timeline-item.ts';
 import type { Timelines } from '../timelines.ts';
 
 const MAX_CAMERAS = 64;

@@ -1,12 +1,13 @@
 // What all nodes of a cluster know of a camera in an interval: footage and gaps. The other nodes that may have footage of it are
 // asked; one that does not answer is named with the time of which it may have footage.
 
-import { z } from 'zod';
 import type { Interval } from '../../base/interval.ts';
-import type { Log } from '../../base/log.ts';
-import type { Archive } from '../archive/archive.ts';
-import type { GapReport } from '../archive/gaps/camera-ledger.ts';
-import { isGapCause } from '../archive/gaps/cause.ts';
+import { MIN_GAP_MS, type GapReport } from '../archive/gaps/camera-ledger.ts';
+import type { GapCause } from '../archive/gaps/cause.ts';
+import { IntervalSet } from '../archive/gaps/intervals.ts';
+import type { GapLedger } from '../archive/gaps/ledger.ts';
+import type { Asker } from '../peers/peer-requests.ts';
+import type { Collector } from './collect.ts';
 import {
   causesIn,
   elsewhereIn,
@@ -14,47 +15,39 @@ import {
   withElsewhere,
   type NodeAccount,
   type OtherNodes,
-} from '../footage/elsewhere.ts';
-import { IntervalSet } from '../archive/gaps/intervals.ts';
-import type { GapLedger } from '../archive/gaps/ledger.ts';
-import type { ClusterAccount, NodeReport, ReportWithElsewhere } from '../api/deps.ts';
-import type { Collector } from '../footage/collect.ts';
-import { countedTime } from '../footage/turns.ts';
-import { holdersIn, silentAt, type Elsewhere, type FootageHolder } from '../footage/holders.ts';
-import type { Asker, PeerSender } from '../peers/peer-requests.ts';
-import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
+} from './elsewhere.ts';
+import type { OwnArchive } from './own-footage.ts';
+import { silentAt, type Elsewhere } from './holders.ts';
+import type { TimelineCamera } from './timeline-item.ts';
+import { countedTime } from './turns.ts';
+
+/** Gaps of a camera, and its footage in files of this node. */
+export interface NodeReport extends GapReport {
+  readonly footage: readonly Interval[];
+}
+
+export interface ReportWithElsewhere extends NodeReport {
+  readonly elsewhere: readonly Elsewhere[];
+}
+
+/** What all nodes know of a camera in an interval. */
+export interface ClusterAccount {
+  /** This node first. */
+  readonly nodes: readonly { readonly nodeId: string; readonly footage: readonly Interval[] }[];
+  /** Time without footage on any node, as far as a cause is known. */
+  readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
+  /** Footage that nodes may have which did not answer. */
+  readonly elsewhere: readonly Elsewhere[];
+  readonly knownUntilMs: number;
+}
 
 interface FootageOfNodesOptions {
   readonly nodeId: string;
-  readonly archive: Pick<Archive, 'list'>;
   readonly gaps: Pick<GapLedger, 'report'>;
-  readonly collector: Collector;
-  /** Undefined outside of a cluster. */
-  readonly cluster:
-    | { readonly peers: PeerSender; readonly holders: (cameraId: string) => Promise<readonly FootageHolder[]> }
-    | undefined;
-  readonly log: Log;
+  readonly collector: Pick<Collector, 'collect' | 'others'> & {
+    readonly own: { readonly archive: Pick<OwnArchive, 'list'> };
+  };
 }
-
-/** Names of files and times of pictures deviate by this much. */
-const HOLE_MS = 100;
-const ANSWER_MS = 5_000;
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-
-const Stretch = z.object({ start_ms: z.number(), end_ms: z.number() });
-const Answer = z
-  .object({
-    known_until_ms: z.number(),
-    gaps: z.array(Stretch.extend({ cause: z.string(), filled_from: z.string().optional() })),
-    footage: z.array(Stretch),
-  })
-  .transform(({ known_until_ms, gaps, footage }): Account => ({
-    footage: footage.map(toInterval),
-    gaps: gaps
-      .filter(({ filled_from }) => filled_from === undefined)
-      .map((gap) => ({ ...toInterval(gap), cause: isGapCause(gap.cause) ? gap.cause : 'unknown' })),
-    knownUntilMs: known_until_ms,
-  }));
 
 export class FootageOfNodes {
   readonly #o: FootageOfNodesOptions;
@@ -65,8 +58,8 @@ export class FootageOfNodes {
 
   /** What this node knows. Throws ArchiveError. */
   async ofThisNode(cameraId: string, fromMs: number, toMs: number): Promise<NodeReport> {
-    const { archive, gaps } = this.#o;
-    const { segments } = await archive.list(cameraId, { fromMs, toMs });
+    const { collector, gaps } = this.#o;
+    const { segments } = await collector.own.archive.list(cameraId, { fromMs, toMs });
     const closed = segments.flatMap(({ startMs, endMs }) =>
       endMs === undefined ? [] : [{ fromMs: startMs, toMs: Math.round(endMs) }],
     );
@@ -91,9 +84,9 @@ export class FootageOfNodes {
     const others = await this.#others(cameraId, own, by);
     const nodes = [{ nodeId: this.#o.nodeId, ...own }, ...others.answered];
     const knownUntilMs = Math.min(...nodes.map((node) => node.knownUntilMs));
-    const all: NodeAccount = {
+    const all = {
       footage: nodes.flatMap(({ footage }) => footage),
-      gaps: nodes.flatMap(({ gaps }) => gaps),
+      gaps: nodes.flatMap(({ gaps }): NodeAccount['gaps'] => gaps),
     };
     const elsewhere = elsewhereIn({ fromMs, toMs: knownUntilMs }, all, { answered: [], away: others.away });
     return {
@@ -115,49 +108,36 @@ export class FootageOfNodes {
 
   /** Nobody is asked if this node has all footage. */
   async #others(cameraId: string, own: NodeReport, by: Asker): Promise<OtherAccounts> {
-    const { cluster } = this.#o;
-    const { fromMs, knownUntilMs, footage } = own;
-    const isWhole = ![...setOf(footage).holes(fromMs, knownUntilMs)].some((hole) => hole.toMs - hole.fromMs >= HOLE_MS);
-    if (!cluster || isWhole) return { ...NO_OTHER_NODES, answered: [] };
-    const holders = holdersIn(await cluster.holders(cameraId), own);
+    const { fromMs, toMs, knownUntilMs, footage } = own;
+    const isWhole = ![...setOf(footage).holes(fromMs, knownUntilMs)].some(
+      (hole) => hole.toMs - hole.fromMs >= MIN_GAP_MS,
+    );
+    if (isWhole) return { ...NO_OTHER_NODES, answered: [] };
+    const holders = await this.#o.collector.others(cameraId, own);
+    const asked = { cameraIds: [cameraId], interval: { fromMs, toMs }, resolutionMs: 0, preview: false };
     const answered: OtherAccounts['answered'][number][] = [];
     const away: Elsewhere[] = [];
     await Promise.all(
       holders.map(async (holder) => {
-        const answer = await this.#ask(cluster.peers, holder, cameraId, own, by);
-        if (answer.kind === 'answer') answered.push({ nodeId: holder.nodeId, ...answer.value });
-        else away.push(silentAt(holder, own, answer));
+        const answer = await holder.times(asked, { ...by, name: by.name || this.#o.nodeId });
+        if (answer.kind !== 'answer') away.push(silentAt(holder, own, answer));
+        else for (const camera of answer.value) answered.push({ nodeId: holder.nodeId, ...accountOf(camera) });
       }),
     );
     return { answered, away };
   }
-
-  async #ask(
-    peers: PeerSender,
-    { nodeId, isOnline }: FootageHolder,
-    cameraId: string,
-    { fromMs, toMs }: Interval,
-    by: Asker,
-  ): Promise<WholeAnswer<Account>> {
-    if (isOnline === false) return { kind: 'away' };
-    const query = `from=${fromMs / 1000}&to=${toMs / 1000}&local=1&footage=1`;
-    const request = {
-      listener: 'api',
-      caller: viewerOf({ name: by.name || this.#o.nodeId, credential: by.credential }, cameraId),
-      path: `/api/archive/${encodeURIComponent(cameraId)}/gaps?${query}`,
-      headMs: ANSWER_MS,
-    } as const;
-    return wholeAnswer({ peers, log: this.#o.log }, nodeId, request, MAX_ANSWER_BYTES, Answer);
-  }
-}
-
-interface Account extends NodeAccount {
-  readonly knownUntilMs: number;
 }
 
 interface OtherAccounts extends OtherNodes {
-  readonly answered: readonly (Account & { readonly nodeId: string })[];
+  readonly answered: readonly (ReturnType<typeof accountOf> & { readonly nodeId: string })[];
 }
+
+/** What a holder tells of a camera. */
+export const accountOf = ({ spans, gaps, known_until_ms }: TimelineCamera) => ({
+  footage: spans.map(toInterval),
+  gaps: gaps.map((gap) => ({ ...toInterval(gap), cause: gap.cause })),
+  knownUntilMs: known_until_ms,
+});
 
 /** Recorded time that is in a file: retention may have removed the file. */
 function footageIn(
@@ -173,6 +153,9 @@ function footageIn(
   );
 }
 
-const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(HOLE_MS - 1).with(intervals);
+const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(MIN_GAP_MS - 1).with(intervals);
 
-const toInterval = ({ start_ms, end_ms }: z.output<typeof Stretch>): Interval => ({ fromMs: start_ms, toMs: end_ms });
+const toInterval = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_ms: number }): Interval => ({
+  fromMs: start_ms,
+  toMs: end_ms,
+});

@@ -1,14 +1,14 @@
 // A camera in the answer of `/api/archive/timeline`, which nodes also send to each other.
 
 import { z } from 'zod';
-import { GAP_CAUSES } from '../archive/gaps/cause.ts';
+import { GAP_CAUSES, type GapCause } from '../archive/gaps/cause.ts';
 import { NOT_FILLED_REASONS } from '../archive/gaps/fill.ts';
-import { ElsewhereItem } from './elsewhere.ts';
+import { ElsewhereItem } from './elsewhere-item.ts';
 
 const StretchFields = { start_ms: z.number().int(), end_ms: z.number().int() };
 
-export const Timeline = z
-  .object({
+const timeline = (Cause: z.ZodType<GapCause>) =>
+  z.object({
     from_ms: z.number().int(),
     to_ms: z.number().int(),
     server_time_ms: z.number().int(),
@@ -22,7 +22,7 @@ export const Timeline = z
         gaps: z.array(
           z.object({
             ...StretchFields,
-            cause: z.enum(GAP_CAUSES),
+            cause: Cause,
             is_open: z.boolean(),
             not_filled: z
               .object({
@@ -43,7 +43,7 @@ export const Timeline = z
           .array(
             z.object({
               ...StretchFields,
-              cause: z.enum(GAP_CAUSES),
+              cause: Cause,
               from: z.enum(['edge']),
               at_ms: z.number().int(),
               seam: z
@@ -66,7 +66,14 @@ export const Timeline = z
           ),
       }),
     ),
-  })
-  .meta({ id: 'Timeline', description: 'When cameras have footage, and why there is none.' });
+  });
+
+export const Timeline = timeline(z.enum(GAP_CAUSES)).meta({
+  id: 'Timeline',
+  description: 'When cameras have footage, and why there is none.',
+});
+
+/** As a node of any version tells it: a cause that this version does not know is unknown. */
+export const ToldTimeline = timeline(z.enum(GAP_CAUSES).catch('unknown'));
 
 export type TimelineCamera = z.output<typeof Timeline>['cameras'][number];

@@ -1,7 +1,7 @@
 // The part of an answer that names footage on other nodes.
 
 import { z } from 'zod';
-import type { Elsewhere } from '../footage/holders.ts';
+import type { Elsewhere } from './holders.ts';
 
 const RefusalFields = {
   status: z.number().int().describe('The status of its answer; 200 for an answer that cannot be read.'),

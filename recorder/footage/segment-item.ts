@@ -2,7 +2,6 @@
 
 import { z } from 'zod';
 import type { Segment as ArchiveSegment } from '../archive/catalogue/segment.ts';
-import { epochSeconds } from './times.ts';
 
 export const SegmentItem = z
   .object({
@@ -42,7 +41,7 @@ export const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string):
   sequence: segment.sequence,
   filename: segment.path,
   size: segment.sizeBytes,
-  mtime: epochSeconds(segment.mtimeMs),
+  mtime: Math.floor(segment.mtimeMs / 1000),
   is_open: segment.isOpen,
   ...(segment.origin && { origin: segment.origin }),
   ...(segment.nodeId !== undefined && { node_id: segment.nodeId }),

@@ -1,0 +1,41 @@
+// What can be asked of a place besides this node's disk that may hold footage of cameras. Today such a place is another node
+// (`node-holder.ts`); nothing else in this room knows that.
+
+import type { z } from 'zod';
+import type { Interval } from '../../base/interval.ts';
+import type { Asker } from '../peers/peer-requests.ts';
+import type { WholeAnswer } from '../peers/whole-answer.ts';
+import type { PlayedFile } from './archive-file.ts';
+import type { Footage } from './footage.ts';
+import type { FootageHolder } from './holders.ts';
+import type { SegmentItem } from './segment-item.ts';
+import type { TimelineCamera } from './timeline-item.ts';
+
+/** The segments of a camera in an interval, and the days with footage. */
+export interface Listed {
+  readonly archive: readonly z.output<typeof SegmentItem>[];
+  /** Ascending. */
+  readonly days: readonly string[];
+  /** Of a page: null on the last. */
+  readonly next?: string | null | undefined;
+}
+
+export interface AskedTimes {
+  readonly cameraIds: readonly string[];
+  readonly interval: Interval;
+  /** Shorter gaps and pauses are only counted. */
+  readonly resolutionMs: number;
+  /** Whether to include when their previews were recorded. */
+  readonly preview: boolean;
+}
+
+export interface Holder extends FootageHolder {
+  /** Its files that may have footage of the interval, in any order. Never rejects. */
+  files(cameraId: string, interval: Interval, caller: Asker): Promise<WholeAnswer<readonly Footage[]>>;
+  /** Its list of the segments in the interval, as `GET .../segments` answers. `query`: in the form of that route. Never rejects. */
+  segments(cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<Listed>>;
+  /** When it has footage of the cameras, and why it has none. Never rejects. */
+  times(asked: AskedTimes, caller: Asker): Promise<WholeAnswer<readonly TimelineCamera[]>>;
+  /** To read one of these files with the rights of the caller. Reading rejects with HolderLost if the holder stops sending. */
+  open(file: Footage, caller: Asker): PlayedFile;
+}
