@@ -3,9 +3,14 @@
 /** The closest of the `known` names; undefined if none is close. At most a quarter of the letters may differ, but always one. */
 export function nearName(name: string, known: Iterable<string>): string | undefined {
   let best: { readonly name: string; readonly distance: number } | undefined;
+  const most = Math.max(1, name.length / 4);
+  const given = plain(name);
   for (const candidate of known) {
-    const distance = distanceBetween(plain(name), plain(candidate));
-    if (distance <= Math.max(1, name.length / 4) && distance < (best?.distance ?? Infinity)) {
+    const other = plain(candidate);
+    // A name that a caller made long costs nothing.
+    if (Math.abs(given.length - other.length) > most) continue;
+    const distance = distanceBetween(given, other);
+    if (distance <= most && distance < (best?.distance ?? Infinity)) {
       best = { name: candidate, distance };
     }
   }

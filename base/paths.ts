@@ -1,4 +1,8 @@
 // Paths of directories as the configuration writes them.
 
 /** `/` stays as it is. */
-export const withoutTrailingSlash = (path: string): string => path.replace(/(?<=.)\/+$/, '');
+export function withoutTrailingSlash(path: string): string {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === '/') end--;
+  return path.slice(0, end);
+}

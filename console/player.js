@@ -441,7 +441,7 @@ export class LivePlayer extends EventTarget {
 /** Of a base URL that may have a path: `https://nvr.example/node/rack-2`. */
 function rootOf(base) {
   const { origin, pathname } = new URL(base);
-  return origin + pathname.replace(/\/+$/, '');
+  return origin + pathname.replace(/(?<!\/)\/+$/, '');
 }
 
 /** iPhones have ManagedMediaSource only. */

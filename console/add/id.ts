@@ -8,7 +8,7 @@ export function idOf(name: string, taken: readonly string[]): string {
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/[^a-z0-9]+/g, '-')
     .slice(0, 40)
-    .replaceAll(/^-+|-+$/g, '');
+    .replaceAll(/^-+|(?<!-)-+$/g, '');
   const base = plain === '' ? 'camera' : plain;
   let id = base;
   for (let number = 2; taken.includes(id); number++) id = `${base}-${number}`;

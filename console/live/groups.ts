@@ -12,7 +12,7 @@ interface Grouped {
   readonly group?: string | null;
 }
 
-const PREFIX = /^(.+?)[-_.].+$/;
+const PREFIX = /^(.+?)[-_.].+$/s;
 
 /**
  * Groups, sorted by name; all other cameras come last. Cameras whose ids begin alike are a group if there are at least

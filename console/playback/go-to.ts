@@ -15,7 +15,7 @@ interface Context {
 
 const HELP = 'Expected a time such as 2:13, 0213, yesterday 2:13, 25 Oct 2:13 or 2026-10-25T02:13:00';
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
-const OFFSET = /\s*(z|utc|[+-]\d{1,2}(?::?\d{2})?)$/i;
+const OFFSET = /(?<!\s)\s*(z|utc|[+-]\d{1,2}(?::?\d{2})?)$/i;
 
 interface DateParts {
   readonly year: number;

@@ -9,7 +9,7 @@ import { errorCode } from '../../base/error.ts';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { exists } from '../../base/file-calls.ts';
 import { fileNameOf } from '../archive/disk/names.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { KeySuggestions } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
 import { CameraFile, ConfigFile, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
@@ -109,11 +109,12 @@ const byPlace = ({ place: a }: ConfigError, { place: b }: ConfigError): number =
 /** The errors with their positions, for the user who edits the file. */
 function mistakesIn(file: YamlFile, { error }: z.ZodSafeParseResult<unknown>, prefix = ''): ConfigError[] {
   const meantKeys = new Set<string>();
+  const suggestions = new KeySuggestions();
   const mistakes = (error?.issues ?? []).flatMap((issue): ConfigError[] => {
     if (issue.code !== 'unrecognized_keys') return [];
     return issue.keys.map((name) => {
       const path = [...issue.path, name];
-      const meant = didYouMean(formatKey([...parseKey(prefix), ...path]));
+      const meant = suggestions.for(formatKey([...parseKey(prefix), ...path]));
       if (meant !== undefined) meantKeys.add(formatKey([...issue.path, meant]));
       const problem = meant === undefined ? 'unknown key' : `unknown key, did you mean ${meant}?`;
       return new ConfigError(file.file, `${prefix}${formatKey(path)}`, problem, file.placeOf(path, 'key'));

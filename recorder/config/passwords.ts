@@ -28,7 +28,7 @@ interface Parts {
 
 /** Undefined for text that is not an address. */
 function partsOf(address: string): Parts | undefined {
-  const [, scheme, text] = /^\s*([a-z+]+:\/\/)(.*?)\s*$/is.exec(address) ?? [];
+  const [, scheme, text] = /^([a-z+]+:\/\/)(.*)$/is.exec(address.trim()) ?? [];
   const split = text === undefined ? undefined : splitUserPart(text);
   if (scheme === undefined || text === undefined || !split || hostOf(address) === undefined) return undefined;
   const { userPart } = split;

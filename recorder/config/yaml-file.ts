@@ -66,9 +66,8 @@ function notYaml(
   placeAt: (offset: number) => Place | undefined,
 ): ConfigError {
   // The message of the parser may quote the file, and with it a password: remove the quotation.
-  const problem = (message.split('\n')[0] as string)
-    .replace(/(?: at line |; please use ).*$/, '')
-    .replace(/:? ?".*$/, '');
+  const [first = ''] = message.split('\n', 1);
+  const problem = first.split(/ at line |; please use |:? ?"/, 1)[0] as string;
   return new ConfigError(file, '', `not valid YAML: ${problem}`, placeAt(pos[0]));
 }
 

@@ -41,6 +41,9 @@ declare module 'fastify' {
   }
 }
 
+/** A stranger's body is parsed before anything is known of the stranger. The largest is the certificate request of a server. */
+const STRANGER_BODY_BYTES = 4 * 1024;
+
 /** The caller of a route that has a role. */
 export function callerOf({ caller }: FastifyRequest): Caller {
   assert(caller, 'the route has a role');
@@ -60,6 +63,9 @@ export const visibleCamera = (request: FastifyRequest, cameraId: string): string
 /** Enforces the role and the cameras in the `config` of every route of `app`. */
 export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.decorateRequest('caller', undefined);
+  app.addHook('onRoute', (route) => {
+    if (route.config?.role === undefined) route.bodyLimit ??= STRANGER_BODY_BYTES;
+  });
   if (auth.hosts) installHostCheck(app, auth.hosts);
   const sending = new Map<FastifyReply, Caller>();
   const stopListening = auth.onChange(() => {

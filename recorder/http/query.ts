@@ -41,7 +41,8 @@ export function refuseMisspelt(app: FastifyInstance): void {
     const known = querystring instanceof z.ZodObject ? Object.keys(querystring.shape) : undefined;
     for (const given of Object.keys(query as object)) {
       if (!known || known.includes(given)) continue;
-      const name = given.replace(/\[.*\]$/, '');
+      const bracket = given.endsWith(']') ? given.indexOf('[') : -1;
+      const name = bracket < 0 ? given : given.slice(0, bracket);
       // In a name of two letters, one wrong letter is half of the name.
       const meant = nearName(
         name,

@@ -134,7 +134,7 @@ function decoded(text: string): string {
  * this node does.
  */
 function headersOf({ headers, id, method }: FastifyRequest): Record<string, string | string[]> {
-  const named = (headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
+  const named = connectionOptions(headers.connection);
   const passed: Record<string, string | string[]> = { 'x-request-id': id };
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || NOT_PASSED_ON.has(name) || named.includes(name)) continue;
@@ -144,6 +144,9 @@ function headersOf({ headers, id, method }: FastifyRequest): Record<string, stri
   if (headers.host !== undefined) passed['x-forwarded-host'] ??= headers.host;
   return passed;
 }
+
+/** The names in a `Connection` header, in lower case (RFC 9110 §7.6.1): these headers are for one hop only. */
+const connectionOptions = (value = ''): string[] => value.split(',').map((name) => name.trim().toLowerCase());
 
 async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: RelayDeps): Promise<FastifyReply> {
   const { nodeId, path } = targetOf(request);
@@ -168,7 +171,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
     deps,
   );
   if (!answer) return reply.hijack();
-  const named = (answer.headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
+  const named = connectionOptions(answer.headers.connection);
   for (const [name, value] of Object.entries(answer.headers)) {
     if (value === undefined || NOT_PASSED_ON.has(name) || named.includes(name) || NOT_PASSED_BACK.test(name)) continue;
     reply.header(name, name === 'location' ? relayed(String(value), nodeId, request.server.prefix, deps) : value);

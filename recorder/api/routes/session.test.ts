@@ -262,3 +262,10 @@ test('another key of sessions ends all that were sealed with the one before, and
   const again = { cookie: cookieOf(await signIn(api, password)) };
   assert.equal((await api.app.inject({ url: '/api/session', headers: again })).statusCode, 200);
 });
+
+test('a stranger sends at most 4 KiB: a larger sign-in is refused before anything is parsed', async (t) => {
+  const api = await withUsers(t);
+  const answer = await signIn(api, { ...password, note: 'x'.repeat(4_096) });
+  assert.equal(answer.statusCode, 413, answer.body);
+  assert.equal((await signIn(api, password)).statusCode, 200);
+});
