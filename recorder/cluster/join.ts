@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { PodConnection } from '../../base/kubernetes/pod-connection.ts';
 import { podNamespace, type PodPlace } from '../../base/kubernetes/pod-place.ts';
-import type { Log } from '../../base/log.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { ClusterSwitch, ClusterView, type ServersMembers } from './access.ts';
 import { ApiServer, CONNECTIONS } from './api-server.ts';
 import { CameraList } from './camera-list.ts';
-import { Cluster, type AssignmentObserver, type ClusterOptions, type NodeFacts, type TimeAccount } from './cluster.ts';
+import { Cluster, type ClusterOptions } from './cluster.ts';
 import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
 import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
@@ -20,26 +19,13 @@ export interface OpenedApi {
   readonly namespace: string;
 }
 
-interface JoinOptions {
+interface JoinOptions extends Omit<ClusterOptions, 'api' | 'leaseApi' | 'namespace' | 'state' | 'random'> {
   /** Called for each set of connections that must not wait for another one. At most `connections` are made. */
   readonly open: (connections: number) => Promise<OpenedApi>;
-  readonly nodeId: string;
-  readonly pool: string;
-  readonly renewMs: number;
   readonly dataDir: string;
   readonly recordPath: string;
-  readonly facts: () => Promise<NodeFacts>;
-  readonly held: ClusterOptions['held'];
-  readonly account: TimeAccount;
-  readonly observer?: AssignmentObserver | undefined;
-  readonly certified: ClusterOptions['certified'];
-  /** See `ClusterOptions`. */
-  readonly store?: string | undefined;
   /** On servers without Kubernetes. */
   readonly servers?: ServersMembers | undefined;
-  readonly changed: () => void;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export interface Joined {
@@ -52,7 +38,7 @@ export interface Joined {
 
 /** Rejects if `open` does. */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
-  const { open, nodeId, pool, renewMs, dataDir, recordPath, clock, log } = options;
+  const { open, nodeId, dataDir, recordPath, clock } = options;
   const [{ api, namespace }, { api: leaseApi }] = await Promise.all([open(CONNECTIONS), open(1)]);
   const state = new KeptState({
     fs: nodeFileSystem,
@@ -61,24 +47,8 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     namespace,
     witnessDirectory: join(recordPath, '.kube-nvr'),
   });
-  const { facts, held, account, observer, certified, changed } = options;
-  const common = { namespace, nodeId, pool, clock };
-  const cluster = new Cluster({
-    ...common,
-    api,
-    leaseApi,
-    renewMs,
-    state,
-    facts,
-    held,
-    account,
-    observer,
-    certified,
-    changed,
-    store: options.store,
-    log,
-  });
-  const membership = new Membership({ ...common, api, cluster });
+  const cluster = new Cluster({ ...options, api, leaseApi, namespace, state });
+  const membership = new Membership({ namespace, nodeId, clock, api, cluster });
   const cameras = new CameraList({ api, cluster, membership, namespace, clock });
   const view = new ClusterView({ nodeId, cluster, membership, cameras, servers: options.servers, clock });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };

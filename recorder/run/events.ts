@@ -11,7 +11,7 @@ import type { Gap } from '../archive/gaps/camera-ledger.ts';
 import type { GapObserver } from '../archive/gaps/gap-teller.ts';
 import { isGapCause } from '../archive/gaps/cause.ts';
 import type { CameraCondition } from '../camera/status.ts';
-import type { AssignmentObserver, TimeAccount } from '../cluster/cluster.ts';
+import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
 import type { Config } from '../config/schema.ts';
 import type { Told } from '../events/event.ts';
 import { EventStreams } from '../events/event-stream.ts';

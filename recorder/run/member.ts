@@ -11,7 +11,8 @@ import type { CameraView } from '../model/camera-view.ts';
 import { nodeFileSystem, type Space } from '../archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from '../cameras/camera-set.ts';
 import type { ClusterSwitch, ClusterView, ServersMembers } from '../cluster/access.ts';
-import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from '../cluster/cluster.ts';
+import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
+import type { CameraReport, NodeFacts } from '../cluster/cluster.ts';
 import { joinCluster, type OpenedApi } from '../cluster/join.ts';
 import { isDown, type Vote } from '../cluster/votes.ts';
 import { nodeIdentity } from '../../crds/names.ts';
@@ -109,12 +110,9 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     facts: () => facts.read(),
     held: () => [...new Set(archive.catalogue.cameras().map(cameraOfFootage))],
     account: gaps,
-    observer: {
-      taken: (cameraId) => deps.observer.taken(cameraId),
-      givenUp: (cameraId) => deps.observer.givenUp(cameraId),
-      ownerRestarted: (cameraId) =>
-        standbys.bridge(cameraId, clock.wallMs() - restartMs(cluster.pool, config.archive.syncIntervalMs)),
-    },
+    observer: deps.observer,
+    ownerRestarted: (cameraId, pool) =>
+      standbys.bridge(cameraId, clock.wallMs() - restartMs(pool, config.archive.syncIntervalMs)),
     certified: (signed) =>
       void own
         ?.take(signed)

@@ -109,7 +109,7 @@ export class Recorder extends Process {
       facts: async () => this.#facts(),
       held: () => [],
       account: { takeOver: () => {}, giveUp: () => {} },
-      observer: { taken: () => {}, givenUp: () => {}, ownerRestarted: (camera) => this.#bridge(camera) },
+      ownerRestarted: (camera) => this.#bridge(camera),
       certified: () => {},
       changed: () => this.#apply(),
       clock: new ProcessClock(this),
