@@ -71,7 +71,7 @@ function factsOf({ name, help, type, labelNames }: Registered): MetricFacts {
 /** Nothing runs: callbacks for a scrape are never called. */
 function recorderRegistry(): Registry {
   const own = new Registry();
-  const nobody = { list: () => [], get: () => undefined };
+  const nobody = { list: () => [] };
   registerGapMetrics(own, () => []);
   void new ArchiveMetrics(own);
   void new EdgeMetrics(own);

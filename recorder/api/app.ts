@@ -125,7 +125,7 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
   if (store) await app.register(objectRoutes, { store });
-  if (events) await app.register(eventRoutes, { events, auth, clock });
+  if (events) await app.register(eventRoutes, { events, clock });
   if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
   if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
 }

@@ -20,7 +20,7 @@ type Scrape = ReadonlyMap<string, number>;
 function setup(t: TestContext) {
   const clock = new VirtualClock();
   const cameras: CameraView[] = [];
-  const directory = { list: () => cameras, get: () => undefined };
+  const directory = { list: () => cameras };
   const registry = buildMetricsRegistry({ cameras: directory, version: '1.2.3', nodeName: 'rack-1', clock });
   const server = buildMetricsServer(registry, {
     log: silentLog,

@@ -30,7 +30,7 @@ const unusablePackets = (counters: CameraCounters): [cause: string, packets: num
 ];
 
 interface MetricsDeps {
-  readonly cameras: CameraDirectory;
+  readonly cameras: Pick<CameraDirectory, 'list'>;
   readonly version: string;
   readonly nodeName: string;
   readonly clock: Clock;
@@ -66,7 +66,7 @@ type AddMetric = (
   values: (view: CameraView) => Iterable<readonly [label: string, value: number]>,
 ) => void;
 
-function adderTo(registry: Registry, cameras: CameraDirectory): AddMetric {
+function adderTo(registry: Registry, cameras: MetricsDeps['cameras']): AddMetric {
   return (kind, name, help, label, values) => {
     const Metric = kind === 'counter' ? Counter : Gauge;
     const metric = new Metric<string>({
@@ -91,7 +91,7 @@ function adderTo(registry: Registry, cameras: CameraDirectory): AddMetric {
 /** The value of a metric without a label of its own. */
 const one = (value: number | undefined): [string, number][] => (value === undefined ? [] : [['', value]]);
 
-const cameraInfo = (cameras: CameraDirectory): Gauge =>
+const cameraInfo = (cameras: MetricsDeps['cameras']): Gauge =>
   new Gauge({
     name: 'kube_nvr_camera_info',
     help: 'Always 1; the labels have the name of the camera and describe its streams.',

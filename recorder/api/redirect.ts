@@ -47,7 +47,7 @@ async function locationOf(
   { cluster, cameras, auth, peers }: Deps,
 ): Promise<string | undefined> {
   const cameraId = cameraIdOf(request);
-  if (cameraId === undefined || cameras.get(cameraId)) return undefined;
+  if (cameraId === undefined || cameras.streams(cameraId)) return undefined;
   // The route of live streams authenticates its callers itself, later.
   const caller = request.caller ?? (await auth.callerOf(request, 'header-or-query'));
   if (!caller?.sees(cameraId)) return undefined;

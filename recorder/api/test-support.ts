@@ -141,6 +141,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
   t.after(() => rm(recordPath, { recursive: true }));
   const clock = new VirtualClock();
   const cameras: CameraView[] = [];
+  const viewOf = (id: string): CameraView | undefined => cameras.find(({ status }) => status.id === id);
   const { auth: options, ...others } = changes;
   const tokens = [token('viewer'), token('operator'), token('admin')];
   const auth = new Authenticator(options ?? { mode: 'token', tokens }, {
@@ -155,7 +156,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     version: '1.2.3',
     recordPath,
     auth,
-    cameras: { list: () => cameras, get: (id) => cameras.find((view) => view.status.id === id) },
+    cameras: { list: () => cameras, get: viewOf, streams: viewOf },
     archive: emptyArchive,
     segments: noSegments,
     gaps: noGaps,

@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { Reason } from '../../base/reason.ts';
 import { Turns } from '../../base/turns.ts';
-import type { CameraDirectory, CameraView } from '../model/camera-view.ts';
+import type { CameraDirectory, CameraStreams, CameraView } from '../model/camera-view.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { CameraArchive } from '../archive/segments/camera-archive.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
@@ -129,6 +129,11 @@ export class CameraSet implements CameraDirectory {
   get(cameraId: string): CameraView | undefined {
     const entry = this.#entries.get(cameraId);
     return entry && this.#view(entry);
+  }
+
+  streams(cameraId: string): CameraStreams | undefined {
+    const entry = this.#entries.get(cameraId);
+    return entry && streamsOf(entry);
   }
 
   /** The settings of a camera. `source`, `snapshot` and `onvif` may contain a password. */
@@ -376,22 +381,27 @@ export class CameraSet implements CameraDirectory {
     }
   }
 
-  #view({ config, active, sinceMs }: Entry): CameraView {
+  #view(entry: Entry): CameraView {
+    const { config, active, sinceMs } = entry;
     const { group } = config;
     if (!active) {
       const status = stoppedStatus(config, sinceMs, config.halted?.reason);
-      return { status, group, archive: undefined, live: undefined };
+      return { ...streamsOf(entry), status, group, archive: undefined };
     }
-    const { camera, recording, live, preview } = active;
+    const { camera, recording, preview } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
     return {
       status: camera.status(),
       group,
+      ...streamsOf(entry),
       archive: recording.status(),
-      live,
-      ...(preview && { preview: preview.stream }),
       ...(preview?.recording && { previewArchive: preview.recording.status() }),
       ...(silence ? { silence } : {}),
     };
   }
 }
+
+const streamsOf = ({ active }: Entry): CameraStreams => ({
+  live: active?.live,
+  ...(active?.preview && { preview: active.preview.stream }),
+});

@@ -36,7 +36,7 @@ declare module 'fastify' {
     isStanding?: boolean;
   }
   interface FastifyRequest {
-    /** Undefined where the route has no role. */
+    /** With its present rights, where the answer may last. Undefined where the route has no role. */
     caller: Caller | undefined;
   }
 }
@@ -67,11 +67,6 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     if (route.config?.role === undefined) route.bodyLimit ??= STRANGER_BODY_BYTES;
   });
   if (auth.hosts) installHostCheck(app, auth.hosts);
-  const sending = new Map<FastifyReply, Caller>();
-  const stopListening = auth.onChange(() => {
-    for (const [reply, caller] of sending) if (!auth.renewed(caller)) reply.raw.destroy();
-  });
-  app.addHook('onClose', async () => stopListening());
   app.addHook('onRequest', (request, reply, done) => {
     const { role, credentials = 'header' } = request.routeOptions.config;
     if (role === undefined) return done();
@@ -97,12 +92,11 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     }
     // Media may be sent for hours; the connection is closed when the token is revoked.
     if (credentials === 'header-or-query' || credentials === 'anywhere') {
-      sending.set(reply, caller);
-      const letGo = auth.hold(caller);
-      reply.raw.once('close', () => {
-        sending.delete(reply);
-        letGo();
+      const letGo = auth.lease(caller, {
+        changed: (renewed) => (request.caller = renewed),
+        ended: () => reply.raw.destroy(),
       });
+      reply.raw.once('close', letGo);
     }
   }
   app.addHook('onSend', (request, reply, payload, done) => {

@@ -27,6 +27,13 @@ import { TokenOwners, type TokenOptions } from './token-owners.ts';
 import type { TokenReviewer } from './token-review.ts';
 import { Users, type UserHolder } from './users.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What `callerOf` found, so that wrong credentials of a request count once. */
+    identified?: Promise<Caller>;
+  }
+}
+
 export interface AuthOptions extends TokenOptions {
   readonly users?: readonly UserConfig[];
   /** With mode `none`: names accepted as `Host`, besides addresses and localhost. */
@@ -171,10 +178,19 @@ export class Authenticator {
 
   /**
    * For a caller that stays connected for long, such as a viewer. Until the returned function is called, its rights are
-   * checked repeatedly, and listeners are called when they change.
+   * checked repeatedly. `changed` gets the caller with its present rights, `ended` is called when it has none any more.
    */
-  hold(caller: Caller): () => void {
-    return this.#tokens.hold(holderIn(caller));
+  lease(caller: Caller, on: { changed(caller: Caller): void; ended(): void }): () => void {
+    const letGo = this.#tokens.hold(holderIn(caller));
+    const stopListening = this.onChange(() => {
+      const renewed = this.renewed(caller);
+      if (renewed) on.changed(renewed);
+      else on.ended();
+    });
+    return () => {
+      letGo();
+      stopListening();
+    };
   }
 
   /** The caller with its present rights; undefined if its token or its user was removed, or if it signed out. */
@@ -192,7 +208,8 @@ export class Authenticator {
   /** Undefined if the caller has no role, for any reason; wrong credentials count as a failed attempt of the address. */
   async callerOf(request: FastifyRequest, place: CredentialPlace): Promise<Caller | undefined> {
     try {
-      const caller = await this.identify(request, place);
+      request.identified = (async () => this.identify(request, place))();
+      const caller = await request.identified;
       return caller.role === undefined ? undefined : caller;
     } catch (err) {
       if (err instanceof ApiError) return undefined;

@@ -7,17 +7,20 @@ import type { CameraStatus } from '../camera/status.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { PreviewStream } from '../live/preview.ts';
 
+export interface CameraStreams {
+  /** Undefined for a camera that is not enabled. */
+  readonly live: LiveHub | undefined;
+  /** Absent for a camera without one, or that is not enabled. */
+  readonly preview?: PreviewStream;
+}
+
 /** One camera, as the node knows it now. */
-export interface CameraView {
+export interface CameraView extends CameraStreams {
   readonly status: CameraStatus;
   /** The name of the group in which clients list it; absent for a camera without one. */
   readonly group?: string | undefined;
   /** Undefined while the camera should not be recorded. */
   readonly archive: CameraArchiveStatus | undefined;
-  /** Undefined for a camera that is not enabled. */
-  readonly live: LiveHub | undefined;
-  /** Absent for a camera without one, or that is not enabled. */
-  readonly preview?: PreviewStream;
   /** Set if the preview is recorded. */
   readonly previewArchive?: CameraArchiveStatus;
   /** Set while the camera should be recorded, but no video was written for too long. */
@@ -28,6 +31,8 @@ export interface CameraDirectory {
   /** In the order of the configuration. */
   list(): readonly CameraView[];
   get(cameraId: string): CameraView | undefined;
+  /** The live streams of a camera, for callers that need nothing else of it. */
+  streams(cameraId: string): CameraStreams | undefined;
 }
 
 /** A camera whose settings cannot be used. */

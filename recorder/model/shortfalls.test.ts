@@ -15,7 +15,7 @@ function stage(of: { keeping?: ShortfallsDeps['keeping'] } = {}) {
   const views = () => statuses.map((status) => ({ status, archive: undefined, live: undefined }));
   const shortfalls = new Shortfalls({
     clock: { monotonicMs: () => nowMs },
-    cameras: { list: views, get: (id) => views().find(({ status }) => status.id === id) },
+    cameras: { list: views },
     keeping: of.keeping,
   });
   return {

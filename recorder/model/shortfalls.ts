@@ -9,7 +9,7 @@ import type { CameraDirectory } from './camera-view.ts';
 
 export interface ShortfallsDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly cameras: CameraDirectory;
+  readonly cameras: Pick<CameraDirectory, 'list'>;
   /** Undefined where nothing is ever removed. */
   readonly keeping:
     | {

@@ -130,7 +130,7 @@ export class Serving {
     this.#thumbnails = new Thumbnails({
       find: (id) =>
         cameras.config(id) && {
-          live: () => cameras.get(id)?.live?.keyFrame(),
+          live: () => cameras.streams(id)?.live?.keyFrame(),
           files: () => archive.newestFiles(id),
         },
       maker: this.#jpegs,

@@ -66,7 +66,7 @@ async function studio(t: TestContext): Promise<Studio> {
     version: '0',
     recordPath,
     auth: new Authenticator({ mode: 'token', tokens: [token('viewer')] }),
-    cameras: { list: () => [view], get: (id) => (id === 'gate' ? view : undefined) },
+    cameras: { list: () => [view], get: () => view, streams: () => view },
     archive: emptyArchive,
     segments: noSegments,
     gaps: noGaps,

@@ -7,7 +7,6 @@ import type { Clock } from '../../../base/clock.ts';
 import { EVENT_TYPES, matchesType, parseEventId } from '../../events/event.ts';
 import type { StreamSink } from '../../events/event-stream.ts';
 import { callerOf } from '../../http/access.ts';
-import type { Authenticator } from '../../http/auth.ts';
 import { inScope } from '../../http/camera-scope.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { queryNumber, TokenQuery } from '../../http/query.ts';
@@ -70,11 +69,10 @@ const ENVELOPE = {
 
 interface Options {
   readonly events: EventSource;
-  readonly auth: Authenticator;
   readonly clock: Clock;
 }
 
-export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events, auth, clock }) => {
+export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events, clock }) => {
   app.get(
     '/api/events',
     {
@@ -109,7 +107,6 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
       }
       reply.headers({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
       if (request.method === 'HEAD') return void reply.send('');
-      let caller = callerOf(request);
       const { raw } = reply;
       reply.hijack();
       raw.writeHead(200, reply.getHeaders() as Record<string, string>);
@@ -120,17 +117,12 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
         isBrief: seconds === 0,
         wants: ({ type, cameraIds }) =>
           (types === undefined || matchesType(types, type)) &&
-          cameraIds.every((id) => caller.sees(id)) &&
+          cameraIds.every((id) => callerOf(request).sees(id)) &&
           (cameras === undefined || cameraIds.length === 0 || cameraIds.some((id) => inScope(cameras, id))),
-      });
-      const stopListening = auth.onChange(() => {
-        // The access hooks close the connection of a caller whose token is no longer valid.
-        caller = auth.renewed(caller) ?? caller;
       });
       const timer = seconds ? clock.after(seconds * 1000, () => raw.end()) : undefined;
       raw.once('close', () => {
         leave();
-        stopListening();
         timer?.cancel();
       });
       return undefined;

@@ -35,12 +35,6 @@ const LiveQuery = TokenQuery.extend({
 
 type Deps = Pick<ApiDeps, 'cameras' | 'clock' | 'log'>;
 
-interface Watching {
-  caller: Caller;
-  readonly cameraId: string;
-  readonly end: (code: number, reason: string) => void;
-}
-
 interface Options {
   readonly deps: Deps;
   readonly auth: Authenticator;
@@ -49,17 +43,6 @@ interface Options {
 }
 
 export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth, ...pages }) => {
-  const watching = new Set<Watching>();
-  const stopListening = auth.onChange(() => {
-    for (const viewer of watching) {
-      const caller = auth.renewed(viewer.caller);
-      if (!caller) viewer.end(CLOSE.unauthorized, 'the token is no longer valid');
-      else if (!caller.sees(viewer.cameraId)) viewer.end(...UNKNOWN_CAMERA);
-      else viewer.caller = caller;
-    }
-  });
-  app.addHook('onClose', async () => stopListening());
-
   app.route({
     method: 'GET',
     url: '/websocket/:camera_id',
@@ -97,7 +80,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     // A browser does not show why an upgrade was refused, so every refusal is a close code.
     wsHandler: (socket: WebSocket, request: FastifyRequest) => {
       try {
-        const found = auth.identify(request, 'header-or-query');
+        const found = request.identified ?? auth.identify(request, 'header-or-query');
         if (!(found instanceof Promise)) return watch(socket, request, found);
         found.then((caller) => watch(socket, request, caller)).catch((err: unknown) => refuse(socket, request, err));
       } catch (err) {
@@ -114,28 +97,25 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
     const { audio, quality } = request.query as z.output<typeof LiveQuery>;
     if (!mayWatch(request, pages)) return socket.close(...FOREIGN_PAGE);
-    const camera = caller.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
-    if (!camera) return socket.close(...UNKNOWN_CAMERA);
-    if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
-    const live = quality === 'preview' ? camera.preview : camera.live;
+    const streams = caller.sees(cameraId) ? deps.cameras.streams(cameraId) : undefined;
+    if (!streams) return socket.close(...UNKNOWN_CAMERA);
+    if (!streams.live) return socket.close(CLOSE.offline, 'the camera is stopped');
+    const live = quality === 'preview' ? streams.preview : streams.live;
     if (!live) return socket.close(CLOSE.noPreview, 'the camera has no preview');
     const viewer = live.add(viewerSocket(socket, request, deps.clock), { audio: audio !== false });
     if (!viewer) return undefined;
     const pings = new Pings(socket, deps.clock);
-    const watched: Watching = {
-      caller,
-      cameraId,
-      end(code, reason) {
-        // Before the close: a viewer that does not answer it must not receive the stream until the timeout.
-        live.remove(viewer);
-        socket.close(code, reason);
-      },
+    const end = (...refusal: Refusal): void => {
+      // Before the close: a viewer that does not answer it must not receive the stream until the timeout.
+      live.remove(viewer);
+      socket.close(...refusal);
     };
-    watching.add(watched);
-    const letGo = auth.hold(caller);
+    const letGo = auth.lease(caller, {
+      changed: (renewed) => (renewed.sees(cameraId) ? undefined : end(...UNKNOWN_CAMERA)),
+      ended: () => end(CLOSE.unauthorized, 'the token is no longer valid'),
+    });
     const endVisit = beginVisit(request, caller, 'live', { camera: cameraId });
     socket.once('close', () => {
-      watching.delete(watched);
       letGo();
       pings.stop();
       live.remove(viewer);
