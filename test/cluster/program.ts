@@ -5,6 +5,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { keepLog } from '../support/kept-output.ts';
 import { until } from '../support/until.ts';
 
 interface ProgramOptions {
@@ -38,6 +39,7 @@ export class Program {
     if (this.running) throw new Error(`${this.name} runs already`);
     const { command, args, logFile, env, ipc } = this.#options;
     const log = openSync(logFile, 'a');
+    if (this.#child === undefined) keepLog(logFile);
     const stdio: SpawnOptions['stdio'] = ['ignore', log, log, ...(ipc ? (['ipc'] as const) : [])];
     try {
       // The kernel ends it when this process is gone, also when that was killed.

@@ -2,9 +2,8 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { hasFailed, keepOutput } from './kept-output.ts';
 import { IS_TEST_FILE, WARNED } from './preload.ts';
 import { stopwatch } from './stopwatch.ts';
 
@@ -22,39 +21,15 @@ interface ChildOptions {
   readonly input?: string;
 }
 
-/** Of this process, in the order of their start. */
+/** Of this process. */
 const children: Child[] = [];
-/** Shown of what each of them printed when a test failed. */
-const SHOWN_LINES = 15;
-
-/** A test that failed may have left some running, and then these are not the fault that is looked for. */
-let hasFailed = false;
 
 if (IS_TEST_FILE) {
-  const { after, afterEach } = await import('node:test');
-  // The types do not have it.
-  afterEach((test: object) => {
-    if (!(test as { passed: boolean }).passed) hasFailed = true;
-  });
+  const { after } = await import('node:test');
+  // A test that failed may have left some running, and these are not the fault that is looked for.
   after(() => {
-    if (!hasFailed) return;
-    for (const child of children) if (!child.ended) child.signal('SIGKILL');
-    keepOutput();
+    if (hasFailed()) for (const child of children) if (!child.ended) child.signal('SIGKILL');
   });
-}
-
-/** What the programs of a file with a failed test have printed. */
-function keepOutput(): void {
-  const { KUBE_NVR_FAILED: directory } = process.env;
-  if (directory === undefined) return;
-  const file = relative(process.cwd(), process.argv[1] ?? '').replaceAll('/', '-');
-  for (const { pid, output } of children.filter((child) => child.output !== '')) {
-    const path = join(directory, `${file}-${pid}.log`);
-    mkdirSync(directory, { recursive: true });
-    writeFileSync(path, output);
-    const last = output.trimEnd().split('\n').slice(-SHOWN_LINES).join('\n');
-    console.error(`the last lines of ${path}:\n${last}`);
-  }
 }
 
 export class Child {
@@ -64,7 +39,8 @@ export class Child {
 
   constructor(command: string, args: readonly string[], options: ChildOptions = {}) {
     this.#process = spawn(command, args, { cwd: options.cwd, env: options.env ?? process.env, stdio: 'pipe' });
-    children.push(this);
+    if (IS_TEST_FILE) children.push(this);
+    keepOutput(String(this.pid), () => this.#output);
     this.#exited = once(this.#process, 'close').catch(() => {}); // it could not be started: `ended` reports that
     for (const stream of [this.#process.stdout, this.#process.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {

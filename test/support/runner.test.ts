@@ -13,7 +13,9 @@ const COPIED = [
   'hack/lib.sh',
   '.ci/run',
   'base/concurrently.ts',
-  ...['child', 'preload', 'reporter', 'run', 'slots', 'stopwatch', 'variant'].map((name) => `test/support/${name}.ts`),
+  ...['child', 'kept-output', 'preload', 'reporter', 'run', 'slots', 'stopwatch', 'variant'].map(
+    (name) => `test/support/${name}.ts`,
+  ),
 ];
 const PASSES = "test('it works', () => {});";
 /** A test that fails in the first run only. */
@@ -117,10 +119,10 @@ test('what the programs of a failed test printed is kept and shown, and they end
   });
   const { output } = run('hack/test', 'sim');
   const [kept = '', ...others] = readdirSync(join(root, 'dist/failed-tests'));
-  assert.match(kept, /^test-sim-one\.test\.ts-\d+\.log$/);
+  assert.match(kept, /^test-sim-one\.test\.ts-\d+-\d+\.log$/);
   assert.deepEqual(others, []);
   assert.equal(readFileSync(join(root, 'dist/failed-tests', kept), 'utf8'), 'sad\n');
-  assert.match(output, /the last lines of .*test-sim-one\.test\.ts-\d+\.log:\n +sad$/m);
+  assert.match(output, /the last lines of .*test-sim-one\.test\.ts-\d+-\d+\.log:\n +sad$/m);
   assert.match(output, /^what the programs of failed tests printed is in .*\/dist\/failed-tests$/m);
   for (const pid of readFileSync(join(root, 'pids'), 'utf8').trim().split('\n'))
     assert.ok(!existsSync(`/proc/${pid}`), `the program ${pid} has ended`);
