@@ -5,10 +5,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CameraSettings } from '../config/camera-file.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
+import { DatabaseError } from './error.ts';
 
 /** A row of the database. `source`, `preview`, `snapuri`, `onvif` and `edge` may contain a password. */
 export interface CameraRow {
   readonly id: string;
+  /** Absent in a copy made by an older recorder. */
+  readonly nodeName?: string;
   readonly name: string;
   /** Absent as `onvif` is. */
   readonly group?: string | null;
@@ -76,9 +79,34 @@ export function settingsOf({
   };
 }
 
-/** Read so that a table without the column `group` can be read, too: of a recorder that may not change it, for example. */
-const GROUP = `to_jsonb(cameras) ->> 'group' AS "group"`;
-export const CAMERA_COLUMNS = `id, name, ${GROUP}, source, preview, snapuri, ptz, onvif, edge, record, enabled`;
+/** Read so that the table may have other columns, in another order: other programs make it, too. */
+export const CAMERA_COLUMNS = 'to_jsonb(cameras) AS row';
+/** Without these, no camera can be recorded. */
+const NEEDED = ['id', 'node_name', 'source'] as const;
+
+/** A row as `CAMERA_COLUMNS` reads it. Throws DatabaseError for a table that lacks columns. */
+export function rowIn({ row }: { readonly row: Readonly<Record<string, unknown>> }): CameraRow {
+  const lacking = NEEDED.filter((column) => !Object.hasOwn(row, column));
+  if (lacking.length > 0) {
+    throw new DatabaseError('REFUSED', `the table cameras has no column ${lacking.join(', ')}`);
+  }
+  const { group, snapuri = null, onvif, preview, edge } = row;
+  return {
+    id: String(row['id']),
+    nodeName: String(row['node_name']),
+    name: row['name'] ?? '',
+    group,
+    source: row['source'],
+    preview,
+    snapuri,
+    ptz: row['ptz'] ?? false,
+    onvif,
+    edge,
+    record: row['record'] ?? {},
+    enabled: row['enabled'] ?? true,
+    // As the table has them: what is wrong with a value is said of its camera.
+  } as CameraRow;
+}
 
 /** A camera that is not recorded as configured. */
 interface RefusedCamera {
@@ -126,7 +154,6 @@ export function toCameras(
 export function mergeCameras<T extends CameraConfig>(
   files: readonly T[],
   database: CameraList,
-  source = 'the configuration files',
 ): CameraList & { readonly cameras: readonly (T | CameraConfig)[] } {
   const ids = new Set(files.map(({ id }) => id));
   const shadowed = database.cameras.filter(({ id }) => ids.has(id));
@@ -138,7 +165,7 @@ export function mergeCameras<T extends CameraConfig>(
         id,
         reason: {
           code: 'id-taken',
-          message: `a camera of ${source} has this id; the row of the table cameras is not used`,
+          message: 'a camera of the configuration files has this id; the row of the table cameras is not used',
         },
       })),
     ],
@@ -146,28 +173,29 @@ export function mergeCameras<T extends CameraConfig>(
 }
 
 function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraConfig; problem?: string } {
-  const { id, name, source, ptz, enabled } = row;
-  const plain = { id, source, ptz, enabled };
-  const optional = {
-    ...(name === '' ? {} : { name }),
-    ...(row.group === undefined || row.group === null || row.group === '' ? {} : { group: row.group }),
-    ...(row.preview === undefined || row.preview === null ? {} : { preview: row.preview }),
-    ...(row.snapuri === null || row.snapuri === '' ? {} : { snapshot: row.snapuri }),
-    ...(row.onvif === undefined || row.onvif === null || row.onvif === '' ? {} : { onvif: row.onvif }),
-    ...(row.edge === undefined || row.edge === null ? {} : { edge: row.edge }),
-    record: row.record,
-  };
-  const whole = CameraFile.safeParse({ ...plain, ...optional });
-  if (whole.success) return { camera: toCameraConfig(whole.data, defaults) };
-  const { key, problem } = firstProblem(whole.error);
-  const column = key.replace(/^snapshot/, 'snapuri');
-  const told = `${column}: ${problem}`;
+  const { settings, problem } = usableOf(row);
+  const camera = settings && toCameraConfig(CameraFile.parse(settings), defaults);
+  return { ...(camera && { camera }), ...(problem !== undefined && { problem }) };
+}
+
+/**
+ * The settings of a row that can be used, in the words of the configuration, and what is wrong with others. Without settings if `id` or
+ * `source` cannot be used.
+ */
+export function usableOf(row: CameraRow): { readonly settings?: CameraSettings; readonly problem?: string } {
+  const { id, source, ptz, enabled, ...optional } = settingsOf(row);
+  const plain = { id, source, ptz: ptz ?? false, enabled: enabled ?? true };
+  const whole = { ...plain, ...optional };
+  const parsed = CameraFile.safeParse(whole);
+  if (parsed.success) return { settings: whole };
+  const { key, problem } = firstProblem(parsed.error);
+  const told = `${key.replace(/^snapshot/, 'snapuri')}: ${problem}`;
   // A mistake in an optional setting must not cost footage.
   const right = Object.entries(optional).filter(
     ([key, value]) => CameraFile.safeParse({ ...plain, [key]: value }).success,
   );
-  const rest = CameraFile.safeParse({ ...plain, ...Object.fromEntries(right) });
-  return rest.success ? { camera: toCameraConfig(rest.data, defaults), problem: told } : { problem: told };
+  const rest = { ...plain, ...Object.fromEntries(right) };
+  return CameraFile.safeParse(rest).success ? { settings: rest, problem: told } : { problem: told };
 }
 
 /** Makes an id of any length and content safe for a log line. */

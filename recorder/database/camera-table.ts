@@ -7,10 +7,10 @@ import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import { messageOf, quietly } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
-import { quietly } from '../../base/error.ts';
 import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
-import { CAMERA_COLUMNS, NO_CAMERAS, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
+import { CAMERA_COLUMNS, NO_CAMERAS, rowIn, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
 import { unlessLogged } from './error.ts';
 
@@ -22,6 +22,8 @@ interface CameraTableOptions {
   readonly copyFile: string;
   /** Defaults for cameras that do not set a value. */
   readonly defaults: () => CameraDefaults;
+  /** Whether another program has made the table. */
+  readonly isForeign: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
   /** Called with each list that differs from the previous one. */
@@ -30,10 +32,14 @@ interface CameraTableOptions {
 
 /** How often rows are read without a notification. */
 const POLL_MS = 15_000;
+/** A table that another program has made does not notify. */
+const POLL_FOREIGN_MS = 2_000;
 /** Changes within this time are read together. */
 const GATHER_MS = 50;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 const CHANNEL = 'kube_nvr_cameras';
+
+type ReadRow = Parameters<typeof rowIn>[0];
 
 export class CameraTable {
   readonly #o: CameraTableOptions;
@@ -41,6 +47,7 @@ export class CameraTable {
   #list: CameraList = NO_CAMERAS;
   #reading: Promise<void> | undefined;
   #again = false;
+  #told = '';
 
   constructor(options: CameraTableOptions) {
     this.#o = options;
@@ -70,7 +77,7 @@ export class CameraTable {
   async read(): Promise<void> {
     const { connection, nodeName } = this.#o;
     const sql = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE node_name = $1 ORDER BY id`;
-    const rows = await connection.run<CameraRow & pg.QueryResultRow>(sql, [nodeName]);
+    const rows = (await connection.run<ReadRow>(sql, [nodeName])).map(rowIn);
     if (isDeepStrictEqual(rows, this.#rows)) return;
     this.#take(rows);
     await this.#copy(rows);
@@ -107,7 +114,7 @@ export class CameraTable {
     const changed = await connection.transaction(async (run) => {
       const which = [cameraId, nodeName];
       const select = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE id = $1 AND node_name = $2 FOR UPDATE`;
-      const [row] = await run<CameraRow & pg.QueryResultRow>(select, which);
+      const row = (await run<ReadRow>(select, which)).map(rowIn)[0];
       const next = change(row);
       if (next === undefined) return [];
       if (next === null) return run(`DELETE FROM cameras WHERE id = $1 AND node_name = $2 RETURNING id`, which);
@@ -134,7 +141,7 @@ export class CameraTable {
   async #poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#readSoon();
-      await this.#o.clock.sleep(POLL_MS, signal);
+      await this.#o.clock.sleep(this.#o.isForeign() ? POLL_FOREIGN_MS : POLL_MS, signal);
     }
   }
 
@@ -186,8 +193,19 @@ export class CameraTable {
       await this.#o.clock.sleep(GATHER_MS);
       this.#again = false;
       // The next poll reads again.
-      await this.read().catch(unlessLogged(this.#o.log));
+      await this.read().then(
+        () => (this.#told = ''),
+        (err: unknown) => {
+          unlessLogged(this.#o.log)(err);
+          this.#tell(messageOf(err));
+        },
+      );
     }
+  }
+
+  #tell(reason: string): void {
+    if (reason !== this.#told) this.#o.log.warn({ reason }, 'the table cameras cannot be read');
+    this.#told = reason;
   }
 
   /** Call after a change of the defaults. */

@@ -16,7 +16,7 @@ import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
-import type { CameraList, CameraRow } from './camera-rows.ts';
+import { CAMERA_COLUMNS, rowIn, type CameraList, type CameraRow } from './camera-rows.ts';
 import { CameraTable } from './camera-table.ts';
 import { Connection } from './connection.ts';
 import { DatabaseError, unlessLogged } from './error.ts';
@@ -68,6 +68,7 @@ export class RecorderDatabase implements SegmentObserver {
   readonly #stop = new AbortController();
   #migrated: Promise<void> | undefined;
   #usable = false;
+  #isForeign = false;
   /** Whose segments the table lists; undefined before `start`. */
   #archive: ArchiveView | undefined;
   #following: Promise<unknown> | undefined;
@@ -89,6 +90,7 @@ export class RecorderDatabase implements SegmentObserver {
       connection: this.#connection,
       nodeName,
       copyFile: `${workDir}/database/cameras.json`,
+      isForeign: () => this.#isForeign,
       defaults,
       clock,
       log,
@@ -152,6 +154,25 @@ export class RecorderDatabase implements SegmentObserver {
   /** The cameras of the database as of the last read. */
   get cameras(): CameraList {
     return this.#table.list;
+  }
+
+  /** The rows of all nodes, and the mark of the table. Throws DatabaseError. */
+  async allRows(): Promise<{ readonly rows: readonly CameraRow[]; readonly mark: string | undefined }> {
+    if (!this.#usable) throw notReached();
+    return this.#connection.transaction(async (run) => {
+      await run('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
+      const rows = await run<Parameters<typeof rowIn>[0]>(`SELECT ${CAMERA_COLUMNS} FROM cameras ORDER BY id`);
+      const [found] = await run<{ mark: string }>('SELECT mark FROM kube_nvr_rows');
+      return { rows: rows.map(rowIn), mark: found?.mark };
+    });
+  }
+
+  /** Throws DatabaseError. */
+  async setMark(mark: string): Promise<void> {
+    await this.#connection.transaction(async (run) => {
+      await run('DELETE FROM kube_nvr_rows');
+      await run('INSERT INTO kube_nvr_rows (mark) VALUES ($1)', [mark]);
+    });
   }
 
   /** Starts or stops a camera of the table; resolves to whether that changed anything. Throws DatabaseError. */
@@ -240,8 +261,9 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   async #migrateOnce(): Promise<void> {
-    const { from, to } = await migrate(this.#connection);
+    const { from, to, isForeign } = await migrate(this.#connection);
     this.#usable = true;
+    this.#isForeign = isForeign;
     const database = this.#connection.location;
     if (from !== to) this.#o.log.info({ database, from, to }, 'the database tables were migrated');
   }

@@ -1,4 +1,4 @@
-// Converts errors of the driver to the three kinds on which the recorder acts. No message contains a password or the contents of
+// Converts errors of the driver to the kinds on which the recorder acts. No message contains a password or the contents of
 // a row.
 
 import pg from 'pg';
@@ -7,19 +7,24 @@ import type { Log } from '../../base/log.ts';
 
 /**
  * `UNAVAILABLE`: the database cannot be used now, and a retry may help. `REJECTED`: the database works but refuses these values,
- * so a retry does not help. `SCHEMA_TOO_NEW`: a newer recorder has changed its tables.
+ * so a retry does not help. `REFUSED`: the database works but lacks what a statement needs, a column or a right. `SCHEMA_TOO_NEW`: a
+ * newer recorder has changed its tables.
  */
-type DatabaseErrorCode = 'UNAVAILABLE' | 'REJECTED' | 'SCHEMA_TOO_NEW';
+type DatabaseErrorCode = 'UNAVAILABLE' | 'REJECTED' | 'REFUSED' | 'SCHEMA_TOO_NEW';
 
 export class DatabaseError extends CodedError<DatabaseErrorCode> {
   override readonly name = 'DatabaseError';
 }
 
 export const isRejected = (err: unknown): boolean => err instanceof DatabaseError && err.code === 'REJECTED';
-export const isUnavailable = (err: unknown): boolean => err instanceof DatabaseError && err.code === 'UNAVAILABLE';
+export const isUnavailable = (err: unknown): boolean =>
+  err instanceof DatabaseError && (err.code === 'UNAVAILABLE' || err.code === 'REFUSED');
 
 /** SQLSTATE classes of errors in the values: data exception, integrity constraint violation. */
 const VALUE_CLASSES: ReadonlySet<string> = new Set(['22', '23']);
+
+/** SQLSTATE class of errors of tables, columns and rights: syntax error or access rule violation. */
+const ACCESS_CLASS = '42';
 
 /**
  * Converts an error of the driver, which throws plain errors where it has no code; undefined for any other error, which is a fault of
@@ -33,8 +38,9 @@ export function databaseError(err: unknown): DatabaseError | undefined {
   const code = codeOf(err);
   const sqlState = code !== undefined && /^[0-9A-Z]{5}$/.test(code);
   const reason = code === undefined || message.includes(code) ? message : `${message} (${code})`;
-  const rejected = sqlState && VALUE_CLASSES.has(code.slice(0, 2));
-  return new DatabaseError(rejected ? 'REJECTED' : 'UNAVAILABLE', reason);
+  const kind = sqlState ? code.slice(0, 2) : '';
+  const refused = kind === ACCESS_CLASS ? 'REFUSED' : 'UNAVAILABLE';
+  return new DatabaseError(VALUE_CLASSES.has(kind) ? 'REJECTED' : refused, reason);
 }
 
 /** For a failure of a read that is repeated anyway: the connection has logged it, unless it is a fault of this program. */

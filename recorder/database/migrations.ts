@@ -5,11 +5,18 @@ import type { Connection, Run } from './connection.ts';
 import { DatabaseError } from './error.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 
+interface Migration {
+  readonly version: number;
+  /** For a table `cameras` that the recorder has made: one of another program is only read. */
+  readonly cameras?: string;
+  readonly sql?: string;
+}
+
 /** Append only: existing databases have run each of these. */
-const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] = [
+const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
-    sql: `
+    cameras: `
       CREATE TABLE cameras (
         id text PRIMARY KEY,
         name text NOT NULL DEFAULT '',
@@ -50,7 +57,8 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
         FOR EACH ROW EXECUTE FUNCTION kube_nvr_camera_changed();
       CREATE TRIGGER kube_nvr_truncated AFTER TRUNCATE ON cameras
         FOR EACH STATEMENT EXECUTE FUNCTION kube_nvr_camera_changed();
-
+    `,
+    sql: `
       CREATE TABLE recordings (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         camera_id text NOT NULL,
@@ -74,11 +82,11 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
   },
   {
     version: 2,
-    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS onvif text`,
+    cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS onvif text`,
   },
   {
     version: 3,
-    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS preview jsonb`,
+    cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS preview jsonb`,
   },
   {
     version: 4,
@@ -91,11 +99,16 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
   },
   {
     version: 5,
-    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS edge jsonb`,
+    cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS edge jsonb`,
   },
   {
     version: 6,
-    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS "group" text`,
+    cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS "group" text`,
+  },
+  {
+    version: 7,
+    // How a cluster recognises the table `cameras` as the one that it read last (docs/design/rows-as-cameras.md).
+    sql: `CREATE TABLE IF NOT EXISTS kube_nvr_rows (mark text NOT NULL)`,
   },
 ];
 
@@ -107,20 +120,28 @@ const LOCK_KEY = 7_235_419_082;
 /** Another recorder may be migrating; building an index over years of rows takes time. */
 const MIGRATION_TIMEOUT_MS = 10 * MINUTE_MS;
 
+interface Migrated {
+  readonly from: number;
+  readonly to: number;
+  /** Another program has made the table `cameras`: it is only read, whatever columns it has. */
+  readonly isForeign: boolean;
+}
+
 /**
  * Migrates the database to `SCHEMA_VERSION`. Several recorders may call this at once: one works, the others find it done. Throws
  * DatabaseError, with `SCHEMA_TOO_NEW` if the tables are newer.
  */
-export async function migrate(connection: Connection): Promise<{ readonly from: number; readonly to: number }> {
+export async function migrate(connection: Connection): Promise<Migrated> {
   // First without the lock: a normal start has nothing to do and needs no right to change tables.
-  const from = await connection.transaction(versionOf);
+  const [from, isForeign] = await connection.transaction(async (run) => [await versionOf(run), await hasForeign(run)]);
   check(from, connection.location);
-  if (from === SCHEMA_VERSION) return { from, to: from };
+  if (from === SCHEMA_VERSION) return { from, to: from, isForeign };
   return connection.transaction(async (run) => {
     // A recorder that freezes during a migration must not block the others for ever.
     await run(`SET LOCAL idle_in_transaction_session_timeout = '60s'`);
     await run(`SELECT pg_advisory_xact_lock($1)`, [LOCK_KEY], MIGRATION_TIMEOUT_MS);
     const version = await versionOf(run);
+    const isForeign = await hasForeign(run);
     check(version, connection.location);
     if (version === 0) {
       await run(`CREATE TABLE IF NOT EXISTS kube_nvr_schema (
@@ -130,10 +151,11 @@ export async function migrate(connection: Connection): Promise<{ readonly from: 
     }
     for (const migration of MIGRATIONS) {
       if (migration.version <= version) continue;
-      await run(migration.sql, [], MIGRATION_TIMEOUT_MS);
+      const { cameras = '', sql = '' } = migration;
+      await run(isForeign ? sql : `${cameras};${sql}`, [], MIGRATION_TIMEOUT_MS);
       await run(`INSERT INTO kube_nvr_schema (version) VALUES ($1)`, [migration.version]);
     }
-    return { from: version, to: SCHEMA_VERSION };
+    return { from: version, to: SCHEMA_VERSION, isForeign };
   });
 }
 
@@ -142,6 +164,15 @@ async function versionOf(run: Run): Promise<number> {
   if (!table?.there) return 0;
   const [row] = await run<{ version: number | null }>(`SELECT max(version) AS version FROM kube_nvr_schema`);
   return row?.version ?? 0;
+}
+
+/** The recorder's own table has a trigger that notifies. */
+async function hasForeign(run: Run): Promise<boolean> {
+  const [row] = await run<{ foreign: boolean }>(`
+    SELECT to_regclass('cameras') IS NOT NULL AND NOT EXISTS (
+      SELECT FROM pg_trigger WHERE tgrelid = to_regclass('cameras') AND tgname = 'kube_nvr_changed'
+    ) AS foreign`);
+  return row?.foreign ?? false;
 }
 
 function check(version: number, location: string): void {

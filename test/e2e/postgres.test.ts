@@ -521,6 +521,30 @@ describe('the start', { skip }, () => {
     assert.equal((await node.stop()).code, 0);
   });
 
+  test('a table of another program, with other columns and no right to change it, is read as it is, and what it lacks is named', async (t) => {
+    const name = await database();
+    const gate = await camera(t);
+    const sql = (text: string, values: readonly unknown[] = []) => postgres.query(text, values, name);
+    await sql('CREATE TABLE cameras (site uuid, source text, id integer PRIMARY KEY, vendor text)');
+    await sql(`CREATE ROLE reader LOGIN PASSWORD 'reader'`);
+    await sql('GRANT SELECT ON cameras TO reader');
+    await sql('GRANT CREATE, USAGE ON SCHEMA public TO reader');
+    await sql('INSERT INTO cameras (id, source) VALUES (7, $1)', [gate.url]);
+    const url = postgres.url(name).replace(/\/\/[^@]*@/, '//reader:reader@');
+    const node = await recorder(t, { name, url });
+    await until('it says what is missing', () => /column .*node_name.* does not exist/.test(node.child.output));
+    // The rest works, and nothing flaps.
+    assert.equal((await ready(node)).status, 200);
+    assert.ok(!node.child.output.includes('the database cannot be used'));
+    await sql('ALTER TABLE cameras ADD COLUMN node_name text');
+    await sql(`UPDATE cameras SET node_name = 'test-node'`);
+    await until('it is recorded', async () => (await node.cameras())[0]?.state === 'recording');
+    assert.equal((await node.cameras())[0]?.id, '7');
+    await sql('UPDATE cameras SET node_name = NULL');
+    await until('it is given up', async () => (await node.cameras()).length === 0);
+    assert.deepEqual(await sql('SELECT tgname FROM pg_trigger WHERE NOT tgisinternal'), []);
+  });
+
   test('tables of a newer recorder are refused in one line without a secret', async (t) => {
     const name = await database();
     const node = await recorder(t, { name });
