@@ -371,6 +371,12 @@ export const NODE_WARNINGS = {
     todo: 'look at etcd and the disk of the server in the message; stop no other server meanwhile',
     see: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
   },
+  'rows-restored': {
+    means:
+      'the rows of the table `cameras` are older than what the cluster read last: the cameras in the message are recorded as before, or are no longer in the table',
+    todo: 'change the row of each as it should be; delete a camera whose row is gone with `recorder delete camera`',
+    see: '[database](../database.md#in-a-cluster-of-servers)',
+  },
   'database-unreachable': {
     means: 'the database does not answer; recording continues, and its rows follow',
     todo: 'check the database, and the network to it',

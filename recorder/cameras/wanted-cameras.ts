@@ -133,19 +133,15 @@ const limitsOfCamera = ({ id, record, preview }: CameraConfig): [id: string, lim
   ...(preview?.recorded ? [[previewId(id), preview.retention] as [string, RetentionLimits]] : []),
 ];
 
-/** Cameras of the cluster and of the database. In a pool of Kubernetes, rows of the database are not used. */
-export function camerasOfOthers(
+/**
+ * Cameras of the cluster or, outside of one, of the database: in a cluster of servers, rows are cameras of the cluster. What is wrong with
+ * the rows that name this node is shown here.
+ */
+export const camerasOfOthers = (
   { cluster }: Pick<Config, 'cluster'>,
   assigned: CameraList | undefined,
   rows: CameraList = NO_CAMERAS,
-): CameraList {
-  if (!assigned) return rows;
-  if (cluster.mode !== 'etcd') return assigned;
-  const others = rows.cameras.map((row) => (row.enabled ? row : { halted: DISABLED_ROW, ...row }));
-  const { cameras, refused } = mergeCameras(
-    assigned.cameras,
-    { cameras: others, refused: rows.refused },
-    'the cluster',
-  );
-  return { cameras, refused: [...assigned.refused, ...refused] };
-}
+): CameraList =>
+  assigned
+    ? { cameras: assigned.cameras, refused: [...assigned.refused, ...(cluster.mode === 'etcd' ? rows.refused : [])] }
+    : rows;

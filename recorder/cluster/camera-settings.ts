@@ -15,7 +15,12 @@ export interface Login {
   readonly password: string;
   /** Where it may be sent, in the format of `isAmong`; undefined if the Secret names no hosts. */
   readonly hosts: readonly string[] | undefined;
+  /** Instead of a login, for the Camera of a row of the database: its settings in the words of the configuration, with addresses and logins. */
+  readonly row?: Readonly<Record<string, unknown>> | undefined;
 }
+
+/** The key of a Secret with `Login.row`, as JSON. */
+export const SEALED_ROW = 'settings';
 
 type CameraSettings =
   | { readonly camera: CameraConfig; readonly problem?: undefined }
@@ -24,6 +29,7 @@ type CameraSettings =
 /** `login`: undefined for a camera without one. */
 export function settingsOf(camera: Camera, login: Login | undefined): CameraSettings {
   const { metadata, spec } = camera;
+  if (login?.row) return checked(camera, { ...login.row, id: metadata.name, enabled: !isSuspended(camera) });
   const hosts = login && hostsOf(camera, login);
   // Judge the host as it will be parsed for the connection: with the login in the address.
   const withLogin = (address: string): string => {
@@ -32,7 +38,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
   };
   const source = withLogin(spec.source);
   if (login && hosts && source === spec.source) return { problem: notFor(camera, login, hosts) };
-  const parsed = CameraFile.safeParse({
+  return checked(camera, {
     id: metadata.name,
     name: spec.displayName,
     group: groupOf(camera),
@@ -61,6 +67,10 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
       retention: limitsIn(spec.record.retention),
     },
   });
+}
+
+function checked({ spec }: Camera, settings: object): CameraSettings {
+  const parsed = CameraFile.safeParse(settings);
   if (parsed.success) {
     const defaults = { segmentDurationMs: spec.record.segmentSeconds * 1000, maxBitrate: spec.maxBitrate * 1e6 };
     return { camera: toCameraConfig(parsed.data, defaults) };

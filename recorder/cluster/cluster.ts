@@ -4,7 +4,7 @@
 import type { Informer } from '../../base/kubernetes/informer.ts';
 import type { Reason } from '../../base/reason.ts';
 import type { Camera } from '../../crds/camera.ts';
-import { CAMERAS, RECORDER_POOLS } from '../../crds/names.ts';
+import { CAMERAS, RECORDER_POOLS, ROW_VERSION } from '../../crds/names.ts';
 import type { RecorderNode, RecorderNodeStatus, ReportedCamera, ReportedStandby } from '../../crds/recorder-node.ts';
 import { reasonOf } from '../../crds/reasons.ts';
 import { renewMsFor } from '../../crds/renewal.ts';
@@ -269,6 +269,8 @@ export class Cluster {
       const { credentialsSecretRef: ref } = camera.spec;
       if (!ref) continue;
       secrets.add(ref.name);
+      const version = camera.metadata.annotations?.[ROW_VERSION];
+      if (version !== undefined) this.#logins.expect(ref.name, version);
       const told = camera.status?.conditions?.find(({ type }) => type === 'CredentialsResolved')?.reason;
       if (told === 'NoHosts') withdrawn.add(ref.name);
       // The operator has found hosts in the Secret: read them here before it forgets where the login was sent.

@@ -29,7 +29,12 @@ type LoadedState =
   | { readonly kind: 'none' | 'stale' | 'damaged' };
 
 /** `hosts`: null if the Secret names none; absent in copies of versions that did not check. */
-const login = z.object({ username: z.string(), password: z.string(), hosts: z.array(z.string()).nullish() });
+const login = z.object({
+  username: z.string(),
+  password: z.string(),
+  hosts: z.array(z.string()).nullish(),
+  row: z.record(z.string(), z.unknown()).optional(),
+});
 const File = z.object({
   version: z.literal(1),
   namespace: z.string(),

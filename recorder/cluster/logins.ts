@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { hostsNamedBy } from '../../crds/login-hosts.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
-import type { Login } from './camera-settings.ts';
+import { SEALED_ROW, type Login } from './camera-settings.ts';
 
 interface LoginsOptions {
   readonly api: Pick<ApiServer, 'get'>;
@@ -36,6 +36,8 @@ interface Entry {
   reading: boolean;
   suspect: boolean;
   withdrawn: boolean;
+  /** As the Camera states it, for a Secret that changes with a row. */
+  version: string | undefined;
 }
 
 export class Logins {
@@ -72,6 +74,14 @@ export class Logins {
     this.#entry(secret).suspect = true;
   }
 
+  /** The Secret has this version now: another one is read at once, and the known one is used until then. */
+  expect(secret: string, version: string): void {
+    const entry = this.#entry(secret);
+    if (entry.version === version) return;
+    entry.version = version;
+    entry.readMs = -Infinity;
+  }
+
   /**
    * Reads those of `secrets` that are due, and forgets all others. Call several times a second. `withdrawn`: Secrets that,
    * according to the operator, are no longer logins of cameras.
@@ -98,6 +108,7 @@ export class Logins {
         reading: false,
         suspect: false,
         withdrawn: false,
+        version: undefined,
       };
       this.#entries.set(name, entry);
     }
@@ -143,7 +154,10 @@ function loginIn(secret: KubernetesObject): Login | undefined {
     return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : undefined;
   };
   const [username, password] = [read('username'), read('password')];
-  if (username === undefined || password === undefined) return undefined;
   const { annotations } = secret['metadata'] as { readonly annotations?: Readonly<Record<string, unknown>> };
-  return { username, password, hosts: hostsNamedBy(annotations) };
+  const hosts = hostsNamedBy(annotations);
+  const row = read(SEALED_ROW);
+  if (row !== undefined) return { username: '', password: '', hosts, row: JSON.parse(row) as Login['row'] };
+  if (username === undefined || password === undefined) return undefined;
+  return { username, password, hosts };
 }

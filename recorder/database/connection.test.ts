@@ -24,7 +24,7 @@ test('only values are to blame for what the database rejects', () => {
     ['23505', 'REJECTED'],
     ['57P01', 'UNAVAILABLE'],
     ['53300', 'UNAVAILABLE'],
-    ['42P01', 'UNAVAILABLE'],
+    ['42P01', 'REFUSED'],
     ['40001', 'UNAVAILABLE'],
     ['ECONNREFUSED', 'UNAVAILABLE'],
     [undefined, 'UNAVAILABLE'],

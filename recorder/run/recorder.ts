@@ -124,7 +124,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const { cameras, standbys, cameraSwitch } = node;
   const recovery = openEdgeRecovery(config, wanted, storage, node, deps);
   const own = await openOwnCertificate(config, deps);
-  const servers = await openServers(config, own, deps);
+  const servers = await openServers(current, own, database, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
   wanted.join({
@@ -149,7 +149,8 @@ async function compose(config: Config, deps: OwnerDeps) {
     store: servers?.store,
     operatorMetrics: servers && (() => servers.metrics()),
     audit,
-    refusedCameras: () => wanted.list().refused,
+    refusedCameras: () => [...wanted.list().refused, ...(servers?.rows?.refused ?? [])],
+    rowWarnings: () => servers?.rows?.warnings() ?? [],
   };
   const serving = new Serving(config, recording, trust, deps);
   const ticks = new Ticks(TICK_MS, () => {
@@ -234,14 +235,16 @@ interface MemberParts {
 
 /** Resolves to undefined unless this is a server of a cluster without Kubernetes. */
 async function openServers(
-  config: Config,
+  current: CurrentConfig,
   own: OwnCertificate | undefined,
+  table: Storage['database'],
   { clock, log }: RecorderDeps,
 ): Promise<ServersCluster | undefined> {
+  const config = current.value;
   if (config.cluster.mode !== 'etcd') return undefined;
   if (!own) throw new ConfigError('', 'cluster.listen', 'is missing: the other servers reach this one there');
   const { ServersCluster } = await import('./servers.ts');
-  return ServersCluster.open({ config, own, clock, log });
+  return ServersCluster.open({ config, own, table, defaults: () => current.value.archive, clock, log });
 }
 
 /** Resolves to undefined outside of a cluster. */
@@ -282,13 +285,10 @@ const knownCameras = (cameras: CameraSet, archive: Archive, member: ClusterMembe
     ...(member?.view.cameraIds() ?? []),
   ]);
 
-/** Cameras of files and of the database are switched on the node, others in the cluster. */
+/** Cameras of files are switched on the node, others in the cluster. */
 function switchOf(cameraSwitch: CameraSwitch, wanted: WantedCameras, member: ClusterMember | undefined): CameraSwitch {
   if (!member) return cameraSwitch;
-  const keeper = (id: string): CameraSwitch => {
-    const isOfFile = wanted.files.some((camera) => camera.id === id);
-    const isOfRow = member.epochOf(id) === undefined && wanted.list().cameras.some((camera) => camera.id === id);
-    return isOfFile || isOfRow ? cameraSwitch : member.cameraSwitch;
-  };
+  const keeper = (id: string): CameraSwitch =>
+    wanted.files.some((camera) => camera.id === id) ? cameraSwitch : member.cameraSwitch;
   return { start: (id, by) => keeper(id).start(id, by), stop: (id, by) => keeper(id).stop(id, by) };
 }

@@ -30,8 +30,9 @@ import type { OpenedApi } from '../cluster/join.ts';
 import { ClusterObjects } from '../cluster/objects.ts';
 import { urlOf } from '../cluster/peers.ts';
 import { Votes } from '../cluster/votes.ts';
+import { RowCameras, type RowTable } from '../cameras/row-cameras.ts';
 import { ConfigError } from '../config/error.ts';
-import type { Config } from '../config/schema.ts';
+import type { CameraDefaults, Config } from '../config/schema.ts';
 import { EtcdMemberError } from '../servers/etcd-member.ts';
 import { existingEtcd, openEtcdTls, type ClusterEtcd } from '../servers/existing-etcd.ts';
 import { hostOfServer, reachedAs } from '../config/exposure.ts';
@@ -45,6 +46,10 @@ interface ServersClusterOptions {
   readonly config: Config;
   /** Issued by the CA of the cluster. */
   readonly own: OwnCertificate;
+  /** The table `cameras`; undefined without a database. */
+  readonly table: RowTable | undefined;
+  /** Defaults of cameras. */
+  readonly defaults: () => CameraDefaults;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -57,6 +62,7 @@ interface Membership extends Awaited<ReturnType<typeof readMember>> {
 }
 
 const REGISTER_MS = 2_000;
+const STOP_MS = 1_000;
 /** A member of etcd that says nothing for this long may hang. */
 const QUICK_MS = 1_000;
 const NO_MEMBER =
@@ -69,6 +75,8 @@ export class ServersCluster {
   /** For the API. */
   readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
   readonly members: ServersMembers;
+  /** The cameras of the database; undefined without one. */
+  readonly rows: RowCameras | undefined;
   /** etcd, registration and renewal: closed after everything that uses the objects. */
   readonly etcd: Part = { name: 'etcd', start: () => this.#start(), close: () => this.#close() };
   /** Closed first, so that another server's operator can lead at once. */
@@ -92,6 +100,7 @@ export class ServersCluster {
   readonly #stopping = new AbortController();
   #registering = Promise.resolve();
   #watchingVotes: Promise<void> | undefined;
+  #followingRows: Promise<void> | undefined;
   /** Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster. */
   #isAdopted = false;
   #role: Role | undefined;
@@ -110,7 +119,7 @@ export class ServersCluster {
   }
 
   private constructor(options: ServersClusterOptions, { cluster, ring, given }: Membership) {
-    const { config, own, clock, log } = options;
+    const { config, own, table, defaults, clock, log } = options;
     const { nodeName: nodeId, recordPath, cluster: settings } = config;
     const { pool } = settings;
     const files = nodeFiles(settings.dataDir, nodeId);
@@ -146,6 +155,7 @@ export class ServersCluster {
       log,
     });
     const tokens = new JoinTokens({ ...inStore, api, clock });
+    this.rows = table && new RowCameras({ ...inStore, api, table, defaults, clock, log });
     const quick = { endpoints: etcd.urls, tls, callTimeoutMs: QUICK_MS };
     this.#votes = settings.etcd
       ? undefined
@@ -174,12 +184,16 @@ export class ServersCluster {
     await requireOwnCluster(this.#issuer);
     this.#registering = this.#keepRegistered();
     this.#watchingVotes = this.#votes && this.#watch(this.#votes);
+    this.#followingRows = this.rows?.follow(() => this.#operator?.isLeader ?? false, this.#stopping.signal);
     this.#renewal.start();
   }
 
   async #close(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#registering, this.#watchingVotes, this.#renewal.close()]);
+    const { clock } = this.#options;
+    // A database that hangs does not hold up the stop.
+    const rows = Promise.race([this.#followingRows, clock.sleep(STOP_MS)]);
+    await Promise.all([this.#registering, this.#watchingVotes, rows, this.#renewal.close()]);
     await this.#votes?.close();
     this.#given?.close();
     await this.#api.close();

@@ -76,6 +76,7 @@ export interface Recording
   readonly operatorMetrics?: ServersCluster['metrics'] | undefined;
   readonly audit: NodeAudit;
   readonly refusedCameras: () => CameraList['refused'];
+  readonly rowWarnings?: () => readonly Warning[];
 }
 
 interface Opened {
@@ -342,6 +343,7 @@ export class Serving {
       ...this.#shortfalls.warnings(),
       ...this.#jobs.warnings(),
       ...(member?.warnings() ?? []),
+      ...(this.#recording.rowWarnings?.() ?? []),
       ...plainListeners(this.#config),
       ...this.#trust.auth.warnings(),
       ...audit.warnings(),

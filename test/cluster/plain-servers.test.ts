@@ -381,16 +381,16 @@ test('servers use an existing etcd, which holds one cluster', { skip: plainServe
   }
 });
 
-/** Resolves to the cameras that a server records. */
-async function recordedBy(server: PlainServer): Promise<readonly string[]> {
-  const { cameras } = (await (await server.call('GET', '/api/cameras')).json()) as {
-    cameras: readonly { id: string; state: string }[];
+/** Where each camera of the cluster is recorded, as a server says. */
+async function places(by: PlainServer): Promise<string> {
+  const { cameras } = (await (await by.call('GET', '/cluster/cameras')).json()) as {
+    cameras: readonly { id: string; node_id: string | null; state: string }[];
   };
-  return cameras.flatMap(({ id, state }) => (state === 'recording' ? [id] : [])).sort();
+  return cameras.map(({ id, node_id, state }) => `${id}: ${state === 'recording' ? node_id : state}`).join(', ');
 }
 
 test(
-  'servers with one Postgres record their own rows besides the cameras of the cluster, and a row moves when it names another',
+  'cameras of one Postgres are cameras of the cluster, whether Postgres lives, is killed, hangs or is restored from a backup',
   { skip: plainServersMissing() || postgresMissing() },
   async (t) => {
     await using servers = await PlainServers.make();
@@ -412,30 +412,71 @@ test(
         await invite(first, server);
         await server.start();
       }
-      for (const { name } of servers.all) {
-        const row = [`of-${name}`, name, source.url];
-        await postgres.query('INSERT INTO cameras (id, node_name, source) VALUES ($1, $2, $3)', row);
-      }
-      const manifest = join(servers.directory, 'gate.json');
-      const gate = { metadata: { name: 'gate' }, spec: { source: source.url } };
-      writeFileSync(manifest, JSON.stringify({ apiVersion: 'kube-nvr.dev/v1alpha1', kind: 'Camera', ...gate }));
+      const manifest = join(servers.directory, 'pool.json');
+      const pool = { metadata: { name: 'default' }, spec: { failover: { failbackAfterSeconds: 5 } } };
+      writeFileSync(manifest, JSON.stringify({ apiVersion: 'kube-nvr.dev/v1alpha1', kind: 'RecorderPool', ...pool }));
       await first.run('apply', '-f', manifest);
-      const recorded = async (server: PlainServer): Promise<string> =>
-        `${server.name}: ${(await recordedBy(server)).filter((id) => id !== 'gate').join(', ')}`;
-      const untilRecorded = (...wanted: readonly string[]): Promise<unknown> =>
-        until(wanted.join('; '), async () => String(await Promise.all(servers.all.map(recorded))) === String(wanted));
-      await untilRecorded('rack-1: of-rack-1', 'rack-2: of-rack-2', 'rack-3: of-rack-3');
-      await until('one server records the camera of the cluster', async () => {
-        const lists = await Promise.all(servers.all.map(recordedBy));
-        return lists.filter((ids) => ids.includes('gate')).length === 1;
+      await until('all have a vote', async () => (await cluster(first)).voters.length === 3);
+      const untilAt = (wanted: string, by: PlainServer): Promise<unknown> =>
+        until(wanted, async () => (await places(by)) === wanted);
+      const insert = (id: string, node: string): Promise<unknown> =>
+        postgres.query('INSERT INTO cameras (id, node_name, source) VALUES ($1, $2, $3)', [id, node, source.url]);
+      for (const [id, node] of [
+        ['gate', 'rack-1'],
+        ['hall', 'rack-2'],
+      ] as const)
+        await insert(id, node);
+      await untilAt('gate: rack-1, hall: rack-2', third);
+      const asked = await fetch(`${third.url}/api/archive/hall/current`, {
+        redirect: 'manual',
+        headers: {
+          authorization: `Bearer ${readFileSync(join(String(third.config['workDir']), 'admin.token'), 'utf8')}`,
+        },
       });
-      await postgres.query(`UPDATE cameras SET node_name = 'rack-3' WHERE id = 'of-rack-1'`);
-      await untilRecorded('rack-1: ', 'rack-2: of-rack-2', 'rack-3: of-rack-1, of-rack-3');
-      const sql = `SELECT DISTINCT node_name || ' ' || camera_id AS row FROM recordings WHERE camera_id <> 'gate' ORDER BY 1`;
-      await until('all have rows of what they recorded', async () => {
-        const rows = (await postgres.query<{ row: string }>(sql)).map(({ row }) => row);
-        return String(rows) === 'rack-1 of-rack-1,rack-2 of-rack-2,rack-3 of-rack-1,rack-3 of-rack-3';
+      assert.equal(asked.status, 307);
+      assert.match(asked.headers.get('location') ?? '', new RegExp(second.address));
+
+      // Today: one camera has moved, one is new.
+      await postgres.query('CREATE TABLE backup AS SELECT * FROM cameras');
+      await postgres.query('CREATE TABLE backup_rows AS SELECT * FROM kube_nvr_rows');
+      await postgres.query(`UPDATE cameras SET node_name = 'rack-3' WHERE id = 'gate'`);
+      await insert('yard', 'rack-2');
+      await untilAt('gate: rack-3, hall: rack-2, yard: rack-2', first);
+
+      // Postgres hangs while a server dies, and while it comes back.
+      proxy.silence();
+      await third.kill();
+      await until('another server records it', async () => /gate: rack-[12], hall: rack-2/.test(await places(first)));
+      await third.start({ waitUntilReady: false });
+      await untilAt('gate: rack-3, hall: rack-2, yard: rack-2', first);
+
+      // Postgres is dead while another one dies.
+      await postgres.stop('kill');
+      proxy.heal();
+      await second.kill();
+      await until('others record them', async () => /hall: rack-[13], yard: rack-[13]/.test(await places(first)));
+      await second.start({ waitUntilReady: false });
+      await untilAt('gate: rack-3, hall: rack-2, yard: rack-2', first);
+
+      // It comes back as it was yesterday.
+      proxy.silence();
+      await postgres.start();
+      await postgres.query(`TRUNCATE cameras, kube_nvr_rows`);
+      await postgres.query('INSERT INTO cameras SELECT * FROM backup');
+      await postgres.query('INSERT INTO kube_nvr_rows SELECT * FROM backup_rows');
+      proxy.heal();
+      const warned = await until('a server warns', async () => {
+        const bodies = await Promise.all(
+          servers.all.map(async (one) => (await (await one.call('GET', '/api/health/ready')).json()) as Ready),
+        );
+        return bodies.flatMap(({ warnings }) => warnings).find(({ code }) => code === 'rows-restored');
       });
+      assert.match(JSON.stringify(warned), /gate, yard are recorded as before/);
+      assert.equal(await places(first), 'gate: rack-3, hall: rack-2, yard: rack-2');
+      await postgres.query(`UPDATE cameras SET enabled = false WHERE id = 'hall'`);
+      await untilAt('gate: rack-3, hall: stopped, yard: rack-2', first);
+      await first.run('delete', 'camera', 'yard');
+      await untilAt('gate: rack-3, hall: stopped', first);
     } finally {
       await stop();
     }
