@@ -59,6 +59,9 @@ export const OPERATOR_LEASE = 'kube-nvr-operator';
 /** The Secret with the CA keys of all pools; in the operator's own namespace, where nothing else may read it. */
 export const AUTHORITIES_SECRET = 'kube-nvr-authorities';
 
+/** The Secret with the users, tokens and key of sessions of a cluster of servers. Without it, users who were made on the page are none. */
+export const LOGINS_SECRET = 'kube-nvr-logins';
+
 /** The identity of a recorder towards its peers: a URI in its certificate, independent of its address. */
 export const nodeIdentity = (namespace: string, pool: string, node: string): string =>
   `kube-nvr://${namespace}/${pool}/${node}`;

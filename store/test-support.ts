@@ -69,7 +69,7 @@ export class FakeEtcd implements Etcd {
 
   /** All changes up to now, and then no more. */
   watch: Etcd['watch'] = async function* (this: FakeEtcd, asked: Parameters<Etcd['watch']>[0]) {
-    const { key, rangeEnd = '', afterRevision } = asked;
+    const { key, rangeEnd, afterRevision } = asked;
     const events = this.#events.flatMap(({ revision, event }) =>
       revision > Number(afterRevision) && event.kv.key >= key && event.kv.key < rangeEnd ? [event] : [],
     );

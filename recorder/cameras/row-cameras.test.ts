@@ -77,13 +77,12 @@ async function stage(...rows: readonly CameraRow[]) {
     create,
     cameras,
     /** Each camera with the node that should record it. */
-    async shown(): Promise<readonly string[]> {
-      return (await cameras()).map(
+    shown: async (): Promise<readonly string[]> =>
+      (await cameras()).map(
         ({ metadata, spec }) => `${metadata.name}@${spec.placement.preferredNode}${spec.suspend ? ' stopped' : ''}`,
-      );
-    },
+      ),
     /** The settings with which a node would record it. */
-    async settings(id: string) {
+    settings: async (id: string) => {
       const { data } = (await api.get(`/api/v1/namespaces/default/secrets/row-${id}`)) as unknown as {
         data: Record<string, string>;
       };

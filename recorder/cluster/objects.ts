@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ApiError, hasStatus } from '../../base/kubernetes/api-error.ts';
 import type { KubernetesClient, KubernetesObject } from '../../base/kubernetes/client.ts';
 import { KINDS } from '../../crds/kinds.ts';
-import { API_VERSION, RECORDER_NODES } from '../../crds/names.ts';
+import { API_VERSION, LOGINS_SECRET, RECORDER_NODES } from '../../crds/names.ts';
 
 /** Plural names, as in the paths of the API. */
 const SECRETS = 'secrets';
@@ -76,7 +76,8 @@ export class ClusterObjects {
     if (plural === RECORDER_NODES) {
       throw new ManifestError('a node is removed with POST /cluster/remove-node, or leaves by itself');
     }
-    await this.#get(plural, name);
+    // Users who were made on the page are removed with this one; each server writes its own logins again.
+    if (plural !== SECRETS || name !== LOGINS_SECRET) await this.#get(plural, name);
     await this.#o.api.call('DELETE', `${this.#path(plural)}/${name}`);
   }
 

@@ -40,6 +40,11 @@ export interface AuthOptions extends TokenOptions {
   readonly allowedHosts?: readonly string[];
 }
 
+interface Configured {
+  readonly tokens: readonly TokenConfig[];
+  readonly users: readonly UserConfig[];
+}
+
 export interface AuthDeps {
   readonly clock?: Clock;
   readonly log?: Log;
@@ -48,7 +53,7 @@ export interface AuthDeps {
   readonly registry?: Registry;
   readonly audit?: AuditSink;
   /** Users who are made on the page, and the code for the first of them; without it, nobody is made there. */
-  readonly made?: { readonly users: PageUsers; readonly code: AdminCode } | undefined;
+  readonly made?: { readonly users: Pick<PageUsers, 'list' | 'put'>; readonly code: AdminCode } | undefined;
   /** Seals sessions; by default, they end with the process. */
   readonly seal?: Seal;
 }
@@ -119,6 +124,9 @@ export class Authenticator {
   readonly #lastUse: LastUse;
   readonly #made: AuthDeps['made'];
   #configured: readonly UserConfig[];
+  #configuredTokens: readonly TokenConfig[];
+  /** Of the other servers of a cluster. */
+  #shared: Configured = { tokens: [], users: [] };
 
   constructor(
     options: AuthOptions,
@@ -139,6 +147,7 @@ export class Authenticator {
     this.#tokens = new TokenOwners(options, { clock, log, refusals: this.#refusals, reviewer, changed });
     this.#made = made;
     this.#configured = options.users ?? [];
+    this.#configuredTokens = options.tokens;
     this.#users = new Users(this.#allUsers, clock);
     this.#sessions = new Sessions(seal, clock);
     this.#links = new Links(seal, clock);
@@ -147,7 +156,21 @@ export class Authenticator {
 
   /** Replaces all configured tokens. */
   replaceTokens(tokens: readonly TokenConfig[]): void {
-    this.#tokens.replace(tokens);
+    this.#configuredTokens = tokens;
+    this.#tokens.replace([...tokens, ...this.#shared.tokens]);
+    this.#tellChange();
+  }
+
+  /** Those of the configuration of this node. */
+  get configured(): Configured {
+    return { tokens: this.#configuredTokens, users: this.#configured };
+  }
+
+  /** Replaces those of other servers of the cluster; users who are made on the page may have changed, too. */
+  replaceShared(shared: Configured): void {
+    this.#shared = shared;
+    this.#tokens.replace([...this.#configuredTokens, ...shared.tokens]);
+    this.#users.replace(this.#allUsers);
     this.#tellChange();
   }
 
@@ -406,8 +429,9 @@ export class Authenticator {
   }
 
   get #allUsers(): readonly UserConfig[] {
-    const names = new Set(this.#configured.map(({ name }) => name));
-    return [...this.#configured, ...(this.#made?.users.list ?? []).filter(({ name }) => !names.has(name))];
+    const all = [...this.#configured, ...this.#shared.users, ...(this.#made?.users.list ?? [])];
+    // The first one of a name counts.
+    return [...new Map(all.toReversed().map((user) => [user.name, user])).values()].reverse();
   }
 
   #tellChange(): void {

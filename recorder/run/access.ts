@@ -6,24 +6,27 @@ import type { AuditSink } from '../audit/entry.ts';
 import type { OpenTokenReviews } from '../cluster/join.ts';
 import { urlOf } from '../cluster/peers.ts';
 import { ConfigError } from '../config/error.ts';
-import type { Config, TokenConfig } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
 import type { RecorderDeps } from './deps.ts';
 import { AdminCode } from '../http/admin-code.ts';
 import { adminToken } from '../http/admin-token.ts';
 import { Authenticator } from '../http/auth.ts';
 import { PageUsers } from '../http/page-users.ts';
 import { openSeal } from '../http/seal-key.ts';
+import type { ClusterLogins } from '../servers/cluster-logins.ts';
 
 interface NodeAccess {
   readonly auth: Authenticator;
-  /** If no user exists yet: makes the code of a link for the first admin. */
-  readonly firstCode: (() => Promise<string>) | undefined;
+  /** Makes the code of a link for the first admin; undefined if somebody has a login already. */
+  readonly firstCode: (() => Promise<string | undefined>) | undefined;
   close(): Promise<void>;
 }
 
 interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
   readonly registry: Registry;
   readonly audit: AuditSink;
+  /** In a cluster of servers. */
+  readonly logins?: ClusterLogins | undefined;
   /** Cameras about which this node may give information. */
   readonly cameraIds: () => ReadonlySet<string>;
 }
@@ -42,30 +45,48 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
     },
     { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal, made },
   );
-  const isFirst = made && made.users.list.length === 0 && config.auth.users.length + config.auth.tokens.length === 0;
+  await shareLogins(auth, deps.logins);
+  const isFirst = (): boolean =>
+    auth.accounts().accounts.every(({ kind, name }) => kind === 'token' && isOwnToken(name));
   // A restart ends a link that was not used.
   await made?.code.withdraw();
   return {
     auth,
-    firstCode: isFirst ? () => made.code.make() : undefined,
+    firstCode: made && (async () => (isFirst() ? made.code.make() : undefined)),
     close: async () => tokenReviews?.close(),
   };
 }
 
+/** From now on, logins of this node are those of the cluster, and those of the cluster are its own. */
+async function shareLogins(auth: Authenticator, logins: ClusterLogins | undefined): Promise<void> {
+  if (!logins) return;
+  await logins.load();
+  const state = (): void => logins.state(auth.configured);
+  state();
+  logins.follow(() => {
+    auth.replaceShared(logins.others);
+    if (logins.sessionKey) auth.replaceSessionKey(logins.sessionKey);
+  });
+  auth.onChange(state);
+}
+
 /** Undefined where users cannot be made on the page. */
-async function openMade({ auth, cluster, workDir }: Config, { clock, log }: NodeAccessDeps) {
+async function openMade({ auth, cluster, workDir }: Config, { logins, clock, log }: NodeAccessDeps) {
   if (!makesUsers({ auth, cluster })) return undefined;
-  return { users: await PageUsers.open(workDir, log), code: new AdminCode(workDir, clock) };
+  return { users: logins ?? (await PageUsers.open(workDir, log)), code: new AdminCode(workDir, clock) };
 }
 
 /** Whether users can be made on the page. Those of a pool are in a Secret, the same for all nodes. */
 export const makesUsers = ({ auth, cluster }: Pick<Config, 'auth' | 'cluster'>): boolean =>
-  auth.mode === 'token' && cluster.mode === 'none';
+  auth.mode === 'token' && cluster.mode !== 'kubernetes';
 
-/** The configured tokens; without any, the admin token that the first start created. */
-export async function tokensOf({ auth: { mode, tokens }, workDir }: Config, log: Log): Promise<readonly TokenConfig[]> {
-  return mode === 'token' && tokens.length === 0 ? [await adminToken(workDir, log)] : tokens;
+/** The configured tokens; without any, and in a cluster of servers, for its commands, the admin token that the first start created. */
+export async function tokensOf({ auth: { mode, tokens }, cluster, workDir }: Config, log: Log) {
+  const needsOwn = mode === 'token' && (tokens.length === 0 || cluster.mode === 'etcd');
+  return needsOwn ? [...tokens, await adminToken(workDir, log)] : tokens;
 }
+
+const isOwnToken = (name: string): boolean => name.startsWith('admin.token');
 
 /** Resolves to undefined if only configured tokens are used. */
 async function openReviews(

@@ -99,9 +99,11 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
 }
 
 /** Nobody can sign in yet, apart from the owner of the admin token. Only people who run the recorder read its log. */
-async function tellFirstLink(firstCode: () => Promise<string>, address: string, log: Log): Promise<void> {
+async function tellFirstLink(firstCode: NonNullable<Made['access']['firstCode']>, address: string, log: Log) {
   try {
-    const link = adminLink(reachable(address), await firstCode());
+    const code = await firstCode();
+    if (code === undefined) return;
+    const link = adminLink(reachable(address), code);
     log.info({ link }, 'no user is configured: open this link within 24 hours to make the first admin');
   } catch (err) {
     log.warn({ problem: messageOf(err) }, 'a link for the first admin cannot be made: run "recorder admin-link"');
@@ -138,7 +140,8 @@ async function compose(config: Config, deps: OwnerDeps) {
   });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
-  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, cameraIds });
+  const logins = servers?.logins;
+  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, logins, cameraIds });
   const trust = { ...(await readTrust(config, own, member)), auth: access.auth, own };
   for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
   const recording = {

@@ -38,6 +38,7 @@ import { existingEtcd, openEtcdTls, type ClusterEtcd } from '../servers/existing
 import { hostOfServer, reachedAs } from '../config/exposure.ts';
 import { CertificateError } from '../http/certificate.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
+import { ClusterLogins } from '../servers/cluster-logins.ts';
 import { keysOfMembers } from '../servers/keys-of-members.ts';
 import { OwnEtcd, type Role } from '../servers/own-etcd.ts';
 import { Registration, type Addresses } from '../servers/registration.ts';
@@ -75,6 +76,7 @@ export class ServersCluster {
   /** For the API. */
   readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
   readonly members: ServersMembers;
+  readonly logins: ClusterLogins;
   /** The cameras of the database; undefined without one. */
   readonly rows: RowCameras | undefined;
   /** etcd, registration and renewal: closed after everything that uses the objects. */
@@ -155,6 +157,7 @@ export class ServersCluster {
       log,
     });
     const tokens = new JoinTokens({ ...inStore, api, clock });
+    this.logins = new ClusterLogins({ ...inStore, api, directory: files.directory, log });
     this.rows = table && new RowCameras({ ...inStore, api, table, defaults, clock, log });
     const quick = { endpoints: etcd.urls, tls, callTimeoutMs: QUICK_MS };
     this.#votes = settings.etcd
@@ -181,7 +184,9 @@ export class ServersCluster {
 
   async #start(): Promise<void> {
     await this.#etcd.start().catch(explain);
-    await requireOwnCluster(this.#issuer);
+    const isOwn = await requireOwnCluster(this.#issuer);
+    // Before the first request is answered; without etcd, the copy serves.
+    if (isOwn) await this.logins.exchange().catch((err: unknown) => this.#notRegistered(err));
     this.#registering = this.#keepRegistered();
     this.#watchingVotes = this.#votes && this.#watch(this.#votes);
     this.#followingRows = this.rows?.follow(() => this.#operator?.isLeader ?? false, this.#stopping.signal);
@@ -237,6 +242,7 @@ export class ServersCluster {
     else if (this.#etcd.isLeaving) await this.#registration.remove();
     this.#etcd.follow(role);
     if (this.#operator?.isLeader) await this.#etcd.enforce(() => this.#roles());
+    await this.logins.exchange();
     // Last: if it fails, the rest goes on.
     await this.#rotation.follow();
   }
@@ -309,14 +315,16 @@ function followedTls(own: OwnCertificate): () => { ca: string; certificate: stri
   return () => tls;
 }
 
-/** Rejects with ConfigError if etcd answers, and holds the objects of another cluster. */
-async function requireOwnCluster(issuer: Issuer): Promise<void> {
+/** Resolves to whether etcd answers. Rejects with ConfigError if it holds the objects of another cluster. */
+async function requireOwnCluster(issuer: Issuer): Promise<boolean> {
   try {
     await issuer.adopt();
+    return true;
   } catch (err) {
     if (err instanceof IssueError) throw new ConfigError('', 'cluster.etcd.endpoints', err.message);
     // It does not answer now.
     if (!(err instanceof ApiError)) throw err;
+    return false;
   }
 }
 

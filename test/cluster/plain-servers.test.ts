@@ -105,6 +105,39 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     assert.match(metrics, /^kube_nvr_certificate_expiry_timestamp_seconds\{use="nodes"\} \d+$/m);
   });
 
+  test('one login opens every server: a token, a session, and a user who was made at one of them', async () => {
+    const tokenOf = (server: PlainServer): string =>
+      readFileSync(join(String(server.config['workDir']), 'admin.token'), 'utf8').trim();
+    const ask = (server: PlainServer, path: string, headers: object, body?: object): Promise<Response> =>
+      fetch(server.url + path, {
+        method: body ? 'POST' : 'GET',
+        headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+    for (const of of servers.all) {
+      const headers = { authorization: `Bearer ${tokenOf(of)}` };
+      for (const at of servers.all) {
+        await until(
+          `${at.name} takes the token of ${of.name}`,
+          async () => (await ask(at, '/api/cameras', headers)).ok,
+        );
+        assert.ok((await ask(first!, `/node/${at.name}/api/cameras`, headers)).ok);
+      }
+    }
+    const [, code = ''] = /[#?&](?:code|admin)=([^&\s]+)/.exec(await second!.run('admin-link')) ?? [];
+    const password = 'correct horse battery';
+    const made = await ask(second!, '/api/session', {}, { name: 'anna', password, code });
+    assert.equal(made.status, 200, await made.text());
+    const cookie = String(made.headers.get('set-cookie')).split(';', 1)[0] ?? '';
+    for (const at of servers.all) {
+      await until(
+        `${at.name} knows the user`,
+        async () => (await ask(at, '/api/session', {}, { name: 'anna', password })).ok,
+      );
+      assert.ok((await ask(at, '/api/session', { cookie })).ok, `the session at ${at.name}`);
+    }
+  });
+
   test('a vote that is taken and given is one of etcd, too', async () => {
     await apply('RecorderPool', 'default', { membership: { mode: 'Manual' } });
     for (const server of [third!, first!]) {

@@ -1,0 +1,165 @@
+// The users, tokens and the key of sessions of a cluster of servers, in a sealed object of its store: a login of one server is one of
+// all, so that the cluster can be used at any address. Each server states those of its own configuration, and takes those of the
+// others; users who were made on the page belong to no server. A copy on the disk serves while etcd does not answer.
+
+import { hash, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { hasStatus } from '../../base/kubernetes/api-error.ts';
+import { mergePatch } from '../../base/kubernetes/client.ts';
+import { messageOf } from '../../base/error.ts';
+import type { Log } from '../../base/log.ts';
+import { readPrivate, writePrivate } from '../../base/private-file.ts';
+import { LOGINS_SECRET } from '../../crds/names.ts';
+import { nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from '../certificates/secrets.ts';
+import type { TokenConfig, UserConfig } from '../config/schema.ts';
+import { SEAL_KEY_BYTES } from '../http/seal.ts';
+
+interface Logins {
+  readonly tokens: readonly TokenConfig[];
+  readonly users: readonly UserConfig[];
+}
+
+interface ClusterLoginsOptions {
+  readonly api: StoreApi;
+  readonly namespace: string;
+  readonly nodeId: string;
+  /** Of the keys of the node; the copy is there. */
+  readonly directory: string;
+  readonly log: Log;
+}
+
+/** Of all servers, as the copy keeps them. */
+interface Shared {
+  /** Hexadecimal digits. */
+  readonly sessionKey: string;
+  /** By node. */
+  readonly nodes: Readonly<Record<string, Logins>>;
+  /** Made on the page. */
+  readonly made: readonly UserConfig[];
+}
+
+/** Not one of those that people may read or write. */
+const TYPE = 'kube-nvr.dev/logins';
+const SESSIONS = 'sessions';
+const NODE = 'node.';
+const USER = 'user.';
+
+export class ClusterLogins {
+  readonly #o: ClusterLoginsOptions;
+  #own: Logins = { tokens: [], users: [] };
+  #shared: Shared | undefined;
+  #changed = (): void => {};
+
+  constructor(options: ClusterLoginsOptions) {
+    this.#o = options;
+  }
+
+  /** Reads the copy; one that cannot be used is reported and replaced. */
+  async load(): Promise<void> {
+    try {
+      const text = await readPrivate(this.#file, (problem) => new Error(`${this.#file} ${problem}`));
+      if (text !== undefined) this.#shared = JSON.parse(text) as Shared;
+    } catch (err) {
+      this.#o.log.error({ problem: messageOf(err) }, 'the copy of the logins of the cluster cannot be read');
+    }
+  }
+
+  /** Undefined until the cluster has been reached once. */
+  get sessionKey(): Buffer | undefined {
+    const key = Buffer.from(this.#shared?.sessionKey ?? '', 'hex');
+    return key.length === SEAL_KEY_BYTES ? key : undefined;
+  }
+
+  /** Those of the other servers. */
+  get others(): Logins {
+    const { [this.#o.nodeId]: _, ...nodes } = this.#shared?.nodes ?? {};
+    return {
+      tokens: Object.values(nodes).flatMap(({ tokens }) => tokens),
+      users: Object.values(nodes).flatMap(({ users }) => users),
+    };
+  }
+
+  /** Users who were made on the page of any server. */
+  get list(): readonly UserConfig[] {
+    return this.#shared?.made ?? [];
+  }
+
+  /** What this server has configured now. */
+  state({ tokens, users }: Logins): void {
+    const named = ({ name, ...rest }: TokenConfig): TokenConfig => ({
+      ...rest,
+      name: name === 'admin.token' ? `admin.token of ${this.#o.nodeId}` : name,
+    });
+    this.#own = { tokens: tokens.map(named), users };
+  }
+
+  /** Calls `changed` with every change, and at once. */
+  follow(changed: () => void): void {
+    this.#changed = changed;
+    changed();
+  }
+
+  /** States what this server has, and takes what the others have. To be called every few seconds. Throws ApiError. */
+  async exchange(): Promise<void> {
+    const { api, namespace, nodeId } = this.#o;
+    const path = `${secretsPath(namespace)}/${LOGINS_SECRET}`;
+    const [secret, { items }] = await Promise.all([
+      readSecret(api, namespace, LOGINS_SECRET),
+      api.list(nodesPath(namespace)),
+    ]);
+    if (!secret) {
+      const key = this.sessionKey ?? randomBytes(SEAL_KEY_BYTES);
+      const made = secretOf(namespace, LOGINS_SECRET, TYPE, { [SESSIONS]: encode(key.toString('hex')) });
+      await api.call('POST', secretsPath(namespace), made).catch(ignoreExisting);
+      return this.exchange();
+    }
+    const roles = new Map(items.map(({ metadata, spec }) => [metadata.name, (spec as { readonly role: string }).role]));
+    const values = Object.entries(secret.data).map(([key, value]) => [key, decode(value)] as const);
+    const nodes = Object.fromEntries(
+      values.flatMap(([key, text]) =>
+        key.startsWith(NODE) ? [[key.slice(NODE.length), JSON.parse(text) as Logins]] : [],
+      ),
+    );
+    if (!isDeepStrictEqual(nodes[nodeId], JSON.parse(JSON.stringify(this.#own)))) {
+      await mergePatch(api, path, { data: { [NODE + nodeId]: encode(JSON.stringify(this.#own)) } });
+    }
+    // A server that was taken out brings no logins along.
+    const members = Object.entries(nodes).filter(([name]) => roles.has(name) && roles.get(name) !== 'Removed');
+    await this.#take({
+      sessionKey: values.find(([key]) => key === SESSIONS)?.[1] ?? '',
+      nodes: Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1))),
+      made: values.flatMap(([key, text]) => (key.startsWith(USER) ? [JSON.parse(text) as UserConfig] : [])),
+    });
+  }
+
+  /** Replaces the user of this name, or adds one. Rejects while the cluster cannot be reached. */
+  async put(user: UserConfig): Promise<void> {
+    const { api, namespace } = this.#o;
+    const key = USER + hash('sha256', user.name, 'hex');
+    await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, {
+      data: { [key]: encode(JSON.stringify(user)) },
+    });
+    await this.exchange();
+  }
+
+  get #file(): string {
+    return join(this.#o.directory, 'logins.json');
+  }
+
+  async #take(shared: Shared): Promise<void> {
+    if (isDeepStrictEqual(shared, this.#shared)) return;
+    this.#shared = shared;
+    this.#changed();
+    await writePrivate(this.#file, `${JSON.stringify(shared)}\n`).catch((err: unknown) =>
+      this.#o.log.warn({ problem: messageOf(err) }, 'the copy of the logins of the cluster cannot be written'),
+    );
+  }
+}
+
+const encode = (text: string): string => Buffer.from(text).toString('base64');
+const decode = (value: string): string => Buffer.from(value, 'base64').toString('utf8');
+
+function ignoreExisting(err: unknown): void {
+  if (!hasStatus(err, 409)) throw err;
+}
