@@ -2,10 +2,12 @@
 // asked; one that does not answer is named with the time of which it may have footage.
 
 import type { Interval } from '../../base/interval.ts';
-import { MIN_GAP_MS, type GapReport } from '../archive/gaps/camera-ledger.ts';
+import type { GapReport } from '../archive/gaps/camera-ledger.ts';
+import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { GapCause } from '../archive/gaps/cause.ts';
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
+import type { Footage } from './footage.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { Collector } from './collect.ts';
 import {
@@ -95,7 +97,7 @@ export class FootageOfNodes {
         Map.groupBy(footage, ({ nodeId }) => nodeId || this.#o.nodeId),
         ([nodeId, files]) => ({
           nodeId,
-          footage: Array.from(setOf(files.map(countedTime))),
+          footage: Array.from(setOf(files.map(wholeTime))),
         }),
       ),
       gaps: causesIn({ gaps: withElsewhere(all.gaps, elsewhere), elsewhere }).filter(
@@ -151,6 +153,12 @@ function footageIn(
       toMs: Math.min(toMs, file.toMs),
     })),
   );
+}
+
+/** What counts of a file, in whole milliseconds, as windows of jobs are. */
+function wholeTime(item: Footage): Interval {
+  const { fromMs, toMs } = countedTime(item);
+  return { fromMs: Math.round(fromMs), toMs: Math.round(toMs) };
 }
 
 const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(MIN_GAP_MS - 1).with(intervals);

@@ -187,13 +187,14 @@ test('a window over three nodes is the same at each, with every picture once, of
 });
 
 test('an export takes the pictures that are played, whichever node is asked', async (t) => {
-  const { nodes } = await cluster(t);
+  const { nodes } = await cluster(t, { aheadMs: { a: 0.4, b: 0, c: 0.3 } });
   for (const [from, to] of [
     [0, 180],
     [52, 58],
   ] as const) {
     for (const name of NODES) {
       const turns = await nodes[name].exported(from, to);
+      for (const { fromMs, toMs } of turns) assert.ok(Number.isInteger(fromMs) && Number.isInteger(toMs));
       for (const { at, node } of expected.filter((one) => one.at >= from && one.at < to)) {
         const turn = turns.find(({ fromMs, toMs }) => fromMs <= START_MS + at * 1_000 && START_MS + at * 1_000 < toMs);
         assert.equal(turn?.nodeId, node, `${at} s of ${from} to ${to} s, asked at ${name}`);
