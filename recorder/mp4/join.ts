@@ -97,7 +97,7 @@ export interface JoinPlan extends JoinFacts {
   readonly height: number;
 }
 
-/** A shorter time between two parts is the jitter of two clocks, not a gap. */
+/** A shorter time without footage is no gap, wherever gaps are told: names of files and slewed clocks are not more precise. */
 export const MIN_GAP_MS = 100;
 /** Parts of one run that meet within this time are contiguous: their border is then exact to the tick. */
 const MAX_BORDER_MS = 20;

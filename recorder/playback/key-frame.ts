@@ -5,6 +5,7 @@ import type { Interval } from '../../base/interval.ts';
 import { concat } from '../mp4/box.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
+import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { FileParts } from '../mp4/parts.ts';
@@ -28,9 +29,6 @@ export interface KeyFrame {
   read(): Promise<Buffer | undefined>;
 }
 
-/** Ends of files and times of pictures deviate by this much. */
-const HOLE_MS = 100;
-
 /**
  * `atMs`: whole milliseconds. `by`: who asks for the footage of all holders; without it, that of this node. Undefined where nothing is
  * recorded. Rejects with ApiError if the archive cannot be read, or the only holders that may have footage do not answer.
@@ -44,7 +42,7 @@ export async function keyFrameAt(
   if (atMs > clock.wallMs()) return undefined;
   // Times are reported in whole milliseconds, rounded down: a picture is found at the time that is reported for it.
   const lastMs = atMs + 0.999;
-  const interval = { fromMs: atMs - HOLE_MS, toMs: atMs + 1 };
+  const interval = { fromMs: atMs - MIN_GAP_MS, toMs: atMs + 1 };
   const found = await collected(footage, cameraId, interval, by);
   const item = found.footage.findLast((one) => covers(countedTime(one), lastMs));
   if (!item && found.elsewhere.length > 0) throw nothingToPlay(found.elsewhere);
@@ -77,7 +75,7 @@ export async function keyFrameAt(
   return frame;
 }
 
-const covers = ({ fromMs, toMs }: Interval, ms: number): boolean => fromMs <= ms && ms < toMs + HOLE_MS;
+const covers = ({ fromMs, toMs }: Interval, ms: number): boolean => fromMs <= ms && ms < toMs + MIN_GAP_MS;
 
 interface Found {
   readonly wallMs: number;

@@ -2,6 +2,7 @@
 // recorded, and which of it is missing and why (docs/design/gaps.md).
 
 import type { Interval } from '../../../base/interval.ts';
+import { MIN_GAP_MS } from '../../mp4/join.ts';
 import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from './cause.ts';
 import { DegradedTime, type Degraded } from './degraded.ts';
 import { filledList, notFilledList, type Filled, type NotFilled } from './fill.ts';
@@ -41,8 +42,6 @@ export interface GapReport {
   readonly filled: readonly Filled[];
 }
 
-/** File names and slewed clocks are not more precise: a shorter time between two recordings is no gap. */
-export const MIN_GAP_MS = 100;
 /** A connection without data is closed after 10 s; until then the reason for missing footage is unknown. */
 const UNEXPLAINED_MS = 15_000;
 /** Data that wait for a slow disk may still be written; the next attempt may show why the last one failed. */

@@ -6,7 +6,7 @@ import { concurrently } from '../../../base/concurrently.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { SegmentName } from '../disk/names.ts';
 import type { SegmentColumns } from '../catalogue/catalogue.ts';
-import { MIN_GAP_MS } from './camera-ledger.ts';
+import { MIN_GAP_MS } from '../../mp4/join.ts';
 
 const CONCURRENT_READS = 16;
 /** The usual length of segments is computed from this many. */

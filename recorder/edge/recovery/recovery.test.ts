@@ -4,7 +4,7 @@ import type { Interval } from '../../../base/interval.ts';
 import { assertApart } from '../../../test/support/invariants.ts';
 import { seeded } from '../../../test/support/random.ts';
 import { LONG } from '../../../test/support/variant.ts';
-import { MIN_GAP_MS } from '../../archive/gaps/camera-ledger.ts';
+import { MIN_GAP_MS } from '../../mp4/join.ts';
 import { isTriedAgain } from '../../archive/gaps/fill.ts';
 import { mergeWithin } from '../../archive/gaps/kept-footage.ts';
 import { temporaryDirectory } from '../../archive/test-support.ts';
