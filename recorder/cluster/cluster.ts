@@ -169,8 +169,7 @@ export class Cluster {
   async start(): Promise<void> {
     await this.#mirror.restore();
     this.#lease.start();
-    for (const watcher of this.#watchers) watcher.start();
-    this.#mirror.start();
+    for (const watcher of [this.#mirror, ...this.#watchers]) watcher.start();
   }
 
   async close(): Promise<void> {
