@@ -37,7 +37,15 @@ async function stage(t: TestContext, ...files: readonly object[]): Promise<Stage
     wanted: new WantedCameras(new CurrentConfig(await loadConfig(file)), log),
     logged,
     others: [],
-    sources: { overrule: (all) => all, others: () => ({ cameras: it.others, refused: [] }), halted: DISABLED_ROW },
+    sources: {
+      cameraSwitch: { overrule: (all) => all },
+      database: {
+        get cameras() {
+          return { cameras: it.others, refused: [] };
+        },
+      },
+      member: undefined,
+    },
   };
   return it;
 }
@@ -56,8 +64,10 @@ test('cameras of files and of other sources are wanted, as the switches of users
   const reason = { code: 'stopped', message: 'stopped by anna' };
   wanted.join({
     ...sources,
-    overrule: (files) => files.map((camera) => ({ ...camera, enabled: false, halted: { reason } })),
-    others: () => ({ cameras: [cameraOf('yard'), cameraOf('shed', { enabled: false })], refused: [] }),
+    cameraSwitch: {
+      overrule: (files) => files.map((camera) => ({ ...camera, enabled: false, halted: { reason } })),
+    },
+    database: { cameras: { cameras: [cameraOf('yard'), cameraOf('shed', { enabled: false })], refused: [] } },
   });
   const cameras: readonly WantedCamera[] = wanted.list().cameras;
   assert.deepEqual(

@@ -9,25 +9,28 @@ import type { CameraConfig, Config } from '../config/schema.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from '../database/camera-rows.ts';
 
-/** Sources of cameras besides the configuration files. */
-export interface CameraSources {
-  /** Applies the choices of users on this node. */
-  readonly overrule: (files: readonly CameraConfig[]) => readonly WantedCamera[];
-  /** Cameras of the cluster or the database. */
-  readonly others: () => CameraList;
-  /** Why one of `others` is not enabled. */
-  readonly halted: NonNullable<WantedCamera['halted']>;
+/** What the cluster says about the cameras of this node. */
+interface AssignedCameras {
+  cameras(): CameraList;
   /** The retention limits of cameras of which this node may have footage, whether or not it records them. */
-  readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
+  limits(): ReadonlyMap<string, RetentionLimits>;
   /** The epoch of a camera's assignment to this node. */
-  readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
+  epochOf(cameraId: string): number | undefined;
   /** Cameras for which this node is the standby. */
-  readonly held?: (() => HeldCameras) | undefined;
-  /** Wall time from which the held pictures of a camera are to be written. */
-  readonly fromMs?: ((cameraId: string) => number) | undefined;
+  held(): HeldCameras;
+  /** Wall time from which to write the pictures of a camera that this node held before. */
+  fromMs(cameraId: string): number;
 }
 
-export const SUSPENDED = {
+/** Where cameras come from besides the configuration files. */
+export interface CameraSources {
+  /** Applies the choices of users on this node. */
+  readonly cameraSwitch: { overrule(files: readonly CameraConfig[]): readonly WantedCamera[] };
+  readonly database: { readonly cameras: CameraList } | undefined;
+  readonly member: AssignedCameras | undefined;
+}
+
+const SUSPENDED = {
   reason: { code: 'suspended', message: 'stopped through the API, or spec.suspend of the Camera is true' },
 } as const;
 export const DISABLED_ROW = {
@@ -41,7 +44,7 @@ export const DISABLED_ROW = {
 export class WantedCameras {
   readonly #config: CurrentConfig;
   readonly #log: Log;
-  #sources: CameraSources = { overrule: (files) => files, others: () => NO_CAMERAS, halted: DISABLED_ROW };
+  #sources: CameraSources | undefined;
   #applied: (wanted: readonly WantedCamera[]) => Promise<void> = () => Promise.resolve();
   #follows = false;
   #limits: Limits;
@@ -70,17 +73,17 @@ export class WantedCameras {
 
   /** The epoch of a camera's assignment to this node; undefined if the cluster does not assign it. */
   epochOf(cameraId: string): number | undefined {
-    return this.#sources.epochOf?.(cameraOfFootage(cameraId));
+    return this.#sources?.member?.epochOf(cameraOfFootage(cameraId));
   }
 
-  /** Wall time from which the pictures of a camera are to be written that this node held before. */
+  /** Wall time from which to write the pictures of a camera that this node held before. */
   fromMs(cameraId: string): number {
-    return this.#sources.fromMs?.(cameraId) ?? -Infinity;
+    return this.#sources?.member?.fromMs(cameraId) ?? -Infinity;
   }
 
   /** The cameras to hold while another node records them. */
   get held(): HeldCameras | undefined {
-    return this.#sources.held?.();
+    return this.#sources?.member?.held();
   }
 
   get files(): readonly CameraConfig[] {
@@ -88,8 +91,11 @@ export class WantedCameras {
   }
 
   list(): CameraList & { readonly cameras: readonly WantedCamera[] } {
-    const { overrule, others, halted } = this.#sources;
-    const { cameras, refused } = mergeCameras<WantedCamera>(overrule(this.files), others());
+    const { cameraSwitch, database, member } = this.#sources ?? {};
+    const files = cameraSwitch?.overrule(this.files) ?? this.files;
+    const others = camerasOfOthers(this.#config.value, member?.cameras(), database?.cameras);
+    const halted = member ? SUSPENDED : DISABLED_ROW;
+    const { cameras, refused } = mergeCameras<WantedCamera>(files, others);
     return { refused, cameras: cameras.map((camera) => (camera.enabled ? camera : { halted, ...camera })) };
   }
 
@@ -107,7 +113,7 @@ export class WantedCameras {
     const { cameras, refused } = this.list();
     for (const { id, reason } of refused)
       this.#log.warn({ camera: id, ...reason }, 'the settings of a camera cannot be used');
-    this.#limits = limitsOf(this.#config.value, cameras, this.#sources.limits?.() ?? new Map());
+    this.#limits = limitsOf(this.#config.value, cameras, this.#sources?.member?.limits() ?? new Map());
     return this.#applied(cameras);
   }
 

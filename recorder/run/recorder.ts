@@ -30,7 +30,7 @@ import { openStorage, type Storage } from './storage.ts';
 import type { StandbySet } from '../cameras/standby-set.ts';
 import { Ticks } from './ticks.ts';
 import { openOwnCertificate, readTrust } from './trust.ts';
-import { camerasOfOthers, DISABLED_ROW, SUSPENDED, WantedCameras } from '../cameras/wanted-cameras.ts';
+import { WantedCameras } from '../cameras/wanted-cameras.ts';
 import { registerVoteMetrics } from './vote-metrics.ts';
 import { registerWebhookMetrics } from './webhook-metrics.ts';
 
@@ -129,15 +129,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const servers = await openServers(current, own, database, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
-  wanted.join({
-    overrule: (files) => cameraSwitch.overrule(files),
-    others: () => camerasOfOthers(config, member?.cameras(), database?.cameras),
-    halted: member ? SUSPENDED : DISABLED_ROW,
-    ...(member && { limits: () => member.limits() }),
-    epochOf: member && ((cameraId) => member.epochOf(cameraId)),
-    held: member && (() => member.held()),
-    fromMs: member && ((cameraId) => member.fromMs(cameraId)),
-  });
+  wanted.join({ cameraSwitch, database, member });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
   const logins = servers?.logins;
