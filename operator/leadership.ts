@@ -31,22 +31,22 @@ const STOP_MS = 5_000;
 const WORKERS: Readonly<Record<QueueName, number>> = { camera: 8, pool: 2, request: 4 };
 
 export class Leadership {
-  readonly #o: LeadershipOptions;
+  readonly #options: LeadershipOptions;
   readonly #stop = new AbortController();
   #election: Promise<void> = Promise.resolve();
 
   constructor(options: LeadershipOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   start(): void {
-    this.#election = this.#o.elector.run((term) => this.#lead(term), this.#stop.signal);
+    this.#election = this.#options.elector.run((term) => this.#lead(term), this.#stop.signal);
   }
 
   /** Finishes running writes, and releases the Lease. */
   async close(): Promise<void> {
     this.#stop.abort();
-    const { clock, hardStop } = this.#o;
+    const { clock, hardStop } = this.#options;
     const timer = clock.after(STOP_MS, () => hardStop.abort(new ApiError(0, 'STOPPED', 'this replica has stopped')));
     await this.#election;
     timer.cancel();
@@ -54,7 +54,7 @@ export class Leadership {
 
   /** The work of the leader, until `term` aborts or a write is refused because another replica may lead. */
   async #lead(term: AbortSignal): Promise<void> {
-    const { caches, recorders, queues } = this.#o;
+    const { caches, recorders, queues } = this.#options;
     await caches.whenSynced(term);
     if (term.aborted) return;
     recorders.forget();
@@ -67,7 +67,7 @@ export class Leadership {
   }
 
   #addAll(): void {
-    const { caches, pools, queues } = this.#o;
+    const { caches, pools, queues } = this.#options;
     const poolKeys = caches.pools.list().map(({ metadata }) => keyOf(metadata));
     for (const key of poolKeys) pools.changed(key);
     for (const camera of caches.cameras.list()) queues.camera.add(keyOf(camera.metadata));
@@ -76,7 +76,7 @@ export class Leadership {
   }
 
   #work(name: QueueName, term: AbortSignal): Promise<void> {
-    const { queues, reconcilers, metrics, hardStop, clock, log } = this.#o;
+    const { queues, reconcilers, metrics, hardStop, clock, log } = this.#options;
     return runWorkers(
       {
         queue: queues[name],

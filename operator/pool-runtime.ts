@@ -56,7 +56,7 @@ export class PoolRuntime {
   readonly #key: string;
   readonly #namespace: string;
   readonly #name: string;
-  readonly #o: PoolRuntimeOptions;
+  readonly #options: PoolRuntimeOptions;
   readonly #assigner: Assigner;
   #last: LastPlan | undefined;
   #placing: Placing | undefined;
@@ -68,7 +68,7 @@ export class PoolRuntime {
     this.#key = key;
     this.#namespace = namespace;
     this.#name = name;
-    this.#o = options;
+    this.#options = options;
     this.#assigner = new Assigner(
       {
         api,
@@ -124,12 +124,12 @@ export class PoolRuntime {
 
   get #isHolding(): boolean {
     if (!this.#placing) return false;
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     return nowMs - this.#placing.movedMs < HOLD_MS && nowMs - this.#placing.sinceMs < MAX_HOLD_MS;
   }
 
   #showHeld(): void {
-    for (const key of this.#placing?.held ?? []) this.#o.queues.camera.add(key);
+    for (const key of this.#placing?.held ?? []) this.#options.queues.camera.add(key);
     this.#placing?.held.clear();
   }
 
@@ -137,19 +137,19 @@ export class PoolRuntime {
     const before = this.#last;
     this.#last = { plan, snapshot, nodes: new Map(snapshot.nodes.map((node) => [node.name, node])) };
     this.#keepPlacing(isPlacing(this.#last));
-    this.#o.metrics.planned(this.#namespace, this.#name, plan, snapshot);
+    this.#options.metrics.planned(this.#namespace, this.#name, plan, snapshot);
     this.#showChanges(before, this.#last);
   }
 
   #keepPlacing(isPlacingNow: boolean): void {
     if (!isPlacingNow || !this.#isHolding) this.#showHeld();
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     if (isPlacingNow) this.#placing ??= { sinceMs: nowMs, movedMs: nowMs, held: new Set() };
     else this.#placing = undefined;
   }
 
   #showChanges(before: LastPlan | undefined, { plan, snapshot, nodes }: LastPlan): void {
-    const { queues } = this.#o;
+    const { queues } = this.#options;
     for (const camera of plan.cameras.keys()) {
       const isSame =
         isSameCondition(before?.plan.cameras.get(camera), plan.cameras.get(camera)) &&
@@ -174,7 +174,7 @@ export class PoolRuntime {
   }
 
   #moved({ camera, assignment }: AssignmentWrite): void {
-    const { metrics, clock, caches, events } = this.#o;
+    const { metrics, clock, caches, events } = this.#options;
     metrics.moved(this.#namespace, this.#name, assignment);
     if (this.#placing) this.#placing.movedMs = clock.monotonicMs();
     const regarding = caches.cameras.get(`${this.#namespace}/${camera}`);

@@ -11,12 +11,12 @@ interface PoolsOptions extends PoolRuntimeOptions {
 }
 
 export class Pools {
-  readonly #o: PoolsOptions;
+  readonly #options: PoolsOptions;
   readonly #byKey = new Map<string, PoolRuntime>();
   #closed = false;
 
   constructor(options: PoolsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Undefined when the pool does not exist. */
@@ -33,12 +33,12 @@ export class Pools {
     if (this.#closed) return;
     const pool = this.#byKey.get(key);
     if (!pool) return this.#open(key);
-    if (this.#o.caches.pools.get(key)) return pool.changed();
+    if (this.#options.caches.pools.get(key)) return pool.changed();
     pool.close();
     this.#byKey.delete(key);
     const { namespace = '', name } = nameOfKey(key);
-    this.#o.metrics.forget(namespace, name);
-    this.#o.ended(key);
+    this.#options.metrics.forget(namespace, name);
+    this.#options.ended(key);
   }
 
   close(): void {
@@ -47,7 +47,7 @@ export class Pools {
   }
 
   #open(key: string): void {
-    const objects = this.#o.caches.poolObjects(key);
-    if (objects) this.#byKey.set(key, new PoolRuntime(key, objects, this.#o));
+    const objects = this.#options.caches.poolObjects(key);
+    if (objects) this.#byKey.set(key, new PoolRuntime(key, objects, this.#options));
   }
 }

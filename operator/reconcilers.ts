@@ -62,14 +62,14 @@ const EARLY_MS = 1_000;
 
 /** Each method reconciles the object of a key. It throws ApiError when the key must be retried. */
 export class Reconcilers implements Record<QueueName, (key: string) => Promise<Outcome | void>> {
-  readonly #o: ReconcilersOptions;
+  readonly #options: ReconcilersOptions;
 
   constructor(options: ReconcilersOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   async camera(key: string): Promise<Outcome | void> {
-    const { api, caches, pools, logins, clock } = this.#o;
+    const { api, caches, pools, logins, clock } = this.#options;
     const camera = caches.cameras.get(key);
     if (!camera) return;
     const wait = this.#waitIn(camera.metadata.namespace);
@@ -103,7 +103,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   }
 
   async pool(key: string): Promise<Outcome | void> {
-    const { caches, pools, recorders, guards } = this.#o;
+    const { caches, pools, recorders, guards } = this.#options;
     const pool = caches.pools.get(key);
     if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
     const wait = this.#waitIn(pool.metadata.namespace);
@@ -137,7 +137,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     rollout: Rollout | undefined,
     { drains }: Guarding,
   ): Promise<boolean> {
-    const { api, pools, clock } = this.#o;
+    const { api, pools, clock } = this.#options;
     const runtime = pools.get(key);
     if (pool.status?.conditions && runtime?.isTooEarly) return false;
     const { plan, snapshot } = runtime?.lastPlan ?? {};
@@ -151,7 +151,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   }
 
   async request(key: string): Promise<Outcome | void> {
-    const { api, caches, pools, judge } = this.#o;
+    const { api, caches, pools, judge } = this.#options;
     const node = caches.recorderNodes.get(key);
     if (!node) return;
     const wait = this.#waitIn(node.metadata.namespace);
@@ -167,13 +167,13 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
    * needs rights there.
    */
   #waitIn(namespace: string): Outcome | undefined {
-    const { caches } = this.#o;
+    const { caches } = this.#options;
     if (caches.isSyncedIn(namespace)) return undefined;
     return { recheckMs: caches.isRefusedIn(namespace) ? POOL_MS : EARLY_MS };
   }
 
   async #showRefused(pool: RecorderPool): Promise<void> {
-    const { api, caches, grantCommand: command, clock } = this.#o;
+    const { api, caches, grantCommand: command, clock } = this.#options;
     if (command === undefined) return;
     const wasOurs = caches.wasSyncedIn(pool.metadata.namespace);
     const shown = statusOfRefused({ pool, command, wasOurs, nowMs: clock.wallMs() });
@@ -184,7 +184,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
 
   /** Writes the conditions that recorders cannot report themselves: that they are gone, or drained. */
   async #showNodes(pool: RecorderPool, { plan, nodes }: LastPlan, drains: Guarding['drains']): Promise<void> {
-    const { api, caches, clock } = this.#o;
+    const { api, caches, clock } = this.#options;
     for (const node of caches.nodesOf(pool)) {
       const { name } = node.metadata;
       const { liveness, drainCause } = nodes.get(name) ?? {};
@@ -210,7 +210,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       const isGood = to.type === 'Drained' || (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
       if (!from && (to.status === 'True' || (isGood && to.type !== 'Drained'))) continue;
       const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;
-      this.#o.events.record(regarding, {
+      this.#options.events.record(regarding, {
         type: isGood || PASSING.has(to.reason) ? 'Normal' : 'Warning',
         reason: to.reason,
         action: to.type,

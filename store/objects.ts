@@ -91,10 +91,10 @@ const withMetadata = (object: Json, metadata: Json): Json => ({
 });
 
 export class ObjectStore {
-  readonly #o: ObjectStoreOptions;
+  readonly #options: ObjectStoreOptions;
 
   constructor(options: ObjectStoreOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   async get(name: ObjectName, signal?: AbortSignal): Promise<Json> {
@@ -105,7 +105,7 @@ export class ObjectStore {
     const { kind, namespace, select, limit, place, mayBeOld } = options;
     const prefix = collectionKey(kind.plural, namespace);
     const answer = await answered(
-      this.#o.etcd.range(
+      this.#options.etcd.range(
         {
           key: place?.key ?? prefix,
           rangeEnd: endOf(prefix),
@@ -138,7 +138,7 @@ export class ObjectStore {
   ): AsyncGenerator<ObjectEvent> {
     const key = collectionKey(kind.plural, namespace);
     try {
-      const answers = this.#o.etcd.watch({ key, rangeEnd: endOf(key), afterRevision: resourceVersion }, signal);
+      const answers = this.#options.etcd.watch({ key, rangeEnd: endOf(key), afterRevision: resourceVersion }, signal);
       for await (const { revision, events } of answers) {
         if (events.length === 0) yield { type: 'BOOKMARK', resourceVersion: revision };
         for (const event of events) {
@@ -252,13 +252,13 @@ export class ObjectStore {
   /** Encrypts all objects of kinds that are encrypted again. Resolves to their number. */
   async reseal(): Promise<number> {
     let count = 0;
-    for (const { plural } of this.#o.kinds.filter(({ isSealed }) => isSealed)) {
+    for (const { plural } of this.#options.kinds.filter(({ isSealed }) => isSealed)) {
       const prefix = collectionKey(plural, undefined);
-      const { kvs } = await answered(this.#o.etcd.range({ key: prefix, rangeEnd: endOf(prefix) }));
+      const { kvs } = await answered(this.#options.etcd.range({ key: prefix, rangeEnd: endOf(prefix) }));
       for (const { key, value, modRevision } of kvs) {
-        const put = { key, value: this.#o.seal.seal(this.#o.seal.open(value, key), key) };
+        const put = { key, value: this.#options.seal.seal(this.#options.seal.open(value, key), key) };
         // An object that was changed meanwhile was encrypted by that.
-        await answered(this.#o.etcd.txn({ compare: [{ key, modRevision }], success: [{ put }] }));
+        await answered(this.#options.etcd.txn({ compare: [{ key, modRevision }], success: [{ put }] }));
         count++;
       }
     }
@@ -266,7 +266,7 @@ export class ObjectStore {
   }
 
   get #now(): string {
-    return new Date(this.#o.clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    return new Date(this.#options.clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
   }
 
   async #insert(
@@ -374,13 +374,13 @@ export class ObjectStore {
   }
 
   async #read1({ kind, namespace, name }: ObjectName, signal: AbortSignal | undefined): Promise<Stored | undefined> {
-    const { kvs } = await answered(this.#o.etcd.range({ key: objectKey(kind.plural, namespace, name) }, signal));
+    const { kvs } = await answered(this.#options.etcd.range({ key: objectKey(kind.plural, namespace, name) }, signal));
     return kvs[0] && this.#read(kvs[0], kind);
   }
 
   /** An object may have been written by a version whose schema had fewer fields, so defaults are added when it is read. */
   #read({ key, value, modRevision }: KeyValue, kind: StoredKind): Stored {
-    const text = kind.isSealed ? this.#o.seal.open(value, key) : value;
+    const text = kind.isSealed ? this.#options.seal.open(value, key) : value;
     const object = decode(JSON.parse(text.toString('utf8')) as unknown, kind);
     return { key, revision: modRevision, object: withMetadata(object, { resourceVersion: modRevision }) };
   }
@@ -395,9 +395,9 @@ export class ObjectStore {
     const key = objectKey(kind.plural, namespace, name);
     const { resourceVersion: _, ...metadata } = metadataOf(object);
     const text = Buffer.from(JSON.stringify({ ...object, metadata }));
-    const value = kind.isSealed ? this.#o.seal.seal(text, key) : text;
+    const value = kind.isSealed ? this.#options.seal.seal(text, key) : text;
     const { succeeded, revision } = await answered(
-      this.#o.etcd.txn(
+      this.#options.etcd.txn(
         { compare: [{ key, modRevision: before?.revision ?? '0' }], success: [{ put: { key, value } }] },
         signal,
       ),
@@ -413,7 +413,7 @@ export class ObjectStore {
       const going = isAll ? [...owned, stored] : owned.slice(0, MAX_OPERATIONS);
       const success = going.map(({ key }): TxnOperation => ({ delete: { key } }));
       const compare = [{ key: stored.key, modRevision: stored.revision }];
-      const { succeeded } = await answered(this.#o.etcd.txn({ compare, success }, signal));
+      const { succeeded } = await answered(this.#options.etcd.txn({ compare, success }, signal));
       if (!succeeded || isAll) return succeeded;
     }
   }
@@ -421,9 +421,9 @@ export class ObjectStore {
   async #ownedBy(owner: Stored, signal: AbortSignal | undefined): Promise<readonly Stored[]> {
     const { uid, namespace } = metadataOf(owner.object);
     const owned: Stored[] = [];
-    for (const kind of this.#o.kinds) {
+    for (const kind of this.#options.kinds) {
       const prefix = collectionKey(kind.plural, textIn(namespace));
-      const { kvs } = await answered(this.#o.etcd.range({ key: prefix, rangeEnd: endOf(prefix) }, signal));
+      const { kvs } = await answered(this.#options.etcd.range({ key: prefix, rangeEnd: endOf(prefix) }, signal));
       for (const kv of kvs) {
         const stored = this.#read(kv, kind);
         const { ownerReferences = [] } = metadataOf(stored.object) as { ownerReferences?: readonly { uid: string }[] };

@@ -65,7 +65,7 @@ const RETRY_MS = 1_000;
 const MAX_WRITES = 32;
 
 export class Assigner {
-  readonly #o: AssignerOptions;
+  readonly #options: AssignerOptions;
   readonly #memory: PoolMemory;
   #queue: AssignmentWrite[] = [];
   /**
@@ -87,7 +87,7 @@ export class Assigner {
 
   /** `objects` are those of the pool, which must exist. */
   constructor(options: AssignerOptions, objects: PoolObjects) {
-    this.#o = options;
+    this.#options = options;
     this.#memory = new PoolMemory(objects);
     this.#sinceMs = this.#nowMs();
     this.#tick();
@@ -103,7 +103,7 @@ export class Assigner {
     if (this.#closed) return;
     const leastMs = this.#queue.length > 0 ? BUSY_PLAN_MS : COALESCE_MS;
     const pauseMs = Math.min(MAX_PAUSE_MS, PAUSE_PER_PLAN * this.#planMs);
-    this.#planTimer ??= this.#o.clock.after(Math.max(leastMs, pauseMs), () => {
+    this.#planTimer ??= this.#options.clock.after(Math.max(leastMs, pauseMs), () => {
       this.#planTimer = undefined;
       this.#plan();
       this.#planMs = this.#nowMs() - this.#plannedMs;
@@ -123,7 +123,7 @@ export class Assigner {
   }
 
   #nowMs(): number {
-    return this.#o.clock.monotonicMs();
+    return this.#options.clock.monotonicMs();
   }
 
   #tick(): void {
@@ -131,7 +131,7 @@ export class Assigner {
     this.#judge();
     if (this.#nowMs() - this.#plannedMs >= PLAN_MS) this.changed();
     const nextMs = Math.max(COALESCE_MS, Math.min(JUDGE_MS, this.#memory.detector.nextMs(this.#nowMs())));
-    this.#tickTimer = this.#o.clock.after(nextMs, () => this.#tick());
+    this.#tickTimer = this.#options.clock.after(nextMs, () => this.#tick());
   }
 
   /** Reads the Leases that are due, and plans when the state of any node has changed. */
@@ -147,7 +147,7 @@ export class Assigner {
   }
 
   async #readLease(node: string): Promise<void> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     const sentMs = this.#nowMs();
     let view: LeaseView | undefined;
     try {
@@ -165,7 +165,7 @@ export class Assigner {
 
   /** Like `#readLease` for many Leases; one list at a time. */
   async #readLeases(nodes: readonly string[]): Promise<void> {
-    const { api, namespace, objects } = this.#o;
+    const { api, namespace, objects } = this.#options;
     const pool = objects()?.pool.name;
     if (this.#listing || pool === undefined) return;
     this.#listing = true;
@@ -201,7 +201,7 @@ export class Assigner {
   }
 
   #plan(): void {
-    const { objects, isSynced, isLeader, lease, planned, clock } = this.#o;
+    const { objects, isSynced, isLeader, lease, planned, clock } = this.#options;
     this.#plannedMs = this.#nowMs();
     const seen = isSynced() ? objects() : undefined;
     if (!seen || this.#closed) return;
@@ -237,7 +237,7 @@ export class Assigner {
   }
 
   async #write(write: AssignmentWrite): Promise<void> {
-    const { moved } = this.#o;
+    const { moved } = this.#options;
     let camera: CameraView | undefined;
     try {
       if (await this.#isConfirmed(write)) {
@@ -260,13 +260,13 @@ export class Assigner {
       this.#learn(write.uid, await this.#ask(write));
     } catch (err) {
       this.#failed(err, { camera: write.camera }, 'a Camera could not be read');
-      this.#o.clock.after(RETRY_MS, () => void this.#ascertain(write));
+      this.#options.clock.after(RETRY_MS, () => void this.#ascertain(write));
     }
   }
 
   /** Refusals and silence of the API server are usual: the next attempt is made with its state of then. */
   #failed(err: unknown, about: Readonly<Record<string, unknown>>, message: string): void {
-    const { log } = this.#o;
+    const { log } = this.#options;
     if (isExpected(err, ApiError, ResourceError)) log.debug({ ...about, err }, message);
     else log.bug({ ...about, err }, message);
   }
@@ -279,12 +279,12 @@ export class Assigner {
   /** Reads what must be confirmed by the API server itself before the write. */
   async #isConfirmed({ camera, confirm }: AssignmentWrite): Promise<boolean> {
     if (!confirm) return true;
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     try {
       const node = await api.get(RECORDER_NODE, { namespace, name: confirm.node }, { timeoutMs: READ_MS });
       // The node may have joined another pool, or the Camera may have.
       if (confirm.kind === 'NodeGone')
-        return parseRecorderNode(node).spec.poolRef.name !== this.#o.objects()?.pool.name;
+        return parseRecorderNode(node).spec.poolRef.name !== this.#options.objects()?.pool.name;
       const { cameras } = (node['status'] ?? {}) as { cameras?: readonly { name?: unknown; epoch?: unknown }[] };
       return !cameras?.some(({ name, epoch }) => name === camera && epoch === confirm.epoch);
     } catch (err) {
@@ -295,7 +295,7 @@ export class Assigner {
 
   async #replace(write: AssignmentWrite): Promise<CameraView> {
     const { camera: name, resourceVersion, uid, assignment, standby, lostNode, isNote } = write;
-    const { api, namespace, clock } = this.#o;
+    const { api, namespace, clock } = this.#options;
     const lastSeenTime = assignment.lastSeenTime ?? this.#renewTimes.get(lostNode ?? '');
     // Patches only the assignment: the conditions of the status are applied by another manager.
     const patch = {
@@ -323,7 +323,7 @@ export class Assigner {
 
   /** Undefined when the Camera is gone. */
   async #ask({ camera: name }: AssignmentWrite): Promise<CameraView | undefined> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     try {
       return viewOfCamera(parseCamera(await api.get(CAMERA, { namespace, name }, { timeoutMs: WRITE_MS })));
     } catch (err) {
@@ -333,7 +333,7 @@ export class Assigner {
   }
 
   async #writeRole({ node, resourceVersion, role }: RoleWrite): Promise<void> {
-    const { api, namespace, log, clock } = this.#o;
+    const { api, namespace, log, clock } = this.#options;
     this.#memory.changingRoles(true);
     try {
       await api.mergePatch(

@@ -45,14 +45,14 @@ interface Read {
 }
 
 export class CameraLogins {
-  readonly #o: CameraLoginsOptions;
+  readonly #options: CameraLoginsOptions;
   /** By pool and name of the Secret. */
   readonly #reads = new Map<string, ReadonlyMap<string, Read>>();
   /** For each pool, the cameras whose logins were taken over from before Secrets had to name hosts. */
   readonly #takenOver = new Map<string, Set<string>>();
 
   constructor(options: CameraLoginsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   forget(key?: string): void {
@@ -82,7 +82,7 @@ export class CameraLogins {
 
   /** Reads the Secrets that are due. */
   async #read(key: string, { metadata: { namespace } }: RecorderPool, cameras: readonly Camera[]): Promise<void> {
-    const { clock, changed } = this.#o;
+    const { clock, changed } = this.#options;
     const before = this.#reads.get(key);
     const names = [...new Set(cameras.flatMap(({ spec }) => spec.credentialsSecretRef?.name ?? []))];
     const reads = new Map<string, Read>();
@@ -105,7 +105,7 @@ export class CameraLogins {
 
   async #readSecret(name: ObjectName): Promise<LoginSecret> {
     try {
-      const { annotations } = (await this.#o.api.get(SECRET, name)).metadata;
+      const { annotations } = (await this.#options.api.get(SECRET, name)).metadata;
       return hostsNamedBy(annotations) === undefined ? 'NamesNone' : 'NamesHosts';
     } catch (err) {
       // If the operator may not read a Secret, it cannot grant it.
@@ -120,7 +120,7 @@ export class CameraLogins {
    */
   async #takeOver(key: string, pool: RecorderPool, cameras: readonly Camera[]): Promise<void> {
     if (this.#takenOver.has(key)) return;
-    const { api } = this.#o;
+    const { api } = this.#options;
     const { namespace } = pool.metadata;
     const granted = await this.#grantedBefore(pool);
     const taken = new Set<string>();
@@ -142,7 +142,7 @@ export class CameraLogins {
    * that the Secret is for no camera.
    */
   async #letGo(key: string, cameras: readonly Camera[]): Promise<void> {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     for (const camera of cameras) {
       const read = this.#reads.get(key)?.get(camera.spec.credentialsSecretRef?.name ?? '');
       if (read?.state !== 'NamesHosts' || nowMs - read.sinceMs < LET_GO_MS) continue;
@@ -150,7 +150,7 @@ export class CameraLogins {
       if (!isPinned(camera)) continue;
       const { namespace, name, uid } = camera.metadata;
       const patch = { metadata: { uid }, status: { login: null } };
-      await ignoreMissing(this.#o.api.mergePatch(CAMERA, { namespace, name }, patch, { subresource: 'status' }));
+      await ignoreMissing(this.#options.api.mergePatch(CAMERA, { namespace, name }, patch, { subresource: 'status' }));
     }
   }
 
@@ -158,7 +158,7 @@ export class CameraLogins {
   async #grantedBefore({ metadata: { namespace, name, uid } }: RecorderPool): Promise<readonly string[]> {
     let role: KubeObject;
     try {
-      role = await this.#o.api.get(ROLE, roleOf({ namespace, name }, []).metadata);
+      role = await this.#options.api.get(ROLE, roleOf({ namespace, name }, []).metadata);
     } catch (err) {
       if (isNotFound(err)) return [];
       throw err;

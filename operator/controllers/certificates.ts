@@ -44,14 +44,14 @@ export interface CertificatesOptions {
 const TYPE = 'CertificatesIssued';
 
 export class Certificates {
-  readonly #o: CertificatesOptions;
+  readonly #options: CertificatesOptions;
   /** The content of the Secret by pool; undefined until it was read in this term of leadership. */
   #kept: Map<string, readonly KeptAuthority[]> | undefined;
   /** One at a time, because one Secret holds the CAs of all pools. */
   readonly #turns = new Turns(1);
 
   constructor(options: CertificatesOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Drops the cached Secret, because another leader may have written it meanwhile. */
@@ -71,7 +71,7 @@ export class Certificates {
   }
 
   async #authoritiesOf({ metadata: { namespace, name } }: RecorderPool): Promise<readonly KeptAuthority[]> {
-    const { api, ownNamespace, clock } = this.#o;
+    const { api, ownNamespace, clock } = this.#options;
     const key = authoritiesName(namespace ?? '', name);
     const nowMs = clock.wallMs();
     const known = this.#kept?.get(key);
@@ -101,7 +101,7 @@ export class Certificates {
   }
 
   async #read(): Promise<KubeObject | undefined> {
-    const { api, ownNamespace } = this.#o;
+    const { api, ownNamespace } = this.#options;
     try {
       return await api.get(SECRET, { namespace: ownNamespace, name: AUTHORITIES_SECRET });
     } catch (err) {
@@ -112,7 +112,7 @@ export class Certificates {
 
   /** Issues a certificate to each recorder that requests one, and writes the address for its peers. Throws ApiError. */
   async sign(pool: RecorderPool, authorities: readonly KeptAuthority[]): Promise<PlannedCondition> {
-    const { caches, clock } = this.#o;
+    const { caches, clock } = this.#options;
     const nowMs = clock.wallMs();
     const signer = signerOf(authorities, nowMs);
     const pods = podsByNode(caches.podsOf(pool));
@@ -138,7 +138,7 @@ export class Certificates {
     signer: KeptAuthority,
     authorities: string,
   ): Promise<void> {
-    const { api, caches, clock, log } = this.#o;
+    const { api, caches, clock, log } = this.#options;
     const { namespace, name } = metadata;
     const request = status?.certificateRequest;
     const patch = (fields: object): Promise<unknown> =>

@@ -30,11 +30,11 @@ export interface Guarding extends Pick<DrainProgress, 'drains' | 'recheckMs'> {
 }
 
 export class Guards {
-  readonly #o: GuardsOptions;
+  readonly #options: GuardsOptions;
   readonly #drains: Drains;
 
   constructor(options: GuardsOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#drains = new Drains(options.clock);
   }
 
@@ -44,7 +44,7 @@ export class Guards {
 
   /** `snapshot`: of the leader's last plan. */
   decide(key: string, pool: RecorderPool, snapshot: Snapshot | undefined): Guarding {
-    const present = this.#o.caches.guardsOf(pool).filter(isPresent).length;
+    const present = this.#options.caches.guardsOf(pool).filter(isPresent).length;
     if (!snapshot) return { nodes: undefined, drains: new Map(), budget: present, recheckMs: undefined };
     const deadlineMs = pool.spec.cordon.progressDeadlineSeconds * 1000;
     const { drains, givenUp, leaving, recheckMs } = this.#drains.follow(key, snapshot, deadlineMs);
@@ -59,7 +59,7 @@ export class Guards {
   /** Creates and deletes guards. The PodDisruptionBudget must be at least `budget` before. Throws ApiError. */
   async keep(pool: RecorderPool, { nodes }: Guarding): Promise<void> {
     if (!nodes) return;
-    const { api, caches, image, priorityClass } = this.#o;
+    const { api, caches, image, priorityClass } = this.#options;
     const { namespace } = pool.metadata;
     const guards = new Map(caches.guardsOf(pool).map((guard) => [guard.metadata.name, guard]));
     for (const { metadata, status } of guards.values()) {
@@ -82,10 +82,10 @@ export class Guards {
   }
 
   #tell({ metadata, spec }: RecorderPool, name: string): void {
-    const node = this.#o.caches.recorderNodes.get(`${metadata.namespace}/${name}`);
+    const node = this.#options.caches.recorderNodes.get(`${metadata.namespace}/${name}`);
     if (!node) return;
     const note = `no camera could leave ${name} for ${spec.cordon.progressDeadlineSeconds} s: kubectl drain does not wait any longer`;
-    this.#o.events.record(node, { type: 'Warning', reason: 'NotMoving', action: 'Drain', note });
+    this.#options.events.record(node, { type: 'Warning', reason: 'NotMoving', action: 'Drain', note });
   }
 }
 

@@ -91,11 +91,11 @@ interface Applied {
 }
 
 export class PoolObjects {
-  readonly #o: PoolObjectsOptions;
+  readonly #options: PoolObjectsOptions;
   readonly #applied = new Map<string, Applied>();
 
   constructor(options: PoolObjectsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   forget(key?: string): void {
@@ -105,7 +105,7 @@ export class PoolObjects {
 
   /** Returns the first problem that a person has to solve. Throws ApiError when it should be tried again. */
   async apply(key: string, pool: RecorderPool, inputs: Inputs): Promise<Problem | undefined> {
-    const { api, egress } = this.#o;
+    const { api, egress } = this.#options;
     const { namespace, name, uid } = pool.metadata;
     const applied = this.#appliedOf(key, uid);
     const { digests } = applied;
@@ -146,7 +146,7 @@ export class PoolObjects {
     digests: Map<string, string>,
     owner: Owner,
   ): Promise<PlannedCondition | undefined> {
-    const { api, caches } = this.#o;
+    const { api, caches } = this.#options;
     const { namespace, name } = pool.metadata;
     let refusal: PlannedCondition | undefined;
     for (const node of nodes) {
@@ -171,7 +171,7 @@ export class PoolObjects {
   }
 
   #appliedOf(key: string, uid: string | undefined): Applied {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     let applied = this.#applied.get(key);
     if (!applied || applied.uid !== uid || nowMs - applied.sinceMs > APPLY_ANEW_MS) {
       this.#applied.set(key, (applied = { uid, digests: new Map(), sinceMs: nowMs }));
@@ -185,7 +185,7 @@ export class PoolObjects {
     { digest, taken, nodes, bundle, guards }: Inputs,
     metricsSha256: string | undefined,
   ): Promise<readonly (readonly [Resource, KubeObject])[]> {
-    const { caches, image, priorityClass, logins, clusterNetworks, egress } = this.#o;
+    const { caches, image, priorityClass, logins, clusterNetworks, egress } = this.#options;
     const { namespace, name } = pool.metadata;
     const secrets = await logins.granted(key, pool, caches.camerasOf(pool));
     const networks = await clusterNetworks();
@@ -214,7 +214,7 @@ export class PoolObjects {
     const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
     let why = `${secret} has no token: delete it, and a new one is created`;
     try {
-      const made = await metricsTokenOf(this.#o.api, pool, owner);
+      const made = await metricsTokenOf(this.#options.api, pool, owner);
       if (made !== undefined) {
         applied.metricsSha256 = made;
         return undefined;
@@ -229,7 +229,7 @@ export class PoolObjects {
   async #keepTokens(pool: RecorderPool, applied: Applied): Promise<PlannedCondition | undefined> {
     if (applied.areTokensMade === true) return undefined;
     try {
-      await makeTokens(this.#o.api, pool);
+      await makeTokens(this.#options.api, pool);
       applied.areTokensMade = true;
       return undefined;
     } catch (err) {
@@ -244,7 +244,7 @@ export class PoolObjects {
     const secret = `the Secret ${sessionKeyName(pool.metadata.name)}`;
     let why = `${secret} has no key of 64 hexadecimal digits: delete it, and a new one is created`;
     try {
-      if (await makeSessionKey(this.#o.api, pool, owner)) {
+      if (await makeSessionKey(this.#options.api, pool, owner)) {
         applied.isSessionKeyMade = true;
         return undefined;
       }
@@ -256,7 +256,7 @@ export class PoolObjects {
 
   /** Includes nodes whose pod has just started: their recorders are about to write. */
   #nodeNames(pool: RecorderPool): readonly string[] {
-    const { caches } = this.#o;
+    const { caches } = this.#options;
     const nodes = caches.nodesOf(pool).map(({ metadata }) => metadata.name);
     const taken = new Set(nodes);
     const coming = caches.podsOf(pool).flatMap(({ spec }) => spec?.nodeName ?? []);

@@ -82,7 +82,7 @@ const restartedAt = (daemonSet: RecorderDaemonSet | undefined): string | undefin
 const EXPECT_MS = 10_000;
 
 export class Recorders {
-  readonly #o: RecordersOptions;
+  readonly #options: RecordersOptions;
   readonly #objects: PoolObjects;
   readonly #placed: PodsPlaced;
   /**
@@ -98,18 +98,18 @@ export class Recorders {
   readonly #stalledSinceMs = new Map<string, number>();
 
   constructor(options: RecordersOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#objects = new PoolObjects(options);
     this.#placed = new PodsPlaced(options.clock);
   }
 
   /** Another leader may have written meanwhile: forget what was applied, so that everything is applied again. */
   forget(key?: string): void {
-    if (key === undefined) this.#o.certificates.forget();
-    this.#o.logins.forget(key);
+    if (key === undefined) this.#options.certificates.forget();
+    this.#options.logins.forget(key);
     this.#objects.forget(key);
     this.#placed.forget(key);
-    if (key !== undefined) this.#o.guards.forget(key);
+    if (key !== undefined) this.#options.guards.forget(key);
     for (const kept of [this.#expected, this.#stalledSinceMs]) {
       if (key === undefined) kept.clear();
       else kept.delete(key);
@@ -127,10 +127,10 @@ export class Recorders {
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
     const daemonSet = await this.#daemonSet(pool, recorderName(pool.metadata.name));
-    const digest = digestOf(pool, this.#o, restartedAt(daemonSet));
+    const digest = digestOf(pool, this.#options, restartedAt(daemonSet));
     const taken = this.#takenNodes(pool);
     const selected = this.#selectedNodes(pool);
-    const { certificates, caches, clock } = this.#o;
+    const { certificates, caches, clock } = this.#options;
     const authorities = await certificates.authoritiesOf(pool);
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
     const problem = await this.#objects.apply(key, pool, {
@@ -140,7 +140,7 @@ export class Recorders {
       bundle,
       guards: guarding.budget,
     });
-    const guardsProblem = await refusalOf(() => this.#o.guards.keep(pool, guarding), 'the guard of a node');
+    const guardsProblem = await refusalOf(() => this.#options.guards.keep(pool, guarding), 'the guard of a node');
     const pods = this.#podsOf(pool, digest);
     const placement = await this.#placed.look({
       pool,
@@ -178,7 +178,7 @@ export class Recorders {
 
   /** The state of the pool's update, and its next step. */
   #rollout(key: string, pool: RecorderPool, pods: readonly RolloutPod[], planned: Planned | undefined): RolloutPlan {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const { type, drain, maxUnavailable, progressDeadlineSeconds } = pool.spec.update;
     const rollout = planRollout({
       type,
@@ -188,7 +188,7 @@ export class Recorders {
       stalledForMs: nowMs - (this.#stalledSinceMs.get(key) ?? nowMs),
       leader: planned?.plan.leader,
       pods,
-      nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
+      nodes: this.#options.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
     });
     if (!rollout.isStalled) this.#stalledSinceMs.delete(key);
     else if (!this.#stalledSinceMs.has(key)) this.#stalledSinceMs.set(key, nowMs);
@@ -197,7 +197,7 @@ export class Recorders {
 
   /** Nodes that this pool selects but that record for another pool of the namespace, with that pool's name. */
   #takenNodes({ metadata, spec }: RecorderPool): ReadonlyMap<string, string> {
-    const { recorderNodes, nodes } = this.#o.caches;
+    const { recorderNodes, nodes } = this.#options.caches;
     const others = recorderNodes.list().filter((node) => {
       const isOther = node.metadata.namespace === metadata.namespace && node.spec.poolRef.name !== metadata.name;
       return isOther && isSelected(nodes.get(node.spec.nodeName), spec);
@@ -208,14 +208,14 @@ export class Recorders {
 
   /** Names of the Kubernetes nodes on which pods of the pool may run. */
   #selectedNodes({ spec }: RecorderPool): readonly string[] {
-    const nodes = this.#o.caches.nodes.list().filter((node) => isSelected(node, spec));
+    const nodes = this.#options.caches.nodes.list().filter((node) => isSelected(node, spec));
     return nodes.map(({ metadata }) => metadata.name).sort();
   }
 
   /** Undefined: there is none (yet). */
   async #daemonSet({ metadata: { namespace } }: RecorderPool, name: string): Promise<RecorderDaemonSet | undefined> {
     try {
-      return (await this.#o.api.get(DAEMON_SET, { namespace, name })) as RecorderDaemonSet;
+      return (await this.#options.api.get(DAEMON_SET, { namespace, name })) as RecorderDaemonSet;
     } catch (err) {
       if (isNotFound(err)) return undefined;
       throw err;
@@ -223,12 +223,12 @@ export class Recorders {
   }
 
   #allowsPods(node: string, { spec }: RecorderPool): boolean {
-    return allowsDaemons(this.#o.caches.nodes.get(node)?.spec ?? {}, spec.tolerations);
+    return allowsDaemons(this.#options.caches.nodes.get(node)?.spec ?? {}, spec.tolerations);
   }
 
   #podsOf(pool: RecorderPool, digest: string): readonly RolloutPod[] {
-    const nowMs = this.#o.clock.wallMs();
-    return this.#o.caches.podsOf(pool).flatMap((pod): RolloutPod[] => {
+    const nowMs = this.#options.clock.wallMs();
+    return this.#options.caches.podsOf(pool).flatMap((pod): RolloutPod[] => {
       const { name, annotations, deletionTimestamp, creationTimestamp } = pod.metadata;
       const node = nodeOf(pod);
       if (node === undefined) return [];
@@ -261,9 +261,9 @@ export class Recorders {
       isOnline: liveness?.heard ?? false,
       isLost: liveness?.state === 'Unavailable',
       fault: ready?.status === 'False' ? `${ready.reason}: ${ready.message}` : undefined,
-      isReachable: isReady(this.#o.caches.nodes.get(spec.nodeName)?.status),
+      isReachable: isReady(this.#options.caches.nodes.get(spec.nodeName)?.status),
       isVoter: spec.role === 'Voter',
-      updatingForMs: since === undefined ? undefined : Math.max(0, this.#o.clock.wallMs() - Date.parse(since)),
+      updatingForMs: since === undefined ? undefined : Math.max(0, this.#options.clock.wallMs() - Date.parse(since)),
       isDrained: spec.drain,
       cameras: load ? load.assigned + load.leaving : 0,
     };
@@ -274,15 +274,15 @@ export class Recorders {
     const expected = this.#expected.get(key);
     if (!expected) return true;
     const { namespace = '' } = nameOfKey(key);
-    const { annotations } = this.#o.caches.recorderNodes.get(`${namespace}/${expected.node}`)?.metadata ?? {};
+    const { annotations } = this.#options.caches.recorderNodes.get(`${namespace}/${expected.node}`)?.metadata ?? {};
     const isShown = (annotations?.[UPDATING_SINCE] !== undefined) === expected.isUpdating;
-    if (!isShown && this.#o.clock.monotonicMs() - expected.sinceMs < EXPECT_MS) return false;
+    if (!isShown && this.#options.clock.monotonicMs() - expected.sinceMs < EXPECT_MS) return false;
     this.#expected.delete(key);
     return true;
   }
 
   async #step(key: string, pool: RecorderPool, step: RolloutPlan['step']): Promise<void> {
-    const { api, clock, events, caches } = this.#o;
+    const { api, clock, events, caches } = this.#options;
     if (step.kind === 'none') return;
     const { namespace } = pool.metadata;
     const say = (reason: string, note: string): void =>
@@ -316,7 +316,7 @@ export class Recorders {
     nodesOfPods: ReadonlySet<string>,
     lastPlan: () => Planned | undefined,
   ): Promise<void> {
-    const { api, caches, events } = this.#o;
+    const { api, caches, events } = this.#options;
     const { namespace, name, uid = '' } = pool.metadata;
     const known = new Map(caches.nodesOf(pool).map((node) => [node.metadata.name, node]));
     const pods = podsByNode(caches.podsOf(pool));

@@ -14,12 +14,12 @@ const JUDGED_AFTER_MS = 2_000;
 const REMEMBERED_MS = 60_000;
 
 export class ReportJudge {
-  readonly #o: { readonly api: KubeApi; readonly caches: Pick<Caches, 'cameras'>; readonly clock: Clock };
+  readonly #options: { readonly api: KubeApi; readonly caches: Pick<Caches, 'cameras'>; readonly clock: Clock };
   /** By node and camera: when the report was first and last seen to be ahead of the Camera; monotonic ms. */
   readonly #ahead = new Map<string, Map<string, { readonly sinceMs: number; seenMs: number }>>();
 
   constructor(options: { readonly api: KubeApi; readonly caches: Pick<Caches, 'cameras'>; readonly clock: Clock }) {
-    this.#o = options;
+    this.#options = options;
   }
 
   forget(key: string): void {
@@ -28,7 +28,7 @@ export class ReportJudge {
 
   /** Updates `spec.refusedReports`. Throws ApiError. */
   async judge(key: string, { metadata: { namespace, name }, spec, status }: RecorderNode): Promise<Outcome | void> {
-    const { api, caches, clock } = this.#o;
+    const { api, caches, clock } = this.#options;
     const nowMs = clock.monotonicMs();
     const seen = this.#ahead.get(key) ?? new Map<string, { readonly sinceMs: number; seenMs: number }>();
     // A node that reports correctly in between does not restart the wait.

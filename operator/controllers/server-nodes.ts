@@ -17,20 +17,20 @@ interface ServerNodesOptions {
 }
 
 export class ServerNodes {
-  readonly #o: ServerNodesOptions;
+  readonly #options: ServerNodesOptions;
 
   constructor(options: ServerNodesOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   forget(key?: string): void {
-    this.#o.logins.forget(key);
-    if (key !== undefined) this.#o.drains.forget(key);
+    this.#options.logins.forget(key);
+    if (key !== undefined) this.#options.drains.forget(key);
   }
 
   /** Throws ApiError; call it again then. */
   async reconcile(key: string, pool: RecorderPool): Promise<Rollout & { readonly recheckMs: undefined }> {
-    const { api, caches, logins } = this.#o;
+    const { api, caches, logins } = this.#options;
     await logins.granted(key, pool, caches.camerasOf(pool));
     await keepLeases(pool, { api, caches });
     const hasNodes = caches.nodesOf(pool).length > 0;

@@ -20,18 +20,18 @@ interface ClusterNetworksOptions {
 const LOOK_MS = 300_000;
 
 export class ClusterNetworks {
-  readonly #o: ClusterNetworksOptions;
+  readonly #options: ClusterNetworksOptions;
   #lookedMs = -Infinity;
   #services: readonly string[] = [];
   #apiServers: readonly string[] = [];
 
   constructor(options: ClusterNetworksOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Sorted, such as `10.0.0.7`, `10.96.0.0/12`. Throws ApiError; call it again then. */
   async list(): Promise<readonly string[]> {
-    const { clock, nodes, told } = this.#o;
+    const { clock, nodes, told } = this.#options;
     if (clock.monotonicMs() - this.#lookedMs >= LOOK_MS) {
       [this.#services, this.#apiServers] = await Promise.all([
         this.#look(async (api) => (await api.list(SERVICE_CIDR, {})).items.flatMap(cidrsOf)),
@@ -54,7 +54,7 @@ export class ClusterNetworks {
    * networks.
    */
   async #look(look: (api: KubeApi) => Promise<readonly string[]>): Promise<readonly string[]> {
-    const { api, log } = this.#o;
+    const { api, log } = this.#options;
     try {
       return await look(api);
     } catch (err) {

@@ -41,7 +41,7 @@ interface CameraSessionOptions {
 }
 
 export class CameraSession implements SessionHandler {
-  readonly #o: CameraSessionOptions;
+  readonly #options: CameraSessionOptions;
   readonly #transcript = new Transcript();
   #observers: readonly CameraObserver[] = [];
   #offered: Offered;
@@ -51,7 +51,7 @@ export class CameraSession implements SessionHandler {
   readonly #failed = new AbortController();
 
   constructor(options: CameraSessionOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#offered = options.offered;
   }
 
@@ -94,7 +94,7 @@ export class CameraSession implements SessionHandler {
     const { playing } = connected;
     const pipeline = this.#pipeline;
     const sinceMs = pipeline?.lastPictureMs ?? playing?.sinceMs ?? connected.sinceMs;
-    const silentMs = this.#o.clock.monotonicMs() - sinceMs;
+    const silentMs = this.#options.clock.monotonicMs() - sinceMs;
     if (silentMs < (isRecording ? STALLED_MS : SAYS_WHY_MS)) return undefined;
     if (!playing || !pipeline) {
       const seconds = Math.round(silentMs / 1000);
@@ -105,8 +105,8 @@ export class CameraSession implements SessionHandler {
   }
 
   connected(): void {
-    this.#connected = { sinceMs: this.#o.clock.monotonicMs() };
-    this.#o.connected();
+    this.#connected = { sinceMs: this.#options.clock.monotonicMs() };
+    this.#options.connected();
   }
 
   said(message: Said): void {
@@ -118,7 +118,7 @@ export class CameraSession implements SessionHandler {
     this.#endPipeline('camera-lost');
     // Also of a camera of which nothing can be recorded.
     this.#offered = { ...this.#offered, notRecorded: notRecorded(presentation, []) };
-    const pipeline = new Pipeline(presentation, this.#o.pipeline);
+    const pipeline = new Pipeline(presentation, this.#options.pipeline);
     const { chosen } = pipeline;
     this.#pipeline = pipeline;
     this.#offered = { ...this.#offered, notRecorded: notRecorded(presentation, chosen) };
@@ -128,7 +128,7 @@ export class CameraSession implements SessionHandler {
   }
 
   playing(playing: Playing): void {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     this.#connected = { sinceMs: nowMs, ...this.#connected, playing: { sinceMs: nowMs, transport: playing.transport } };
     this.#pipeline?.playing(playing);
   }
@@ -144,7 +144,7 @@ export class CameraSession implements SessionHandler {
   }
 
   skipped(bytes: number): void {
-    this.#o.pipeline.counters.bytesSkipped += bytes;
+    this.#options.pipeline.counters.bytesSkipped += bytes;
   }
 
   receptionReport(stream: number, nowMs: number): ReceptionReport | undefined {

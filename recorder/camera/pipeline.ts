@@ -59,7 +59,7 @@ export interface PipelineOptions {
 }
 
 export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
-  readonly #o: PipelineOptions;
+  readonly #options: PipelineOptions;
   /** Indices of the sections of the presentation that are recorded: the video first. */
   readonly chosen: readonly number[];
   #streams: readonly MediaStream[];
@@ -84,7 +84,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
 
   /** Chooses the streams. Throws CameraError if none of them can lead a recording. */
   constructor(presentation: Presentation, options: PipelineOptions) {
-    this.#o = options;
+    this.#options = options;
     const deps: MediaStreamDeps = {
       pool: options.pool,
       counters: options.counters,
@@ -188,7 +188,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   }
 
   #newTimeline(): Timeline {
-    const { clock, sink, memory } = this.#o;
+    const { clock, sink, memory } = this.#options;
     return new Timeline({
       clock,
       sink,
@@ -220,12 +220,12 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       this.#sound.discarded += frames;
       return;
     }
-    this.#o.counters.framesDiscarded += frames;
+    this.#options.counters.framesDiscarded += frames;
     this.#beforeKeyFrame += frames;
   }
 
   clockWrong(errorMs: number, isUseless: boolean): void {
-    this.#o.clockWrong(errorMs, isUseless);
+    this.#options.clockWrong(errorMs, isUseless);
   }
 
   playing(playing: Playing): void {
@@ -234,7 +234,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       this.#streams = [this.#lead];
       this.#audio = undefined;
     }
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     for (const { streamIndex, ssrc, rtpTime, carrier } of playing.streams) {
       const stream = this.#streams[streamIndex];
       if (stream && rtpTime !== undefined) this.#timeline.startsAt(this.#placeOf(stream), rtpTime, nowMs);
@@ -246,7 +246,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     const stream = this.#streams[streamIndex];
     if (!stream) return;
     this.#arrivalMs = arrivalMs;
-    this.#o.counters.bytesReceived += end - start;
+    this.#options.counters.bytesReceived += end - start;
     if (this.#byeMs !== undefined && stream === this.#lead) this.#byeMs = undefined;
     stream.receive(buffer, start, end, arrivalMs);
   }
@@ -254,7 +254,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void {
     const stream = this.#streams[streamIndex];
     if (!stream) return;
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const { senderReports, byes } = parseRtcp(buffer, start, end);
     if (byes.length > 0 && stream === this.#lead) this.#byeMs = nowMs;
     for (const ssrc of byes) stream.receiver.noteBye(ssrc);
@@ -263,7 +263,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       const wallMs = senderWallMs(report);
       if (wallMs === undefined) continue;
       this.#timeline.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
-      this.#reportedClock.note(wallMs, this.#o.clock.wallMs(), nowMs);
+      this.#reportedClock.note(wallMs, this.#options.clock.wallMs(), nowMs);
     }
   }
 
@@ -301,7 +301,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   }
 
   #bringing({ kind }: MediaStream): Brought {
-    const { rtp: statistics, faults } = this.#o.counters.streams[kind];
+    const { rtp: statistics, faults } = this.#options.counters.streams[kind];
     return {
       packets: statistics.packets,
       foreign: statistics.foreign,

@@ -113,7 +113,7 @@ function noteDelay(state: Settling, mediaMs: number, arrivalMs: number): void {
 }
 
 export class Run {
-  readonly #o: RunOptions;
+  readonly #options: RunOptions;
   /** Clock of the leading stream. */
   readonly #clock: RtpClock;
   #state: Settling | Flowing;
@@ -139,7 +139,7 @@ export class Run {
 
   /** Starts with the key frame that `clock` has just taken; it must still be passed to `lead`. */
   constructor(options: RunOptions, clock: RtpClock, depth: number, arrivalMs: number) {
-    this.#o = options;
+    this.#options = options;
     this.#clock = clock;
     this.#sound = new SoundPlace(options.soundBias);
     this.#state = {
@@ -180,7 +180,7 @@ export class Run {
     if (this.#state.kind === 'flowing' && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
     const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
     // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
-    if (mediaMs < this.#originMs) return this.#o.owner.discarded(parameters.kind, 1);
+    if (mediaMs < this.#originMs) return this.#options.owner.discarded(parameters.kind, 1);
     this.#mediaMs = Math.max(this.#mediaMs, mediaMs);
     this.#usualMs = this.#arrivals?.usualMs ?? clock.usualMs;
     this.#videoLine.observe(mediaMs, arrivalMs);
@@ -216,8 +216,8 @@ export class Run {
 
   end(reason: EndReason): void {
     if (this.#state.kind === 'settling') this.#flow(this.#state.units);
-    if (!this.#arrivals) this.#o.memory.slope = this.#videoLine.knownSlope;
-    this.#o.sink.end(reason);
+    if (!this.#arrivals) this.#options.memory.slope = this.#videoLine.knownSlope;
+    this.#options.sink.end(reason);
   }
 
   /** The timestamps are useless: from here on pictures are dated by arrival, and the run ends when it can. */
@@ -265,7 +265,7 @@ export class Run {
     const audio = units.find(({ leads }) => !leads)?.parameters as AudioParameters | undefined;
     const state: Flowing = { kind: 'flowing', lead, audio };
     this.#state = state;
-    this.#o.sink.begin({ runId: this.#o.runId, lead, audio });
+    this.#options.sink.begin({ runId: this.#options.runId, lead, audio });
     for (const { unit, leads, parameters, mediaMs, arrivalMs } of units) {
       if (leads) this.#emitLead(state, unit, parameters, mediaMs, arrivalMs);
       else this.#emitAudio(state, unit, parameters as AudioParameters, mediaMs, arrivalMs);
@@ -274,7 +274,7 @@ export class Run {
   }
 
   #emitLead(state: Flowing, unit: AccessUnit, parameters: TrackParameters, mediaMs: number, arrivalMs: number): void {
-    const { sink, owner, runId, memory } = this.#o;
+    const { sink, owner, runId, memory } = this.#options;
     if (parameters !== state.lead && unit.randomAccess) {
       state.lead = parameters;
       sink.change({ runId, lead: parameters, audio: state.audio });
@@ -303,18 +303,18 @@ export class Run {
     if (parameters !== state.audio) {
       // The tracks of a run are fixed: audio that starts late or changes has to wait for a run that starts at the next key frame.
       this.endsAs ??= 'parameters';
-      return this.#o.owner.discarded('audio', 1);
+      return this.#options.owner.discarded('audio', 1);
     }
     const { sampleRate } = parameters;
     const { durationTicks } = unit;
-    const byCameraMs = this.#arrivals ? undefined : this.#o.soundShiftMs(arrivalMs);
+    const byCameraMs = this.#arrivals ? undefined : this.#options.soundShiftMs(arrivalMs);
     const frameMs = (durationTicks * 1000) / sampleRate;
     const shiftMs = this.#sound.shift(mediaMs, arrivalMs, frameMs, this.#videoLine, this.#audioLine, byCameraMs);
     const videoMs = mediaMs + shiftMs;
     if (videoMs < this.#originMs) return;
     const dts = this.#sound.place(RUN_START_MS + videoMs - this.#originMs, durationTicks, sampleRate);
-    if (dts === undefined) return this.#o.owner.discarded('audio', 1);
-    this.#o.sink.sample({
+    if (dts === undefined) return this.#options.owner.discarded('audio', 1);
+    this.#options.sink.sample({
       kind: 'audio',
       dts,
       compositionOffset: 0,
@@ -344,7 +344,7 @@ export class Run {
    * longer trusted.
    */
   #startOver(arrivalMs: number): void {
-    const { memory, owner } = this.#o;
+    const { memory, owner } = this.#options;
     const lately = arrivalMs - (memory.wrongAtMs ?? -Infinity) < AGAIN_MS;
     const proven = arrivalMs - this.#rightAtMs >= PROVEN_MS || this.#videoLine.isTooSteep;
     memory.wrongAtMs = arrivalMs;
@@ -357,7 +357,7 @@ export class Run {
   }
 
   #readHost(): number {
-    return this.#o.clock.wallMs() - this.#o.clock.monotonicMs();
+    return this.#options.clock.wallMs() - this.#options.clock.monotonicMs();
   }
 
   #followHost(nowMs: number): void {

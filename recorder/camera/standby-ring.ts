@@ -63,7 +63,7 @@ const WAIT_PAUSE_MS = 50;
 const SAME_TIME_MS = 200;
 
 export class StandbyRing implements SampleSink {
-  readonly #o: StandbyRingOptions;
+  readonly #options: StandbyRingOptions;
   readonly #memory: MemoryAccount;
   readonly #holds = new SlabHolds();
   #groups: Group[] = [];
@@ -82,7 +82,7 @@ export class StandbyRing implements SampleSink {
   #hasLeft = false;
 
   constructor(options: StandbyRingOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#memory = options.memory ?? unlimitedMemory('standby');
   }
 
@@ -155,7 +155,7 @@ export class StandbyRing implements SampleSink {
   /** Call a few times a second: drops old groups even while nothing arrives. */
   tick(): void {
     if (this.#state.kind !== 'holding') return;
-    const beforeMs = this.#nowMs() - this.#o.holdMs();
+    const beforeMs = this.#nowMs() - this.#options.holdMs();
     const [first, second] = this.#groups;
     if (first?.ended !== undefined && !second && first.atMs < beforeMs) this.#dropFirst();
     else this.#dropOld();
@@ -180,7 +180,7 @@ export class StandbyRing implements SampleSink {
    * the memory of this ring.
    */
   copy(): StandbyRing {
-    const copy = new StandbyRing({ clock: this.#o.clock, holdMs: () => Infinity });
+    const copy = new StandbyRing({ clock: this.#options.clock, holdMs: () => Infinity });
     let run: Run | undefined;
     for (const group of this.#groups) {
       if (group.isCopied) continue;
@@ -240,7 +240,7 @@ export class StandbyRing implements SampleSink {
   }
 
   #nowMs(): number {
-    return this.#o.clock.monotonicMs();
+    return this.#options.clock.monotonicMs();
   }
 
   #hold(sample: Sample): void {
@@ -283,7 +283,7 @@ export class StandbyRing implements SampleSink {
 
   /** Keeps the newest group that is old enough, and those after it. */
   #dropOld(): void {
-    const beforeMs = this.#nowMs() - this.#o.holdMs();
+    const beforeMs = this.#nowMs() - this.#options.holdMs();
     for (let second = this.#groups[1]; second && second.atMs <= beforeMs; second = this.#groups[1]) this.#dropFirst();
   }
 
@@ -309,7 +309,7 @@ export class StandbyRing implements SampleSink {
     const mayPass = state.to.hasSpace() && !this.#mustWait(state);
     if (mayPass) this.#passStep(state);
     if (this.#state.kind !== 'catching-up') return;
-    state.timer = this.#o.clock.after(mayPass ? STEP_PAUSE_MS : WAIT_PAUSE_MS, () => this.#passOn());
+    state.timer = this.#options.clock.after(mayPass ? STEP_PAUSE_MS : WAIT_PAUSE_MS, () => this.#passOn());
   }
 
   /** Whether no group is complete yet. */

@@ -52,7 +52,7 @@ interface Report {
 }
 
 export class Timeline {
-  readonly #o: TimelineOptions;
+  readonly #options: TimelineOptions;
   readonly #clocks: { readonly [K in Kind]: RtpClock };
   /** The camera's statements: sender reports, and where RTP-Info started. */
   readonly #reports: { [K in Kind]?: Report | undefined } = {};
@@ -74,7 +74,7 @@ export class Timeline {
   #probation: { readonly offsetMs: number; readonly sinceMs: number } | undefined;
 
   constructor(options: TimelineOptions) {
-    this.#o = options;
+    this.#options = options;
     const { videoClockRate, audioClockRate } = options;
     this.#clocks = { video: new RtpClock(videoClockRate), audio: new RtpClock(audioClockRate || 8000) };
   }
@@ -90,7 +90,7 @@ export class Timeline {
    */
   lead(unit: AccessUnit, parameters: VideoParameters | AudioParameters, arrivalMs: number): void {
     const stated = parameters.kind === 'video' ? parameters.reorderDepth : 0;
-    const depth = stated ?? this.#o.memory.reorderDepth;
+    const depth = stated ?? this.#options.memory.reorderDepth;
     const mayReorder = depth > 0 || (stated === undefined && unit.bidirectional);
     const isBehindLoss = unit.lostPackets > 0;
     this.#pushVideo(unit.timestamp, arrivalMs, mayReorder, isBehindLoss);
@@ -101,7 +101,7 @@ export class Timeline {
       if (depth !== run.depth) run.endsAs ??= 'parameters';
       if (run.endsAs) this.end(run.endsAs);
     }
-    if (!this.#run && !unit.randomAccess) return this.#o.owner.discarded('video', 1);
+    if (!this.#run && !unit.randomAccess) return this.#options.owner.discarded('video', 1);
     this.#run ??= this.#begin(depth, arrivalMs);
     this.#run.lead(unit, parameters, arrivalMs);
   }
@@ -161,7 +161,7 @@ export class Timeline {
   }
 
   #begin(depth: number, arrivalMs: number): Run {
-    const { clock, sink, memory, owner, newRunId } = this.#o;
+    const { clock, sink, memory, owner, newRunId } = this.#options;
     const options = {
       clock,
       sink,
@@ -176,7 +176,7 @@ export class Timeline {
 
   #pushVideo(timestamp: number, arrivalMs: number, mayReorder: boolean, isBehindLoss: boolean): void {
     const clock = this.#clocks.video;
-    const { memory } = this.#o;
+    const { memory } = this.#options;
     const slackMs = this.#run?.slackMs(arrivalMs) ?? arrivalMs - this.#arrivalMs;
     clock.push(timestamp, arrivalMs, slackMs, mayReorder, isBehindLoss);
     this.#arrivalMs = arrivalMs;
@@ -189,7 +189,7 @@ export class Timeline {
   }
 
   #giveUpStamps(nowMs: number): void {
-    const { memory, owner } = this.#o;
+    const { memory, owner } = this.#options;
     if (memory.useless) return;
     memory.useless = true;
     this.#run?.stampByArrival(nowMs);
@@ -204,7 +204,7 @@ export class Timeline {
     if (!since || verdict !== 'ok' || Math.abs(offsetMs - since.offsetMs) > PROBATION_ERROR_MS) {
       this.#probation = { offsetMs, sinceMs: arrivalMs };
     } else if (arrivalMs - since.sinceMs >= PROBATION_MS) {
-      this.#o.memory.useless = false;
+      this.#options.memory.useless = false;
       this.#probation = undefined;
       if (this.#run) this.#run.endsAs ??= 'clock';
     }

@@ -46,24 +46,24 @@ const FILE = 'switched-cameras.json';
 const MAX_APPLY_MS = 10_000;
 
 export class NodeCameraSwitch implements CameraSwitch {
-  readonly #d: NodeCameraSwitchDeps;
+  readonly #deps: NodeCameraSwitchDeps;
   #overrules: ReadonlyMap<string, Overrule> = new Map();
   /** One change at a time, so that the last call wins. */
   readonly #changes = new Turns(1);
 
   constructor(deps: NodeCameraSwitchDeps) {
-    this.#d = deps;
+    this.#deps = deps;
   }
 
   /** Reads the stored choices; to be called once, before the cameras are first applied. Never rejects. */
   async load(): Promise<void> {
     const path = this.#path;
     try {
-      const text = await readIfThere(this.#d.fs, path);
+      const text = await readIfThere(this.#deps.fs, path);
       if (text === undefined) return;
       this.#overrules = parseOverrules(text);
     } catch (err) {
-      this.#d.log.error(
+      this.#deps.log.error(
         { path, err },
         'the list of cameras that users have stopped cannot be read: these cameras are recorded',
       );
@@ -85,7 +85,7 @@ export class NodeCameraSwitch implements CameraSwitch {
       const next = new Map(this.#overrules);
       next.delete(cameraId);
       await this.#write(next).catch((err: unknown) => {
-        this.#d.log.warn({ camera: cameraId, err }, 'the choice to stop a removed camera cannot be deleted');
+        this.#deps.log.warn({ camera: cameraId, err }, 'the choice to stop a removed camera cannot be deleted');
       });
     });
   }
@@ -101,11 +101,11 @@ export class NodeCameraSwitch implements CameraSwitch {
   }
 
   get #path(): string {
-    return `${withoutTrailingSlash(this.#d.workDir)}/${FILE}`;
+    return `${withoutTrailingSlash(this.#deps.workDir)}/${FILE}`;
   }
 
   async #set(cameraId: string, enabled: boolean, by: string): Promise<number> {
-    const { apply, clock, log, refusal } = this.#d;
+    const { apply, clock, log, refusal } = this.#deps;
     const change = this.#changeOf(cameraId, enabled, by);
     if (!change) throw new SwitchError('unknown-camera', 'id: this node does not know such a camera');
     const reason = enabled ? refusal(cameraId) : undefined;
@@ -118,7 +118,7 @@ export class NodeCameraSwitch implements CameraSwitch {
 
   /** Stores the change; resolves to whether anything changed. Undefined for an unknown camera. */
   #changeOf(cameraId: string, enabled: boolean, by: string): (() => Promise<boolean>) | undefined {
-    const { database, files } = this.#d;
+    const { database, files } = this.#deps;
     const ofFile = files().find(({ id }) => id === cameraId);
     if (ofFile) return () => this.#keep(ofFile, enabled, by);
     if (!database?.cameras().some(({ id }) => id === cameraId)) return undefined;
@@ -133,7 +133,7 @@ export class NodeCameraSwitch implements CameraSwitch {
   }
 
   async #keep(camera: CameraConfig, enabled: boolean, by: string): Promise<boolean> {
-    const { clock } = this.#d;
+    const { clock } = this.#deps;
     const before = this.#overrules.get(camera.id)?.enabled ?? camera.enabled;
     if (before === enabled) return false;
     const next = new Map(this.#overrules);
@@ -150,7 +150,7 @@ export class NodeCameraSwitch implements CameraSwitch {
   }
 
   async #write(overrules: ReadonlyMap<string, Overrule>): Promise<void> {
-    const { fs, workDir } = this.#d;
+    const { fs, workDir } = this.#deps;
     await makeDirectories(fs, withoutTrailingSlash(workDir));
     await replaceFile(fs, this.#path, formatOverrules(overrules));
     this.#overrules = overrules;

@@ -40,20 +40,20 @@ interface AdmissionOptions {
 }
 
 export class Admission {
-  readonly #o: AdmissionOptions;
+  readonly #options: AdmissionOptions;
 
   constructor(options: AdmissionOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** A token with which one server joins as `nodeId`. Throws ApiError and IssueError. */
   async invite(nodeId: string): Promise<Invitation> {
-    return this.#o.tokens.make(nodeId, await this.#o.issuer.signer());
+    return this.#options.tokens.make(nodeId, await this.#options.issuer.signer());
   }
 
   /** Throws AdmissionError, and ApiError and IssueError while the store cannot be used. */
   async admit({ token, ...request }: JoinRequest): Promise<Admitted> {
-    const { issuer, tokens, files, pool, members } = this.#o;
+    const { issuer, tokens, files, pool, members } = this.#options;
     const found = await tokens.find(token, request.nodeId);
     if (!found) throw wrongToken();
     const [keys, cluster] = await Promise.all([readKeys(files), readCluster(files)]);

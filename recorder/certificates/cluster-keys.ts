@@ -14,12 +14,12 @@ interface ClusterKeysOptions {
 }
 
 export class ClusterKeys {
-  readonly #o: ClusterKeysOptions;
+  readonly #options: ClusterKeysOptions;
   #ring: KeyRing;
   readonly #changes = new Turns(1);
 
   constructor(options: ClusterKeysOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#ring = options.ring;
   }
 
@@ -50,7 +50,7 @@ export class ClusterKeys {
       const ring = (await this.#completed(ids)).ordered(ids);
       if (ring.ids.join() === this.ids.join()) return;
       await this.#keep(ring);
-      this.#o.log.info({ key: this.ids[0], keys: this.ids.length }, 'the keys of the cluster have changed');
+      this.#options.log.info({ key: this.ids[0], keys: this.ids.length }, 'the keys of the cluster have changed');
     });
   }
 
@@ -58,7 +58,7 @@ export class ClusterKeys {
     let ring = this.#ring;
     const isComplete = (): boolean => ids.every((id) => ring.ids.includes(id));
     if (isComplete()) return ring;
-    for await (const text of this.#o.ask()) {
+    for await (const text of this.#options.ask()) {
       ring = ring.with(KeyRing.parse(text));
       if (isComplete()) break;
     }
@@ -66,7 +66,7 @@ export class ClusterKeys {
   }
 
   async #keep(ring: KeyRing): Promise<void> {
-    await writeKeys(this.#o.files, ring.format());
+    await writeKeys(this.#options.files, ring.format());
     this.#ring = ring;
   }
 }

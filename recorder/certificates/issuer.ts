@@ -56,10 +56,10 @@ interface IssuerOptions {
 }
 
 export class Issuer {
-  readonly #o: IssuerOptions;
+  readonly #options: IssuerOptions;
 
   constructor(options: IssuerOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /**
@@ -67,7 +67,7 @@ export class Issuer {
    * another CA.
    */
   async adopt(): Promise<void> {
-    const { api, namespace, files } = this.#o;
+    const { api, namespace, files } = this.#options;
     const made = await readAuthority(files);
     if (!made) return;
     const data = authoritiesData(new Map([[this.#name, [made]]]));
@@ -84,7 +84,7 @@ export class Issuer {
   }
 
   async #isKept(certificate: string): Promise<boolean> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     try {
       const kept = authoritiesIn((await readSecret(api, namespace, AUTHORITIES_SECRET))?.data).get(this.#name) ?? [];
       return kept.some((one) => one.certificate === certificate);
@@ -102,12 +102,12 @@ export class Issuer {
 
   /** The CA certificates that clients trust, as PEM. Throws ApiError and IssueError. */
   async bundle(): Promise<string> {
-    return bundleOf((await this.#authorities()).all, this.#o.clock.wallMs());
+    return bundleOf((await this.#authorities()).all, this.#options.clock.wallMs());
   }
 
   /** Throws ApiError, IssueError, and RequestError if the request is not signed with its own key. */
   async issue({ nodeId, request, names }: IssueRequest): Promise<Issued> {
-    const { namespace, pool, clock } = this.#o;
+    const { namespace, pool, clock } = this.#options;
     await this.#requireOwn(nodeId, names);
     const { all, signer } = await this.#authorities();
     const nowMs = clock.wallMs();
@@ -122,7 +122,7 @@ export class Issuer {
 
   /** Refuses names of other nodes: a node must not be able to pass for another one. */
   async #requireOwn(nodeId: string, names: readonly string[]): Promise<void> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     if (names.length > MAX_NAMES) throw new IssueError(`names: expected at most ${MAX_NAMES}`);
     const wrong = names.find((name) => isIP(name) === 0 && !DNS_NAME.test(name));
     if (wrong !== undefined) throw new IssueError('names: expected host names and IP addresses');
@@ -142,7 +142,7 @@ export class Issuer {
   }
 
   async #authorities(): Promise<{ readonly all: readonly KeptAuthority[]; readonly signer: KeptAuthority }> {
-    const { api, namespace, pool, clock } = this.#o;
+    const { api, namespace, pool, clock } = this.#options;
     const secret = await readSecret(api, namespace, AUTHORITIES_SECRET);
     const kept = authoritiesIn(secret?.data);
     const nowMs = clock.wallMs();
@@ -166,7 +166,7 @@ export class Issuer {
   }
 
   get #name(): string {
-    return authoritiesName(this.#o.namespace, this.#o.pool);
+    return authoritiesName(this.#options.namespace, this.#options.pool);
   }
 }
 

@@ -24,15 +24,15 @@ interface JoinTokensOptions {
 }
 
 export class JoinTokens {
-  readonly #o: JoinTokensOptions;
+  readonly #options: JoinTokensOptions;
 
   constructor(options: JoinTokensOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** A token for the node `nodeId`. `authority`: the CA that signs, PEM. Throws ApiError. */
   async make(nodeId: string, authority: string): Promise<{ readonly token: string; readonly untilMs: number }> {
-    const { api, namespace, clock } = this.#o;
+    const { api, namespace, clock } = this.#options;
     await this.#removeExpired();
     const made = newJoinToken(authority);
     const untilMs = clock.wallMs() + LASTS_MS;
@@ -46,7 +46,7 @@ export class JoinTokens {
 
   /** Undefined for a token that is wrong, expired, used, or for another node. Throws ApiError. */
   async find(text: string, nodeId: string): Promise<Usable | undefined> {
-    const { api, namespace, clock } = this.#o;
+    const { api, namespace, clock } = this.#options;
     const token = parseJoinToken(text);
     const secret = token && (await readSecret(api, namespace, nameOf(token.id)));
     if (!secret || secret.type !== TOKEN_TYPE) return undefined;
@@ -62,7 +62,7 @@ export class JoinTokens {
     name: string,
     { uid, resourceVersion }: { readonly uid: string; readonly resourceVersion: string },
   ): Promise<boolean> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     try {
       await api.call('DELETE', `${secretsPath(namespace)}/${name}`, { preconditions: { uid, resourceVersion } });
       return true;
@@ -74,7 +74,7 @@ export class JoinTokens {
 
   /** Removes expired tokens, so that they do not fill the store. */
   async #removeExpired(): Promise<void> {
-    const { api, namespace, clock } = this.#o;
+    const { api, namespace, clock } = this.#options;
     const { items } = await api.list(secretsPath(namespace));
     for (const { metadata, type, data } of items) {
       if (type !== TOKEN_TYPE) continue;

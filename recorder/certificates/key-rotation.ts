@@ -40,16 +40,16 @@ interface Rotated {
 }
 
 export class KeyRotation {
-  readonly #o: KeyRotationOptions;
+  readonly #options: KeyRotationOptions;
   #isRunning = false;
 
   constructor(options: KeyRotationOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** To be called every few seconds: this node has the keys of the cluster, and says so. Throws ApiError, and errors of the file system. */
   async follow(): Promise<void> {
-    const { api, namespace, nodeId, keys } = this.#o;
+    const { api, namespace, nodeId, keys } = this.#options;
     const wanted = keysOf(await api.get(this.#poolPath));
     // No key was replaced yet.
     if (wanted.length === 0) return;
@@ -70,7 +70,7 @@ export class KeyRotation {
   }
 
   async #rotate(force: boolean): Promise<Rotated> {
-    const { keys, reseal } = this.#o;
+    const { keys, reseal } = this.#options;
     const key = await keys.grow();
     await this.#say(this.#poolPath, keys.ids);
     const { away, having } = await this.#untilAll((ids) => ids.includes(key));
@@ -91,7 +91,7 @@ export class KeyRotation {
 
   /** Waits for the other nodes that are not known to be away. */
   async #untilAll(isDone: (ids: readonly string[]) => boolean, knownAway: readonly string[] = []) {
-    const { api, namespace, nodeId, waitMs = WAIT_MS, clock } = this.#o;
+    const { api, namespace, nodeId, waitMs = WAIT_MS, clock } = this.#options;
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
       const { items } = await api.list(nodesPath(namespace));
@@ -106,13 +106,13 @@ export class KeyRotation {
   }
 
   get #poolPath(): string {
-    const { namespace, pool } = this.#o;
+    const { namespace, pool } = this.#options;
     return `/apis/${API_VERSION}/namespaces/${namespace}/${RECORDER_POOLS}/${pool}`;
   }
 
   async #say(path: string, ids: readonly string[]): Promise<void> {
     const change = { metadata: { annotations: { [KEYS_ANNOTATION]: ids.join(',') } } };
-    await mergePatch(this.#o.api, path, change);
+    await mergePatch(this.#options.api, path, change);
   }
 }
 

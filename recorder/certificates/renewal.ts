@@ -29,13 +29,13 @@ interface RenewalOptions {
 }
 
 export class Renewal {
-  readonly #o: RenewalOptions;
+  readonly #options: RenewalOptions;
   #timer: Timer | undefined;
   #work: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   constructor(options: RenewalOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   start(): void {
@@ -54,16 +54,16 @@ export class Renewal {
       await this.#renew();
       isDone = true;
     } catch (err) {
-      this.#o.log.warn({ problem: messageOf(err) }, 'the certificate of this node cannot be renewed now');
+      this.#options.log.warn({ problem: messageOf(err) }, 'the certificate of this node cannot be renewed now');
     }
     if (this.#isClosed) return;
-    this.#timer = this.#o.clock.after(isDone ? CHECK_MS : RETRY_MS, () => {
+    this.#timer = this.#options.clock.after(isDone ? CHECK_MS : RETRY_MS, () => {
       this.#work = this.#check();
     });
   }
 
   async #renew(): Promise<void> {
-    const { issuer, nodeId, current, request, names, take, clock } = this.#o;
+    const { issuer, nodeId, current, request, names, take, clock } = this.#options;
     await issuer.adopt();
     const { certificate, authorities } = current();
     const wanted = names().slice(0, MAX_NAMES);

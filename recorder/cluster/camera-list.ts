@@ -80,7 +80,7 @@ const FRESH_PER_LOOK = 20;
 const WAIT_MS = 1_000;
 
 export class CameraList {
-  readonly #o: CameraListOptions;
+  readonly #options: CameraListOptions;
   /** Undefined until the API server has answered once. */
   #cameras: ReadonlyMap<string, SeenCamera> | undefined;
   /** RecorderNodes of other pools. */
@@ -89,7 +89,7 @@ export class CameraList {
   #freshUntilMs = -Infinity;
 
   constructor(options: CameraListOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Ids of the cameras that existed at the last read. */
@@ -99,29 +99,29 @@ export class CameraList {
 
   /** Reads which nodes are alive. Waits a second at most. */
   lookAtNodes(): Promise<void> {
-    return this.#forAWhile(this.#o.membership.look());
+    return this.#forAWhile(this.#options.membership.look());
   }
 
   async list(): Promise<ListedCameras> {
-    await this.#forAWhile(Promise.all([this.#lookOnce(), this.#o.membership.look()]));
+    await this.#forAWhile(Promise.all([this.#lookOnce(), this.#options.membership.look()]));
     return { nodes: this.#nodes(), cameras: this.#list() };
   }
 
   /** A read that takes longer continues, for the next call. */
   async #forAWhile(reading: Promise<unknown>): Promise<void> {
     const enough = new AbortController();
-    await Promise.race([reading, this.#o.clock.sleep(WAIT_MS, enough.signal)]);
+    await Promise.race([reading, this.#options.clock.sleep(WAIT_MS, enough.signal)]);
     enough.abort();
   }
 
   #lookOnce(): Promise<void> {
-    if (this.#o.clock.monotonicMs() < this.#freshUntilMs) return Promise.resolve();
+    if (this.#options.clock.monotonicMs() < this.#freshUntilMs) return Promise.resolve();
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
     return this.#looking;
   }
 
   async #look(): Promise<void> {
-    const { clock, cluster } = this.#o;
+    const { clock, cluster } = this.#options;
     const startMs = clock.monotonicMs();
     try {
       const cameras = await this.#read(CAMERAS, parseCamera);
@@ -140,7 +140,7 @@ export class CameraList {
   }
 
   async #read<T>(plural: string, parse: (object: KubernetesObject) => T): Promise<T[]> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     // 0: from the cache of the API server. It may be slightly outdated, and reports with a higher epoch take precedence anyway.
     const query = { resourceVersion: '0' };
     const { items } = await api.list(`/apis/${API_VERSION}/namespaces/${namespace}/${plural}`, { query });
@@ -155,12 +155,12 @@ export class CameraList {
   }
 
   #known(): readonly RecorderNode[] {
-    const { nodes } = this.#o.cluster;
+    const { nodes } = this.#options.cluster;
     return [...nodes.values(), ...[...this.#foreign].flatMap(([id, node]) => (nodes.has(id) ? [] : [node]))];
   }
 
   #nodes(): readonly ListedNode[] {
-    const { membership } = this.#o;
+    const { membership } = this.#options;
     return this.#known()
       .map(({ metadata: { name }, spec }): ListedNode => {
         const lastSeenMs = membership.sinceSeenMs(name);
@@ -176,7 +176,7 @@ export class CameraList {
   }
 
   #list(): readonly ListedCamera[] {
-    const { membership } = this.#o;
+    const { membership } = this.#options;
     const nodes = this.#known();
     const reports = new Map<string, Report[]>();
     const archives = new Map<string, ListedArchive[]>();

@@ -28,7 +28,7 @@ const AGAIN_MS = 600_000;
 const PAUSE_MS = 1_000;
 
 export class LeftCameras {
-  readonly #o: LeftCamerasOptions;
+  readonly #options: LeftCamerasOptions;
   readonly #closing = new AbortController();
   readonly #limits = new Map<string, RetentionLimits>();
   /** When each camera was read last. */
@@ -37,7 +37,7 @@ export class LeftCameras {
   #looking: Promise<void> | undefined;
 
   constructor(options: LeftCamerasOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** As of the last answers of the API server. Cameras that were deleted, or whose limits cannot be read, are not in it. */
@@ -47,7 +47,7 @@ export class LeftCameras {
 
   /** Call several times a second. */
   tick(): void {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     if (this.#looking || this.#closing.signal.aborted || nowMs < this.#dueMs) return;
     this.#dueMs = nowMs + PAUSE_MS;
     const next = this.#next(nowMs);
@@ -67,7 +67,7 @@ export class LeftCameras {
 
   /** The camera that was not read for the longest time, if that is long enough. */
   #next(nowMs: number): string | undefined {
-    const held = new Set(this.#o.held());
+    const held = new Set(this.#options.held());
     for (const id of this.#readMs.keys()) if (!held.has(id)) this.taken(id);
     let next: string | undefined;
     let nextMs = nowMs - AGAIN_MS;
@@ -81,7 +81,7 @@ export class LeftCameras {
   }
 
   async #look(id: string): Promise<void> {
-    const { api, path, changed, clock } = this.#o;
+    const { api, path, changed, clock } = this.#options;
     // Also after a failure, so that the others come first.
     this.#readMs.set(id, clock.monotonicMs());
     let own: RetentionLimits | undefined;
@@ -100,7 +100,7 @@ export class LeftCameras {
 
   /** It is read as soon as those that wait longer have been. */
   #again(id: string): void {
-    if (this.#readMs.has(id)) this.#readMs.set(id, this.#o.clock.monotonicMs() - AGAIN_MS);
+    if (this.#readMs.has(id)) this.#readMs.set(id, this.#options.clock.monotonicMs() - AGAIN_MS);
   }
 }
 

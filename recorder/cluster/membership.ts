@@ -41,18 +41,18 @@ interface Sign {
 }
 
 export class Membership {
-  readonly #o: MembershipOptions;
+  readonly #options: MembershipOptions;
   readonly #signs = new Map<string, Sign>();
   #looking: Promise<void> | undefined;
   #freshUntilMs = -Infinity;
 
   constructor(options: MembershipOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** The current members; while the API server is unreachable, the last known ones. */
   async list(): Promise<readonly Member[]> {
-    const { cluster, nodeId } = this.#o;
+    const { cluster, nodeId } = this.#options;
     await this.look();
     return Array.from(cluster.nodes.values(), ({ metadata: { name }, spec, status }): Member => {
       const lastSeenMs = this.sinceSeenMs(name);
@@ -71,16 +71,16 @@ export class Membership {
 
   /** Reads the Leases unless that was done just before. Never rejects. */
   async look(): Promise<void> {
-    if (!this.#looking && this.#o.clock.monotonicMs() < this.#freshUntilMs) return;
+    if (!this.#looking && this.#options.clock.monotonicMs() < this.#freshUntilMs) return;
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
     await this.#looking;
   }
 
   /** Time since the last sign of life of any node of the namespace; undefined if none was seen. */
   sinceSeenMs(nodeId: string): number | undefined {
-    if (nodeId === this.#o.nodeId) return 0;
+    if (nodeId === this.#options.nodeId) return 0;
     const sign = this.#signs.get(nodeId);
-    return sign && this.#o.clock.monotonicMs() - sign.seenMs;
+    return sign && this.#options.clock.monotonicMs() - sign.seenMs;
   }
 
   /** Whether a node of the namespace has shown a sign of life lately. */
@@ -90,12 +90,12 @@ export class Membership {
 
   /** A node without a sign of life for this long is not online. */
   get unavailableMs(): number {
-    const { pool } = this.#o.cluster;
+    const { pool } = this.#options.cluster;
     return (pool?.spec.failover.unavailableAfterSeconds ?? 0) * 1000 || DEFAULT_UNAVAILABLE_MS;
   }
 
   async #look(): Promise<void> {
-    const { api, namespace, clock } = this.#o;
+    const { api, namespace, clock } = this.#options;
     const startMs = clock.monotonicMs();
     let nodes = 0;
     try {
@@ -114,7 +114,7 @@ export class Membership {
   }
 
   #see(lease: KubernetesObject): void {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const node = nodeOfLease(lease.metadata.name);
     const { resourceVersion } = lease.metadata;
     if (node === undefined || this.#signs.get(node)?.resourceVersion === resourceVersion) return;

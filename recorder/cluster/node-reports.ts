@@ -34,7 +34,7 @@ const WAIT_MS = 1_000;
 const ASK_AGAIN_MS = 30_000;
 
 export class NodeReports {
-  readonly #o: NodeReportsOptions;
+  readonly #options: NodeReportsOptions;
   readonly #own: Informer<RecorderNode, KubernetesObject>;
   readonly #all: Informer<RecorderNode, KubernetesObject>;
   /** The number of nodes in the last list. */
@@ -45,7 +45,7 @@ export class NodeReports {
 
   constructor(options: NodeReportsOptions) {
     const { api, namespace, nodeId, pool, changed, clock, log, random } = options;
-    this.#o = options;
+    this.#options = options;
     const path = `/apis/${API_VERSION}/namespaces/${namespace}/${RECORDER_NODES}`;
     const ofOwn = { fieldSelector: `metadata.name=${nodeId}` };
     const ofPool = { labelSelector: `${POOL_LABEL}=${pool}` };
@@ -88,7 +88,7 @@ export class NodeReports {
 
   /** The RecorderNode of this recorder. */
   get own(): RecorderNode | undefined {
-    return this.#own.get(this.#o.nodeId);
+    return this.#own.get(this.#options.nodeId);
   }
 
   get isWatched(): boolean {
@@ -113,7 +113,7 @@ export class NodeReports {
    * Never rejects.
    */
   async look(): Promise<void> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
     if (this.isWatched || nowMs < this.#freshUntilMs) return;
     if (!this.#asked || nowMs - this.#asked.sinceMs >= ASK_AGAIN_MS) {
@@ -129,7 +129,7 @@ export class NodeReports {
   }
 
   async *#pages(path: string, query: Record<string, string>, signal: AbortSignal) {
-    const { api, clock } = this.#o;
+    const { api, clock } = this.#options;
     const startMs = clock.monotonicMs();
     let listed = 0;
     for await (const page of api.pages(path, { query, signal })) {
@@ -144,6 +144,6 @@ export class NodeReports {
   /** Stands for a watch: when it ends, the next list is due. */
   // oxlint-disable-next-line require-yield
   async *#pause(signal: AbortSignal): AsyncGenerator<never> {
-    await this.#o.clock.sleep(this.#listed * PAUSE_PER_NODE_MS, signal);
+    await this.#options.clock.sleep(this.#listed * PAUSE_PER_NODE_MS, signal);
   }
 }

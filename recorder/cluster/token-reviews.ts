@@ -48,10 +48,10 @@ const AT_ONCE = 4;
 const MAX_NAME_LENGTH = 300;
 
 export class TokenReviews {
-  readonly #o: TokenReviewsOptions;
+  readonly #options: TokenReviewsOptions;
 
   constructor(options: TokenReviewsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   async review(token: string): Promise<TokenReview> {
@@ -70,10 +70,10 @@ export class TokenReviews {
     const [mayGet, mayUpdate, mayUpdatePool] = await Promise.all([
       this.#may(user, { verb: 'get', resource: CAMERAS }),
       this.#may(user, { verb: 'update', resource: CAMERAS }),
-      this.#may(user, { verb: 'update', resource: RECORDER_POOLS, name: this.#o.pool }),
+      this.#may(user, { verb: 'update', resource: RECORDER_POOLS, name: this.#options.pool }),
     ]);
     if (mayGet) return { role: roleOf(mayUpdate, mayUpdatePool), cameras: undefined };
-    const ids = [...this.#o.cameraIds()].slice(0, MAX_CAMERAS);
+    const ids = [...this.#options.cameraIds()].slice(0, MAX_CAMERAS);
     const seen = await this.#mayEach(user, 'get', ids);
     if (seen.length === 0) return { role: undefined, cameras: new Set() };
     // There is one role for all cameras: a user that may update only some of them may only view.
@@ -93,14 +93,14 @@ export class TokenReviews {
       uid,
       groups,
       extra,
-      resourceAttributes: { namespace: this.#o.namespace, group: GROUP, version: VERSION, ...right },
+      resourceAttributes: { namespace: this.#options.namespace, group: GROUP, version: VERSION, ...right },
     });
     return status['allowed'] === true;
   }
 
   /** Undefined for a token that is invalid or for another audience. */
   async #userOf(token: string): Promise<User | undefined> {
-    const { audiences } = this.#o;
+    const { audiences } = this.#options;
     const spec = { token, ...(audiences.length > 0 && { audiences }) };
     const status = await this.#ask('authentication.k8s.io', 'TokenReview', spec);
     if (status['authenticated'] !== true) return undefined;
@@ -115,7 +115,7 @@ export class TokenReviews {
   /** Creates a review and returns its `status`. Reviews are not stored objects. */
   async #ask(group: string, kind: string, spec: object): Promise<Readonly<Record<string, unknown>>> {
     const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
-    const answer = await this.#o.api.call('POST', path, { apiVersion: `${group}/v1`, kind, metadata: {}, spec });
+    const answer = await this.#options.api.call('POST', path, { apiVersion: `${group}/v1`, kind, metadata: {}, spec });
     const { status } = (answer ?? {}) as { status?: unknown };
     if (typeof status === 'object' && status !== null) return status as Readonly<Record<string, unknown>>;
     throw new ApiServerError(0, 'INVALID_ANSWER', `an answer has no status: ${kind}`);

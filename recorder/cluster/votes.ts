@@ -33,12 +33,12 @@ const SILENT_MS = 15_000;
 export const isDown = ({ silentMs }: Vote): boolean => silentMs >= SILENT_MS;
 
 export class Votes {
-  readonly #o: VotesOptions;
+  readonly #options: VotesOptions;
   readonly #answeredMs = new Map<string, number>();
   #last: readonly Vote[] = [];
 
   constructor(options: VotesOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** As of the last look. */
@@ -48,12 +48,12 @@ export class Votes {
 
   /** This server's own member; undefined while it has none. */
   get own(): Vote | undefined {
-    return this.#last.find(({ nodeId }) => nodeId === this.#o.nodeId);
+    return this.#last.find(({ nodeId }) => nodeId === this.#options.nodeId);
   }
 
   /** Asks every member. Without an answer of any, those that are known are silent. Takes some seconds at most. Never rejects. */
   async look(): Promise<readonly Vote[]> {
-    const { etcd, nodeId, clock } = this.#o;
+    const { etcd, nodeId, clock } = this.#options;
     // Once more: the first one that is asked may be the one that hangs.
     const listed = await etcd
       .members()
@@ -85,7 +85,7 @@ export class Votes {
 
   /** Writes what was seen at the last look into the conditions of the RecorderNodes. Throws ApiServerError. */
   async show(): Promise<void> {
-    const { api, namespace, clock } = this.#o;
+    const { api, namespace, clock } = this.#options;
     const path = `/apis/${API_VERSION}/namespaces/${namespace}/${RECORDER_NODES}`;
     const { items } = await api.list(path);
     for (const node of items) {
@@ -107,7 +107,7 @@ export class Votes {
   }
 
   close(): Promise<void> {
-    return this.#o.etcd.close();
+    return this.#options.etcd.close();
   }
 
   #stateOf(node: string): MemberState {

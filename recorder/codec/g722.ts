@@ -89,7 +89,7 @@ class SubBand {
   #a2 = 0;
   /** Coefficients of the zeros (BL), and the differences that they weight (DLT), newest first. */
   readonly #b = new Int16Array(6);
-  readonly #d = new Int16Array(6);
+  readonly #deps = new Int16Array(6);
 
   constructor(scale: number, maxLogScale: number, scaleShift: number) {
     this.#scale = scale;
@@ -121,7 +121,7 @@ class SubBand {
     this.#adaptZeros(difference);
     // FILTEZ and FILTEP
     let zeros = 0;
-    for (let i = 0; i < 6; i++) zeros += ((this.#b[i] as number) * saturate(2 * (this.#d[i] as number))) >> 15;
+    for (let i = 0; i < 6; i++) zeros += ((this.#b[i] as number) * saturate(2 * (this.#deps[i] as number))) >> 15;
     const older = this.#r1;
     this.#r1 = reconstructed;
     const poles = ((this.#a1 * saturate(2 * reconstructed)) >> 15) + ((this.#a2 * saturate(2 * older)) >> 15);
@@ -147,11 +147,11 @@ class SubBand {
   #adaptZeros(difference: number): void {
     const step = difference === 0 ? 0 : 128;
     for (let i = 0; i < 6; i++) {
-      const same = difference < 0 === (this.#d[i] as number) < 0;
+      const same = difference < 0 === (this.#deps[i] as number) < 0;
       this.#b[i] = saturate((same ? step : -step) + (((this.#b[i] as number) * 32_640) >> 15));
     }
-    this.#d.copyWithin(1, 0, 5);
-    this.#d[0] = difference;
+    this.#deps.copyWithin(1, 0, 5);
+    this.#deps[0] = difference;
   }
 }
 

@@ -42,7 +42,7 @@ const RETRY_MS = 5_000;
 const NAME = /^(\d{10})\.rows$/;
 
 export class RowQueue {
-  readonly #o: RowQueueOptions;
+  readonly #options: RowQueueOptions;
   readonly #maxFileBytes: number;
   /** Oldest first. The unapplied changes of the first one are in `#window`. */
   #files: QueueFile[] = [];
@@ -62,7 +62,7 @@ export class RowQueue {
   #waiting: (() => void)[] = [];
 
   constructor(options: RowQueueOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#maxFileBytes = options.maxFileBytes ?? MAX_FILE_BYTES;
   }
 
@@ -165,7 +165,7 @@ export class RowQueue {
 
   /** All disk access happens here, one operation after another. */
   async #untilDone(): Promise<void> {
-    const { clock, log, directory } = this.#o;
+    const { clock, log, directory } = this.#options;
     for (;;) {
       try {
         this.#again = false;
@@ -215,8 +215,8 @@ export class RowQueue {
   }
 
   async #load(): Promise<void> {
-    const { fs, directory } = this.#o;
-    await makeDirectories(this.#o.fs, directory);
+    const { fs, directory } = this.#options;
+    await makeDirectories(this.#options.fs, directory);
     const numbers = (await fs.list(directory)).flatMap((name) => {
       const digits = NAME.exec(name)?.[1];
       return digits === undefined ? [] : [Number(digits)];
@@ -240,7 +240,7 @@ export class RowQueue {
   }
 
   async #read(number: number): Promise<RowChange[]> {
-    const file = await this.#o.fs.open(this.#path(number), 'read');
+    const file = await this.#options.fs.open(this.#path(number), 'read');
     try {
       const { sizeBytes } = await file.facts();
       const lines = (await file.read(0, sizeBytes)).toString('utf8').split('\n');
@@ -278,8 +278,8 @@ export class RowQueue {
 
   async #tailFor(): Promise<{ readonly file: OpenFile; sizeBytes: number }> {
     if (this.#tail && this.#tail.sizeBytes < this.#maxFileBytes) return this.#tail;
-    const { fs, directory } = this.#o;
-    await makeDirectories(this.#o.fs, directory);
+    const { fs, directory } = this.#options;
+    await makeDirectories(this.#options.fs, directory);
     const number = this.#nextNumber;
     // A file whose creation seemed to fail may exist; it is empty, so it can be replaced.
     await fs.remove(this.#path(number)).catch(ignoreMissing);
@@ -303,7 +303,7 @@ export class RowQueue {
     const last = this.#files.at(-1);
     if (last?.lines !== 0) return;
     this.#files.pop();
-    await quietly(this.#o.fs.remove(this.#path(last.number)));
+    await quietly(this.#options.fs.remove(this.#path(last.number)));
   }
 
   async #remove(head: QueueFile): Promise<void> {
@@ -311,11 +311,11 @@ export class RowQueue {
       await quietly(this.#tail?.file.close());
       this.#tail = undefined;
     }
-    await this.#o.fs.remove(this.#path(head.number)).catch(ignoreMissing);
+    await this.#options.fs.remove(this.#path(head.number)).catch(ignoreMissing);
     this.#files.shift();
   }
 
   #path(number: number): string {
-    return `${this.#o.directory}/${String(number).padStart(10, '0')}.rows`;
+    return `${this.#options.directory}/${String(number).padStart(10, '0')}.rows`;
   }
 }

@@ -83,7 +83,7 @@ export class EventStreams {
 }
 
 class EventStream {
-  readonly #o: StreamOptions;
+  readonly #options: StreamOptions;
   readonly #memory: MemoryAccount;
   readonly #clock: Clock;
   #position: number;
@@ -94,7 +94,7 @@ class EventStream {
   #unfollow = (): void => {};
 
   constructor(options: StreamOptions, memory: MemoryAccount, clock: Clock) {
-    this.#o = options;
+    this.#options = options;
     this.#memory = memory;
     this.#clock = clock;
     // The id is from another node, or from a time when the clock was wrong: all new events are new to this client.
@@ -102,7 +102,7 @@ class EventStream {
   }
 
   begin(): void {
-    this.#unfollow = this.#o.journal.follow(() => this.#send());
+    this.#unfollow = this.#options.journal.follow(() => this.#send());
     this.#write(Buffer.from(`retry: ${RETRY_MS}\n${positionFrame(this.#position)}`));
   }
 
@@ -112,7 +112,7 @@ class EventStream {
    */
   beat(): void {
     if (this.#waitsSinceMs === undefined) this.#write(Buffer.from(positionFrame(this.#position)));
-    else if (this.#clock.monotonicMs() - this.#waitsSinceMs >= STALLED_MS) this.#o.sink.destroy();
+    else if (this.#clock.monotonicMs() - this.#waitsSinceMs >= STALLED_MS) this.#options.sink.destroy();
   }
 
   /** The connection is gone. */
@@ -127,15 +127,15 @@ class EventStream {
     if (this.#isClosed || this.#waitsSinceMs !== undefined) return;
     const frames = this.#next();
     if (frames.length > 0) this.#write(Buffer.concat(frames));
-    else if (this.#o.isBrief) {
+    else if (this.#options.isBrief) {
       this.#isClosed = true;
-      this.#o.sink.end();
+      this.#options.sink.end();
     }
   }
 
   /** The next events that the client wants, up to one chunk. */
   #next(): Buffer[] {
-    const { journal, wants } = this.#o;
+    const { journal, wants } = this.#options;
     const frames: Buffer[] = [];
     let bytes = 0;
     const missed = journal.missedSince(this.#position);
@@ -156,10 +156,10 @@ class EventStream {
 
   #write(bytes: Buffer): void {
     // Recording needs the memory: a client that is disconnected will reconnect and continue.
-    if (!this.#memory.take(bytes.length)) return this.#o.sink.destroy();
+    if (!this.#memory.take(bytes.length)) return this.#options.sink.destroy();
     this.#takenBytes = bytes.length;
     this.#waitsSinceMs = this.#clock.monotonicMs();
-    this.#o.sink.write(bytes, () => {
+    this.#options.sink.write(bytes, () => {
       this.#waitsSinceMs = undefined;
       if (this.#isClosed) return;
       this.#memory.giveBack(this.#takenBytes);

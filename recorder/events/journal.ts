@@ -42,7 +42,7 @@ interface Entry {
 const bytesOf = ({ json }: NodeEvent): number => json.length + ENTRY_BYTES;
 
 export class EventJournal {
-  readonly #o: JournalOptions;
+  readonly #options: JournalOptions;
   readonly #path: string;
   /** Oldest first; those before `#first` were dropped. */
   #entries: Entry[] = [];
@@ -66,7 +66,7 @@ export class EventJournal {
   readonly #followers = new Set<() => void>();
 
   private constructor(options: JournalOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#path = join(options.directory, NAME);
   }
 
@@ -89,13 +89,13 @@ export class EventJournal {
   missedSince(afterId: number): NodeEvent | undefined {
     if (afterId === 0 || afterId >= this.#droppedId) return undefined;
     const data = { after: String(afterId), up_to: String(this.#droppedId) };
-    const { clock, node } = this.#o;
+    const { clock, node } = this.#options;
     return makeEvent(this.#droppedId, { type: 'events.missed', data }, clock.wallMs(), node);
   }
 
   /** Returns at once and never throws: nothing in the recorder waits for followers. */
   tell(told: Told): void {
-    const { clock, node } = this.#o;
+    const { clock, node } = this.#options;
     const timeMs = clock.wallMs();
     // Ids derive from the time, so that ids of the last process are not reused even if the disk lost events.
     const id = Math.max(this.#lastId + 1, Math.floor(timeMs * 1000));
@@ -127,13 +127,13 @@ export class EventJournal {
 
   /** Writes what is not yet written, if the disk takes it in time. */
   async close(): Promise<void> {
-    await Promise.race([this.#writing, this.#o.clock.sleep(HELD_MS)]);
-    await Promise.race([quietly(this.#file?.close()), this.#o.clock.sleep(HELD_MS)]);
+    await Promise.race([this.#writing, this.#options.clock.sleep(HELD_MS)]);
+    await Promise.race([quietly(this.#file?.close()), this.#options.clock.sleep(HELD_MS)]);
     this.#file = undefined;
   }
 
   #keep(event: NodeEvent, atMs: number): void {
-    const { memory, clock } = this.#o;
+    const { memory, clock } = this.#options;
     const bytes = bytesOf(event);
     while (!memory.take(bytes) && this.#first < this.#entries.length) this.#dropFirst();
     this.#entries.push({ event, atMs });
@@ -151,7 +151,7 @@ export class EventJournal {
     this.#entries[this.#first++] = GONE;
     this.#droppedId = event.id;
     const bytes = bytesOf(event);
-    this.#o.memory.giveBack(bytes);
+    this.#options.memory.giveBack(bytes);
     return bytes;
   }
 
@@ -174,7 +174,7 @@ export class EventJournal {
 
   /** Writes until everything is written or the disk refuses; the next event then tries again. */
   async #writeAll(): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     // Events of the same moment become one write.
     await Promise.resolve();
     while (this.#writtenId < this.#lastId) {
@@ -221,7 +221,7 @@ export class EventJournal {
   }
 
   async #open(): Promise<FileHandle> {
-    await mkdir(this.#o.directory, { recursive: true, mode: 0o750 });
+    await mkdir(this.#options.directory, { recursive: true, mode: 0o750 });
     return open(this.#path, 'a', 0o640);
   }
 
@@ -249,7 +249,7 @@ export class EventJournal {
   }
 
   async #load(): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     let text = '';
     try {
       text = await readFile(this.#path, 'utf8');

@@ -28,7 +28,7 @@ const RETRY = { firstMs: 1_000, maxMs: 60_000 };
 const MOVED = 600_000_000;
 
 export class Webhook {
-  readonly #o: WebhookOptions;
+  readonly #options: WebhookOptions;
   readonly #file: string;
   readonly #stop = new AbortController();
   #position = 0;
@@ -41,7 +41,7 @@ export class Webhook {
   failed = 0;
 
   constructor(options: WebhookOptions) {
-    this.#o = options;
+    this.#options = options;
     const name = createHash('sha256').update(options.url).digest('hex').slice(0, 16);
     this.#file = join(options.directory, `webhook-${name}`);
   }
@@ -60,16 +60,16 @@ export class Webhook {
     this.#keptPosition = this.#position;
     // Stored now and not with the first accepted event: otherwise a restart before that would skip events.
     if (place === undefined) await this.#keep();
-    this.#unfollow = this.#o.journal.follow(() => this.#wake());
+    this.#unfollow = this.#options.journal.follow(() => this.#wake());
     this.#running = this.#run().catch((err: unknown) =>
-      this.#o.log.bug({ err }, 'a webhook has stopped because of an internal error'),
+      this.#options.log.bug({ err }, 'a webhook has stopped because of an internal error'),
     );
   }
 
   /** Milliseconds since the oldest event that was not accepted yet; 0 if there is none. */
   behindMs(): number {
     const next = this.#next();
-    return next ? Math.max(0, this.#o.clock.wallMs() - next.timeMs) : 0;
+    return next ? Math.max(0, this.#options.clock.wallMs() - next.timeMs) : 0;
   }
 
   async close(): Promise<void> {
@@ -81,7 +81,7 @@ export class Webhook {
   }
 
   async #run(): Promise<void> {
-    const { clock, post } = this.#o;
+    const { clock, post } = this.#options;
     const { signal } = this.#stop;
     const backoff = new Backoff(RETRY);
     while (!signal.aborted) {
@@ -104,7 +104,7 @@ export class Webhook {
 
   /** The next wanted event; moves the position past unwanted ones. */
   #next(): NodeEvent | undefined {
-    const { journal, wants } = this.#o;
+    const { journal, wants } = this.#options;
     const missed = journal.missedSince(this.#position);
     if (missed) return missed;
     for (const event of journal.after(this.#position)) {
@@ -129,21 +129,21 @@ export class Webhook {
     const before = this.#problem;
     this.#problem = problem;
     if (before === problem) return;
-    const host = new URL(this.#o.url).host;
-    if (problem === undefined) this.#o.log.info({ webhook: host }, 'a webhook accepts events again');
-    else this.#o.log.warn({ webhook: host, problem }, 'a webhook does not accept an event: it is sent again');
+    const host = new URL(this.#options.url).host;
+    if (problem === undefined) this.#options.log.info({ webhook: host }, 'a webhook accepts events again');
+    else this.#options.log.warn({ webhook: host, problem }, 'a webhook does not accept an event: it is sent again');
   }
 
   /** If the position cannot be stored, events are delivered again after a restart. */
   async #keep(): Promise<void> {
     const position = this.#position;
     try {
-      await mkdir(this.#o.directory, { recursive: true, mode: 0o750 });
+      await mkdir(this.#options.directory, { recursive: true, mode: 0o750 });
       await writeFile(`${this.#file}.new`, String(position), { mode: 0o640 });
       await rename(`${this.#file}.new`, this.#file);
       this.#keptPosition = position;
     } catch (err) {
-      this.#o.log.debug({ file: this.#file, err }, 'the position of a webhook cannot be stored');
+      this.#options.log.debug({ file: this.#file, err }, 'the position of a webhook cannot be stored');
     }
   }
 }

@@ -18,7 +18,7 @@ interface LruOptions<V> {
 
 export class Lru<V> {
   readonly #clock: Clock;
-  readonly #o: LruOptions<V>;
+  readonly #options: LruOptions<V>;
   #sinceMs: number;
   #recent = new Map<string, V>();
   #recentWeight = 0;
@@ -26,7 +26,7 @@ export class Lru<V> {
 
   constructor(clock: Clock, options: LruOptions<V>) {
     this.#clock = clock;
-    this.#o = options;
+    this.#options = options;
     this.#sinceMs = clock.monotonicMs();
   }
 
@@ -42,7 +42,7 @@ export class Lru<V> {
   set(key: string, value: V): void {
     this.delete(key);
     const weight = this.#weigh(value);
-    if (this.#recentWeight + weight > this.#o.capacity / 2 && this.#recent.size > 0) this.#clear();
+    if (this.#recentWeight + weight > this.#options.capacity / 2 && this.#recent.size > 0) this.#clear();
     this.#recent.set(key, value);
     this.#recentWeight += weight;
   }
@@ -62,6 +62,6 @@ export class Lru<V> {
   }
 
   #weigh(value: V): number {
-    return this.#o.weigh?.(value) ?? 1;
+    return this.#options.weigh?.(value) ?? 1;
   }
 }

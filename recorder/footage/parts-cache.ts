@@ -27,14 +27,14 @@ interface SegmentRef {
 }
 
 export class PartsCache {
-  readonly #o: PartsCacheOptions;
+  readonly #options: PartsCacheOptions;
   readonly #closed: Lru<FileParts>;
   readonly #growing: Lru<GrowingParts>;
   /** Simultaneous requests for the same file share one read. */
   readonly #reading = new Map<string, Promise<FileParts | undefined>>();
 
   constructor(options: PartsCacheOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#closed = new Lru(options.clock, {
       capacity: MAX_PART_NUMBERS,
       weigh: ({ starts }) => NUMBERS_BESIDE_PARTS + 2 * starts.length,
@@ -54,10 +54,10 @@ export class PartsCache {
 
   async #read(path: string): Promise<FileParts | undefined> {
     const name = parsePath(path);
-    const file = name && (await this.#o.files.open(name));
+    const file = name && (await this.#options.files.open(name));
     if (!file) return undefined;
     try {
-      const open = this.#o.archive.openEntries(file.segment.cameraId).find((entry) => entry.path === path);
+      const open = this.#options.archive.openEntries(file.segment.cameraId).find((entry) => entry.path === path);
       if (open) return await this.#readGrowing(file, open);
       this.#growing.delete(path);
       const parts = await readParts(file.read, file.sizeBytes);

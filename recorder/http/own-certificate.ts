@@ -38,7 +38,7 @@ const CHECK_MS = 60_000;
 
 export class OwnCertificate {
   readonly paths: CertificatePaths;
-  readonly #o: OwnCertificateOptions;
+  readonly #options: OwnCertificateOptions;
   readonly #key: string;
   readonly #isKeptKey: boolean;
   #certificate: string;
@@ -56,7 +56,7 @@ export class OwnCertificate {
     certificate: string,
     authorities: string | undefined,
   ) {
-    this.#o = options;
+    this.#options = options;
     this.paths = pathsIn(options.directory);
     this.#key = key;
     this.#isKeptKey = isKept;
@@ -107,7 +107,7 @@ export class OwnCertificate {
 
   /** Kept, so that later starts need not load the library. */
   async #keptRequest(): Promise<string> {
-    const path = join(this.#o.directory, 'request.pem');
+    const path = join(this.#options.directory, 'request.pem');
     const kept = await readOwn(path);
     if (kept !== undefined && this.#isKeptKey) return kept;
     const { newRequest } = await import('../../base/x509.ts');
@@ -130,7 +130,7 @@ export class OwnCertificate {
     if (!offered) return;
     const { certificate, authorities } = offered;
     if (isOf(certificate, this.#key)) {
-      const { directory } = this.#o;
+      const { directory } = this.#options;
       if (authorities !== this.#authorities) await writePrivate(authoritiesIn(directory), authorities);
       this.#authorities = authorities;
       if (certificate !== this.#certificate) await this.#use(certificate);
@@ -145,12 +145,12 @@ export class OwnCertificate {
   }
 
   #check(): void {
-    this.#timer = this.#o.clock.after(CHECK_MS, () => {
-      const { clock, log } = this.#o;
+    this.#timer = this.#options.clock.after(CHECK_MS, () => {
+      const { clock, log } = this.#options;
       const renew = async (): Promise<void> => {
         await this.#takeOffered();
-        if (!this.#o.isIssued && isDue(this.#certificate, clock.wallMs()))
-          await this.#use(await vouchFor(this.#key, this.#o));
+        if (!this.#options.isIssued && isDue(this.#certificate, clock.wallMs()))
+          await this.#use(await vouchFor(this.#key, this.#options));
       };
       this.#writes
         .take(renew)
@@ -162,7 +162,7 @@ export class OwnCertificate {
   async #use(certificate: string): Promise<void> {
     await writePrivate(this.paths.certificate, certificate);
     this.#certificate = certificate;
-    this.#o.log.info(
+    this.#options.log.info(
       { file: this.paths.certificate, ...aboutOf(certificate) },
       'a new certificate of this recorder is in use',
     );

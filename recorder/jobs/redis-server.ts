@@ -39,13 +39,13 @@ export class RedisServer {
   #socketPath = '';
   /** The open directory, if its path is too long for a socket. */
   #handle: FileHandle | undefined;
-  readonly #o: RedisServerOptions;
+  readonly #options: RedisServerOptions;
   readonly #stopping = new AbortController();
   #child: ChildProcess | undefined;
   #supervised: Promise<void> = Promise.resolve();
 
   constructor(options: RedisServerOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** The path of its socket after the start. */
@@ -60,7 +60,7 @@ export class RedisServer {
 
   /** Resolves when the server answers. Rejects with JobsUnavailable when it cannot be started. */
   async start(): Promise<void> {
-    const { directory, clock, log } = this.#o;
+    const { directory, clock, log } = this.#options;
     await mkdir(directory, { recursive: true, mode: 0o700 });
     try {
       this.#socketPath = await this.#reachable();
@@ -82,7 +82,7 @@ export class RedisServer {
 
   /** The path of the socket, or a shorter path of the same file. */
   async #reachable(): Promise<string> {
-    const { directory } = this.#o;
+    const { directory } = this.#options;
     const plain = join(directory, SOCKET);
     if (Buffer.byteLength(plain) <= MAX_SOCKET_PATH_BYTES) return plain;
     this.#handle = await open(directory);
@@ -99,14 +99,14 @@ export class RedisServer {
   async close(): Promise<void> {
     this.#stopping.abort();
     // SIGTERM writes what is not on the disk yet.
-    if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#o.clock);
+    if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#options.clock);
     await this.#supervised;
     await this.#handle?.close();
   }
 
   /** If the server ends because its file is damaged, the damage is cut off, or else the server begins without the file. */
   async #launchRepaired(): Promise<void> {
-    const { directory, log, program = REDIS_PROGRAM } = this.#o;
+    const { directory, log, program = REDIS_PROGRAM } = this.#options;
     const file = new AppendOnlyFile(directory, program);
     const hasEnded = (): boolean => this.#child?.exitCode !== null && !this.#stopping.signal.aborted;
     try {
@@ -127,7 +127,7 @@ export class RedisServer {
   }
 
   async #launch(): Promise<void> {
-    const { directory, program = REDIS_PROGRAM, clock, log } = this.#o;
+    const { directory, program = REDIS_PROGRAM, clock, log } = this.#options;
     await rm(join(directory, SOCKET), { force: true });
     const settings = {
       port: '0',
@@ -176,7 +176,7 @@ export class RedisServer {
    * identified by their working directory.
    */
   async #endOthers(): Promise<void> {
-    const { clock, log, directory } = this.#o;
+    const { clock, log, directory } = this.#options;
     const untilMs = clock.monotonicMs() + STOP_TIMEOUT_MS;
     const told = new Set<number>();
     for (;;) {

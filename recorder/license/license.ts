@@ -47,7 +47,7 @@ const LOOK_MS = 5_000;
 const MAX_FILE_BYTES = 64 * 1024;
 
 export class License {
-  readonly #o: LicenseOptions;
+  readonly #options: LicenseOptions;
   readonly #key: KeyObject | undefined;
   #found: Found = { kind: 'unusable', reason: { code: 'license-missing', message: 'it was not read yet' } };
   /** The state that was last reported, to detect changes. */
@@ -56,7 +56,7 @@ export class License {
   #looking: Promise<void> | undefined;
 
   constructor(options: LicenseOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#key = options.publicKey === '' ? undefined : parsePublicKey(options.publicKey);
     this.#registerMetrics(options.registry);
   }
@@ -87,15 +87,15 @@ export class License {
 
   /** For the readiness check. Always valid where no licence is required. */
   check(): { valid: boolean; reason?: LicenseReason } {
-    if (!this.#o.required) return { valid: true };
-    const reason = this.#problem() ?? this.#tooMany(this.#o.wanted());
+    if (!this.#options.required) return { valid: true };
+    const reason = this.#problem() ?? this.#tooMany(this.#options.wanted());
     return reason ? { valid: false, reason } : { valid: true };
   }
 
   /** Which of the wanted cameras, in their order, may not be recorded, and why. Cameras that are running continue. */
   refusals(wanted: readonly { readonly id: string }[], running: ReadonlySet<string>): Map<string, LicenseReason> {
     const refused = new Map<string, LicenseReason>();
-    if (!this.#o.required) return refused;
+    if (!this.#options.required) return refused;
     const allowed = this.statement?.cameras ?? 0;
     let free = allowed - wanted.filter(({ id }) => running.has(id)).length;
     for (const { id } of wanted) {
@@ -109,7 +109,7 @@ export class License {
     const found = this.#found;
     if (found.kind === 'unusable') return found.reason;
     const { statement } = found;
-    if (this.#o.clock.wallMs() < expiryMs(statement)) return undefined;
+    if (this.#options.clock.wallMs() < expiryMs(statement)) return undefined;
     return { code: 'license-expired', message: `the licence was valid until ${statement.expires}` };
   }
 
@@ -120,13 +120,13 @@ export class License {
   }
 
   #schedule(): void {
-    this.#timer = this.#o.clock.after(LOOK_MS, () => {
+    this.#timer = this.#options.clock.after(LOOK_MS, () => {
       void this.look().then(() => this.#schedule());
     });
   }
 
   async #look(): Promise<void> {
-    const { required, log, file, changed } = this.#o;
+    const { required, log, file, changed } = this.#options;
     this.#found = await this.#read();
     const problem = this.#problem();
     const { statement } = this;
@@ -142,7 +142,7 @@ export class License {
   }
 
   async #read(): Promise<Found> {
-    const { file } = this.#o;
+    const { file } = this.#options;
     try {
       const text = await readBounded(file);
       return { kind: 'signed', statement: verifyLicense(text, this.#key as KeyObject) };

@@ -67,7 +67,7 @@ interface PreviewStatus {
 }
 
 export class PreviewStream {
-  readonly #o: PreviewOptions;
+  readonly #options: PreviewOptions;
   readonly #hub: LiveHub;
   readonly #backoff = new Backoff(RETRY);
   #state: State = { kind: 'idle' };
@@ -81,7 +81,7 @@ export class PreviewStream {
   #isClosed = false;
 
   constructor(options: PreviewOptions) {
-    this.#o = options;
+    this.#options = options;
     const { cameraId, limits, clock, log } = options;
     this.#hub = new LiveHub({ cameraId, limits, clock, log });
     limits.addPreview(this);
@@ -114,7 +114,7 @@ export class PreviewStream {
   /** Call it a few times a second. */
   tick(nowMs: number): void {
     if ('camera' in this.#state) this.#state.camera.tick(nowMs);
-    this.#o.recording?.tick();
+    this.#options.recording?.tick();
   }
 
   /** Ends the current connection of a recorded preview like a failure of the camera; the next one follows. */
@@ -142,25 +142,25 @@ export class PreviewStream {
 
   /** Disconnects to release its memory; a preview that is recorded counts as a camera and stays. */
   giveWay(): void {
-    if (this.#o.recording) return;
+    if (this.#options.recording) return;
     this.#disconnect({ kind: 'idle' }, ...SHORT_OF_MEMORY);
   }
 
   /** Closes the connection, and disconnects all viewers for good. Resolves when the connection is closed. */
   async close(code: number, reason: string): Promise<void> {
     this.#isClosed = true;
-    this.#o.limits.removePreview(this);
+    this.#options.limits.removePreview(this);
     this.#disconnect({ kind: 'idle' }, code, reason);
     this.#hub.close(code, reason);
     await Promise.all(this.#leaving.values());
-    await this.#o.recording?.close();
+    await this.#options.recording?.close();
   }
 
   /** The close code and reason for viewers if it cannot be connected. */
   #connect(): Refusal | undefined {
     const state = this.#state;
     if ('camera' in state) return state.reason && refusalOf(state.reason);
-    const { clock, limits } = this.#o;
+    const { clock, limits } = this.#options;
     if (state.kind === 'failed' && clock.monotonicMs() < state.untilMs) return refusalOf(state.reason);
     if (!limits.previewMemory.take(PREVIEW_BYTES)) return SHORT_OF_MEMORY;
     this.#start();
@@ -168,7 +168,7 @@ export class PreviewStream {
   }
 
   #start(): void {
-    const { connection, recording } = this.#o;
+    const { connection, recording } = this.#options;
     const camera = connection([...(recording ? [recording] : []), this.#hub], (changed) => this.#follow(changed));
     this.#state = { kind: 'connecting', camera };
     // A camera that allows few connections must have closed the last one first.
@@ -187,13 +187,13 @@ export class PreviewStream {
     } else if (state === 'retrying' && before.kind === 'live') {
       // It has worked until now, so it is connected again at once, and viewers wait.
       this.#state = { kind: 'connecting', camera };
-    } else if (state === 'retrying' && reason && this.#o.recording) {
+    } else if (state === 'retrying' && reason && this.#options.recording) {
       if (before.reason?.code !== reason.code) this.#countFailure(reason);
       this.#state = { kind: 'connecting', camera, reason };
       this.#hub.dismiss(...refusalOf(reason));
     } else if (state === 'retrying' && reason) {
       this.#countFailure(reason);
-      const untilMs = this.#o.clock.monotonicMs() + this.#backoff.next();
+      const untilMs = this.#options.clock.monotonicMs() + this.#backoff.next();
       this.#disconnect({ kind: 'failed', reason, untilMs }, ...refusalOf(reason));
     }
   }
@@ -203,9 +203,9 @@ export class PreviewStream {
   }
 
   #lingerIfUnwatched(): void {
-    if (this.#o.recording) return;
+    if (this.#options.recording) return;
     if (this.#hub.stats.viewers > 0 || !('camera' in this.#state) || this.#linger) return;
-    this.#linger = this.#o.clock.after(LINGER_MS, () => {
+    this.#linger = this.#options.clock.after(LINGER_MS, () => {
       this.#linger = undefined;
       this.#disconnect({ kind: 'idle' }, CLOSE.goingAway, 'nobody watches');
     });
@@ -225,14 +225,14 @@ export class PreviewStream {
     const leaving = camera
       .stop()
       .catch((err: unknown) => {
-        this.#o.log.error({ camera: this.#o.cameraId, err }, 'a preview was not disconnected cleanly');
+        this.#options.log.error({ camera: this.#options.cameraId, err }, 'a preview was not disconnected cleanly');
       })
       .then(() => {
         this.#goneBytes += bytesOf(camera);
         this.#leaving.delete(camera);
       });
     this.#leaving.set(camera, leaving);
-    if (!this.#o.recording) this.#o.limits.previewMemory.giveBack(PREVIEW_BYTES);
+    if (!this.#options.recording) this.#options.limits.previewMemory.giveBack(PREVIEW_BYTES);
     this.#hub.dismiss(code, reason);
   }
 }

@@ -130,7 +130,7 @@ interface Channel {
 }
 
 export class PeerRequests implements PeerSender {
-  readonly #o: PeerRequestsOptions;
+  readonly #options: PeerRequestsOptions;
   /** By node, listener, and kind of caller. */
   readonly #pools = new Map<string, { readonly key: string; readonly pool: Pool }>();
   readonly #active = new Map<string, number>();
@@ -138,7 +138,7 @@ export class PeerRequests implements PeerSender {
   readonly #probes = new Map<string, { readonly untilMs: number; readonly answer: Promise<boolean> }>();
 
   constructor(options: PeerRequestsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   async request(nodeId: string, request: PeerRequest): Promise<PeerAnswer> {
@@ -186,7 +186,7 @@ export class PeerRequests implements PeerSender {
   }
 
   answers(nodeId: string): Promise<boolean> {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const known = this.#probes.get(nodeId);
     if (known && nowMs < known.untilMs) return known.answer;
     const answer = this.#probe(nodeId);
@@ -201,7 +201,7 @@ export class PeerRequests implements PeerSender {
   }
 
   async #probe(nodeId: string): Promise<boolean> {
-    const node = this.#o.find(nodeId);
+    const node = this.#options.find(nodeId);
     if (!node) return false;
     const ask = async (channel: Channel): Promise<void> => {
       const live = {
@@ -243,7 +243,7 @@ export class PeerRequests implements PeerSender {
     send: (signal: AbortSignal) => Promise<T>,
     { rests = true } = {},
   ): Promise<{ answer: T; release: () => void }> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     signal?.throwIfAborted();
     if (rests && clock.monotonicMs() < (this.#resting.get(nodeId)?.untilMs ?? -Infinity)) {
       throw new PeerUnavailable(nodeId, 'away', `the node ${nodeId} did not answer just now`);
@@ -282,7 +282,7 @@ export class PeerRequests implements PeerSender {
   }
 
   #rest(nodeId: string): void {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const before = this.#resting.get(nodeId);
     // Requests that fail together count as one failure.
     if (before && nowMs < before.untilMs) return;
@@ -291,7 +291,7 @@ export class PeerRequests implements PeerSender {
   }
 
   #headersOf({ caller, headers = {} }: PeerRequest, { isMutual }: Channel): Record<string, string | string[]> {
-    const sent: Record<string, string | string[]> = { [RELAYED_HEADER]: this.#o.nodeId };
+    const sent: Record<string, string | string[]> = { [RELAYED_HEADER]: this.#options.nodeId };
     for (const [name, value] of Object.entries(headers)) sent[name] = typeof value === 'string' ? value : [...value];
     if (isMutual && caller.kind === 'viewer') {
       const { name, cameras, may } = caller;
@@ -303,7 +303,7 @@ export class PeerRequests implements PeerSender {
   }
 
   #channelTo(nodeId: string, listener: PeerListener): Channel {
-    const node = this.#o.find(nodeId);
+    const node = this.#options.find(nodeId);
     if (!node) throw new PeerUnavailable(nodeId, 'unknown', `the cluster has no other node ${nodeId}`);
     const channel = this.#mutual(node, listener) ?? this.#plain(node, listener);
     if (!channel) throw new PeerUnavailable(nodeId, 'unknown', `the address of the node ${nodeId} is not known yet`);
@@ -311,7 +311,7 @@ export class PeerRequests implements PeerSender {
   }
 
   #mutual({ mutual }: PeerNode, listener: PeerListener): Channel | undefined {
-    const own = this.#o.own();
+    const own = this.#options.own();
     if (!own || !mutual) return undefined;
     const { address, identity } = mutual;
     return {
@@ -325,7 +325,7 @@ export class PeerRequests implements PeerSender {
 
   #plain({ urls }: PeerNode, listener: PeerListener): Channel | undefined {
     const origin = urls[listener];
-    const { ca } = this.#o;
+    const { ca } = this.#options;
     if (origin === undefined) return undefined;
     const connect = ca === undefined ? {} : { ca: [...getCACertificates(), ca] };
     return { key: origin, origin, prefix: '', isMutual: false, connect };

@@ -123,7 +123,7 @@ interface ExaminationOptions {
 }
 
 export class Examination implements CameraObserver {
-  readonly #o: ExaminationOptions;
+  readonly #options: ExaminationOptions;
   readonly #startMs: number;
   readonly #said: Said[] = [];
   #offered: readonly Media[] = [];
@@ -138,7 +138,7 @@ export class Examination implements CameraObserver {
   #captureBytes = 0;
 
   constructor(options: ExaminationOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#startMs = options.clock.monotonicMs();
   }
 
@@ -148,7 +148,7 @@ export class Examination implements CameraObserver {
       this.#playAsked = /\r\nCSeq:\s*(\d+)/i.exec(message.text)?.[1];
     } else if (this.#playAsked !== undefined && message.text.includes(this.#playAsked)) this.#playAnswered = true;
     const ms = message.atMs - (this.#said[0] as Said).atMs;
-    this.#keep({ ms, from: message.from, text: redactMessage(message.text, secretsOf(this.#o.source)) });
+    this.#keep({ ms, from: message.from, text: redactMessage(message.text, secretsOf(this.#options.source)) });
   }
 
   selected(presentation: Presentation, chosen: readonly number[]): void {
@@ -171,11 +171,11 @@ export class Examination implements CameraObserver {
   rtp(index: number, buffer: Buffer, start: number, end: number): void {
     const stream = this.#streams[index];
     if (!stream) return;
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     stream.firstMs ??= nowMs;
     if (this.#playAsked !== undefined && !this.#playAnswered) this.#mediaBeforePlay = true;
     stream.packets.push(buffer, start, end, nowMs);
-    if (this.#o.captureBytes === 0) return;
+    if (this.#options.captureBytes === 0) return;
     const packet = redactPacket(buffer.subarray(start, end), stream.coding);
     this.#keep({ ms: this.#sinceFirst(nowMs), stream: index, rtp: packet.toString('base64') });
   }
@@ -183,14 +183,14 @@ export class Examination implements CameraObserver {
   rtcp(index: number, buffer: Buffer, start: number, end: number): void {
     const stream = this.#streams[index];
     if (!stream) return;
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const { senderReports, byes } = parseRtcp(buffer, start, end);
     stream.byes += byes.length;
     for (const report of senderReports) {
       stream.senderReports++;
       stream.firstReportMs ??= nowMs;
       const wallMs = senderWallMs(report);
-      stream.clockOffsetMs = wallMs === undefined ? undefined : wallMs - this.#o.clock.wallMs();
+      stream.clockOffsetMs = wallMs === undefined ? undefined : wallMs - this.#options.clock.wallMs();
     }
     // Only the report is kept: the descriptions after it name the camera.
     const kept = Buffer.from(buffer.subarray(start, Math.min(end, start + 28)));
@@ -204,7 +204,7 @@ export class Examination implements CameraObserver {
   }
 
   sample(sample: Sample): void {
-    this.#recorded[sample.kind].push(sample, this.#o.clock.monotonicMs());
+    this.#recorded[sample.kind].push(sample, this.#options.clock.monotonicMs());
   }
 
   end(reason: EndReason): void {
@@ -215,7 +215,7 @@ export class Examination implements CameraObserver {
   examined(): Examined {
     const lead = this.#streams.find(({ media }) => media.kind === 'video') ?? this.#streams[0];
     return {
-      seconds: (this.#o.clock.monotonicMs() - this.#startMs) / 1000,
+      seconds: (this.#options.clock.monotonicMs() - this.#startMs) / 1000,
       dialogue: readDialogue(this.#said),
       offered: this.#offered,
       streams: this.#streams.map((stream) => ({
@@ -247,8 +247,8 @@ export class Examination implements CameraObserver {
   }
 
   #keep(line: Message | CapturedPacket): void {
-    if (this.#o.captureBytes === 0) return;
+    if (this.#options.captureBytes === 0) return;
     this.#captureBytes += 64 + ('text' in line ? line.text.length : (line.rtp ?? line.rtcp ?? '').length);
-    if (this.#captureBytes <= this.#o.captureBytes) this.#lines.push(line);
+    if (this.#captureBytes <= this.#options.captureBytes) this.#lines.push(line);
   }
 }

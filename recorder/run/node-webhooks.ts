@@ -15,11 +15,11 @@ interface NodeWebhooksDeps {
 }
 
 export class NodeWebhooks {
-  readonly #o: NodeWebhooksDeps;
+  readonly #options: NodeWebhooksDeps;
   #webhooks: Webhooks | undefined;
 
   constructor(deps: NodeWebhooksDeps) {
-    this.#o = deps;
+    this.#options = deps;
   }
 
   /** In the order of the configuration. */
@@ -31,7 +31,7 @@ export class NodeWebhooks {
   async configure(config: Config, beginId: number): Promise<void> {
     if (!this.#webhooks) {
       if (config.webhooks.length === 0 && config.webhooksFile === undefined) return;
-      const { workDir, journal, clock, log } = this.#o;
+      const { workDir, journal, clock, log } = this.#options;
       const { Webhooks } = await import('./webhooks.ts');
       this.#webhooks = new Webhooks({ journal, directory: join(workDir, 'events'), clock, log });
     }

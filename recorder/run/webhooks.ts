@@ -36,7 +36,7 @@ export const webhookRules = ({ cluster }: Config): NetworkRules => ({
 
 /** The webhooks of the current configuration. */
 export class Webhooks {
-  readonly #o: WebhooksDeps;
+  readonly #options: WebhooksDeps;
   readonly #networks = new CameraNetworks();
   #opened: readonly Opened[] = [];
   /** One change at a time. */
@@ -44,7 +44,7 @@ export class Webhooks {
   #isClosed = false;
 
   constructor(deps: WebhooksDeps) {
-    this.#o = deps;
+    this.#options = deps;
   }
 
   /** In the order of the configuration. */
@@ -83,12 +83,13 @@ export class Webhooks {
     await Promise.all(added.map(({ target, webhook }) => webhook.start(placeOf(target.url) ?? beginId)));
     this.#opened = after;
     if (added.length + gone.length > 0) {
-      this.#o.log.info({ added: added.map(hostOf), removed: gone.map(hostOf) }, 'the webhooks were replaced');
-    } else if (after.length === 0) this.#o.log.info({ file }, 'there are no webhooks: the file is missing or empty');
+      this.#options.log.info({ added: added.map(hostOf), removed: gone.map(hostOf) }, 'the webhooks were replaced');
+    } else if (after.length === 0)
+      this.#options.log.info({ file }, 'there are no webhooks: the file is missing or empty');
   }
 
   #open(target: WebhookConfig): Opened {
-    const { journal, directory, clock, log } = this.#o;
+    const { journal, directory, clock, log } = this.#options;
     const networks = this.#networks;
     // One agent per webhook, so that a slow receiver does not delay others.
     const agent = webhookAgent(networks);

@@ -70,7 +70,7 @@ const PROMOTE_MS = 500;
 const LIMITS: ChildLimits = { openFiles: 4096 };
 
 export class EtcdMember {
-  readonly #o: EtcdMemberOptions;
+  readonly #options: EtcdMemberOptions;
   readonly #stopping = new AbortController();
   #child: ChildProcess | undefined;
   #supervised: Promise<void> = Promise.resolve();
@@ -80,13 +80,13 @@ export class EtcdMember {
   #counted: Promise<void> = Promise.resolve();
 
   constructor(options: EtcdMemberOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Resolves when the member answers; it may still be a learner. Rejects with EtcdMemberError or EtcdError. */
   async start(): Promise<void> {
-    const { directory, isLast, clock, log } = this.#o;
-    await EtcdMember.checkVersion(this.#o.program);
+    const { directory, isLast, clock, log } = this.#options;
+    await EtcdMember.checkVersion(this.#options.program);
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const isNew = !(await exists(join(directory, 'member')));
     const count = isNew ? await this.#witness() : await this.#checkCount();
@@ -100,7 +100,7 @@ export class EtcdMember {
 
   /** Gives a learner its vote as soon as it has caught up with the leader. Resolves at once if it has one. */
   async promote(signal: AbortSignal): Promise<void> {
-    const { own, others = own, clock, clientUrl } = this.#o;
+    const { own, others = own, clock, clientUrl } = this.#options;
     for (;;) {
       signal.throwIfAborted();
       const { memberId, isLearner } = await own.status(clientUrl);
@@ -117,7 +117,7 @@ export class EtcdMember {
 
   /** Whether others have removed this member: what it kept is of no use then. False while nobody knows. */
   async isRemoved(): Promise<boolean> {
-    const { own, others, clientUrl, peerUrl } = this.#o;
+    const { own, others, clientUrl, peerUrl } = this.#options;
     // It may be missing in the list of a member that lags behind, but then it runs.
     if (!others || (await answers(own, clientUrl))) return false;
     // Nobody answers: nothing is known of the members.
@@ -130,7 +130,7 @@ export class EtcdMember {
    * to remove the member. Rejects with NOT_REMOVED.
    */
   async leave({ force }: { readonly force: boolean }): Promise<void> {
-    const { own, others = own, clientUrl, log } = this.#o;
+    const { own, others = own, clientUrl, log } = this.#options;
     try {
       const { memberId } = await own.status(clientUrl);
       await this.#accepted(() => removed(others, memberId), LEAVE_TIMEOUT_MS);
@@ -144,13 +144,13 @@ export class EtcdMember {
   /** Stops, and erases the data. */
   async erase(): Promise<void> {
     await this.close();
-    await rm(this.#o.directory, { recursive: true, force: true });
+    await rm(this.#options.directory, { recursive: true, force: true });
   }
 
   async close(): Promise<void> {
     this.#stopping.abort();
     this.#counting?.cancel();
-    if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#o.clock);
+    if (this.#child) await endChild(this.#child, STOP_TIMEOUT_MS, this.#options.clock);
     await this.#supervised;
     await this.#counted;
     // Also a copy that was made just before, while it ran, is older than what it has written now.
@@ -189,7 +189,7 @@ export class EtcdMember {
 
   /** The arguments for the first start of a member, without data. A further member is added to the others as a learner before. */
   async #introduce(): Promise<readonly string[]> {
-    const { name, peerUrl, others, isFirst, log } = this.#o;
+    const { name, peerUrl, others, isFirst, log } = this.#options;
     if (!others || isFirst) return [`--initial-cluster=${name}=${peerUrl}`, '--initial-cluster-state=new'];
     const members = await others.members();
     // Its data is gone, and with it its vote: it comes back as a learner.
@@ -210,7 +210,7 @@ export class EtcdMember {
 
   /** etcd refuses a change for some seconds after the last one, and while another learner catches up. */
   async #accepted<T>(change: () => Promise<T>, timeoutMs = CHANGE_TIMEOUT_MS): Promise<T> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const untilMs = clock.monotonicMs() + timeoutMs;
     for (;;) {
       try {
@@ -224,7 +224,7 @@ export class EtcdMember {
   }
 
   async #launch(initial: readonly string[]): Promise<void> {
-    const { directory, name, peerUrl, clientUrl, tls, own, clock, program = PROGRAM } = this.#o;
+    const { directory, name, peerUrl, clientUrl, tls, own, clock, program = PROGRAM } = this.#options;
     const files = (prefix: string): readonly string[] =>
       tls
         ? [
@@ -275,20 +275,20 @@ export class EtcdMember {
   }
 
   get #countFile(): string {
-    return join(this.#o.directory, 'count');
+    return join(this.#options.directory, 'count');
   }
 
   #witness(): Promise<number> {
-    return readCount(this.#o.witnessFile);
+    return readCount(this.#options.witnessFile);
   }
 
   async #checkCount(): Promise<number> {
     const [count, witness] = [await readCount(this.#countFile), await this.#witness()];
     if (count >= witness) return count;
-    if (this.#o.isLast) return witness;
+    if (this.#options.isLast) return witness;
     throw new EtcdMemberError(
       'STALE_DATA',
-      `the state of this node in ${this.#o.directory} is from a backup and would disrupt the cluster: ` +
+      `the state of this node in ${this.#options.directory} is from a backup and would disrupt the cluster: ` +
         'remove the node on the leader, delete this directory, and add the node again',
     );
   }
@@ -296,13 +296,13 @@ export class EtcdMember {
   /** The second copy is written last: after a crash in between, the first one is ahead by one. */
   async #keepCount(count: number): Promise<void> {
     await writePrivate(this.#countFile, String(count));
-    await writePrivate(this.#o.witnessFile, String(count));
+    await writePrivate(this.#options.witnessFile, String(count));
     this.#count = count;
     const next = (): void => void (this.#counted = this.#keepCount(count + 1).catch(this.#uncounted));
-    if (!this.#stopping.signal.aborted) this.#counting = this.#o.clock.after(COUNT_MS, next);
+    if (!this.#stopping.signal.aborted) this.#counting = this.#options.clock.after(COUNT_MS, next);
   }
 
-  readonly #uncounted = (err: unknown): void => this.#o.log.error({ err }, 'the count of etcd cannot be kept');
+  readonly #uncounted = (err: unknown): void => this.#options.log.error({ err }, 'the count of etcd cannot be kept');
 }
 
 /** etcd binds to addresses only. */

@@ -43,14 +43,14 @@ const FINAL: readonly string[] = ['NOT_INSTALLED', 'WRONG_VERSION', 'STALE_DATA'
 /** Of a node: see the spec of a RecorderNode. */
 export type Role = 'Learner' | 'Voter' | 'Removed';
 
-/** A change of the member, until it is done or the role is another one. */
+/** The change of the member that is under way: tried until it succeeds, or until the server gets another role. */
 interface Step {
   readonly role: Role;
   readonly ending: AbortController;
 }
 
 export class OwnEtcd {
-  readonly #o: OwnEtcdOptions;
+  readonly #options: OwnEtcdOptions;
   readonly #url: string;
   readonly #own: EtcdClient;
   readonly #others: EtcdClient;
@@ -69,7 +69,7 @@ export class OwnEtcd {
 
   constructor(options: OwnEtcdOptions) {
     const { host, cluster, tls } = options;
-    this.#o = options;
+    this.#options = options;
     this.#cluster = cluster;
     this.#url = `https://${host}:${ETCD_PORTS.clients}`;
     this.#own = new EtcdClient({ endpoints: () => [this.#url], tls });
@@ -94,7 +94,7 @@ export class OwnEtcd {
    * only a person can mend. Does not wait longer than a few seconds while the others are missing.
    */
   async start(): Promise<void> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     await EtcdMember.checkVersion();
     if (this.isLeaving) return this.#newMember().erase();
     const isFirst = this.#cluster.initial === 'new';
@@ -164,7 +164,7 @@ export class OwnEtcd {
    * without. One server does that for all, because a dead one cannot. Throws EtcdError, and what `roles` throws.
    */
   async enforce(roles: () => Promise<ReadonlyMap<string, Role>>): Promise<void> {
-    const { log } = this.#o;
+    const { log } = this.#options;
     const members = await this.#all.members();
     // Asked after the list: a member in it was let in before.
     const roleOf = await roles();
@@ -190,7 +190,7 @@ export class OwnEtcd {
   }
 
   get #directory(): string {
-    return join(this.#o.directory, 'etcd');
+    return join(this.#options.directory, 'etcd');
   }
 
   #hasData(): Promise<boolean> {
@@ -206,7 +206,7 @@ export class OwnEtcd {
   }
 
   #failed(err: unknown): void {
-    const { log } = this.#o;
+    const { log } = this.#options;
     if (this.#stopping.signal.aborted) return;
     if (err instanceof EtcdMemberError) log.error({ err }, 'etcd cannot be started');
     else log.debug({ problem: messageOf(err) }, 'the member of etcd does not have the role of its node yet');
@@ -214,7 +214,7 @@ export class OwnEtcd {
 
   async #follow(step: Step): Promise<void> {
     const { role, ending } = step;
-    const { log } = this.#o;
+    const { log } = this.#options;
     if (ending.signal.aborted) return;
     if (role === 'Removed') return this.#out();
     if (this.isLeaving) return;
@@ -234,12 +234,15 @@ export class OwnEtcd {
     if (this.#cluster.members.length === 0 || (!member && !(await this.#hasData()))) return;
     this.#member = undefined;
     await (member ? member.leave({ force: true }) : this.#newMember().erase());
-    this.#o.log.info({}, 'this node is no member of the cluster now: its etcd has stopped, and its data is erased');
+    this.#options.log.info(
+      {},
+      'this node is no member of the cluster now: its etcd has stopped, and its data is erased',
+    );
   }
 
   /** Tries until the member runs, because etcd may need others that are missing. */
   async #join({ ending }: Step): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     const signal = AbortSignal.any([ending.signal, this.#stopping.signal]);
     const backoff = new Backoff({ firstMs: 500, maxMs: 10_000 });
     while (!signal.aborted) {
@@ -264,7 +267,7 @@ export class OwnEtcd {
   }
 
   #newMember({ isLast = false } = {}): EtcdMember {
-    const { nodeId, host, recordPath, files, clock, log } = this.#o;
+    const { nodeId, host, recordPath, files, clock, log } = this.#options;
     return new EtcdMember({
       directory: this.#directory,
       witnessFile: join(recordPath, '.kube-nvr', 'etcd-witness'),
@@ -282,7 +285,7 @@ export class OwnEtcd {
   }
 
   #isUnstarted(id: string): boolean {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const sinceMs = this.#unstarted.get(id) ?? nowMs;
     this.#unstarted.set(id, sinceMs);
     return nowMs - sinceMs > UNSTARTED_MS;
@@ -290,7 +293,7 @@ export class OwnEtcd {
 
   /** Keeps the addresses of the members. */
   async #look(): Promise<void> {
-    const nowMs = this.#o.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     if (nowMs - this.#lookedMs < LOOK_MS) return;
     this.#lookedMs = nowMs;
     const all = (await this.#all.members()).flatMap(({ clientUrls }) => clientUrls);
@@ -302,7 +305,7 @@ export class OwnEtcd {
   }
 
   async #keep(cluster: ClusterFile): Promise<void> {
-    await writeCluster(this.#o.files, cluster);
+    await writeCluster(this.#options.files, cluster);
     this.#cluster = cluster;
   }
 }

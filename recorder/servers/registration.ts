@@ -24,16 +24,16 @@ interface RegistrationOptions {
 }
 
 export class Registration {
-  readonly #o: RegistrationOptions;
+  readonly #options: RegistrationOptions;
   #hasPool = false;
 
   constructor(options: RegistrationOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Resolves to the node's role. Throws ApiError. */
   async renew(): Promise<Role> {
-    const { pool, nodeId, recordPath } = this.#o;
+    const { pool, nodeId, recordPath } = this.#options;
     if (!this.#hasPool) {
       await this.#ensure(RECORDER_POOLS, pool, () => ({
         kind: 'RecorderPool',
@@ -42,7 +42,7 @@ export class Registration {
       }));
       this.#hasPool = true;
     }
-    const wanted = definedIn(this.#o.addresses());
+    const wanted = definedIn(this.#options.addresses());
     const { spec } = await this.#ensure(RECORDER_NODES, nodeId, () => ({
       kind: 'RecorderNode',
       // Other labels are kept, because placements of cameras may use them.
@@ -52,7 +52,9 @@ export class Registration {
     const { role, address, playbackAddress, peerAddress } = (spec ?? {}) as Addresses & { readonly role: Role };
     if (!isDeepStrictEqual(definedIn({ address, playbackAddress, peerAddress }), wanted)) {
       // null removes a field (RFC 7396).
-      const change = Object.fromEntries(Object.entries(this.#o.addresses()).map(([key, url]) => [key, url ?? null]));
+      const change = Object.fromEntries(
+        Object.entries(this.#options.addresses()).map(([key, url]) => [key, url ?? null]),
+      );
       await this.#patch(change);
     }
     return role;
@@ -64,12 +66,12 @@ export class Registration {
   }
 
   async #patch(spec: object): Promise<void> {
-    const path = `${this.#path(RECORDER_NODES)}/${this.#o.nodeId}`;
-    await mergePatch(this.#o.api, path, { spec });
+    const path = `${this.#path(RECORDER_NODES)}/${this.#options.nodeId}`;
+    await mergePatch(this.#options.api, path, { spec });
   }
 
   async #ensure(plural: string, name: string, make: () => object): Promise<KubernetesObject> {
-    const { api } = this.#o;
+    const { api } = this.#options;
     const path = this.#path(plural);
     try {
       return await api.get(`${path}/${name}`);
@@ -86,7 +88,7 @@ export class Registration {
   }
 
   #path(plural: string): string {
-    return `/apis/${API_VERSION}/namespaces/${this.#o.namespace}/${plural}`;
+    return `/apis/${API_VERSION}/namespaces/${this.#options.namespace}/${plural}`;
   }
 }
 

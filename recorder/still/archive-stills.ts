@@ -34,11 +34,11 @@ const GOOD_FOR_MS = 10_000;
 const FAILURE_GOOD_FOR_MS = 1_000;
 
 export class ArchiveStills {
-  readonly #d: ArchiveStillsDeps;
+  readonly #deps: ArchiveStillsDeps;
   readonly #images: SharedImages;
 
   constructor(deps: ArchiveStillsDeps) {
-    this.#d = deps;
+    this.#deps = deps;
     const { clock } = deps;
     const memory = deps.memory ?? unlimitedMemory('images');
     this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock, memory });
@@ -52,7 +52,7 @@ export class ArchiveStills {
       if (!picture) throw noFootage();
       return movieOf(frame.header, picture);
     };
-    const make = () => this.#d.maker.make(cameraId, maxWidth, read);
+    const make = () => this.#deps.maker.make(cameraId, maxWidth, read);
     const image = await this.#images.get(`${frame.id} ${maxWidth}`, '', make);
     return { ...image, timeMs: frame.timeMs, isSettled: frame.isSettled };
   }

@@ -19,13 +19,13 @@ const MAX_WAITING = 256;
 const TIMEOUT_MS = 10_000;
 
 export class JpegMaker {
-  readonly #d: JpegMakerDeps;
+  readonly #deps: JpegMakerDeps;
   readonly #end = new AbortController();
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
   constructor(deps: JpegMakerDeps) {
-    this.#d = deps;
+    this.#deps = deps;
   }
 
   /** `read` is called when the turn has come, and returns the movie of one picture. Rejects with StillError. */
@@ -52,7 +52,7 @@ export class JpegMaker {
   }
 
   async #make(cameraId: string, maxWidth: number, read: () => Promise<Buffer>): Promise<FetchedImage> {
-    const { clock, ffmpegPath, log } = this.#d;
+    const { clock, ffmpegPath, log } = this.#deps;
     const late = new AbortController();
     const timer = clock.after(TIMEOUT_MS, () => {
       late.abort(new StillError('thumbnail-failed', `the picture was not made within ${TIMEOUT_MS / 1000} s`));

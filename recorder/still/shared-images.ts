@@ -38,11 +38,11 @@ interface Kept {
 }
 
 export class SharedImages {
-  readonly #o: SharedImagesOptions;
+  readonly #options: SharedImagesOptions;
   readonly #entries = new Map<string, Entry>();
 
   constructor(options: SharedImagesOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /**
@@ -53,7 +53,7 @@ export class SharedImages {
     key: string,
     from: string,
     make: () => Promise<FetchedImage>,
-    maxAgeMs = this.#o.goodForMs,
+    maxAgeMs = this.#options.goodForMs,
   ): Promise<StillImage> {
     let entry = this.#entries.get(key);
     if (!entry || entry.from !== from || (entry.kept && this.#remainingMs(entry.kept, maxAgeMs) <= 0)) {
@@ -64,11 +64,11 @@ export class SharedImages {
   }
 
   #remainingMs({ madeMs, goodForMs }: Kept, maxAgeMs: number): number {
-    return madeMs + Math.min(goodForMs, maxAgeMs) - this.#o.clock.monotonicMs();
+    return madeMs + Math.min(goodForMs, maxAgeMs) - this.#options.clock.monotonicMs();
   }
 
   #make(key: string, from: string, make: () => Promise<FetchedImage>): Entry {
-    const { goodForMs, failureGoodForMs } = this.#o;
+    const { goodForMs, failureGoodForMs } = this.#options;
     const image = make().then((made) => ({ ...made, etag: etagOf(made.body) }));
     const entry: Entry = { from, image, kept: undefined };
     this.#entries.get(key)?.kept?.release();
@@ -82,7 +82,7 @@ export class SharedImages {
 
   /** Releases images that are no longer requested. */
   #keep(key: string, entry: Entry, goodForMs: number, bytes: number): void {
-    const { clock, memory } = this.#o;
+    const { clock, memory } = this.#options;
     const isCurrent = this.#entries.get(key) === entry;
     if (!isCurrent || !memory.take(bytes)) {
       if (isCurrent) this.#entries.delete(key);

@@ -31,11 +31,11 @@ const FRESH_MS = 1_000;
 const FAILURE_GOOD_FOR_MS = 1_000;
 
 export class Thumbnails {
-  readonly #d: ThumbnailsDeps;
+  readonly #deps: ThumbnailsDeps;
   readonly #images: SharedImages;
 
   constructor(deps: ThumbnailsDeps) {
-    this.#d = deps;
+    this.#deps = deps;
     const { clock } = deps;
     const memory = deps.memory ?? unlimitedMemory('images');
     this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock, memory });
@@ -43,9 +43,9 @@ export class Thumbnails {
 
   /** `isFresh`: made at most a second ago. Rejects with StillError. */
   async get(cameraId: string, isFresh = false): Promise<StillImage> {
-    const source = this.#d.find(cameraId);
+    const source = this.#deps.find(cameraId);
     if (!source) throw new StillError('unknown-camera', 'this node does not know such a camera');
-    const make = () => this.#d.maker.make(cameraId, MAX_WIDTH, () => newestOf(source));
+    const make = () => this.#deps.maker.make(cameraId, MAX_WIDTH, () => newestOf(source));
     return this.#images.get(cameraId, '', make, isFresh ? FRESH_MS : GOOD_FOR_MS);
   }
 }

@@ -45,7 +45,7 @@ const STATE_DIRECTORY = '.kube-nvr';
 const ID = /^[0-9a-f-]{8,64}$/;
 
 export class ArchiveIdentity {
-  readonly #o: IdentityOptions;
+  readonly #options: IdentityOptions;
   readonly #markerPath: string;
   readonly #knownPath: string;
   #seen: Seen | undefined;
@@ -54,7 +54,7 @@ export class ArchiveIdentity {
   #taken: { readonly device: number; readonly lock: Promise<FileLock> } | undefined;
 
   constructor(options: IdentityOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#markerPath = `${options.root}/${STATE_DIRECTORY}/archive.json`;
     this.#knownPath = `${options.workDir}/archive-id`;
   }
@@ -82,10 +82,10 @@ export class ArchiveIdentity {
     if (marker === undefined) return 'new';
     // A node that knows no id (its state was lost, or the disk was moved here) accepts the archive that it finds.
     if (!isKnown) await this.#remember(marker.id);
-    if (this.#o.pool !== undefined && marker.pool === undefined) {
+    if (this.#options.pool !== undefined && marker.pool === undefined) {
       // The marker was written by a version without this field. If the disk is full, the field is added another time.
       await this.#mark(marker).catch((err: unknown) =>
-        this.#o.log.warn({ path: this.#markerPath, err }, 'the owner of the archive cannot be written'),
+        this.#options.log.warn({ path: this.#markerPath, err }, 'the owner of the archive cannot be written'),
       );
     }
     await this.#see();
@@ -100,7 +100,7 @@ export class ArchiveIdentity {
 
   /** Like `look`, but needs only two file lookups while nothing has changed. Also rejects for a `new` archive. */
   async check(): Promise<void> {
-    const { fs, root } = this.#o;
+    const { fs, root } = this.#options;
     const seen = this.#seen;
     if (seen) {
       const looks = [root, this.#markerPath].map((path) =>
@@ -118,7 +118,7 @@ export class ArchiveIdentity {
   async create(): Promise<string> {
     await this.#take();
     const { marker } = await this.#compare();
-    if (marker) throw new WrongDiskError('archive-foreign', `${this.#o.root} now has the archive ${marker.id}`);
+    if (marker) throw new WrongDiskError('archive-foreign', `${this.#options.root} now has the archive ${marker.id}`);
     return this.#create();
   }
 
@@ -129,7 +129,7 @@ export class ArchiveIdentity {
     await this.#remember(id);
     this.#id = id;
     await this.#see();
-    this.#o.log.info({ path: this.#o.root, archive: id }, 'a new archive was created');
+    this.#options.log.info({ path: this.#options.root, archive: id }, 'a new archive was created');
     return id;
   }
 
@@ -137,10 +137,10 @@ export class ArchiveIdentity {
   async adopt(): Promise<string> {
     const marker = await this.#marker();
     if (marker === undefined) {
-      await makeDirectories(this.#o.fs, `${this.#o.root}/${STATE_DIRECTORY}`);
+      await makeDirectories(this.#options.fs, `${this.#options.root}/${STATE_DIRECTORY}`);
       return this.#create();
     }
-    if (marker.node !== this.#o.node || marker.pool !== this.#o.pool) await this.#mark(marker);
+    if (marker.node !== this.#options.node || marker.pool !== this.#options.pool) await this.#mark(marker);
     await this.#remember(marker.id);
     await this.#see();
     this.#id = marker.id;
@@ -157,7 +157,7 @@ export class ArchiveIdentity {
 
   /** Locks the directory for this process. Rejects with WrongDiskError when another process holds the lock. */
   async #take(): Promise<void> {
-    const { root, take, fs } = this.#o;
+    const { root, take, fs } = this.#options;
     if (!take) return;
     const { device } = await fs.facts(root);
     if (this.#taken?.device !== device) {
@@ -181,17 +181,17 @@ export class ArchiveIdentity {
     readonly id: string;
     readonly created?: string | undefined;
   }): Promise<void> {
-    const { fs, node, pool } = this.#o;
+    const { fs, node, pool } = this.#options;
     await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, pool, created })}\n`);
   }
 
   /** Rejects with WrongDiskError when the id on the disk is not the known one. */
   async #compare(): Promise<{ readonly marker: Marker | undefined; readonly isKnown: boolean }> {
-    const { root } = this.#o;
+    const { root } = this.#options;
     const known = await this.#known();
     const marker = await this.#marker();
     for (const owner of ['node', 'pool'] as const) {
-      const [found, own] = [marker?.[owner], this.#o[owner]];
+      const [found, own] = [marker?.[owner], this.#options[owner]];
       if (found === undefined || own === undefined || found === own) continue;
       throw new WrongDiskError(
         'archive-foreign',
@@ -218,13 +218,13 @@ export class ArchiveIdentity {
   }
 
   async #see(): Promise<void> {
-    const { fs, root } = this.#o;
+    const { fs, root } = this.#options;
     const [rootFacts, marker] = await Promise.all([fs.facts(root), fs.facts(this.#markerPath)]);
     this.#seen = { root: rootFacts, marker };
   }
 
   async #marker(): Promise<Marker | undefined> {
-    const text = await readIfThere(this.#o.fs, this.#markerPath);
+    const text = await readIfThere(this.#options.fs, this.#markerPath);
     if (text === undefined) return undefined;
     const value = parseJson(text);
     const id = idIn(value, 'id');
@@ -236,15 +236,15 @@ export class ArchiveIdentity {
 
   /** `readable` is false for a damaged file: then it is not known whether the node has an archive. */
   async #known(): Promise<{ readonly id: string | undefined; readonly readable: boolean }> {
-    const text = await readIfThere(this.#o.fs, this.#knownPath);
+    const text = await readIfThere(this.#options.fs, this.#knownPath);
     if (text === undefined) return { id: undefined, readable: true };
     const value = parseJson(text);
-    return { id: idIn(value, this.#o.root), readable: typeof value === 'object' && value !== null };
+    return { id: idIn(value, this.#options.root), readable: typeof value === 'object' && value !== null };
   }
 
   /** Ids are kept by record path: another path in the configuration is another archive. */
   async #remember(id: string): Promise<void> {
-    const { fs, root, workDir, log } = this.#o;
+    const { fs, root, workDir, log } = this.#options;
     try {
       await makeDirectories(fs, workDir);
       const before = parseJson((await readIfThere(fs, this.#knownPath)) ?? '{}');

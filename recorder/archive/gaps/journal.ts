@@ -27,7 +27,7 @@ const COMPACT_BYTES = 64 * 1024;
 const MAX_WAITING = 4_096;
 
 export class Journal {
-  readonly #o: JournalOptions;
+  readonly #options: JournalOptions;
   readonly #path: string;
   #waiting: string[] = [];
   #replace = false;
@@ -45,17 +45,17 @@ export class Journal {
   #scheduled = false;
 
   constructor(options: JournalOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#path = `${options.directory}/${options.name}`;
   }
 
   /** Records of earlier processes, without damaged lines. Never rejects: what cannot be read is missing. */
   async read(): Promise<LedgerRecord[]> {
     try {
-      return parseJournal((await readIfThere(this.#o.fs, this.#path)) ?? '');
+      return parseJournal((await readIfThere(this.#options.fs, this.#path)) ?? '');
     } catch (err) {
       this.#readable = false;
-      this.#o.log.error({ file: this.#path, err }, 'a gap journal cannot be read');
+      this.#options.log.error({ file: this.#path, err }, 'a gap journal cannot be read');
       return [];
     }
   }
@@ -99,16 +99,16 @@ export class Journal {
   }
 
   async #write(): Promise<void> {
-    if (this.#o.isHeld() || (!this.#replace && this.#waiting.length === 0)) return;
+    if (this.#options.isHeld() || (!this.#replace && this.#waiting.length === 0)) return;
     try {
-      await this.#o.checkDisk();
+      await this.#options.checkDisk();
       if (this.#replace) await this.#compact();
       else await this.#append();
       this.#failing = false;
     } catch (err) {
       this.#torn = true;
       // Logged once per failure, not per attempt.
-      if (!this.#failing) this.#o.log.warn({ file: this.#path, err }, 'a gap journal cannot be written');
+      if (!this.#failing) this.#options.log.warn({ file: this.#path, err }, 'a gap journal cannot be written');
       this.#failing = true;
     }
   }
@@ -142,10 +142,10 @@ export class Journal {
     const lost = this.#lost;
     this.#lost = false;
     this.#replace = false;
-    const text = Array.from(this.#o.snapshot(), formatRecord).join('');
+    const text = Array.from(this.#options.snapshot(), formatRecord).join('');
     try {
       await this.#makeDirectory();
-      await replaceFile(this.#o.fs, this.#path, text);
+      await replaceFile(this.#options.fs, this.#path, text);
     } catch (err) {
       // A longer file does no harm; the next attempt follows when it has grown further. But waiting records exist nowhere
       // else.
@@ -169,7 +169,7 @@ export class Journal {
   }
 
   async #open(): Promise<OpenFile> {
-    const { fs, directory } = this.#o;
+    const { fs, directory } = this.#options;
     try {
       return await fs.open(this.#path, 'read-write');
     } catch (err) {
@@ -182,7 +182,7 @@ export class Journal {
   }
 
   async #makeDirectory(): Promise<void> {
-    const { fs, directory } = this.#o;
+    const { fs, directory } = this.#options;
     try {
       await fs.makeDirectory(directory);
     } catch (err) {
@@ -195,7 +195,7 @@ export class Journal {
   async #sync(): Promise<void> {
     if (!this.#unsynced) return;
     try {
-      const file = await this.#o.fs.open(this.#path, 'read-write');
+      const file = await this.#options.fs.open(this.#path, 'read-write');
       try {
         await file.syncData();
       } finally {
@@ -203,7 +203,7 @@ export class Journal {
       }
       this.#unsynced = false;
     } catch (err) {
-      this.#o.log.debug({ file: this.#path, err }, 'a gap journal cannot be synced yet');
+      this.#options.log.debug({ file: this.#path, err }, 'a gap journal cannot be synced yet');
     }
   }
 }

@@ -64,7 +64,7 @@ const KEEP_MS = 400 * DAY_MS;
 const CONCURRENT_READS = 16;
 
 export class GapLedger implements SegmentObserver {
-  readonly #o: GapLedgerOptions;
+  readonly #options: GapLedgerOptions;
   readonly #fs: FileSystem;
   readonly #directory: string;
   readonly #entries = new Map<string, Entry>();
@@ -82,7 +82,7 @@ export class GapLedger implements SegmentObserver {
   #beatFails = false;
 
   constructor(options: GapLedgerOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#fs = options.fs ?? nodeFileSystem;
     this.#directory = `${withoutTrailingSlash(options.root)}/${DIRECTORY}`;
     this.#aliveFile = new AliveFile(this.#fs, `${this.#directory}/alive`);
@@ -95,10 +95,10 @@ export class GapLedger implements SegmentObserver {
    */
   async load(): Promise<void> {
     try {
-      await this.#o.checkDisk?.();
+      await this.#options.checkDisk?.();
       const before = await this.#aliveFile.read();
       const journals = await this.#readJournals();
-      const { bootId } = this.#o;
+      const { bootId } = this.#options;
       const sameBoot = !before || before.bootId === bootId || before.bootId === '' || bootId === '';
       this.#down = { cause: sameBoot ? 'process-down' : 'node-down', aliveMs: before?.aliveMs };
       this.#loaded = true;
@@ -111,7 +111,7 @@ export class GapLedger implements SegmentObserver {
       }
     } catch (err) {
       // Also for a new archive, which has no known disk yet.
-      this.#o.log.debug({ path: this.#directory, err }, 'the gap ledger cannot be read yet');
+      this.#options.log.debug({ path: this.#directory, err }, 'the gap ledger cannot be read yet');
     }
   }
 
@@ -145,7 +145,7 @@ export class GapLedger implements SegmentObserver {
    * configured.
    */
   takeOver(cameraId: string, sinceMs: number, heldSinceMs?: number): void {
-    this.#entry(cameraId).gaps.takeOver(Math.max(sinceMs, this.#o.clock.wallMs() - KEEP_MS), heldSinceMs);
+    this.#entry(cameraId).gaps.takeOver(Math.max(sinceMs, this.#options.clock.wallMs() - KEEP_MS), heldSinceMs);
   }
 
   /**
@@ -176,7 +176,7 @@ export class GapLedger implements SegmentObserver {
     if (!this.#begun || this.#closing) return;
     this.#lookAtClock();
     this.#tellGaps();
-    if (this.#o.clock.monotonicMs() - this.#aliveAtMs >= ALIVE_INTERVAL_MS) this.#signLife();
+    if (this.#options.clock.monotonicMs() - this.#aliveAtMs >= ALIVE_INTERVAL_MS) this.#signLife();
   }
 
   /** Undefined for a camera that is not silent, or should not be recorded. */
@@ -190,7 +190,7 @@ export class GapLedger implements SegmentObserver {
   report(cameraId: string, fromMs: number, toMs: number, files: Iterable<Interval>): GapReport {
     const gaps = this.#entries.get(cameraId)?.gaps;
     if (gaps) return gaps.report(fromMs, toMs, files);
-    const knownUntilMs = Math.max(fromMs, Math.min(toMs, this.#o.clock.wallMs()));
+    const knownUntilMs = Math.max(fromMs, Math.min(toMs, this.#options.clock.wallMs()));
     const recorded = [...files];
     return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, recorded, degraded: [], filled: [] };
   }
@@ -246,9 +246,9 @@ export class GapLedger implements SegmentObserver {
   #entry(cameraId: string): Entry {
     const known = this.#entries.get(cameraId);
     if (known) return known;
-    const { clock } = this.#o;
-    const log = this.#o.log.child({ camera: cameraId });
-    const observer = this.#o.observerOf?.(cameraId);
+    const { clock } = this.#options;
+    const log = this.#options.log.child({ camera: cameraId });
+    const observer = this.#options.observerOf?.(cameraId);
     const gaps = new CameraGaps({ clock, log, observer, journal: (record) => journal.append(record) });
     const journal = new Journal({
       fs: this.#fs,
@@ -256,7 +256,7 @@ export class GapLedger implements SegmentObserver {
       name: cameraId + SUFFIX,
       log,
       isHeld: () => !this.#loaded,
-      checkDisk: async () => this.#o.checkDisk?.(),
+      checkDisk: async () => this.#options.checkDisk?.(),
       snapshot: () => {
         gaps.ledger.forgetBefore(clock.wallMs() - KEEP_MS);
         return gaps.ledger.records();
@@ -274,7 +274,7 @@ export class GapLedger implements SegmentObserver {
     if (!before) return;
     const expectedMs = before.wallMs + (now.monotonicMs - before.monotonicMs);
     if (Math.abs(now.wallMs - expectedMs) < CLOCK_STEP_MS) return;
-    this.#o.log.warn(
+    this.#options.log.warn(
       { seconds: Math.round((now.wallMs - expectedMs) / 1000) },
       'the wall clock of the machine was set',
     );
@@ -282,15 +282,15 @@ export class GapLedger implements SegmentObserver {
   }
 
   #markTime(): { readonly wallMs: number; readonly monotonicMs: number } {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     this.#lastTick = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
     return this.#lastTick;
   }
 
   /** Not before the records of earlier processes were read: they say which gaps were reported. */
   #tellGaps(): void {
-    const nowMs = this.#o.clock.monotonicMs();
-    if (!this.#o.observerOf || !this.#loaded || nowMs - this.#toldAtMs < TELL_INTERVAL_MS) return;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (!this.#options.observerOf || !this.#loaded || nowMs - this.#toldAtMs < TELL_INTERVAL_MS) return;
     this.#toldAtMs = nowMs;
     for (const { gaps } of this.#entries.values()) gaps.tellGaps();
   }
@@ -298,13 +298,13 @@ export class GapLedger implements SegmentObserver {
   /** One write at a time, however slow the disk is. */
   #signLife(): void {
     if (this.#beat) return;
-    this.#aliveAtMs = this.#o.clock.monotonicMs();
+    this.#aliveAtMs = this.#options.clock.monotonicMs();
     this.#beat = this.#write().finally(() => (this.#beat = undefined));
   }
 
   /** The journals are written first: a sign of life means that everything before it is written. */
   async #write(): Promise<void> {
-    const { clock, log, bootId, checkDisk } = this.#o;
+    const { clock, log, bootId, checkDisk } = this.#options;
     if (!this.#loaded) await this.load();
     if (!this.#loaded) return;
     const aliveMs = Math.floor(clock.wallMs());
@@ -320,7 +320,7 @@ export class GapLedger implements SegmentObserver {
   }
 
   *#figures() {
-    const nowMs = this.#o.clock.wallMs();
+    const nowMs = this.#options.clock.wallMs();
     for (const [cameraId, { gaps }] of this.#entries) {
       if (gaps.state === 'absent') continue;
       const sinceMs = gaps.silentSinceMs();

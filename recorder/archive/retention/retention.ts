@@ -53,7 +53,7 @@ const FUTILE_HEADROOMS = 4;
 export class Retention implements SpaceMaker {
   readonly leases: Leases;
   readonly protections: Protections;
-  readonly #o: RetentionOptions;
+  readonly #options: RetentionOptions;
   readonly #limits: KnownLimits;
   readonly #candidates: Candidates;
   readonly #protectedUsage: ProtectedUsage;
@@ -83,7 +83,7 @@ export class Retention implements SpaceMaker {
 
   constructor(options: RetentionOptions) {
     const { store, fs, catalogue, clock, log, registry, busy } = options;
-    this.#o = options;
+    this.#options = options;
     const limitsFile = store.absolute('.kube-nvr/camera-limits.json');
     const limits = (this.#limits = new KnownLimits(fs, limitsFile, options.limits));
     const leases = (this.leases = new Leases(clock, log));
@@ -125,10 +125,10 @@ export class Retention implements SpaceMaker {
   /** Names are known: from now on space can be made. */
   async prepare(): Promise<void> {
     await this.protections.load().catch((err: unknown) => {
-      this.#o.log.error({ err }, 'protected footage is not known: nothing is removed unless the disk is full');
+      this.#options.log.error({ err }, 'protected footage is not known: nothing is removed unless the disk is full');
     });
     await this.#limits.load().catch((err: unknown) => {
-      this.#o.log.error({ err }, 'the limits of cameras that were recorded before are not known');
+      this.#options.log.error({ err }, 'the limits of cameras that were recorded before are not known');
     });
     this.#state = 'space';
   }
@@ -137,7 +137,7 @@ export class Retention implements SpaceMaker {
   async start(): Promise<void> {
     await this.#upkeep.start();
     for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
-    this.#ages.begin(this.#o.catalogue.newestStartMs());
+    this.#ages.begin(this.#options.catalogue.newestStartMs());
     this.#candidates.forgetAll();
     this.#state = 'on';
   }
@@ -159,7 +159,7 @@ export class Retention implements SpaceMaker {
   /** Call it a few times a second. */
   tick(): void {
     if (this.#state !== 'on' || this.#look) return;
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     const nowMs = clock.monotonicMs();
     const isLow = this.#space !== undefined && this.#space.freeBytes < LOW_SPACE * this.#headroomBytes;
     if (!this.#due && nowMs - this.#lookedMs < (isLow ? LOW_SPACE_LOOK_MS : LOOK_MS)) return;
@@ -183,7 +183,7 @@ export class Retention implements SpaceMaker {
     if (this.removals > removals) return true;
     if (this.#state === 'off') return false;
     this.#making ??= this.#makeSpace()
-      .catch((err: unknown) => this.#o.log.debug({ err }, 'no space could be freed'))
+      .catch((err: unknown) => this.#options.log.debug({ err }, 'no space could be freed'))
       .finally(() => (this.#making = undefined));
     await this.#making;
     return this.removals > removals;
@@ -194,7 +194,7 @@ export class Retention implements SpaceMaker {
     const wasOn = this.#state === 'on';
     this.#state = 'closed';
     await this.settled();
-    if (wasOn) await this.#upkeep.save(this.#o.clock.monotonicMs(), true);
+    if (wasOn) await this.#upkeep.save(this.#options.clock.monotonicMs(), true);
   }
 
   /** How long footage of a camera should be kept, in milliseconds; undefined: as long as there is space. */
@@ -225,7 +225,7 @@ export class Retention implements SpaceMaker {
   }
 
   async #lookOnce(nowMs: number): Promise<void> {
-    const { store, fs } = this.#o;
+    const { store, fs } = this.#options;
     await store.checkDisk();
     this.leases.expire();
     await this.#endProtections();
@@ -254,7 +254,7 @@ export class Retention implements SpaceMaker {
   async #endProtections(): Promise<void> {
     const { protections } = this;
     if (!protections.readable || this.#ages.isPaused()) return;
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     await protections
       .expire(clock.wallMs())
       .catch((err: unknown) => log.debug({ err }, 'protections could not be ended'));
@@ -264,11 +264,11 @@ export class Retention implements SpaceMaker {
     this.#limits.remember();
     await this.#limits
       .save(this.#withFootage())
-      .catch((err: unknown) => this.#o.log.debug({ err }, 'the limits of cameras could not be stored'));
+      .catch((err: unknown) => this.#options.log.debug({ err }, 'the limits of cameras could not be stored'));
   }
 
   async #removeWhatIsDue(): Promise<void> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const agePaused = this.#ages.isPaused();
     // Removed bytes count as free at once: some file systems release them a moment later.
     let freedBytes = 0;
@@ -294,7 +294,7 @@ export class Retention implements SpaceMaker {
 
   /** Every camera with footage and its oldest segment; also the segment's end, if it may be too old. */
   async #footage(): Promise<CameraFootage[]> {
-    const { catalogue, openBytes, clock } = this.#o;
+    const { catalogue, openBytes, clock } = this.#options;
     const { node } = this.#limits;
     const open = openBytes();
     const ids = this.#withFootage();
@@ -317,7 +317,7 @@ export class Retention implements SpaceMaker {
   }
 
   async #makeSpace(): Promise<void> {
-    const { store, fs } = this.#o;
+    const { store, fs } = this.#options;
     this.#metrics.waited();
     this.#urgent = true;
     try {
@@ -360,13 +360,13 @@ export class Retention implements SpaceMaker {
   }
 
   #withFootage(): ReadonlySet<string> {
-    const { catalogue, openBytes } = this.#o;
+    const { catalogue, openBytes } = this.#options;
     return new Set([...catalogue.usage.cameras(), ...openBytes().keys()]);
   }
 
   #figures(): RetentionFigures {
-    const { usage } = this.#o.catalogue;
-    const open = this.#o.openBytes();
+    const { usage } = this.#options.catalogue;
+    const open = this.#options.openBytes();
     const used = Array.from(this.#withFootage(), (id) => [id, usage.bytesOf(id) + (open.get(id) ?? 0)] as const);
     return {
       freeBytes: this.#space?.freeBytes,

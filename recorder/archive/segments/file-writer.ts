@@ -41,7 +41,7 @@ export interface WriterOutcome {
 }
 
 export class FileWriter {
-  readonly #o: FileWriterOptions;
+  readonly #options: FileWriterOptions;
   readonly #queue: Fragment[] = [];
   #file: OpenFile | undefined;
   #position = 0;
@@ -58,7 +58,7 @@ export class FileWriter {
   readonly done: Promise<WriterOutcome>;
 
   constructor(head: Buffer, options: FileWriterOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#lastSyncMs = options.clock.monotonicMs();
     this.done = this.#run(head);
   }
@@ -93,14 +93,14 @@ export class FileWriter {
   /** Starts a sync when one is due. */
   tick(nowMs: number): void {
     if (this.#sync || !this.#file || this.#fault || this.#drained) return;
-    if (nowMs - this.#lastSyncMs <= this.#o.syncIntervalMs - TICK_MS) return;
+    if (nowMs - this.#lastSyncMs <= this.#options.syncIntervalMs - TICK_MS) return;
     this.#lastSyncMs = nowMs;
     if (this.#position > this.#syncedPosition) this.#sync = this.#syncNow(this.#file, nowMs);
   }
 
   async #run(head: Buffer): Promise<WriterOutcome> {
     try {
-      this.#file = await this.#o.open();
+      this.#file = await this.#options.open();
       await this.#writeHead(this.#file, head);
       while (!this.#fault) {
         if (this.#queue.length > 0) await this.#writeWaiting(this.#file);
@@ -120,7 +120,7 @@ export class FileWriter {
     const written = await file.write([head], 0);
     await file.syncData();
     this.#position = written;
-    this.#modifiedMs = this.#o.clock.wallMs();
+    this.#modifiedMs = this.#options.clock.wallMs();
     this.#syncedPosition = written;
   }
 
@@ -139,11 +139,11 @@ export class FileWriter {
     // A sync that failed meanwhile has emptied the queue.
     if (this.#fault) return;
     this.#position += written;
-    this.#modifiedMs = this.#o.clock.wallMs();
+    this.#modifiedMs = this.#options.clock.wallMs();
     for (const fragment of this.#queue.splice(0, count)) {
-      this.#o.budget.giveBack(fragment);
+      this.#options.budget.giveBack(fragment);
       fragment.release();
-      this.#o.events.written(fragment);
+      this.#options.events.written(fragment);
     }
   }
 
@@ -154,7 +154,7 @@ export class FileWriter {
       // Writing to a removed file keeps succeeding, and everything is lost.
       if ((await file.facts()).links === 0) this.#fail(FILE_REMOVED);
       this.#syncedPosition = position;
-      this.#o.events.synced?.(this.#o.clock.monotonicMs() - startedMs);
+      this.#options.events.synced?.(this.#options.clock.monotonicMs() - startedMs);
     } catch (err) {
       // After a failed fsync the kernel may have dropped the pages, so this file must not grow further.
       this.#fail(diskFault(err));
@@ -172,11 +172,11 @@ export class FileWriter {
       this.#drop(fragment);
     }
     this.#wake();
-    this.#o.events.failed(fault, frames);
+    this.#options.events.failed(fault, frames);
   }
 
   #drop(fragment: Fragment): void {
-    this.#o.budget.giveBack(fragment);
+    this.#options.budget.giveBack(fragment);
     fragment.release();
   }
 }

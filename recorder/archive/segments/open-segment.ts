@@ -29,7 +29,7 @@ interface OpenSegmentOptions {
   readonly audioRate: number;
   /** Run time at which it begins, in ticks of the video. */
   readonly startDts: number;
-  /** The map of its run; the last border is where the segment begins. */
+  /** The map of the run. Its last border is the beginning of this segment. */
   readonly wall: WallMap;
   readonly budget: WriteBudget;
   /** Gets what has to be done. */
@@ -49,7 +49,7 @@ export class OpenSegment {
   endsAtKeyFrame = false;
   /** The audio that arrives now has other parameters than the file's. */
   audioChanged = false;
-  readonly #o: OpenSegmentOptions;
+  readonly #options: OpenSegmentOptions;
   readonly #audioRate: number;
   readonly #builder = new FragmentBuilder();
   #last: Sample | undefined;
@@ -62,7 +62,7 @@ export class OpenSegment {
   #heldAudio: Sample | undefined;
 
   constructor(options: OpenSegmentOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#audioRate = options.audioRate;
     this.plan = options.plan;
     this.wall = options.wall;
@@ -143,7 +143,7 @@ export class OpenSegment {
   /** Hands out the gathered samples to be written. False: there is no space for them, and they stay. */
   flush(): boolean {
     const builder = this.#builder;
-    const { plan, budget, actions } = this.#o;
+    const { plan, budget, actions } = this.#options;
     if (builder.isEmpty) return true;
     if (!budget.take(builder)) return false;
     actions.push({ kind: 'write', plan, fragment: builder.take(plan.tables) });
@@ -158,7 +158,7 @@ export class OpenSegment {
 
   /** Ends the file. The samples that find no space are dropped; `noSpace`: that is known already. */
   close(wallDurationMs: number, noSpace = !this.flush()): void {
-    const { plan, actions } = this.#o;
+    const { plan, actions } = this.#options;
     const videoFrames = this.discard();
     if (videoFrames > 0) actions.push({ kind: 'drop', cause: 'disk-slow', videoFrames });
     actions.push({ kind: 'close', plan, closing: { wallDurationMs, lostPackets: this.#lostPackets }, noSpace });

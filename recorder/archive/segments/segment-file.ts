@@ -47,7 +47,7 @@ interface SegmentFileOptions {
 
 export class SegmentFile implements FileWriterEvents {
   readonly plan: SegmentPlan;
-  readonly #o: SegmentFileOptions;
+  readonly #options: SegmentFileOptions;
   #writer: FileWriter | undefined;
   #created: CreatedSegment | undefined;
   #closing: SegmentClosing = {};
@@ -59,7 +59,7 @@ export class SegmentFile implements FileWriterEvents {
 
   constructor(plan: SegmentPlan, options: SegmentFileOptions) {
     this.plan = plan;
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Undefined until the file exists. */
@@ -116,15 +116,15 @@ export class SegmentFile implements FileWriterEvents {
   written(fragment: Fragment): void {
     this.#fragmentsWritten++;
     this.#writtenEndMs = fragment.videoEndMs ?? this.#writtenEndMs;
-    this.#o.owner.fileWritten(this, fragment);
+    this.#options.owner.fileWritten(this, fragment);
   }
 
   failed(fault: DiskFault, droppedVideoFrames: number): void {
-    this.#o.owner.fileFailed(this, fault, droppedVideoFrames);
+    this.#options.owner.fileFailed(this, fault, droppedVideoFrames);
   }
 
   synced(durationMs: number): void {
-    this.#o.owner.fileSynced(durationMs);
+    this.#options.owner.fileSynced(durationMs);
   }
 
   /** How it ends, once `finish` was called or the file has failed; never rejects. */
@@ -133,7 +133,7 @@ export class SegmentFile implements FileWriterEvents {
   }
 
   #start(): FileWriter {
-    const { clock, budget, syncIntervalMs } = this.#o;
+    const { clock, budget, syncIntervalMs } = this.#options;
     const open = (): Promise<OpenFile> => this.#create();
     const writer = new FileWriter(this.plan.tables.header(), { clock, budget, syncIntervalMs, open, events: this });
     this.#done = writer.done.then((outcome) => this.#complete(outcome));
@@ -141,7 +141,7 @@ export class SegmentFile implements FileWriterEvents {
   }
 
   async #create(): Promise<OpenFile> {
-    const { store, owner } = this.#o;
+    const { store, owner } = this.#options;
     const { name, meta } = this.plan;
     const { file } = await store.create(name, meta.sequence, (created) => {
       this.#created = created;
@@ -155,7 +155,7 @@ export class SegmentFile implements FileWriterEvents {
     if (!file || !created) return { kind: 'empty', created: undefined };
     try {
       if (fault && this.#fragmentsWritten === 0) {
-        await this.#o.store.discard(created.path);
+        await this.#options.store.discard(created.path);
         return { kind: 'empty', created };
       }
       const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
@@ -166,12 +166,12 @@ export class SegmentFile implements FileWriterEvents {
       return { kind: 'unfinished', created, cause };
     } finally {
       await quietly(file.close());
-      this.#o.tables.giveBack(this.plan.tables);
+      this.#options.tables.giveBack(this.plan.tables);
     }
   }
 
   async #finalise(file: OpenFile, created: CreatedSegment, sizeBytes: number): Promise<SegmentResult> {
-    const { store } = this.#o;
+    const { store } = this.#options;
     if (this.plan.format === 'mp4' && !this.#hurried) {
       const progressive = this.plan.tables.progressive(this.#closing);
       try {

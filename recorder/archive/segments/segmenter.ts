@@ -96,7 +96,7 @@ interface Planned {
 }
 
 export class Segmenter {
-  readonly #o: SegmenterOptions;
+  readonly #options: SegmenterOptions;
   #record: RecordSettings;
   #state: RunState | undefined;
   /** What has to be done and was not returned yet; open segments add to it. */
@@ -108,7 +108,7 @@ export class Segmenter {
   #notBeforeMs = -Infinity;
 
   constructor(options: SegmenterOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#record = options.record;
   }
 
@@ -207,7 +207,7 @@ export class Segmenter {
     const current = state && openIn(state);
     const segment = current?.plan === plan ? current : state?.closing.remove(plan);
     if (!state || !segment) return NOTHING;
-    const { history } = this.#o;
+    const { history } = this.#options;
     // Before the first picture of this file, the last one ended where it did.
     const isNewest = plan.meta.sequence === this.#lastSequence;
     if (isNewest) history.wallEndMs = writtenEndMs ?? history.wallEndMs;
@@ -221,7 +221,7 @@ export class Segmenter {
   }
 
   #now(): number {
-    return this.#o.clock.monotonicMs();
+    return this.#options.clock.monotonicMs();
   }
 
   #drop(cause: SegmenterDropCause, videoFrames: number): void {
@@ -233,7 +233,7 @@ export class Segmenter {
     state.lastVideoMs = nowMs;
     sample.data.slab.retain();
     this.#drainAudio(state, sample.dts, nowMs);
-    state.wall?.note(sample, this.#o.clock.wallMs());
+    state.wall?.note(sample, this.#options.clock.wallMs());
     let segment = openIn(state);
     if (segment?.held) this.#addHeld(state, segment, Math.max(1, sample.dts - segment.held.dts), nowMs);
     segment = openIn(state);
@@ -317,12 +317,12 @@ export class Segmenter {
 
   #mayBegin(mayOpen: boolean, nowMs: number): boolean {
     if (!mayOpen) this.#actions.push({ kind: 'refused' });
-    return mayOpen && nowMs >= this.#notBeforeMs && this.#o.budget.hasSpace();
+    return mayOpen && nowMs >= this.#notBeforeMs && this.#options.budget.hasSpace();
   }
 
   #start(state: RunState, first: Sample): void {
-    const { budget, clock, history, cameraId, edge } = this.#o;
-    const epoch = this.#o.epoch?.();
+    const { budget, clock, history, cameraId, edge } = this.#options;
+    const epoch = this.#options.epoch?.();
     const { run } = state;
     const wall = (state.wall ??= new WallMap(first, clock.wallMs(), this.#earliestMs()));
     const wallStartMs = wall.advance(first);
@@ -355,8 +355,8 @@ export class Segmenter {
   }
 
   #plan(tracks: readonly TrackParameters[], meta: SegmentMeta): Planned {
-    const { cameraId, tables } = this.#o;
-    const name = { name: fileNameOf(this.#o.name), cameraId, startMs: Math.floor(meta.wallStartMs) };
+    const { cameraId, tables } = this.#options;
+    const name = { name: fileNameOf(this.#options.name), cameraId, startMs: Math.floor(meta.wallStartMs) };
     try {
       return { plan: { format: this.#record.format, name, meta, tables: tables.take(tracks, meta) } };
     } catch (error) {
@@ -367,7 +367,7 @@ export class Segmenter {
 
   /** No file begins before the last one ends, unless the clock has been set back since. */
   #earliestMs(): number {
-    const { clock, history } = this.#o;
+    const { clock, history } = this.#options;
     const { wallEndMs = -Infinity } = history;
     return wallEndMs - clock.wallMs() <= MAX_AHEAD_MS ? wallEndMs : -Infinity;
   }
@@ -399,7 +399,7 @@ export class Segmenter {
   }
 
   #ended(wallEndMs: number, goesOn: boolean): void {
-    this.#o.history.wallEndMs = wallEndMs;
+    this.#options.history.wallEndMs = wallEndMs;
     this.#actions.push({ kind: 'ended', goesOn });
   }
 
