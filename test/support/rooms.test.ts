@@ -5,7 +5,18 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { circles, importsOf, readImports, refusal, type Room, ROOMS, roomTable, sourcesOf } from './rooms.ts';
+import {
+  circles,
+  CROSSINGS,
+  crossings,
+  importsOf,
+  readImports,
+  refusal,
+  type Room,
+  ROOMS,
+  roomTable,
+  sourcesOf,
+} from './rooms.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = sourcesOf(ROOT, [
@@ -27,6 +38,10 @@ test('every import, except those of tests and demos, is allowed by the table of 
     imports.flatMap((found) => refusal(found) ?? []),
     [],
   );
+});
+
+test('no room of the engine imports one of the front, except where the table says so', () => {
+  assert.deepEqual(crossings(), CROSSINGS);
 });
 
 test('every name in the table is needed', () => {

@@ -7,6 +7,11 @@ import { dirname, join, normalize, relative } from 'node:path';
 export interface Room {
   /** Directory relative to the root of the repository; files belong to the room with the longest matching name. */
   readonly name: string;
+  /**
+   * Where it will stand when recording has threads of its own: in a thread that records (`engine`), in the thread in front of them
+   * (`front`), or in `both`. Undefined: another program, or what puts both sides together.
+   */
+  readonly side?: 'engine' | 'front' | 'both';
   /** Rooms above it in the table; `all` means each of these. */
   readonly rooms: readonly string[] | 'all';
   /** Packages and Node modules, `node:*` for all of the latter; with the prefix `type ` for their types only. */
@@ -18,39 +23,54 @@ const HTTP = ['fastify', '@fastify/swagger', 'fastify-type-provider-zod', 'zod',
 
 /** In order: a room may import only rooms before it. */
 export const ROOMS: readonly Room[] = [
-  { name: 'base', rooms: [], packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'] },
-  { name: 'crds', rooms: [], packages: ['yaml', 'zod'] },
+  {
+    name: 'base',
+    side: 'both',
+    rooms: [],
+    packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'],
+  },
+  { name: 'crds', side: 'both', rooms: [], packages: ['yaml', 'zod'] },
   {
     name: 'store',
+    side: 'front',
     rooms: ['base', 'crds'],
     packages: ['node:crypto', 'node:net', 'node:util', '@marcbachmann/cel-js'],
   },
-  { name: 'recorder/certificates', rooms: ['base', 'crds'], packages: ['node:*', 'zod'] },
-  { name: 'recorder/peers', rooms: ['base'], packages: ['node:http', 'node:stream', 'node:tls', 'undici', 'type zod'] },
+  { name: 'recorder/certificates', side: 'front', rooms: ['base', 'crds'], packages: ['node:*', 'zod'] },
+  {
+    name: 'recorder/peers',
+    side: 'front',
+    rooms: ['base'],
+    packages: ['node:http', 'node:stream', 'node:tls', 'undici', 'type zod'],
+  },
   // Pure rooms: no sockets, files, timers, processes or logs.
-  { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
-  { name: 'recorder/rtp', rooms: [], packages: [] },
-  { name: 'recorder/codec', rooms: ['base', 'recorder/rtp'], packages: [] },
-  { name: 'recorder/mp4', rooms: ['base', 'recorder/codec'], packages: ['node:zlib'] },
+  { name: 'recorder/rtsp', side: 'both', rooms: ['base'], packages: ['node:crypto'] },
+  { name: 'recorder/rtp', side: 'both', rooms: [], packages: [] },
+  { name: 'recorder/codec', side: 'both', rooms: ['base', 'recorder/rtp'], packages: [] },
+  { name: 'recorder/mp4', side: 'both', rooms: ['base', 'recorder/codec'], packages: ['node:zlib'] },
   {
     name: 'recorder/reach',
+    side: 'both',
     rooms: ['base', 'recorder/rtsp'],
     packages: ['node:dns', 'node:net', 'node:tls', 'undici'],
   },
-  { name: 'recorder/events', rooms: ['base', 'recorder/reach'], packages: ['node:*', 'undici'] },
+  { name: 'recorder/events', side: 'front', rooms: ['base', 'recorder/reach'], packages: ['node:*', 'undici'] },
   {
     name: 'recorder/camera',
+    side: 'engine',
     rooms: ['base', 'recorder/rtsp', 'recorder/rtp', 'recorder/codec', 'recorder/mp4', 'recorder/reach'],
     packages: ['node:crypto', 'node:dgram', 'node:http', 'node:net', 'ws'],
   },
   {
     name: 'recorder/onvif',
+    side: 'both',
     rooms: ['base', 'crds', 'recorder/rtsp', 'recorder/reach'],
     packages: ['node:*', 'onvif', 'sax', 'undici', 'yaml'],
   },
   // The footage that cameras keep themselves.
   {
     name: 'recorder/edge',
+    side: 'engine',
     rooms: [
       'base',
       'recorder/rtsp',
@@ -64,16 +84,19 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/archive/disk',
+    side: 'both',
     rooms: ['base', 'recorder/mp4'],
     packages: ['node:crypto', 'node:fs', 'node:os'],
   },
   {
     name: 'recorder/archive/catalogue',
+    side: 'both',
     rooms: ['base', 'recorder/mp4', 'recorder/archive/disk'],
     packages: ['node:fs', 'node:worker_threads'],
   },
   {
     name: 'recorder/archive/segments',
+    side: 'engine',
     rooms: [
       'base',
       'recorder/codec',
@@ -86,6 +109,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/archive/gaps',
+    side: 'engine',
     rooms: [
       'base',
       'recorder/mp4',
@@ -98,11 +122,13 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/archive/retention',
+    side: 'engine',
     rooms: ['base', 'recorder/archive/disk', 'recorder/archive/catalogue'],
     packages: ['node:crypto', 'zod', METRICS],
   },
   {
     name: 'recorder/archive',
+    side: 'engine',
     rooms: [
       'base',
       'recorder/archive/disk',
@@ -115,6 +141,7 @@ export const ROOMS: readonly Room[] = [
   // The footage of a camera, wherever it lies: who holds it, whose counts, how it is read.
   {
     name: 'recorder/footage',
+    side: 'front',
     rooms: [
       'base',
       'recorder/peers',
@@ -127,6 +154,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/edge/recovery',
+    side: 'engine',
     rooms: [
       'base',
       'recorder/codec',
@@ -139,20 +167,28 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:crypto', METRICS],
   },
-  { name: 'recorder/live', rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'], packages: [] },
+  {
+    name: 'recorder/live',
+    side: 'both',
+    rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'],
+    packages: [],
+  },
   // What several rooms above show of the cameras: types alone.
   {
     name: 'recorder/model',
+    side: 'both',
     rooms: ['base', 'recorder/camera', 'recorder/archive/segments', 'recorder/archive/gaps', 'recorder/live'],
     packages: [],
   },
   {
     name: 'recorder/license',
+    side: 'front',
     rooms: ['base'],
     packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'zod', METRICS],
   },
   {
     name: 'recorder/config',
+    side: 'both',
     rooms: [
       'base',
       'recorder/rtsp',
@@ -164,9 +200,10 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', 'yaml', 'zod'],
   },
-  { name: 'recorder/audit', rooms: ['base'], packages: ['node:*', METRICS] },
+  { name: 'recorder/audit', side: 'front', rooms: ['base'], packages: ['node:*', METRICS] },
   {
     name: 'recorder/cluster',
+    side: 'both',
     rooms: [
       'base',
       'crds',
@@ -181,6 +218,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/database',
+    side: 'front',
     rooms: [
       'base',
       'recorder/mp4',
@@ -194,6 +232,7 @@ export const ROOMS: readonly Room[] = [
   // Which cameras this node records, holds or stops, and why.
   {
     name: 'recorder/cameras',
+    side: 'engine',
     rooms: [
       'base',
       'crds',
@@ -215,6 +254,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/jobs',
+    side: 'front',
     rooms: [
       'base',
       'recorder/peers',
@@ -227,11 +267,13 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/still',
+    side: 'front',
     rooms: ['base', 'recorder/rtsp', 'recorder/mp4', 'recorder/reach', 'recorder/jobs'],
     packages: ['node:crypto', 'node:events', 'undici'],
   },
   {
     name: 'recorder/probe',
+    side: 'front',
     rooms: [
       'base',
       'recorder/rtsp',
@@ -245,22 +287,26 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/http',
+    side: 'front',
     rooms: ['base', 'recorder/peers', 'recorder/config', 'recorder/audit', 'recorder/footage'],
     packages: ['node:*', ...HTTP],
   },
   // A server's own place in a cluster without Kubernetes: its member of etcd, its registration, its keys.
   {
     name: 'recorder/servers',
+    side: 'front',
     rooms: ['base', 'crds', 'recorder/peers', 'recorder/certificates', 'recorder/config', 'recorder/http'],
     packages: ['node:*', 'zod'],
   },
   {
     name: 'recorder/relay',
+    side: 'front',
     rooms: ['recorder/peers', 'recorder/http'],
     packages: ['type fastify', 'node:http', 'node:net', 'node:stream', 'node:stream/promises', 'prom-client'],
   },
   {
     name: 'recorder/playback',
+    side: 'front',
     rooms: [
       'base',
       'recorder/peers',
@@ -275,9 +321,10 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:crypto', 'node:http', 'node:zlib', ...HTTP],
   },
   // What browsers run.
-  { name: 'console', rooms: [], packages: ['@preact/signals', 'hls.js', 'htm', 'preact'] },
+  { name: 'console', side: 'front', rooms: [], packages: ['@preact/signals', 'hls.js', 'htm', 'preact'] },
   {
     name: 'recorder/api',
+    side: 'front',
     rooms: [
       'base',
       'crds',
@@ -332,6 +379,7 @@ export const ROOMS: readonly Room[] = [
   { name: 'recorder/run', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify'] },
   {
     name: 'recorder/commands',
+    side: 'front',
     rooms: [
       'base',
       'crds',
@@ -406,6 +454,34 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:*', 'esbuild', 'prettier', 'yaml', 'zod'],
   },
 ];
+
+/** Imports across the border between the sides as they are today: they have to end before recording gets its threads. */
+export const CROSSINGS: readonly string[] = [
+  'recorder/live (both) -> recorder/camera (engine)',
+  'recorder/model (both) -> recorder/camera (engine)',
+  'recorder/model (both) -> recorder/archive/segments (engine)',
+  'recorder/model (both) -> recorder/archive/gaps (engine)',
+  'recorder/config (both) -> recorder/edge (engine)',
+  'recorder/config (both) -> recorder/events (front)',
+  'recorder/config (both) -> recorder/license (front)',
+  'recorder/cluster (both) -> recorder/peers (front)',
+  'recorder/cluster (both) -> recorder/camera (engine)',
+  'recorder/cluster (both) -> recorder/archive/retention (engine)',
+  'recorder/cluster (both) -> recorder/footage (front)',
+  'recorder/cameras (engine) -> recorder/database (front)',
+];
+
+/** Rooms of the engine that may import the front, and rooms of both sides that may import one of them. */
+export function crossings(): string[] {
+  const sides = new Map(ROOMS.map(({ name, side }) => [name, side]));
+  return ROOMS.flatMap(({ name, side, rooms }) =>
+    rooms === 'all' || (side !== 'engine' && side !== 'both')
+      ? []
+      : rooms
+          .filter((other) => sides.get(other) === 'front' || (side === 'both' && sides.get(other) === 'engine'))
+          .map((other) => `${name} (${side}) -> ${other} (${sides.get(other)})`),
+  );
+}
 
 interface Import {
   /** Relative to the root of the repository. */
@@ -508,9 +584,9 @@ export function circles(imports: readonly Import[]): string[] {
 /** The table in docs/design/layout.md. */
 export function roomTable(): string {
   const code = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ') || 'none';
-  const rows = ROOMS.map(({ name, rooms, packages }) => {
+  const rows = ROOMS.map(({ name, side = '', rooms, packages }) => {
     const others = rooms === 'all' ? 'each room above' : code(rooms);
-    return `| \`${name}\` | ${others} | ${code(packages)} |`;
+    return `| \`${name}\` | ${side} | ${others} | ${code(packages)} |`;
   });
-  return ['| room | rooms | packages |', '| --- | --- | --- |', ...rows].join('\n');
+  return ['| room | side | rooms | packages |', '| --- | --- | --- | --- |', ...rows].join('\n');
 }
