@@ -189,7 +189,7 @@ function listen(address: string, operator: Operator) {
   });
   return new Promise<typeof server>((resolve, reject) => {
     server.once('error', reject);
-    // Without a host: IPv6 and IPv4, or what of them the machine has.
+    // Without a host, the operator listens on IPv6 and IPv4, or on the only one of the two that the machine has.
     server.listen(Number(port), host === '' ? undefined : host.replace(/^\[(.*)\]$/, '$1'), () => resolve(server));
   });
 }

@@ -22,7 +22,7 @@ export class Problem extends Error {
 /** Counts the answers 401: session.ts then shows the sign-in screen. */
 export const refusals = signal(0);
 
-/** A machine that was switched off does not close its connections: what it was asked last is asked again after this time. */
+/** A machine that was switched off does not close its connections: after this time without an answer, a request is sent again. */
 const ANSWER_MS = 30_000;
 
 interface Asked {

@@ -15,7 +15,7 @@ export function windowOf(playback: Playback): Span {
   return endMs > startMs ? { startMs, endMs } : { startMs: endMs - USUAL_MS, endMs };
 }
 
-/** The same as the panel shows it: while pictures play it moves on by whole seconds, so that it can be read. */
+/** The window as the panel shows it: while pictures play, it moves on by whole seconds, so that people can read it. */
 export function shownWindow(playback: Playback): Span {
   const window = windowOf(playback);
   if (!isMoving(playback)) return window;

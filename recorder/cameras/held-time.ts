@@ -1,4 +1,4 @@
-// Computes how much of a camera a standby holds, and from which time on the held pictures are written after a takeover
+// Computes how much of a camera a standby holds, and from which time the held pictures are written after a takeover
 // (docs/design/standby.md). Pure.
 
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -7,11 +7,12 @@ import type { Assignment } from '../cluster/assignments.ts';
 const HELD_MS = 30_000;
 const USUAL_LOSS_MS = 15_000;
 /**
- * Beyond the time after which a node counts as lost: to notice it (two writes and watches of the API server, one wait for a renewal),
- * and for what the lost node had not written. Long groups of pictures are held beyond that.
+ * How much longer pictures are held than the time after which a node counts as lost: the loss has to be noticed (two writes and
+ * watches of the API server, one wait for a renewal), and the lost node had not written its last pictures. Long groups of
+ * pictures are held longer still.
  */
 const BEYOND_MS = HELD_MS - USUAL_LOSS_MS;
-/** What a recorder has received and not written: a fragment, and a picture whose successor it awaits. Clocks of nodes differ too. */
+/** How much a recorder has received and not written: a fragment, and a picture whose successor is awaited. Covers differing clocks. */
 const UNWRITTEN_MS = 2_000;
 
 const lossMs = (pool: RecorderPool | undefined): number =>

@@ -4,7 +4,7 @@ import { FullDisk } from './full-disk.ts';
 
 const GB = 2 ** 30;
 const full = { freeBytes: 4096, totalBytes: 1000 * GB };
-/** Asked anew each time. */
+/** Each call makes a new one. */
 const codeOf = (disk: FullDisk): string | undefined => disk.fault?.code;
 const roomy = { freeBytes: 10 * GB, totalBytes: 1000 * GB };
 

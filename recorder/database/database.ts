@@ -313,7 +313,7 @@ export class RecorderDatabase implements SegmentObserver {
     };
     while (!signal.aborted) {
       try {
-        // Rows that wait are known: only those neither in the table nor waiting are missing.
+        // A row is missing if it is neither in the table nor among the rows that wait to be written.
         await this.#queueEmpty(signal);
         const report = await reconcile(deps, signal);
         const { kept, ...numbers } = report;

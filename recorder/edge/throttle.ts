@@ -7,7 +7,7 @@ const LEAST_AHEAD_BYTES = 64 * 1024;
 export class Throttle {
   readonly #bytesPerMs: number;
   readonly #aheadMs: number;
-  /** When the bytes read so far would have been due. */
+  /** When a stream of exactly this rate would have delivered the bytes that were read so far. */
   #dueMs = Number.NEGATIVE_INFINITY;
 
   /** `maxBitrate`: bits per second. */

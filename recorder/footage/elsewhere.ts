@@ -34,7 +34,7 @@ export function elsewhereIn({ fromMs, toMs }: Interval, own: NodeAccount, { answ
       }
     }
   }
-  // Time whose cause is known is not looked for on nodes that do not answer.
+  // Nodes that do not answer cannot have footage of a gap whose cause is known.
   const explained = here.with(found);
   for (const { gaps } of [own, ...answered]) {
     for (const gap of gaps) if (!mayBeElsewhere(gap.cause)) explained.add(gap.fromMs, gap.toMs);

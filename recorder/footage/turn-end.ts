@@ -122,7 +122,7 @@ const keyFrameAt = (pictures: readonly TimedSample[], time: number): TimedSample
     time,
   );
 
-/** The key frame, at `first` or later, from which on the pictures have the sizes of `next`. */
+/** The first key frame, at `first` or later, whose picture and the pictures after it have the sizes that `next` has. */
 function keyFrameLike(
   next: FileParts['lead'],
   pictures: readonly TimedSample[],

@@ -147,7 +147,7 @@ export function partsInTurn({ parts, turn }: Footage, { fromMs, toMs }: Interval
   const endMs = Math.min(toMs, (turn?.toMs ?? Infinity) - SAME_PICTURE_MS);
   const [first, end] = partsWithin(parts, fromMs, endMs);
   const from = Math.max(first, firstPartOf(parts, turn));
-  // A part may contain `fromMs` although the turn ended within it, before.
+  // The turn may have ended inside a part, before `fromMs`, although the part contains `fromMs`.
   return [from, endMs <= fromMs ? from : Math.max(from, end)];
 }
 

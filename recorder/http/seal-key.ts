@@ -27,7 +27,7 @@ export async function openSeal(workDir: string, log: Log, sharedFile?: string): 
   }
 }
 
-/** The key of the pool; undefined without one: while the Secret does not exist, the file does not, either. */
+/** The key of the pool. Undefined without such a key: the file does not exist while the Secret does not exist. */
 export async function sharedKey(file: string | undefined, log: Log): Promise<Buffer | undefined> {
   if (file === undefined) return undefined;
   try {

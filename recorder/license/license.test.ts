@@ -143,7 +143,7 @@ test('a licence that expires while the recorder runs is not valid from that inst
   assert.equal(license.check().reason?.code, 'license-expired');
   assert.deepEqual([...license.refusals(cameras('a', 'b'), new Set(['a'])).keys()], ['b']);
   await later();
-  assert.equal(changes(), 1, 'and whoever starts cameras is told');
+  assert.equal(changes(), 1, 'and the cameras are applied again');
 });
 
 test('a licence is taken within seconds of its being put there, and its loss is noticed', async (t) => {

@@ -93,7 +93,7 @@ export class RtpReceiver {
 
   /** The next expected sequence number; undefined before the first packet. */
   #next: number | undefined;
-  /** UDP: until when to wait for packets that the first one overtook; until then `#next` is lower than the first one. */
+  /** UDP: packets that the first packet overtook are awaited until then, and `#next` is lower than the first packet's number. */
   #beginsAtMs: number | undefined;
   #consecutiveLate = 0;
   // TCP: distinguishes the last packet from another one with its sequence number; see `print`.
@@ -166,7 +166,7 @@ export class RtpReceiver {
       if (nowMs < this.#beginsAtMs) return;
       this.#beginAtFirst(window);
     }
-    while (window.hasWaitedSince(nowMs)) this.#skipHole(window);
+    while (window.hasWaitedTooLong(nowMs)) this.#skipHole(window);
   }
 
   /** At the end of a stream: delivers what still waits after gaps. */

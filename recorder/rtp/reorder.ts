@@ -57,7 +57,7 @@ export class ReorderWindow {
   }
 
   /** Whether a packet has waited for too long. */
-  hasWaitedSince(nowMs: number): boolean {
+  hasWaitedTooLong(nowMs: number): boolean {
     if (this.#count === 0) return false;
     for (let slot = 0; slot <= MASK; slot++) {
       if (this.#buffers[slot] !== undefined && nowMs - (this.#arrivedMs[slot] as number) >= MAX_WAIT_MS) return true;

@@ -53,7 +53,7 @@ export interface ClusterMember {
   epochOf(cameraId: string): number | undefined;
   /** Cameras for which this node is the standby. */
   held(): HeldCameras;
-  /** Wall time from which the pictures of a camera are to be written that this node held before. */
+  /** Wall time from which to write the pictures of a camera that this node held before. */
   fromMs(cameraId: string): number;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;

@@ -10,7 +10,7 @@ export interface SeenPicture {
   readonly look: string;
 }
 
-/** Stands for the coded bytes of a picture (`slicesOf`): minutes of them would fill the memory. */
+/** A digest of the coded bytes of a picture (`slicesOf`), because minutes of the bytes themselves would fill the memory. */
 export const lookOf = (slices: Buffer): string => hash('sha256', slices, 'base64');
 
 /** One moment on the camera's clock and on ours. */
