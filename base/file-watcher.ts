@@ -47,7 +47,7 @@ export class FileWatcher {
     this.#clock = options.clock ?? systemClock;
     this.#settleMs = options.settleMs ?? 300;
     this.#pollMs = options.pollMs ?? 30_000;
-    this.#work = this.#look(false);
+    this.#work = this.#look('begin');
     this.#schedulePoll();
   }
 
@@ -73,19 +73,21 @@ export class FileWatcher {
   #lookSoon(delayMs: number): void {
     this.#settling?.cancel();
     this.#settling = this.#clock.after(delayMs, () => {
-      this.#work = this.#work.then(() => this.#look(true));
+      this.#settling = undefined;
+      this.#work = this.#work.then(() => this.#look('settled'));
     });
   }
 
+  /** A change that only a poll notices may be in the middle of a write as well. */
   #schedulePoll(): void {
     this.#polling = this.#clock.after(this.#pollMs, () => {
-      this.#lookSoon(0);
+      this.#work = this.#work.then(() => this.#look('poll'));
       this.#schedulePoll();
     });
   }
 
   /** Sets up the watches before reading, so that no change is lost in between. */
-  async #look(report: boolean): Promise<void> {
+  async #look(when: 'begin' | 'poll' | 'settled'): Promise<void> {
     const files = await this.#watched.files();
     const directories = await directoriesOf(files, this.#watched.directories ?? []);
     if (this.#closed) return;
@@ -93,9 +95,13 @@ export class FileWatcher {
     for (const directory of directories) this.#watch(directory);
     const digest = await digestOf(await this.#watched.files());
     if (this.#isClosed() || (digest === this.#digest && !this.#triggered)) return;
+    if (when === 'poll') {
+      if (!this.#settling) this.#lookSoon(this.#settleMs);
+      return;
+    }
     this.#digest = digest;
     this.#triggered = false;
-    if (report) this.#onChange();
+    if (when === 'settled') this.#onChange();
   }
 
   /** A function, because `close` may be called during the awaits of a check and TypeScript would narrow the field. */

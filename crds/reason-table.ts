@@ -362,6 +362,16 @@ export const NODE_WARNINGS = {
     todo: 'the message says why: correct the directory of the audit, or free space',
     see: '[audit](../audit.md)',
   },
+  'configuration-refused': {
+    means: 'the files of the configuration, or the rows of cameras, were not taken up: what was in use before stays',
+    todo: 'correct what the message names; or send SIGHUP (`systemctl reload recorder`), if the cameras or tokens that are gone are to be removed',
+    see: '[configuration](../configuration.md)',
+  },
+  'camera-removed': {
+    means: 'the configuration, or the table `cameras`, no longer has the camera, since less than an hour ago',
+    todo: 'add it again, if it should be recorded',
+    see: '[configuration](../configuration.md)',
+  },
   'cluster-unreachable': {
     means: 'the cluster does not answer this node, which continues with the cameras that it has',
     todo: 'check the network between this node and the API server',

@@ -210,9 +210,9 @@ test('a file that people wrote stays as it is, byte for byte', async (t) => {
 });
 
 test('a file in the place of a new one is not replaced', async (t) => {
-  const { editor, file } = stage(t, { 'conf.d/camera-gate.yaml': '# Nothing yet.\n' });
+  const { editor, file } = stage(t, { 'conf.d/camera-gate.yaml': 'cameras: []\n' });
   assert.equal((await refusal(editor.add(GATE))).code, 'camera-in-file');
-  assert.equal(readFileSync(file('camera-gate.yaml'), 'utf8'), '# Nothing yet.\n');
+  assert.equal(readFileSync(file('camera-gate.yaml'), 'utf8'), 'cameras: []\n');
 });
 
 test('a mistake in another file is reported as such, and nothing is written', async (t) => {

@@ -21,8 +21,8 @@ export interface NodeCameraEditorDeps {
   readonly fs: FileSystem;
   /** The configuration file; `conf.d` is next to it. */
   readonly configFile: string;
-  /** Reads and applies the files. Rejects with ConfigError when they are refused. */
-  readonly reload: () => Promise<void>;
+  /** Reads and applies the files; `removed`: cameras that are to be missing. Rejects with ConfigError when they are refused. */
+  readonly reload: (removed: readonly string[]) => Promise<void>;
   /** If there is a database, new cameras are stored in it. */
   readonly database?: {
     row(cameraId: string): CameraRow | undefined;
@@ -110,7 +110,7 @@ export class NodeCameraEditor implements CameraEditor {
       const written = await this.#find(cameraId);
       if (written) {
         this.#mayChange(written, mayChange);
-        await this.#keep(written.file, undefined);
+        await this.#keep(written.file, undefined, [cameraId]);
       } else {
         await this.#editRow(cameraId, (row) => {
           this.#requireTag(settingsOf(row), mayChange);
@@ -165,7 +165,7 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   /** Writes or removes `file`, and makes the recorder apply it. */
-  async #keep(file: string, settings: CameraSettings | undefined): Promise<void> {
+  async #keep(file: string, settings: CameraSettings | undefined, removed: readonly string[] = []): Promise<void> {
     const { fs, configFile, reload } = this.#d;
     const text = settings && formatCameraFile(settings);
     await loadConfig(configFile, { change: { file, text } }).catch((err: unknown) => {
@@ -184,7 +184,7 @@ export class NodeCameraEditor implements CameraEditor {
       throw new EditError('camera-not-kept', detail, { cause: err });
     }
     await this.#soon(
-      reload().catch((err: unknown) => {
+      reload(removed).catch((err: unknown) => {
         throw refused(err);
       }),
     );

@@ -256,7 +256,8 @@ export class CameraSet implements CameraDirectory {
     this.#deps.memory?.hold((this.running().size + (standbys?.size ?? 0) + recorded) * CAMERA_BYTES);
     const ids = (list: readonly CameraConfig[]) => list.map((camera) => camera.id);
     if (starting.size + removed.length > 0) {
-      log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'the cameras were configured');
+      const level = removed.length > 0 ? 'warn' : 'info';
+      log[level]({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'the cameras were configured');
     }
   }
 

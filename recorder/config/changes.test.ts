@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changedSettings, diffCameras } from './changes.ts';
+import { changedSettings, diffCameras, lostByAccident, refuseLoss } from './changes.ts';
 import { ConfigFile, toConfig } from './schema.ts';
 import type { CameraConfig, Config } from './schema.ts';
 
@@ -67,4 +67,30 @@ test('settings that need a restart are named, cameras are not among them', () =>
   const taken = { segmentDuration: '1m', retention: { maxAge: '1d' } };
   assert.deepEqual(changedSettings(before, config({ archive: taken })), [], 'these are taken over at once');
   assert.deepEqual(changedSettings(before, config({ archive: { ...taken, syncInterval: '1s' } })), ['archive']);
+});
+
+for (const [what, before, after, asked, lost] of [
+  ['the only camera', 'a', '', [], 'a'],
+  ['all of two', 'ab', '', [], 'ab'],
+  ['one of two', 'ab', 'a', [], ''],
+  ['two of three', 'abc', 'a', [], 'bc'],
+  ['two of four', 'abcd', 'ab', [], ''],
+  ['three of four, with a new one', 'abcd', 'az', [], 'bcd'],
+  ['all of three for others', 'abc', 'xyz', [], 'abc'],
+  ['the only one, as asked', 'a', '', ['a'], ''],
+  ['one as asked, and all others by accident', 'abc', '', ['a'], 'bc'],
+  ['all, by a signal', 'abc', '', 'everything', ''],
+  ['none of none', '', '', [], ''],
+] as const)
+  test(`cameras that are gone by accident: ${what}`, () => {
+    assert.equal(lostByAccident(before.split(''), after.split(''), asked).join(''), lost);
+  });
+
+test('a configuration without the tokens of before is refused, and names them', () => {
+  const token = (name: string) => ({ name, role: 'admin', sha256: 'a'.repeat(64) });
+  const before = config({ auth: { tokens: [token('wall')] } });
+  const problem = { key: 'auth.tokens', message: /^auth\.tokens: no longer there: wall; send SIGHUP/ };
+  assert.throws(() => refuseLoss(before, config({}), []), problem);
+  refuseLoss(before, config({}), 'everything');
+  refuseLoss(before, config({ auth: { tokens: [{ ...token('desk'), sha256: 'b'.repeat(64) }] } }), []);
 });

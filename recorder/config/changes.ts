@@ -1,6 +1,7 @@
 // Compares two configurations, so that a reload affects only the cameras that changed.
 
 import { isDeepStrictEqual } from 'node:util';
+import { ConfigError } from './error.ts';
 import type { CameraConfig, Config } from './schema.ts';
 
 interface CameraChanges {
@@ -39,6 +40,39 @@ const connectedBy = (camera: CameraConfig): unknown => ({
   maxBitrate: undefined,
   record: undefined,
 });
+
+/** What somebody asked to remove: everything that is no longer there, by a signal; or these cameras, through the API. */
+export type Asked = 'everything' | readonly string[];
+
+const NAMED = 10;
+export const namesOf = (ids: readonly string[]): string =>
+  ids.slice(0, NAMED).join(', ') + (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : '');
+
+/**
+ * The ids of `before` that `after` lacks although nobody asked for that, if they are all, or more than half of more than two:
+ * then a file was cut, a directory not mounted or a table emptied rather than cameras removed. Empty if they are fewer.
+ */
+export function lostByAccident(before: readonly string[], after: readonly string[], asked: Asked): readonly string[] {
+  if (asked === 'everything') return [];
+  const there = new Set([...after, ...asked]);
+  const lost = before.filter((id) => !there.has(id));
+  const isMost = before.length > 2 && lost.length * 2 > before.length;
+  return isMost || after.length === 0 ? lost : [];
+}
+
+/** Throws ConfigError for a configuration that removes all tokens, or so many cameras that it is likely an accident. */
+export function refuseLoss(before: Config, next: Config, asked: Asked): void {
+  const idsOf = ({ cameras }: Config) => cameras.map(({ id }) => id);
+  const tokensOf = ({ auth }: Config) => auth.tokens.map(({ name }) => name);
+  const mistakes = [
+    { key: 'cameras', lost: lostByAccident(idsOf(before), idsOf(next), asked) },
+    { key: 'auth.tokens', lost: tokensOf(next).length === 0 && asked !== 'everything' ? tokensOf(before) : [] },
+  ].filter(({ lost }) => lost.length > 0);
+  if (mistakes.length === 0) return;
+  const problem = (lost: readonly string[]) =>
+    `no longer there: ${namesOf(lost)}; send SIGHUP to the recorder if they are to be removed`;
+  throw ConfigError.all(mistakes.map(({ key, lost }) => new ConfigError('', key, problem(lost))));
+}
 
 /** `before` with those settings of `after` that a reload applies; the others need a restart. */
 export const reloadedSettings = (before: Config, after: Config): Config => ({

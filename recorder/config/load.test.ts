@@ -40,8 +40,14 @@ const GATE = 'cameras: [{id: gate, source: "rtsp://10.0.0.9/stream1"}]';
 /** RFC 8032 §7.1, test 1. */
 const PUBLIC_KEY = '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=';
 
-test('an empty file is a recorder without cameras and every default', async (t) => {
-  const config = await load(t, { 'config.yaml': '' });
+for (const text of ['', '# cameras:\n', '---\n', 'null\n', '~'])
+  test(`a file without content is refused, in case it is being written: ${JSON.stringify(text)}`, async (t) => {
+    await refused(t, text, /config\.yaml: is empty: write \{\}/);
+    await assert.rejects(load(t, { 'config.yaml': GATE, 'conf.d/10.yaml': text }), /10\.yaml: is empty/);
+  });
+
+test('a file without settings is a recorder without cameras and every default', async (t) => {
+  const config = await load(t, { 'config.yaml': '{}' });
   assert.deepEqual(config, {
     nodeName: 'host-7',
     listen: { host: '0.0.0.0', port: 9997 },
@@ -102,7 +108,7 @@ const refused = (t: TestContext, text: string, message: RegExp): Promise<void> =
 const PASSWORD = `scrypt$16384$8$5$${'a'.repeat(22)}$${'b'.repeat(43)}`;
 
 test('the users of a pool are read from its file unless the configuration names another, and it may be missing', async (t) => {
-  const file = await files(t, { 'config.yaml': '' });
+  const file = await files(t, { 'config.yaml': '{}' });
   const usersFile = join(dirname(file), 'users.yaml');
   const load = async () => (await loadConfig(file, { usersFile })).auth;
   assert.deepEqual((await load()).users, []);

@@ -230,9 +230,14 @@ export async function configFiles(file: string): Promise<string[]> {
 
 function mappingIn(file: string, text: string): RawFile {
   const read = parseYaml(file, text);
-  const value = read.value ?? {};
+  const { value } = read;
   if (isMapping(value)) return { ...read, value };
-  throw new ConfigError(file, '', 'expected keys and values, as in the configuration reference');
+  // Editors, and programs on a full disk, leave a file empty.
+  const problem =
+    value === undefined
+      ? 'is empty: write {} for a file without settings, or remove the file'
+      : 'expected keys and values, as in the configuration reference';
+  throw new ConfigError(file, '', problem);
 }
 
 const isMapping = (value: unknown): value is Mapping =>

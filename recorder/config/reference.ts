@@ -92,7 +92,11 @@ also be added, changed and removed [by the API](control.md), which stores them i
   \`log.level\` apply at once, and \`cameraNetworks\` to the next connection.
 - Certificates are read again when their files change.
 - All other settings need a restart; the log names those of them that have changed.
-- A configuration with errors changes nothing.
+- A configuration with errors changes nothing; a file without content, as an editor or a full disk leaves it, is one.
+- A change that lacks all tokens, all cameras, or more than half of more than two, is refused like one with errors, and so is a
+  table \`cameras\` without those rows: more often than not a file was cut or a directory is not mounted. SIGHUP (\`systemctl reload
+  recorder\`) applies it, and the API removes the cameras that it is asked to remove. While the recorder works with older settings than those of the
+  files, \`ready\` has the warning \`configuration-refused\`, and for an hour \`camera-removed\` for each camera that is gone.
 
 **Environment variables** set the values that differ between pods. They take precedence over the files:
 

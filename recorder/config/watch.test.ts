@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { once, EventEmitter } from 'node:events';
+import { watch } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { ConfigWatcher } from './watch.ts';
@@ -117,7 +119,38 @@ test('a file system that reports nothing is looked at now and then', async (t) =
   const seen = once(events, 'change', { signal: t.signal });
   await writeFile(join(directory, 'config.yaml'), 'nodeName: b');
   clock.advance(30_000);
+  // It may be in the middle of a write.
+  await watcher.ready;
+  clock.advance(300);
   await seen;
+});
+
+test('the regular look does not take up a file that is still being written', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'watch-test-'));
+  t.after(() => rm(directory, { recursive: true }));
+  await plain(directory);
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const watcher = new ConfigWatcher(join(directory, 'config.yaml'), () => void told.push('changed'), { clock });
+  t.after(() => watcher.close());
+  await watcher.ready;
+  clock.advance(29_900);
+  const notices = watch(directory);
+  t.after(() => notices.close());
+  const write = async (text: string): Promise<void> => {
+    const noticed = once(notices, 'change');
+    await writeFile(join(directory, 'config.yaml'), text);
+    await noticed;
+    await setImmediate();
+  };
+  await write('');
+  clock.advance(100);
+  await watcher.ready;
+  assert.deepEqual(told, []);
+  await write('nodeName: b');
+  clock.advance(300);
+  await watcher.ready;
+  assert.deepEqual(told, ['changed']);
 });
 
 test('nothing is reported after close', async (t) => {

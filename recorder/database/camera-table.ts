@@ -9,6 +9,7 @@ import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf, quietly } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
+import { lostByAccident, type Asked } from '../config/changes.ts';
 import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
 import { CAMERA_COLUMNS, NO_CAMERAS, rowIn, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
@@ -44,6 +45,7 @@ type ReadRow = Parameters<typeof rowIn>[0];
 export class CameraTable {
   readonly #o: CameraTableOptions;
   #rows: readonly CameraRow[] | undefined;
+  #lost: readonly string[] = [];
   #list: CameraList = NO_CAMERAS;
   #reading: Promise<void> | undefined;
   #again = false;
@@ -57,30 +59,64 @@ export class CameraTable {
     return this.#list;
   }
 
+  /** Cameras whose rows are gone although nobody asked for that, and that are recorded as before (see `lostByAccident`). */
+  get lost(): readonly string[] {
+    return this.#lost;
+  }
+
   /** Uses the copy of the last run, unless the table was read meanwhile. */
   async useCopy(): Promise<void> {
-    const { nodeName, copyFile, log } = this.#o;
+    const rows = await this.#copied();
+    if (!rows || this.#rows) return;
+    this.#o.log.info(
+      { cameras: rows.length },
+      'the database cannot be reached: its cameras are read from the last copy',
+    );
+    this.#take(rows);
+  }
+
+  async #copied(): Promise<readonly CameraRow[] | undefined> {
+    const { nodeName, copyFile } = this.#o;
     let copy: { nodeName?: string; cameras?: readonly CameraRow[] };
     try {
       copy = JSON.parse(await readFile(copyFile, 'utf8')) as typeof copy;
     } catch {
       // There is no copy, or it cannot be read: the cameras come when the database answers.
-      return;
+      return undefined;
     }
-    if (copy.nodeName !== nodeName || !Array.isArray(copy.cameras) || this.#rows) return;
-    const rows = (copy.cameras as readonly (CameraRow | null)[]).filter((row) => typeof row?.id === 'string');
-    log.info({ cameras: rows.length }, 'the database cannot be reached: its cameras are read from the last copy');
-    this.#take(rows as readonly CameraRow[]);
+    if (copy.nodeName !== nodeName || !Array.isArray(copy.cameras)) return undefined;
+    const rows = copy.cameras as readonly (CameraRow | null)[];
+    return rows.filter((row): row is CameraRow => typeof row?.id === 'string');
   }
 
-  /** Reads the table now. Throws DatabaseError. */
-  async read(): Promise<void> {
-    const { connection, nodeName } = this.#o;
+  /** Reads the table now. `asked`: what may be missing. Throws DatabaseError. */
+  async read(asked: Asked = []): Promise<void> {
+    const { connection, nodeName, log } = this.#o;
     const sql = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE node_name = $1 ORDER BY id`;
     const rows = (await connection.run<ReadRow>(sql, [nodeName])).map(rowIn);
+    const before = this.#rows ?? (await this.#copied()) ?? [];
+    const lost = await this.#lostIn(before, rows, asked);
+    if (lost.length > 0) {
+      if (!isDeepStrictEqual(lost, this.#lost)) {
+        log.error({ cameras: lost }, 'the table cameras has lost the rows of cameras, which are recorded as before');
+      }
+      this.#lost = lost;
+      if (!this.#rows) this.#take(before);
+      return;
+    }
+    this.#lost = [];
     if (isDeepStrictEqual(rows, this.#rows)) return;
     this.#take(rows);
     await this.#copy(rows);
+  }
+
+  /** A row with the name of another node is no loss. */
+  async #lostIn(before: readonly CameraRow[], rows: readonly CameraRow[], asked: Asked): Promise<readonly string[]> {
+    const [old, now] = [before, rows].map((list) => list.map(({ id }) => id)) as [string[], string[]];
+    const missing = lostByAccident(old, now, asked);
+    if (missing.length === 0) return [];
+    const moved = await this.#o.connection.run<{ id: string }>('SELECT id FROM cameras WHERE id = ANY($1)', [missing]);
+    return lostByAccident(old, [...now, ...moved.map(({ id }) => id)], asked);
   }
 
   /**
@@ -129,7 +165,7 @@ export class CameraTable {
       return run(sql, [...which, name, source, snapuri, ptz, onvif, record, enabled, preview, edge, group]);
     });
     // As in `setEnabled`.
-    if (changed.length > 0) await this.read().catch(unlessLogged(this.#o.log));
+    if (changed.length > 0) await this.read([cameraId]).catch(unlessLogged(this.#o.log));
     return { changed: changed.length > 0 };
   }
 
@@ -208,9 +244,11 @@ export class CameraTable {
     this.#told = reason;
   }
 
-  /** Call after a change of the defaults. */
-  retake(): void {
+  /** Call after a change of the defaults. `asked`: what may be missing from now on. */
+  retake(asked: Asked): void {
     if (this.#rows?.length) this.#take(this.#rows);
+    // The connection has logged the reason.
+    if (this.#lost.length > 0) void this.read(asked).catch(unlessLogged(this.#o.log));
   }
 
   #take(rows: readonly CameraRow[]): void {

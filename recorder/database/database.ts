@@ -4,6 +4,7 @@
 import type { Registry } from 'prom-client';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import { namesOf, type Asked } from '../config/changes.ts';
 import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
 import { messageOf, quietly } from '../../base/error.ts';
@@ -129,9 +130,9 @@ export class RecorderDatabase implements SegmentObserver {
     this.#migrated = first.catch(() => this.#migrateAgain());
   }
 
-  /** Applies changed defaults to the cameras. */
-  reconfigure(): void {
-    this.#table.retake();
+  /** Applies changed defaults to the cameras, and what somebody asked to remove. */
+  reconfigure(asked: Asked): void {
+    this.#table.retake(asked);
   }
 
   /** Starts to write rows and to follow the cameras. Call it once the archive has recovered. */
@@ -208,9 +209,13 @@ export class RecorderDatabase implements SegmentObserver {
 
   /** Warnings for people, as of the last statement. */
   warnings(): Warning[] {
-    if (this.#connection.reachable !== false) return [];
+    const { lost } = this.#table;
+    const refused = `the table cameras no longer has ${namesOf(lost)}, which are recorded as before: send SIGHUP to the recorder if they are to be removed`;
+    const refusals: Warning[] =
+      lost.length > 0 ? [{ code: 'configuration-refused', message: refused, cameraId: undefined }] : [];
+    if (this.#connection.reachable !== false) return refusals;
     const message = `the database at ${this.#connection.location} cannot be used: recording continues, and the rows are written later`;
-    return [{ code: 'database-unreachable', message, cameraId: undefined }];
+    return [...refusals, { code: 'database-unreachable', message, cameraId: undefined }];
   }
 
   /** Like `Archive.list`, but closed segments come from the table. Throws DatabaseError. */

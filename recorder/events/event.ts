@@ -10,6 +10,7 @@ export const EVENT_TYPES = [
   'camera.heard',
   'camera.taken',
   'camera.given_up',
+  'camera.removed',
   'gap.opened',
   'gap.closed',
   'gap.filled',

@@ -18,8 +18,8 @@ export interface RecorderDeps {
   /** The configuration files; needed to change cameras through the API. */
   readonly configuration?: {
     readonly file: string;
-    /** Reads and applies the files, as for SIGHUP. Rejects with ConfigError. */
-    readonly reload: () => Promise<void>;
+    /** Reads and applies the files; `removed`: cameras that are to be missing. Rejects with ConfigError. */
+    readonly reload: (removed: readonly string[]) => Promise<void>;
   };
   /** Called before cameras are connected: from now on a stop must close files. */
   readonly recording?: () => void;

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryBudget } from '../../base/memory-budget.ts';
 import type { Warning } from '../../base/reason.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import type { EventSource } from '../api/deps.ts';
 import { isoTime } from '../api/times.ts';
 import type { Gap } from '../archive/gaps/camera-ledger.ts';
@@ -38,20 +39,33 @@ export interface NodeEvents extends EventSource {
   accountFor(account: TimeAccount): TimeAccount;
   /** Sets the current warnings; new and cleared ones are reported. To be called about once a second. */
   warningsAre(warnings: readonly Warning[]): void;
+  /** Cameras that this node has not had for less than an hour, as warnings. */
+  removals(): Warning[];
   /** The recorder is stopping: the stop of each camera is not reported. */
   stopping(): void;
   close(): Promise<void>;
 }
 
 /** Never rejects: a recorder works without events too. */
-export async function openEvents({ workDir, nodeName }: Config, deps: NodeEventsDeps): Promise<NodeEvents> {
+export async function openEvents({ workDir, nodeName, cluster }: Config, deps: NodeEventsDeps): Promise<NodeEvents> {
   const { clock, log, version } = deps;
   const memory = forEvents(deps.memory);
   let journal: EventJournal | undefined;
   const account = memory.journal((bytes) => journal?.shed(bytes));
   const directory = join(workDir, 'events');
   journal = await EventJournal.open({ directory, node: nodeName, clock, log, memory: account });
-  return new ReportedEvents(journal, new EventStreams({ clock, memory: memory.streams }), version);
+  const streams = new EventStreams({ clock, memory: memory.streams });
+  return new ReportedEvents(journal, streams, { version, clock, isAlone: cluster.mode === 'none' });
+}
+
+/** For so long a removed camera is a warning: as long as the journal goes back. */
+const REMOVAL_MS = HOUR_MS;
+
+interface ReportOptions {
+  readonly version: string;
+  readonly clock: Clock;
+  /** Not in a cluster. */
+  readonly isAlone: boolean;
 }
 
 /** Reports what the parts of the recorder observe as events in the journal. */
@@ -59,24 +73,27 @@ class ReportedEvents implements NodeEvents {
   readonly journal: EventJournal;
   readonly streams: EventStreams;
   readonly beginId: number;
-  readonly #version: string;
+  readonly #o: ReportOptions;
   /** Gaps that were open when the previous process ended. */
   readonly #openBefore: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
   readonly #states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
   /** Cameras whose node was lost, or that another node has now, and since when. */
   readonly #lost = new Map<string, number | undefined>();
+  /** When cameras were removed, at most an hour ago. */
+  readonly #removed: Map<string, number>;
   #raised: ReadonlyMap<string, Warning>;
   #isStopping = false;
 
-  constructor(journal: EventJournal, streams: EventStreams, version: string) {
+  constructor(journal: EventJournal, streams: EventStreams, options: ReportOptions) {
     this.journal = journal;
     this.streams = streams;
-    this.#version = version;
-    const { gaps, warnings } = lastingOf(journal);
+    this.#o = options;
+    const { gaps, warnings, removed } = lastingOf(journal);
+    this.#removed = removed;
     this.#openBefore = gaps;
     this.#raised = warnings;
     this.beginId = journal.newestId;
-    this.#tell({ type: 'recorder.started', data: { version } });
+    this.#tell({ type: 'recorder.started', data: { version: options.version } });
   }
 
   readonly cameraState: NodeEvents['cameraState'] = (cameraId, condition) => {
@@ -87,6 +104,8 @@ class ReportedEvents implements NodeEvents {
     }
     const { state, reason } = condition;
     const last = this.#states.get(cameraId);
+    // Not the last states of a camera that is being removed.
+    if (!last) this.#removed.delete(cameraId);
     if (last?.state === state && last.code === reason?.code) return;
     this.#states.set(cameraId, { state, code: reason?.code });
     const data = { state, previous: last?.state ?? null, reason: reason ?? null };
@@ -105,6 +124,12 @@ class ReportedEvents implements NodeEvents {
       opened: ({ fromMs, cause }) => tell('gap.opened', { start: isoTime(fromMs), start_ms: fromMs, cause }),
       filled: (part) => tell('gap.filled', { ...endedGap(part), filled_from: 'edge', seam: part.seam }),
       closed: (gap) => tell('gap.closed', endedGap(gap)),
+      removed: () => {
+        // A cluster moves cameras: `camera.given_up` says so.
+        if (!this.#o.isAlone) return;
+        tell('camera.removed', {});
+        this.#removed.set(cameraId, this.#o.clock.wallMs());
+      },
     };
   };
 
@@ -148,10 +173,19 @@ class ReportedEvents implements NodeEvents {
     this.#raised = now;
   }
 
+  removals(): Warning[] {
+    const nowMs = this.#o.clock.wallMs();
+    for (const [cameraId, atMs] of this.#removed) if (nowMs - atMs >= REMOVAL_MS) this.#removed.delete(cameraId);
+    return Array.from(this.#removed, ([cameraId, atMs]) => {
+      const message = `it was removed at ${isoTime(atMs)}: the configuration of this node no longer has it`;
+      return { code: 'camera-removed', message, cameraId };
+    });
+  }
+
   stopping(): void {
     if (this.#isStopping) return;
     this.#isStopping = true;
-    this.#tell({ type: 'recorder.stopped', data: { version: this.#version } });
+    this.#tell({ type: 'recorder.stopped', data: { version: this.#o.version } });
   }
 
   close(): Promise<void> {
@@ -177,23 +211,32 @@ const keyOf = ({ code, cameraId }: Pick<Warning, 'code' | 'cameraId'>): string =
 function lastingOf(journal: EventJournal): {
   readonly gaps: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
   readonly warnings: ReadonlyMap<string, Warning>;
+  readonly removed: Map<string, number>;
 } {
   const gaps = new Map<string, NonNullable<GapObserver['openBefore']>>();
   const warnings = new Map<string, Warning>();
-  for (const { type, cameraIds, json } of journal.after(0)) {
+  const removed = new Map<string, number>();
+  for (const { type, cameraIds, timeMs, json } of journal.after(0)) {
     if (!LASTING.has(type)) continue;
     const [cameraId] = cameraIds;
     const { start_ms: fromMs, cause, code, detail } = (JSON.parse(json) as { data: Record<string, unknown> }).data;
-    if (type === 'gap.opened' && typeof fromMs === 'number' && typeof cause === 'string' && isGapCause(cause)) {
+    if (type === 'camera.removed') removed.set(cameraId ?? '', timeMs);
+    else if (type === 'gap.opened' && typeof fromMs === 'number' && typeof cause === 'string' && isGapCause(cause)) {
       gaps.set(cameraId ?? '', { fromMs, cause });
     } else if (type === 'gap.closed') gaps.delete(cameraId ?? '');
     else if (type === 'warning.raised') {
       warnings.set(keyOf({ code: String(code), cameraId }), { code: String(code), message: String(detail), cameraId });
     } else warnings.delete(keyOf({ code: String(code), cameraId }));
   }
-  return { gaps, warnings };
+  return { gaps, warnings, removed };
 }
-const LASTING: ReadonlySet<string> = new Set(['gap.opened', 'gap.closed', 'warning.raised', 'warning.cleared']);
+const LASTING: ReadonlySet<string> = new Set([
+  'gap.opened',
+  'gap.closed',
+  'warning.raised',
+  'warning.cleared',
+  'camera.removed',
+]);
 
 /** The fields of events about a gap that has ended. */
 const endedGap = ({

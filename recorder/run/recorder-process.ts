@@ -4,6 +4,7 @@ import { flushCompileCache } from 'node:module';
 import { systemClock } from '../../base/clock.ts';
 import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
 import { Turns } from '../../base/turns.ts';
+import type { Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { ConfigWatcher } from '../config/watch.ts';
@@ -63,7 +64,7 @@ export class RecorderProcess {
       ...(logs.audit ? { audit: logs.audit } : {}),
       version,
       pod,
-      configuration: { file, reload: () => this.#reloads.take(() => this.#load()) },
+      configuration: { file, reload: (removed) => this.#reloads.take(() => this.#load(removed)) },
       recording: () => (this.#isRecording = true),
     });
   }
@@ -127,23 +128,22 @@ export class RecorderProcess {
 
   #reloadWhenAsked(): void {
     const { file, namedFiles, logs } = this.#options;
-    const reload = (): void => {
+    const reload = (asked: Asked): void => {
       if (this.#isStopping) return;
       this.#reloads
-        .take(() => this.#load())
+        .take(() => this.#load(asked))
         .catch((err: unknown) => {
           if (err instanceof ConfigError) {
             logs.log.error({ problem: err.message }, 'the configuration has errors, the old one stays in use');
           } else logs.log.error({ err }, 'the configuration could not be reloaded');
         });
     };
-    void new ConfigWatcher(file, reload, { clock: systemClock, others: () => namedFiles(this.#config) });
-    process.on('SIGHUP', reload);
+    void new ConfigWatcher(file, () => reload([]), { clock: systemClock, others: () => namedFiles(this.#config) });
+    process.on('SIGHUP', () => reload('everything'));
   }
 
-  async #load(): Promise<void> {
-    this.#config = await this.#options.load();
+  async #load(asked: Asked): Promise<void> {
     const recorder = await this.#starting;
-    await recorder.reload(this.#config);
+    await recorder.reload(async () => (this.#config = await this.#options.load()), asked);
   }
 }

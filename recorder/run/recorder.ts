@@ -9,6 +9,7 @@ import { Parts, type Part } from '../../base/parts.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { ClusterMember } from './member.ts';
+import type { Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import { CurrentConfig } from '../config/current-config.ts';
@@ -46,8 +47,8 @@ export interface Recorder {
   readonly cameras: CameraSet;
   /** The routes of each listener, such as `GET /api/cameras`. */
   readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
-  /** Applies changed cameras. Other changed settings need a restart; the log names them. */
-  reload(config: Config): Promise<void>;
+  /** See `reload`. */
+  reload(load: () => Promise<Config>, asked: Asked): Promise<void>;
   /** Closes all sessions, completes every file and stops listening. */
   close(): Promise<void>;
 }
@@ -89,8 +90,8 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
     playbackAddress,
     cameras,
     routes,
-    reload: (next) =>
-      reload(next, { current, auth, networks, database, license, wanted, webhooks, journal, logLevels, log }),
+    reload: (load, asked) =>
+      reload(load, asked, { current, auth, networks, database, license, wanted, webhooks, journal, logLevels, log }),
     async close() {
       await parts.close();
       log.info({}, 'recorder stopped');
@@ -137,6 +138,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const trust = { ...(await readTrust(config, own, member)), auth: access.auth, own };
   for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
   const recording = {
+    current,
     ...storage,
     ...node,
     cameraSwitch: switchOf(cameraSwitch, wanted, member),

@@ -23,7 +23,10 @@ test('an error of a reload names the step that failed', async (t) => {
     log: silentLog,
     logLevels: new LevelSwitch('info'),
   };
-  const deps = parts as unknown as Parameters<typeof reload>[1];
-  await assert.rejects(reload(config, deps), { message: 'the licence could not be changed: no such file' });
+  const deps = parts as unknown as Parameters<typeof reload>[2];
+  await assert.rejects(
+    reload(() => Promise.resolve(config), [], deps),
+    { message: 'the licence could not be changed: no such file' },
+  );
   assert.deepEqual(steps, ['networks']);
 });

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import type { LevelSwitch } from '../../base/log-level.ts';
-import { changedSettings } from '../config/changes.ts';
+import { changedSettings, refuseLoss, type Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
@@ -32,8 +32,13 @@ interface ReloadDeps {
   readonly log: Log;
 }
 
-/** Other changed settings need a restart; the log names them. An error that is not of the configuration names the step. */
-export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
+/**
+ * Other changed settings need a restart; the log names them. Rejects with ConfigError when the files have errors, or lack
+ * cameras or tokens that nobody asked to remove: then the old ones stay. An error that is not of the configuration names the
+ * step.
+ */
+export async function reload(load: () => Promise<Config>, asked: Asked, deps: ReloadDeps): Promise<void> {
+  const next = await loadWhole(load, asked, deps);
   const { current, networks, database, license, wanted, webhooks, journal, logLevels, log } = deps;
   const beginId = journal.newestId;
   const before = current.value;
@@ -47,7 +52,7 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
     ['the token for metrics', () => replaceMetricsToken(before, next, deps)],
     ['the settings', () => current.takeUp(next)],
     ['the networks of cameras', () => networks.configure(networksOf(next))],
-    ['the database', () => database?.reconfigure()],
+    ['the database', () => database?.reconfigure(asked)],
     ['the licence', () => license.look()],
     // After the networks, which decide what may be reached, and the licence, which decides how many are recorded.
     ['the cameras', () => wanted.apply()],
@@ -86,4 +91,15 @@ function replaceMetricsToken(before: Config, { metrics: { tokenSha256 } }: Confi
   if (tokenSha256 === before.metrics.tokenSha256) return;
   auth.replaceMetricsToken(tokenSha256);
   log.info({}, 'the token for metrics was replaced');
+}
+
+async function loadWhole(load: () => Promise<Config>, asked: Asked, { current }: ReloadDeps): Promise<Config> {
+  try {
+    const next = await load();
+    refuseLoss(current.value, next, asked);
+    return next;
+  } catch (err) {
+    if (err instanceof ConfigError) current.refuse(err.message);
+    throw err;
+  }
 }

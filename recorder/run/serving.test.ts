@@ -53,7 +53,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const { registry, events, archive, gaps } = storage;
   const audit = openAudit(config, { ...deps, copy: undefined, registry });
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, cameraIds: () => new Set() });
-  const recording = { ...storage, ...node, member: undefined, audit, refusedCameras: () => [] };
+  const recording = { current, ...storage, ...node, member: undefined, audit, refusedCameras: () => [] };
   const trust = { ...(await readTrust(config, undefined, undefined)), auth: access.auth, own: undefined };
   const serving = new Serving(config, recording, trust, deps);
   t.after(async () => {

@@ -19,6 +19,7 @@ import { bytesOf } from '../archive/retention/plan.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { ClusterMember } from './member.ts';
 import { urlOf } from '../cluster/peers.ts';
+import type { CurrentConfig } from '../config/current-config.ts';
 import type { CameraConfig, Config } from '../config/schema.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { CameraList } from '../database/camera-rows.ts';
@@ -69,6 +70,7 @@ export interface Recording
   extends
     Pick<Storage, 'archive' | 'gaps' | 'database' | 'registry' | 'answers' | 'events'>,
     Pick<NodeCameras, 'cameras' | 'cameraEditor' | 'pacer' | 'reach' | 'license'> {
+  readonly current: CurrentConfig;
   readonly cameraSwitch: CameraSwitch;
   readonly member: ClusterMember | undefined;
   /** Set in a cluster of servers without Kubernetes. */
@@ -201,13 +203,12 @@ export class Serving {
     };
   }
 
-  /** Reports the current warnings as events, including an unreachable database, which is a check of readiness. */
+  /** Reports the current warnings as events. */
   tick(): void {
-    const { events, database } = this.#recording;
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - this.#toldMs < WARNINGS_MS) return;
     this.#toldMs = nowMs;
-    events.warningsAre([...this.#warnings(), ...(database?.warnings() ?? [])]);
+    this.#recording.events.warningsAre(this.#warnings());
   }
 
   /** Sets the cameras that are wanted now. */
@@ -337,11 +338,14 @@ export class Serving {
 
   /** The current warnings. */
   #warnings(): readonly Warning[] {
-    const { archive, member, audit } = this.#recording;
+    const { current, events, archive, database, member, audit } = this.#recording;
     return [
+      ...current.warnings(),
+      ...events.removals(),
       ...archive.warnings(),
       ...this.#shortfalls.warnings(),
       ...this.#jobs.warnings(),
+      ...(database?.warnings() ?? []),
       ...(member?.warnings() ?? []),
       ...(this.#recording.rowWarnings?.() ?? []),
       ...plainListeners(this.#config),

@@ -312,7 +312,18 @@ describe('cameras from the database', { skip }, () => {
     await postgres.query(`UPDATE cameras SET enabled = false WHERE id = 'moved'`, [], name);
     await within('the disabled camera is left', () => cameras.moved.sessions.size === 0);
     await postgres.query(`TRUNCATE cameras`, [], name);
-    await within('all of them are left', () => cameras.kept.sessions.size === 0);
+    const refusal = async (): Promise<string> => {
+      const { warnings } = (await node.get('/api/health/ready')) as Record<
+        'warnings',
+        { code: string; detail: string }[]
+      >;
+      return warnings.find(({ code }) => code === 'configuration-refused')?.detail ?? '';
+    };
+    await until('the empty table is refused', async () => (await refusal()).includes('no longer has kept, moved'));
+    assert.equal(cameras.kept.sessions.size, 1, 'it is recorded as before');
+    node.child.signal('SIGHUP');
+    await until('all of them are left', () => cameras.kept.sessions.size === 0);
+    assert.equal(await refusal(), '');
     assert.equal(cameras.kept.connections.length, 1, 'the kept camera had one connection');
     assert.equal(cameras.file.connections.length, 1);
     assert.equal(cameras.file.sessions.size, 1);

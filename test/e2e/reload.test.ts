@@ -2,7 +2,7 @@
 
 import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
@@ -107,6 +107,73 @@ test('reload: a file with a mistake changes nothing and is named in the log with
   assert.equal(cameras.kept.connections.length, 1);
   assert.ok(recorder.child.output.includes(recorder.configFile));
   assert.equal((await recorder.stop()).code, 0);
+});
+
+interface Ready {
+  readonly warnings: readonly { readonly code: string; readonly camera_id: string | null; readonly detail: string }[];
+}
+
+const warnings = async (recorder: RecorderProcess, code: string): Promise<Ready['warnings']> =>
+  ((await recorder.get('/api/health/ready')) as Ready).warnings.filter((warning) => warning.code === code);
+
+for (const [what, text] of [
+  ['empty', ''],
+  ['a comment', '# cameras:\n'],
+  ['null', 'null\n'],
+] as const)
+  test(`reload: a file that is ${what} for a moment stops no camera, and is a warning until it is whole`, async (t) => {
+    const { cameras, recorder } = await setting(t);
+    const whole = readFileSync(recorder.configFile, 'utf8');
+    writeFileSync(recorder.configFile, text);
+    await until('it is refused', async () => (await warnings(recorder, 'configuration-refused')).length === 1);
+    const [warning] = await warnings(recorder, 'configuration-refused');
+    assert.match(warning?.detail ?? '', /config\.yaml: is empty/);
+    writeFileSync(recorder.configFile, whole);
+    await until('it is whole', async () => (await warnings(recorder, 'configuration-refused')).length === 0);
+    for (const id of ['kept', 'changed', 'removed'] as const) assert.equal(cameras[id].connections.length, 1, id);
+  });
+
+test('reload: a file that was cut, or a conf.d that is gone, removes most cameras only by a signal', async (t) => {
+  const { cameras, recorder } = await setting(t);
+  const directory = join(dirname(recorder.configFile), 'conf.d');
+  mkdirSync(directory);
+  const entry = (id: string, camera: Camera) => `  - {id: ${id}, source: "${camera.url}"}\n`;
+  const list = (['kept', 'changed', 'removed'] as const).map((id) => entry(id, cameras[id]));
+  recorder.rewriteConfig({ cameras: [] });
+  writeFileSync(join(directory, 'all.yaml'), `cameras:\n${list.join('')}${entry('added', cameras.added)}`);
+  recorder.child.signal('SIGHUP');
+  await recorder.untilRecording('added');
+  writeFileSync(join(directory, 'all.yaml'), `cameras:\n${list[0]}`);
+  await until('most are missing', async () => (await warnings(recorder, 'configuration-refused')).length === 1);
+  const [cut] = await warnings(recorder, 'configuration-refused');
+  assert.match(cut?.detail ?? '', /cameras: no longer there: changed, removed, added; send SIGHUP/);
+  rmSync(directory, { recursive: true });
+  const isGone = /no longer there: kept, changed, removed, added/;
+  await until('all are missing', async () =>
+    isGone.test((await warnings(recorder, 'configuration-refused'))[0]?.detail ?? ''),
+  );
+  for (const id of ['kept', 'changed', 'removed'] as const) assert.equal(cameras[id].connections.length, 1, id);
+  recorder.child.signal('SIGHUP');
+  await until('they are removed', async () => (await recorder.cameras()).length === 0);
+  assert.deepEqual(await warnings(recorder, 'configuration-refused'), []);
+});
+
+test('reload: a camera that is gone is named in the log, an event, the audit, and for an hour in ready', async (t) => {
+  const { cameras, recorder } = await setting(t);
+  const entries = (...ids: readonly (keyof Setting['cameras'])[]) => ids.map((id) => ({ id, source: cameras[id].url }));
+  recorder.rewriteConfig({ cameras: entries('kept', 'changed') });
+  await until('it is gone', async () => !(await ids(recorder)).includes('removed'));
+  const named = async () => (await warnings(recorder, 'camera-removed')).map((warning) => warning.camera_id);
+  await until('ready names it', async () => (await named()).length > 0);
+  assert.deepEqual(await named(), ['removed']);
+  assert.match(recorder.child.output, /"level":40.*"removed":\["removed"\],"msg":"the cameras were configured"/);
+  const events = await (await recorder.fetch('/api/events?last_event_id=0&seconds=0&types=camera.removed')).text();
+  assert.match(events, /"subject":"removed"/);
+  const audit = (await recorder.get('/api/audit?what=cameras')) as object;
+  assert.match(JSON.stringify(audit), /"removed":1/);
+  recorder.rewriteConfig({ cameras: entries('kept', 'changed', 'removed') });
+  await until('it is there again', async () => (await ids(recorder)).includes('removed'));
+  await until('ready has no warning', async () => (await named()).length === 0);
 });
 
 test('reload: what all cameras inherit is taken over without a new connection, and no restart is asked for', async (t) => {

@@ -54,6 +54,7 @@ function takingOver(heldForMs: number) {
       silent: () => {},
       heard: () => {},
       filled: () => {},
+      removed: () => {},
       opened: ({ cause }) => void told.push(`opened ${cause}`),
       closed: ({ fromMs, toMs, cause }) => void told.push(`${Math.round((toMs - fromMs) / S)} s ${cause}`),
     },

@@ -179,6 +179,7 @@ export class CameraGaps {
     const first = !this.#begun;
     this.#begun = true;
     const observed = want === 'recording';
+    if (want === 'absent' && this.#ledger.state !== 'absent') this.#deps.observer?.removed();
     if (observed) this.#fillVacancy(nowMs);
     if (observed && !this.#observed) this.#last = NOTHING_WRITTEN;
     if (first || observed !== this.#observed || !observed)

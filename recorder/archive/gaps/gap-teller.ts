@@ -13,6 +13,8 @@ export interface GapObserver {
   closed(gap: Pick<Gap, 'fromMs' | 'toMs' | 'cause'>): void;
   /** A part of a gap that was reported before has footage from the memory of the camera. */
   filled(part: Filled): void;
+  /** The camera is no longer one of this node. */
+  removed(): void;
   /** A gap that an earlier process has reported as opened, but not as closed. */
   readonly openBefore: Pick<Gap, 'fromMs' | 'cause'> | undefined;
 }

@@ -98,6 +98,7 @@ class Node {
         this.told.push(['closed', seconds(toMs - fromMs), cause]);
       },
       filled: ({ fromMs, toMs, cause }) => this.told.push(['filled', seconds(toMs - fromMs), cause]),
+      removed: () => this.told.push(['removed', 0, '']),
     };
   }
 
@@ -312,6 +313,29 @@ test('a camera that a user stopped is stopped over a restart; one that was remov
   await node.wait(60);
   assert.deepEqual(node.gaps(), [[40, 'stopped']]);
   assert.doesNotMatch(await node.registry.metrics(), /camera="gate"/);
+  await node.stop();
+});
+
+test('a camera that leaves the configuration is told once, also when it left while no process ran', async (t) => {
+  const node = new Node(t);
+  const removals = () => node.told.filter(([what]) => what === 'removed').length;
+  await node.start();
+  await node.play(5);
+  node.ledger.configure([]);
+  node.ledger.configure([]);
+  assert.equal(removals(), 1);
+  node.configure(true);
+  await node.play(5);
+  await node.kill(DOWN_MS);
+  await node.start();
+  assert.equal(removals(), 1);
+  await node.kill(DOWN_MS);
+  node.configure = () => node.ledger.configure([]);
+  await node.start();
+  assert.equal(removals(), 2);
+  await node.stop();
+  await node.start();
+  assert.equal(removals(), 2);
   await node.stop();
 });
 
