@@ -392,6 +392,12 @@ export const NODE_WARNINGS = {
     todo: 'check the database, and the network to it',
     see: '[database](../database.md)',
   },
+  'login-rests': {
+    means:
+      'the camera refused its login for still images or ONVIF, which are not asked for until the time in the message; others of the same device may work',
+    todo: 'wait, or correct user and password of the camera, which are tried at once; the account may be locked, or lack a right',
+    see: '[logins](../cameras.md#logins)',
+  },
   'frame-rate-low': {
     means: 'for a minute the camera has sent less than four fifths of the pictures that it usually sends',
     todo: 'check the network to the camera, and its exposure time, which lowers the rate in the dark',
@@ -415,6 +421,11 @@ export const NODE_WARNINGS = {
     means: 'exports fail, because they cannot be signed',
     todo: "the message names the file: make the recorder's user its owner, and let nobody else read it",
     see: '[exports](../exports.md)',
+  },
+  'archive-unreadable': {
+    means:
+      'a directory of the archive cannot be read: lists, playback and timelines answer with errors; recording continues',
+    todo: 'the message names the directory: correct its owner and mode, or check the disk',
   },
   'disk-exhausted': {
     means: 'the disk is full, and no footage is left that may be removed',

@@ -203,6 +203,27 @@ for (const format of ['fmp4', 'mp4'] as const) {
   });
 }
 
+test('segments that end before their first pictures reach the disk are in progress all the same', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 1_000 });
+  const { archive, camera, fs, recording, clock } = b;
+  fs.before = ({ name }) =>
+    name === 'write' ? new Promise<void>((resolve) => void clock.after(1_500, resolve)) : undefined;
+  camera.begin();
+  await camera.play(10, fs);
+  for (let pictures = 0; pictures < 20 * 25; pictures++) {
+    await camera.play(1 / 25, fs);
+    assert.ok(recording.current(), 'there is one');
+  }
+  camera.end('camera-lost');
+  assert.equal(recording.current(), undefined);
+  await camera.wait(6_000, fs);
+  assert.equal(recording.current(), undefined, 'late writes do not bring it back');
+  fs.before = () => {};
+  const closed = archive.close();
+  await camera.wait(3_000, fs);
+  await closed;
+});
+
 test('where the camera continues with a new run, the last file is in progress until the next has pictures; where it is lost, it is not', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   const { archive, camera, fs, recording } = b;

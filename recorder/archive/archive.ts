@@ -71,7 +71,7 @@ export interface ArchiveOptions {
 
 /** A problem of the archive that needs attention. */
 interface ArchiveWarning {
-  readonly code: RetentionWarning['code'] | WrongDiskError['code'];
+  readonly code: RetentionWarning['code'] | WrongDiskError['code'] | typeof UNREADABLE;
   readonly message: string;
   /** Undefined: of the node. */
   readonly cameraId: string | undefined;
@@ -82,6 +82,7 @@ interface ArchiveWarning {
  */
 const PLAYED_NEXT_MS = 10 * MINUTE_MS;
 const ENDS_AT_ONCE = 16;
+const UNREADABLE = 'archive-unreadable';
 
 export class Archive {
   readonly #o: ArchiveOptions;
@@ -296,7 +297,10 @@ export class Archive {
   warnings(): readonly ArchiveWarning[] {
     const fault = this.#disk?.fault;
     if (fault) return [{ code: fault.code, message: fault.message, cameraId: undefined }];
-    return this.#retention?.warnings() ?? [];
+    const { problem: message } = this.catalogue;
+    const unreadable: ArchiveWarning[] =
+      message === undefined ? [] : [{ code: UNREADABLE, message, cameraId: undefined }];
+    return [...unreadable, ...(this.#retention?.warnings() ?? [])];
   }
 
   /** Segments of which a part lies in the interval, as far as their names tell. */

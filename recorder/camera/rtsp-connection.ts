@@ -178,10 +178,10 @@ export class RtspConnection {
     }
   }
 
-  #loginAt(kind: 'rtsp' | 'tunnel', { host, port, secure }: RtspUrl): Login {
+  #loginAt(kind: 'rtsp' | 'tunnel', { host, port, secure, request: path }: RtspUrl): Login {
     const { credentials, allowPlaintextLogin, deps } = this.#options;
     const basic = allowPlaintextLogin ? 'always' : undefined;
-    return new Login({ credentials, secure, basic }, deps.reach.logins.at({ kind, host, port }, credentials));
+    return new Login({ credentials, secure, basic }, deps.reach.logins.at({ kind, host, port, path }, credentials));
   }
 
   get #nowMs(): number {

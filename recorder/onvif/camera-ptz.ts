@@ -32,6 +32,7 @@ interface PtzLimits {
 }
 
 export interface CameraPtzDeps {
+  readonly cameraId: string;
   readonly clock: Clock;
   readonly log: Log;
   readonly reach: Reach;
@@ -74,7 +75,9 @@ export class CameraPtz {
     this.#deps = deps;
     const { host, port, credentials } = target;
     this.#client = new OnvifClient(target, deps);
-    this.#memory = credentials ? deps.reach.logins.at({ kind: 'onvif', host, port }, credentials) : NO_MEMORY;
+    this.#memory = credentials
+      ? deps.reach.logins.at({ kind: 'onvif', host, port, cameraId: deps.cameraId }, credentials)
+      : NO_MEMORY;
   }
 
   /** Rejects with `OnvifError`. */

@@ -17,13 +17,15 @@ export interface MovableCamera {
   presets(): Promise<readonly Preset[]>;
 }
 
+type PtzDeps = Omit<CameraPtzDeps, 'cameraId'>;
+
 export class Ptz {
-  readonly #deps: CameraPtzDeps;
+  readonly #deps: PtzDeps;
   readonly #cameras = new Map<string, { readonly target: OnvifTarget; readonly camera: CameraPtz }>();
   /** Cameras that are configured but without PTZ. */
   #disabled = new Set<string>();
 
-  constructor(deps: CameraPtzDeps) {
+  constructor(deps: PtzDeps) {
     this.#deps = deps;
   }
 
@@ -39,7 +41,7 @@ export class Ptz {
     for (const [id, target] of wanted) {
       if (this.#cameras.has(id)) continue;
       const log = this.#deps.log.child({ camera: id });
-      this.#cameras.set(id, { target, camera: new CameraPtz(target, { ...this.#deps, log }) });
+      this.#cameras.set(id, { target, camera: new CameraPtz(target, { ...this.#deps, cameraId: id, log }) });
     }
   }
 

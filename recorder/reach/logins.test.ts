@@ -20,7 +20,7 @@ const open = (kept?: BetterLogins) => {
       writes++;
     },
   });
-  return { logins, written: () => new Map(written), writes: () => writes };
+  return { logins, clock, written: () => new Map(written), writes: () => writes };
 };
 
 test('a place that took Digest or led to TLS is remembered, each by itself, over restarts, and kept once', () => {
@@ -57,6 +57,39 @@ test('a login that is right for the stream is tried elsewhere, once', () => {
   // Sessions come and go.
   logins.at(stream, right).accepted('Digest');
   assert.equal(logins.at(still, right).mayTry, false);
+});
+
+test('a refused login rests for 1, 5, 15 and 30 minutes, and is never refused for good', () => {
+  const { logins, clock } = open();
+  const minutes: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    logins.at(still, right).refused();
+    let waited = 0;
+    for (; !logins.at(still, right).mayTry; waited++) clock.advance(60_000);
+    minutes.push(waited);
+  }
+  assert.deepEqual(minutes, [1, 5, 15, 30, 30]);
+  logins.at(still, right).accepted();
+  logins.at(still, right).refused();
+  clock.advance(60_000);
+  assert.equal(logins.at(still, right).mayTry, true, 'the first pause again');
+});
+
+test('one channel of a device that refuses a login takes it from no other, while the stream uses it', () => {
+  const { logins } = open();
+  const channel = (path: string) => ({ ...still, path, cameraId: path.slice(1) });
+  logins.at({ ...stream, path: '/one' }, right).accepted('Digest');
+  logins.at({ ...stream, path: '/two' }, right).accepted('Digest');
+  logins.at(channel('/one'), right).refused();
+  assert.deepEqual(
+    [channel('/one'), channel('/two'), onvif].map((at) => logins.at(at, right).mayTry),
+    [false, true, true],
+  );
+  const [warning, ...more] = logins.warnings();
+  assert.deepEqual([warning?.code, warning?.cameraId, more.length], ['login-rests', 'one', 0]);
+  assert.match(warning?.message ?? '', /still images \(1 times in a row\): tried again in 1 min/);
+  logins.at({ ...stream, path: '/two' }, right).refused();
+  assert.equal(logins.at(onvif, right).mayTry, true, 'the stream of the first uses it');
 });
 
 test('a login that becomes right has another try everywhere', () => {

@@ -1,7 +1,9 @@
 // How cameras answered logins, for everything that connects to them: which ones took something better than a password in clear
-// text (kept across restarts), and which logins were refused (kept as long as the process).
+// text (kept across restarts), and which logins were refused and rest.
 
 import type { Clock } from '../../base/clock.ts';
+import type { Warning } from '../../base/reason.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 import type { LoginMemory } from '../rtsp/login.ts';
 import { plainHost } from '../rtsp/origin.ts';
 import type { Credentials } from '../rtsp/url.ts';
@@ -11,6 +13,10 @@ interface LoginPlace {
   readonly kind: 'rtsp' | 'tunnel' | 'still' | 'onvif';
   readonly host: string;
   readonly port: number;
+  /** What is asked for there: a user may have a right to one channel of a device and not to another. */
+  readonly path?: string;
+  /** The camera to name in a warning. */
+  readonly cameraId?: string | undefined;
 }
 
 export interface BetterLogin {
@@ -24,21 +30,36 @@ export type BetterLogins = ReadonlyMap<string, BetterLogin>;
 /** Beyond this number, the oldest places and logins are forgotten first; they belong to cameras that were removed long ago. */
 const MAX_KNOWN = 10_000;
 
+/**
+ * How long a login rests after each refusal in a row. Cameras lock the accounts of clients that repeat a wrong one, but they also refuse a
+ * right one: while they start, and while somebody else has locked the account.
+ */
+const RESTS_MS = [1, 5, 15, 30].map((minutes) => minutes * MINUTE_MS);
+
+interface Refusal {
+  readonly place: LoginPlace;
+  /** How often in a row. */
+  readonly times: number;
+  readonly untilMs: number;
+}
+
 /** The results of one login at one host: the places that accepted and refused it. */
 interface Outcomes {
   readonly accepted: Set<string>;
-  readonly refused: Set<string>;
+  readonly refused: Map<string, Refusal>;
 }
+
+type LoginClock = Pick<Clock, 'wallMs' | 'monotonicMs'>;
 
 export class CameraLogins {
   readonly #better: Map<string, BetterLogin>;
   readonly #outcomes = new Map<string, Outcomes>();
-  readonly #clock: Pick<Clock, 'wallMs'>;
+  readonly #clock: LoginClock;
   readonly #changed: (better: BetterLogins) => void;
 
   /** `changed` is called with what has to be stored. */
   constructor(deps: {
-    readonly clock: Pick<Clock, 'wallMs'>;
+    readonly clock: LoginClock;
     readonly kept?: BetterLogins;
     readonly changed?: (better: BetterLogins) => void;
   }) {
@@ -47,9 +68,12 @@ export class CameraLogins {
     this.#changed = deps.changed ?? (() => {});
   }
 
-  at({ kind, host, port }: LoginPlace, credentials: Credentials | undefined): LoginMemory {
+  at(at: LoginPlace, credentials: Credentials | undefined): LoginMemory {
+    const { kind, host, port, path = '' } = at;
     const plain = plainHost(host);
     const place = `${kind} ${plain}:${port}`;
+    const which = `${place} ${path}`;
+    const nowMs = (): number => this.#clock.monotonicMs();
     const outcomes = (): Outcomes =>
       this.#outcomesOf(JSON.stringify([plain, credentials?.username, credentials?.password]));
     const better = this.#better;
@@ -59,23 +83,42 @@ export class CameraLogins {
       },
       get mayTry() {
         const { accepted, refused } = outcomes();
+        const own = refused.get(which);
+        if (own) return nowMs() >= own.untilMs;
         // A login that this camera accepts elsewhere may be accepted here too.
-        return !refused.has(place) && (refused.size === 0 || accepted.size > 0);
+        return accepted.size > 0 || [...refused.values()].every(({ untilMs }) => nowMs() >= untilMs);
       },
       accepted: (took) => {
         if (took) this.#took(place, took);
         const { accepted, refused } = outcomes();
         // Newly accepted here: the other places may try it once more.
-        if (!accepted.has(place)) refused.clear();
-        accepted.add(place);
+        if (!accepted.has(which)) refused.clear();
+        refused.delete(which);
+        accepted.add(which);
       },
       refused: () => {
         const { accepted, refused } = outcomes();
-        accepted.delete(place);
-        refused.add(place);
+        accepted.delete(which);
+        const times = (refused.get(which)?.times ?? 0) + 1;
+        const restMs = RESTS_MS[Math.min(times, RESTS_MS.length) - 1] as number;
+        refused.set(which, { place: at, times, untilMs: nowMs() + restMs });
       },
       ledToTls: () => this.#took(place, 'TLS'),
     };
+  }
+
+  /** Logins that rest now. What a stream is refused is the state of its camera. */
+  warnings(): Warning[] {
+    const nowMs = this.#clock.monotonicMs();
+    return [...this.#outcomes.values()]
+      .flatMap(({ refused }) => [...refused.values()])
+      .flatMap(({ place: { kind, cameraId }, times, untilMs }): Warning[] => {
+        if (cameraId === undefined || kind === 'rtsp' || kind === 'tunnel' || nowMs >= untilMs) return [];
+        const what = kind === 'still' ? 'still images' : 'ONVIF';
+        const minutes = Math.ceil((untilMs - nowMs) / MINUTE_MS);
+        const message = `it refused user and password for ${what} (${times} times in a row): tried again in ${minutes} min`;
+        return [{ code: 'login-rests', message, cameraId }];
+      });
   }
 
   #took(place: string, took: BetterLogin['took']): void {
@@ -85,7 +128,7 @@ export class CameraLogins {
   }
 
   #outcomesOf(key: string): Outcomes {
-    const known = this.#outcomes.get(key) ?? { accepted: new Set(), refused: new Set() };
+    const known = this.#outcomes.get(key) ?? { accepted: new Set(), refused: new Map() };
     put(this.#outcomes, key, known);
     return known;
   }

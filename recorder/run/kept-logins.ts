@@ -12,7 +12,7 @@ interface KeptLoginsDeps {
   readonly fs: FileSystem;
   /** The directory of the file; created when it is missing. */
   readonly workDir: string;
-  readonly clock: Pick<Clock, 'wallMs'>;
+  readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>;
   readonly log: Log;
 }
 

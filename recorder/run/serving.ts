@@ -338,12 +338,13 @@ export class Serving {
 
   /** The current warnings. */
   #warnings(): readonly Warning[] {
-    const { current, events, archive, database, member, audit } = this.#recording;
+    const { current, events, archive, reach, database, member, audit } = this.#recording;
     return [
       ...current.warnings(),
       ...events.removals(),
       ...archive.warnings(),
       ...this.#shortfalls.warnings(),
+      ...reach.logins.warnings(),
       ...this.#jobs.warnings(),
       ...(database?.warnings() ?? []),
       ...(member?.warnings() ?? []),

@@ -25,6 +25,7 @@ import {
 import { until } from '../../test/support/until.ts';
 import { StillError } from './error.ts';
 import { Snapshots } from './snapshots.ts';
+import { CameraLogins } from '../reach/logins.ts';
 import { anywhere, type Reach } from '../reach/reach.ts';
 
 interface Setting {
@@ -48,7 +49,7 @@ async function setting(t: TestContext, options: Options = {}): Promise<Setting> 
   const { login = '', source = 'rtsp://10.0.0.9/live', verify = false, ...rest } = options;
   const camera = await startStillCamera(rest);
   const clock = new VirtualClock();
-  const reach = options.reach ?? anywhere();
+  const reach = options.reach ?? { ...anywhere(), logins: new CameraLogins({ clock }) };
   const snapshot = camera.url.replace('://', `://${login}`);
   const snapshots = new Snapshots({
     find: (id) => (id === 'gate' ? { source, snapshot, tls: { verify } } : undefined),
@@ -167,11 +168,11 @@ test('the login of the stream is not for a snapshot on another host', async (t) 
   assert.deepEqual(camera.authorizations, []);
 });
 
-test('a password that the camera refused is not sent again, until it or the address changes', async (t) => {
+test('a password that the camera refused rests, until it or the address changes', async (t) => {
   const credentials = { username: 'user', password: 'secret' };
   const { camera, snapshots, clock, reach } = await setting(t, { credentials, login: 'user:wrong@' });
   assert.equal(await codeOf(snapshots.get('gate')), 'camera-refused-login');
-  clock.advance(3_600_000);
+  clock.advance(59_000);
   await assert.rejects(snapshots.get('gate'), {
     code: 'camera-refused-login',
     message: /refused this user and password before/,
@@ -183,6 +184,9 @@ test('a password that the camera refused is not sent again, until it or the addr
   assert.equal(reach.logins.at({ kind: 'rtsp', host, port: 554 }, wrong).mayTry, false);
   const changed = await setting(t, { credentials, login: 'user:secret@', reach });
   await changed.snapshots.get('gate');
+  clock.advance(1_000);
+  await assert.rejects(snapshots.get('gate'), { code: 'camera-refused-login' });
+  assert.equal(camera.authorizations.length, 2, 'it has rested');
 });
 
 test('a camera that took Digest and wants the password in clear gets none, unless that is allowed', async (t) => {

@@ -63,7 +63,7 @@ export class Snapshots {
       throw new StillError('no-snapshot-address', 'this camera has no snapshot address in the configuration');
     }
     const from = JSON.stringify([snapshot, camera.source, tls, camera.allowPlaintextLogin]);
-    return this.#images.get(cameraId, from, () => this.#fetch(camera, snapshot));
+    return this.#images.get(cameraId, from, () => this.#fetch(camera, snapshot, cameraId));
   }
 
   /** The image of a camera that is not configured. Rejects with StillError. */
@@ -80,7 +80,7 @@ export class Snapshots {
     await Promise.all(Array.from(this.#agents, (agent) => agent.destroy()));
   }
 
-  async #fetch(camera: SnapshotSource, snapshot: string): Promise<FetchedImage> {
+  async #fetch(camera: SnapshotSource, snapshot: string, cameraId?: string): Promise<FetchedImage> {
     const late = new AbortController();
     const timer = this.#d.clock.after(TIMEOUT_MS, () => {
       late.abort(new StillError('camera-timeout', `the camera did not answer within ${TIMEOUT_MS / 1000} s`));
@@ -92,7 +92,10 @@ export class Snapshots {
       const { url, credentials } = parseStillAddress(snapshot, camera.source);
       const basic = camera.allowPlaintextLogin ? 'always' : undefined;
       const loginAt = ({ secure, ...place }: Origin): Login =>
-        new Login({ credentials, secure, basic }, this.#d.reach.logins.at({ kind: 'still', ...place }, credentials));
+        new Login(
+          { credentials, secure, basic },
+          this.#d.reach.logins.at({ kind: 'still', path: url.pathname, cameraId, ...place }, credentials),
+        );
       return await fetchImage(url, loginAt, agent, this.#memory, signal);
     } finally {
       timer.cancel();

@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -280,6 +281,9 @@ test('odd names among the footage are ignored', async (t) => {
     '.kube-nvr/2026/03/10/Gate_gate_20260310_130000000.mp4',
   ])
     put(root, path, 'x');
+  for (const path of ['1999', '2025/12', '2026/03/09']) put(root, path, '');
+  symlinkSync('2001', join(root, '2001'));
+  symlinkSync('nowhere', join(root, '2026/03/08'));
   mkdirSync(join(root, '2026/03/10/Gate_gate_20260310_140000000.mp4'));
   assert.deepEqual(await list({ fromMs: at(`${DAY}T00:00`), toMs: at('2026-03-12T00:00') }), [`${DAY}T12:00`]);
   assert.deepEqual(await days(0), [DAY]);
@@ -335,8 +339,6 @@ const damages: readonly [string, (stage: Stage) => void][] = [
       writeFileSync(root, '');
     },
   ],
-  ['a year is a file', ({ root }) => writeFileSync(join(root, '2025'), '')],
-  ['a day is a file', ({ root }) => void put(root, '2026/03/09', '')],
   [
     'a directory of another day may not be read',
     ({ fs, root }) => {
@@ -373,6 +375,21 @@ for (const [damage, damageIt] of damages) {
     if (!existsSync(s.root) && existsSync(`${s.root}-gone`)) renameSync(`${s.root}-gone`, s.root);
   });
 }
+
+test('a directory that cannot be read is named, relative to the record path, until it can be read', async (t) => {
+  const { fs, root, list, catalogue, clock } = stage(t);
+  record(root, { startMs: NOON_MS });
+  fs.before = ({ name, path }) => {
+    if (name === 'list' && path === '2026/03') throw Object.assign(systemError('EACCES'), { path: join(root, path) });
+  };
+  const message = 'the archive on disk cannot be read: 2026/03 (EACCES)';
+  await assert.rejects(list({ fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }), { message });
+  assert.equal(catalogue.problem, message);
+  fs.before = () => {};
+  clock.advance(6_000);
+  await list({ fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS });
+  assert.equal(catalogue.problem, undefined);
+});
 
 test('files that others add or remove are noticed at once in the interval, elsewhere within seconds', async (t) => {
   const { root, list, days, clock } = stage(t);

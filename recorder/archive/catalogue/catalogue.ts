@@ -45,6 +45,11 @@ export class Catalogue {
     this.#observer = observer;
   }
 
+  /** Why the directories could not all be read at the last look; undefined if they could. */
+  get problem(): string | undefined {
+    return this.#tree.problem;
+  }
+
   /** Reads the directories that have changed since the last look, those of the interval first. Throws ArchiveError. */
   refresh(fromMs = -Infinity, toMs = Infinity): Promise<void> {
     return this.#tree.refresh(fromMs, toMs);

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
-import { errorCode } from '../../../base/error.ts';
+import { errorCode, messageOf } from '../../../base/error.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import { ArchiveError, WrongDiskError } from '../disk/faults.ts';
 import type { FileFacts } from '../disk/file-system.ts';
@@ -41,7 +41,6 @@ const CHECK_ALL_MS = 5_000;
 const OWN_CHANGES_MS = 60_000;
 /** One directory is read while the names of another are parsed. More would delay other users of the disk. */
 const CONCURRENT_DAYS = 2;
-const UNREADABLE = 'the archive on disk cannot be read';
 const YEAR = /^\d{4}$/;
 const TWO_DIGITS = /^\d{2}$/;
 
@@ -54,6 +53,8 @@ export class DayTree {
   #sorted: DayState[] | undefined;
   #checkedAllMs = -Infinity;
   #refreshing: Promise<void> | undefined;
+  /** Why the last look at all directories failed; undefined if it did not. */
+  problem: string | undefined;
 
   constructor(store: SegmentStore, clock: Clock) {
     this.#store = store;
@@ -73,7 +74,7 @@ export class DayTree {
   async refresh(fromMs: number, toMs: number): Promise<void> {
     // Another disk, or none, would look like an archive without footage.
     await this.#store.checkDisk().catch((cause: unknown) => {
-      throw new ArchiveError(cause instanceof WrongDiskError ? cause.message : UNREADABLE, { cause });
+      throw cause instanceof WrongDiskError ? new ArchiveError(cause.message, { cause }) : this.#unreadable(cause);
     });
     if (this.#clock.monotonicMs() - this.#checkedAllMs >= CHECK_ALL_MS) {
       // Simultaneous callers share one check.
@@ -87,8 +88,18 @@ export class DayTree {
       const root = this.#store.fs.list(this.#store.root);
       await Promise.all([root, ...asked.map((day) => this.#refreshDay(day.startMs))]);
     } catch (cause) {
-      throw new ArchiveError(UNREADABLE, { cause });
+      throw this.#unreadable(cause);
     }
+  }
+
+  /** Names the directory, relative to the record path, and what the system says. */
+  #unreadable(cause: unknown): ArchiveError {
+    const { path } = (cause ?? {}) as { readonly path?: unknown };
+    const { root } = this.#store;
+    const isWithin = typeof path === 'string' && path.startsWith(`${root}/`);
+    const which = isWithin ? path.slice(root.length + 1) : 'its directory';
+    const message = `the archive on disk cannot be read: ${which} (${errorCode(cause) ?? messageOf(cause)})`;
+    return new ArchiveError(message, { cause });
   }
 
   /** This process has created a segment. */
@@ -212,16 +223,19 @@ export class DayTree {
         failure ??= { cause };
       }),
     );
+    this.problem = undefined;
     if (!failure) return;
     this.#checkedAllMs = -Infinity;
-    throw new ArchiveError(UNREADABLE, failure);
+    const unreadable = this.#unreadable(failure.cause);
+    this.problem = unreadable.message;
+    throw unreadable;
   }
 
   async #refreshDay(startMs: number): Promise<void> {
     const path = dayPath(startMs);
     const changes = this.#days.get(startMs)?.changes;
     const facts = await this.#factsIfThere(path);
-    if (!facts) return this.#drop(startMs);
+    if (!facts?.isDirectory) return this.#drop(startMs);
     const known = this.#days.get(startMs);
     const nowMs = this.#clock.monotonicMs();
     const stale = nowMs - (known?.ownSinceMs ?? nowMs) >= OWN_CHANGES_MS;
@@ -264,12 +278,12 @@ export class DayTree {
     this.#sorted = undefined;
   }
 
-  /** A directory that another process has removed meanwhile is no error. */
+  /** A directory that another process has removed meanwhile is no error, and what is no directory is not read. */
   async #listIfThere(path: string): Promise<string[]> {
     try {
       return await this.#store.fs.list(this.#store.absolute(path));
     } catch (err) {
-      if (errorCode(err) === 'ENOENT') return [];
+      if (isNoDirectory(err)) return [];
       throw err;
     }
   }
@@ -278,11 +292,14 @@ export class DayTree {
     try {
       return await this.#store.fs.facts(this.#store.absolute(path));
     } catch (err) {
-      if (errorCode(err) === 'ENOENT') return undefined;
+      if (isNoDirectory(err)) return undefined;
       throw err;
     }
   }
 }
+
+/** Missing, a file that is named like a directory of the archive, or a link in a circle: foreign files, which hold nothing of ours. */
+const isNoDirectory = (err: unknown): boolean => ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(err) ?? '');
 
 /** A camera that was renamed has two names on that day. */
 function byCamera(found: readonly NamedTimes[]): Map<string, NamedTimes[]> {

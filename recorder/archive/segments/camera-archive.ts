@@ -118,6 +118,8 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   #newest: SegmentFile | undefined;
   /** The recording in progress as answers show it: the newest file with pictures in it. */
   #shown: ShownFile | undefined;
+  /** Files up to this sequence are not shown: the recording that they belong to has ended. */
+  #withdrawn = -1;
   /** Monotonic time up to which it is shown between two runs. */
   #shownUntilMs = Infinity;
   #fault: Reason | undefined;
@@ -285,7 +287,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
           break;
         case 'ended':
           this.#shownUntilMs = this.#deps.clock.monotonicMs() + NEXT_RUN_MS;
-          if (!action.goesOn) this.#shown = undefined;
+          if (!action.goesOn) this.#withdraw(this.#deps.history.nextSequence - 1);
           break;
         case 'close':
           this.#finish(this.#filing(action.plan), action.closing, action.noSpace);
@@ -372,8 +374,8 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#lastWrittenMs = fragment.lastVideoMs ?? this.#lastWrittenMs;
     const { created, writtenEndMs } = file;
     // A short file may have ended, and the next one begun, before its first pictures reach the disk.
-    const isNewer = file.plan.meta.sequence > (this.#shown?.file.plan.meta.sequence ?? Infinity);
-    if (created && writtenEndMs !== undefined && (file === this.#newest || isNewer)) this.#shown = { file, created };
+    const shown = Math.max(this.#withdrawn, this.#shown?.file.plan.meta.sequence ?? -1);
+    if (created && writtenEndMs !== undefined && file.plan.meta.sequence > shown) this.#shown = { file, created };
     if (file !== this.#newest || fragment.videoFrames === 0) return;
     this.#backoff.reset();
     if (!this.#fault) return;
@@ -382,7 +384,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   fileFailed(file: SegmentFile, fault: DiskFault, droppedVideoFrames: number): void {
-    if (this.#shown?.file === file) this.#shown = undefined;
+    if (this.#shown?.file === file) this.#withdraw(file.plan.meta.sequence);
     if (this.#newest === file) this.#newest = undefined;
     this.#block(fault, fault.code);
     this.#dropped(fault.code, droppedVideoFrames);
@@ -395,13 +397,18 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#deps.metrics.synced(durationMs);
   }
 
+  #withdraw(sequence: number): void {
+    this.#shown = undefined;
+    this.#withdrawn = Math.max(this.#withdrawn, sequence);
+  }
+
   /** Allows no new file for a while. Only a new reason is logged as a warning: a disk that stays full must not fill the log. */
   #block(fault: Reason, cause: DropCause, retryMs = this.#backoff.next()): void {
     this.#segmenter.pause(this.#deps.clock.monotonicMs() + retryMs);
     const known = this.#fault?.code === fault.code;
     this.#fault = fault;
     this.#faultCause = cause;
-    if (!this.#newest) this.#shown = undefined;
+    if (!this.#newest) this.#withdraw(this.#deps.history.nextSequence - 1);
     const fields = { camera: this.#o.cameraId, code: fault.code, reason: fault.message, retryMs };
     if (known) this.#deps.log.debug(fields, 'recording to disk still fails');
     else this.#deps.log.warn(fields, 'recording to disk fails');
