@@ -1,26 +1,30 @@
-// Turns a zod issue into plain words. The value is left out: it may be a secret.
+// Turns a zod issue into plain words, of JSON or of YAML. The value is left out: it may be a secret.
 
 import type { z } from 'zod';
 
 export const MISSING = 'is missing';
 
-const EXPECTED: Readonly<Record<string, string>> = {
-  string: 'expected text (put numbers in quotes)',
-  boolean: 'expected true or false',
-  array: 'expected a list',
-  object: 'expected keys and values',
-  number: 'expected a number',
-  int: 'expected a whole number',
+const COMMON = { boolean: 'expected true or false', number: 'expected a number', int: 'expected a whole number' };
+const EXPECTED: Readonly<Record<'JSON' | 'YAML', Readonly<Record<string, string>>>> = {
+  JSON: { ...COMMON, string: 'expected a string', array: 'expected an array', object: 'expected an object' },
+  YAML: {
+    ...COMMON,
+    string: 'expected text (put numbers in quotes)',
+    array: 'expected a list',
+    object: 'expected keys and values',
+  },
 };
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries', set: ' entries' };
 
-export function issueWords(issue: z.core.$ZodIssue): string {
+export function issueWords(issue: z.core.$ZodIssue, format: keyof typeof EXPECTED = 'JSON'): string {
   // A schema with its own message is quoted as it is.
   if (!/^(?:Invalid|Too|Unrecognized)/.test(issue.message)) return issue.message;
   switch (issue.code) {
     case 'invalid_type':
-      return issue.message.endsWith('received undefined') ? MISSING : (EXPECTED[issue.expected] ?? issue.message);
+      return issue.message.endsWith('received undefined')
+        ? MISSING
+        : (EXPECTED[format][issue.expected] ?? issue.message);
     case 'invalid_value':
       if (issue.message.endsWith('received undefined')) return MISSING;
       return `expected ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;

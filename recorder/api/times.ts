@@ -1,6 +1,6 @@
 // Times as the API writes and reads them.
 
-import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 
 /** ISO 8601 with offset, in UTC: `2026-11-21T03:00:00.123+00:00`. */
 export const isoTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, -1)}+00:00`;
@@ -31,9 +31,12 @@ const twoDigits = (value: number): string => (value < 10 ? `0${value}` : String(
 /** Whole seconds since 1970. */
 export const epochSeconds = (ms: number): number => Math.floor(ms / 1000);
 
+/** The longest interval of a list. */
+const MAX_DAY_MS = 25 * HOUR_MS;
+
 /**
  * Start and end of the day that contains `nowMs`: in the time zone `offsetMinutes` ahead of UTC, or in that of the node,
- * where a day may have 23 or 25 hours.
+ * where a day may have 23 or 25 hours. Of a longer one (Antarctica/Troll moves its clock by two hours) it is the last 25.
  */
 export function dayAround(nowMs: number, offsetMinutes: number | undefined): { fromMs: number; toMs: number } {
   if (offsetMinutes !== undefined) {
@@ -44,5 +47,6 @@ export function dayAround(nowMs: number, offsetMinutes: number | undefined): { f
   const now = new Date(nowMs);
   const midnight = (days: number): number =>
     new Date(now.getFullYear(), now.getMonth(), now.getDate() + days).getTime();
-  return { fromMs: midnight(0), toMs: midnight(1) };
+  const toMs = midnight(1);
+  return { fromMs: Math.max(midnight(0), toMs - MAX_DAY_MS), toMs };
 }

@@ -17,6 +17,7 @@ import { ETCD_PORTS, hostOfServer } from '../config/exposure.ts';
 import { CertificateError, readCertificate } from '../http/certificate.ts';
 import { readTrusted } from '../http/trusted.ts';
 import { HOW_TO_JOIN } from '../run/trust.ts';
+import { nodeNameProblem } from './node-name.ts';
 
 const PROBE_MS = 2_000;
 
@@ -37,9 +38,7 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
   if (cluster.mode === 'etcd') await checkMember(config, note);
   const directories = [
     ['workDir', workDir],
-    // Not checked for a known archive: if its disk is missing, the recorder waits for it, and must not create the
-    // directory.
-    ...((await exists(`${workDir}/archive-id`)) ? [] : [['record_path', recordPath]]),
+    ...((await mayWaitForDisk(config)) ? [] : [['record_path', recordPath]]),
     ...(log.directory === undefined ? [] : [['log.directory', log.directory]]),
   ] as const;
   for (const [key = '', path = ''] of directories) {
@@ -65,6 +64,10 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
   }
   return problems;
 }
+
+/** The mount point of a known archive whose disk is missing is an empty directory: the recorder waits for the disk. */
+const mayWaitForDisk = async ({ workDir, recordPath }: Config): Promise<boolean> =>
+  (await exists(`${workDir}/archive-id`)) && (await exists(recordPath)) && !(await exists(`${recordPath}/.kube-nvr`));
 
 /** Keeps every listener open until all were tried: two addresses may be equal. */
 async function checkAddresses(config: Config, note: (key: string, problem: string) => void): Promise<void> {
@@ -105,6 +108,8 @@ function etcdAddress(config: Config, port: number): ListenAddress {
 /** What a server of a cluster without Kubernetes needs before it can start. */
 async function checkMember(config: Config, note: (key: string, problem: string) => void): Promise<void> {
   const { cluster, nodeName } = config;
+  const name = nodeNameProblem(nodeName);
+  if (name !== undefined) note('nodeName', name);
   if (!cluster.listen) note('cluster.listen', 'is missing: with mode etcd, the other servers reach this one there');
   const files = nodeFiles(cluster.dataDir, nodeName);
   try {

@@ -12,7 +12,8 @@ import { askToJoin, JoinError } from '../certificates/ask-to-join.ts';
 import { foundCluster } from '../certificates/found-cluster.ts';
 import { parseJoinToken } from '../certificates/join-token.ts';
 import { nodeFiles, readCluster, writeMember } from '../certificates/node-files.ts';
-import { loadConfig } from '../config/load.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import { nodeNameProblem } from './node-name.ts';
 import type { Config } from '../config/schema.ts';
 import { parseListen } from '../config/values.ts';
 import { reachedAs } from '../config/exposure.ts';
@@ -279,6 +280,8 @@ async function serverOf(
   const config = await load(file);
   const { cluster, nodeName } = config;
   if (cluster.mode === 'kubernetes') throw new UsageError('this recorder is configured for Kubernetes (cluster.mode)');
+  const name = nodeNameProblem(nodeName);
+  if (name !== undefined) throw new ConfigError(file, 'nodeName', name);
   if (address !== undefined && !URL.canParse(`https://${address}:1/`)) {
     throw new UsageError('--address: expected a name or an address, IPv6 in brackets');
   }

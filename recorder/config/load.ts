@@ -122,7 +122,7 @@ function mistakesIn(file: YamlFile, { error }: z.ZodSafeParseResult<unknown>, pr
   });
   for (const issue of error?.issues ?? []) {
     // A misspelt key is not reported as missing too.
-    const problem = issueWords(issue);
+    const problem = issueWords(issue, 'YAML');
     if (issue.code === 'unrecognized_keys' || (problem === MISSING && meantKeys.has(formatKey(issue.path)))) continue;
     const key = `${prefix}${formatKey(issue.path)}`;
     mistakes.push(new ConfigError(file.file, key, problem, file.placeOf(issue.path, 'value')));
@@ -310,5 +310,5 @@ export function firstProblem(error: z.ZodError): { readonly key: string; readonl
   if (issue.code === 'unrecognized_keys') {
     return { key: formatKey([...issue.path, issue.keys[0] as string]), problem: 'unknown key' };
   }
-  return { key: formatKey(issue.path), problem: issueWords(issue) };
+  return { key: formatKey(issue.path), problem: issueWords(issue, 'YAML') };
 }

@@ -1,7 +1,7 @@
 // The schema of the configuration file: every key, its type, default and meaning. It turns a parsed YAML document into
 // `Config`, with our own names and units. The reference in docs/ is generated from it.
 
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { parsePeer } from './peer.ts';
 import { CAMERA_ID } from '../../base/camera-id.ts';
@@ -65,6 +65,8 @@ function expectationOf(parse: (text: string) => unknown): string | undefined {
 
 const listen = () => written('host:port', parseListen);
 const path = () => z.string().min(1, 'expected a path').meta({ 'x-value-type': 'path' });
+/** A service and a shell have different working directories. */
+const directory = () => path().refine(isAbsolute, 'expected an absolute path, such as /mnt/archive');
 
 function duration(minMs: number, min: string, maxMs: number, max: string) {
   return written('duration', (text) => {
@@ -426,8 +428,10 @@ export const ConfigFile = z.strictObject({
     .default('')
     .describe("The node's name. Empty: the system's host name."),
   listen: listen().prefault('0.0.0.0:9997').describe('Address and port of the API, the WebSocket and the page.'),
-  record_path: path().default('/var/lib/recorder/recordings').describe('Directory of the archive.'),
-  workDir: path().default('/var/lib/recorder').describe("Directory of the recorder's own state, such as admin.token."),
+  record_path: directory().default('/var/lib/recorder/recordings').describe('Directory of the archive.'),
+  workDir: directory()
+    .default('/var/lib/recorder')
+    .describe("Directory of the recorder's own state, such as admin.token."),
   playback: z
     .strictObject({
       listen: listen().prefault('0.0.0.0:9996').describe('Address and port for playback of the archive.'),
@@ -648,7 +652,7 @@ export const ConfigFile = z.strictObject({
         .describe(
           'In a cluster: how often the node renews its Lease until it has read its RecorderPool, whose value counts from then on.',
         ),
-      dataDir: path().default('/var/lib/recorder/data').describe("Directory of the node's cluster state."),
+      dataDir: directory().default('/var/lib/recorder/data').describe("Directory of the node's cluster state."),
       etcd: z
         .strictObject({
           endpoints: z

@@ -118,8 +118,16 @@ function problemOf(error: FastifyError | ApiError): ProblemBody {
   if (status < 400 || status >= 500) {
     return problem(500, 'internal', 'the recorder failed to answer; its log has the reason');
   }
-  return problem(status, CODES[status] ?? 'invalid-request', error.message);
+  return problem(status, CODES[status] ?? 'invalid-request', BODY_WORDS[error.code] ?? error.message);
 }
+
+/** What is wrong with a body, in place of the framework's words. */
+const BODY_WORDS: Readonly<Record<string, string>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'Content-Type: expected application/json',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'expected JSON as the body, and it is empty',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'the body is not valid JSON',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'Content-Length: is not the length of the body',
+};
 
 /** Turns every error of a route into a problem. Errors that are not the caller's fault are logged here, once. */
 export function installProblems(app: FastifyInstance, log: Log): void {
@@ -179,7 +187,8 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
   // No hook has run, so the headers are set here.
   reply.headers(commonHeaders(request));
   // Nothing else closes the connection of an upgrade.
-  if (request.headers.upgrade !== undefined) reply.raw.once('finish', () => request.raw.socket.destroy());
+  if ((request.raw as { readonly upgrade?: boolean }).upgrade)
+    reply.raw.once('finish', () => request.raw.socket.destroy());
   sendProblem(request, reply, routingProblem(error, request));
 }
 
@@ -189,7 +198,7 @@ function routingProblem(error: FastifyError, { url }: FastifyRequest): ProblemBo
       return problem(
         400,
         'invalid-request',
-        `${pathOf(url)}: a % in an address begins an escape of two hexadecimal digits`,
+        `${pathOf(url)}: a % in an address begins two hexadecimal digits, and together they are UTF-8`,
       );
     case 'FST_ERR_MAX_PARAM_LENGTH':
       // Its own message repeats the whole path, and a token that was joined incorrectly is a part of that.
@@ -260,7 +269,7 @@ function clientProblem(code: string | undefined): ProblemBody {
 }
 
 /** A second answer within the first would be read as part of it. Node checks the same property (`_http_server.js`). */
-function hasBegunToAnswer(socket: Socket): boolean {
+export function hasBegunToAnswer(socket: Socket): boolean {
   const { _httpMessage: response } = socket as Socket & { _httpMessage?: { headersSent?: boolean } };
   return response?.headersSent === true;
 }

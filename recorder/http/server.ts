@@ -1,7 +1,8 @@
 // Builds the server of a listener, with the limits and headers that all listeners share.
 
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
@@ -14,6 +15,7 @@ import {
   answerClientError,
   answerFrameworkError,
   commonHeaders,
+  hasBegunToAnswer,
   installProblems,
   MAX_PARAMETER_LENGTH,
 } from './problem.ts';
@@ -76,6 +78,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
   app.decorate('connections', connections);
   app.decorate('listenerName', name);
+  answerHalfClosed(app.server, options.tls ? 'secureConnection' : 'connection');
   connections.watch(app);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
@@ -83,9 +86,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   installProblems(app, log);
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(commonHeaders(request));
-    if (isWithoutHost(request.raw)) {
-      return done(new ApiError(400, 'malformed-request', 'Host: is missing, and HTTP/1.1 requires it'));
-    }
+    const host = hostProblem(request.raw);
+    if (host !== undefined) return done(new ApiError(400, 'malformed-request', `Host: ${host}`));
     // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
     return done();
@@ -120,6 +122,9 @@ function listenerOf(options: ServerOptions): FastifyInstance {
     maxHeaderSize: MAX_HEADER_BYTES,
     // Node would answer with an empty body.
     requireHostHeader: false,
+    shouldUpgradeCallback(this: Server, request: IncomingMessage) {
+      return this.listenerCount('upgrade') > 0 && isWebSocket(request);
+    },
   };
   if (!tls) return fastify({ ...common, http });
   return fastify({ ...common, https: { ...http, ...tlsOf(tls, options), handshakeTimeout: timeouts.handshakeMs } });
@@ -139,9 +144,34 @@ function tlsOf(
   };
 }
 
+/** How long an answer may take to begin after the client has ended its side: it may also have left. */
+const HALF_CLOSED_MS = 5_000;
+
+/** A client may end its side of the connection after the request, and read the answer. */
+function answerHalfClosed(server: Server, connected: 'connection' | 'secureConnection'): void {
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on(connected, (socket: Socket) => {
+    socket.once('end', () => {
+      // In the middle of an answer the client leaves.
+      if (hasBegunToAnswer(socket)) socket.destroy();
+      else setTimeout(() => hasBegunToAnswer(socket) || socket.destroy(), HALF_CLOSED_MS).unref();
+    });
+  });
+}
+
 /** RFC 9112 §3.2 */
-const isWithoutHost = ({ httpVersionMajor, httpVersionMinor, headers }: IncomingMessage): boolean =>
-  httpVersionMajor === 1 && httpVersionMinor === 1 && headers.host === undefined;
+function hostProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): string | undefined {
+  if (headers.host === undefined) return httpVersion === '1.1' ? 'is missing, and HTTP/1.1 requires it' : undefined;
+  const lines = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length;
+  return lines > 1 ? 'is there twice' : undefined;
+}
+
+/**
+ * Clients offer HTTP/2 in every request over plain HTTP (RFC 7540 §3.2: Java, curl), and an offer may be ignored (RFC 9110
+ * §7.8): the request is then an ordinary one.
+ */
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'GET' && /(?:^|,)\s*websocket\s*(?:,|$)/i.test(headers.upgrade ?? '');
 
 /** RFC 9112 §6.3 */
 const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>

@@ -1,7 +1,7 @@
 // One recorder, composed of its parts: archive, cameras, live streams, HTTP. Two recorders can run in one process.
 
 import { cameraOfFootage } from '../../base/camera-id.ts';
-import { messageOf } from '../../base/error.ts';
+import { errorCode, messageOf } from '../../base/error.ts';
 import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
 import type { Log } from '../../base/log.ts';
 import type { Archive } from '../archive/archive.ts';
@@ -187,7 +187,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     { name: 'gaps', start: () => gaps.load(), close: () => gaps.close() },
     {
       name: 'archive',
-      start: () => Promise.all([archive.recover(), database?.open(), cameraSwitch.load(), license.start()]),
+      start: () => Promise.all([recovered(archive, config), database?.open(), cameraSwitch.load(), license.start()]),
       close: () => Promise.all([audit.close(), archive.close()]),
     },
     { name: 'rows', start: () => database?.start(archive) },
@@ -219,6 +219,16 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     { name: 'licence', close: () => license.close() },
     { name: 'end', close: () => (wanted.leave(), events.stopping()) },
   ];
+}
+
+/** The record path may be missing or foreign for a while, but not unusable. */
+async function recovered(archive: Archive, { recordPath }: Config): Promise<void> {
+  try {
+    await archive.recover();
+  } catch (err) {
+    if (errorCode(err) === undefined) throw err;
+    throw new ConfigError('', 'record_path', `${recordPath} cannot be used: ${messageOf(err)}`);
+  }
 }
 
 interface MemberParts {

@@ -12,6 +12,8 @@ export interface ServiceManager {
 /** How a message is sent; for tests. */
 type Send = (message: string) => void;
 
+const READY_AGAIN = 3;
+
 /** Without NOTIFY_SOCKET in the environment, nothing is sent. */
 export function serviceManager(
   { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv,
@@ -24,7 +26,10 @@ export function serviceManager(
     ready: () => {
       send('READY=1');
       // Twice as often as necessary, as systemd recommends.
-      if (isWatched) setInterval(() => send('WATCHDOG=1'), Number(WATCHDOG_USEC) / 2_000).unref();
+      // With the first ones it says again that it is ready: older versions of systemd lose a message whose sender has ended.
+      let again = READY_AGAIN;
+      const alive = (): void => send(again-- > 0 ? 'READY=1\nWATCHDOG=1' : 'WATCHDOG=1');
+      if (isWatched) setInterval(alive, Number(WATCHDOG_USEC) / 2_000).unref();
     },
     stopping: () => send('STOPPING=1'),
   };
