@@ -374,12 +374,17 @@ export const NODE_WARNINGS = {
   },
   'cluster-unreachable': {
     means: 'the cluster does not answer this node, which continues with the cameras that it has',
-    todo: 'check the network between this node and the API server',
+    todo: 'check the network between this node and the store of the cluster, which the message names',
   },
   'etcd-member-down': {
     means: 'etcd does not answer on a server of the cluster: one vote less, although the server may record',
     todo: 'look at etcd and the disk of the server in the message; stop no other server meanwhile',
     see: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
+  },
+  'not-a-member': {
+    means: 'the node left the cluster or was removed from it, and records none of its cameras',
+    todo: 'add it again (`POST /cluster/add-learner`, then `change-membership`), or stop its recorder',
+    see: '[nodes](nodes.md)',
   },
   'rows-restored': {
     means:

@@ -170,6 +170,10 @@ export class AssignmentMirror {
     this.#apply();
   }
 
+  get hasLeft(): boolean {
+    return this.#left !== undefined;
+  }
+
   /** Forgets the assignments. A new assignment brings the node back. */
   async leave(): Promise<void> {
     this.#left = new Map(

@@ -194,6 +194,12 @@ export class Cluster {
     return isHeld ? 0 : this.#o.clock.monotonicMs() - (renewedMs ?? -Infinity);
   }
 
+  /** False after this node left or was removed: it records nothing of the cluster. */
+  get isMember(): boolean {
+    const role = this.nodes.get(this.#o.nodeId)?.spec.role;
+    return this.isReachable && role !== undefined ? role !== 'Removed' : !this.#mirror.hasLeft;
+  }
+
   get pool(): RecorderPool | undefined {
     return this.#pool.objects.get(this.#o.pool);
   }

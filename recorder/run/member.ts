@@ -77,6 +77,8 @@ export interface ClusterMember {
 const unreachableBy = (store: string): string =>
   `${store} does not accept the renewals of this node: it continues to record, but other nodes will take over its cameras`;
 
+const NOT_A_MEMBER = 'this node left the cluster or was removed from it: it records none of its cameras';
+
 const warning = (code: string, message: string): Warning => ({ code, message, cameraId: undefined });
 
 function membersDown(votes: readonly Vote[]): readonly Warning[] {
@@ -147,7 +149,11 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     unreachableMs: () => cluster.unreachableMs,
     isMemberDown: () => votes?.own !== undefined && isDown(votes.own),
     warnings: () => [
-      ...(cluster.isReachable ? [] : [warning('cluster-unreachable', unreachableBy(store))]),
+      ...(cluster.isMember
+        ? cluster.isReachable
+          ? []
+          : [warning('cluster-unreachable', unreachableBy(store))]
+        : [warning('not-a-member', NOT_A_MEMBER)]),
       ...membersDown(votes?.last ?? []),
     ],
     start: () => cluster.start(),
