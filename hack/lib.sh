@@ -420,7 +420,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, gitops, monitoring, kubelet, images, packages, server.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, server.
 setup_group() {
   case $1 in
     base)
@@ -445,6 +445,12 @@ setup_group() {
       need_redocly && need_schemathesis
       ;;
     clients) need_client_generators ;;
+    # HTTP clients of several languages. Java's is that of the default JDK; it has been the same since 11.
+    http)
+      need_packages curl=curl ruby=ruby python3=python3 python3-requests python3-aiohttp || return 1
+      command -v javac >/dev/null || need_packages openjdk-17-jdk-headless || need_packages default-jdk-headless || return 1
+      need_go
+      ;;
     # iproute2 for network namespaces: each node has one.
     kube)
       if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd || return 1; fi
@@ -466,6 +472,6 @@ setup_group() {
     server)
       need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
       ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, gitops, monitoring, kubelet, images, packages, server)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, server)" ;;
   esac
 }
