@@ -54,6 +54,8 @@ const STOP_WAIT_MS = 2_000;
 const COMPARE_WAIT_MS = 5_000;
 /** Checks within this time share one result. */
 const CHECK_CACHE_MS = 1_000;
+/** A listing that takes this long makes us ask whether the database answers, and the answer may take as long. */
+const PATIENCE_MS = 750;
 const PUSHED_AT_ONCE = 500;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 
@@ -240,7 +242,22 @@ export class RecorderDatabase implements SegmentObserver {
       open: (cameraId: string) => archive.inProgress(cameraId),
       clock: this.#o.clock,
     };
-    return listFromTable(deps, cameraId, query);
+    return this.#unlessHung(listFromTable(deps, cameraId, query));
+  }
+
+  /** A statement may take long, but not while the database answers nothing: a caller has that told soon. */
+  async #unlessHung<T>(work: Promise<T>): Promise<T> {
+    const { clock } = this.#o;
+    const done = work.then(
+      () => true,
+      () => true,
+    );
+    const answers = async (): Promise<boolean> => {
+      await clock.sleep(PATIENCE_MS);
+      return Promise.race([this.#connection.probe(), clock.sleep(PATIENCE_MS).then(() => false)]);
+    };
+    if (await Promise.race([done, answers()])) return work;
+    throw new DatabaseError('UNAVAILABLE', 'it does not answer');
   }
 
   /** Writes what can be written quickly and keeps the rest for the next start. Call it after the archive was closed. */

@@ -193,6 +193,9 @@ describe('rows of recordings', { skip }, () => {
     await until('a row', async () => (await count(name)) >= 1);
     wire.hang();
     await until('not ready', async () => (await ready(node)).status === 503);
+    // A statement alone may take ten seconds.
+    const list = await node.fetch('/api/archive/gate/segments', { signal: AbortSignal.timeout(5_000) });
+    assert.equal(list.status, 503);
     const before = await count(name);
     wire.mend();
     await until('rows go on', async () => (await count(name)) > before + 2);
