@@ -101,6 +101,16 @@ test('a server that belongs to a cluster is refused until the state of the node 
   assert.equal(readFileSync(settings, 'utf8'), before);
 });
 
+for (const name of ['NVR-1', 'rack_1', 'räck', 'a'.repeat(240)])
+  test(`a server with a name that no member may have is refused with its key: ${name.slice(0, 8)}`, async (t) => {
+    const { node, run } = server(t, name);
+    const token = `nvrjoin.0123456789.${'A'.repeat(43)}.${'A'.repeat(43)}`;
+    const problem = /config\.yaml: nodeName: ".*" cannot be the name of a server of a cluster, .*: set nodeName/;
+    await assert.rejects(run('init'), problem);
+    await assert.rejects(run('join', 'rack-2', '--token', token), problem);
+    assert.equal(existsSync(node), false);
+  });
+
 test('join gets a certificate for the node of the configuration', async (t) => {
   const { admission, authorities, port } = await startMember(t);
   const { config, node, tls, run } = server(t, 'rack-2');

@@ -81,6 +81,7 @@ export class Camera {
       const connection = new CameraConnection(this.connections.length, socket, this.#clock, {
         request: (request, from) => void this.#request(request, from),
         closed: (from) => this.#closed(from),
+        mistaken: options.onMistake,
       });
       this.connections.push(connection);
       this.#notify();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { systemClock } from '../../base/clock.ts';
@@ -37,14 +38,20 @@ test('hack/camera: ffmpeg plays it, badly as told, and Ctrl-C ends it', async (t
   let output = '';
   camera.stdout.on('data', (text: Buffer) => (output += text.toString()));
   while (!output.includes('\n')) await once(camera.stdout, 'data');
-  const url = (output.split('\n')[0] ?? '').replace('://', '://a:b@');
+  const address = output.split('\n')[0] ?? '';
+  // A browser, or a recorder that looks whether another one listens there.
+  const stranger = connect({ host: '127.0.0.1', port: Number(new URL(address).port) });
+  stranger.on('error', () => {});
+  stranger.resume().write('GET / HTTP/1.1\r\n\r\n');
+  await once(stranger, 'close');
+  const url = address.replace('://', '://a:b@');
   await run('ffmpeg', ['-v', 'error', '-rtsp_transport', 'tcp', '-i', url, '-frames:v', '25', '-f', 'null', '-'], {
     timeout: 15_000,
   });
   const ended = once(camera, 'exit');
   camera.kill('SIGINT');
   assert.deepEqual(await ended, [0, null]);
-  assert.match(output, /0: PLAY rtsp:/);
+  assert.match(output, /1: PLAY rtsp:/);
 });
 
 test('hack/camera: with a memory it names its ONVIF services, and they say what it has', async (t) => {

@@ -275,7 +275,8 @@ async function main(): Promise<void> {
   const options = await cameraOptions(values);
   const awayS = numberOf(values.away, 'away');
   if (awayS !== undefined && !values.memory) throw new UsageError('--away needs --memory');
-  const told = values.verbose ? { ...options, onRequest: print } : options;
+  const onMistake = (err: unknown): void => console.log(`a client sent what is no RTSP: ${String(err)}`);
+  const told = { ...options, onMistake, ...(values.verbose ? { onRequest: print } : {}) };
   const edge = values.memory ? await EdgeCamera.start({ ...told, device: { host: values.host } }) : undefined;
   const camera = edge?.camera ?? (await startCamera(told));
   schedule(camera, values);

@@ -9,6 +9,8 @@ import type { CameraSession } from './session.ts';
 interface ConnectionEvents {
   request(request: RtspRequest, connection: CameraConnection): void;
   closed(connection: CameraConnection): void;
+  /** Without it, what no client of ours may send fails the test. */
+  readonly mistaken?: ((err: unknown) => void) | undefined;
 }
 
 export class CameraConnection {
@@ -32,7 +34,13 @@ export class CameraConnection {
     socket.setNoDelay(true);
     socket.on('data', (bytes: Buffer) => {
       if (this.deaf) return;
-      for (const message of this.#reader.push(bytes)) this.#take(message, events);
+      try {
+        for (const message of this.#reader.push(bytes)) this.#take(message, events);
+      } catch (err) {
+        if (!events.mistaken) throw err;
+        events.mistaken(err);
+        socket.destroy();
+      }
     });
     // A client that is gone is no news; what it did is in the log.
     socket.on('error', () => {});

@@ -59,6 +59,8 @@ interface UdpBehaviour {
 }
 
 export interface CameraOptions {
+  /** A client sent what is no RTSP, and its connection is closed. Without this, the test fails. */
+  readonly onMistake?: (err: unknown) => void;
   /** A card that stores what the camera encodes, and replays it at `/replay` and at addresses with times. */
   readonly memory?: MemoryOptions;
   /** H.264 alone when absent. */

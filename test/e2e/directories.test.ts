@@ -1,15 +1,16 @@
 // Two recorders and one directory: one of them has it, the other says who has, and a kill -9 gives it free.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startCamera } from '../camera/camera.ts';
 import { videoMedia } from '../camera/media.ts';
 import { videoTrack } from '../camera/tracks.ts';
+import { Child } from '../support/child.ts';
 import { decodingErrors } from '../support/probe.ts';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
@@ -24,6 +25,23 @@ async function footage(root: string): Promise<string[]> {
     .filter(({ name, parentPath }) => name.endsWith('.mp4') && !parentPath.includes('.kube-nvr'))
     .map(({ parentPath, name }) => join(parentPath, name));
 }
+
+test('a record_path that cannot be used is named with its key, also after the first start and by --check-config', async (t) => {
+  const directory = workspace(t);
+  await using recorder = await RecorderProcess.start({ directory, config: {} });
+  await recorder.stop();
+  writeFileSync(join(directory, 'file'), '');
+  const refused = async (path: string, problem: string): Promise<void> => {
+    recorder.rewriteConfig({ record_path: path });
+    for (const args of [['--check-config'], []]) {
+      await using child = new Child(process.execPath, [MAIN, '--config', recorder.configFile, ...args]);
+      assert.notEqual((await child.exit()).code, 0);
+      assert.match(child.output, new RegExp(`config\\.yaml:\\d+:\\d+: record_path: .*${problem}`));
+    }
+  };
+  await refused(join(directory, 'file/archive'), 'is not a directory, or its path contains a file');
+  await refused('recordings', 'expected an absolute path');
+});
 
 test('a second recorder with the workDir of a running one does not start, and names the first', async (t) => {
   const directory = workspace(t);

@@ -102,7 +102,12 @@ describe('clients of several languages', () => {
       for (const [what = '', url = '', expected] of requests()) {
         const form = `${what} %{http_code}`;
         const [told = ''] = await run('curl', [
-          ...['-sS', version, '-o', what === 'RANGE' ? '-' : '/dev/null', '-w', form],
+          '-sS',
+          version,
+          '-o',
+          what === 'RANGE' ? '-' : '/dev/null',
+          '-w',
+          form,
           ...more[what as keyof typeof more],
           url,
         ]);

@@ -2,6 +2,7 @@
 
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
 import { dirname, join } from 'node:path';
 import { listsTag } from '../../http/conditions.ts';
@@ -18,6 +19,8 @@ const PAGES = [
   { url: '/reference', file: 'reference.html', entry: undefined },
 ] as const;
 
+/** Of the page of a package: after the cameras of a recorder that starts. */
+const READ_MS = 10_000;
 /** A year: the address changes with the content. */
 const FOR_GOOD = 'public, max-age=31536000, immutable';
 const VERSIONED = /^(?:([\w-]{16})\/)?(.*)$/;
@@ -29,13 +32,21 @@ export const pageRoutes: FastifyPluginAsync<{
   directory?: string;
 }> = async (app, { deps, directory = DIRECTORY }) => {
   let reading: Promise<Page> | undefined;
-  // When it is first asked for: a recorder that starts has cameras to record, and most recorders of a cluster show no page.
+  // When it is first asked for: a recorder that starts has cameras to record.
   const page = (): Promise<Page> =>
     (reading ??= pageIn(directory).catch((err: unknown) => {
       // The next request tries again.
       reading = undefined;
       throw err;
     }));
+
+  // A package that is installed meanwhile replaces the files, and this process goes on: it serves its own.
+  if (existsSync(join(directory, 'vendor'))) {
+    app.addHook('onListen', (done) => {
+      setTimeout(() => void page().catch(() => {}), READ_MS).unref();
+      done();
+    });
+  }
 
   for (const { url } of PAGES) {
     app.get(url, { schema: { hide: true } }, async (request, reply) => {
