@@ -230,3 +230,11 @@ test('one request reads a bounded part of large files, and the cursor leads to t
   assert.equal(found?.['camera'], 'first');
   assert.equal(pages, Math.ceil(statSync(path).size / (4 * 2 ** 20)));
 });
+
+test('a file of the trail has at most 10 MiB', async (t) => {
+  const { directory, write } = stage(t);
+  await write(Array.from({ length: 12 }, () => 'x'.repeat(1_000_000)));
+  const sizes = readdirSync(directory).map((name) => statSync(join(directory, name)).size);
+  const [largest = 0] = sizes.toSorted((a, b) => b - a);
+  assert.ok(largest > 9 * 2 ** 20 && largest <= 10 * 2 ** 20, sizes.join());
+});

@@ -455,3 +455,20 @@ test('own files are in the list without reading their directory again', async (t
   );
   assert.ok(!fs.operations.some(({ name, path }) => name === 'list' && path === '2026/03/10'));
 });
+
+test('a file is missing only if its disk is there: of an unmounted one nothing is known', async (t) => {
+  const { root, catalogue } = stage(t);
+  const gone = nameOf({ startMs: NOON_MS });
+  record(root, { startMs: NOON_MS });
+  record(root, { startMs: NOON_MS + HOUR_MS });
+  const told = async () => [(await catalogue.read(gone)).kind, await catalogue.isMissing(gone)];
+  assert.deepEqual(await told(), ['closed', false]);
+  rmSync(join(root, formatPath(gone)));
+  assert.deepEqual(await told(), ['missing', true]);
+  // The directory that the disk was mounted on: empty, or not there.
+  renameSync(root, `${root}-away`);
+  t.after(() => rmSync(`${root}-away`, { recursive: true }));
+  assert.deepEqual(await told(), ['unreadable', false]);
+  mkdirSync(root);
+  assert.deepEqual(await told(), ['unreadable', false]);
+});

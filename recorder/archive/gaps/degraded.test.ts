@@ -51,3 +51,15 @@ test('neighbours are one stretch within an hour, and what is said twice counts o
   time.forgetBefore(T0 + 3_600 * S);
   assert.equal(time.all.length, 4);
 });
+
+test('of more than 10 000 degraded stretches the oldest tenth is forgotten', () => {
+  const degraded = new DegradedTime();
+  // In every other minute, so that no two of them join.
+  const add = (i: number): void =>
+    degraded.add({ fromMs: i * 120_000, toMs: i * 120_000 + 1_000, lost: 1, expected: 25 });
+  for (let i = 0; i < 10_000; i++) add(i);
+  assert.equal(degraded.all.length, 10_000);
+  add(10_000);
+  assert.equal(degraded.all.length, 9_001);
+  assert.deepEqual([degraded.all[0]?.fromMs, degraded.all.at(-1)?.fromMs], [1_000 * 120_000, 10_000 * 120_000]);
+});

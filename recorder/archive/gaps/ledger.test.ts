@@ -804,3 +804,17 @@ test('in random histories files and gaps are the time that was wanted', async (t
     { numRuns: 40 },
   );
 });
+
+test('gaps are known for 400 days', async (t) => {
+  const DAY_MS = 86_400_000;
+  const clock = new VirtualClock();
+  const root = temporaryDirectory(t);
+  const ledger = new GapLedger({ root, clock, log: new TestLog(), bootId: 'boot', fs: new TestFileSystem(root) });
+  await ledger.load();
+  const nowMs = clock.wallMs();
+  ledger.takeOver('gate', nowMs - 1_000 * DAY_MS);
+  ledger.configure([{ id: 'gate', enabled: true }]);
+  const { gaps } = ledger.report('gate', nowMs - 2_000 * DAY_MS, nowMs, []);
+  assert.equal(nowMs - (gaps[0]?.fromMs ?? 0), 400 * DAY_MS);
+  await ledger.close();
+});

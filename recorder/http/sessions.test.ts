@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { Seal, SEAL_KEY_BYTES } from './seal.ts';
+import { Sessions } from './sessions.ts';
+
+const request = { protocol: 'https' } as const;
+
+/** How long a session lasts whose cookie is replaced by each request, at this interval: looked at for 60 days. */
+function lastsWith(intervalMs: number): number {
+  const clock = new VirtualClock();
+  const sessions = new Sessions(new Seal(randomBytes(SEAL_KEY_BYTES)), clock);
+  const startMs = clock.wallMs();
+  let { setCookie } = sessions.begin(request, { user: 'anna' });
+  while (clock.wallMs() - startMs < 60 * DAY_MS) {
+    clock.advance(intervalMs);
+    const open = sessions.of({ headers: { cookie: setCookie.split(';', 1)[0] } });
+    if (!open) return clock.wallMs() - startMs;
+    ({ setCookie } = sessions.begin(request, open.holder, open));
+  }
+  return Infinity;
+}
+
+test('a session that is used ends 30 days after its password was entered', () => {
+  assert.equal(lastsWith(HOUR_MS), 30 * DAY_MS);
+  assert.equal(lastsWith(10 * HOUR_MS), 30 * DAY_MS);
+});
+
+test('a session that is not used ends after 12 hours', () => {
+  assert.equal(lastsWith(12 * HOUR_MS), 12 * HOUR_MS);
+});
