@@ -118,8 +118,6 @@ export interface JobKeeper {
   submit(request: JobRequest, credential?: string): Promise<Job>;
   /** Whether a member of the cluster has this address; only members are sent requests. */
   isMember(address: string): boolean;
-  /** The address of a node of the cluster, as parts of assemblies name it. */
-  addressOf(nodeId: string): string | undefined;
   get(id: string): Promise<Job | undefined>;
   /** Newest first. */
   list(): Promise<readonly Job[]>;

@@ -103,8 +103,8 @@ export function gapReader(
     ofThisNode,
     report: async (cameraId, fromMs, toMs) => ({ ...(await ofThisNode(cameraId, fromMs, toMs)), elsewhere: [] }),
     ofAllNodes: async (cameraId, fromMs, toMs) => {
-      const { footage, gaps, knownUntilMs } = await ofThisNode(cameraId, fromMs, toMs);
-      return { nodes: [{ nodeId: 'node', footage }], gaps, elsewhere: [], knownUntilMs };
+      const { gaps, knownUntilMs } = await ofThisNode(cameraId, fromMs, toMs);
+      return { gaps, elsewhere: [], knownUntilMs };
     },
   };
 }

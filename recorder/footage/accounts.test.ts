@@ -41,6 +41,7 @@ function footageOf(answer: WholeAnswer<readonly TimelineCamera[]>, own: readonly
       return answer;
     },
     open: () => assert.fail('nothing is read'),
+    read: () => assert.fail('nothing is read'),
   };
   const recorded = own.map(([from, to]) => ({ fromMs: from * S, toMs: to * S }));
   const gap = { fromMs: 20 * S, toMs: 60 * S, cause: 'unknown', isOpen: false, isProvisional: false } as const;
@@ -71,7 +72,6 @@ function footageOf(answer: WholeAnswer<readonly TimelineCamera[]>, own: readonly
     collector: {
       own: { archive: { list: async () => ({ segments, days: [] }) } },
       others: async () => [holder],
-      collect: async () => ({ footage: [], elsewhere: [] }),
     },
   });
   const gaps = async () =>

@@ -7,7 +7,6 @@ import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { GapCause } from '../archive/gaps/cause.ts';
 import { IntervalSet } from '../archive/gaps/intervals.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
-import type { Footage } from './footage.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { Collector } from './collect.ts';
 import {
@@ -21,7 +20,6 @@ import {
 import type { OwnArchive } from './own-footage.ts';
 import { silentAt, type Elsewhere } from './holders.ts';
 import type { TimelineCamera } from './timeline-item.ts';
-import { countedTime } from './turns.ts';
 
 /** Gaps of a camera, and its footage in files of this node. */
 export interface NodeReport extends GapReport {
@@ -34,8 +32,6 @@ export interface ReportWithElsewhere extends NodeReport {
 
 /** What all nodes know of a camera in an interval. */
 export interface ClusterAccount {
-  /** This node first. */
-  readonly nodes: readonly { readonly nodeId: string; readonly footage: readonly Interval[] }[];
   /** Time without footage on any node, as far as a cause is known. */
   readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
   /** Footage that nodes may have which did not answer. */
@@ -46,7 +42,7 @@ export interface ClusterAccount {
 interface FootageOfNodesOptions {
   readonly nodeId: string;
   readonly gaps: Pick<GapLedger, 'report'>;
-  readonly collector: Pick<Collector, 'collect' | 'others'> & {
+  readonly collector: Pick<Collector, 'others'> & {
     readonly own: { readonly archive: Pick<OwnArchive, 'list'> };
   };
 }
@@ -77,14 +73,11 @@ export class FootageOfNodes {
     return { ...own, gaps: withElsewhere(own.gaps, elsewhere), elsewhere };
   }
 
-  /** What counts of the footage of each node, and the gaps that are left when all of it counts. */
+  /** The gaps that are left when the footage of all nodes counts. */
   async ofAllNodes(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ClusterAccount> {
-    const [own, { footage }] = await Promise.all([
-      this.ofThisNode(cameraId, fromMs, toMs),
-      this.#o.collector.collect(cameraId, { fromMs, toMs }, by),
-    ]);
+    const own = await this.ofThisNode(cameraId, fromMs, toMs);
     const others = await this.#others(cameraId, own, by);
-    const nodes = [{ nodeId: this.#o.nodeId, ...own }, ...others.answered];
+    const nodes = [own, ...others.answered];
     const knownUntilMs = Math.min(...nodes.map((node) => node.knownUntilMs));
     const all = {
       footage: nodes.flatMap(({ footage }) => footage),
@@ -92,14 +85,6 @@ export class FootageOfNodes {
     };
     const elsewhere = elsewhereIn({ fromMs, toMs: knownUntilMs }, all, { answered: [], away: others.away });
     return {
-      // What is played counts, so that an export has the same pictures: of two nodes, those of the higher epoch.
-      nodes: Array.from(
-        Map.groupBy(footage, ({ nodeId }) => nodeId || this.#o.nodeId),
-        ([nodeId, files]) => ({
-          nodeId,
-          footage: Array.from(setOf(files.map(wholeTime))),
-        }),
-      ),
       gaps: causesIn({ gaps: withElsewhere(all.gaps, elsewhere), elsewhere }).filter(
         ({ cause }) => cause !== 'unknown',
       ),
@@ -153,12 +138,6 @@ function footageIn(
       toMs: Math.min(toMs, file.toMs),
     })),
   );
-}
-
-/** What counts of a file, in whole milliseconds, as windows of jobs are. */
-function wholeTime(item: Footage): Interval {
-  const { fromMs, toMs } = countedTime(item);
-  return { fromMs: Math.round(fromMs), toMs: Math.round(toMs) };
 }
 
 const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(MIN_GAP_MS - 1).with(intervals);

@@ -29,6 +29,12 @@ export interface AskedTimes {
   readonly preview: boolean;
 }
 
+/** Bytes of a file, without the one at `to`. */
+export interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
 export interface Holder extends FootageHolder {
   /** Its files that may have footage of the interval, in any order. Never rejects. */
   files(cameraId: string, interval: Interval, caller: Asker): Promise<WholeAnswer<readonly Footage[]>>;
@@ -38,4 +44,6 @@ export interface Holder extends FootageHolder {
   times(asked: AskedTimes, caller: Asker): Promise<WholeAnswer<readonly TimelineCamera[]>>;
   /** To read one of these files with the rights of the caller. Reading rejects with HolderLost if the holder stops sending. */
   open(file: Footage, caller: Asker): PlayedFile;
+  /** The bytes [from, to) of one of these files. Rejects with FileGone, HolderLost, and the signal's reason. */
+  read(file: Footage, range: ByteRange, caller: Asker, signal?: AbortSignal): Promise<Buffer>;
 }

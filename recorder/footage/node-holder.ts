@@ -7,12 +7,11 @@ import type { Log } from '../../base/log.ts';
 import type { PeerListener } from '../peers/peer.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
-import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
 import type { FootageHolder } from './holders.ts';
-import type { AskedTimes, Holder } from './holder.ts';
+import type { AskedTimes, ByteRange, Holder } from './holder.ts';
 import { footageOf } from './message.ts';
-import { RemoteFile } from './remote-file.ts';
+import { FileGone, HolderLost, RemoteFile } from './remote-file.ts';
 import { SegmentItem } from './segment-item.ts';
 import { ToldTimeline } from './timeline-item.ts';
 
@@ -66,7 +65,9 @@ export function nodeHolder(about: FootageHolder, deps: NodeHolderDeps): Holder {
     },
     times: (asked, caller) =>
       ask('api', `/api/archive/timeline?${timesQuery(asked).toString()}`, Cameras, caller, ...asked.cameraIds),
-    open: (file, caller) => remoteFile(file, caller, deps.peers),
+    open: (file, caller) =>
+      new RemoteFile(file.sizeBytes, (from, to) => readRange(file, { from, to }, caller, deps.peers)),
+    read: (file, range, caller, signal) => readRange(file, range, caller, deps.peers, signal),
   };
 }
 
@@ -79,19 +80,35 @@ function timesQuery({ cameraIds, interval, resolutionMs, preview }: AskedTimes):
   return query;
 }
 
-function remoteFile({ nodeId, path, sizeBytes, isOpen, parts }: Footage, caller: Asker, peers: PeerSender): PlayedFile {
+async function readRange(
+  { nodeId, path, sizeBytes, isOpen, parts }: Footage,
+  { from, to }: ByteRange,
+  caller: Asker,
+  peers: PeerSender,
+  signal?: AbortSignal,
+): Promise<Buffer> {
   // The state of a growing file that has these bytes stays the same after it is closed.
   const query = isOpen ? `?size=${sizeBytes}` : '';
-  return new RemoteFile(sizeBytes, async (from, to) => {
+  const late = AbortSignal.timeout(2 * ANSWER_MS);
+  const lost = (why: string, cause?: unknown): HolderLost => new HolderLost(`${nodeId} ${why}`, { cause });
+  try {
     const { status, body } = await peers.request(nodeId, {
       listener: 'playback',
       caller: viewerOf(caller, parts.meta.cameraId),
       path: `/${path}${query}`,
       headers: { range: `bytes=${from}-${to - 1}` },
-      signal: AbortSignal.timeout(2 * ANSWER_MS),
+      signal: signal ? AbortSignal.any([signal, late]) : late,
     });
-    const bytes = await readBody(body, to - from, () => new Error('more than the range'));
-    if (status !== 206 || bytes.length !== to - from) throw new Error(`status ${status}`);
+    if (status !== 206) {
+      body.on('error', () => {}).destroy();
+      const isGone = status === 404 || status === 416;
+      throw isGone ? new FileGone(`${nodeId} no longer has ${path}`) : lost(`answers ${status}`);
+    }
+    const bytes = await readBody(body, to - from, () => lost('sends more than the range'));
+    if (bytes.length !== to - from) throw lost('sends less than the range');
     return bytes;
-  });
+  } catch (err) {
+    signal?.throwIfAborted();
+    throw err instanceof HolderLost ? err : lost('does not send the file', err);
+  }
 }

@@ -6,6 +6,8 @@ import type { PlayedFile } from './archive-file.ts';
 
 /** The holder of a file stopped sending it. */
 export class HolderLost extends Error {}
+/** The holder no longer has the file. */
+export class FileGone extends HolderLost {}
 
 const BLOCK_BYTES = 256 * 1024;
 const BLOCKS_AHEAD = 2;

@@ -18,10 +18,10 @@ import type { ExportPlan, PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
 import { looksOf } from './ffmpeg.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
-import type { Assembly, JobReport, JobRequest } from './job.ts';
+import type { JobReport, JobRequest } from './job.ts';
 import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
 import { PartFile } from './recorded-part.ts';
-import { elsewhereOf, writeResult } from './write-result.ts';
+import { writeResult } from './write-result.ts';
 import type { Written } from './written.ts';
 
 export interface AssembleDeps extends PartDeps {
@@ -38,7 +38,7 @@ interface Fetched {
 /** Parts of one assembly that are downloaded at the same time. */
 const CONCURRENT_DOWNLOADS = 4;
 /** Share of fetching in the progress of the job. */
-export const FETCHING_SHARE = 0.8;
+const FETCHING_SHARE = 0.8;
 
 /** The movies of an assembly before they are written. */
 interface PlannedAssembly {
@@ -66,7 +66,7 @@ export async function assemble(
       const options = { spareBytes: deps.spareBytes, progress };
       const { outcome, camera } = await writeResult(request.cameraId, movies, temporary, options, signal);
       await rename(temporary, path);
-      return { outcome, window, cameras: [{ ...camera, ...elsewhereOf(movies) }] };
+      return { outcome, window, cameras: [camera] };
     } catch (err) {
       await rm(temporary, { force: true });
       throw err;
@@ -77,14 +77,14 @@ export async function assemble(
 }
 
 /** Fetches the parts that are not in `directory` yet. Throws as `assemble`. */
-export async function fetchAssembly(
+async function fetchAssembly(
   request: JobRequest,
   credential: string | undefined,
   directory: string,
   deps: AssembleDeps,
   signal: AbortSignal,
 ): Promise<PlannedAssembly> {
-  const { parts = [], withCredential = false, known } = request.assembly ?? {};
+  const { parts = [], withCredential = false } = request.assembly ?? {};
   await mkdir(directory, { recursive: true, mode: 0o750 });
   const kept = await Promise.all(parts.map((_, ordinal) => readNote(partPath(directory, ordinal))));
   if (withCredential && credential === undefined && kept.includes(undefined)) {
@@ -95,11 +95,7 @@ export async function fetchAssembly(
   }
   const fetched = await fetchAll(request, credential, kept, directory, deps, signal);
   const movies = await planAssembly(request, fetched, deps.version, signal);
-  const about = known?.elsewhere.length ? { elsewhere: known.elsewhere } : {};
-  return {
-    movies: movies.map((movie, i) => (i === 0 ? { ...movie, ...about } : movie)),
-    window: windowOf(fetched.map(({ job }) => job)),
-  };
+  return { movies, window: windowOf(fetched.map(({ job }) => job)) };
 }
 
 const partPath = (directory: string, ordinal: number): string => join(directory, `${ordinal}.mp4`);
@@ -233,7 +229,7 @@ async function planAssembly(
       signal.throwIfAborted();
       try {
         const identity = await addMovie(planner, source, files.length, request);
-        files.push({ path: source.path, identity, start: source.range?.start ?? 0 });
+        files.push({ open: () => PartFile.open(source.path), identity, start: source.range?.start ?? 0 });
       } catch (err) {
         throw explained(err, nameOf(peers, source.ordinal));
       }
@@ -242,7 +238,7 @@ async function planAssembly(
     const facts = new Map<number, JobFacts>();
     const asOne = request.speed !== undefined;
     const movies = planner.finish((placed, firstPart) => {
-      const known = factsOf(placed, sources.slice(firstPart), request.assembly?.known, asOne ? window : undefined);
+      const known = factsOf(placed, sources.slice(firstPart), asOne ? window : undefined);
       facts.set(firstPart, known);
       return describeMovie(request.cameraId, known, version, request.speed);
     }, asOne);
@@ -253,8 +249,7 @@ async function planAssembly(
       const { gaps, window, parts } = facts.get(movie.firstPart) ?? none;
       const next = facts.get(movies[i + 1]?.firstPart ?? -1)?.window;
       const between = next ? gapsIn({ fromMs: window.toMs, toMs: next.fromMs }, []) : [];
-      const { gaps: causes = [], elsewhere } = request.assembly?.known ?? {};
-      const all = [...gaps, ...withCauses(between, causes, elsewhere)];
+      const all = [...gaps, ...withCauses(between, [])];
       return { ...movie, gaps: all, window, parts, files: files.slice(movie.firstPart) };
     });
   }
@@ -317,12 +312,7 @@ function explained(err: unknown, named: string): unknown {
 }
 
 /** The contents of the movie in wall time, by the clocks of the nodes that recorded it. */
-function factsOf(
-  { durationMs, parts }: JoinFacts,
-  sources: readonly Source[],
-  whatIsKnown: Assembly['known'],
-  whole?: JoinWindow,
-): JobFacts {
+function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], whole?: JoinWindow): JobFacts {
   const used = parts.map(({ part }) => sources[part] as Source);
   const window = whole ?? {
     fromMs: Math.min(...used.map(({ window }) => window.fromMs)),
@@ -330,8 +320,8 @@ function factsOf(
   };
   const footage = parts.flatMap((part) => footageOf(part, sources[part.part] as Source));
   const inOrder = footage.toSorted((a, b) => a.wallStartMs - b.wallStartMs);
-  const { gaps: known = sources.flatMap(({ gaps }) => gaps), elsewhere } = whatIsKnown ?? {};
-  return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known, elsewhere) };
+  const known = sources.flatMap(({ gaps }) => gaps);
+  return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known) };
 }
 
 /** The intervals of a part between its gaps; in the movie they follow one another without the gaps. */

@@ -5,35 +5,22 @@ import { crc32 } from 'node:zlib';
 import type { JoinWindow } from '../mp4/join.ts';
 import { JobError } from './error.ts';
 import { estimateExport, untilUnchanged, writingResult } from './export.ts';
-import { knownTimeOf, planExport, type ExportPlan, type PlannerDeps } from './export-plan.ts';
+import { knownTimeOf, nobodyHas, planExport, type PlannerDeps } from './export-plan.ts';
 import { isoTime } from './facts.ts';
 import { upToKnown, withCauses } from './gap-causes.ts';
-import type { CameraOutcome, JobOutcome, JobPart } from './job.ts';
+import type { CameraOutcome, JobPart } from './job.ts';
 import { MANIFEST_NAME, SIGNATURE_NAME, type SignedManifest } from './manifest.ts';
 import type { WriteOptions } from './write-movie.ts';
-import {
-  elsewhereOf,
-  endOf,
-  outcomeOf,
-  partsOf,
-  requireSpace,
-  writeDirectory,
-  writeMovies,
-  writingFile,
-} from './write-result.ts';
+import { elsewhereOf, endOf, partsOf, requireSpace, writeDirectory, writeMovies, writingFile } from './write-result.ts';
 import type { Written, WrittenCamera } from './written.ts';
 import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
 export interface CaseRequest extends JoinWindow {
   readonly cameraIds: readonly string[];
+  readonly isOfAllNodes?: boolean | undefined;
 }
 
 export interface CaseDeps extends PlannerDeps, WriteOptions {
-  /**
-   * Of a case of all nodes: the movies of a camera whose footage is not all on this node, and undefined for the others. Rejects
-   * with JobError.
-   */
-  readonly assembled?: (cameraId: string) => Promise<readonly ExportPlan[]> | undefined;
   readonly sign: (written: Omit<Written, 'outcome'>) => SignedManifest;
 }
 
@@ -59,7 +46,8 @@ export function exportCase(
   deps: CaseDeps,
   signal: AbortSignal,
 ): Promise<WrittenCase> {
-  const { cameraIds, ...window } = request;
+  const { cameraIds, ...about } = request;
+  const window = { fromMs: about.fromMs, toMs: about.toMs };
   const releases = cameraIds.map((cameraId) => deps.archive.holdWindow(cameraId, window.fromMs, window.toMs));
   return writingResult(
     path,
@@ -68,11 +56,11 @@ export function exportCase(
       let movieBytes = 0;
       for (const cameraId of cameraIds) {
         signal.throwIfAborted();
-        movieBytes += (await footageOf(cameraId, () => estimateOf(cameraId)))?.sizeBytes ?? 0;
+        movieBytes += (await footageOf(cameraId, () => estimateExport({ cameraId, ...about }, deps)))?.sizeBytes ?? 0;
       }
       if (movieBytes === 0) {
         const [from, to] = [isoTime(window.fromMs), isoTime(window.toMs)];
-        throw new JobError('no-footage', `${nobodyHas(deps)} footage of any of the cameras from ${from} to ${to}`);
+        throw new JobError('no-footage', `${nobodyHas(request)} footage of any of the cameras from ${from} to ${to}`);
       }
       await requireSpace(deps, movieBytes);
       return writingFile(temporary, (target) => writeCase(request, target, movieBytes, deps, signal), signal);
@@ -81,15 +69,7 @@ export function exportCase(
   ).finally(() => {
     for (const release of releases) release();
   });
-
-  async function estimateOf(cameraId: string): Promise<JobOutcome> {
-    const movies = await deps.assembled?.(cameraId);
-    return movies ? outcomeOf(cameraId, movies) : estimateExport({ cameraId, ...window }, deps);
-  }
 }
-
-/** The beginning of a message that there is no footage. */
-const nobodyHas = ({ assembled }: CaseDeps): string => (assembled ? 'no node that answers has' : 'this node has no');
 
 /** Undefined for a camera without footage. The message of any other failure names the camera. */
 async function footageOf<T>(cameraId: string, plan: () => Promise<T>): Promise<T | undefined> {
@@ -104,12 +84,13 @@ async function footageOf<T>(cameraId: string, plan: () => Promise<T>): Promise<T
 }
 
 async function writeCase(
-  { cameraIds, ...window }: CaseRequest,
+  { cameraIds, ...about }: CaseRequest,
   target: FileHandle,
   movieBytes: number,
   deps: CaseDeps,
   signal: AbortSignal,
 ): Promise<WrittenCase> {
+  const window = { fromMs: about.fromMs, toMs: about.toMs };
   const cameras: InZip[] = [];
   let end = 0;
   for (const cameraId of cameraIds) {
@@ -138,10 +119,7 @@ async function writeCase(
   return { ...written, manifest, outcome: { sizeBytes, durationMs, gaps: [], parts, cameras: cameras.map(toOutcome) } };
 
   async function writeCamera(cameraId: string, offset: number): Promise<InZip> {
-    const movies = await footageOf(
-      cameraId,
-      async () => (await deps.assembled?.(cameraId)) ?? (await planExport({ cameraId, ...window }, deps, signal)),
-    );
+    const movies = await footageOf(cameraId, () => planExport({ cameraId, ...about }, deps, signal));
     if (!movies) return { written: await missing(cameraId), parts: [], entries: [] };
     const parts = partsOf(cameraId, movies, offset).map((part) => ({ ...part, cameraId }));
     const resultBytes = Math.max(movieBytes, endOf(parts));
@@ -152,9 +130,9 @@ async function writeCase(
   }
 
   async function missing(cameraId: string): Promise<WrittenCamera> {
-    const known = await knownTimeOf({ cameraId, ...window }, deps);
+    const known = await knownTimeOf({ cameraId, ...about }, deps);
     const { gaps } = upToKnown({ window, gaps: [window] }, known.untilMs);
-    const reason = `${nobodyHas(deps)} footage of this camera in the window`;
+    const reason = `${nobodyHas(about)} footage of this camera in the window`;
     return {
       cameraId,
       movies: [],

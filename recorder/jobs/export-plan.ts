@@ -1,52 +1,43 @@
-// Plans the export of a window of a camera. It reads the archive file by file, so that only one index is in memory.
+// Plans the export of a window of a camera. It reads footage file by file, so that only some indexes are in memory.
 
-import { join } from 'node:path';
-import { ArchiveError } from '../archive/disk/faults.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
+import { indexInTurn } from '../footage/turn-end.ts';
+import type { Elsewhere } from '../footage/holders.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { IndexMemory } from '../mp4/index-memory.ts';
 import { JoinError } from '../mp4/join-error.ts';
-import type { FootageGap, JoinWindow } from '../mp4/join.ts';
+import type { FootageGap, JoinPart, JoinWindow } from '../mp4/join.ts';
 import { MoviesPlanner, type PlannedMovie } from '../mp4/join-movies.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
-import type { Elsewhere } from '../footage/holders.ts';
 import { JobError, noPictures } from './error.ts';
 import { describeMovie, isoTime } from './facts.ts';
 import { upToKnown, withCauses, type KnownTime } from './gap-causes.ts';
 import { looksOf } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
-import { PartFile, readIndex } from './recorded-part.ts';
+import { readIndex } from './recorded-part.ts';
+import { sourcesOf, type Source, type SourceDeps } from './source.ts';
 
-/** The archive on this node's disk. */
-export interface JobArchive {
-  /** Throws ArchiveError when the archive cannot be read. */
-  list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
-  /** Keeps the footage in [fromMs, toMs) from retention until the returned function is called. */
-  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
-}
+/** Files whose indexes are in memory at the same time: those of other nodes take a while. */
+const FILES_AHEAD = 3;
 
 export interface ExportRequest extends JoinWindow {
   readonly cameraId: string;
+  /** The footage of all nodes of the cluster; otherwise that of this node. */
+  readonly isOfAllNodes?: boolean | undefined;
   /** If set, only the pictures that a time-lapse of this speed shows, without sound. */
   readonly lapseSpeed?: number | undefined;
 }
 
-export interface PlannerDeps {
-  /** Absolute. */
-  readonly recordPath: string;
-  readonly archive: JobArchive;
+export interface PlannerDeps extends SourceDeps {
   readonly wallMs: () => number;
   /** The version that the result names. */
   readonly version: string;
   /** The gaps of a camera and their causes; without it, gaps have no causes. */
-  readonly knownTime?: (cameraId: string, fromMs: number, toMs: number) => Promise<KnownTime>;
+  readonly knownTime?: (cameraId: string, fromMs: number, toMs: number, isOfAllNodes: boolean) => Promise<KnownTime>;
 }
 
-/** A file of the archive that the plan refers to. */
-export interface PartRef {
-  /** Absolute. */
-  readonly path: string;
+/** A file that the plan refers to. */
+export interface PartRef extends Pick<Source, 'open'> {
   readonly identity: string;
   /** Offset of the movie in the file; 0 by default. */
   readonly start?: number;
@@ -64,7 +55,7 @@ export interface ExportPlan extends PlannedMovie {
 export async function planExport(
   request: ExportRequest,
   deps: PlannerDeps,
-  signal?: AbortSignal,
+  signal: AbortSignal,
 ): Promise<ExportPlan[]> {
   const { cameraId, fromMs, toMs, lapseSpeed } = request;
   if (fromMs >= deps.wallMs()) {
@@ -73,7 +64,7 @@ export async function planExport(
   // Gaps are read before the files, which may still grow: footage that is missing from the files and lies before `untilMs`
   // is really missing.
   const known = await knownTimeOf(request, deps);
-  const paths = await listPaths(request, deps);
+  const sources = await sourcesOf(request, deps, signal);
   try {
     return (await plan(false)) ?? (await plan(true)) ?? fail();
   } catch (err) {
@@ -85,12 +76,10 @@ export async function planExport(
     const looksEvery = looksOf(request.lapseSpeed);
     const planner = new MoviesPlanner({ fromMs, toMs }, { setsAtKeyFrames, looksEvery });
     const files: PartRef[] = [];
-    const memory = new IndexMemory();
-    for (const path of paths) {
-      signal?.throwIfAborted();
-      memory.clear();
-      const identity = await addPart(planner, path, memory, looksEvery !== undefined);
-      if (identity !== undefined) files.push({ path, identity });
+    for await (const { source, part } of readAhead(sources, looksEvery !== undefined, signal)) {
+      if (!part) continue;
+      planner.add(part);
+      files.push({ open: source.open, identity: part.identity });
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
     const movies = planner.finish(
@@ -116,46 +105,75 @@ export async function planExport(
 
 /** Without a record of gaps, all past time counts as known. */
 export const knownTimeOf = async (
-  { cameraId, fromMs, toMs }: ExportRequest,
+  { cameraId, fromMs, toMs, isOfAllNodes = false }: ExportRequest,
   { knownTime, wallMs }: Pick<PlannerDeps, 'knownTime' | 'wallMs'>,
-): Promise<KnownTime> => (await knownTime?.(cameraId, fromMs, toMs)) ?? { gaps: [], untilMs: Math.min(toMs, wallMs()) };
+): Promise<KnownTime> =>
+  (await knownTime?.(cameraId, fromMs, toMs, isOfAllNodes)) ?? { gaps: [], untilMs: Math.min(toMs, wallMs()) };
 
-async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: PlannerDeps): Promise<string[]> {
-  try {
-    const { segments } = await deps.archive.list(cameraId, { fromMs, toMs, tzOffsetMinutes: 0 });
-    return segments.map(({ path }) => join(deps.recordPath, path));
-  } catch (err) {
-    if (err instanceof ArchiveError) throw new JobError('archive-unreadable', err.message, { cause: err });
-    throw err;
+/** What the plan needs of a file. */
+interface ReadPart extends JoinPart {
+  readonly identity: string;
+}
+
+/** The index of each file; undefined for one that is gone, cannot be read as a recording, or does not count. */
+async function* readAhead(
+  sources: readonly Source[],
+  isLapse: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly source: Source; readonly part: ReadPart | undefined }> {
+  const reading: {
+    readonly source: Source;
+    readonly part: Promise<ReadPart | undefined>;
+    readonly memory: IndexMemory;
+  }[] = [];
+  const free = Array.from({ length: FILES_AHEAD }, () => new IndexMemory());
+  const left = sources.values();
+  for (;;) {
+    for (let memory; (memory = free.pop());) {
+      const { value: source } = left.next();
+      if (!source) break;
+      memory.clear();
+      const part = readPart(source, memory, isLapse);
+      part.catch(() => {}); // thrown when it is its turn
+      reading.push({ source, part, memory });
+    }
+    const next = reading.shift();
+    if (!next) return;
+    signal.throwIfAborted();
+    yield { source: next.source, part: await next.part };
+    free.push(next.memory);
   }
 }
 
-/** Returns the identity of the file; undefined when it is gone or cannot be read. */
-async function addPart(
-  planner: MoviesPlanner,
-  path: string,
-  memory: IndexMemory,
-  isLapse: boolean,
-): Promise<string | undefined> {
-  const file = await PartFile.open(path);
+async function readPart(source: Source, memory: IndexMemory, isLapse: boolean): Promise<ReadPart | undefined> {
+  const file = await source.open();
   if (!file) return undefined;
   try {
-    const index = await readIndex(file, memory);
-    const video = index?.tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
-    if (!index || !video) return undefined;
+    const whole = await readIndex(file, memory);
+    const index = whole && source.footage ? await indexInTurn(whole, source.footage) : whole;
+    const [video, wholeVideo] = [index, whole].map((of) =>
+      of?.tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID),
+    );
+    if (!index || !video || !wholeVideo) return undefined;
     if (isLapse && video.header.kind === 'audio') throw noPictures();
-    const setsAt = await readSetsInForce(file.read, video);
-    if (!isLapse) planner.add({ index, setsAt });
-    else
-      planner.add({ index: { ...index, tracks: [video] }, setsAt, refreshes: await readRefreshes(file.read, video) });
-    return file.identity;
+    const sets = await readSetsInForce(file.read, wholeVideo);
+    const first = wholeVideo.offsets.indexOf(video.offsets[0] as number);
+    const setsAt = sets && ((sample: number) => sets(sample + first));
+    const { identity } = file;
+    if (!isLapse) return { identity, index, setsAt };
+    const refreshes = await readRefreshes(file.read, video);
+    return { identity, index: { ...index, tracks: [video] }, setsAt, refreshes };
   } finally {
     await file.close();
   }
 }
 
+/** The beginning of a message that there is no footage. */
+export const nobodyHas = ({ isOfAllNodes }: Pick<ExportRequest, 'isOfAllNodes'>): string =>
+  isOfAllNodes ? 'no node that answers has' : 'this node has no';
+
 function explained(err: JoinError, request: ExportRequest, { elsewhere = [] }: KnownTime): JobError {
-  const { fromMs, toMs, cameraId, lapseSpeed } = request;
+  const { fromMs, toMs, cameraId, lapseSpeed, isOfAllNodes } = request;
   if (err.code === 'CODEC_CHANGED') {
     const splitAtMs = Math.round(err.wallMs);
     const canBeSplit = lapseSpeed === undefined && splitAtMs > fromMs && splitAtMs < toMs;
@@ -165,14 +183,14 @@ function explained(err: JoinError, request: ExportRequest, { elsewhere = [] }: K
       { cause: err, retry: canBeSplit ? { splitAtMs } : undefined },
     );
   }
-  const nodes = [...new Set(elsewhere.map(({ nodeId }) => nodeId))];
-  const where =
-    nodes.length === 0
-      ? 'the whole window is a gap'
-      : `it is on ${nodes.join(', ')}, request it there or with scope=cluster`;
+  const nodes = [...new Set(elsewhere.map(({ nodeId }) => nodeId))].join(', ');
+  const there = isOfAllNodes
+    ? `${nodes} may have some and does not answer`
+    : `it is on ${nodes}, request it there or with scope=cluster`;
+  const where = nodes === '' ? 'the whole window is a gap' : there;
   return new JobError(
     'no-footage',
-    `this node has no footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: ${where}`,
+    `${nobodyHas(request)} footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: ${where}`,
     { cause: err },
   );
 }

@@ -286,7 +286,7 @@ test('gaps have the causes that the account of the time knows, in the job and in
   const done = await stand.export(window(2_000, 9_000), { knownTime });
   const gap = { fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 9_000, cause: 'camera-unreachable' };
   assert.deepEqual(done.gaps, [gap], 'most of it');
-  assert.deepEqual(asked, [['gate', WALL_START_MS + 2_000, WALL_START_MS + 9_000]]);
+  assert.deepEqual(asked, [['gate', WALL_START_MS + 2_000, WALL_START_MS + 9_000, false]]);
   const { stdout } = await run('ffprobe', ['-v', 'error', '-show_format', '-of', 'json', stand.result]);
   const { tags } = (JSON.parse(stdout) as { format: { tags: Record<string, string> } }).format;
   assert.match(tags['comment'] ?? '', /10:00:04\.000Z to 2026-01-05T10:00:09\.000Z \(5 s, camera-unreachable\)/);

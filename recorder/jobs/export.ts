@@ -6,7 +6,8 @@ import { dirname } from 'node:path';
 import { JobError, diskError } from './error.ts';
 import { planExport, type ExportPlan, type ExportRequest, type PlannerDeps } from './export-plan.ts';
 import type { JobOutcome } from './job.ts';
-import { SourceChanged, type WriteOptions } from './write-movie.ts';
+import { SourceChanged } from './source.ts';
+import type { WriteOptions } from './write-movie.ts';
 import { outcomeOf, writeResult } from './write-result.ts';
 import type { Written } from './written.ts';
 
@@ -59,7 +60,7 @@ export async function writingResult<T>(
 
 /** The duration, size and gaps of an export, without making it. */
 export async function estimateExport(request: ExportRequest, deps: PlannerDeps): Promise<JobOutcome> {
-  const movies = await planExport(request, deps);
+  const movies = await planExport(request, deps, new AbortController().signal);
   return { ...outcomeOf(request.cameraId, movies), ...untilOf(movies, request.toMs) };
 }
 

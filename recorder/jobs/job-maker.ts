@@ -6,12 +6,11 @@ import { rename, rm, stat } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { Asker } from '../peers/peer-requests.ts';
-import { assemble, type AssembleDeps } from './assemble.ts';
-import { caseAssemblies } from './case-assemblies.ts';
+import { assemble } from './assemble.ts';
 import { exportCase } from './case.ts';
 import { JobError } from './error.ts';
 import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
-import type { JobArchive, PlannerDeps } from './export-plan.ts';
+import type { PlannerDeps } from './export-plan.ts';
 import { lapseDurationMs, lapseEstimate, makeTimelapse, type FfmpegCheck } from './ffmpeg.ts';
 import type { KnownTime } from './gap-causes.ts';
 import type { JobOutcome, JobReport, JobRequest } from './job.ts';
@@ -21,6 +20,8 @@ import { NodeKeyError, type SigningKey } from './node-key.ts';
 import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
 import type { PeerAccess } from './peer-request.ts';
 import type { Results } from './results.ts';
+import type { ClusterFootage, JobArchive } from './source.ts';
+import { COPY_BYTES } from './write-movie.ts';
 import { lapsedFootage, withHashes, type Written } from './written.ts';
 
 export interface MakerOptions {
@@ -36,7 +37,15 @@ export interface MakerOptions {
   /** Other recorders, for assemblies; without it, there are none. */
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
   readonly peerLimits?: PeerLimits;
-  readonly knownTime?: (cameraId: string, fromMs: number, toMs: number, by: Asker) => Promise<KnownTime>;
+  /** In a cluster: the footage of all nodes, as this caller may see it. */
+  readonly clusterFootage?: (by: Asker) => ClusterFootage;
+  readonly knownTime?: (
+    cameraId: string,
+    fromMs: number,
+    toMs: number,
+    isOfAllNodes: boolean,
+    by: Asker,
+  ) => Promise<KnownTime>;
   /** For the buffers of jobs. */
   readonly memory?: MemoryAccount | undefined;
 }
@@ -58,9 +67,6 @@ interface Making {
 }
 
 type Sign = (written: Omit<Written, 'outcome'>) => SignedManifest;
-
-/** Two blocks that are read and written in turn (write-movie.ts), and the index of a file. */
-const COPY_BYTES = 4 * 1024 * 1024;
 
 export class JobMaker {
   readonly #options: MakerOptions;
@@ -111,16 +117,12 @@ export class JobMaker {
       );
   }
 
-  #case(making: Making, sign: Sign): ReturnType<typeof exportCase> {
-    const { id, request, credential, signal } = making;
-    const { fromMs, toMs } = request;
-    const wanted = { cameraIds: request.case?.cameras ?? [], fromMs, toMs };
-    const planner = this.#plannerDeps(request, credential);
-    return this.#withParts(making, (parts, fetching) => {
-      const assembled = caseAssemblies(request, credential, parts, fetching, signal);
-      const deps = { ...planner, spareBytes: this.#options.spareBytes, sign, ...assembled };
-      return exportCase(wanted, this.#deps.results.path(id), deps, signal);
-    });
+  #case({ id, request, credential, report, signal }: Making, sign: Sign): ReturnType<typeof exportCase> {
+    const { fromMs, toMs, isOfAllNodes } = request;
+    const wanted = { cameraIds: request.case?.cameras ?? [], fromMs, toMs, isOfAllNodes };
+    const { spareBytes } = this.#options;
+    const deps = { ...this.#plannerDeps(request, credential), spareBytes, sign, progress: report.progress };
+    return this.#memory.during(COPY_BYTES, () => exportCase(wanted, this.#deps.results.path(id), deps, signal));
   }
 
   async #lapse(making: Making): Promise<Written> {
@@ -168,20 +170,16 @@ export class JobMaker {
         exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
       );
     }
-    return this.#withParts(making, (parts, deps) => assemble(request, credential, parts, path, deps, signal));
+    return this.#assembly(making, path);
   }
 
-  /** Calls `work` with the directory of the parts from other recorders, and what it needs to fetch them. */
-  async #withParts<T>(
-    { id, report, signal }: Making,
-    work: (parts: string, deps: AssembleDeps) => Promise<T>,
-  ): Promise<T> {
+  async #assembly({ id, request, credential, report, signal }: Making, path: string): Promise<Written> {
     const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#options;
     const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
     const parts = this.#deps.results.partsPath(id);
     const deps = { access, limits, clock, spareBytes, version, report };
     try {
-      return await this.#memory.during(COPY_BYTES, () => work(parts, deps));
+      return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));
     } finally {
       // After a restart, the job continues with the parts that were fetched.
       if (!signal.aborted) await rm(parts, { recursive: true, force: true });
@@ -189,15 +187,15 @@ export class JobMaker {
   }
 
   #plannerDeps({ by = '' }: JobRequest, credential: string | undefined): PlannerDeps {
-    const { recordPath, archive, clock, version, knownTime } = this.#options;
+    const { recordPath, archive, clock, version, nodeName, clusterFootage, knownTime } = this.#options;
+    const asker = { name: by || nodeName, credential };
     return {
       recordPath,
       archive,
       version,
+      cluster: clusterFootage?.(asker),
       wallMs: () => clock.wallMs(),
-      ...(knownTime && {
-        knownTime: (cameraId, fromMs, toMs) => knownTime(cameraId, fromMs, toMs, { name: by, credential }),
-      }),
+      ...(knownTime && { knownTime: (...of) => knownTime(...of, asker) }),
     };
   }
 }

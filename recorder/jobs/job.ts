@@ -20,11 +20,13 @@ export interface JobRequest {
   readonly speed?: number;
   /** The footage is fetched from other recorders, in this order. The window is 0 to 0 until they have reported theirs. */
   readonly assembly?: Assembly;
+  /** The footage of all nodes of the cluster; otherwise that of this node. */
+  readonly isOfAllNodes?: boolean;
   /** For a case: several cameras, of which `cameraId` is the first. The kind is then `export`. */
   readonly case?: JobCase;
   /** Name of the token of the caller. */
   readonly by?: string;
-  /** A part of an export of several nodes: not listed. */
+  /** Requested by a node of version 0.1.0 for an export of several nodes: not listed. */
   readonly isPart?: boolean;
 }
 
@@ -32,32 +34,16 @@ interface JobCase {
   readonly cameras: readonly string[];
   /** Its name for people. */
   readonly name?: string | undefined;
-  /** Of a case of all nodes: the cameras whose footage is not all on this node. */
-  readonly assemblies?: readonly CameraAssembly[];
-}
-
-/** Where the footage of one camera of a case is fetched from. */
-export interface CameraAssembly extends Assembly {
-  readonly cameraId: string;
 }
 
 /** All cameras of a job. */
 export const camerasOf = (request: Pick<JobRequest, 'cameraId' | 'case'>): readonly string[] =>
   request.case?.cameras ?? [request.cameraId];
 
-/** Whether a job fetches footage from other recorders. */
-export const isAssembled = ({ assembly, case: of }: Pick<JobRequest, 'assembly' | 'case'>): boolean =>
-  assembly !== undefined || (of?.assemblies ?? []).length > 0;
-
-export interface Assembly {
+interface Assembly {
   readonly parts: readonly AssemblyPart[];
   /** The caller sent a credential. It is sent to the peers, and kept in memory only. */
   readonly withCredential: boolean;
-  /** What all nodes know of the window; without it, the gaps are those that the parts report. */
-  readonly known?: {
-    readonly gaps: readonly JobGap[];
-    readonly elsewhere: readonly Elsewhere[];
-  };
 }
 
 /** Wall time without footage. */

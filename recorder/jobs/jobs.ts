@@ -64,7 +64,10 @@ export class Jobs {
   readonly #metrics: JobMetrics;
   /** Number of jobs that are being added, by name of the token. */
   readonly #coming = new Map<string, number>();
-  /** `Authorization` of the callers of jobs that have not ended, for requests to other nodes. In memory only. */
+  /**
+   * `Authorization` of the callers of jobs that have not ended, for nodes that cannot be asked as members of a pool. In memory
+   * only: after a restart, an assembly fails without it, and a result of all nodes lacks what such nodes have.
+   */
   readonly #credentials = new Map<string, string>();
   #timer: Timer | undefined;
   #closed = false;
@@ -151,12 +154,6 @@ export class Jobs {
     return peers !== undefined && memberAt(peers.members(), address, peers.scheme) !== undefined;
   }
 
-  /** The address of a node of the cluster, as parts of assemblies name it. */
-  addressOf(nodeId: string): string | undefined {
-    const { peers } = this.#options;
-    return peers?.members().find((member) => member.nodeId === nodeId)?.address;
-  }
-
   /** `credential`: the `Authorization` that the job sends to other nodes. Rejects with JobsUnavailable. */
   async submit(request: JobRequest, credential?: string): Promise<Job> {
     const { by } = request;
@@ -182,7 +179,7 @@ export class Jobs {
 
   async #submit(queue: JobQueue, request: JobRequest, credential: string | undefined): Promise<Job> {
     const id = newJobId(request);
-    if (credential !== undefined) this.#credentials.set(id, credential);
+    if (credential !== undefined && this.#mayNeedCredential(request)) this.#credentials.set(id, credential);
     if (this.#running === 0) this.#progressed();
     this.#news.accepted(id);
     try {
@@ -239,6 +236,11 @@ export class Jobs {
     this.#closed = true;
     this.#timer?.cancel();
     await this.#queue.close();
+  }
+
+  /** With a certificate of the pool, this node states to other nodes who asked. */
+  #mayNeedCredential({ assembly }: JobRequest): boolean {
+    return assembly !== undefined || this.#options.peers?.own?.() === undefined;
   }
 
   /** Redis removes old jobs from time to time only. */

@@ -23,10 +23,6 @@ export class NamedJobs {
     return this.#jobs.isMember(address);
   }
 
-  addressOf(nodeId: string): string | undefined {
-    return this.#jobs.addressOf(nodeId);
-  }
-
   async submit(request: JobRequest, credential?: string): Promise<Job> {
     return this.#named(await this.#jobs.submit(request, credential));
   }

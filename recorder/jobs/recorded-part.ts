@@ -75,7 +75,10 @@ export class PartFile {
  * Valid until `memory` is cleared. Undefined when the file is not readable as a recording; its footage is then missing from
  * the result.
  */
-export async function readIndex({ read, sizeBytes }: PartFile, memory?: IndexMemory): Promise<SampleIndex | undefined> {
+export async function readIndex(
+  { read, sizeBytes }: Pick<PartFile, 'read' | 'sizeBytes'>,
+  memory?: IndexMemory,
+): Promise<SampleIndex | undefined> {
   if (sizeBytes < MIN_RECORDING_BYTES) return undefined;
   try {
     const found = await recover(read, sizeBytes, { written: true });

@@ -2,7 +2,7 @@
 // own expiry and cannot be deleted by the other caller. The second result is a hard link to the file of the first.
 
 import { promptly } from '../../base/promptly.ts';
-import { isAssembled, type Job, type JobOutcome, type JobRequest } from './job.ts';
+import type { Job, JobOutcome, JobRequest } from './job.ts';
 import type { Results } from './results.ts';
 
 interface SharedWorkOptions {
@@ -34,7 +34,7 @@ export class SharedWork {
     signal: AbortSignal,
   ): Promise<JobOutcome> {
     // An existing result lacks the footage of a window that was not over.
-    if (isAssembled(request) || request.toMs >= this.#options.wallMs()) return make();
+    if (request.assembly || request.toMs >= this.#options.wallMs()) return make();
     const key = keyOf(request);
     for (let earlier; (earlier = this.#underWay.get(key));) {
       const made = await promptly(earlier, signal);
@@ -59,7 +59,7 @@ export class SharedWork {
     const before = (await jobs()).find(
       (job) =>
         job.state === 'done' &&
-        !isAssembled(job) &&
+        !job.assembly &&
         !job.outcome?.elsewhere &&
         job.toMs < job.createdAtMs &&
         keyOf(job) === key,
@@ -69,5 +69,5 @@ export class SharedWork {
 }
 
 /** Equal for the same work. */
-const keyOf = ({ kind, cameraId, fromMs, toMs, speed, case: of }: JobRequest): string =>
-  JSON.stringify([kind, cameraId, fromMs, toMs, speed, of?.cameras, of?.name, of?.assemblies !== undefined]);
+const keyOf = ({ kind, cameraId, fromMs, toMs, speed, isOfAllNodes, case: of }: JobRequest): string =>
+  JSON.stringify([kind, cameraId, fromMs, toMs, speed, isOfAllNodes, of?.cameras, of?.name]);

@@ -7,10 +7,16 @@ import { crc32 } from 'node:zlib';
 import type { CopyPiece } from '../mp4/copy-list.ts';
 import { JobError } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
-import { PartFile } from './recorded-part.ts';
+import { SourceChanged, type SourceFile } from './source.ts';
 
 /** Fits into the caches of processors: larger blocks were slower in measurements. */
 const BLOCK_BYTES = 1024 * 1024;
+/** Blocks that are read before it is their turn, so that the delay of a link between nodes costs no time. */
+const BLOCKS_AHEAD = 3;
+/** Beside those: one block is hashed, and the one before it is written. */
+const BUFFERS = BLOCKS_AHEAD + 2;
+/** What writing a movie needs. */
+export const COPY_BYTES = (BUFFERS + 2) * BLOCK_BYTES;
 /** The heads of fragments lie between ranges: reading over them is faster than a new read. */
 const MAX_HOLE_BYTES = 64 * 1024;
 /** Bytes that are written between two checks of the free space. */
@@ -26,9 +32,6 @@ export interface WriteOptions {
   /** From 0 to 1. */
   readonly progress?: (share: number) => void;
 }
-
-/** A source file has changed since the plan was made: plan again. */
-export class SourceChanged extends Error {}
 
 /** One read, and the slices of it that go into the movie, with inserted bytes between them. */
 interface Block {
@@ -67,21 +70,17 @@ export async function writeMovie(
   signal: AbortSignal,
 ): Promise<MovieDigests> {
   const sources = new Sources(plan.files);
-  const buffers = [Buffer.allocUnsafeSlow(BLOCK_BYTES), Buffer.allocUnsafeSlow(BLOCK_BYTES)] as const;
   let writing: Promise<void> = Promise.resolve();
   let position = offset + plan.header.length;
   let checkAt = offset + CHECK_BYTES;
   let syncAt = offset + SYNC_BYTES;
   let syncing: Promise<void> = Promise.resolve();
-  let turn = 0;
   let crc = checksum ? crc32(plan.header) : 0;
   const hash = createHash('sha256').update(plan.header);
   try {
     await writeAll(target, [plan.header], offset);
-    for (const block of blocksOf(plan.contents)) {
+    for await (const { block, buffer } of sources.readAll(blocksOf(plan.contents))) {
       signal.throwIfAborted();
-      const buffer = buffers[turn++ % 2] as Buffer;
-      if (block.length > 0) await sources.read(block, buffer);
       await writing;
       const slices = block.slices.map((slice) =>
         Buffer.isBuffer(slice) ? slice : buffer.subarray(slice.from, slice.to),
@@ -119,35 +118,72 @@ export async function writeMovie(
   }
 }
 
-/** The source files, one open at a time. */
+/** The source files, of which those are open that are read. */
 class Sources {
   readonly #files: readonly PartRef[];
-  #part = -1;
-  #start = 0;
-  #file: PartFile | undefined;
+  readonly #open = new Map<number, Promise<SourceFile>>();
 
   constructor(files: readonly PartRef[]) {
     this.#files = files;
   }
 
-  async read({ part, offset, length }: Block, buffer: Buffer): Promise<void> {
-    if (part !== this.#part) {
-      await this.close();
-      const { path, identity, start = 0 } = this.#files[part] as PartRef;
-      this.#file = await PartFile.open(path);
-      this.#part = part;
-      this.#start = start;
-      if (this.#file?.identity !== identity) throw new SourceChanged(`${path} is gone`);
+  /**
+   * The blocks with their bytes, some of which are read before it is their turn. A buffer is valid until the next but one block is asked
+   * for.
+   */
+  async *readAll(blocks: Iterable<Block>): AsyncGenerator<{ readonly block: Block; readonly buffer: Buffer }> {
+    const buffers = Array.from({ length: BUFFERS }, () => Buffer.allocUnsafeSlow(BLOCK_BYTES));
+    const reading: { readonly block: Block; readonly buffer: Buffer; readonly read: Promise<void> }[] = [];
+    let count = 0;
+    const begin = (block: Block): void => {
+      const buffer = buffers[count++ % BUFFERS] as Buffer;
+      const read = block.length > 0 ? this.#read(block, buffer) : Promise.resolve();
+      read.catch(() => {}); // thrown when it is its turn
+      reading.push({ block, buffer, read });
+    };
+    try {
+      for (const block of blocks) {
+        begin(block);
+        if (reading.length > BLOCKS_AHEAD) yield await first();
+      }
+      while (reading.length > 0) yield await first();
+    } finally {
+      await Promise.allSettled(reading.map(({ read }) => read));
     }
-    const count = (await this.#file?.readInto(buffer, this.#start + offset, length)) ?? 0;
+
+    async function first(): Promise<{ readonly block: Block; readonly buffer: Buffer }> {
+      const { block, buffer, read } = reading.shift() as (typeof reading)[number];
+      await read;
+      return { block, buffer };
+    }
+  }
+
+  async #read({ part, offset, length }: Block, buffer: Buffer): Promise<void> {
+    const opening = this.#open.get(part) ?? this.#opened(part);
+    this.#open.set(part, opening);
+    const file = await opening;
+    const count = await file.readInto(buffer, (this.#files[part]?.start ?? 0) + offset, length);
     if (count < length) throw new SourceChanged('a file is shorter than it was');
   }
 
-  async close(): Promise<void> {
-    const file = this.#file;
-    this.#file = undefined;
-    this.#part = -1;
+  async #opened(part: number): Promise<SourceFile> {
+    // Blocks are read ahead from as many files at most: reads of earlier ones are over.
+    for (const [earlier, opening] of this.#open) {
+      if (earlier >= part - BUFFERS) continue;
+      this.#open.delete(earlier);
+      await (await opening).close();
+    }
+    const { open, identity } = this.#files[part] as PartRef;
+    const file = await open();
+    if (file?.identity === identity) return file;
     await file?.close();
+    throw new SourceChanged('a file is gone');
+  }
+
+  async close(): Promise<void> {
+    const files = await Promise.allSettled(this.#open.values());
+    this.#open.clear();
+    for (const opened of files) if (opened.status === 'fulfilled') await opened.value.close();
   }
 }
 

@@ -7,7 +7,8 @@ import type { ExportPlan } from './export-plan.ts';
 import { startMs } from './facts.ts';
 import type { JobOutcome, JobPart } from './job.ts';
 import { movieName } from './movie-name.ts';
-import { SourceChanged, writeMovie, type WriteOptions } from './write-movie.ts';
+import { SourceChanged } from './source.ts';
+import { writeMovie, type WriteOptions } from './write-movie.ts';
 import type { WrittenCamera, WrittenMovie } from './written.ts';
 import { centralDirectory, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 

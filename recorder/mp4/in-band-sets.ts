@@ -1,14 +1,17 @@
 // Finds the parameter sets in force at each key frame of a recorded file, for files whose camera changed some in band. Reads the
 // start of each key frame.
 
+import { concurrently } from '../../base/concurrently.ts';
 import { concat, u32 } from './box.ts';
 import { entryCodec, hasParameterSets, parameterSetsOf } from './entry-sets.ts';
 import type { SetsAt } from './join.ts';
 import type { TrackHeader } from './movie.ts';
 import type { ReadAt } from './reader.ts';
 
-/** Parameter sets are at the start of an access unit. */
+/** Parameter sets and messages come before the first slice, at the start of an access unit. */
 const HEAD_BYTES = 1024;
+/** Files of other nodes are read over links with a delay. */
+const READS_AT_ONCE = 16;
 /** Limit for cameras that keep sending new sets: the last ones count. */
 const MAX_SETS = 16;
 
@@ -36,9 +39,7 @@ export async function readSetsInForce(
   const isSet = setTest(entryCodec(video.header.sampleEntry));
   let inForce: Sets = [parameterSetsOf(video.header.sampleEntry)];
   const changes: { sample: number; sets: Buffer }[] = [{ sample: 0, sets: concat(inForce) }];
-  for (let i = 0; i < samples; i++) {
-    if (video.syncs[i] !== 1) continue;
-    const head = await read(video.offsets[i] as number, Math.min(HEAD_BYTES, video.sizes[i] as number));
+  for (const { sample: i, head } of await headsOfKeyFrames(read, video, samples)) {
     const found = setsAtStart(head, isSet);
     if (found.length === 0) continue;
     const [entry = Buffer.alloc(0), ...others] = inForce;
@@ -49,6 +50,20 @@ export async function readSetsInForce(
   }
   if (changes.length === 1) return undefined;
   return (sample) => (changes.findLast((change) => change.sample <= sample) ?? changes[0])?.sets ?? Buffer.alloc(0);
+}
+
+/** The first bytes of each key frame among the first `samples` samples. */
+export async function headsOfKeyFrames(
+  read: ReadAt,
+  { syncs, offsets, sizes }: Pick<Samples, 'syncs' | 'offsets' | 'sizes'>,
+  samples = sizes.length,
+): Promise<readonly { readonly sample: number; readonly head: Buffer }[]> {
+  const keyFrames: number[] = [];
+  for (let i = 0; i < samples; i++) if (syncs[i] === 1) keyFrames.push(i);
+  return concurrently(keyFrames, READS_AT_ONCE, async (sample) => ({
+    sample,
+    head: await read(offsets[sample] as number, Math.min(HEAD_BYTES, sizes[sample] as number)),
+  }));
 }
 
 /** Whether the first byte of a NAL unit is that of a parameter set (H.264 §7.4.1, H.265 §7.4.2.2). */

@@ -3,25 +3,21 @@
 // followed by pictures that refer to earlier ones.
 
 import { entryCodec, hasParameterSets } from './entry-sets.ts';
+import { headsOfKeyFrames } from './in-band-sets.ts';
 import type { ReadAt } from './reader.ts';
 import type { TrackIndex } from './sample-index.ts';
-
-/** Parameter sets and messages come before the first slice. */
-const HEAD_BYTES = 1024;
 
 /** Reads the start of each key frame if the codec requires it. */
 export async function readRefreshes(read: ReadAt, video: TrackIndex): Promise<ReadonlySet<number>> {
   const mayBeOpen = hasParameterSets(video.header.sampleEntry);
-  const isH264 = entryCodec(video.header.sampleEntry) === 'avc1';
   const refreshes = new Set<number>();
-  for (let i = 0; i < video.sizes.length; i++) {
-    if (video.syncs[i] !== 1) continue;
-    if (!mayBeOpen) {
-      refreshes.add(i);
-      continue;
-    }
-    const head = await read(video.offsets[i] as number, Math.min(HEAD_BYTES, video.sizes[i] as number));
-    if (beginsWithRefresh(head, isH264)) refreshes.add(i);
+  if (!mayBeOpen) {
+    for (let i = 0; i < video.sizes.length; i++) if (video.syncs[i] === 1) refreshes.add(i);
+    return refreshes;
+  }
+  const isH264 = entryCodec(video.header.sampleEntry) === 'avc1';
+  for (const { sample, head } of await headsOfKeyFrames(read, video)) {
+    if (beginsWithRefresh(head, isH264)) refreshes.add(sample);
   }
   return refreshes;
 }

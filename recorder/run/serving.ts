@@ -152,7 +152,7 @@ export class Serving {
       keepAwake: () => recording.pacer.keepAwake(),
     });
     this.#footage = new FootageOfNodes({ nodeId: config.nodeName, gaps: recording.gaps, collector: this.#collector });
-    this.#jobs = openJobs(config, recording, this.#footage, trust, deps);
+    this.#jobs = openJobs(config, recording, { collector: this.#collector, times: this.#footage }, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
     this.#certificateInUse = trust.tls;
@@ -435,7 +435,7 @@ const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
 function openJobs(
   config: Config,
   { archive, member, registry, answers, events }: Recording,
-  footage: FootageOfNodes,
+  { collector, times }: { readonly collector: Collector; readonly times: FootageOfNodes },
   { own, peerCa, redisCa }: ServingTrust,
   { version, clock, log }: RecorderDeps,
 ): Jobs {
@@ -470,9 +470,21 @@ function openJobs(
       ...(peerCa === undefined ? {} : { ca: peerCa }),
       own: () => mutualTls(own),
     },
-    async knownTime(cameraId, fromMs, toMs, by) {
-      const report = await footage.report(cameraId, fromMs, toMs, by);
-      return { gaps: causesIn(report), elsewhere: report.elsewhere, untilMs: report.knownUntilMs };
+    clusterFootage: (by) => ({
+      nodeId: collector.own.nodeId,
+      collect: (cameraId, interval) => collector.collect(cameraId, interval, by),
+      read: (file, range, signal) => collector.read(file, range, by, signal),
+      clock,
+    }),
+    async knownTime(cameraId, fromMs, toMs, isOfAllNodes, by) {
+      const {
+        gaps,
+        elsewhere,
+        knownUntilMs: untilMs,
+      } = await (isOfAllNodes
+        ? times.ofAllNodes(cameraId, fromMs, toMs, by)
+        : times.report(cameraId, fromMs, toMs, by));
+      return { gaps: isOfAllNodes ? gaps : causesIn({ gaps, elsewhere }), elsewhere, untilMs };
     },
     registry,
     memory: answers.jobs,

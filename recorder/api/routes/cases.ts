@@ -1,26 +1,20 @@
 // `POST /api/cases`: exports of several cameras over one window, as one ZIP file with a signed manifest.
 
-import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
-import { concurrently } from '../../../base/concurrently.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
-import { ClusterExports } from '../cluster-export.ts';
 import { isCameraOfCluster, isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { MAX_WINDOW, checkWindow } from '../job-window.ts';
 import { Scope } from '../scope.ts';
 import { Submitted, available, toSubmitted } from '../submitted-job.ts';
 import { FROM, SUBMITTED } from '../examples.ts';
-import type { CameraAssembly, JobRequest } from '../../jobs/job.ts';
 
 const MAX_CAMERAS = 64;
-/** Cameras of a case of all nodes whose parts are requested at the same time. */
-const CONCURRENT_CAMERAS = 4;
 const CAMERA = 'expected the id of a camera';
 
 const Body = z.object({
@@ -49,24 +43,10 @@ const Query = z.object({
   scope: Scope.optional().describe('node, the default: the footage of this node. cluster: the footage of all nodes.'),
 });
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'gaps' | 'cluster' | 'peers'> & { readonly jobs: JobKeeper };
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'cluster'> & { readonly jobs: JobKeeper };
 
 export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { jobs, gaps, cluster, peers } = deps;
-  const ofAllNodes = new ClusterExports({ jobs, gaps, peers, nodeId: cluster?.nodeId });
-
-  /** Requests the parts of the cameras whose footage is not all on this node. Throws ApiError. */
-  async function assembliesOf(
-    request: FastifyRequest,
-    cameras: readonly string[],
-    wanted: Pick<JobRequest, 'kind' | 'fromMs' | 'toMs' | 'by'>,
-  ): Promise<CameraAssembly[]> {
-    const assemblies = await concurrently(cameras, CONCURRENT_CAMERAS, async (cameraId) => {
-      const assembly = await ofAllNodes.assemblyOf(request, { ...wanted, cameraId });
-      return assembly ? [{ cameraId, ...assembly }] : [];
-    });
-    return assemblies.flat();
-  }
+  const { jobs, cluster } = deps;
 
   app.post(
     '/api/cases',
@@ -116,8 +96,7 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
         );
       }
       const wanted = { kind: 'export', ...checkWindow({ from, to }), by: caller.name } as const;
-      const assemblies = isOfAll ? { assemblies: await assembliesOf(request, cameras, wanted) } : {};
-      const of = { cameraId: cameras[0] as string, case: { cameras, name, ...assemblies } };
+      const of = { cameraId: cameras[0] as string, case: { cameras, name }, ...(isOfAll && { isOfAllNodes: true }) };
       const job = await available(jobs.submit({ ...wanted, ...of }, request.headers.authorization));
       tell(request, { job: job.id });
       return reply.code(202).send(toSubmitted(job));

@@ -11,11 +11,10 @@ import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
 import type { JobRequest } from '../../jobs/job.ts';
-import { gapsOfAll } from '../../jobs/node-turns.ts';
+import { withCauses } from '../../jobs/gap-causes.ts';
 import { isCameraOfCluster, isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
-import { ClusterExports } from '../cluster-export.ts';
 import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
 import { SUBMITTED } from '../examples.ts';
@@ -36,7 +35,7 @@ const Scope = Window.extend({
 const ExportQuery = Scope.extend({
   as_part: flag()
     .optional()
-    .describe('1: the result becomes a part of an export of several nodes, and the job is not listed.'),
+    .describe('1: the job is not listed. Nodes of version 0.1.0 ask so for their part of an export of several nodes.'),
 });
 
 const SPEED = 'expected a whole number from 2 to 120';
@@ -79,23 +78,16 @@ const refusals = {
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
 };
 
-type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'gaps' | 'cluster' | 'peers'> & {
+type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'gaps' | 'cluster'> & {
   readonly jobs: JobKeeper;
 };
 
 export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (app, { deps }) => {
-  const { jobs, gaps, peers, cluster, clock } = deps;
-  const ofAllNodes = new ClusterExports({ jobs, gaps, peers, nodeId: cluster?.nodeId });
+  const { jobs, cluster, clock } = deps;
 
-  async function submit(
-    request: FastifyRequest,
-    scope: z.output<typeof Scope>['scope'],
-    wanted: JobRequest,
-  ): Promise<z.output<typeof Submitted>> {
+  async function submit(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Submitted>> {
     await requireFfmpeg(jobs);
-    const job = await (scope === 'cluster'
-      ? ofAllNodes.submit(request, wanted)
-      : available(jobs.submit(wanted, request.headers.authorization)));
+    const job = await available(jobs.submit(wanted, request.headers.authorization));
     tell(request, { job: job.id });
     return toSubmitted(job);
   }
@@ -105,20 +97,14 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
     tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
     const isElsewhere = query.scope === 'cluster' && isCameraOfCluster(deps, cameraId);
     if (!isElsewhere && !isKnownCamera(deps, cameraId)) throw unknownCamera();
-    return { cameraId, ...checkWindow(query) };
+    return { cameraId, ...checkWindow(query), ...(query.scope === 'cluster' && { isOfAllNodes: true }) };
   }
 
-  async function estimate(
-    request: FastifyRequest,
-    scope: z.output<typeof Scope>['scope'],
-    wanted: JobRequest,
-  ): Promise<z.output<typeof Estimate>> {
+  async function estimate(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Estimate>> {
     const { cameraId, fromMs, toMs } = wanted;
     const about = { camera_id: cameraId, ...toWindow({ fromMs, toMs }) };
     try {
-      const outcome = await (scope === 'cluster'
-        ? ofAllNodes.estimate(request, wanted)
-        : jobs.estimate(wanted, request.headers.authorization));
+      const outcome = await jobs.estimate(wanted, request.headers.authorization);
       const { durationMs, sizeBytes, gaps, elsewhere = [] } = outcome;
       return {
         ...about,
@@ -133,7 +119,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
       const overMs = Math.min(toMs, clock.wallMs());
       const isEmpty = err.code === 'no-footage' && fromMs < overMs;
       const known = isEmpty ? await deps.gaps.report(cameraId, fromMs, toMs, askerOf(request)) : undefined;
-      const missing = known ? gapsOfAll({ fromMs, toMs: overMs }, [], causesIn(known), known.elsewhere) : [];
+      const missing = known ? withCauses([{ fromMs, toMs: overMs }], causesIn(known), known.elsewhere) : [];
       return {
         ...about,
         duration_seconds: 0,
@@ -170,14 +156,14 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
     },
     async (request, reply) => {
       const { params, query } = request;
-      const { scope, as_part: isPart, dry_run: isDry } = query;
+      const { as_part: isPart, dry_run: isDry } = query;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       await cluster?.lookAtNodes();
       const window = windowOf(request, params.camera_id, query);
       const wanted = { kind: 'export', ...window, by, ...(isPart && { isPart: true }) } as const;
-      if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
-      return reply.code(202).send(await submit(request, scope, wanted));
+      if (isDry) return reply.code(200).send(await estimate(request, wanted));
+      return reply.code(202).send(await submit(request, wanted));
     },
   );
 
@@ -202,13 +188,13 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
     },
     async (request, reply) => {
       const { params, query } = request;
-      const { scope, speed, dry_run: isDry } = query;
+      const { speed, dry_run: isDry } = query;
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       await cluster?.lookAtNodes();
       const wanted = { kind: 'timelapse', ...windowOf(request, params.camera_id, query), speed, by } as const;
-      if (isDry) return reply.code(200).send(await estimate(request, scope, wanted));
-      return reply.code(202).send(await submit(request, scope, wanted));
+      if (isDry) return reply.code(200).send(await estimate(request, wanted));
+      return reply.code(202).send(await submit(request, wanted));
     },
   );
 };

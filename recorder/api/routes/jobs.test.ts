@@ -64,7 +64,6 @@ function keeper(t: TestContext): Keeper {
     redis: true,
     ffmpegIsThere: async () => made.ffmpeg,
     isMember: (address) => address.startsWith('nvr'),
-    addressOf: () => undefined,
     async submit(request, credential) {
       checked();
       made.asked.push(request);
@@ -617,15 +616,15 @@ test('a case is taken with 202, and its job tells of each camera', async (t) => 
   assert.equal((await app.inject(get('/c2/download?part=1'))).headers['content-type'], 'video/mp4');
 });
 
-test('a case of all nodes asks for nothing elsewhere if this node has all footage; one of another scope is refused', async (t) => {
+test('a case of all nodes is one job of this node; one of another scope is refused', async (t) => {
   const jobs = keeper(t);
   const { app } = await build(t, { jobs });
   const post = (scope: string, cameras = ['gate', 'yard']) =>
     app.inject({ ...postCase({ cameras }), url: `/api/cases?scope=${scope}` });
   assert.equal((await post('cluster')).statusCode, 202);
   assert.deepEqual(
-    jobs.asked.map((one) => one.case),
-    [{ cameras: ['gate', 'yard'], name: undefined, assemblies: [] }],
+    jobs.asked.map(({ case: of, isOfAllNodes }) => ({ of, isOfAllNodes })),
+    [{ of: { cameras: ['gate', 'yard'], name: undefined }, isOfAllNodes: true }],
   );
   const unknown = await post('cluster', ['gate', 'nobody']);
   assert.equal(unknown.statusCode, 404);

@@ -1,0 +1,149 @@
+// Exports of footage that other nodes hold: what a holder that stops sending does to a result.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { decodePictures } from '../../test/camera/frame-numbers.ts';
+import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
+import { workspace } from '../../test/support/workspace.ts';
+import { Archive } from '../archive/archive.ts';
+import { formatPath } from '../archive/disk/names.ts';
+import type { Footage } from '../footage/footage.ts';
+import { FileGone, HolderLost } from '../footage/remote-file.ts';
+import { readParts } from '../mp4/parts.ts';
+import { exportWindow } from './export.ts';
+import type { ExportRequest, PlannerDeps } from './export-plan.ts';
+import type { ClusterFootage } from './source.ts';
+import type { WriteOptions } from './write-movie.ts';
+
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+const REQUEST: ExportRequest = {
+  cameraId: 'gate',
+  fromMs: WALL_START_MS,
+  toMs: WALL_START_MS + 8_000,
+  isOfAllNodes: true,
+};
+
+/** Four seconds of footage on this node, and four seconds after it at `b`. */
+async function stage(t: TestContext) {
+  const directory = workspace(t);
+  const root = join(directory, 'recordings');
+  const clock = new VirtualClock(WALL_START_MS + 3_600_000);
+  const files = new Map<string, Buffer>();
+  const footage: Footage[] = [];
+  for (const [nodeId, startMs, firstNumber, run] of [
+    ['a', 0, 0, 'a'],
+    ['b', 4_000, 100, 'b'],
+  ] as const) {
+    const bytes = recordedPart(numberedVideo(directory, { firstNumber }), {
+      run,
+      wallStartMs: WALL_START_MS + startMs,
+    });
+    const path = formatPath({ name: 'Gate', cameraId: 'gate', startMs: WALL_START_MS + startMs });
+    const parts = await readParts(async (offset, length) => bytes.subarray(offset, offset + length), bytes.length);
+    assert.ok(parts);
+    footage.push({ path, isOpen: false, sizeBytes: bytes.length, parts, nodeId });
+    if (nodeId === 'b') files.set(path, bytes);
+    else {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), bytes);
+    }
+  }
+  const archive = new Archive({ root, clock, log: silentLog, syncIntervalMs: 5_000 });
+  await archive.recover();
+  t.after(() => archive.close());
+  let collections = 0;
+  let reads = 0;
+  /** What is wrong at `b`, by the number of the request for bytes. */
+  const trouble: { of: (read: number) => Error | undefined; isAway: boolean } = { of: () => undefined, isAway: false };
+  const cluster: ClusterFootage = {
+    nodeId: 'a',
+    clock,
+    collect: async () => {
+      collections++;
+      return { footage: trouble.isAway ? footage.slice(0, 1) : footage, elsewhere: [] };
+    },
+    read: async ({ path }, { from, to }) => {
+      const err = trouble.of(reads++);
+      if (err) {
+        // Time passes as soon as somebody waits.
+        setImmediate(() => clock.advance(60_000));
+        throw err;
+      }
+      return (files.get(path) as Buffer).subarray(from, to);
+    },
+  };
+  const result = join(directory, 'jobs', 'one.mp4');
+  const deps: PlannerDeps & WriteOptions = {
+    recordPath: root,
+    archive,
+    wallMs: () => clock.wallMs(),
+    version: '1.2.3',
+    spareBytes: async () => Infinity,
+    cluster,
+    knownTime: async (_id, fromMs, toMs) => ({
+      gaps: trouble.isAway ? [{ fromMs, toMs, cause: 'on-node-away' }] : [],
+      untilMs: toMs,
+    }),
+  };
+  const make = async (changes: Partial<PlannerDeps> = {}) => {
+    const { outcome } = await exportWindow(REQUEST, result, { ...deps, ...changes }, new AbortController().signal);
+    return { outcome, numbers: (await decodePictures(result)).numbers };
+  };
+  return { make, trouble, deps, counts: () => ({ collections, reads }) };
+}
+
+test('an export of all nodes has the pictures of both nodes', async (t) => {
+  const { make, counts } = await stage(t);
+  const made = await make();
+  assert.deepEqual(made.numbers, numbers(0, 200));
+  assert.deepEqual([made.outcome.gaps, counts().collections], [[], 1]);
+});
+
+test('a holder that stops sending for a moment is asked again, and nothing is planned again', async (t) => {
+  const { make, trouble, counts } = await stage(t);
+  await make();
+  const last = counts().reads - 1;
+  trouble.of = (read) => (read === 2 * last + 1 ? new HolderLost('b does not send') : undefined);
+  assert.deepEqual((await make()).numbers, numbers(0, 200));
+  assert.equal(counts().collections, 2, 'once for each export');
+});
+
+test('a holder that stays away in the middle of an export is a named gap in the result', async (t) => {
+  const { make, trouble, counts } = await stage(t);
+  await make();
+  const { reads } = counts();
+  trouble.of = (read) => {
+    if (read < 2 * reads - 1) return undefined;
+    trouble.isAway = true;
+    return new HolderLost('b does not send');
+  };
+  const made = await make();
+  assert.deepEqual(made.numbers, numbers(0, 100));
+  assert.deepEqual(made.outcome.gaps, [
+    { fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 8_000, cause: 'on-node-away' },
+  ]);
+});
+
+test('a file that a holder removes in the middle of an export is planned without, at once', async (t) => {
+  const { make, trouble, counts } = await stage(t);
+  await make();
+  const { reads } = counts();
+  trouble.of = (read) => {
+    if (read !== 2 * reads - 1) return undefined;
+    trouble.isAway = true;
+    return new FileGone('b no longer has the file');
+  };
+  assert.deepEqual((await make()).numbers, numbers(0, 100));
+});
+
+test('an archive whose files cannot be read is said to be the reason, not the disk of the result', async (t) => {
+  const { make, deps } = await stage(t);
+  const fault = Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
+  const cluster = { ...(deps.cluster as ClusterFootage), collect: () => Promise.reject(fault) };
+  await assert.rejects(make({ cluster }), { code: 'archive-unreadable', message: 'the archive cannot be read (EIO)' });
+  assert.throws(() => readFileSync(join(deps.recordPath, '../jobs/one.mp4')), { code: 'ENOENT' });
+});
