@@ -139,9 +139,9 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
         response: { 200: ProbeReport.describe('What was seen.'), ...refusals },
       },
     },
-    async ({ params, query, raw }) => {
+    async ({ params, query }, reply) => {
       const gone = new AbortController();
-      raw.socket.once('close', () => gone.abort());
+      reply.raw.once('close', () => gone.abort());
       return examined(params.id, gone.signal, (signal) => doctor.report(params.id, query.seconds, signal));
     },
   );
@@ -169,11 +169,11 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { seconds, ...camera } = request.body;
       tell(request, { host: hostOf(camera.source) });
       const gone = new AbortController();
-      request.raw.socket.once('close', () => gone.abort());
+      reply.raw.once('close', () => gone.abort());
       return unlessBusy(doctor.tryOut(camera, seconds, gone.signal));
     },
   );
@@ -199,9 +199,9 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
         },
       },
     },
-    async ({ params, query, raw }, reply) => {
+    async ({ params, query }, reply) => {
       const gone = new AbortController();
-      raw.socket.once('close', () => gone.abort());
+      reply.raw.once('close', () => gone.abort());
       const file = await examined(params.id, gone.signal, (signal) => doctor.capture(params.id, query.seconds, signal));
       // Sends the bytes unchanged: the serializer of the schema would turn them into text.
       return reply
