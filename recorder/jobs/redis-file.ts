@@ -2,6 +2,7 @@
 // by a power failure needs no repair: the server does that itself.
 
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { cp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { startChild } from '../../base/child.ts';
@@ -25,8 +26,9 @@ export class AppendOnlyFile {
     this.#program = server.includes('/') ? join(dirname(server), PROGRAM) : PROGRAM;
   }
 
-  /** False without the program that checks it, too: then a person has to look. */
+  /** False if there is none, and without the program that checks it: then a person has to look. */
   async isDamaged(log: Log): Promise<boolean> {
+    if (!existsSync(this.#manifest)) return false;
     try {
       return !(await succeeds(this.#program, [this.#manifest]));
     } catch (err) {
