@@ -14,6 +14,7 @@ import { PodConnection } from '../base/kubernetes/pod-connection.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { messageOf } from '../base/error.ts';
 import { LevelSwitch, LOG_LEVELS } from '../base/log-level.ts';
+import { portsOf } from './ports.ts';
 import { RestKubeApi } from './kube/client.ts';
 import { isNetwork } from './observe/cluster-networks.ts';
 import { startOperator, type Operator } from './operator.ts';
@@ -114,6 +115,10 @@ async function main(): Promise<void> {
   for (const network of options['cluster-network']) {
     if (!isNetwork(network)) throw new Error(`--cluster-network ${network}: expected a network such as 10.42.0.0/16`);
   }
+  const egress = options['api-server-port'] && {
+    apiServer: portsOf('--api-server-port', options['api-server-port']),
+    databases: portsOf('--database-port', options['database-port']),
+  };
   // Nothing has begun yet that would have to be ended.
   let stop = (code: number): void => process.exit(code);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(0));
@@ -130,10 +135,7 @@ async function main(): Promise<void> {
     identity: `${process.env['POD_NAME'] ?? hostname()}/${randomUUID()}`,
     image: options.image,
     clusterNetworks: options['cluster-network'],
-    egress: options['api-server-port'] && {
-      apiServer: options['api-server-port'].map(Number),
-      databases: options['database-port'].map(Number),
-    },
+    egress,
     priorityClass: options['priority-class'],
     clock: systemClock,
     log,

@@ -80,3 +80,12 @@ test('a number is an integer or not by its schema', () => {
   assert.deepEqual(told(7, whole), []);
   assert.deepEqual(told(7, real), []);
 });
+
+test('a text in a rule that looks like a call is compared as it is', () => {
+  const schema = withRules(
+    { type: 'string' },
+    { rule: String.raw`self == ".matches(" || self == '\'.matches(' || self.matches('^x+$')` },
+  );
+  for (const value of ['.matches(', "'.matches(", 'xx']) assert.deepEqual(told(value, schema), []);
+  assert.equal(told('.matchesPattern(', schema).length, 1);
+});

@@ -42,12 +42,18 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, homogeneous
   .registerFunction('isIP(string): bool', isAddress)
   .registerFunction('isCIDR(string): bool', isNetwork);
 
+/** A text in a rule, which stays as it is, or the name of a call. */
+const TEXT_OR_MATCHES = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.matches\(/g;
+
+/** The library's own `matches` lacks the flag. */
+const withOwnMatches = (rule: string): string =>
+  rule.replaceAll(TEXT_OR_MATCHES, (found) => (found === '.matches(' ? '.matchesPattern(' : found));
+
 /** By the text of the rule; there are as many as the schemas have. */
 const compiled = new Map<string, ParseResult>();
 function compile(rule: string): ParseResult {
   let parsed = compiled.get(rule);
-  // The library's own `matches` lacks the flag.
-  if (!parsed) compiled.set(rule, (parsed = environment.parse(rule.replaceAll('.matches(', '.matchesPattern('))));
+  if (!parsed) compiled.set(rule, (parsed = environment.parse(withOwnMatches(rule))));
   return parsed;
 }
 

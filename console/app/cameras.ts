@@ -7,7 +7,8 @@ import type { Camera, Warning } from './camera.ts';
 import { clusterCameras } from './cluster-cameras.ts';
 import { conditionOf } from './condition.ts';
 import { isStale } from './contact.ts';
-import { onEvent, type EventType } from './events.ts';
+import type { EventType } from '../../recorder/events/event.ts';
+import { onEvent } from './events.ts';
 import { session } from './session.ts';
 
 interface ClusterNode {

@@ -1,5 +1,6 @@
 // A job in a list: its kind, its progress and its buttons.
 
+import type { Job } from '../app/answers.ts';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { wordsOf } from '../app/api.ts';
@@ -12,7 +13,7 @@ import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import type { Zone } from '../playback/zone.ts';
 import { CopyLink } from './copy-link.ts';
-import { beginCase, beginExport, digestOf, downloadAddress, downloadPath, removeJob, type Job } from './jobs.ts';
+import { beginCase, beginExport, digestOf, downloadAddress, downloadPath, removeJob } from './jobs.ts';
 import { retryOf, type Retry } from './retry.ts';
 
 interface JobItemProps {
@@ -42,8 +43,6 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
       ${!isBrief && html`<span>${kindText(job)}</span>`}
       ${job.size_bytes !== undefined && html`<span>${formatSize(job.size_bytes)}</span>`}
       ${(job.gaps?.length ?? 0) > 0 && html`<span class="job-gaps">${gapsText(job.gaps?.length ?? 0)}</span>`}
-      ${!isBrief && job.by && html`<span>by ${job.by}</span>`}
-      ${!isBrief && job.node_id && html`<span>on ${job.node_id}</span>`}
       ${!isBrief && html`<span>asked for ${zone.date(job.created_at * 1000, false)} ${zone.time(job.created_at * 1000, 'minutes')}</span>`}
     </div>
     ${isBusy && html`<progress max="100" value=${job.progress} aria-label=${`Progress of ${name}`}></progress>`}

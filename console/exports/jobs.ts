@@ -2,43 +2,12 @@
 // downloads by itself.
 
 import { signal } from '@preact/signals';
+import type { Job, JobGap, UnlistedNodes } from '../app/answers.ts';
 import { api, mediaAddress, request, wordsOf } from '../app/api.ts';
 import { onEvent } from '../app/events.ts';
 import type { Span } from '../playback/spans.ts';
 import { splitExport } from './split.ts';
-import { unlistedWords, type UnlistedNodes } from './unlisted.ts';
-
-interface JobGap {
-  readonly start: string;
-  readonly end: string;
-  readonly cause?: string;
-}
-
-export interface Job {
-  readonly job_id: string;
-  readonly camera_id: string;
-  readonly cameras?: readonly { readonly camera_id: string }[];
-  readonly name?: string;
-  readonly from_ms?: number;
-  readonly to_ms?: number;
-  readonly created_at: number;
-  readonly expires_at?: number;
-  readonly is_expired?: boolean;
-  readonly kind: 'export' | 'timelapse';
-  readonly speed?: number;
-  readonly state: 'pending' | 'running' | 'done' | 'failed';
-  readonly progress: number;
-  readonly size_bytes?: number;
-  readonly duration_seconds?: number;
-  readonly gaps?: readonly JobGap[];
-  readonly manifest_url?: string;
-  readonly sha256?: string;
-  readonly reason?: string;
-  readonly retry?: { readonly without_camera?: string; readonly split_at_ms?: number };
-  /** Who asked for it, and where it runs. */
-  readonly by?: string;
-  readonly node_id?: string;
-}
+import { unlistedWords } from './unlisted.ts';
 
 export interface Estimate {
   readonly duration_seconds: number;

@@ -1,11 +1,12 @@
 // Protections: lists and creates windows whose footage retention does not remove.
 
 import { signal } from '@preact/signals';
+import type { UnlistedNodes } from '../app/answers.ts';
 import { api, wordsOf } from '../app/api.ts';
 import { nodesOf } from '../app/camera.ts';
 import { cameras, directory } from '../app/cameras.ts';
 import type { Span } from '../playback/spans.ts';
-import { unlistedWords, type UnlistedNodes } from './unlisted.ts';
+import { unlistedWords } from './unlisted.ts';
 
 export interface Protection {
   readonly id: string;

@@ -2,13 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Job } from './jobs.ts';
+import type { Job } from '../app/answers.ts';
 import { retryOf } from './retry.ts';
 
 const job = (changes: Partial<Job>): Job => ({
   job_id: 'j1',
   camera_id: 'gate',
   created_at: 1,
+  created_at_ms: 1_000,
   kind: 'export',
   state: 'failed',
   progress: 0,

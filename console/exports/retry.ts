@@ -1,7 +1,7 @@
 // How the recorder says a failed job can be requested again, without the cause of its failure.
 
 import type { Span } from '../playback/spans.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from '../app/answers.ts';
 
 export type Retry =
   /** A case without one of its cameras. */

@@ -1,10 +1,6 @@
 // Which nodes a list of the whole cluster lacks, in words.
 
-export interface UnlistedNodes {
-  /** Missing in answers of older nodes. */
-  readonly nodes_away?: readonly string[];
-  readonly nodes_refusing?: readonly { readonly node_id: string; readonly status: number; readonly problem: string }[];
-}
+import type { UnlistedNodes } from '../app/answers.ts';
 
 export const unlistedWords = ({ nodes_away = [], nodes_refusing = [] }: UnlistedNodes): readonly string[] => [
   ...nodes_away.map((id) => `${id} is away`),

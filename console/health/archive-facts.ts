@@ -1,16 +1,16 @@
 // What was recorded of cameras: a strip of the last day, and seconds missing in a week by their cause. From the same answer
 // that draws the timeline of playback.
 
+import type { TimelineCamera } from '../app/answers.ts';
 import type { Camera } from '../app/camera.ts';
 
-/** A camera in the answer of `GET /api/archive/timeline`. */
-export interface TimelineCamera {
-  readonly camera_id: string;
-  readonly kept_from_ms: number | null;
-  readonly spans: readonly { readonly start_ms: number; readonly end_ms: number }[];
-  readonly gaps: readonly { readonly start_ms: number; readonly end_ms: number; readonly cause: string }[];
+type Stretch = Pick<TimelineCamera['spans'][number], 'start_ms' | 'end_ms'>;
+
+interface Times {
+  readonly spans: readonly Stretch[];
+  readonly gaps: readonly (Stretch & { readonly cause: string })[];
   /** In a cluster: footage of other nodes, and of which they may have some while they do not answer. */
-  readonly elsewhere: readonly { readonly start_ms: number; readonly end_ms: number; readonly online: boolean }[];
+  readonly elsewhere: readonly (Stretch & Pick<TimelineCamera['elsewhere'][number], 'online'>)[];
 }
 
 interface StripPart {
@@ -26,11 +26,7 @@ const MIN_SHARE = 0.004;
 const MIN_SECONDS = 1;
 
 /** Footage and gaps of an interval as parts of a strip. */
-export function stripOf(
-  { spans, gaps, elsewhere }: TimelineCamera,
-  fromMs: number,
-  toMs: number,
-): readonly StripPart[] {
+export function stripOf({ spans, gaps, elsewhere }: Times, fromMs: number, toMs: number): readonly StripPart[] {
   const part = (kind: StripPart['kind'], least: number) => (one: { start_ms: number; end_ms: number }) => {
     const start = Math.max(fromMs, one.start_ms);
     const end = Math.min(toMs, one.end_ms);
@@ -47,7 +43,7 @@ const WANTED: ReadonlySet<string> = new Set(['stopped', 'unlicensed']);
 
 /** Seconds missing by cause, longest first, without those causes. */
 export function missingByCause(
-  { gaps }: TimelineCamera,
+  { gaps }: Pick<Times, 'gaps'>,
   fromMs: number,
   toMs: number,
 ): readonly (readonly [cause: string, seconds: number])[] {

@@ -16,7 +16,8 @@ import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { causeWords } from '../playback/footage.ts';
 import { Accounts } from './accounts.ts';
-import { isFrameRateLow, missingByCause, stripOf, type TimelineCamera } from './archive-facts.ts';
+import type { TimelineCamera } from '../app/answers.ts';
+import { isFrameRateLow, missingByCause, stripOf } from './archive-facts.ts';
 import { Nodes } from './nodes.ts';
 
 const DAY_MS = 86_400_000;

@@ -57,14 +57,14 @@ export function saveOrder(ids: readonly string[]): void {
   keep('order', JSON.stringify(ids));
 }
 
-/** The cameras of a layout that still exist; without a layout, all cameras, those in `order` first. */
+/** The cameras of a layout that still exist; without a layout, all cameras, those in `first` before the others. */
 export function arranged(
   cameras: readonly Camera[],
   layout: Layout | undefined,
-  order: readonly string[],
+  first: readonly string[],
 ): readonly Camera[] {
   const byId = new Map(cameras.map((camera) => [camera.id, camera]));
-  const wanted = (layout?.cameras ?? order).flatMap((id) => byId.get(id) ?? []);
+  const wanted = (layout?.cameras ?? first).flatMap((id) => byId.get(id) ?? []);
   if (layout?.cameras) return wanted;
   const placed = new Set(wanted);
   return [...wanted, ...cameras.filter((camera) => !placed.has(camera)).sort(byName)];

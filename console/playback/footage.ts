@@ -1,5 +1,6 @@
 // What is recorded of a camera, as `GET /api/archive/timeline` says it, and what that means at one moment.
 
+import type { TimelineCamera } from '../app/answers.ts';
 import { nextWithin, spanAt, subtractSpans, type Span } from './spans.ts';
 
 export interface GapSpan extends Span {
@@ -48,48 +49,6 @@ export interface CameraFootage {
   readonly elsewhere: readonly ElsewhereSpan[];
 }
 
-/** A camera in the answer. */
-export interface CameraItem {
-  readonly camera_id: string;
-  readonly kept_from_ms: number | null;
-  readonly spans: readonly { readonly start_ms: number; readonly end_ms: number }[];
-  readonly gaps: readonly {
-    readonly start_ms: number;
-    readonly end_ms: number;
-    readonly cause: string;
-    readonly is_open: boolean;
-    readonly not_filled?: {
-      readonly reason: string;
-      readonly means: string;
-      readonly is_tried_again: boolean;
-      readonly at_ms: number;
-    };
-    readonly detail?: string;
-  }[];
-  readonly preview?: readonly { readonly start_ms: number; readonly end_ms: number }[];
-  /** Missing in answers of older nodes. */
-  readonly filled?: readonly {
-    readonly start_ms: number;
-    readonly end_ms: number;
-    readonly cause: string;
-    readonly at_ms: number;
-    readonly seam?: 'bytes' | 'time';
-  }[];
-  readonly protections: readonly {
-    readonly id: string;
-    readonly start_ms: number;
-    readonly end_ms: number;
-    readonly note: string | null;
-  }[];
-  readonly elsewhere: readonly {
-    readonly node_id: string;
-    readonly start_ms: number;
-    readonly end_ms: number;
-    readonly online: boolean;
-    readonly refused?: { readonly status: number; readonly problem: string };
-  }[];
-}
-
 const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_ms: number }): Span => ({
   startMs: start_ms,
   endMs: end_ms,
@@ -98,7 +57,7 @@ const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_
 /** The id under which the footage of a camera's preview is kept. */
 export const previewId = (cameraId: string): string => `${cameraId}~preview`;
 
-export function toFootage(item: CameraItem): CameraFootage {
+export function toFootage(item: TimelineCamera): CameraFootage {
   const gaps = item.gaps.map((gap) => ({
     ...spanOf(gap),
     cause: gap.cause,

@@ -5,7 +5,7 @@ import { filledWords, gapWords } from './gap-words.ts';
 import { Zone } from './zone.ts';
 
 const AT_MS = Date.UTC(2026, 10, 25, 14, 3, 7);
-const gap = { start_ms: 600, end_ms: 700, cause: 'connection-lost', is_open: false };
+const gap = { start_ms: 600, end_ms: 700, cause: 'connection-lost', is_open: false } as const;
 const camera = toFootage({
   camera_id: 'gate',
   kept_from_ms: 0,

@@ -16,7 +16,7 @@ import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scal
 import { borderFrom, spanAt, type Span } from './spans.ts';
 import { StillShow } from './still-show.ts';
 import { streamOf, type Stream } from './stream.ts';
-import { readTimeline, TimelineStore } from './timeline-store.ts';
+import { followFilled, readTimeline, TimelineStore } from './timeline-store.ts';
 import { Zone } from './zone.ts';
 
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64] as const;
@@ -123,6 +123,7 @@ export class Playback {
     const onVisibility = (): void => this.#setSeen(!document.hidden);
     document.addEventListener('visibilitychange', onVisibility);
     this.#ends.push(() => document.removeEventListener('visibilitychange', onVisibility));
+    this.#ends.push(followFilled([this.seen, this.day, this.near]));
     const onFrame = (): void => {
       this.#show();
       this.#frame = requestAnimationFrame(onFrame);

@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isPlayable, momentOf, nextFootage, toFootage, type CameraItem } from './footage.ts';
+import type { TimelineCamera } from '../app/answers.ts';
+import { isPlayable, momentOf, nextFootage, toFootage } from './footage.ts';
 import { timelineModel } from './timeline-model.ts';
 import { Zone } from './zone.ts';
 
 const span = (start_ms: number, end_ms: number) => ({ start_ms, end_ms });
-const item = (changes: Partial<CameraItem>): CameraItem => ({
+const item = (changes: Partial<TimelineCamera>): TimelineCamera => ({
   camera_id: 'gate',
   kept_from_ms: null,
   spans: [],

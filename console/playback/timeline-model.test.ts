@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isPlayable, momentOf, nextFootage, toFootage, type CameraItem } from './footage.ts';
+import type { TimelineCamera } from '../app/answers.ts';
+import { isPlayable, momentOf, nextFootage, toFootage } from './footage.ts';
 import { hitTest, momentsText, timelineModel } from './timeline-model.ts';
 import { Zone } from './zone.ts';
 
 const span = (start_ms: number, end_ms: number) => ({ start_ms, end_ms });
-const item = (changes: Partial<CameraItem>): CameraItem => ({
+const item = (changes: Partial<TimelineCamera>): TimelineCamera => ({
   camera_id: 'gate',
   kept_from_ms: null,
   spans: [],
@@ -18,7 +19,7 @@ const item = (changes: Partial<CameraItem>): CameraItem => ({
 /** A timeline of a hundred seconds, from 0, ten pixels a second beside the column of names. */
 const SECOND = 1_000;
 const LEFT = 132;
-const model = (changes: Partial<CameraItem>, nowMs = 100 * SECOND, width = LEFT + 1_000) =>
+const model = (changes: Partial<TimelineCamera>, nowMs = 100 * SECOND, width = LEFT + 1_000) =>
   timelineModel({
     width,
     range: { fromMs: 0, toMs: 100 * SECOND },
@@ -29,11 +30,11 @@ const model = (changes: Partial<CameraItem>, nowMs = 100 * SECOND, width = LEFT 
     selection: undefined,
     zone: new Zone('UTC'),
   });
-const shapesOf = (changes: Partial<CameraItem>, nowMs?: number): unknown[] =>
+const shapesOf = (changes: Partial<TimelineCamera>, nowMs?: number): unknown[] =>
   model(changes, nowMs).rows[0]!.shapes.map(({ kind, x, width }) => [kind, x - LEFT, width]);
 const gap = (from: number, to: number, is_open = false) => ({
   ...span(from * SECOND, to * SECOND),
-  cause: 'camera-unreachable',
+  cause: 'camera-unreachable' as const,
   is_open,
 });
 

@@ -1,9 +1,11 @@
 // Asks the recorder what is recorded, for the stretch of time that is looked at, and keeps the answer up to date.
 
 import { signal } from '@preact/signals';
+import type { TimelineCamera } from '../app/answers.ts';
 import { api, wordsOf } from '../app/api.ts';
 import { now } from '../app/clock.ts';
-import { toFootage, type CameraFootage, type CameraItem } from './footage.ts';
+import { onEvent } from '../app/events.ts';
+import { toFootage, type CameraFootage } from './footage.ts';
 import { MAX_WIDTH_MS, rangeAround, widthOf, type Range } from './scale.ts';
 
 /** While the user drags, only the last range is requested. */
@@ -25,7 +27,7 @@ interface Loaded extends Wanted {
 }
 
 interface Answer {
-  readonly cameras: readonly CameraItem[];
+  readonly cameras: readonly TimelineCamera[];
 }
 
 export class TimelineStore {
@@ -100,6 +102,12 @@ export class TimelineStore {
     else if (next) this.want(next);
   }
 }
+
+/** Reads again what is shown of the past when a gap of it was filled, until the returned function is called. */
+export const followFilled = (stores: readonly TimelineStore[]): (() => void) =>
+  onEvent(({ type }) => {
+    if (type === 'gap.filled') for (const store of stores) store.refresh();
+  });
 
 /** By the id of the camera. */
 export async function readTimeline(

@@ -1,6 +1,7 @@
 // Divides long lists into pages. A cursor holds the place of the last entry, not a count of entries: an entry that is added
 // or removed between two requests does not shift the next page.
 
+import { assert } from '../../base/assert.ts';
 import { z } from 'zod';
 import { ApiError } from '../http/problem.ts';
 import { queryNumber } from '../http/query.ts';
@@ -68,7 +69,10 @@ export function pageOf<T>(
 function compare(a: Place, b: Place): number {
   const i = a.findIndex((value, k) => value !== b[k]);
   if (i < 0) return 0;
-  return (a[i] as number) < (b[i] as number) ? -1 : 1;
+  const [one, other] = [a[i], b[i]];
+  if (typeof one === 'string' && typeof other === 'string') return one < other ? -1 : 1;
+  assert(typeof one === 'number' && typeof other === 'number', 'the places of a list have the same form');
+  return one < other ? -1 : 1;
 }
 
 /** The same page of another node, to be added to a query. */

@@ -2,7 +2,7 @@
 // states, and lets it do no more than it may do here.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Log } from '../../base/log.ts';
 import { callerOf } from '../http/access.ts';
 import { credentialOf } from '../http/credentials.ts';
@@ -16,7 +16,7 @@ import {
 } from '../peers/peer-requests.ts';
 import { wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps } from './deps.ts';
-import { NodeRefusal } from '../footage/elsewhere-item.ts';
+import type { UnlistedNodes } from '../footage/elsewhere-item.ts';
 
 const REQUEST_HEADERS = [
   'accept',
@@ -92,15 +92,6 @@ function readFrom<T extends z.ZodType>(
   const asked = { listener: 'api', caller: statedBy(request), path, headMs: ANSWER_MS } as const;
   return wholeAnswer(deps, nodeId, asked, MAX_ANSWER_BYTES, schema);
 }
-
-/** The part of a list that names the nodes whose entries it lacks. */
-export const UnlistedNodes = z.object({
-  nodes_away: z.array(z.string()).optional().describe('For scope=cluster: nodes that do not answer.'),
-  nodes_refusing: z
-    .array(NodeRefusal)
-    .optional()
-    .describe('For scope=cluster: nodes that answer, but not with their part of the list.'),
-});
 
 /** The answers of all other nodes of the cluster to the caller, and the nodes that gave none. */
 export async function askOthers<T extends z.ZodType>(

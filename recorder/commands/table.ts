@@ -252,14 +252,14 @@ async function waitForEnd(): Promise<number> {
   return 0;
 }
 
-async function checkAudit(args: readonly string[], { print }: Surroundings): Promise<number> {
-  const { runAudit } = await import('./audit.ts');
-  return runAudit(args, print);
+async function checkAudit(args: readonly string[], around: Surroundings): Promise<number> {
+  const { AUDIT_USAGE, runAudit } = await import('./audit.ts');
+  return explained(around, AUDIT_USAGE, () => runAudit(args, around.print));
 }
 
-async function verifyResult(args: readonly string[], { print }: Surroundings): Promise<number> {
-  const { runVerify } = await import('./verify.ts');
-  return runVerify(args, print);
+async function verifyResult(args: readonly string[], around: Surroundings): Promise<number> {
+  const { runVerify, VERIFY_USAGE } = await import('./verify.ts');
+  return explained(around, VERIFY_USAGE, () => runVerify(args, around.print));
 }
 
 async function makeAdminLink(args: readonly string[], around: Surroundings): Promise<number> {

@@ -4,8 +4,9 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { VerifyError, verifyResult } from '../jobs/verify.ts';
+import { UsageError } from './usage-error.ts';
 
-const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
+export const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
 
 Checks that a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and that footage
 and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong, 2 if this cannot be determined.
@@ -16,14 +17,15 @@ and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong
   --fingerprint HEX  or its fingerprint; without either, the signer is not verified
 `;
 
-/** Resolves to the exit code. */
+/** Resolves to the exit code. Rejects with UsageError. */
 export async function runVerify(args: readonly string[], print: (text: string) => void): Promise<number> {
   try {
     const { path, manifest, key, fingerprint, help } = parse(args);
-    if (help || path === undefined) {
+    if (help) {
       print(VERIFY_USAGE);
-      return help ? 0 : 2;
+      return 0;
     }
+    if (path === undefined) throw new UsageError('expected a file');
     const { right, wrong } = await verifyResult({ path, manifest, key, fingerprint });
     for (const line of right) print(`ok     ${printable(line)}\n`);
     for (const line of wrong) print(`WRONG  ${printable(line)}\n`);
@@ -50,10 +52,10 @@ function parse(args: readonly string[]) {
   try {
     parsed = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (err) {
-    throw new VerifyError(`${(err as Error).message}\n\n${VERIFY_USAGE}`);
+    throw new UsageError((err as Error).message);
   }
   const { values, positionals } = parsed;
-  if (positionals.length > 1) throw new VerifyError(`expected one file\n\n${VERIFY_USAGE}`);
+  if (positionals.length > 1) throw new UsageError('expected one file');
   const { manifest, key, fingerprint, help } = values;
   return {
     path: positionals[0],

@@ -24,7 +24,7 @@ export const EVENT_TYPES = [
   'webhook.test',
   'events.missed',
 ] as const;
-type EventType = (typeof EVENT_TYPES)[number];
+export type EventType = (typeof EVENT_TYPES)[number];
 
 /** Patterns: `camera.state` for one type, `camera.*` for all of one kind, `*` for all. */
 export const matchesType = (patterns: readonly string[], type: EventType): boolean =>

@@ -8,7 +8,16 @@ const RefusalFields = {
   problem: z.string().describe('The detail of its answer, or why its answer cannot be read.'),
 };
 
-export const NodeRefusal = z.object({ node_id: z.string(), ...RefusalFields });
+const NodeRefusal = z.object({ node_id: z.string(), ...RefusalFields });
+
+/** The part of a list that names the nodes whose entries it lacks. */
+export const UnlistedNodes = z.object({
+  nodes_away: z.array(z.string()).optional().describe('For scope=cluster: nodes that do not answer.'),
+  nodes_refusing: z
+    .array(NodeRefusal)
+    .optional()
+    .describe('For scope=cluster: nodes that answer, but not with their part of the list.'),
+});
 
 export const ElsewhereItem = z
   .object({

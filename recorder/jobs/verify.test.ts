@@ -240,9 +240,6 @@ test('what cannot be checked ends with 2 and says why', async (t) => {
   const notes = join(directory, 'notes.txt');
   writeFileSync(notes, 'no movie');
   for (const [args, said] of [
-    [[], /^Usage: recorder verify/],
-    [['a', 'b'], /expected one file/],
-    [['--colour'], /Unknown option '--colour'/],
     [[join(directory, 'nothing')], /nothing cannot be read \(ENOENT\)/],
     [[directory], /is not a file/],
     [[notes], /notes\.txt\.manifest\.json cannot be read/],
@@ -254,4 +251,14 @@ test('what cannot be checked ends with 2 and says why', async (t) => {
     assert.match(output, said);
   }
   assert.equal((await program('--help')).code, 0);
+});
+
+test('wrong arguments are refused, for the usage on standard error', async () => {
+  for (const [args, message] of [
+    [[], /expected a file/],
+    [['a', 'b'], /expected one file/],
+    [['--colour'], /Unknown option '--colour'/],
+  ] as const) {
+    await assert.rejects(program(...args), { name: 'UsageError', message });
+  }
 });

@@ -12,7 +12,7 @@ export interface Room {
    * (`front`), or in `both`. Undefined: another program, or what puts both sides together.
    */
   readonly side?: 'engine' | 'front' | 'both';
-  /** Rooms above it in the table; `all` means each of these. */
+  /** Rooms above it in the table, `all` for each of these; with the prefix `type ` for their types only. */
   readonly rooms: readonly string[] | 'all';
   /** Packages and Node modules, `node:*` for all of the latter; with the prefix `type ` for their types only. */
   readonly packages: readonly string[];
@@ -320,8 +320,6 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:crypto', 'node:http', 'node:zlib', ...HTTP],
   },
-  // What browsers run.
-  { name: 'console', side: 'front', rooms: [], packages: ['@preact/signals', 'hls.js', 'htm', 'preact'] },
   {
     name: 'recorder/api',
     side: 'front',
@@ -352,6 +350,13 @@ export const ROOMS: readonly Room[] = [
       'recorder/footage',
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],
+  },
+  // What browsers run.
+  {
+    name: 'console',
+    side: 'front',
+    rooms: ['type recorder/events', 'type recorder/footage', 'type recorder/api'],
+    packages: ['@preact/signals', 'hls.js', 'htm', 'preact', 'type zod'],
   },
   { name: 'operator/kube', rooms: ['base', 'crds'], packages: ['@kubernetes/client-node', 'type undici'] },
   { name: 'operator/plan', rooms: ['base', 'crds'], packages: [] },
@@ -531,6 +536,7 @@ export function refusal(found: Import, table: readonly Room[] = ROOMS): string |
   if (!other) return `${at}${room.name} may not import ${target}: it is in no room`;
   if (
     other === room ||
+    (isType && room.rooms !== 'all' && room.rooms.includes(`type ${other.name}`)) ||
     (room.rooms === 'all' ? table.indexOf(other) < table.indexOf(room) : room.rooms.includes(other.name))
   ) {
     return undefined;

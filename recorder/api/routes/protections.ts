@@ -14,7 +14,8 @@ import type { Protection as ProtectedWindow } from '../../archive/retention/prot
 import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
 import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
-import { askOthers, UnlistedNodes } from '../pass-on.ts';
+import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
+import { askOthers } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
 import { isoTime } from '../times.ts';
 import { START, TIME } from '../examples.ts';

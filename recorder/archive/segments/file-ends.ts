@@ -66,7 +66,8 @@ async function picturesOf(
     const found = await find((offset, length) => file.read(offset, length), sizeBytes);
     if (!found) return undefined;
     const { meta, places, sampleEntry } = found;
-    const codec = videoCodecOf(sampleEntry);
+    const codec = CODECS[sampleEntry.toString('latin1', 4, 8)];
+    if (!codec) return undefined;
     const pictures: FilePicture[] = [];
     for (const { offset, size, ticks, sync } of places) {
       const bytes = await file.read(offset, size);
@@ -78,11 +79,13 @@ async function picturesOf(
   }
 }
 
-function videoCodecOf(sampleEntry: Buffer): VideoParameters['codec'] {
-  const type = sampleEntry.toString('latin1', 4, 8);
-  if (type === 'avc1' || type === 'hvc1') return type === 'avc1' ? 'h264' : 'h265';
-  return type === 'av01' ? 'av1' : 'mjpeg';
-}
+/** By the type of its sample entry (ISO/IEC 14496-12 §8.5.2): those that this program writes. */
+const CODECS: Readonly<Record<string, VideoParameters['codec']>> = {
+  avc1: 'h264',
+  hvc1: 'h265',
+  av01: 'av1',
+  mp4v: 'mjpeg',
+};
 
 async function placesInIndex(read: ReadAt, size: number, count: number): Promise<Places | undefined> {
   const { meta, tracks } = await readSampleIndex(read, size);

@@ -1,0 +1,25 @@
+// Answers of the recorder as its API declares them: where console and API part, the compiler says so.
+
+import type { z } from 'zod';
+import type { UnlistedNodes as Unlisted } from '../../recorder/footage/elsewhere-item.ts';
+import type { JobItem } from '../../recorder/api/job-item.ts';
+import type { Timeline } from '../../recorder/footage/timeline-item.ts';
+
+type TimelineItem = z.output<typeof Timeline>['cameras'][number];
+type FilledItem = TimelineItem['filled'][number];
+
+type Preview = NonNullable<TimelineItem['preview']>;
+
+/** What the console reads of it; nodes of older versions leave `filled` out. */
+export interface TimelineCamera extends Pick<TimelineItem, 'camera_id' | 'kept_from_ms'> {
+  readonly spans: readonly Omit<TimelineItem['spans'][number], 'kind'>[];
+  readonly gaps: readonly TimelineItem['gaps'][number][];
+  readonly filled?: readonly Omit<FilledItem, 'from'>[];
+  readonly preview?: readonly Preview[number][];
+  readonly protections: readonly TimelineItem['protections'][number][];
+  readonly elsewhere: readonly TimelineItem['elsewhere'][number][];
+}
+
+export type Job = z.output<typeof JobItem>;
+export type JobGap = NonNullable<Job['gaps']>[number];
+export type UnlistedNodes = z.output<typeof Unlisted>;
