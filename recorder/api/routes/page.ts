@@ -43,6 +43,7 @@ export const pageRoutes: FastifyPluginAsync<{
   // A package that is installed meanwhile replaces the files, and this process goes on: it serves its own.
   if (existsSync(join(directory, 'vendor'))) {
     app.addHook('onListen', (done) => {
+      // A request that needs the page reads it again, and gets the error.
       setTimeout(() => void page().catch(() => {}), READ_MS).unref();
       done();
     });
