@@ -4,5 +4,5 @@ import type { UnlistedNodes } from '../app/answers.ts';
 
 export const unlistedWords = ({ nodes_away = [], nodes_refusing = [] }: UnlistedNodes): readonly string[] => [
   ...nodes_away.map((id) => `${id} is away`),
-  ...nodes_refusing.map(({ node_id, status, problem }) => `${node_id} answers with ${status}: ${problem}`),
+  ...nodes_refusing.map(({ node_id, http_status, problem }) => `${node_id} answers with ${http_status}: ${problem}`),
 ];

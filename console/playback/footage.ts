@@ -31,7 +31,7 @@ interface ProtectedSpan extends Span {
 interface ElsewhereSpan extends Span {
   readonly nodeId: string;
   readonly isOnline: boolean;
-  readonly refused?: { readonly status: number; readonly problem: string } | undefined;
+  readonly refusal?: { readonly http_status: number; readonly problem: string } | undefined;
 }
 
 export interface CameraFootage {
@@ -82,7 +82,7 @@ export function toFootage(item: TimelineCamera): CameraFootage {
       ...spanOf(one),
       nodeId: one.node_id,
       isOnline: one.online,
-      refused: one.refused,
+      refusal: one.refusal,
     })),
   };
 }
@@ -115,8 +115,8 @@ export function momentOf(camera: CameraFootage, atMs: number, nowMs: number): Mo
 }
 
 /** Why footage on another node cannot be played now. */
-export const noAnswerWords = ({ nodeId, refused }: ElsewhereSpan): string =>
-  refused ? `${nodeId}, which answers with ${refused.status}: ${refused.problem}` : `${nodeId}, which is away`;
+export const noAnswerWords = ({ nodeId, refusal }: ElsewhereSpan): string =>
+  refusal ? `${nodeId}, which answers with ${refusal.http_status}: ${refusal.problem}` : `${nodeId}, which is away`;
 
 /** Whether a player can show this moment. */
 export const isPlayable = (moment: Moment | undefined): boolean =>

@@ -114,7 +114,7 @@ export async function askOthers<T extends z.ZodType>(
     unlisted: {
       nodes_away: asked.flatMap(({ nodeId, answer }) => (answer.kind === 'away' ? [nodeId] : [])),
       nodes_refusing: asked.flatMap(({ nodeId, answer }) =>
-        answer.kind === 'refused' ? [{ node_id: nodeId, status: answer.status, problem: answer.problem }] : [],
+        answer.kind === 'refused' ? [{ node_id: nodeId, http_status: answer.status, problem: answer.problem }] : [],
       ),
     },
   };

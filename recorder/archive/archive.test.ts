@@ -515,9 +515,15 @@ test('audio that no file can hold does not keep the video from being recorded', 
 
 test('old footage that cannot be read is logged at start, and new footage is recorded', async (t) => {
   const root = temporaryDirectory(t);
-  writeFileSync(join(root, '2020'), 'a year that is a file');
+  mkdirSync(join(root, '2020'));
   const log = new TestLog();
-  const { camera, archive, fs } = await bench({ root, log });
+  const { camera, archive, fs } = await bench({
+    root,
+    log,
+    before: ({ name, path }) => {
+      if (name === 'list' && path === '2020') throw systemError('EIO');
+    },
+  });
   assert.ok(log.lines.some(({ level }) => level === 'error'));
   camera.begin();
   await camera.play(2, fs);

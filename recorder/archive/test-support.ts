@@ -351,6 +351,8 @@ export interface BenchOptions {
   readonly memoryBytes?: number;
   /** In a cluster: the epoch under which it records. */
   readonly epoch?: number;
+  /** What the disk does from the start on. */
+  readonly before?: TestFileSystem['before'];
 }
 
 /** An archive in a directory with one camera. */
@@ -358,6 +360,7 @@ export async function bench(options: BenchOptions): Promise<Bench> {
   const { root, log = silentLog, format = 'fmp4', segmentDurationMs = 10_000, cameraId = 'gate' } = options;
   const clock = options.clock ?? new VirtualClock();
   const fs = new TestFileSystem(root);
+  if (options.before) fs.before = options.before;
   const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: options.memoryBytes ?? Infinity });
   const { syncIntervalMs = 5_000, epoch } = options;
   const archive = new Archive({ root, clock, log, fs, memory, syncIntervalMs, epochOf: () => epoch });

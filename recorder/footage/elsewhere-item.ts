@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Elsewhere } from './holders.ts';
 
 const RefusalFields = {
-  status: z.number().int().describe('The status of its answer; 200 for an answer that cannot be read.'),
+  http_status: z.number().int().describe('The status of its answer; 200 for an answer that cannot be read.'),
   problem: z.string().describe('The detail of its answer, or why its answer cannot be read.'),
 };
 
@@ -29,7 +29,7 @@ export const ElsewhereItem = z
       .describe(
         'true: the node has footage of this time. false: it does not answer now, or refuses, and may have footage of this time.',
       ),
-    refused: z.object(RefusalFields).optional().describe('The node answers, but not with what it has of this time.'),
+    refusal: z.object(RefusalFields).optional().describe('The node answers, but not with what it has of this time.'),
   })
   .meta({ id: 'Elsewhere', description: 'Footage that is on another node.' });
 
@@ -44,5 +44,5 @@ export const toElsewhere = ({
   start_ms: Math.round(fromMs),
   end_ms: Math.round(toMs),
   online: isOnline,
-  ...(refused && { refused }),
+  ...(refused && { refusal: { http_status: refused.status, problem: refused.problem } }),
 });
