@@ -33,7 +33,7 @@ export interface SourceFile {
 /** A file that holds a part of a result. */
 export interface Source {
   /** Undefined when it is gone. */
-  open(): Promise<SourceFile | undefined>;
+  readonly open: () => Promise<SourceFile | undefined>;
   /** Set if other holders are asked too: what is known of the file, and what counts of it. */
   readonly footage?: Footage;
 }
