@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 // The recorder's command, in words that every Node understands: one that is too old for main.ts is told so.
 
-const NEEDED = 24;
+// The first with `shouldUpgradeCallback` of its HTTP servers.
+const NEEDED = '24.9';
 
-if (Number(process.versions.node.split('.')[0]) < NEEDED) {
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 24 || (major === 24 && minor < 9)) {
   process.stderr.write(
     `recorder: needs Node ${NEEDED} or newer, and this is ${process.version} (${process.execPath})\n`,
   );

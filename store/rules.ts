@@ -42,8 +42,8 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, homogeneous
   .registerFunction('isIP(string): bool', isAddress)
   .registerFunction('isCIDR(string): bool', isNetwork);
 
-/** A text in a rule, which stays as it is, or the name of a call. */
-const TEXT_OR_MATCHES = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.matches\(/g;
+/** A text in a rule, which stays as it is, or the name of a call. A text without an end ends with the rule. */
+const TEXT_OR_MATCHES = /"(?:\\.|[^"\\])*(?:"|$)|'(?:\\.|[^'\\])*(?:'|$)|\.matches\(/g;
 
 /** The library's own `matches` lacks the flag. */
 const withOwnMatches = (rule: string): string =>

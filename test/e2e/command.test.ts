@@ -28,17 +28,17 @@ test('--version prints the version of package.json', async () => {
 
 test('an older Node is told that it is one', async (t) => {
   const preload = join(workspace(t), 'older.mjs');
-  writeFileSync(preload, "Object.defineProperty(process.versions, 'node', { value: '18.20.4' });");
+  writeFileSync(preload, "Object.defineProperty(process.versions, 'node', { value: '24.8.0' });");
   const start = join(ROOT, 'recorder/start.js');
   await using child = new Child(process.execPath, ['--import', preload, start, '--version']);
   const { code } = await child.exit();
   assert.equal(code, 1);
-  assert.match(child.output, /^recorder: needs Node 24 or newer, and this is v\S+ \(\/.*\)\n$/);
+  assert.match(child.output, /^recorder: needs Node 24\.9 or newer, and this is v\S+ \(\/.*\)\n$/);
   const { bin, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     bin: Record<string, string>;
     engines: Record<string, string>;
   };
-  assert.deepEqual([bin, engines], [{ recorder: './recorder/start.js' }, { node: '>=24.0.0' }]);
+  assert.deepEqual([bin, engines], [{ recorder: './recorder/start.js' }, { node: '>=24.9.0' }]);
   await using now = new Child(process.execPath, [start, '--version']);
   assert.equal((await now.exit()).code, 0, now.output);
 });

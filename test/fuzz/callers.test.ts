@@ -44,13 +44,13 @@ function cost(step: () => void): number {
 }
 
 /** The text that costs too much; undefined if none does. */
-function expensiveText(pattern: RegExp): string | undefined {
+function expensiveText(pattern: RegExp, tokens = TOKENS): string | undefined {
   const step = (text: string) => () => {
     text.replace(pattern, '');
     if (!pattern.global) pattern.exec(text);
   };
   for (const prefix of PREFIXES)
-    for (const token of TOKENS)
+    for (const token of tokens)
       for (const end of ENDS) {
         const text = (length: number): string => prefix + token.repeat(Math.ceil(length / token.length)) + end;
         if (elapsed(step(text(FIRST_LENGTH))) < SUSPECT_MS) continue;
@@ -85,8 +85,8 @@ test('no regular expression of the product takes more than 5 ms for 16 KiB of a 
 });
 
 test('an expression that takes the square of its text is noticed', () => {
-  assert.notEqual(expensiveText(/\[.*\]$/), undefined);
-  assert.notEqual(expensiveText(/\s*,\s*/), undefined);
+  assert.notEqual(expensiveText(/\[.*\]$/, ['[']), undefined);
+  assert.notEqual(expensiveText(/\s*,\s*/, [' ']), undefined);
 });
 
 test('thousands of unknown keys, and a name of 16 KiB, are compared with known names within 5 ms each time', () => {

@@ -22,6 +22,7 @@ interface CodeMutation extends Change {
 
 const ASSIGNER = 'operator/controllers/assigner.ts';
 const CLUSTER = 'recorder/cluster/cluster.ts';
+const MIRROR = 'recorder/cluster/assignment-mirror.ts';
 const NODE_LEASE = 'recorder/cluster/node-lease.ts';
 
 /** What judges a node by the times in its Lease. */
@@ -50,7 +51,7 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   'asks once': {
     meaning: 'what became of a write is asked once, and not again when that has no answer',
     file: ASSIGNER,
-    code: 'this.#o.clock.after(RETRY_MS, () => void this.#ascertain(write));',
+    code: 'this.#options.clock.after(RETRY_MS, () => void this.#ascertain(write));',
     broken: '',
   },
   'nobody tells the plan': {
@@ -178,7 +179,7 @@ export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   },
   'restarts are not noticed': {
     meaning: 'a standby does not write what a recorder has missed that was restarted',
-    file: CLUSTER,
+    file: MIRROR,
     code: 'if (isOwnerRestarted(now, before))',
     broken: 'if (now.epoch < 0)',
   },
@@ -190,7 +191,7 @@ export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   },
   'recorder believes lower epochs': {
     meaning: 'the last event wins, not the highest epoch',
-    file: CLUSTER,
+    file: MIRROR,
     code: 'return epochOf(camera) >= seen;',
     broken: 'return true;',
     also: {
@@ -201,7 +202,7 @@ export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   },
   'recorder stops without an answer': {
     meaning: 'a camera that may belong to another node is stopped when the API server cannot be asked',
-    file: CLUSTER,
+    file: MIRROR,
     code: `if (!(err instanceof ApiServerError)) throw err;
       this.#later(CONFIRM_RETRY_MS, () => this.#look());`,
     broken: `this.#assignments = new Map([...this.#assignments].filter(([other]) => other !== name));
@@ -209,7 +210,7 @@ export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   },
   'recorder forgets': {
     meaning: 'no copy of the assignments on disk',
-    file: CLUSTER,
+    file: MIRROR,
     code: "if (loaded.kind === 'kept') {",
     broken: "if (loaded.kind === 'kept' && loaded.kept.assignments.size < 0) {",
   },
