@@ -242,9 +242,9 @@ export class ServersCluster {
     else if (this.#etcd.isLeaving) await this.#registration.remove();
     this.#etcd.follow(role);
     if (this.#operator?.isLeader) await this.#etcd.enforce(() => this.#roles());
-    await this.logins.exchange();
-    // Last: if it fails, the rest goes on.
+    // The keys come before what is sealed with them: a server that was away while the key was replaced can read no logins.
     await this.#rotation.follow();
+    await this.logins.exchange();
   }
 
   /** etcd may have no majority for hours: the reason is logged when it changes. */
