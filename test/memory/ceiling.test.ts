@@ -70,6 +70,8 @@ async function stall(t: TestContext, cameras: number, seconds: number): Promise<
   await untilWritten(stage);
   // All that the start leaves behind is on the disk, too.
   await run('sync', ['--file-system', mount.path]);
+  // A sync on a busy machine holds up writes as well: what waited meanwhile does not belong to the outage.
+  await untilNothingWaits(stage);
   const frozenMs = performance.now();
   mount.freeze();
   let isFrozen = true;
