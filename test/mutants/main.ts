@@ -16,7 +16,7 @@ const PRODUCT = /^(base|console|crds|operator|recorder|store)\//;
 const IS_TEST = /\.test\.ts$|\.support\.ts$|(^|\/)test-support(\.ts$|\/)/;
 /** The least share of mutants that a test catches, in per cent. */
 const FLOOR = 85;
-/** Tests of real programs share the machine with whoever works on it. */
+/** Tests of real programs share the machine with other work. */
 const AT_A_TIME = 2;
 
 const git = (...words: readonly string[]): string[] =>
