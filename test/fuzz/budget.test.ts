@@ -1,7 +1,6 @@
 // Time that a camera can cost: whatever it repeats, as much as fits into what it may send, is read within 50 ms of one
-// core. One process serves all cameras of a node: a parser that takes longer stops them all. CPU time is measured, not
-// the clock, and the best of ten tries counts, so that other work on the machine does not matter; a parser that is
-// not linear takes seconds.
+// core. One process serves all cameras of a node: a parser that takes longer stops them all. Processor time beside that of a reference is
+// measured, not the clock, so that other work on the machine does not matter; a parser that is not linear takes seconds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,27 +21,21 @@ import { HeaderFields, parseHead } from '../../recorder/rtsp/message.ts';
 import { parseSdp } from '../../recorder/rtsp/sdp.ts';
 import { parseRtspUrl } from '../../recorder/rtsp/url.ts';
 import { rtpPacket } from '../support/packetize.ts';
+import { processorCost } from '../support/processor-cost.ts';
 
 const BUDGET_MS = 50;
-const TRIES = 10;
 const KIB = 1024;
 
-/** CPU time of the fastest of a few tries, in milliseconds; what `step` throws is its own. */
-function cost(step: () => void): number {
-  let best = Infinity;
-  for (let i = 0; i < TRIES && best > BUDGET_MS; i++) {
-    const before = process.cpuUsage();
+/** What `step` costs, in milliseconds of processor; what it throws is its own. */
+const cost = (step: () => void): number =>
+  processorCost(() => {
     try {
       step();
     } catch (error) {
       // A refusal is an answer; anything else is a fault of the parser.
       if (!(error instanceof RtspError) && (error as Error).name !== 'XmlError') throw error;
     }
-    const { user, system } = process.cpuUsage(before);
-    best = Math.min(best, (user + system) / 1000);
-  }
-  return best;
-}
+  }, BUDGET_MS);
 
 const TOKENS = [
   ...'@ : / # ? % [ ] ; , = " \\ & < > | a 0 - * ( $ { \t \n \r é \u2028 \ud800'.split(' '),

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { nearName } from '../../base/near-name.ts';
 import { KeySuggestions } from '../../recorder/config/did-you-mean.ts';
+import { processorCost } from '../support/processor-cost.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const BUDGET_MS = 5;
@@ -14,7 +15,6 @@ const LENGTH = 16 * 1024;
 /** A text of this length that takes less than `SUSPECT_MS` takes less than the budget at the full length, also by square. */
 const FIRST_LENGTH = LENGTH / 8;
 const SUSPECT_MS = BUDGET_MS / 64;
-const TRIES = 5;
 
 /** Literals, found by what stands before them. */
 const LITERAL = /(?:^|[=(,:;!&|?[{}]|return|=>)\s*(\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*)/gm;
@@ -31,18 +31,6 @@ const elapsed = (step: () => void): number => {
   return performance.now() - before;
 };
 
-/** Processor time of the fastest of a few tries, in milliseconds: what else the machine does is not in it. */
-function cost(step: () => void): number {
-  let best = Infinity;
-  for (let i = 0; i < TRIES && best > BUDGET_MS; i++) {
-    const before = process.cpuUsage();
-    step();
-    const { user, system } = process.cpuUsage(before);
-    best = Math.min(best, (user + system) / 1000);
-  }
-  return best;
-}
-
 /** The text that costs too much; undefined if none does. */
 function expensiveText(pattern: RegExp, tokens = TOKENS): string | undefined {
   const step = (text: string) => () => {
@@ -54,7 +42,8 @@ function expensiveText(pattern: RegExp, tokens = TOKENS): string | undefined {
       for (const end of ENDS) {
         const text = (length: number): string => prefix + token.repeat(Math.ceil(length / token.length)) + end;
         if (elapsed(step(text(FIRST_LENGTH))) < SUSPECT_MS) continue;
-        if (cost(step(text(LENGTH))) > BUDGET_MS) return `${prefix}${JSON.stringify(token)}…${JSON.stringify(end)}`;
+        if (processorCost(step(text(LENGTH)), BUDGET_MS) > BUDGET_MS)
+          return `${prefix}${JSON.stringify(token)}…${JSON.stringify(end)}`;
       }
   return undefined;
 }
@@ -92,6 +81,9 @@ test('an expression that takes the square of its text is noticed', () => {
 test('thousands of unknown keys, and a name of 16 KiB, are compared with known names within 5 ms each time', () => {
   const suggestions = new KeySuggestions();
   suggestions.for('recrod_path');
-  assert.ok(cost(() => Array.from({ length: 5_000 }, (_, i) => suggestions.for(`cameras[0].k${i}`))) <= BUDGET_MS);
-  assert.ok(cost(() => nearName('a'.repeat(LENGTH), ['from', 'to', 'limit', 'cursor'])) <= BUDGET_MS);
+  const steps = [
+    () => Array.from({ length: 5_000 }, (_, i) => suggestions.for(`cameras[0].k${i}`)),
+    () => nearName('a'.repeat(LENGTH), ['from', 'to', 'limit', 'cursor']),
+  ];
+  for (const step of steps) assert.ok(processorCost(step, BUDGET_MS) <= BUDGET_MS);
 });
