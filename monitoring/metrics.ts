@@ -14,6 +14,7 @@ import { noAudit } from '../recorder/audit/entry.ts';
 import { auditLostLines } from '../recorder/audit/trail.ts';
 import { DatabaseMetrics } from '../recorder/database/metrics.ts';
 import { AuthFailures } from '../recorder/http/auth-failures.ts';
+import { WorkBudget } from '../recorder/http/work-budget.ts';
 import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
 import { EdgeMetrics } from '../recorder/edge/recovery/metrics.ts';
 import { JobMetrics } from '../recorder/jobs/metrics.ts';
@@ -80,6 +81,7 @@ function recorderRegistry(): Registry {
   });
   void new DatabaseMetrics(own, { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) });
   void new AuthFailures({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
+  void new WorkBudget({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
   auditLostLines(own);
   registerCertificateMetrics(own, { listeners: () => undefined, nodes: () => undefined });
   registerMemoryMetrics(own, new MemoryBudget(0));

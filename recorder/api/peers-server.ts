@@ -80,7 +80,7 @@ export async function buildPeersServer({
     if (passed === 'refused') throw new ApiError(400, 'invalid-request', 'the statement of the caller cannot be read');
     if (passed) {
       reply.hijack();
-      listeners[passed].routing(raw, reply.raw);
+      listeners[passed].server.emit('request', raw, reply.raw);
       return;
     }
     // The other recorder has authenticated its own caller as an admin, and fetches parts of one camera only.

@@ -27,6 +27,7 @@ export const ACTIONS = [
   'live',
   'log-level',
   'move-camera',
+  'over-budget',
   'playback',
   'probe',
   'protect',

@@ -66,10 +66,14 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.addHook('onRoute', (route) => {
     if (route.config?.role === undefined) route.bodyLimit ??= STRANGER_BODY_BYTES;
   });
+  auth.work?.watch(app);
   if (auth.hosts) installHostCheck(app, auth.hosts);
   app.addHook('onRequest', (request, reply, done) => {
     const { role, credentials = 'header' } = request.routeOptions.config;
-    if (role === undefined) return done();
+    if (role === undefined) {
+      auth.work?.require(request);
+      return done();
+    }
     const found = auth.identify(request, credentials);
     // Most callers are known at once; their requests continue in the same turn of the event loop.
     if (found instanceof Promise) return found.then((caller) => admit(request, reply, caller, role));
@@ -80,6 +84,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     const { credentials, cameras, right } = request.routeOptions.config;
     // Set even if the role is too low: the audit names the caller.
     request.caller = caller;
+    auth.work?.require(request);
     app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
     const cookie = auth.prolonged(request, caller);
     if (cookie !== undefined) reply.header('set-cookie', cookie);

@@ -14,7 +14,7 @@ import { pathOf } from './problem.ts';
 const REASONS = ['wrong', 'password', 'held-off', 'audience', 'plaintext'] as const;
 export type AuthFailure = (typeof REASONS)[number];
 
-const LISTENERS = ['api', 'playback', 'metrics'] as const;
+export const LISTENERS = ['api', 'playback', 'metrics'] as const;
 export type ListenerName = (typeof LISTENERS)[number];
 
 const LOGGED_EVERY_MS = 60_000;

@@ -26,6 +26,7 @@ import { Sessions, type Holder, type Session } from './sessions.ts';
 import { TokenOwners, type TokenOptions } from './token-owners.ts';
 import type { TokenReviewer } from './token-review.ts';
 import { Users, type UserHolder } from './users.ts';
+import { WorkBudget } from './work-budget.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -56,6 +57,8 @@ export interface AuthDeps {
   readonly made?: { readonly users: Pick<PageUsers, 'list' | 'put'>; readonly code: AdminCode } | undefined;
   /** Seals sessions; by default, they end with the process. */
   readonly seal?: Seal;
+  /** Processor time of this thread. */
+  readonly cpuMs?: () => number;
 }
 
 const newSeal = (): Seal => new Seal(randomBytes(SEAL_KEY_BYTES));
@@ -115,6 +118,8 @@ export class Authenticator {
   readonly isOpen: boolean;
   /** Names accepted as `Host`, besides addresses and localhost; undefined: any. */
   readonly hosts: readonly string[] | undefined;
+  /** Undefined where no token is required: nobody is told apart there. */
+  readonly work: WorkBudget | undefined;
   readonly #refusals: Refusals;
   readonly #changed = new Set<() => void>();
   readonly #tokens: TokenOwners;
@@ -138,10 +143,12 @@ export class Authenticator {
       audit = noAudit,
       seal = newSeal(),
       made,
+      cpuMs,
     }: AuthDeps = {},
   ) {
     this.isOpen = options.mode === 'none';
     this.hosts = this.isOpen ? (options.allowedHosts ?? []) : undefined;
+    this.work = this.isOpen ? undefined : new WorkBudget({ clock, log, registry, audit, ...(cpuMs && { cpuMs }) });
     this.#refusals = new Refusals(clock, new AuthFailures({ clock, log, registry, audit }));
     const changed = (): void => this.#tellChange();
     this.#tokens = new TokenOwners(options, { clock, log, refusals: this.#refusals, reviewer, changed });

@@ -57,6 +57,7 @@ export const ERROR_STATUSES = {
   'too-many-connections': [429],
   'too-many-jobs': [429],
   'too-many-attempts': [429],
+  'too-much-work': [429],
   'headers-too-large': [431],
   'archive-unreadable': [500],
   internal: [500],

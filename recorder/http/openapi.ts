@@ -230,10 +230,10 @@ function commonAnswers(schema: Schema, method: string, { role, cameras, follows 
     answers[413] = problemResponse('The body is larger than 64 KiB.');
     answers[415] = problemResponse('The body is not JSON: send Content-Type: application/json.');
   }
-  if (role !== undefined) {
-    answers[401] = problemResponse('No token, or a wrong one.');
-    answers[429] = problemResponse('Too many wrong tokens from this address; Retry-After has the time to wait.');
-  }
+  if (role !== undefined) answers[401] = problemResponse('No token, or a wrong one.');
+  answers[429] = problemResponse(
+    'Too many wrong tokens from this address, or too much work for this caller; Retry-After has the time to wait.',
+  );
   if (changes || (role !== undefined && (role !== 'viewer' || cameras === undefined))) {
     answers[403] = problemResponse('The role of the token is too low, or the token does not cover this camera.');
   }

@@ -19,7 +19,7 @@ export interface AskResult {
   readonly answerBytes: number;
 }
 
-async function ask(address: string, count: number, seconds: number, request: string): Promise<AskResult> {
+async function ask(address: string, count: number, seconds: number, requests: readonly string[]): Promise<AskResult> {
   const [host = '', port = ''] = address.split(':');
   let times: number[] = [];
   let failed = 0;
@@ -28,7 +28,7 @@ async function ask(address: string, count: number, seconds: number, request: str
   let stopped = false;
   let waiting = count;
   const everyClientAnswered = Promise.withResolvers<void>();
-  const client = (): void => {
+  const client = (request: string): void => {
     let isFirst = true;
     let startMs = 0;
     let whole = NaN;
@@ -64,7 +64,7 @@ async function ask(address: string, count: number, seconds: number, request: str
     if (!head.startsWith('HTTP/1.1 200')) failed++;
     return end + 4 + Number(length);
   }
-  for (let i = 0; i < count; i++) client();
+  for (let i = 0; i < count; i++) client(requests[i % requests.length] as string);
   await everyClientAnswered.promise;
   times = [];
   const startMs = performance.now();
@@ -74,7 +74,9 @@ async function ask(address: string, count: number, seconds: number, request: str
   return { requestsPerSecond: times.length / elapsed, all, times: summarize(times), failed, answerBytes };
 }
 
-const [address = '', count = '', seconds = '', path = '', token = ''] = process.argv.slice(2);
-const request = `GET ${path} HTTP/1.1\r\nHost: ${address}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-process.stdout.write(`${JSON.stringify(await ask(address, Number(count), Number(seconds), request))}\n`);
+const [address = '', count = '', seconds = '', path = '', ...tokens] = process.argv.slice(2);
+const requests = tokens.map(
+  (token) => `GET ${path} HTTP/1.1\r\nHost: ${address}\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+);
+process.stdout.write(`${JSON.stringify(await ask(address, Number(count), Number(seconds), requests))}\n`);
 process.exit();
