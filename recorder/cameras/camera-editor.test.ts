@@ -186,8 +186,12 @@ test('a camera that is removed has no file and is forgotten, and unknown ones ar
   assert.equal((await refusal(editor.remove('gate', () => false))).code, 'precondition-failed');
   await editor.remove('gate', always);
   assert.deepEqual([taken.at(-1), forgotten, existsSync(file('camera-gate.yaml'))], [[], ['gate'], false]);
-  for (const change of [editor.read('gate'), editor.change('gate', GATE, always), editor.remove('gate', always)]) {
-    assert.equal((await refusal(change)).code, 'unknown-camera');
+  for (const change of [
+    () => editor.read('gate'),
+    () => editor.change('gate', GATE, always),
+    () => editor.remove('gate', always),
+  ]) {
+    assert.equal((await refusal(change())).code, 'unknown-camera');
   }
 });
 
@@ -195,8 +199,11 @@ test('a file that people wrote stays as it is, byte for byte', async (t) => {
   const text = `# The yard, see ticket 7.\ncameras:\n  - { id: yard,   source: "rtsp://u:secret@10.0.0.8/" } # main\n`;
   const { editor, taken, file } = stage(t, { 'conf.d/camera-yard.yaml': text });
   assert.deepEqual((await editor.read('yard')).settings, { id: 'yard', source: 'rtsp://u@10.0.0.8/' });
-  for (const change of [editor.change('yard', { source: 'rtsp://10.0.0.8/' }, always), editor.remove('yard', always)]) {
-    const { code, message } = await refusal(change);
+  for (const change of [
+    () => editor.change('yard', { source: 'rtsp://10.0.0.8/' }, always),
+    () => editor.remove('yard', always),
+  ]) {
+    const { code, message } = await refusal(change());
     assert.equal(code, 'camera-in-file');
     assert.match(message, /camera-yard\.yaml was written by hand: change the camera there/);
   }
@@ -263,8 +270,8 @@ test('an answer does not wait for longer than ten seconds for cameras that close
 
 test('in a cluster cameras are the cluster’s, and those that it has not given to this node are unknown', async (t) => {
   const { editor } = stage(t, {}, { cluster: { has: (id) => id === 'gate' } });
-  for (const change of [editor.add(GATE), editor.read('gate'), editor.remove('gate', always)]) {
-    assert.equal((await refusal(change)).code, 'managed-by-cluster');
+  for (const change of [() => editor.add(GATE), () => editor.read('gate'), () => editor.remove('gate', always)]) {
+    assert.equal((await refusal(change())).code, 'managed-by-cluster');
   }
   assert.equal((await refusal(editor.change('yard', GATE, always))).code, 'unknown-camera');
 });
