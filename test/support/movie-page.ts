@@ -3,6 +3,7 @@
 import type { TestContext } from 'node:test';
 import { launchBrowser, videoState } from './browser.ts';
 import { serveRanges } from './range-server.ts';
+import { until } from './until.ts';
 
 interface MoviePage {
   readonly durationSeconds: number;
@@ -32,7 +33,11 @@ export async function openMovie(t: TestContext, bytes: Buffer): Promise<MoviePag
         video.onseeked = resolve;
         video.currentTime = ${seconds};
       })`);
-      return (await videoState(page, 'video')).frameNumber;
+      // The event comes when the picture is decoded, which may be before it is on screen.
+      return until(`a picture at ${seconds} s`, async () => {
+        const { frameNumber } = await videoState(page, 'video');
+        return frameNumber >= 0 && frameNumber;
+      });
     },
   };
 }

@@ -14,8 +14,9 @@ export async function signIn(page: Page, token: string): Promise<void> {
 
 /** The badge of a tile; undefined for a camera with which nothing is wrong, or that is not shown. */
 export async function badgeOf(page: Page, cameraId: string): Promise<string | undefined> {
-  const badge = page.locator(`[data-camera="${cameraId}"] .badge`);
-  return (await badge.count()) === 0 ? undefined : ((await badge.textContent()) ?? undefined);
+  // One look: `textContent` waits for a badge, also for one that has just gone.
+  const [badge] = await page.locator(`[data-camera="${cameraId}"] .badge`).allTextContents();
+  return badge;
 }
 
 /** The screens of a phone, a laptop and a wall of a control room, in pixels. */
