@@ -14,7 +14,6 @@ import { workspace } from '../support/workspace.ts';
 
 const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
 const CAMERAS = Array.from({ length: 64 }, (_, i) => `gate-${i}`);
-const PATIENCE_MS = 120_000;
 
 interface JobAnswer {
   readonly job_id: string;
@@ -47,40 +46,38 @@ test(
     let recorder = await RecorderProcess.start({ directory, config });
     t.after(() => recorder[Symbol.asyncDispose]());
     const from = WALL_START_MS / 1000;
-    const answer = await fetch(`${recorder.url}/api/cases`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ cameras: CAMERAS, from, to: from + 2 }),
-    });
-    assert.equal(answer.status, 202, await answer.clone().text());
     const results = join(directory, 'work/jobs');
-    await until(
-      'it is being copied',
-      () => readdirSync(results).some((name) => name.endsWith('.part')),
-      PATIENCE_MS,
-      5,
-    );
+    const left = (ending: string): string[] => readdirSync(results).filter((name) => name.endsWith(ending));
+    let asked = 0;
+    // On a busy machine a case may be done before this process looks: then the next one is looked at.
+    do {
+      const body = JSON.stringify({ cameras: CAMERAS, from, to: from + 2 - asked++ / 25 });
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(`${recorder.url}/api/cases`, { method: 'POST', headers, body });
+      assert.equal(answer.status, 202, await answer.clone().text());
+      const isCopied = (): boolean => left('.part').length > 0 || left('.mp4').length === asked;
+      await until('the case is being copied, or done', isCopied, undefined, 5);
+    } while (left('.part').length === 0 && asked < 20);
     recorder.child.signal('SIGKILL');
     await recorder.child.exit();
     t.diagnostic(`killed with ${readdirSync(results).join(', ')}`);
     recorder = await recorder.restart();
     const listed = async (): Promise<JobAnswer[]> =>
       ((await recorder.get('/api/archive/jobs')) as { jobs: JobAnswer[] }).jobs;
-    const job = await until(
-      'the case is made',
-      async () => (await listed()).find(({ state }) => state === 'done' || state === 'failed'),
-      PATIENCE_MS,
+    const jobs = await until('the cases are made', async () => {
+      const all = await listed();
+      return all.every(({ state }) => state === 'done' || state === 'failed') && all;
+    });
+    assert.deepEqual(
+      jobs.map(({ state, reason }) => [state, reason]),
+      Array.from({ length: asked }, () => ['done', undefined]),
     );
-    assert.deepEqual([job.state, job.reason, (await listed()).length], ['done', undefined, 1]);
-    const id = job.job_id;
-    assert.deepEqual(readdirSync(results).sort(), [`${id}.manifest`, `${id}.mp4`]);
-    const verify = [
-      '--import',
-      import.meta.resolve('../support/preload.ts'),
-      MAIN,
-      'verify',
-      join(results, `${id}.mp4`),
-    ];
-    assert.match(execFileSync(process.execPath, verify).toString(), /\nas it was made\n$/);
+    const ids = jobs.map(({ job_id }) => job_id);
+    assert.deepEqual(readdirSync(results).sort(), ids.flatMap((id) => [`${id}.manifest`, `${id}.mp4`]).sort());
+    for (const id of ids) {
+      const preload = ['--import', import.meta.resolve('../support/preload.ts')];
+      const verify = [...preload, MAIN, 'verify', join(results, `${id}.mp4`)];
+      assert.match(execFileSync(process.execPath, verify).toString(), /\nas it was made\n$/);
+    }
   },
 );

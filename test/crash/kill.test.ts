@@ -99,11 +99,7 @@ async function killed(
     const recorder = await RecorderProcess.start({ directory, config });
     const recordPath = recorder.recordPath;
     await checkRecovered(recordPath, seen);
-    await until(
-      'all cameras play',
-      () => Promise.resolve(cameras.every((sent) => sent.camera.playing.length > 0)),
-      60_000,
-    );
+    await until('all cameras play', () => cameras.every((sent) => sent.camera.playing.length > 0));
     // Lasts: the cameras are recorded, for a time that differs from run to run.
     await sleep(1_000 + random() * 4_000);
     const sentBefore = cameras.map((sent) => sent.frames.length);
