@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Child } from '../test/support/child.ts';
-import { until } from '../test/support/until.ts';
+import { PATIENCE_MS, until } from '../test/support/until.ts';
 
 const MAIN = new URL('main.ts', import.meta.url).pathname;
 /** Says on standard error that the library for kubeconfig files is loaded. */
@@ -21,7 +21,7 @@ const WITNESS = `data:text/javascript,${encodeURIComponent(`
 /** What the operator says before it ends. Its environment has nothing else in it. */
 const start = (env: Readonly<Record<string, string>>): Promise<string> =>
   new Promise((resolve) => {
-    execFile(process.execPath, ['--import', WITNESS, MAIN], { env, timeout: 60_000 }, (_err, _stdout, stderr) =>
+    execFile(process.execPath, ['--import', WITNESS, MAIN], { env, timeout: PATIENCE_MS }, (_err, _stdout, stderr) =>
       resolve(stderr),
     );
   });

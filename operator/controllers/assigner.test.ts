@@ -10,6 +10,7 @@ import { CAMERA, LEASE, NODE, RECORDER_NODE, RECORDER_POOL } from '../kube/resou
 import { MemoryApi, settle } from '../kube/test-support.ts';
 import { Caches } from '../observe/caches.ts';
 import { Assigner } from './assigner.ts';
+import { PATIENCE_MS } from '../../test/support/until.ts';
 
 const NAMESPACE = 'video';
 const STEP_MS = 250;
@@ -45,7 +46,7 @@ async function stage(t: TestContext, nodes: readonly string[], isLeader = (): bo
   }
   const caches = new Caches({ api, namespace: undefined, clock, log: silentLog });
   caches.start();
-  await caches.whenSynced(AbortSignal.timeout(10_000));
+  await caches.whenSynced(AbortSignal.timeout(PATIENCE_MS));
   await settle();
   const key = `${NAMESPACE}/default`;
   const assigner = new Assigner(

@@ -13,6 +13,7 @@ import { MemoryApi, settle } from '../kube/test-support.ts';
 import { Caches } from '../observe/caches.ts';
 import type { Snapshot } from '../plan/snapshot.ts';
 import { Guards } from './guards.ts';
+import { PATIENCE_MS } from '../../test/support/until.ts';
 
 const NAMESPACE = 'video';
 const KEY = `${NAMESPACE}/default`;
@@ -38,7 +39,7 @@ async function stage(t: TestContext) {
   const caches = new Caches({ api, namespace: NAMESPACE, clock, log: silentLog });
   caches.start();
   t.after(() => caches.close());
-  await caches.whenSynced(AbortSignal.timeout(10_000));
+  await caches.whenSynced(AbortSignal.timeout(PATIENCE_MS));
   const told: string[] = [];
   const events = {
     record: (_: unknown, { reason, note }: { reason: string; note: string }) => told.push(`${reason}: ${note}`),

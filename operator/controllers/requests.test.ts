@@ -14,6 +14,7 @@ import { CAMERA, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import { MemoryApi, settle } from '../kube/test-support.ts';
 import { Caches } from '../observe/caches.ts';
 import { answerRequests } from './requests.ts';
+import { PATIENCE_MS } from '../../test/support/until.ts';
 
 const NAMESPACE = 'video';
 const TIME = '2026-01-01T00:00:00Z';
@@ -64,7 +65,7 @@ async function stage(
   const caches = new Caches({ api, namespace: undefined, clock: new VirtualClock(), log: silentLog });
   caches.start();
   t.after(() => caches.close());
-  await caches.whenSynced(AbortSignal.timeout(10_000));
+  await caches.whenSynced(AbortSignal.timeout(PATIENCE_MS));
   const isLive = (_pool: unknown, node: string): boolean => live.includes(node);
   return {
     api,

@@ -8,6 +8,7 @@ import type { KubeObject } from '../kube/api.ts';
 import { CAMERA, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import { MemoryApi, settle } from '../kube/test-support.ts';
 import { Caches, unplacedBecause, waitsFor, type RecorderPod } from './caches.ts';
+import { PATIENCE_MS } from '../../test/support/until.ts';
 
 const TENANTS = ['east', 'west'] as const;
 
@@ -33,7 +34,7 @@ async function stage(t: TestContext) {
   const caches = new Caches({ api, namespace: undefined, clock: new VirtualClock(), log: silentLog });
   caches.start();
   t.after(() => caches.close());
-  await caches.whenSynced(AbortSignal.timeout(10_000));
+  await caches.whenSynced(AbortSignal.timeout(PATIENCE_MS));
   // The informers of single namespaces start with the pools.
   await settle();
   const pool = (namespace: string): RecorderPool =>

@@ -7,6 +7,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { systemError, temporaryDirectory, TestFileSystem, TestLog } from '../archive/test-support.ts';
 import { filenameOf, formatLine, parseLine, type RowChange } from './row.ts';
 import { RowQueue } from './row-queue.ts';
+import { PATIENCE_MS } from '../../test/support/until.ts';
 
 const row = (n: number): RowChange => ({
   kind: 'add',
@@ -56,7 +57,7 @@ function stage(directory: string): Stage {
 async function drain(queue: RowQueue, atOnce = 3): Promise<RowChange[]> {
   const taken: RowChange[] = [];
   while (queue.length > 0) {
-    await queue.filled(AbortSignal.timeout(5_000));
+    await queue.filled(AbortSignal.timeout(PATIENCE_MS));
     const batch = queue.peek(atOnce);
     assert.ok(batch.length > 0, 'what is counted can be taken');
     taken.push(...batch.map(({ change }) => change));
@@ -163,7 +164,7 @@ test('a queue that cannot even be opened takes changes, and is opened when the d
 test('a change waits no longer than the next one that is pushed', async (t) => {
   const { open } = stage(temporaryDirectory(t));
   const queue = await open();
-  const filled = queue.filled(AbortSignal.timeout(5_000));
+  const filled = queue.filled(AbortSignal.timeout(PATIENCE_MS));
   queue.push(row(1));
   await filled;
   assert.equal(queue.peek(10).length, 1);
@@ -201,7 +202,7 @@ test('whatever order of pushes, applications and crashes: nothing is lost, and o
         };
         const take = async (count: number): Promise<void> => {
           if (queue.length === 0) return;
-          await queue.filled(AbortSignal.timeout(5_000));
+          await queue.filled(AbortSignal.timeout(PATIENCE_MS));
           const batch = queue.peek(count);
           apply(batch.map(({ change }) => (change.kind === 'add' ? change.row.sequence : -1)));
           queue.applied(batch);
@@ -299,7 +300,7 @@ test('whatever the disk takes and forgets, in the end the database has the last 
         }
         await mend();
         while (queue.length > 0) {
-          await queue.filled(AbortSignal.timeout(5_000));
+          await queue.filled(AbortSignal.timeout(PATIENCE_MS));
           await take(7);
         }
         assert.deepEqual([...rows].sort(), [...wanted].sort());

@@ -11,7 +11,7 @@ import { after, before, test, type TestContext } from 'node:test';
 import { createServer } from 'node:tls';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { until } from '../../test/support/until.ts';
+import { PATIENCE_MS, until } from '../../test/support/until.ts';
 import { CertificateAuthority } from '../../test/cluster/certificates.ts';
 import { runSession } from '../camera/session.ts';
 import { Ptz } from '../onvif/ptz.ts';
@@ -73,7 +73,7 @@ const WAYS: Readonly<Record<string, (t: TestContext, authority: string, tls: Cam
             tls,
             deps: { reach: anywhere(), clock: new VirtualClock(), log: silentLog },
           },
-          AbortSignal.timeout(10_000),
+          AbortSignal.timeout(PATIENCE_MS),
         ),
     ]),
   ),

@@ -16,6 +16,7 @@ import { Ptz } from '../onvif/ptz.ts';
 import { Snapshots } from '../still/snapshots.ts';
 import { CameraNetworks } from './networks.ts';
 import { anywhere } from './reach.ts';
+import { PATIENCE_MS } from '../../test/support/until.ts';
 
 const reach = { ...anywhere(), networks: new CameraNetworks({ refused: NO_CAMERA_THERE }) };
 const deps = { reach, clock: new VirtualClock(), log: silentLog };
@@ -44,7 +45,7 @@ const WAYS: Readonly<Record<string, (t: TestContext, authority: string) => Promi
             handler: { select: () => [0], playing: () => {}, rtp: () => {}, rtcp: () => {} },
             deps,
           },
-          AbortSignal.timeout(10_000),
+          AbortSignal.timeout(PATIENCE_MS),
         ),
     ]),
   ),

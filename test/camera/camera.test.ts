@@ -13,6 +13,7 @@ import { decodeFrameNumbers } from './frame-numbers.ts';
 import { audioMedia, videoMedia } from './media.ts';
 import type { AudioName, VideoName } from './media.ts';
 import { audioTrack, videoTrack } from './tracks.ts';
+import { PATIENCE_MS } from '../support/until.ts';
 
 const run = promisify(execFile);
 
@@ -33,7 +34,7 @@ async function recordWithFfmpeg(
   // Decoded: ffmpeg does not copy B-frames from RTSP, which gives them no decoding times. Passed through: it would drop
   // pictures that come a little early.
   const output = ['-map', '0', '-vsync', 'passthrough', '-c:v', 'ffv1', '-c:a', 'copy', '-frames:v', '100', file];
-  await run('ffmpeg', [...input, ...output], { timeout: 20_000 });
+  await run('ffmpeg', [...input, ...output], { timeout: PATIENCE_MS });
   return file;
 }
 

@@ -8,6 +8,7 @@ import { systemClock } from '../../base/clock.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { lookForMemory } from '../../recorder/edge/look.ts';
 import { anywhere } from '../../recorder/reach/reach.ts';
+import { PATIENCE_MS } from '../support/until.ts';
 
 const run = promisify(execFile);
 const COMMAND = new URL('./command.ts', import.meta.url).pathname;
@@ -46,7 +47,7 @@ test('hack/camera: ffmpeg plays it, badly as told, and Ctrl-C ends it', async (t
   await once(stranger, 'close');
   const url = address.replace('://', '://a:b@');
   await run('ffmpeg', ['-v', 'error', '-rtsp_transport', 'tcp', '-i', url, '-frames:v', '25', '-f', 'null', '-'], {
-    timeout: 15_000,
+    timeout: PATIENCE_MS,
   });
   const ended = once(camera, 'exit');
   camera.kill('SIGINT');

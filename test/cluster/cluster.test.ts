@@ -28,7 +28,7 @@ interface Seen {
 
 /** What the witness of a node answers; throws when it does not. */
 async function ask(node: ProcessKubelet, path: string, port = PORT): Promise<string> {
-  const answer = await fetch(`http://${node.address}:${port}${path}`, { signal: AbortSignal.timeout(4_000) });
+  const answer = await fetch(`http://${node.address}:${port}${path}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
   const body = await answer.text();
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${body}`);
   return body;

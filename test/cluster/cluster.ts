@@ -29,7 +29,7 @@ interface ClusterOptions {
   readonly family?: Family;
 }
 
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 180_000;
 
 /** Why tests that need a cluster are left out; false when they are not. */
 export const clusterMissing = (): string | false => controlPlaneMissing() || namespacesMissing();

@@ -38,7 +38,7 @@ export interface ControlPlaneOptions {
 const KINDS = join(import.meta.dirname, '../../crds/yaml');
 const ALL_PARTS: readonly Part[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 /** Generous: two cores may be busy with something else. */
-const START_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 180_000;
 const MAX_STARTS = 3;
 const MAX_OUTPUT = 64 * 1024 * 1024;
 

@@ -9,7 +9,7 @@ import { EtcdClient } from '../../base/etcd/client.ts';
 import { silentLog } from '../../base/log.ts';
 import { EtcdMember, EtcdMemberError } from '../../recorder/servers/etcd-member.ts';
 import { freePorts } from '../support/recorder-process.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 import { CertificateAuthority } from './certificates.ts';
 import { etcdMissing } from './programs.ts';
@@ -72,7 +72,7 @@ const valueOf = async (client: EtcdClient, key: string): Promise<string | undefi
   (await client.range({ key })).kvs[0]?.value.toString();
 const names = async (client: EtcdClient): Promise<readonly string[]> =>
   (await client.members()).map(({ name, isLearner }) => (isLearner ? `(${name})` : name)).sort();
-const patience = (): AbortSignal => AbortSignal.timeout(60_000);
+const patience = (): AbortSignal => AbortSignal.timeout(PATIENCE_MS);
 
 test('a member keeps what it stored when it is stopped, and when it is killed', { skip }, async (t) => {
   const one = await node(t, 'one');

@@ -19,7 +19,7 @@ import { CAMERA, EVENT, LEASE, RECORDER_NODE, RECORDER_POOL, SERVICE } from '../
 import { applyStatus } from '../../operator/kube/status.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { stopwatch } from '../support/stopwatch.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
 import { apiServerMissing } from './programs.ts';
 
@@ -87,7 +87,7 @@ class Watched {
 
   async start(): Promise<this> {
     this.informer.start();
-    await this.informer.whenSynced(AbortSignal.timeout(20_000));
+    await this.informer.whenSynced(AbortSignal.timeout(PATIENCE_MS));
     return this;
   }
 

@@ -13,7 +13,7 @@ import type { Browser, Page } from 'playwright-core';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
 import { freePorts } from '../support/recorder-process.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import { OWN_IMAGES } from './own-images.ts';
 import { reportFailure } from './report.ts';
@@ -106,7 +106,7 @@ const urlOf = (node: string): string => `http://${cluster.node(node).address}:99
 
 async function listOn(node: string, token = 'ops'): Promise<ClusterCameras> {
   const headers = { authorization: `Bearer ${token}` };
-  const answer = await fetch(`${urlOf(node)}/cluster/cameras`, { headers, signal: AbortSignal.timeout(3_000) });
+  const answer = await fetch(`${urlOf(node)}/cluster/cameras`, { headers, signal: AbortSignal.timeout(PATIENCE_MS) });
   assert.equal(answer.status, 200);
   return (await answer.json()) as ClusterCameras;
 }
@@ -151,12 +151,11 @@ const videoOf = (id: string): string => `[data-camera=${id}] video`;
 
 /** Waits until other pictures than now are on screen. */
 async function untilPlaying(page: Page, id: string, timeoutMs = SLOW_MS): Promise<void> {
-  const tile = page.locator(`[data-camera=${id}]`);
   let last = -1;
   await until(
     `${id} plays`,
     async () => {
-      if ((await tile.count()) === 0 || !(await tile.getAttribute('class'))?.includes('playing')) return false;
+      if ((await page.locator(`[data-camera=${id}].playing`).count()) === 0) return false;
       const { frameNumber, currentTime } = await videoState(page, videoOf(id));
       const moved = last >= 0 && frameNumber >= 0 && frameNumber !== last && currentTime > 0;
       if (frameNumber >= 0) last = frameNumber;

@@ -34,8 +34,8 @@ interface NodeProcess {
   readonly pid: number;
 }
 
-const START_TIMEOUT_MS = 60_000;
-const ANSWER_TIMEOUT_MS = 10_000;
+const START_TIMEOUT_MS = 180_000;
+const ANSWER_TIMEOUT_MS = 60_000;
 const CAPACITY = { cpu: '8', memory: '16Gi', 'ephemeral-storage': '100Gi', pods: '110' };
 
 export class ProcessKubelet {

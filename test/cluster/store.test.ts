@@ -19,7 +19,7 @@ import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import { silentLog } from '../../base/log.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
 import { apiServerMissing, etcdMissing } from './programs.ts';
 import { TURNING_SEAL } from './store-api.ts';
@@ -118,7 +118,7 @@ suite('objects in the store over etcd', { skip: etcdMissing() }, () => {
       ),
     );
     await compact(bookmark.object.metadata.resourceVersion!);
-    const next = api.watch(RECORDER_POOL, { ...HERE, resourceVersion }, AbortSignal.timeout(20_000));
+    const next = api.watch(RECORDER_POOL, { ...HERE, resourceVersion }, AbortSignal.timeout(PATIENCE_MS));
     await assert.rejects(next[Symbol.asyncIterator]().next(), { status: 410, reason: 'Expired' });
     const resumed = watch(t, RECORDER_POOL, bookmark.object.metadata.resourceVersion!);
     await api.create(RECORDER_POOL, poolOf('after-the-bookmark'));
@@ -157,7 +157,7 @@ suite('objects in the store over etcd', { skip: etcdMissing() }, () => {
 
   test('an informer follows through the death and the return of etcd', async (t) => {
     const informer = informerOf(t);
-    await informer.whenSynced(AbortSignal.timeout(20_000));
+    await informer.whenSynced(AbortSignal.timeout(PATIENCE_MS));
     await controlPlane.kill('etcd');
     await controlPlane.start('etcd');
     await until('cameras can be made', () => api.create(CAMERA, camera('after-restart')).then(() => true));
@@ -465,7 +465,7 @@ function keepsObjects(): void {
     const client = clientWith({ watchSeconds: { least: 1, most: 1 } });
     const { resourceVersion } = await client.list(CAMERA, HERE);
     const told: string[] = [];
-    for await (const event of client.watch(CAMERA, { ...HERE, resourceVersion }, AbortSignal.timeout(30_000))) {
+    for await (const event of client.watch(CAMERA, { ...HERE, resourceVersion }, AbortSignal.timeout(PATIENCE_MS))) {
       if (isChange(event)) told.push(shortly(event));
     }
     assert.deepEqual(told, []);
@@ -474,7 +474,7 @@ function keepsObjects(): void {
 
   test('an informer has what a list has', async (t) => {
     const informer = informerOf(t);
-    await informer.whenSynced(AbortSignal.timeout(20_000));
+    await informer.whenSynced(AbortSignal.timeout(PATIENCE_MS));
     await api.create(CAMERA, camera('informed'));
     await until('it is seen', () => informer.get(`${NAMESPACE}/informed`));
     const { items } = await api.list(CAMERA, HERE);

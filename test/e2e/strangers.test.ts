@@ -16,7 +16,7 @@ import { startCamera, type Camera } from '../camera/camera.ts';
 import { selfSignedCertificate } from '../camera/certificate.ts';
 import { freePorts, RecorderProcess } from '../support/recorder-process.ts';
 import { stopwatch } from '../support/stopwatch.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 import { LONG } from '../support/variant.ts';
 
@@ -49,7 +49,7 @@ test('tokens come and go without a restart, and viewers with them', async (t) =>
     return socket;
   };
   const [leaving, staying] = [await watch('old'), await watch('kept')];
-  const left = once(leaving, 'close', { signal: AbortSignal.timeout(60_000) });
+  const left = once(leaving, 'close', { signal: AbortSignal.timeout(PATIENCE_MS) });
   recorder.rewriteConfig({ ...auth('new', 'kept'), cameras });
   const elapsedMs = stopwatch(recorder.child.pid);
   const [code, reason] = (await left) as [number, Buffer];
@@ -215,7 +215,7 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
     `${sockets.length - counts.failed} connected, ${counts.refused} closed by the recorder, ${counts.failed} without a file descriptor`,
   );
   // Those of before have had their ten seconds; what is left of them is closed soon.
-  const during = await until('an answer', status, 20_000);
+  const during = await until('an answer', status);
   assert.ok(counts.refused >= FLOOD / 2, `${counts.refused} were let go`);
   for (const socket of sockets) socket.destroy();
 

@@ -14,7 +14,7 @@ import { CHART, Helm, helmMissing, type Manifest, type Values } from '../chart/h
 import { closedFootage } from '../support/closed-footage.ts';
 import { gstreamerMissing, type GstreamerCamera } from '../support/gstreamer-cameras.ts';
 import { probe } from '../support/probe.ts';
-import { until } from '../support/until.ts';
+import { PATIENCE_MS, until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import { cameraPod, cameraUrl } from './camera-pod.ts';
 import { machineImage } from './images.ts';
@@ -84,7 +84,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     await cluster.kubectl(['label', 'nodes', '--all', 'kube-nvr.dev/recorder=true']);
     const items = [namespace(SYSTEM, 'restricted'), namespace(VIDEO, 'privileged'), ...cameraPod(SIGHTS, CAMERAS)];
     await apply(items);
-    await cluster.kubectl(['-n', SIGHTS, 'wait', '--for=condition=Ready', 'pod/cameras', '--timeout=60s']);
+    await cluster.kubectl(['-n', SIGHTS, 'wait', '--for=condition=Ready', 'pod/cameras', '--timeout=180s']);
   });
 
   after(async () => {
@@ -133,7 +133,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     const answer = await fetch(`http://${await service()}${path}`, {
       ...init,
       headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(20_000),
+      signal: AbortSignal.timeout(PATIENCE_MS),
     });
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return answer;
@@ -157,7 +157,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     );
 
   const untilRecorded = (): Promise<unknown> =>
-    cluster.kubectl(['-n', VIDEO, 'wait', '--for=condition=Ready', 'cameras', '--all', '--timeout=60s']);
+    cluster.kubectl(['-n', VIDEO, 'wait', '--for=condition=Ready', 'cameras', '--all', '--timeout=180s']);
 
   /** The longest time without footage between the last files of a camera. */
   const gapMs = async (camera: string, since: number): Promise<number> => {
@@ -367,7 +367,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
   });
 
   test('without the pool recorders stop, and the footage stays: every file opens', async () => {
-    await cluster.kubectl(['-n', VIDEO, 'delete', 'recorderpools', '--all', '--timeout=60s']);
+    await cluster.kubectl(['-n', VIDEO, 'delete', 'recorderpools', '--all', '--timeout=180s']);
     await until('recorders are gone', async () => (await pods(VIDEO)).length === 0, SLOW_MS);
     const all = CAMERAS.flatMap(({ name }) => files(name));
     assert.equal(

@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 import { pauseImage } from './images.ts';
 import { RealNode, realNodeMissing } from './real-node.ts';
 
-const READY_TIMEOUT_MS = 90_000;
+const READY_TIMEOUT_MS = 180_000;
 
 /** Why tests that need it are left out; false when they are not. */
 export const realClusterMissing = (): string | false =>

@@ -22,7 +22,7 @@ interface RealNodeDeps {
   readonly server: string;
 }
 
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 180_000;
 const PROGRAMS: readonly ProgramName[] = ['kubelet', 'kube-proxy', 'coredns'];
 const LOG_TAIL = 3_000;
 const CTR_OPTIONS = ['--address', CONTAINERD_SOCKET, '--namespace', 'k8s.io'];
