@@ -17,9 +17,11 @@ import { createLogs, type Logs } from './run/logs.ts';
 import { RecorderProcess } from './run/recorder-process.ts';
 import { serviceManager } from './run/service-manager.ts';
 import { startProblems } from './commands/check-config.ts';
-import { UsageError } from './commands/usage-error.ts';
+import { runCommand, UsageError } from './commands/command.ts';
 
-const ABOUT_COMMANDS = [...COMMANDS.values()].flatMap(({ about }) => about ?? []);
+const ABOUT_COMMANDS = [...COMMANDS].flatMap(([name, { usage, subcommand, text }]) =>
+  usage === undefined ? [] : { usage, name: subcommand === undefined ? name : `${name} ${subcommand}`, text },
+);
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
        recorder --hash-password
@@ -55,7 +57,7 @@ async function main(): Promise<void> {
   const [name = '', ...args] = process.argv.slice(2);
   const command = COMMANDS.get(name);
   if (command) {
-    process.exitCode = await command.run(args, {
+    process.exitCode = await runCommand(await command.load(), args, {
       clock: systemClock,
       version,
       stdin: process.stdin,

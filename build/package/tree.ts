@@ -38,7 +38,7 @@ async function writeTree(root: string, node: string): Promise<void> {
 
   const help = (...command: string[]): string =>
     execFileSync(process.execPath, [main, ...command, '--help'], { encoding: 'utf8' });
-  const commands = [...COMMANDS].flatMap(([name, { pages = [] }]) => pages.map((page) => [name, ...page]));
+  const commands = [...COMMANDS].flatMap(([name, { pages }]) => pages.map((page) => [name, ...page]));
   const usage = help();
   const manual = commandsPage({ ...ABOUT, usage, commands: commands.map((command) => help(...command)) });
   write('usr/share/man/man8/recorder.8.gz', gzipSync(manual, { level: 9 }));

@@ -8,17 +8,17 @@ import { shortRequest } from '../../base/short-request.ts';
 import type { Config } from '../config/schema.ts';
 import { formatListen } from '../config/values.ts';
 import { ownDirectory } from '../run/trust.ts';
-import { UsageError } from './usage-error.ts';
+import { CONFIG_OPTION, UsageError } from './command.ts';
 
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** For `parseArgs`, and in the usage of each command that has them. */
 export const ADMIN_OPTIONS = {
+  ...CONFIG_OPTION,
   server: { type: 'string' },
   'token-file': { type: 'string' },
   ca: { type: 'string' },
-  config: { type: 'string', default: '/etc/recorder/config.yaml' },
 } as const;
 export const ADMIN_USAGE = `  --server URL       the recorder to ask (default: that of this machine, by its configuration)
   --token-file FILE  a file with the token of an admin (default: admin.token in the recorder's workDir)

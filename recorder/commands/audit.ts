@@ -1,21 +1,15 @@
 // The command `recorder audit`: checks whether every line in the files of an audit is as it was written.
 
 import { verifyAudit } from '../audit/verify.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError, type CommandContext } from './command.ts';
 
-export const AUDIT_USAGE = `Usage: recorder audit DIRECTORY
+export const usage = `Usage: recorder audit DIRECTORY
 
 Checks that every line of the audit in DIRECTORY follows from the previous one, and prints the last one. Exits with 1 if a line
 does not.
 `;
 
-/** Resolves to the exit code. Rejects with UsageError. */
-export async function runAudit(args: readonly string[], print: (text: string) => void): Promise<number> {
-  const [directory, ...more] = args;
-  if (directory === '--help') {
-    print(AUDIT_USAGE);
-    return 0;
-  }
+export async function run([directory, ...more]: readonly string[], { print }: CommandContext): Promise<number> {
   if (directory === undefined || more.length > 0 || directory.startsWith('-')) {
     throw new UsageError('expected one directory');
   }

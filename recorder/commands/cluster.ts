@@ -5,7 +5,6 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import type { Clock } from '../../base/clock.ts';
 import { errorCode } from '../../base/error.ts';
 import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
 import { askToJoin, JoinError } from '../certificates/ask-to-join.ts';
@@ -17,14 +16,13 @@ import { nodeNameProblem } from './node-name.ts';
 import type { Config } from '../config/schema.ts';
 import { parseListen } from '../config/values.ts';
 import { reachedAs } from '../config/exposure.ts';
-import { parsedArgs } from './options.ts';
+import { CONFIG_OPTION, parsedArgs, UsageError, type CommandContext } from './command.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import { ask, isTerminal } from './terminal.ts';
-import { UsageError } from './usage-error.ts';
 
 const CONFIG_LINE = '  --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)\n';
 
-export const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
+const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
        recorder cluster token NODE
        recorder cluster join MEMBER --token TOKEN [--address HOST]
        recorder cluster rotate-key [--force]
@@ -78,13 +76,15 @@ before this server does. It starts nothing.
   --force            do not ask
 ${CONFIG_LINE}`;
 
-interface Around {
-  readonly clock: Clock;
-  readonly stdin: NodeJS.ReadableStream;
-  readonly print: (text: string) => void;
-  readonly printError: (text: string) => void;
-  readonly load: (file: string) => Promise<Config>;
-}
+const SUBCOMMANDS = new Map([
+  ['init', { run: init, usage: INIT_USAGE }],
+  ['token', { run: token, usage: CLUSTER_TOKEN_USAGE }],
+  ['join', { run: joinAt, usage: JOIN_USAGE }],
+  ['rotate-key', { run: rotateKey, usage: ROTATE_USAGE }],
+  ['recover', { run: recover, usage: RECOVER_USAGE }],
+]);
+
+export const usage = ([command = '']: readonly string[]): string => SUBCOMMANDS.get(command)?.usage ?? CLUSTER_USAGE;
 
 /** Of `cluster.listen` unless the configuration says otherwise. */
 const PEERS_PORT = 9995;
@@ -94,38 +94,17 @@ const DIRECTORY_MODE = 0o750;
 const RotatedKey = z.object({ key_id: z.string(), secrets: z.number(), away: z.array(z.string()) });
 const Invitation = z.object({ token: z.string(), expires_at: z.string() });
 
-/** Resolves to the exit code. Throws `UsageError`, `ConfigError` and `NodeFileError`. */
-export async function runCluster(args: readonly string[], around: Around): Promise<number> {
-  const [command, ...rest] = args;
-  switch (command) {
-    case 'init':
-      return init(rest, around);
-    case 'token':
-      return token(rest, around);
-    case 'join':
-      return joinAt(rest, around);
-    case 'rotate-key':
-      return rotateKey(rest, around);
-    case 'recover':
-      return recover(rest, around);
-    case '--help':
-    case '-h':
-      around.print(CLUSTER_USAGE);
-      return 0;
-    default:
-      throw new UsageError('expected init, token, join, rotate-key or recover');
-  }
+/** Rejects with `ConfigError` and `NodeFileError`, too. */
+export async function run([command = '', ...args]: readonly string[], context: CommandContext): Promise<number> {
+  const subcommand = SUBCOMMANDS.get(command);
+  if (!subcommand) throw new UsageError('expected init, token, join, rotate-key or recover');
+  return subcommand.run(args, context);
 }
 
-const SERVER_OPTIONS = {
-  address: { type: 'string' },
-  config: { type: 'string', default: '/etc/recorder/config.yaml' },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const;
+const SERVER_OPTIONS = { ...CONFIG_OPTION, address: { type: 'string' } } as const;
 
-async function init(args: readonly string[], { clock, print, load }: Around): Promise<number> {
-  const { values } = parsedArgs({ args: [...args], options: SERVER_OPTIONS });
-  if (values.help) return (print(INIT_USAGE), 0);
+async function init(args: readonly string[], { clock, print, load }: CommandContext): Promise<number> {
+  const { values } = parsedArgs(args, { options: SERVER_OPTIONS });
   const server = await serverOf(values, load);
   const { nodeName, cluster } = server.config;
   const write = await settingsOf(values.config, server, cluster.pool);
@@ -146,13 +125,11 @@ async function init(args: readonly string[], { clock, print, load }: Around): Pr
   return 0;
 }
 
-async function joinAt(args: readonly string[], { print, printError, load }: Around): Promise<number> {
-  const { values, positionals } = parsedArgs({
-    args: [...args],
+async function joinAt(args: readonly string[], { print, printError, load }: CommandContext): Promise<number> {
+  const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
     options: { ...SERVER_OPTIONS, token: { type: 'string' }, 'token-file': { type: 'string' } },
   });
-  if (values.help) return (print(JOIN_USAGE), 0);
   const [member, ...more] = positionals;
   if (member === undefined || more.length > 0) throw new UsageError('expected the address of a member');
   const address = memberAt(member);
@@ -178,35 +155,30 @@ async function joinAt(args: readonly string[], { print, printError, load }: Arou
   return 0;
 }
 
-async function token(args: readonly string[], around: Around): Promise<number> {
-  const { print, printError } = around;
-  const { values, positionals } = parsedArgs({
-    args: [...args],
+async function token(args: readonly string[], context: CommandContext): Promise<number> {
+  const { print, printError } = context;
+  const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
-    options: { ...ADMIN_OPTIONS, help: { type: 'boolean', short: 'h', default: false } },
+    options: ADMIN_OPTIONS,
   });
-  if (values.help) return (print(CLUSTER_TOKEN_USAGE), 0);
   const [nodeId, ...more] = positionals;
   if (nodeId === undefined || more.length > 0) throw new UsageError('expected the node name of the server that joins');
-  return asked(around, values, '/api/cluster/tokens', { node_id: nodeId }, (answer) => {
+  return asked(context, values, '/api/cluster/tokens', { node_id: nodeId }, (answer) => {
     const made = Invitation.parse(answer);
     print(`${made.token}\n`);
     printError(`For ${nodeId}, once, until ${made.expires_at}: recorder cluster join MEMBER --token TOKEN\n`);
   });
 }
 
-async function rotateKey(args: readonly string[], around: Around): Promise<number> {
-  const { print } = around;
-  const { values } = parsedArgs({
-    args: [...args],
+async function rotateKey(args: readonly string[], context: CommandContext): Promise<number> {
+  const { print } = context;
+  const { values } = parsedArgs(args, {
     options: {
       ...ADMIN_OPTIONS,
       force: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  if (values.help) return (print(ROTATE_USAGE), 0);
-  return asked(around, values, '/api/cluster/keys', { force: values.force }, (answer) => {
+  return asked(context, values, '/api/cluster/keys', { force: values.force }, (answer) => {
     const { key_id: key, secrets, away } = RotatedKey.parse(answer);
     print(`All ${secrets} Secrets are encrypted with the key ${key} now.\n`);
     if (away.length > 0) print(`Away, and get it when they return: ${away.join(', ')}\n`);
@@ -215,7 +187,7 @@ async function rotateKey(args: readonly string[], around: Around): Promise<numbe
 
 /** Posts to the recorder as an admin, and says why if that is refused. */
 async function asked(
-  { printError, load }: Around,
+  { printError, load }: CommandContext,
   options: Parameters<typeof AdminClient.open>[0],
   path: string,
   body: object,
@@ -232,13 +204,13 @@ async function asked(
   }
 }
 
-async function recover(args: readonly string[], { clock, stdin, print, printError, load }: Around): Promise<number> {
-  const { address: _, ...options } = SERVER_OPTIONS;
-  const { values } = parsedArgs({
-    args: [...args],
-    options: { ...options, force: { type: 'boolean', default: false } },
+async function recover(
+  args: readonly string[],
+  { clock, stdin, print, printError, load }: CommandContext,
+): Promise<number> {
+  const { values } = parsedArgs(args, {
+    options: { ...CONFIG_OPTION, force: { type: 'boolean', default: false } },
   });
-  if (values.help) return (print(RECOVER_USAGE), 0);
   const config = await load(values.config);
   const { cluster, nodeName } = config;
   if (cluster.mode !== 'etcd') throw new UsageError('this recorder belongs to no cluster of servers (cluster.mode)');
@@ -275,7 +247,7 @@ interface Server {
 /** Throws UsageError for a server that is a member already. */
 async function serverOf(
   { address, config: file }: { readonly address?: string | undefined; readonly config: string },
-  load: Around['load'],
+  load: CommandContext['load'],
 ): Promise<Server> {
   const config = await load(file);
   const { cluster, nodeName } = config;

@@ -2,21 +2,9 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { Readable } from 'node:stream';
-import { systemClock } from '../../base/clock.ts';
-import { DISCOVER_USAGE, runDiscover } from './discover.ts';
-import { UsageError } from './usage-error.ts';
-
-async function run(args: readonly string[]): Promise<string> {
-  let printed = '';
-  const print = (text: string) => void (printed += text);
-  await runDiscover(args, { clock: systemClock, stdin: Readable.from([]), print, printError: print });
-  return printed;
-}
-
-test('--help prints how it is used', async () => {
-  assert.equal(await run(['--help']), DISCOVER_USAGE);
-});
+import { UsageError } from './command.ts';
+import { run } from './discover.ts';
+import { commandContext } from './test-support.ts';
 
 for (const [name, args, words] of [
   ['an unknown option', ['--colour', 'red'], /--colour/],
@@ -34,6 +22,9 @@ for (const [name, args, words] of [
   ['an unknown interface', ['--interface', 'nowhere7'], /--interface: there is no nowhere7/],
 ] as const) {
   test(`refused: ${name}`, async () => {
-    await assert.rejects(run(args), (err: unknown) => err instanceof UsageError && words.test(err.message));
+    await assert.rejects(
+      run(args, commandContext().context),
+      (err: unknown) => err instanceof UsageError && words.test(err.message),
+    );
   });
 }

@@ -4,7 +4,6 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { text as readAll } from 'node:stream/consumers';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
 import { parseDuration, ValueError } from '../config/values.ts';
 import type { DeviceReport } from '../onvif/discovery/describe.ts';
@@ -12,11 +11,10 @@ import { discover } from '../onvif/discovery/discover.ts';
 import { formatConfig, formatManifests, formatProblem, formatTable } from '../onvif/discovery/output.ts';
 import { addressesOf } from '../onvif/discovery/probe.ts';
 import type { Credentials } from '../onvif/target.ts';
-import { parsedArgs } from './options.ts';
+import { parsedArgs, UsageError, type CommandContext } from './command.ts';
 import { anywhere } from '../reach/reach.ts';
-import { UsageError } from './usage-error.ts';
 
-export const DISCOVER_USAGE = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
+export const usage = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
 
 Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks the cameras for their streams.
 
@@ -28,25 +26,26 @@ Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks
                         kubernetes: a Camera and a Secret for each
 `;
 
-interface DiscoverDeps {
-  readonly clock: Clock;
-  readonly stdin: NodeJS.ReadableStream;
-  /** Prints the result. */
-  readonly print: (text: string) => void;
-  readonly printError: (text: string) => void;
-}
-
 const FORMATS = { table: formatTable, yaml: formatConfig, kubernetes: formatManifests } as const;
 const MAX_PASSWORD = 1024;
 
-/** Throws `UsageError`. */
-export async function runDiscover(args: readonly string[], deps: DiscoverDeps): Promise<void> {
-  const options = parseOptions(args);
-  if (options.help) return deps.print(DISCOVER_USAGE);
+/** For `credentialsOf`. */
+export const LOGIN_OPTIONS = { user: { type: 'string' }, 'password-file': { type: 'string' } } as const;
+
+export async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const options = parsedArgs(args, {
+    options: {
+      ...LOGIN_OPTIONS,
+      interface: { type: 'string', multiple: true, default: [] },
+      timeout: { type: 'string', default: '3s' },
+      output: { type: 'string', default: 'table' },
+    },
+  }).values;
   const format = formatOf(options.output);
   const timeoutMs = timeoutOf(options.timeout);
-  const credentials = await credentialsOf(options, deps.stdin);
-  deps.print(format(await searched(options.interface, timeoutMs, credentials, deps), credentials));
+  const credentials = await credentialsOf(options, context.stdin);
+  context.print(format(await searched(options.interface, timeoutMs, credentials, context), credentials));
+  return 0;
 }
 
 /**
@@ -57,7 +56,7 @@ export async function searched(
   interfaces: readonly string[],
   timeoutMs: number,
   credentials: Credentials | undefined,
-  { clock, printError }: Pick<DiscoverDeps, 'clock' | 'printError'>,
+  { clock, printError }: Pick<CommandContext, 'clock' | 'printError'>,
 ): Promise<readonly DeviceReport[]> {
   const { addresses, unknown } = addressesOf(networkInterfaces(), interfaces);
   if (unknown.length > 0) throw new UsageError(`--interface: there is no ${unknown.join(', ')} with an IPv4 address`);
@@ -69,20 +68,6 @@ export async function searched(
   for (const problem of problems) printError(formatProblem(problem));
   if (reports.length === 0) printError(formatProblem(`no camera answered at ${addresses.join(', ')}`));
   return reports;
-}
-
-function parseOptions(args: readonly string[]) {
-  return parsedArgs({
-    args: [...args],
-    options: {
-      interface: { type: 'string', multiple: true, default: [] },
-      timeout: { type: 'string', default: '3s' },
-      user: { type: 'string' },
-      'password-file': { type: 'string' },
-      output: { type: 'string', default: 'table' },
-      help: { type: 'boolean', default: false, short: 'h' },
-    },
-  }).values;
 }
 
 function formatOf(text: string): (typeof FORMATS)[keyof typeof FORMATS] {

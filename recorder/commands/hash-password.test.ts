@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { matchesPassword, parsePasswordHash } from '../../base/password-hash.ts';
 import { runHashPassword } from './hash-password.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './command.ts';
 
 test('the hash of the first line of the input is returned', async () => {
   const hash = await runHashPassword(Readable.from(['correct horse\nmore\n']), () => {});

@@ -4,7 +4,7 @@
 import { createInterface } from 'node:readline/promises';
 import { hashPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../base/password-hash.ts';
 import { ask, isTerminal } from './terminal.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './command.ts';
 
 /** `print` writes to the terminal. Throws `UsageError` for a password that is too short or too long. */
 export async function runHashPassword(input: NodeJS.ReadableStream, print: (text: string) => void): Promise<string> {

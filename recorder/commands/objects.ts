@@ -5,46 +5,44 @@ import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
-import type { Clock } from '../../base/clock.ts';
 import { errorCode } from '../../base/error.ts';
 import { KINDS } from '../../crds/kinds.ts';
 import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
-import type { Config } from '../config/schema.ts';
 import { objectTable } from './object-table.ts';
-import { parsedArgs } from './options.ts';
-import { UsageError } from './usage-error.ts';
+import { parsedArgs, UsageError, type Command, type CommandContext } from './command.ts';
 
-export const APPLY_USAGE = `Usage: recorder apply -f FILE... [--dry-run]
+export const APPLY: Command = {
+  run: apply,
+  usage: `Usage: recorder apply -f FILE... [--dry-run]
 
 Creates the objects of manifests in the cluster, or changes them to what their manifests say: Camera, RecorderPool, and Secret for the
 logins of cameras. The manifests are those of Kubernetes; their namespace is ignored.
 
   -f FILE            YAML or JSON, with any number of objects; - for standard input
   --dry-run          check the manifests, and change nothing
-${ADMIN_USAGE}`;
+${ADMIN_USAGE}`,
+};
 
-export const GET_USAGE = `Usage: recorder get KIND [NAME] [-o FORMAT]
+export const GET: Command = {
+  run: get,
+  usage: `Usage: recorder get KIND [NAME] [-o FORMAT]
 
 Prints objects of the cluster, such as recorder get cameras. Values of Secrets are not shown.
 
   -o FORMAT          wide: with more columns; yaml, json, or name
-${ADMIN_USAGE}`;
+${ADMIN_USAGE}`,
+};
 
-export const DELETE_USAGE = `Usage: recorder delete KIND NAME
+export const DELETE: Command = {
+  run: remove,
+  usage: `Usage: recorder delete KIND NAME
        recorder delete -f FILE...
 
 Deletes objects of the cluster, such as recorder delete camera gate. Footage stays.
 
   -f FILE            YAML or JSON with the objects to delete; - for standard input
-${ADMIN_USAGE}`;
-
-interface Around {
-  readonly clock: Clock;
-  readonly stdin: NodeJS.ReadableStream;
-  readonly print: (text: string) => void;
-  readonly printError: (text: string) => void;
-  readonly load: (file: string) => Promise<Config>;
-}
+${ADMIN_USAGE}`,
+};
 
 interface Named {
   readonly plural: string;
@@ -65,39 +63,33 @@ const Items = z.object({ items: z.array(z.looseObject({ metadata: z.looseObject(
 const Applied = z.object({ outcome: z.string() });
 const Document = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
 
-/** Resolves to the exit code: 1 if an object was refused. Throws `UsageError`. */
-export async function runApply(args: readonly string[], around: Around): Promise<number> {
-  const { values } = parsedArgs({
-    args: [...args],
+/** Resolves to 1 if an object was refused. */
+async function apply(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values } = parsedArgs(args, {
     options: {
       ...ADMIN_OPTIONS,
       file: { type: 'string', short: 'f', multiple: true, default: [] },
       'dry-run': { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  if (values.help) return printed(around, APPLY_USAGE);
   if (values.file.length === 0) throw new UsageError('-f: expected a file with manifests');
-  const wanted = await documentsIn(values.file, around.stdin);
-  const client = await AdminClient.open(values, around.load);
+  const wanted = await documentsIn(values.file, context.stdin);
+  const client = await AdminClient.open(values, context.load);
   const query = values['dry-run'] ? '?dry_run=true' : '';
-  return each(wanted, around, async ({ plural, name, singular, document }) => {
+  return each(wanted, context, async ({ plural, name, singular, document }) => {
     const answer = await client.call('PUT', `/api/cluster/${plural}/${name}${query}`, document);
     return `${singular}/${name} ${Applied.parse(answer).outcome}${query && ' (dry run)'}`;
   });
 }
 
-export async function runDelete(args: readonly string[], around: Around): Promise<number> {
-  const { values, positionals } = parsedArgs({
-    args: [...args],
+async function remove(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
     options: {
       ...ADMIN_OPTIONS,
       file: { type: 'string', short: 'f', multiple: true, default: [] },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  if (values.help) return printed(around, DELETE_USAGE);
   const [kind, name, ...more] = positionals;
   const isNamed = kind !== undefined && name !== undefined && more.length === 0 && values.file.length === 0;
   if (!isNamed && (positionals.length > 0 || values.file.length === 0)) {
@@ -105,32 +97,28 @@ export async function runDelete(args: readonly string[], around: Around): Promis
   }
   const wanted: readonly Named[] = isNamed
     ? [{ ...kindNamed(kind), name }]
-    : await documentsIn(values.file, around.stdin);
-  const client = await AdminClient.open(values, around.load);
-  return each(wanted, around, async ({ plural, name: one, singular }) => {
+    : await documentsIn(values.file, context.stdin);
+  const client = await AdminClient.open(values, context.load);
+  return each(wanted, context, async ({ plural, name: one, singular }) => {
     await client.call('DELETE', `/api/cluster/${plural}/${encodeURIComponent(one)}`);
     return `${singular}/${one} deleted`;
   });
 }
 
-/** Throws `UsageError`. */
-export async function runGet(args: readonly string[], around: Around): Promise<number> {
-  const { values, positionals } = parsedArgs({
-    args: [...args],
+async function get(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
     options: {
       ...ADMIN_OPTIONS,
       output: { type: 'string', short: 'o', default: '' },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  if (values.help) return printed(around, GET_USAGE);
   const [kind, name, ...more] = positionals;
   if (kind === undefined || more.length > 0)
     throw new UsageError('expected a kind, such as cameras, and at most one name');
   const { plural, singular } = kindNamed(kind);
   const format = formatNamed(values.output);
-  const client = await AdminClient.open(values, around.load);
+  const client = await AdminClient.open(values, context.load);
   try {
     const path = `/api/cluster/${plural}`;
     const items =
@@ -138,31 +126,26 @@ export async function runGet(args: readonly string[], around: Around): Promise<n
         ? Items.parse(await client.call('GET', path)).items
         : Items.parse({ items: [await client.call('GET', `${path}/${encodeURIComponent(name)}`)] }).items;
     if (items.length === 0 && format !== 'json' && format !== 'yaml') {
-      around.printError(`no ${plural} in the cluster\n`);
+      context.printError(`no ${plural} in the cluster\n`);
       return 0;
     }
     const whole = name === undefined ? { apiVersion: 'v1', kind: 'List', items } : items[0];
-    if (format === 'json') around.print(`${JSON.stringify(whole, undefined, 2)}\n`);
-    else if (format === 'yaml') around.print(stringify(whole, { aliasDuplicateObjects: false, lineWidth: 0 }));
-    else if (format === 'name') around.print(items.map(({ metadata }) => `${singular}/${metadata.name}\n`).join(''));
-    else around.print(objectTable(plural, items, format === 'wide', around.clock.wallMs()));
+    if (format === 'json') context.print(`${JSON.stringify(whole, undefined, 2)}\n`);
+    else if (format === 'yaml') context.print(stringify(whole, { aliasDuplicateObjects: false, lineWidth: 0 }));
+    else if (format === 'name') context.print(items.map(({ metadata }) => `${singular}/${metadata.name}\n`).join(''));
+    else context.print(objectTable(plural, items, format === 'wide', context.clock.wallMs()));
     return 0;
   } catch (err) {
     if (!(err instanceof AdminError)) throw err;
-    around.printError(`recorder: ${err.message}\n`);
+    context.printError(`recorder: ${err.message}\n`);
     return 1;
   }
-}
-
-function printed({ print }: Around, usage: string): number {
-  print(usage);
-  return 0;
 }
 
 /** One after the other, in the order of the files: a Secret may come before its camera. A refused object does not stop the others. */
 async function each<T extends Named>(
   wanted: readonly T[],
-  { print, printError }: Around,
+  { print, printError }: CommandContext,
   carryOut: (one: T) => Promise<string>,
 ): Promise<number> {
   let code = 0;

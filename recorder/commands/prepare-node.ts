@@ -12,9 +12,10 @@ import type { Log } from '../../base/log.ts';
 import { parseJson } from '../../base/parse-json.ts';
 import { directoryOfPool } from '../../crds/names.ts';
 import { formatPath, parseBaseName } from '../archive/disk/names.ts';
+import type { CommandContext } from './command.ts';
 import { waitUntilEnded } from './wait.ts';
 
-const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
+export const usage = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
 
 Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user, and moves files into them that earlier versions
 kept in <archive> and <state>. Needs the right to change owners.
@@ -49,7 +50,18 @@ const YEAR = /^\d{4}$/;
  */
 const ALIVE_MS = 30_000;
 
-export function runPrepareNode(args: readonly string[], say: (line: string) => void): void {
+export function run(args: readonly string[], { print, printError }: CommandContext): number {
+  try {
+    prepareBy(args, (line) => print(`${line}\n`));
+    return 0;
+  } catch (err) {
+    if (!(err instanceof PrepareError)) throw err;
+    printError(`recorder: ${err.message}\n`);
+    return 1;
+  }
+}
+
+function prepareBy(args: readonly string[], say: (line: string) => void): void {
   const text = { type: 'string' } as const;
   const options = { namespace: text, pool: text, user: text, group: text, archive: text, state: text } as const;
   const { values } = parseArgs({ args: [...args], options, strict: false }) as {
@@ -58,7 +70,7 @@ export function runPrepareNode(args: readonly string[], say: (line: string) => v
   const { namespace, pool, archive, state } = values;
   const [user, group] = [Number(values.user), Number(values.group)];
   if (!namespace || !pool || !archive || !state || !Number.isInteger(user) || !Number.isInteger(group)) {
-    throw new PrepareError(`an option is missing\n\n${PREPARE_USAGE}`);
+    throw new PrepareError(`an option is missing\n\n${usage}`);
   }
   prepareNode({ namespace, pool, archive, state, user, group, say, nowMs: Date.now });
   wait(user, group);

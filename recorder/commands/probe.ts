@@ -2,22 +2,20 @@
 // what will be recorded, and a capture for replaying it.
 
 import { readFile, writeFile } from 'node:fs/promises';
-import type { Clock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import type { TransportChoice } from '../camera/session-options.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { checkCameraUrl, ValueError } from '../config/values.ts';
 import { lookForMemory } from '../edge/look.ts';
-import { parsedArgs } from './options.ts';
+import { parsedArgs, UsageError, type CommandContext } from './command.ts';
 import { formatCapture, MAX_CAPTURE_BYTES } from '../probe/capture.ts';
 import { formatReport } from '../probe/report.ts';
 import { probe } from '../probe/run.ts';
 import { anywhere } from '../reach/reach.ts';
 import { RtspError } from '../rtsp/error.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
-import { UsageError } from './usage-error.ts';
 
-export const PROBE_USAGE = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--onvif URL] [--capture FILE] [--json]
+export const usage = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--onvif URL] [--capture FILE] [--json]
 
 Connects to a camera as the recorder does, watches it, and reports what it is, which rows of docs/cameras.md apply to it, and
 what will be recorded of it, and whether it has a memory of its own (ONVIF Profile G). URL is rtsp:// or rtsps://, with user and password in it; - reads it from standard input,
@@ -33,21 +31,21 @@ which keeps the password out of the list of processes.
 Exit code: 0 when video or sound is recorded from it, 1 when nothing is.
 `;
 
-interface ProbeDeps {
-  readonly clock: Clock;
-  readonly version: string;
-  readonly print: (text: string) => void;
-}
-
 const TRANSPORTS: readonly string[] = ['auto', 'tcp', 'udp', 'multicast'] satisfies TransportChoice[];
 
-/** Resolves to the exit code. Rejects with `UsageError`. */
-export async function runProbe(args: readonly string[], deps: ProbeDeps, signal: AbortSignal): Promise<number> {
-  const { values, positionals } = parse(args);
-  if (values.help) {
-    deps.print(PROBE_USAGE);
-    return 0;
-  }
+export async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const { clock, version, print } = context;
+  const signal = context.interrupted();
+  const { values, positionals } = parsedArgs(args, {
+    allowPositionals: true,
+    options: {
+      seconds: { type: 'string', default: '30' },
+      transport: { type: 'string', default: 'auto' },
+      onvif: { type: 'string' },
+      capture: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
   const [named] = positionals;
   if (named === undefined || positionals.length > 1) throw new UsageError('expected one URL');
   const source = named === '-' ? (await readFile('/dev/stdin', 'utf8')).trim() : named;
@@ -60,9 +58,8 @@ export async function runProbe(args: readonly string[], deps: ProbeDeps, signal:
   const options = {
     seconds,
     captureBytes: values.capture === undefined ? 0 : MAX_CAPTURE_BYTES,
-    version: deps.version,
+    version,
   };
-  const { clock } = deps;
   const reach = anywhere();
   const address = { source, onvif: onvifOf(values.onvif), tls: { verify: false }, allowPlaintextLogin: false };
   const [{ report, capture }, memory] = await Promise.all([
@@ -76,23 +73,8 @@ export async function runProbe(args: readonly string[], deps: ProbeDeps, signal:
   ]);
   if (capture && values.capture !== undefined) await writeFile(values.capture, formatCapture(capture), { mode: 0o600 });
   const text = `${formatReport(report)}\nits own memory: ${memory.answer}, ${memory.message}\n`;
-  deps.print(values.json ? `${JSON.stringify({ ...report, memory }, null, 2)}\n` : text);
+  print(values.json ? `${JSON.stringify({ ...report, memory }, null, 2)}\n` : text);
   return report.streams.some((stream) => stream.frames > 0) ? 0 : 1;
-}
-
-function parse(args: readonly string[]) {
-  return parsedArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      seconds: { type: 'string', default: '30' },
-      transport: { type: 'string', default: 'auto' },
-      onvif: { type: 'string' },
-      capture: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  });
 }
 
 function onvifOf(text: string | undefined): string | undefined {

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { systemClock } from '../../base/clock.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
-import { runSetup, SETUP_USAGE, WRITABLE } from './setup.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './command.ts';
+import { run as runSetup, WRITABLE } from './setup.ts';
+import { commandContext } from './test-support.ts';
 
 interface Server {
   readonly config: string;
@@ -33,17 +33,13 @@ function server(t: Parameters<typeof workspace>[0]): Server {
         printed += text;
         if (text.endsWith(': ')) setImmediate(() => stdin.write(`${lines.shift() ?? ''}\n`));
       };
-      await runSetup([...args, '--config', config], { clock: systemClock, stdin, print, printError: print });
+      await runSetup([...args, '--config', config], commandContext({ stdin, print, printError: print }).context);
       return printed;
     },
   };
 }
 
 const refused = (words: RegExp) => (err: unknown) => err instanceof UsageError && words.test(err.message);
-
-test('--help prints how it is used', async (t) => {
-  assert.equal(await server(t).run(['--help']), SETUP_USAGE);
-});
 
 test('archive and cameras of the options are the configuration, and the directory of the archive is made', async (t) => {
   const { config, file, archive, run } = server(t);

@@ -3,17 +3,15 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { isMap, isSeq, parseDocument } from 'yaml';
-import type { Clock } from '../../base/clock.ts';
 import { loadConfig } from '../config/load.ts';
-import { credentialsOf, searched } from './discover.ts';
+import { credentialsOf, LOGIN_OPTIONS, searched } from './discover.ts';
 import type { DeviceReport } from '../onvif/discovery/describe.ts';
 import { formatConfig } from '../onvif/discovery/output.ts';
 import type { Credentials } from '../onvif/target.ts';
-import { parsedArgs } from './options.ts';
+import { CONFIG_OPTION, parsedArgs, UsageError, type CommandContext } from './command.ts';
 import { ask, isTerminal } from './terminal.ts';
-import { UsageError } from './usage-error.ts';
 
-export const SETUP_USAGE = `Usage: recorder setup [--archive DIRECTORY] [--camera ID=URL]... [--discover] [--user NAME --password-file FILE] [--config FILE]
+export const usage = `Usage: recorder setup [--archive DIRECTORY] [--camera ID=URL]... [--discover] [--user NAME --password-file FILE] [--config FILE]
 
 Writes the configuration of a new server to conf.d/setup.yaml next to the configuration file, and makes the directory of the
 archive. Without any of the first three options it asks. It starts nothing.
@@ -34,13 +32,6 @@ const DIRECTORY_MODE = 0o750;
 /** What an archive on a new disk may have next to it. */
 const EMPTY_DISK: readonly string[] = ['lost+found'];
 
-interface SetupDeps {
-  readonly clock: Clock;
-  readonly stdin: NodeJS.ReadableStream;
-  readonly print: (text: string) => void;
-  readonly printError: (text: string) => void;
-}
-
 interface Wishes {
   readonly archive: string | undefined;
   /** As `ID=URL`. */
@@ -49,28 +40,35 @@ interface Wishes {
   readonly credentials: Credentials | undefined;
 }
 
-/** Throws `UsageError`, and `ConfigError` for a camera that cannot be recorded. */
-export async function runSetup(args: readonly string[], deps: SetupDeps): Promise<void> {
-  const options = parseOptions(args);
-  if (options.help) return deps.print(SETUP_USAGE);
+/** Throws `ConfigError`, too, for a camera that cannot be recorded. */
+export async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const options = parsedArgs(args, {
+    options: {
+      ...CONFIG_OPTION,
+      ...LOGIN_OPTIONS,
+      archive: { type: 'string' },
+      camera: { type: 'string', multiple: true, default: [] },
+      discover: { type: 'boolean', default: false },
+    },
+  }).values;
   const directory = join(dirname(options.config), 'conf.d');
   const file = join(directory, 'setup.yaml');
   if (existsSync(file)) throw new UsageError(`${file} already exists: change or remove it`);
 
   const isAsked = options.archive === undefined && options.camera.length === 0 && !options.discover;
-  if (isAsked && !isTerminal(deps.stdin)) throw new UsageError('expected --archive, --camera or --discover');
+  if (isAsked && !isTerminal(context.stdin)) throw new UsageError('expected --archive, --camera or --discover');
   const wishes = isAsked
-    ? await asked(deps)
+    ? await asked(context)
     : {
         archive: options.archive,
         cameras: options.camera,
         isSearched: options.discover,
-        credentials: await credentialsOf(options, deps.stdin),
+        credentials: await credentialsOf(options, context.stdin),
       };
   if (wishes.archive !== undefined && !isAbsolute(wishes.archive))
     throw new UsageError('--archive: expected a path that begins with /');
 
-  const reports = wishes.isSearched ? await searched([], 3_000, wishes.credentials, deps) : [];
+  const reports = wishes.isSearched ? await searched([], 3_000, wishes.credentials, context) : [];
   const text = settings(wishes, reports);
   const { cameras, recordPath } = await loadConfig(options.config, { change: { file, text } });
 
@@ -79,25 +77,11 @@ export async function runSetup(args: readonly string[], deps: SetupDeps): Promis
   if (wishes.archive !== undefined) makeArchive(wishes.archive, { uid, gid });
   writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' });
   give(file, { uid, gid });
-  deps.print(`${file}: ${cameras.length} cameras, footage in ${recordPath}\n${nextSteps(recordPath)}`);
+  context.print(`${file}: ${cameras.length} cameras, footage in ${recordPath}\n${nextSteps(recordPath)}`);
+  return 0;
 }
 
-function parseOptions(args: readonly string[]) {
-  return parsedArgs({
-    args: [...args],
-    options: {
-      archive: { type: 'string' },
-      camera: { type: 'string', multiple: true, default: [] },
-      discover: { type: 'boolean', default: false },
-      user: { type: 'string' },
-      'password-file': { type: 'string' },
-      config: { type: 'string', default: '/etc/recorder/config.yaml' },
-      help: { type: 'boolean', default: false, short: 'h' },
-    },
-  }).values;
-}
-
-async function asked({ stdin, print }: SetupDeps): Promise<Wishes> {
+async function asked({ stdin, print }: CommandContext): Promise<Wishes> {
   const archive = (await ask(`Directory for footage [${DEFAULT_ARCHIVE}]: `, stdin, print)).trim() || DEFAULT_ARCHIVE;
   const answer = await ask('Search the networks of this machine for cameras? [Y/n]: ', stdin, print);
   if (/^\s*n/i.test(answer)) return { archive, cameras: [], isSearched: false, credentials: undefined };

@@ -4,8 +4,15 @@ import { test } from 'node:test';
 import { parse } from 'yaml';
 import { ConfigFile } from '../config/schema.ts';
 import { isGuessable } from '../../base/new-token.ts';
-import { runToken } from './token.ts';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './command.ts';
+import { commandContext } from './test-support.ts';
+import { run } from './token.ts';
+
+function runToken(args: readonly string[]): string {
+  const { context, printed } = commandContext();
+  run(args, context);
+  return printed.out;
+}
 
 test('a token has 256 random bits, and the configuration gets only its hash', () => {
   const [token = '', ...rest] = runToken([

@@ -4,10 +4,9 @@ import { stringify } from 'yaml';
 import { firstProblem } from '../config/load.ts';
 import { TokenFile } from '../config/schema.ts';
 import { newToken, sha256 } from '../../base/new-token.ts';
-import { parsedArgs } from './options.ts';
-import { UsageError } from './usage-error.ts';
+import { parsedArgs, UsageError, type CommandContext } from './command.ts';
 
-export const TOKEN_USAGE = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
+export const usage = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
 
 Makes a token of 256 random bits. The configuration contains only its hash, so the token is shown only once.
 
@@ -16,13 +15,11 @@ Makes a token of 256 random bits. The configuration contains only its hash, so t
   --cameras IDS     only for these cameras, separated by commas; * stands for any characters
 `;
 
-/** Throws `UsageError`. */
-export function runToken(args: readonly string[]): string {
-  const [command, ...rest] = args;
-  if (command === '--help') return TOKEN_USAGE;
+export function run([command, ...args]: readonly string[], { print }: Pick<CommandContext, 'print'>): number {
   if (command !== 'create') throw new UsageError('expected "token create"');
-  const { help, name, role, cameras } = parseOptions(rest);
-  if (help) return TOKEN_USAGE;
+  const { name, role, cameras } = parsedArgs(args, {
+    options: { name: { type: 'string' }, role: { type: 'string', default: 'viewer' }, cameras: { type: 'string' } },
+  }).values;
   if (name === undefined) throw new UsageError('--name: expected the name of the owner');
   const token = newToken();
   const entry = {
@@ -37,17 +34,8 @@ export function runToken(args: readonly string[]): string {
     throw new UsageError(`--${key.replace(/\[.*/, '')}: ${problem}`);
   }
   const item = stringify([entry]).replace(/^(?=.)/gm, '  ');
-  return `${token}\n\nThis token is not shown again. Put into the configuration, or as a list into the file of auth.tokensFile:\n\nauth:\n  tokens:\n${item.replace(/^/gm, '  ').trimEnd()}\n`;
-}
-
-function parseOptions(args: readonly string[]) {
-  return parsedArgs({
-    args: [...args],
-    options: {
-      name: { type: 'string' },
-      role: { type: 'string', default: 'viewer' },
-      cameras: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  }).values;
+  print(
+    `${token}\n\nThis token is not shown again. Put into the configuration, or as a list into the file of auth.tokensFile:\n\nauth:\n  tokens:\n${item.replace(/^/gm, '  ').trimEnd()}\n`,
+  );
+  return 0;
 }

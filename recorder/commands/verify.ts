@@ -2,11 +2,10 @@
 
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { VerifyError, verifyResult } from '../jobs/verify.ts';
-import { UsageError } from './usage-error.ts';
+import { parsedArgs, UsageError, type CommandContext } from './command.ts';
 
-export const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
+export const usage = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
 
 Checks that a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and that footage
 and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong, 2 if this cannot be determined.
@@ -17,14 +16,9 @@ and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong
   --fingerprint HEX  or its fingerprint; without either, the signer is not verified
 `;
 
-/** Resolves to the exit code. Rejects with UsageError. */
-export async function runVerify(args: readonly string[], print: (text: string) => void): Promise<number> {
+export async function run(args: readonly string[], { print }: Pick<CommandContext, 'print'>): Promise<number> {
   try {
-    const { path, manifest, key, fingerprint, help } = parse(args);
-    if (help) {
-      print(VERIFY_USAGE);
-      return 0;
-    }
+    const { path, manifest, key, fingerprint } = parse(args);
     if (path === undefined) throw new UsageError('expected a file');
     const { right, wrong } = await verifyResult({ path, manifest, key, fingerprint });
     for (const line of right) print(`ok     ${printable(line)}\n`);
@@ -42,27 +36,17 @@ export async function runVerify(args: readonly string[], print: (text: string) =
 const printable = (line: string): string => line.replaceAll(/\p{C}/gu, '?');
 
 function parse(args: readonly string[]) {
-  const options = {
-    manifest: { type: 'string' },
-    key: { type: 'string' },
-    fingerprint: { type: 'string' },
-    help: { type: 'boolean', short: 'h' },
-  } as const;
-  let parsed;
-  try {
-    parsed = parseArgs({ args: [...args], options, allowPositionals: true });
-  } catch (err) {
-    throw new UsageError((err as Error).message);
-  }
-  const { values, positionals } = parsed;
+  const { values, positionals } = parsedArgs(args, {
+    allowPositionals: true,
+    options: { manifest: { type: 'string' }, key: { type: 'string' }, fingerprint: { type: 'string' } },
+  });
   if (positionals.length > 1) throw new UsageError('expected one file');
-  const { manifest, key, fingerprint, help } = values;
+  const { manifest, key, fingerprint } = values;
   return {
     path: positionals[0],
     manifest,
     key: key === undefined ? undefined : keyIn(key),
     fingerprint: fingerprint === undefined ? undefined : digits(fingerprint),
-    help,
   };
 }
 

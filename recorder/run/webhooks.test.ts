@@ -26,7 +26,7 @@ import type { Config } from '../config/schema.ts';
 import { EventJournal } from '../events/journal.ts';
 import { newWebhookSecret } from '../events/signature.ts';
 import { registerWebhookMetrics } from './webhook-metrics.ts';
-import { runWebhook } from '../commands/webhook.ts';
+import { run as runWebhook } from '../commands/webhook.ts';
 import { Webhooks } from './webhooks.ts';
 
 const SECRET = newWebhookSecret();

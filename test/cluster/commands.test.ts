@@ -17,9 +17,11 @@ import { JoinTokens } from '../../recorder/certificates/join-tokens.ts';
 import { KeyRing } from '../../recorder/certificates/key-ring.ts';
 import { RotationError } from '../../recorder/certificates/key-rotation.ts';
 import { nodeFiles, readKeys, writeMember } from '../../recorder/certificates/node-files.ts';
-import { runCluster } from '../../recorder/commands/cluster.ts';
+import { run as runCluster } from '../../recorder/commands/cluster.ts';
+import type { Command } from '../../recorder/commands/command.ts';
 import { ClusterObjects } from '../../recorder/cluster/objects.ts';
-import { runApply, runDelete, runGet } from '../../recorder/commands/objects.ts';
+import { APPLY, DELETE, GET } from '../../recorder/commands/objects.ts';
+import { commandContext } from '../../recorder/commands/test-support.ts';
 import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import { workspace } from '../support/workspace.ts';
@@ -57,9 +59,9 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
     });
     assert.equal((await apply(CAMERA)).out, 'camera/gate unchanged\n');
     assert.equal((await apply(CAMERA.replace('stream1', 'stream2'))).out, 'camera/gate configured\n');
-    const table = await run(runGet, ['cameras']);
+    const table = await run(GET.run, ['cameras']);
     assert.match(table.out, /^NAME +NODE +RECORDING +READY +REASON +AGE\ngate +\d+s\n$/);
-    const { spec, metadata } = JSON.parse((await run(runGet, ['cam', 'gate', '-o', 'json'])).out) as {
+    const { spec, metadata } = JSON.parse((await run(GET.run, ['cam', 'gate', '-o', 'json'])).out) as {
       spec: Record<string, unknown>;
       metadata: Record<string, unknown>;
     };
@@ -67,12 +69,12 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
       [spec['source'], spec['transport'], metadata['labels']],
       ['rtsp://10.0.0.9/stream2', 'Auto', { site: 'north' }],
     );
-    const exported = await run(runGet, ['camera', 'gate', '-o', 'yaml']);
+    const exported = await run(GET.run, ['camera', 'gate', '-o', 'yaml']);
     assert.equal((await apply(exported.out)).out, 'camera/gate unchanged\n', 'what get prints can be applied');
-    assert.equal((await run(runGet, ['cameras', '-o', 'name'])).out, 'camera/gate\n');
-    assert.deepEqual(await run(runDelete, ['camera', 'gate']), { code: 0, out: 'camera/gate deleted\n', err: '' });
-    assert.deepEqual(await run(runGet, ['cameras']), { code: 0, out: '', err: 'no cameras in the cluster\n' });
-    const gone = await run(runDelete, ['camera', 'gate']);
+    assert.equal((await run(GET.run, ['cameras', '-o', 'name'])).out, 'camera/gate\n');
+    assert.deepEqual(await run(DELETE.run, ['camera', 'gate']), { code: 0, out: 'camera/gate deleted\n', err: '' });
+    assert.deepEqual(await run(GET.run, ['cameras']), { code: 0, out: '', err: 'no cameras in the cluster\n' });
+    const gone = await run(DELETE.run, ['camera', 'gate']);
     assert.equal(gone.code, 1);
     assert.match(gone.err, /^recorder: camera\/gate: .*"gate" not found\n$/);
   });
@@ -88,13 +90,16 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
       { contentType: 'application/merge-patch+json' },
     );
     await apply(CAMERA.replace(', labels: { site: north }', ''));
-    const { metadata, status } = JSON.parse((await run(runGet, ['camera', 'gate', '-o', 'json'])).out) as {
+    const { metadata, status } = JSON.parse((await run(GET.run, ['camera', 'gate', '-o', 'json'])).out) as {
       metadata: { labels?: object };
       status: { assignment: { node: string } };
     };
     assert.deepEqual([metadata.labels ?? {}, status.assignment.node], [{}, 'rack-1']);
-    assert.match((await run(runGet, ['cameras', '-o', 'wide'])).out, /\ngate +rack-1 .* default +1 .*Scheduled +rtsp:/);
-    await run(runDelete, ['camera', 'gate']);
+    assert.match(
+      (await run(GET.run, ['cameras', '-o', 'wide'])).out,
+      /\ngate +rack-1 .* default +1 .*Scheduled +rtsp:/,
+    );
+    await run(DELETE.run, ['camera', 'gate']);
   });
 
   test('what is wrong in a manifest is named as Kubernetes names it, and other objects are applied', async (t) => {
@@ -109,21 +114,21 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
     assert.ok(!done.err.includes('hunter2'), done.err);
     const misspelt = await apply(CAMERA.replace('source:', 'sourec:'));
     assert.match(misspelt.err, /spec\.(source|sourec)/);
-    await run(runDelete, ['camera', 'gate']);
+    await run(DELETE.run, ['camera', 'gate']);
   });
 
   test('a dry run checks and changes nothing', async (t) => {
     const { run, apply } = await stage(t);
     assert.equal((await apply(CAMERA, ['--dry-run'])).out, 'camera/gate created (dry run)\n');
-    assert.equal((await run(runGet, ['cameras'])).out, '');
+    assert.equal((await run(GET.run, ['cameras'])).out, '');
   });
 
   test('a secret is encrypted in etcd, and no answer, table or audit has it', async (t) => {
     const { run, apply, audited, etcd } = await stage(t);
     const applied = await apply(SECRET);
     const shown = [applied];
-    for (const format of ['json', 'yaml', 'wide', 'name']) shown.push(await run(runGet, ['secrets', '-o', format]));
-    shown.push(await run(runGet, ['secret', 'gate-login', '-o', 'yaml']));
+    for (const format of ['json', 'yaml', 'wide', 'name']) shown.push(await run(GET.run, ['secrets', '-o', format]));
+    shown.push(await run(GET.run, ['secret', 'gate-login', '-o', 'yaml']));
     const { kvs } = await etcd.range({ key: '/', rangeEnd: '0' });
     const everywhere = [
       JSON.stringify(shown),
@@ -141,15 +146,15 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
       audited.map(({ what, kind, object }) => [what, kind, object]),
       [['apply-object', 'secrets', 'gate-login']],
     );
-    await run(runDelete, ['secret', 'gate-login']);
+    await run(DELETE.run, ['secret', 'gate-login']);
   });
 
   test('Secrets of the cluster itself are neither shown nor changed', async (t) => {
     const { run, apply } = await stage(t);
-    assert.equal((await run(runGet, ['secrets'])).err, 'no secrets in the cluster\n');
+    assert.equal((await run(GET.run, ['secrets'])).err, 'no secrets in the cluster\n');
     for (const done of [
-      await run(runGet, ['secret', 'kube-nvr-authorities', '-o', 'json']),
-      await run(runDelete, ['secret', 'kube-nvr-authorities']),
+      await run(GET.run, ['secret', 'kube-nvr-authorities', '-o', 'json']),
+      await run(DELETE.run, ['secret', 'kube-nvr-authorities']),
       await apply(SECRET.replace('gate-login', 'kube-nvr-authorities')),
     ]) {
       assert.equal(done.code, 1);
@@ -189,13 +194,13 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
     const file = join(directory, 'viewer.token');
     writeFileSync(file, 'operator');
     for (const args of [['cameras'], ['secrets']]) {
-      const done = await run(runGet, [...args, '--token-file', file]);
+      const done = await run(GET.run, [...args, '--token-file', file]);
       assert.match(done.err, /this needs the role admin/);
     }
     assert.match((await apply(CAMERA, ['--token-file', file])).err, /this needs the role admin/);
     writeFileSync(file, 'guess');
     assert.match(
-      (await run(runGet, ['cameras', '--token-file', file])).err,
+      (await run(GET.run, ['cameras', '--token-file', file])).err,
       /give the token of an admin with --token-file/,
     );
   });
@@ -206,8 +211,6 @@ interface Done {
   readonly out: string;
   readonly err: string;
 }
-
-type Run = (args: readonly string[], around: Parameters<typeof runGet>[1]) => Promise<number>;
 
 /** A recorder's API on the store, and commands that call it as on the machine of the recorder. */
 async function stage(t: TestContext) {
@@ -236,21 +239,15 @@ async function stage(t: TestContext) {
   const address = await app.listen({ host: '127.0.0.1', port: 0 });
   const tokenFile = join(directory, 'admin.token');
   writeFileSync(tokenFile, 'admin');
-  const run = async (command: Run, args: readonly string[], stdin = ''): Promise<Done> => {
-    let [out, err] = ['', ''];
+  const run = async (command: Command['run'], args: readonly string[], stdin = ''): Promise<Done> => {
+    const { context, printed } = commandContext({ stdin: Readable.from([stdin]) });
     const code = await command(
       [...args, '--server', address, ...(args.includes('--token-file') ? [] : ['--token-file', tokenFile])],
-      {
-        clock: systemClock,
-        stdin: Readable.from([stdin]),
-        print: (text) => void (out += text),
-        printError: (text) => void (err += text),
-        load: () => Promise.reject(new Error('no configuration is needed')),
-      },
+      context,
     );
-    return { code, out, err };
+    return { code, ...printed };
   };
   const apply = (text: string, args: readonly string[] = []): Promise<Done> =>
-    run(runApply, ['-f', '-', ...args], text);
+    run(APPLY.run, ['-f', '-', ...args], text);
   return { directory, client, etcd, audited, run, apply };
 }
