@@ -34,6 +34,8 @@ export const GRANTS_NAMED_LOGINS = 'kube-nvr.dev/grants-named-logins';
 
 /** Label of the Camera of a row of the table `cameras`, and of the Secret with what the row says. */
 export const ROW_LABEL = 'kube-nvr.dev/row';
+/** The key of such a Secret with the settings of the camera, in the words of the configuration, as JSON. */
+export const SEALED_ROW = 'settings';
 /** Annotation of such a Camera and of its Secret: another value says that the Secret has changed. */
 export const ROW_VERSION = 'kube-nvr.dev/row-version';
 /** Annotation of the RecorderPool: how the table `cameras` is recognised as the one that was read last. */
@@ -50,7 +52,7 @@ export const OPERATOR_STATUS_MANAGER = 'kube-nvr-operator-status';
 export const RECORDER_MANAGER = 'kube-nvr-recorder';
 /** What the leading server of a cluster without Kubernetes saw in etcd. */
 export const ETCD_MANAGER = 'kube-nvr-etcd';
-/** What the leading server of a cluster without Kubernetes read in the table `cameras`. */
+/** What the operator that leads read in the table `cameras`. */
 export const ROWS_MANAGER = 'kube-nvr-rows';
 
 /** The Lease of the operator's leader election; in the operator's own namespace. */

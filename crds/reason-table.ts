@@ -200,6 +200,31 @@ export const CAMERA_CONDITIONS = {
       todo: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
     },
   ],
+  RowsFollowed: [
+    {
+      status: 'True',
+      reason: 'Followed',
+      means: 'each row of the table `cameras` that names a node of the pool is a Camera',
+    },
+    {
+      status: 'False',
+      reason: 'TableUnusable',
+      means: 'the table cannot be read, or the operator may not write Cameras: the cameras stay as they are',
+      todo: 'see the message: check the database and the network to it, or set `watch.databaseRows` of the chart',
+    },
+    {
+      status: 'False',
+      reason: 'TableRestored',
+      means: 'the table came back with older rows: the cameras in the message are recorded as before',
+      todo: 'change the rows that are wrong, and delete the Cameras that should be gone',
+    },
+    {
+      status: 'False',
+      reason: 'RowsRefused',
+      means: 'a row has no Camera: its `id` cannot be a name, or a Camera of a manifest has it',
+      todo: 'change the row, or the manifest',
+    },
+  ],
   Reconciling: [
     {
       status: 'True',

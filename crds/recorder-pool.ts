@@ -241,6 +241,12 @@ const spec = withRules(
         'Directory on each node; the state of the recorder is in its subdirectory {namespace}_{pool}. It is made when it is missing. Not used with archive.volumeClaimTemplate: the claim has the state, too.',
       ),
     databaseSecretRef: reference().optional().describe('A Secret with the key url: a Postgres database.'),
+    camerasFromDatabase: z
+      .boolean()
+      .default(false)
+      .describe(
+        'true: each row of the table cameras that names a node of the pool is a Camera, which the operator keeps. It needs rights for that, which the chart gives with watch.databaseRows.',
+      ),
     redisSecretRef: reference()
       .optional()
       .describe('A Secret with the key url: a Redis for jobs. Without it, each recorder runs its own.'),
@@ -374,6 +380,11 @@ const spec = withRules(
     rule: "!has(self.stateHostPath) || !has(self.archive.hostPath) || !((self.stateHostPath + '/').startsWith(self.archive.hostPath + '/'))",
     message: 'must not lie in archive.hostPath: the state of the recorder is not footage',
     fieldPath: '.stateHostPath',
+  },
+  {
+    rule: '!self.camerasFromDatabase || has(self.databaseSecretRef)',
+    message: 'is required with camerasFromDatabase',
+    fieldPath: '.databaseSecretRef',
   },
 );
 

@@ -4,6 +4,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { Parts } from '../base/parts.ts';
+import { parseCamera } from '../crds/camera.ts';
+import { API_VERSION } from '../crds/names.ts';
 import { CameraLogins } from './controllers/camera-logins.ts';
 import { Certificates } from './controllers/certificates.ts';
 import { Drains } from './controllers/drains.ts';
@@ -27,6 +29,7 @@ import { ClusterNetworks } from './observe/cluster-networks.ts';
 import { Pools } from './pools.ts';
 import { Queues } from './queues.ts';
 import { Reconcilers, type PoolRecorders } from './reconcilers.ts';
+import { PoolRows, type RowSource } from './rows/pool-rows.ts';
 
 interface CommonOptions {
   readonly api: KubeApi;
@@ -56,12 +59,19 @@ interface OperatorOptions extends CommonOptions {
   readonly egress?: EgressPorts | undefined;
 }
 
+interface ServersOperatorOptions extends CommonOptions {
+  /** The table `cameras` that all servers use; undefined without a database. */
+  readonly rows?: RowSource | undefined;
+}
+
 /** What depends on whether recorders run in pods. */
 interface Platform {
   readonly hasPods: boolean;
   /** See `Reconcilers`. */
   readonly grantCommand: string | undefined;
   eventsOf(api: KubeApi): Events;
+  /** The rows that are Cameras; undefined if none are. */
+  rowsOf(api: KubeApi): RowSource | undefined;
   partsOf(parts: PlatformParts): { readonly recorders: PoolRecorders; readonly guards: Pick<Guards, 'decide'> };
 }
 
@@ -78,6 +88,8 @@ interface PlatformParts {
 
 export interface Operator {
   readonly metrics: OperatorMetrics;
+  /** Undefined where no rows are Cameras. */
+  readonly rows: Pick<PoolRows, 'refused' | 'warnings'> | undefined;
   readonly isLeader: boolean;
   /** Whether every cache has been filled once. */
   readonly isReady: boolean;
@@ -96,6 +108,7 @@ export function startOperator(options: OperatorOptions): Promise<Operator> {
     hasPods: true,
     grantCommand: namespace === undefined ? grantCommand : undefined,
     eventsOf: (api) => new EventRecorder({ api, clock, log, instance: identity }),
+    rowsOf: (api) => rowsOfSecrets(api),
     partsOf({ api, readApi, caches, logins, events }) {
       const networks = new ClusterNetworks({ api: readApi, nodes: () => caches.nodes.list(), told, clock, log });
       const guards = new Guards({ api, caches, events, image, priorityClass, clock });
@@ -108,17 +121,33 @@ export function startOperator(options: OperatorOptions): Promise<Operator> {
 }
 
 /** The operator of a cluster of servers without Kubernetes: one runs on each of them. */
-export function startServersOperator(options: CommonOptions): Promise<Operator> {
-  const { clock, log } = options;
+export function startServersOperator(options: ServersOperatorOptions): Promise<Operator> {
+  const { rows, clock, log } = options;
   return start(options, {
     hasPods: false,
     grantCommand: undefined,
     eventsOf: () => new LoggedEvents(log),
+    rowsOf: () => rows,
     partsOf({ api, caches, logins }) {
       const drains = new Drains(clock);
       return { recorders: new ServerNodes({ api, caches, logins, drains }), guards: unguarded(drains) };
     },
   });
+}
+
+/** The databases of pools that say so. */
+function rowsOfSecrets(api: KubeApi): RowSource {
+  const metadata = { namespace: 'any', name: 'any' };
+  const plainest = { apiVersion: API_VERSION, kind: 'Camera', metadata, spec: { source: 'rtsp://camera/' } };
+  const { record, maxBitrate } = parseCamera(plainest).spec;
+  return {
+    databaseOf: ({ spec }) => (spec.camerasFromDatabase ? spec.databaseSecretRef?.name : undefined),
+    async open({ namespace, name }) {
+      const { SecretTable } = await import('./rows/secret-table.ts');
+      return new SecretTable({ api, secret: { namespace, name } });
+    },
+    defaults: () => ({ segmentDurationMs: record.segmentSeconds * 1000, maxBitrate: maxBitrate * 1e6 }),
+  };
 }
 
 /** Nothing can evict a recorder here, but people drain servers and want to know when they are empty. */
@@ -157,6 +186,8 @@ async function start(options: CommonOptions, platform: Platform): Promise<Operat
   const judge = new ReportJudge({ api, caches, clock });
   const logins = new CameraLogins({ api, changed: ({ metadata }) => queues.showSoon(keyOf(metadata)), clock });
   const { recorders, guards } = platform.partsOf({ api, readApi, caches, logins, events });
+  const source = platform.rowsOf(readApi);
+  const rows = source && new PoolRows({ api, caches, isLeader, source, clock, log });
   const ended = (key: string): void => recorders.forget(key);
   const pools = new Pools({ api, caches, queues, events, metrics, isLeader, ended, clock, log });
   followChanges({ caches, pools, queues, judge, metrics });
@@ -165,6 +196,7 @@ async function start(options: CommonOptions, platform: Platform): Promise<Operat
     caches,
     pools,
     recorders,
+    rows,
     guards,
     logins,
     judge,
@@ -190,10 +222,12 @@ async function start(options: CommonOptions, platform: Platform): Promise<Operat
     { name: 'events', close: () => events.close() },
     { name: 'pools', close: () => pools.close() },
     { name: 'leadership', start: () => leadership.start(), close: () => leadership.close() },
+    { name: 'rows', start: () => rows?.start(), close: () => rows?.close() },
   ]);
   await parts.start();
   return {
     metrics,
+    rows,
     get isLeader() {
       return elector.isLeader;
     },

@@ -20,6 +20,7 @@ import { poolKeyOf, type Caches } from './observe/caches.ts';
 import type { LastPlan } from './pool-runtime.ts';
 import type { Pools } from './pools.ts';
 import type { QueueName } from './queues.ts';
+import type { PoolRows } from './rows/pool-rows.ts';
 
 /** What runs the recorders of a pool. */
 export interface PoolRecorders {
@@ -43,6 +44,7 @@ interface ReconcilersOptions {
   readonly caches: Caches;
   readonly pools: Pools;
   readonly recorders: PoolRecorders;
+  readonly rows: Pick<PoolRows, 'conditionsOf'> | undefined;
   readonly guards: Pick<Guards, 'decide'>;
   readonly logins: CameraLogins;
   readonly judge: ReportJudge;
@@ -137,12 +139,13 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     rollout: Rollout | undefined,
     { drains }: Guarding,
   ): Promise<boolean> {
-    const { api, pools, clock } = this.#options;
+    const { api, pools, rows, clock } = this.#options;
     const runtime = pools.get(key);
     if (pool.status?.conditions && runtime?.isTooEarly) return false;
     const { plan, snapshot } = runtime?.lastPlan ?? {};
     if (runtime?.lastPlan) await this.#showNodes(pool, runtime.lastPlan, drains);
-    const { status, isChanged, transitions } = statusOfPool({ pool, plan, snapshot, rollout, nowMs: clock.wallMs() });
+    const shown = { pool, plan, snapshot, rollout, rows: rows?.conditionsOf(key) ?? [], nowMs: clock.wallMs() };
+    const { status, isChanged, transitions } = statusOfPool(shown);
     if (isChanged) {
       await ifThere(applyStatus(api, RECORDER_POOL, pool.metadata, status));
       this.#tell(pool, transitions);

@@ -13,6 +13,7 @@ import {
   operatorEverywhereRules,
   operatorAuthorityRules,
   operatorLeaseRules,
+  operatorRowRules,
   operatorRules,
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
@@ -88,6 +89,7 @@ function rules(): string {
     operator: operatorRules(),
     operatorEverywhere: operatorEverywhereRules(),
     operatorSecrets: operatorSecretRules(),
+    operatorRows: operatorRowRules(),
     operatorLease: [...operatorLeaseRules(), ...operatorAuthorityRules()],
     operatorCluster: operatorClusterRules(),
     view: viewRules(),

@@ -49,6 +49,7 @@ const values = z.strictObject({
     namespace: nameOrEmpty().max(63),
     allNamespaces: z.boolean(),
     namespaces: z.array(z.string().min(1).max(63)),
+    databaseRows: z.boolean(),
   }),
   operator: z.strictObject({
     replicas: z.int().min(0).max(9),

@@ -27,6 +27,7 @@ const OF_THE_PLAN: ReadonlySet<string> = new Set([
   'NamespaceGranted',
   'NodesOnline',
   'MembersAnswer',
+  'RowsFollowed',
   'Ready',
   'Reconciling',
   'Stalled',
@@ -45,17 +46,21 @@ interface PoolFacts {
   readonly snapshot: Snapshot | undefined;
   /** Undefined: the pool could not be reconciled. What is shown of it stays, as of the generation for which it was true. */
   readonly rollout: Rollout | undefined;
+  /** What the rows of the database have come to, where they are Cameras. */
+  readonly rows?: readonly PlannedCondition[];
   readonly nowMs: number;
 }
 
-export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts): ShownStatus {
+export function statusOfPool({ pool, plan, snapshot, rollout, rows = [], nowMs }: PoolFacts): ShownStatus {
   const generation = rollout ? pool.metadata.generation : pool.status?.observedGeneration;
   const before = pool.status?.conditions ?? [];
   const { nodesUpdated, conditions: ofPods } = rollout ?? shownRollout(pool);
   // A pool without nodes has no majority and no capacity either: its cause comes first.
   const selected = ofPods.filter(({ type }) => type === 'NodesSelected');
   const others = ofPods.filter(({ type }) => type !== 'NodesSelected');
-  const stated = plan ? [...selected, ...plan.pool, ...others, nodesOnline(snapshot), ...membersAnswer(snapshot)] : [];
+  const stated = plan
+    ? [...selected, ...plan.pool, ...others, nodesOnline(snapshot), ...membersAnswer(snapshot), ...rows]
+    : [];
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];

@@ -17,7 +17,7 @@ import type { CameraErrorCode } from '../../recorder/camera/error.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const CONDITIONS: ConditionTable = { ...NODE_CONDITIONS, ...CAMERA_CONDITIONS, ...POOL_CONDITIONS };
-const OPERATOR = globSync('operator/{plan,controllers}/*.ts', { cwd: ROOT })
+const OPERATOR = globSync('operator/{plan,controllers,rows}/*.ts', { cwd: ROOT })
   .filter((path) => !path.endsWith('.test.ts'))
   .map(read)
   .join('\n');
@@ -53,6 +53,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'Recording',
     'ResourcesApplied',
     'RolloutStopped',
+    'RowsFollowed',
     'Stalled',
     'Standby',
   ]);

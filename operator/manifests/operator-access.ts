@@ -64,6 +64,16 @@ export const operatorSecretRules = (): readonly PolicyRule[] => [
   { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create'] },
 ];
 
+/**
+ * In addition to those, for pools whose cameras are rows of a database: the operator writes Cameras and the Secrets with their
+ * addresses, and marks the pool. RBAC cannot limit this to its own ones.
+ */
+export const operatorRowRules = (): readonly PolicyRule[] => [
+  { apiGroups: [GROUP], resources: [CAMERAS], verbs: ['create', 'patch', 'delete'] },
+  { apiGroups: [GROUP], resources: [RECORDER_POOLS], verbs: ['patch'] },
+  { apiGroups: [''], resources: ['secrets'], verbs: ['patch', 'delete'] },
+];
+
 /** In the operator's own namespace: leader election. */
 export const operatorLeaseRules = (): readonly PolicyRule[] => [
   { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] },

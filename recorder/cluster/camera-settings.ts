@@ -19,9 +19,6 @@ export interface Login {
   readonly row?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The key of a Secret with `Login.row`, as JSON. */
-export const SEALED_ROW = 'settings';
-
 type CameraSettings =
   | { readonly camera: CameraConfig; readonly problem?: undefined }
   | { readonly camera?: undefined; readonly problem: Reason };

@@ -6,8 +6,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { hostsNamedBy } from '../../crds/login-hosts.ts';
+import { SEALED_ROW } from '../../crds/names.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
-import { SEALED_ROW, type Login } from './camera-settings.ts';
+import type { Login } from './camera-settings.ts';
 
 interface LoginsOptions {
   readonly api: Pick<ApiServer, 'get'>;

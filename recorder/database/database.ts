@@ -17,7 +17,7 @@ import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
-import { CAMERA_COLUMNS, rowIn, type CameraList, type CameraRow } from './camera-rows.ts';
+import type { CameraList, CameraRow } from './camera-rows.ts';
 import { CameraTable } from './camera-table.ts';
 import { Connection } from './connection.ts';
 import { DatabaseError, unlessLogged } from './error.ts';
@@ -27,6 +27,7 @@ import { migrate } from './migrations.ts';
 import { reconcile, type ReconcileDeps } from './reconcile.ts';
 import { rowOf } from './row.ts';
 import { RowQueue } from './row-queue.ts';
+import { PostgresRows, type RowTable } from './row-table.ts';
 import { writeRest, writeRows, type RowWriterDeps } from './row-writer.ts';
 
 interface DatabaseOptions {
@@ -67,6 +68,7 @@ export class RecorderDatabase implements SegmentObserver {
   readonly #connection: Connection;
   readonly #queue: RowQueue;
   readonly #table: CameraTable;
+  readonly #rows: RowTable;
   readonly #metrics: DatabaseMetrics;
   readonly #stop = new AbortController();
   #migrated: Promise<void> | undefined;
@@ -86,6 +88,7 @@ export class RecorderDatabase implements SegmentObserver {
     const { url, nodeName, clock, log, workDir, defaults, registry } = options;
     this.#o = options;
     this.#connection = new Connection({ url, nodeName, log });
+    this.#rows = new PostgresRows(this.#connection);
     const fs = options.fs ?? nodeFileSystem;
     this.#queue = new RowQueue({ directory: `${workDir}/database/rows`, fs, clock, log });
     this.#table = new CameraTable({
@@ -159,23 +162,9 @@ export class RecorderDatabase implements SegmentObserver {
     return this.#table.list;
   }
 
-  /** The rows of all nodes, and the mark of the table. Throws DatabaseError. */
-  async allRows(): Promise<{ readonly rows: readonly CameraRow[]; readonly mark: string | undefined }> {
-    if (!this.#usable) throw notReached();
-    return this.#connection.transaction(async (run) => {
-      await run('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
-      const rows = await run<Parameters<typeof rowIn>[0]>(`SELECT ${CAMERA_COLUMNS} FROM cameras ORDER BY id`);
-      const [found] = await run<{ mark: string }>('SELECT mark FROM kube_nvr_rows');
-      return { rows: rows.map(rowIn), mark: found?.mark };
-    });
-  }
-
-  /** Throws DatabaseError. */
-  async setMark(mark: string): Promise<void> {
-    await this.#connection.transaction(async (run) => {
-      await run('DELETE FROM kube_nvr_rows');
-      await run('INSERT INTO kube_nvr_rows (mark) VALUES ($1)', [mark]);
-    });
+  /** The table `cameras` of a cluster. */
+  get rows(): RowTable {
+    return this.#rows;
   }
 
   /** Starts or stops a camera of the table; resolves to whether that changed anything. Throws DatabaseError. */

@@ -27,6 +27,7 @@ import { takeState, type ArchiveOwner } from './owner.ts';
 import { reload } from './reload.ts';
 import type { ServersCluster } from './servers.ts';
 import { Serving } from './serving.ts';
+import type { RowTable } from '../database/row-table.ts';
 import { openStorage, type Storage } from './storage.ts';
 import type { StandbySet } from '../cameras/standby-set.ts';
 import { Ticks } from './ticks.ts';
@@ -127,7 +128,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const { cameras, standbys, cameraSwitch } = node;
   const recovery = openEdgeRecovery(config, wanted, storage, node, deps);
   const own = await openOwnCertificate(config, deps);
-  const servers = await openServers(current, own, database, deps);
+  const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
   const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
   wanted.join({ cameraSwitch, database, member });
@@ -244,7 +245,7 @@ interface MemberParts {
 async function openServers(
   current: CurrentConfig,
   own: OwnCertificate | undefined,
-  table: Storage['database'],
+  table: RowTable | undefined,
   { clock, log }: RecorderDeps,
 ): Promise<ServersCluster | undefined> {
   const config = current.value;

@@ -30,9 +30,9 @@ import type { OpenedApi } from '../cluster/join.ts';
 import { ClusterObjects } from '../cluster/objects.ts';
 import { urlOf } from '../cluster/peers.ts';
 import { Votes } from '../cluster/votes.ts';
-import { RowCameras, type RowTable } from '../cameras/row-cameras.ts';
 import { ConfigError } from '../config/error.ts';
 import type { CameraDefaults, Config } from '../config/schema.ts';
+import type { RowTable } from '../database/row-table.ts';
 import { EtcdMemberError } from '../servers/etcd-member.ts';
 import { existingEtcd, openEtcdTls, type ClusterEtcd } from '../servers/existing-etcd.ts';
 import { hostOfServer, reachedAs } from '../config/exposure.ts';
@@ -63,7 +63,6 @@ interface Membership extends Awaited<ReturnType<typeof readMember>> {
 }
 
 const REGISTER_MS = 2_000;
-const STOP_MS = 1_000;
 /** A member of etcd that says nothing for this long may hang. */
 const QUICK_MS = 1_000;
 const NO_MEMBER =
@@ -77,8 +76,6 @@ export class ServersCluster {
   readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
   readonly members: ServersMembers;
   readonly logins: ClusterLogins;
-  /** The cameras of the database; undefined without one. */
-  readonly rows: RowCameras | undefined;
   /** etcd, registration and renewal: closed after everything that uses the objects. */
   readonly etcd: Part = { name: 'etcd', start: () => this.#start(), close: () => this.#close() };
   /** Closed first, so that another server's operator can lead at once. */
@@ -102,7 +99,6 @@ export class ServersCluster {
   readonly #stopping = new AbortController();
   #registering = Promise.resolve();
   #watchingVotes: Promise<void> | undefined;
-  #followingRows: Promise<void> | undefined;
   /** Until the CA of a new cluster is in the store, nothing else may be written there: it may hold another cluster. */
   #isAdopted = false;
   #role: Role | undefined;
@@ -121,7 +117,7 @@ export class ServersCluster {
   }
 
   private constructor(options: ServersClusterOptions, { cluster, ring, given }: Membership) {
-    const { config, own, table, defaults, clock, log } = options;
+    const { config, own, clock, log } = options;
     const { nodeName: nodeId, recordPath, cluster: settings } = config;
     const { pool } = settings;
     const files = nodeFiles(settings.dataDir, nodeId);
@@ -158,7 +154,6 @@ export class ServersCluster {
     });
     const tokens = new JoinTokens({ ...inStore, api, clock });
     this.logins = new ClusterLogins({ ...inStore, api, directory: files.directory, log });
-    this.rows = table && new RowCameras({ ...inStore, api, table, defaults, clock, log });
     const quick = { endpoints: etcd.urls, tls, callTimeoutMs: QUICK_MS };
     this.#votes = settings.etcd
       ? undefined
@@ -177,6 +172,11 @@ export class ServersCluster {
     return Promise.resolve({ api: new ApiServer(this.#connect()), namespace: NAMESPACE });
   }
 
+  /** The cameras of the database, while this server's operator leads; undefined without a database. */
+  get rows(): Operator['rows'] {
+    return this.#operator?.rows;
+  }
+
   /** The metrics of the operator of this server. */
   metrics(): Promise<string> {
     return this.#operator?.metrics.registry.metrics() ?? Promise.resolve('');
@@ -189,16 +189,12 @@ export class ServersCluster {
     if (isOwn) await this.logins.exchange().catch((err: unknown) => this.#notRegistered(err));
     this.#registering = this.#keepRegistered();
     this.#watchingVotes = this.#votes && this.#watch(this.#votes);
-    this.#followingRows = this.rows?.follow(() => this.#operator?.isLeader ?? false, this.#stopping.signal);
     this.#renewal.start();
   }
 
   async #close(): Promise<void> {
     this.#stopping.abort();
-    const { clock } = this.#options;
-    // A database that hangs does not hold up the stop.
-    const rows = Promise.race([this.#followingRows, clock.sleep(STOP_MS)]);
-    await Promise.all([this.#registering, this.#watchingVotes, rows, this.#renewal.close()]);
+    await Promise.all([this.#registering, this.#watchingVotes, this.#renewal.close()]);
     await this.#votes?.close();
     this.#given?.close();
     await this.#api.close();
@@ -263,8 +259,9 @@ export class ServersCluster {
 
   /** Not awaited: recording continues while etcd does not answer. */
   #startOperator(): void {
-    const { config, clock, log } = this.#options;
+    const { config, table, defaults, clock, log } = this.#options;
     const starting = startServersOperator({
+      rows: table && { databaseOf: () => 'own', open: () => Promise.resolve(table), defaults },
       api: this.#operatorApi,
       namespace: NAMESPACE,
       ownNamespace: NAMESPACE,

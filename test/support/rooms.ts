@@ -367,6 +367,21 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'crds', 'operator/kube', 'operator/plan', 'operator/manifests', 'operator/observe'],
     packages: ['node:crypto'],
   },
+  // What rows of a database become.
+  {
+    name: 'operator/rows',
+    rooms: [
+      'base',
+      'crds',
+      'recorder/config',
+      'recorder/database',
+      'operator/kube',
+      'operator/plan',
+      'type operator/observe',
+      'operator/controllers',
+    ],
+    packages: ['node:crypto', 'node:util'],
+  },
   {
     name: 'operator',
     rooms: [
@@ -377,6 +392,7 @@ export const ROOMS: readonly Room[] = [
       'operator/manifests',
       'operator/observe',
       'operator/controllers',
+      'operator/rows',
     ],
     packages: ['node:*', 'pino', METRICS],
   },

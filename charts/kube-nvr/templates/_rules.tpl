@@ -173,6 +173,30 @@
     - create
 {{- end }}
 
+{{- define "kube-nvr.rules.operatorRows" -}}
+- apiGroups:
+    - kube-nvr.dev
+  resources:
+    - cameras
+  verbs:
+    - create
+    - patch
+    - delete
+- apiGroups:
+    - kube-nvr.dev
+  resources:
+    - recorderpools
+  verbs:
+    - patch
+- apiGroups:
+    - ''
+  resources:
+    - secrets
+  verbs:
+    - patch
+    - delete
+{{- end }}
+
 {{- define "kube-nvr.rules.operatorLease" -}}
 - apiGroups:
     - coordination.k8s.io

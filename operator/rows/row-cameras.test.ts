@@ -11,9 +11,10 @@ import { parseCamera, type Camera } from '../../crds/camera.ts';
 import { API_VERSION } from '../../crds/names.ts';
 import { StoreConnection } from '../../store/connection.ts';
 import { FakeEtcd, TestSeal } from '../../store/test-support.ts';
-import { ApiServer } from '../cluster/api-server.ts';
-import { settingsOf, type Login } from '../cluster/camera-settings.ts';
-import type { CameraRow } from '../database/camera-rows.ts';
+import { ApiServer } from '../../recorder/cluster/api-server.ts';
+import { settingsOf, type Login } from '../../recorder/cluster/camera-settings.ts';
+import type { CameraRow } from '../../recorder/database/camera-rows.ts';
+import { RestKubeApi } from '../kube/client.ts';
 import { RowCameras } from './row-cameras.ts';
 
 const BASE = `/apis/${API_VERSION}/namespaces/default`;
@@ -34,10 +35,11 @@ const rowOf = (id: string, changes: Partial<CameraRow> = {}): CameraRow => ({
 async function stage(...rows: readonly CameraRow[]) {
   const clock = new VirtualClock();
   const etcd = new FakeEtcd();
-  const api = new ApiServer(new StoreConnection({ etcd: etcd as unknown as EtcdClient, seal: new TestSeal(), clock }));
+  const connection = new StoreConnection({ etcd: etcd as unknown as EtcdClient, seal: new TestSeal(), clock });
+  const api = new ApiServer(connection);
   const table = {
     rows,
-    mark: undefined as string | undefined,
+    marks: [] as readonly string[],
     isAway: false,
     fault: undefined as 'refused' | 'lost' | undefined,
   };
@@ -47,18 +49,18 @@ async function stage(...rows: readonly CameraRow[]) {
   for (const name of ['rack-1', 'rack-2']) {
     await create('recordernodes', 'RecorderNode', name, { nodeName: name, poolRef: { name: 'default' } });
   }
-  const open = () =>
+  const open = (pool = 'default') =>
     new RowCameras({
-      api,
+      api: new RestKubeApi(connection),
       namespace: 'default',
-      pool: 'default',
+      pool,
       table: {
         allRows: () =>
           table.isAway
             ? Promise.reject(new Error('the database is away'))
-            : Promise.resolve({ rows: table.rows, mark: table.mark }),
-        setMark: async (mark) => {
-          if (table.fault !== 'refused') table.mark = mark;
+            : Promise.resolve({ rows: table.rows, marks: table.marks }),
+        setMark: async (mark, before) => {
+          if (table.fault !== 'refused') table.marks = [...table.marks.filter((one) => !before.includes(one)), mark];
           if (table.fault) throw new Error('the connection ended');
         },
       },
@@ -160,7 +162,7 @@ test('a database that is away changes nothing, also for the next leader', async 
 test('a table that is restored from an older state, or empty, moves and stops nothing, and a later change of a row counts', async () => {
   const { open, table, shown } = await stage(rowOf('gate'), rowOf('hall'), rowOf('yard'));
   await open().once();
-  const backup = { rows: table.rows, mark: table.mark };
+  const backup = { rows: table.rows, marks: table.marks };
   table.rows = [rowOf('gate', { nodeName: 'rack-2' }), rowOf('hall'), rowOf('yard'), rowOf('shed')];
   const rows = open();
   await rows.once();
@@ -183,7 +185,7 @@ test('a table that is restored from an older state, or empty, moves and stops no
   assert.deepEqual(await shown(), ['gate@rack-1', 'shed@rack-1', 'yard@rack-1']);
   assert.match(later.warnings()[0]!.message, /shed is recorded/);
 
-  Object.assign(table, { rows: [], mark: undefined });
+  Object.assign(table, { rows: [], marks: [] });
   await later.once();
   assert.deepEqual(await shown(), ['gate@rack-1', 'shed@rack-1', 'yard@rack-1']);
 });

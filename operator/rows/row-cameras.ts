@@ -1,6 +1,5 @@
-// Keeps a Camera for each row of the table `cameras`, in a cluster of servers: so a row has the failover, the epochs, the redirects and the
-// gaps of every other camera. The server whose operator leads does this. Nothing is ever written into the table
-// (docs/design/rows-as-cameras.md).
+// Keeps a Camera for each row of the table `cameras`: so a row has the failover, the epochs, the redirects and the gaps of every other
+// camera. The operator that leads does this. Nothing is ever written into the table (docs/design/rows-as-cameras.md).
 
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -8,37 +7,26 @@ import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { concurrently } from '../../base/concurrently.ts';
 import { messageOf } from '../../base/error.ts';
-import { hasStatus } from '../../base/kubernetes/api-error.ts';
-import { mergePatch, type KubernetesObject } from '../../base/kubernetes/client.ts';
 import type { Log } from '../../base/log.ts';
 import type { Reason, Warning } from '../../base/reason.ts';
 import {
-  API_VERSION,
   CAMERA_GROUP_LABEL,
   CAMERA_HOSTS,
-  CAMERAS,
-  RECORDER_NODES,
-  RECORDER_POOLS,
   ROW_LABEL,
   ROW_VERSION,
   ROWS_MANAGER,
   ROWS_MARK,
+  SEALED_ROW,
 } from '../../crds/names.ts';
-import type { ApiServer } from '../cluster/api-server.ts';
-import { SEALED_ROW } from '../cluster/camera-settings.ts';
-import type { CameraSettings } from '../config/camera-file.ts';
-import { CameraFile, toCameraConfig, type CameraDefaults } from '../config/schema.ts';
-import { usableOf, type CameraList, type CameraRow } from '../database/camera-rows.ts';
-
-/** The table, as the database reads it. Both reject while it cannot be used. */
-export interface RowTable {
-  /** The rows of all nodes, and the mark that was set last. */
-  allRows(): Promise<{ readonly rows: readonly CameraRow[]; readonly mark: string | undefined }>;
-  setMark(mark: string): Promise<void>;
-}
+import type { CameraSettings } from '../../recorder/config/camera-file.ts';
+import { CameraFile, toCameraConfig, type CameraDefaults } from '../../recorder/config/schema.ts';
+import { usableOf, type CameraList, type CameraRow } from '../../recorder/database/camera-rows.ts';
+import type { RowTable } from '../../recorder/database/row-table.ts';
+import { hasStatus, isNotFound, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
+import { CAMERA, RECORDER_NODE, RECORDER_POOL, SECRET } from '../kube/resources.ts';
 
 interface RowCamerasOptions {
-  readonly api: Pick<ApiServer, 'list' | 'call' | 'apply'>;
+  readonly api: Pick<KubeApi, 'get' | 'list' | 'apply' | 'mergePatch' | 'delete'>;
   readonly namespace: string;
   readonly pool: string;
   readonly table: RowTable;
@@ -65,7 +53,7 @@ interface Sealed {
 
 /** The Camera of a row. `sealed` undefined: somebody has deleted its Secret. */
 interface Kept {
-  readonly camera: KubernetesObject;
+  readonly camera: KubeObject;
   readonly sealed: Sealed | undefined;
   readonly version: string | undefined;
 }
@@ -74,24 +62,30 @@ const IS_MANIFEST = 'a Camera of the cluster has this id; the row of the table c
 
 export class RowCameras {
   readonly #o: RowCamerasOptions;
-  readonly #base: string;
-  readonly #secrets: string;
   #read: unknown;
   #comparedMs = -Infinity;
   #refused: CameraList['refused'] = [];
   /** Cameras that are recorded as before, although the table was restored from an older state. */
   #restored: readonly string[] = [];
-  #told = '';
+  #problem = '';
 
   constructor(options: RowCamerasOptions) {
     this.#o = options;
-    this.#base = `/apis/${API_VERSION}/namespaces/${options.namespace}`;
-    this.#secrets = `/api/v1/namespaces/${options.namespace}/secrets`;
   }
 
   /** Rows that have no Camera, and why; other mistakes are those of the table. */
   get refused(): CameraList['refused'] {
     return this.#refused;
+  }
+
+  /** Whether it is known what the table says now. */
+  get isRead(): boolean {
+    return this.#read !== undefined;
+  }
+
+  /** Why the table could not be followed the last time; empty if it was. */
+  get problem(): string {
+    return this.#problem;
   }
 
   warnings(): readonly Warning[] {
@@ -110,17 +104,18 @@ export class RowCameras {
         try {
           await this.once();
           backoff.reset();
-          this.#told = '';
+          this.#problem = '';
         } catch (err) {
           const reason = messageOf(err);
-          if (reason !== this.#told) log.warn({ reason }, 'the cameras of the database stay as they are');
-          this.#told = reason;
+          if (reason !== this.#problem) log.warn({ reason }, 'the cameras of the database stay as they are');
+          this.#problem = reason;
           this.#read = undefined;
           await clock.sleep(backoff.next(), signal);
           continue;
         }
       } else {
         this.#read = undefined;
+        this.#problem = '';
         this.#refused = [];
         this.#restored = [];
       }
@@ -134,30 +129,34 @@ export class RowCameras {
     const read = await table.allRows();
     const nowMs = clock.monotonicMs();
     if (isDeepStrictEqual(read, this.#read) && nowMs - this.#comparedMs < COMPARE_MS) return;
-    await this.#compare(plain(read.rows), read.mark);
+    await this.#compare(plain(read.rows), read.marks);
     this.#comparedMs = nowMs;
     this.#read = read;
   }
 
-  async #compare(rows: readonly CameraRow[], mark: string | undefined): Promise<void> {
-    const { api, pool, log } = this.#o;
-    const listed = async (path: string): Promise<ReadonlyMap<string, KubernetesObject>> =>
-      new Map((await api.list(path)).items.map((item) => [item.metadata.name, item]));
-    const [cameras, nodes, pools, secrets] = await Promise.all([
-      listed(`${this.#base}/${CAMERAS}`),
-      listed(`${this.#base}/${RECORDER_NODES}`),
-      listed(`${this.#base}/${RECORDER_POOLS}`),
-      listed(this.#secrets),
-    ]);
+  async #compare(rows: readonly CameraRow[], inTable: readonly string[]): Promise<void> {
+    const { api, namespace, pool, log } = this.#o;
+    const listed = async (kind: Resource): Promise<ReadonlyMap<string, KubeObject>> =>
+      new Map((await api.list(kind, { namespace })).items.map((item) => [item.metadata.name, item]));
+    const [cameras, nodes, pools] = await Promise.all([listed(CAMERA), listed(RECORDER_NODE), listed(RECORDER_POOL)]);
     const own = pools.get(pool);
     // The first server has not made it yet.
     if (!own) return;
     const marks = marksIn(own);
-    const isRestored = marks.length > 0 && !marks.includes(mark ?? '');
+    const isRestored = marks.length > 0 && !marks.some((mark) => inTable.includes(mark));
+    const isInPool = (object: KubeObject | undefined): boolean =>
+      (object?.['spec'] as { readonly poolRef?: { readonly name: string } } | undefined)?.poolRef?.name === pool;
     // As on a single server, a row that names no node is nobody's.
-    const wanted = new Map(rows.filter(({ nodeName = '' }) => nodes.has(nodeName)).map((row) => [row.id, row]));
-    const ofRows = [...cameras].filter(([, camera]) => wordsIn(camera, 'labels')[ROW_LABEL] !== undefined);
-    const kept = new Map(ofRows.map(([id, camera]) => [id, keptOf(camera, secrets.get(secretOf(id)))]));
+    const wanted = new Map(
+      rows.filter(({ nodeName = '' }) => isInPool(nodes.get(nodeName))).map((row) => [row.id, row]),
+    );
+    const ofRows = [...cameras.values()].filter(
+      (camera) => camera.metadata.labels?.[ROW_LABEL] !== undefined && isInPool(camera),
+    );
+    const kept = new Map<string, Kept>();
+    await concurrently(ofRows, WRITES, async (camera) => {
+      kept.set(camera.metadata.name, keptOf(camera, await this.#secretOf(camera.metadata.name)));
+    });
     const refused: { id: string; reason: Reason }[] = [];
     const restored: string[] = [];
     let writes = 0;
@@ -190,7 +189,7 @@ export class RowCameras {
     this.#refused = refused;
     this.#restored = restored.sort();
     if (isRestored && restored.length > 0) log.error({ cameras: restored }, 'the table cameras was restored');
-    if (writes > 0 || isRestored || marks.length === 0) await this.#mark(mark);
+    if (writes > 0 || isRestored || marks.length === 0) await this.#mark(marks);
   }
 
   /** Resolves to whether anything was written: a row with a mistake that its camera needs changes only whether that is recorded. */
@@ -201,23 +200,21 @@ export class RowCameras {
     const version = randomUUID();
     // First: recorders read it as soon as the Camera has this version.
     await this.#seal(id, sealed, version);
-    await this.#write(this.#manifest(id, sealed, version));
+    await this.#write(CAMERA, this.#manifest(id, sealed, version));
     return true;
   }
 
   /** Somebody may have changed the Camera, or this process has ended between two writes. */
   async #mend(id: string, { camera, sealed, version = '' }: Kept): Promise<void> {
     const wanted = this.#manifest(id, sealed as Sealed, version);
-    if (!isWithin(wanted, camera)) await this.#write(wanted);
+    if (!isWithin(wanted, camera)) await this.#write(CAMERA, wanted);
   }
 
-  #manifest(id: string, { settings, applied }: Sealed, version: string): object {
+  #manifest(id: string, { settings, applied }: Sealed, version: string): KubeObject {
     const { namespace, pool, defaults } = this.#o;
     const { group, record, ...camera } = toCameraConfig(CameraFile.parse(settings), defaults());
     const { maxAgeMs, maxSizeBytes, minFree } = record.retention;
     return {
-      apiVersion: API_VERSION,
-      kind: 'Camera',
       metadata: {
         name: id,
         namespace,
@@ -246,20 +243,26 @@ export class RowCameras {
     };
   }
 
-  async #write(manifest: object): Promise<void> {
-    const { name } = (manifest as KubernetesObject).metadata;
-    await this.#o.api.apply(`${this.#base}/${CAMERAS}/${name}`, ROWS_MANAGER, manifest);
+  async #write(kind: Resource, manifest: KubeObject): Promise<void> {
+    await this.#o.api.apply(kind, manifest, { fieldManager: ROWS_MANAGER, force: true });
+  }
+
+  async #secretOf(id: string): Promise<KubeObject | undefined> {
+    const { api, namespace } = this.#o;
+    try {
+      return await api.get(SECRET, { namespace, name: secretOf(id) });
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+      return undefined;
+    }
   }
 
   async #seal(id: string, { settings, applied, known }: Sealed, version: string | undefined): Promise<void> {
-    const { namespace, api } = this.#o;
-    const name = secretOf(id);
+    const { namespace } = this.#o;
     const values = Object.entries({ [SEALED_ROW]: settings, applied, known });
-    await api.apply(`${this.#secrets}/${name}`, ROWS_MANAGER, {
-      apiVersion: 'v1',
-      kind: 'Secret',
+    await this.#write(SECRET, {
       metadata: {
-        name,
+        name: secretOf(id),
         namespace,
         labels: { [ROW_LABEL]: 'true' },
         // The addresses are in the Secret itself.
@@ -271,23 +274,27 @@ export class RowCameras {
   }
 
   async #remove(id: string): Promise<void> {
-    for (const path of [`${this.#base}/${CAMERAS}/${id}`, `${this.#secrets}/${secretOf(id)}`]) {
-      await this.#o.api.call('DELETE', path).catch((err: unknown) => {
-        if (!hasStatus(err, 404)) throw err;
+    const { api, namespace } = this.#o;
+    for (const [kind, name] of [
+      [CAMERA, id],
+      [SECRET, secretOf(id)],
+    ] as const) {
+      await api.delete(kind, { namespace, name }).catch((err: unknown) => {
+        if (!isNotFound(err)) throw err;
       });
     }
   }
 
-  /** Both marks are known until the table has the new one. */
-  async #mark(before: string | undefined): Promise<void> {
-    const { api, pool, table } = this.#o;
+  /** All marks are known until the table has the new one. */
+  async #mark(before: readonly string[]): Promise<void> {
+    const { api, namespace, pool, table } = this.#o;
     const next = randomUUID();
-    const note = (marks: readonly (string | undefined)[]): Promise<unknown> => {
-      const annotations = { [ROWS_MARK]: marks.filter((one) => one !== undefined).join(' ') };
-      return mergePatch(api, `${this.#base}/${RECORDER_POOLS}/${pool}`, { metadata: { annotations } });
+    const note = (marks: readonly string[]): Promise<unknown> => {
+      const annotations = { [ROWS_MARK]: marks.join(' ') };
+      return api.mergePatch(RECORDER_POOL, { namespace, name: pool }, { metadata: { annotations } });
     };
-    await note([before, next]);
-    await table.setMark(next);
+    await note([...before, next]);
+    await table.setMark(next, before);
     await note([next]);
   }
 }
@@ -298,13 +305,10 @@ const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const secretOf = (id: string): string => `row-${id}`;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-const wordsIn = ({ metadata }: KubernetesObject, key: 'labels' | 'annotations'): Readonly<Record<string, string>> =>
-  (metadata[key] ?? {}) as Readonly<Record<string, string>>;
+const marksIn = ({ metadata }: KubeObject): readonly string[] =>
+  (metadata.annotations?.[ROWS_MARK] ?? '').split(' ').filter((mark) => mark !== '');
 
-const marksIn = (pool: KubernetesObject): readonly string[] =>
-  (wordsIn(pool, 'annotations')[ROWS_MARK] ?? '').split(' ').filter((mark) => mark !== '');
-
-function keptOf(camera: KubernetesObject, secret: KubernetesObject | undefined): Kept {
+function keptOf(camera: KubeObject, secret: KubeObject | undefined): Kept {
   const data = (secret?.['data'] ?? {}) as Readonly<Record<string, string>>;
   const read = (key: string): unknown =>
     data[key] === undefined ? undefined : JSON.parse(Buffer.from(data[key], 'base64').toString('utf8'));
@@ -313,7 +317,7 @@ function keptOf(camera: KubernetesObject, secret: KubernetesObject | undefined):
   return {
     camera,
     sealed: isWhole ? (sealed as Sealed) : undefined,
-    version: secret && wordsIn(secret, 'annotations')[ROW_VERSION],
+    version: secret?.metadata.annotations?.[ROW_VERSION],
   };
 }
 
