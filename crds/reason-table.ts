@@ -422,6 +422,11 @@ export const NODE_WARNINGS = {
     todo: 'check the database, and the network to it',
     see: '[database](../database.md)',
   },
+  'database-unusable': {
+    means: 'the database answers, but its tables cannot be used for the reason in the message; recording continues',
+    todo: 'give the user of the database the right, or the table the column, that the message names',
+    see: '[database](../database.md#a-table-that-another-program-has-made)',
+  },
   'login-rests': {
     means:
       'the camera refused its login for still images or ONVIF, which are not asked for until the time in the message; others of the same device may work',

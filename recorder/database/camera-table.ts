@@ -49,7 +49,7 @@ export class CameraTable {
   #list: CameraList = NO_CAMERAS;
   #reading: Promise<void> | undefined;
   #again = false;
-  #told = '';
+  #problem = '';
 
   constructor(options: CameraTableOptions) {
     this.#o = options;
@@ -62,6 +62,11 @@ export class CameraTable {
   /** Cameras whose rows are gone although nobody asked for that, and that are recorded as before (see `lostByAccident`). */
   get lost(): readonly string[] {
     return this.#lost;
+  }
+
+  /** Why the table cannot be read; empty if it can. */
+  get problem(): string {
+    return this.#problem;
   }
 
   /** Uses the copy of the last run, unless the table was read meanwhile. */
@@ -230,7 +235,7 @@ export class CameraTable {
       this.#again = false;
       // The next poll reads again.
       await this.read().then(
-        () => (this.#told = ''),
+        () => (this.#problem = ''),
         (err: unknown) => {
           unlessLogged(this.#o.log)(err);
           this.#tell(messageOf(err));
@@ -240,8 +245,8 @@ export class CameraTable {
   }
 
   #tell(reason: string): void {
-    if (reason !== this.#told) this.#o.log.warn({ reason }, 'the table cameras cannot be read');
-    this.#told = reason;
+    if (reason !== this.#problem) this.#o.log.warn({ reason }, 'the table cameras cannot be read');
+    this.#problem = reason;
   }
 
   /** Call after a change of the defaults. `asked`: what may be missing from now on. */

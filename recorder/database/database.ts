@@ -74,6 +74,8 @@ export class RecorderDatabase implements SegmentObserver {
   #migrated: Promise<void> | undefined;
   #usable = false;
   #isForeign = false;
+  /** Why its tables could not be made or checked. */
+  #problem = '';
   /** Whose segments the table lists; undefined before `start`. */
   #archive: ArchiveView | undefined;
   #following: Promise<unknown> | undefined;
@@ -204,9 +206,13 @@ export class RecorderDatabase implements SegmentObserver {
     const refused = `the table cameras no longer has ${namesOf(lost)}, which are recorded as before: send SIGHUP to the recorder if they are to be removed`;
     const refusals: Warning[] =
       lost.length > 0 ? [{ code: 'configuration-refused', message: refused, cameraId: undefined }] : [];
-    if (this.#connection.reachable !== false) return refusals;
-    const message = `the database at ${this.#connection.location} cannot be used: recording continues, and the rows are written later`;
-    return [...refusals, { code: 'database-unreachable', message, cameraId: undefined }];
+    const problem = this.#usable ? this.#table.problem : this.#problem;
+    const isAway = this.#connection.reachable === false;
+    if (!isAway && problem === '') return refusals;
+    const why = isAway ? '' : ` (${problem})`;
+    const message = `the database at ${this.#connection.location} cannot be used${why}: recording continues, and the rows are written later`;
+    const code = isAway ? 'database-unreachable' : 'database-unusable';
+    return [...refusals, { code, message, cameraId: undefined }];
   }
 
   /** Like `Archive.list`, but closed segments come from the table. Throws DatabaseError. */
@@ -283,15 +289,14 @@ export class RecorderDatabase implements SegmentObserver {
   async #migrateAgain(): Promise<void> {
     const { clock, log } = this.#o;
     const backoff = new Backoff(RETRY);
-    let told = '';
     while (!this.#stop.signal.aborted && !this.#usable) {
       await clock.sleep(backoff.next(), this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       await this.#migrateOnce().catch((err: unknown) => {
         if (!(err instanceof DatabaseError)) throw err;
         const reason = messageOf(err);
-        if (reason !== told) log.warn({ reason }, 'the database cannot be used yet');
-        told = reason;
+        if (reason !== this.#problem) log.warn({ reason }, 'the database cannot be used yet');
+        this.#problem = reason;
       });
     }
   }

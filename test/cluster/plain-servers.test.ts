@@ -192,10 +192,16 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     assert.ok(!existsSync(join(third!.stateDirectory, 'etcd')));
     assert.ok(existsSync(join(third!.stateDirectory, 'tls/certificate.pem')));
     await inEtcd(first!, 'rack-1 rack-2');
+    const codes = async (): Promise<string> => {
+      const { warnings } = (await (await third!.call('GET', '/api/health/ready')).json()) as Ready;
+      return warnings.map(({ code }) => code).join();
+    };
+    await until('it says that it is no member, and nothing else', async () => (await codes()) === 'not-a-member');
     await change('add-learner', { node_id: 'rack-3' });
     await inEtcd(first!, '(rack-3) rack-1 rack-2');
     await change('change-membership', { voters: ['rack-1', 'rack-2', 'rack-3'] });
     await inEtcd(third!, 'rack-1 rack-2 rack-3');
+    await until('it warns of nothing', async () => (await codes()) === '');
     assert.equal(third!.recorder.child.pid, pid);
   });
 

@@ -93,6 +93,7 @@ interface Ready {
   readonly status: number;
   readonly checks: { storage: { configured: boolean; reachable: boolean } };
   readonly failed?: string[];
+  readonly warnings: readonly { readonly code: string; readonly detail: string }[];
 }
 
 async function ready(of: RecorderProcess): Promise<Ready> {
@@ -548,15 +549,37 @@ describe('the start', { skip }, () => {
     const node = await recorder(t, { name, url });
     await until('it says what is missing', () => /column .*node_name.* does not exist/.test(node.child.output));
     // The rest works, and nothing flaps.
-    assert.equal((await ready(node)).status, 200);
+    const { status, warnings } = await ready(node);
+    assert.deepEqual([status, warnings.map(({ code }) => code)], [200, ['database-unusable']]);
+    assert.match(warnings[0]?.detail ?? '', /node_name/);
     assert.ok(!node.child.output.includes('the database cannot be used'));
     await sql('ALTER TABLE cameras ADD COLUMN node_name text');
     await sql(`UPDATE cameras SET node_name = 'test-node'`);
     await until('it is recorded', async () => (await node.cameras())[0]?.state === 'recording');
     assert.equal((await node.cameras())[0]?.id, '7');
+    assert.deepEqual((await ready(node)).warnings, []);
     await sql('UPDATE cameras SET node_name = NULL');
     await until('it is given up', async () => (await node.cameras()).length === 0);
     assert.deepEqual(await sql('SELECT tgname FROM pg_trigger WHERE NOT tgisinternal'), []);
+  });
+
+  test('a database in which no tables may be made is no storage, and ready says why until they may', async (t) => {
+    const name = await database();
+    const sql = (text: string) => postgres.query(text, [], name);
+    await sql(`CREATE ROLE guest LOGIN PASSWORD 'guest'`);
+    await sql('REVOKE CREATE ON SCHEMA public FROM public');
+    const url = postgres.url(name).replace(/\/\/[^@]*@/, '//guest:guest@');
+    const node = await recorder(t, { name, url, waitUntilReady: false });
+    const [warning] = await until('it warns', async () => {
+      const { warnings } = await ready(node);
+      return warnings.length > 0 && warnings;
+    });
+    assert.equal(warning?.code, 'database-unusable');
+    assert.match(warning?.detail ?? '', /permission denied for schema public/);
+    assert.deepEqual((await ready(node)).failed, ['storage']);
+    await sql('GRANT CREATE ON SCHEMA public TO guest');
+    await until('it can be used', async () => (await ready(node)).status === 200);
+    assert.deepEqual((await ready(node)).warnings, []);
   });
 
   test('tables of a newer recorder are refused in one line without a secret', async (t) => {
