@@ -37,7 +37,7 @@ export interface MetricFacts {
 export type Program = 'recorder' | 'operator';
 
 /** Labels that Prometheus adds, as configured in docs/monitoring.md. */
-export const TARGET_LABELS: readonly string[] = ['job', 'instance', 'namespace', 'node', 'pool', 'pod'];
+export const TARGET_LABELS: readonly string[] = ['cluster', 'job', 'instance', 'namespace', 'node', 'pool', 'pod'];
 
 export function metricsOf(program: Program): readonly MetricFacts[] {
   const registry = program === 'recorder' ? recorderRegistry() : operatorRegistry();

@@ -58,7 +58,9 @@ const now: Row = {
       description: 'While it is connected.',
       width: 9,
       height: 4,
-      queries: [{ expr: `max by (node, name, transport, video, resolution, audio) (kube_nvr_camera_info{${CAMERA}})` }],
+      queries: [
+        { expr: `max by (cluster, node, name, transport, video, resolution, audio) (kube_nvr_camera_info{${CAMERA}})` },
+      ],
       columns: [
         { field: 'name', title: 'Name' },
         { field: 'node', title: 'Node' },
@@ -84,8 +86,8 @@ const now: Row = {
       },
       queries: [
         {
-          expr: `sum by (node, camera) (kube_nvr_camera_state{${CAMERA},state="recording"}) + 2 * sum by (node, camera) (kube_nvr_camera_state{${CAMERA},state="connecting"}) + 3 * sum by (node, camera) (kube_nvr_camera_state{${CAMERA},state="retrying"})`,
-          legend: '{{node}}',
+          expr: `sum by (cluster, node, camera) (kube_nvr_camera_state{${CAMERA},state="recording"}) + 2 * sum by (cluster, node, camera) (kube_nvr_camera_state{${CAMERA},state="connecting"}) + 3 * sum by (cluster, node, camera) (kube_nvr_camera_state{${CAMERA},state="retrying"})`,
+          legend: '{{node}} {{cluster}}',
         },
       ],
     }),
@@ -179,8 +181,8 @@ const stream: Row = {
       width: 6,
       queries: [
         {
-          expr: `sum by (node) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[$__rate_interval])) / sum by (node) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[$__rate_interval]))`,
-          legend: '{{node}}',
+          expr: `sum by (cluster, node) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[$__rate_interval])) / sum by (cluster, node) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{node}} {{cluster}}',
         },
       ],
     }),
@@ -215,8 +217,8 @@ const stream: Row = {
       width: 12,
       queries: [
         {
-          expr: `sum by (node) (rate(kube_nvr_camera_skipped_bytes_total{${CAMERA}}[$__rate_interval]))`,
-          legend: '{{node}}',
+          expr: `sum by (cluster, node) (rate(kube_nvr_camera_skipped_bytes_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{node}} {{cluster}}',
         },
       ],
     }),
@@ -232,8 +234,11 @@ const archive: Row = {
       unit: 'bytes',
       width: 6,
       queries: [
-        { expr: `sum by (node) (kube_nvr_retention_used_bytes{${CAMERA}})`, legend: '{{node}}' },
-        { expr: `sum by (node) (kube_nvr_retention_protected_bytes{${CAMERA}})`, legend: 'protected {{node}}' },
+        { expr: `sum by (cluster, node) (kube_nvr_retention_used_bytes{${CAMERA}})`, legend: '{{node}} {{cluster}}' },
+        {
+          expr: `sum by (cluster, node) (kube_nvr_retention_protected_bytes{${CAMERA}})`,
+          legend: 'protected {{node}} {{cluster}}',
+        },
       ],
     }),
     ageOfFootage('By node: footage stays where it was recorded.'),
@@ -246,8 +251,8 @@ const archive: Row = {
       bars: true,
       queries: [
         {
-          expr: `sum by (node) (increase(kube_nvr_camera_segments_total{${CAMERA}}[$__rate_interval]))`,
-          legend: '{{node}}',
+          expr: `sum by (cluster, node) (increase(kube_nvr_camera_segments_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{node}} {{cluster}}',
         },
       ],
     }),
@@ -279,7 +284,7 @@ export function cameraDashboard(): Dashboard {
       {
         title: 'Fleet',
         type: 'link',
-        url: '/d/kube-nvr-fleet?${datasource:queryparam}&${namespace:queryparam}&${__url_time_range}',
+        url: '/d/kube-nvr-fleet?${datasource:queryparam}&${cluster:queryparam}&${namespace:queryparam}&${__url_time_range}',
         icon: 'dashboard',
         tooltip: 'All cameras and nodes',
         tags: [],

@@ -5,15 +5,14 @@ import { dashboard, graph, stat, table, timeline, type Row, type Steps, type Tex
 import {
   ageOfFootage,
   CAMERA,
+  CLUSTER,
   endedConnections,
   framesNotKept,
   missingBeforeAndAfter,
   NO_FAULT,
+  POOL,
   TARGET,
 } from './shared.ts';
-
-/** The operator's metrics of pools have the label of the pool's namespace. */
-const POOL = 'namespace=~"$namespace"';
 
 const NONE_IS_GOOD: Steps = ['green', [1, 'red']];
 const YES_IS_GOOD: Steps = ['red', [1, 'green']];
@@ -44,7 +43,9 @@ const now: Row = {
       width: 3,
       steps: NONE_IS_GOOD,
       noValue: 'no operator',
-      queries: [{ expr: `sum(max by (namespace, pool) (kube_nvr_operator_cameras{${POOL},state="unassigned"}))` }],
+      queries: [
+        { expr: `sum(max by (cluster, namespace, pool) (kube_nvr_operator_cameras{${POOL},state="unassigned"}))` },
+      ],
     }),
     stat({
       title: 'Recorders not answering',
@@ -82,7 +83,7 @@ const now: Row = {
       width: 3,
       steps: YES_IS_GOOD,
       noValue: 'no operator',
-      queries: [{ expr: 'sum(kube_nvr_operator_leader)' }],
+      queries: [{ expr: `min(sum by (cluster) (kube_nvr_operator_leader{${CLUSTER}}))` }],
     }),
     stat({
       title: 'Recording',
@@ -112,7 +113,7 @@ const now: Row = {
       noValue: 'none',
       queries: [
         {
-          expr: 'max by (alertname, severity, node, camera, cause) (ALERTS{alertname=~"KubeNvr.*",alertstate="firing"})',
+          expr: `max by (alertname, severity, cluster, node, camera, cause) (ALERTS{alertname=~"KubeNvr.*",alertstate="firing",${CLUSTER}})`,
         },
       ],
       columns: [
@@ -123,6 +124,7 @@ const now: Row = {
         },
         { field: 'alertname', title: 'Alert' },
         { field: 'camera', title: 'Camera' },
+        { field: 'cluster', title: 'Cluster' },
         { field: 'node', title: 'Node' },
         { field: 'cause', title: 'Cause' },
       ],
@@ -134,17 +136,17 @@ const now: Row = {
       width: 15,
       height: 9,
       queries: [
-        { expr: `max by (namespace, node, camera) (kube_nvr_camera_last_written_age_seconds{${CAMERA}})` },
-        { expr: `max by (namespace, node, camera, state) (kube_nvr_camera_state{${CAMERA}} == 1)` },
-        { expr: `max by (namespace, node, camera) (kube_nvr_camera_bitrate{${CAMERA}})` },
+        { expr: `max by (cluster, namespace, node, camera) (kube_nvr_camera_last_written_age_seconds{${CAMERA}})` },
+        { expr: `max by (cluster, namespace, node, camera, state) (kube_nvr_camera_state{${CAMERA}} == 1)` },
+        { expr: `max by (cluster, namespace, node, camera) (kube_nvr_camera_bitrate{${CAMERA}})` },
         {
-          expr: `sum by (namespace, node, camera) (increase(kube_nvr_gap_seconds_total{${CAMERA},${NO_FAULT}}[24h]))`,
+          expr: `sum by (cluster, namespace, node, camera) (increase(kube_nvr_gap_seconds_total{${CAMERA},${NO_FAULT}}[24h]))`,
         },
         {
-          expr: `sum by (namespace, node, camera) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[5m])) / sum by (namespace, node, camera) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[5m]))`,
+          expr: `sum by (cluster, namespace, node, camera) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[5m])) / sum by (cluster, namespace, node, camera) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[5m]))`,
         },
         {
-          expr: `max by (namespace, node, camera, name, video, resolution, audio) (kube_nvr_camera_info{${CAMERA}})`,
+          expr: `max by (cluster, namespace, node, camera, name, video, resolution, audio) (kube_nvr_camera_info{${CAMERA}})`,
         },
       ],
       columns: [
@@ -153,10 +155,11 @@ const now: Row = {
           title: 'Camera',
           link: {
             title: 'One camera',
-            url: '/d/kube-nvr-camera?var-camera=${__value.raw}&${datasource:queryparam}&${namespace:queryparam}&${__url_time_range}',
+            url: '/d/kube-nvr-camera?var-camera=${__value.raw}&${datasource:queryparam}&${cluster:queryparam}&${namespace:queryparam}&${__url_time_range}',
           },
         },
         { field: 'name', title: 'Name' },
+        { field: 'cluster', title: 'Cluster' },
         { field: 'node', title: 'Node' },
         { field: 'state', title: 'State', texts: STATES },
         {
@@ -244,12 +247,12 @@ const streams: Row = {
       width: 6,
       queries: [
         {
-          expr: `sum by (node) (rate(kube_nvr_camera_received_bytes_total{${CAMERA}}[$__rate_interval])) * 8`,
-          legend: 'received {{node}}',
+          expr: `sum by (cluster, node) (rate(kube_nvr_camera_received_bytes_total{${CAMERA}}[$__rate_interval])) * 8`,
+          legend: 'received {{node}} {{cluster}}',
         },
         {
-          expr: `sum by (node) (rate(kube_nvr_camera_written_bytes_total{${CAMERA}}[$__rate_interval])) * 8`,
-          legend: 'written {{node}}',
+          expr: `sum by (cluster, node) (rate(kube_nvr_camera_written_bytes_total{${CAMERA}}[$__rate_interval])) * 8`,
+          legend: 'written {{node}} {{cluster}}',
         },
       ],
     }),
@@ -273,8 +276,8 @@ const streams: Row = {
       width: 6,
       queries: [
         {
-          expr: `topk(10, sum by (camera) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[$__rate_interval])) / sum by (camera) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[$__rate_interval])))`,
-          legend: '{{camera}}',
+          expr: `topk(10, sum by (cluster, camera) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[$__rate_interval])) / sum by (cluster, camera) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[$__rate_interval])))`,
+          legend: '{{camera}} {{cluster}}',
         },
       ],
     }),
@@ -293,9 +296,18 @@ const disks: Row = {
       unit: 'bytes',
       width: 6,
       queries: [
-        { expr: `sum by (node) (kube_nvr_retention_used_bytes{${TARGET}})`, legend: 'footage {{node}}' },
-        { expr: `sum by (node) (kube_nvr_retention_protected_bytes{${TARGET}})`, legend: 'protected {{node}}' },
-        { expr: `sum by (node) (kube_nvr_retention_free_bytes{${TARGET}})`, legend: 'free {{node}}' },
+        {
+          expr: `sum by (cluster, node) (kube_nvr_retention_used_bytes{${TARGET}})`,
+          legend: 'footage {{node}} {{cluster}}',
+        },
+        {
+          expr: `sum by (cluster, node) (kube_nvr_retention_protected_bytes{${TARGET}})`,
+          legend: 'protected {{node}} {{cluster}}',
+        },
+        {
+          expr: `sum by (cluster, node) (kube_nvr_retention_free_bytes{${TARGET}})`,
+          legend: 'free {{node}} {{cluster}}',
+        },
       ],
     }),
     graph({
@@ -305,10 +317,13 @@ const disks: Row = {
       unit: 'bytes',
       width: 6,
       queries: [
-        { expr: `sum by (node) (kube_nvr_retention_room_bytes{${TARGET}})`, legend: 'now {{node}}' },
         {
-          expr: `clamp_min(sum by (node) (predict_linear(kube_nvr_retention_room_bytes{${TARGET}}[1d], 3 * 86400)), 0)`,
-          legend: 'in 3 days {{node}}',
+          expr: `sum by (cluster, node) (kube_nvr_retention_room_bytes{${TARGET}})`,
+          legend: 'now {{node}} {{cluster}}',
+        },
+        {
+          expr: `clamp_min(sum by (cluster, node) (predict_linear(kube_nvr_retention_room_bytes{${TARGET}}[1d], 3 * 86400)), 0)`,
+          legend: 'in 3 days {{node}} {{cluster}}',
         },
       ],
     }),
@@ -332,8 +347,8 @@ const disks: Row = {
       width: 6,
       queries: [
         {
-          expr: `histogram_quantile(0.99, sum by (node, le) (rate(kube_nvr_archive_sync_seconds_bucket{${TARGET}}[$__rate_interval])))`,
-          legend: '{{node}}',
+          expr: `histogram_quantile(0.99, sum by (cluster, node, le) (rate(kube_nvr_archive_sync_seconds_bucket{${TARGET}}[$__rate_interval])))`,
+          legend: '{{node}} {{cluster}}',
         },
       ],
     }),
@@ -366,12 +381,15 @@ const disks: Row = {
       width: 12,
       height: 8,
       queries: [
-        { expr: `sum by (node, camera) (kube_nvr_retention_used_bytes{${CAMERA}})` },
-        { expr: `sum by (node, camera) (kube_nvr_retention_protected_bytes{${CAMERA}})` },
-        { expr: `time() - min by (node, camera) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})` },
+        { expr: `sum by (cluster, node, camera) (kube_nvr_retention_used_bytes{${CAMERA}})` },
+        { expr: `sum by (cluster, node, camera) (kube_nvr_retention_protected_bytes{${CAMERA}})` },
+        {
+          expr: `time() - min by (cluster, node, camera) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
+        },
       ],
       columns: [
         { field: 'camera', title: 'Camera' },
+        { field: 'cluster', title: 'Cluster' },
         { field: 'node', title: 'Node' },
         { field: 'Value #A', title: 'Footage', unit: 'bytes' },
         { field: 'Value #B', title: 'Protected', unit: 'bytes' },
@@ -394,8 +412,8 @@ const nodes: Row = {
       texts: { 0: ['offline', 'red'], 1: ['online', 'green'] },
       queries: [
         {
-          expr: `max by (namespace, pool, node) (kube_nvr_operator_node_live{${TARGET}})`,
-          legend: '{{pool}} {{node}}',
+          expr: `max by (cluster, namespace, pool, node) (kube_nvr_operator_node_live{${TARGET}})`,
+          legend: '{{pool}} {{node}} {{cluster}}',
         },
       ],
     }),
@@ -406,7 +424,7 @@ const nodes: Row = {
       width: 8,
       steps: YES_IS_GOOD,
       texts: { 0: ['down', 'red'], 1: ['up', 'green'] },
-      queries: [{ expr: `up{job="kube-nvr-recorder",${TARGET}}`, legend: '{{node}} {{instance}}' }],
+      queries: [{ expr: `up{job="kube-nvr-recorder",${TARGET}}`, legend: '{{node}} {{instance}} {{cluster}}' }],
     }),
     graph({
       title: 'Failovers',
@@ -417,8 +435,8 @@ const nodes: Row = {
       bars: true,
       queries: [
         {
-          expr: `sum by (node) (increase(kube_nvr_operator_failovers_total{${TARGET}}[$__rate_interval]))`,
-          legend: '{{node}}',
+          expr: `sum by (cluster, node) (increase(kube_nvr_operator_failovers_total{${TARGET}}[$__rate_interval]))`,
+          legend: '{{node}} {{cluster}}',
         },
       ],
     }),
@@ -430,7 +448,7 @@ const nodes: Row = {
       stacked: true,
       queries: [
         {
-          expr: `sum by (state) (max by (namespace, pool, state) (kube_nvr_operator_cameras{${POOL}}))`,
+          expr: `sum by (state) (max by (cluster, namespace, pool, state) (kube_nvr_operator_cameras{${POOL}}))`,
           legend: '{{state}}',
         },
       ],
@@ -457,7 +475,7 @@ const nodes: Row = {
       stacked: true,
       queries: [
         {
-          expr: `sum by (state) (max by (namespace, pool, state) (kube_nvr_operator_nodes{${POOL}}))`,
+          expr: `sum by (state) (max by (cluster, namespace, pool, state) (kube_nvr_operator_nodes{${POOL}}))`,
           legend: '{{state}}',
         },
       ],
@@ -470,7 +488,7 @@ const nodes: Row = {
       queries: [
         {
           expr: `rate(process_cpu_seconds_total{job="kube-nvr-recorder",${TARGET}}[$__rate_interval])`,
-          legend: '{{node}} {{instance}}',
+          legend: '{{node}} {{instance}} {{cluster}}',
         },
       ],
     }),
@@ -480,7 +498,10 @@ const nodes: Row = {
       unit: 'bytes',
       width: 8,
       queries: [
-        { expr: `process_resident_memory_bytes{job="kube-nvr-recorder",${TARGET}}`, legend: '{{node}} {{instance}}' },
+        {
+          expr: `process_resident_memory_bytes{job="kube-nvr-recorder",${TARGET}}`,
+          legend: '{{node}} {{instance}} {{cluster}}',
+        },
       ],
     }),
     graph({
@@ -491,7 +512,7 @@ const nodes: Row = {
       queries: [
         {
           expr: `nodejs_eventloop_lag_p99_seconds{job="kube-nvr-recorder",${TARGET}}`,
-          legend: '{{node}} {{instance}}',
+          legend: '{{node}} {{instance}} {{cluster}}',
         },
       ],
     }),
@@ -515,7 +536,10 @@ const work: Row = {
       unit: 's',
       width: 6,
       queries: [
-        { expr: `max by (node) (kube_nvr_jobs_progress_age_seconds{${TARGET}})`, legend: '{{node}}' },
+        {
+          expr: `max by (cluster, node) (kube_nvr_jobs_progress_age_seconds{${TARGET}})`,
+          legend: '{{node}} {{cluster}}',
+        },
         { expr: `sum(1 - kube_nvr_jobs_available{${TARGET}})`, legend: 'nodes that refuse jobs' },
       ],
     }),
@@ -559,7 +583,7 @@ const work: Row = {
       unit: 'short',
       width: 6,
       queries: [
-        { expr: `max by (node) (kube_nvr_database_queue_rows{${TARGET}})`, legend: '{{node}}' },
+        { expr: `max by (cluster, node) (kube_nvr_database_queue_rows{${TARGET}})`, legend: '{{node}} {{cluster}}' },
         {
           expr: `sum(increase(kube_nvr_database_rows_rejected_total{${TARGET}}[$__rate_interval]))`,
           legend: 'refused',
@@ -573,7 +597,7 @@ const work: Row = {
       width: 6,
       steps: YES_IS_GOOD,
       texts: { 0: ['away', 'red'], 1: ['there', 'green'] },
-      queries: [{ expr: `kube_nvr_database_reachable{${TARGET}}`, legend: '{{node}} {{instance}}' }],
+      queries: [{ expr: `kube_nvr_database_reachable{${TARGET}}`, legend: '{{node}} {{instance}} {{cluster}}' }],
     }),
     table({
       title: 'Expiry',
@@ -581,11 +605,14 @@ const work: Row = {
       width: 6,
       height: 8,
       queries: [
-        { expr: `min by (node, instance) (kube_nvr_certificate_expiry_timestamp_seconds{${TARGET}}) - time()` },
-        { expr: `min by (node, instance) (kube_nvr_license_expiry_timestamp_seconds{${TARGET}}) - time()` },
-        { expr: `max by (node, instance, version) (kube_nvr_info{${TARGET}})` },
+        {
+          expr: `min by (cluster, node, instance) (kube_nvr_certificate_expiry_timestamp_seconds{${TARGET}}) - time()`,
+        },
+        { expr: `min by (cluster, node, instance) (kube_nvr_license_expiry_timestamp_seconds{${TARGET}}) - time()` },
+        { expr: `max by (cluster, node, instance, version) (kube_nvr_info{${TARGET}})` },
       ],
       columns: [
+        { field: 'cluster', title: 'Cluster' },
         { field: 'node', title: 'Node' },
         {
           field: 'Value #A',
@@ -618,7 +645,7 @@ const operator: Row = {
       width: 6,
       steps: ['text', [1, 'green']],
       texts: { 0: ['stands by', 'text'], 1: ['leads', 'green'] },
-      queries: [{ expr: 'kube_nvr_operator_leader', legend: '{{instance}}' }],
+      queries: [{ expr: `kube_nvr_operator_leader{${CLUSTER}}`, legend: '{{instance}} {{cluster}}' }],
     }),
     graph({
       title: 'Failed reconciliations',
@@ -627,7 +654,7 @@ const operator: Row = {
       width: 6,
       queries: [
         {
-          expr: 'sum by (controller) (rate(kube_nvr_operator_reconcile_total{outcome="error"}[$__rate_interval])) * 60',
+          expr: `sum by (controller) (rate(kube_nvr_operator_reconcile_total{${CLUSTER},outcome="error"}[$__rate_interval])) * 60`,
           legend: '{{controller}}',
         },
       ],
@@ -638,7 +665,9 @@ const operator: Row = {
         'By kind, for the replica that has waited longest. The API server sends something about once a minute.',
       unit: 's',
       width: 6,
-      queries: [{ expr: 'max by (resource) (kube_nvr_operator_watch_age_seconds)', legend: '{{resource}}' }],
+      queries: [
+        { expr: `max by (resource) (kube_nvr_operator_watch_age_seconds{${CLUSTER}})`, legend: '{{resource}}' },
+      ],
     }),
     graph({
       title: 'Waiting work',
@@ -647,8 +676,8 @@ const operator: Row = {
       width: 6,
       queries: [
         {
-          expr: 'kube_nvr_operator_workqueue_depth and on (job, instance) kube_nvr_operator_leader == 1',
-          legend: '{{name}}',
+          expr: `kube_nvr_operator_workqueue_depth{${CLUSTER}} and on (cluster, job, instance) kube_nvr_operator_leader{${CLUSTER}} == 1`,
+          legend: '{{name}} {{cluster}}',
         },
       ],
     }),
@@ -657,7 +686,9 @@ const operator: Row = {
       description: 'How long unfinished work has taken so far. If it only grows, it is stuck.',
       unit: 's',
       width: 6,
-      queries: [{ expr: 'sum by (name) (kube_nvr_operator_workqueue_unfinished_work_seconds)', legend: '{{name}}' }],
+      queries: [
+        { expr: `sum by (name) (kube_nvr_operator_workqueue_unfinished_work_seconds{${CLUSTER}})`, legend: '{{name}}' },
+      ],
     }),
     graph({
       title: 'Duration of a reconciliation',
@@ -666,7 +697,7 @@ const operator: Row = {
       width: 6,
       queries: [
         {
-          expr: 'histogram_quantile(0.99, sum by (controller, le) (rate(kube_nvr_operator_reconcile_duration_seconds_bucket[$__rate_interval])))',
+          expr: `histogram_quantile(0.99, sum by (controller, le) (rate(kube_nvr_operator_reconcile_duration_seconds_bucket{${CLUSTER}}[$__rate_interval])))`,
           legend: '{{controller}}',
         },
       ],
@@ -677,7 +708,10 @@ const operator: Row = {
       unit: 'reqps',
       width: 6,
       queries: [
-        { expr: 'sum by (verb) (rate(kube_nvr_operator_api_requests_total[$__rate_interval]))', legend: '{{verb}}' },
+        {
+          expr: `sum by (verb) (rate(kube_nvr_operator_api_requests_total{${CLUSTER}}[$__rate_interval]))`,
+          legend: '{{verb}}',
+        },
       ],
     }),
     graph({
@@ -687,10 +721,13 @@ const operator: Row = {
       width: 6,
       queries: [
         {
-          expr: 'sum by (resource) (rate(kube_nvr_operator_watch_failures_total[$__rate_interval])) * 60',
+          expr: `sum by (resource) (rate(kube_nvr_operator_watch_failures_total{${CLUSTER}}[$__rate_interval])) * 60`,
           legend: 'failed {{resource}}',
         },
-        { expr: 'max by (resource) (kube_nvr_operator_invalid_objects)', legend: 'not understood {{resource}}' },
+        {
+          expr: `max by (resource) (kube_nvr_operator_invalid_objects{${CLUSTER}})`,
+          legend: 'not understood {{resource}}',
+        },
       ],
     }),
   ],

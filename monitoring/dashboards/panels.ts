@@ -342,7 +342,7 @@ interface DashboardText {
 }
 
 export function dashboard({ uid, title, description, last, oneCamera, rows, links }: DashboardText): Dashboard {
-  const camera = 'kube_nvr_camera_info{namespace=~"$namespace",node=~"$node"}';
+  const camera = 'kube_nvr_camera_info{cluster=~"$cluster",namespace=~"$namespace",node=~"$node"}';
   return {
     uid,
     title,
@@ -366,15 +366,20 @@ export function dashboard({ uid, title, description, last, oneCamera, rows, link
           datasource: DATASOURCE,
           expr: 'ALERTS{alertname=~"KubeNvr.*",alertstate="firing",severity="critical"}',
           titleFormat: '{{alertname}}',
-          textFormat: '{{camera}} {{node}}',
+          textFormat: '{{camera}} {{node}} {{cluster}}',
         } as unknown as NonNullable<NonNullable<Dashboard['annotations']>['list']>[number],
       ],
     },
     templating: {
       list: [
         { type: 'datasource', name: 'datasource', label: 'Prometheus', query: 'prometheus', refresh: 1, multi: false },
-        variable('namespace', 'Namespace', 'label_values(kube_nvr_info, namespace)', { multi: true }),
-        variable('node', 'Node', 'label_values(kube_nvr_info{namespace=~"$namespace"}, node)', { multi: true }),
+        variable('cluster', 'Cluster', 'label_values(kube_nvr_info, cluster)', { multi: true }),
+        variable('namespace', 'Namespace', 'label_values(kube_nvr_info{cluster=~"$cluster"}, namespace)', {
+          multi: true,
+        }),
+        variable('node', 'Node', 'label_values(kube_nvr_info{cluster=~"$cluster",namespace=~"$namespace"}, node)', {
+          multi: true,
+        }),
         variable('camera', 'Camera', `label_values(${camera}, camera)`, { multi: !oneCamera }),
       ],
     },

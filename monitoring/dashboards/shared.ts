@@ -2,8 +2,12 @@
 
 import { graph } from './panels.ts';
 
+/** Everything of the chosen Kubernetes clusters. Who has only one may leave out the label. */
+export const CLUSTER = 'cluster=~"$cluster"';
+/** The operator's metrics of pools have the label of the pool's namespace. */
+export const POOL = `${CLUSTER},namespace=~"$namespace"`;
 /** Recorders on the chosen nodes. */
-export const TARGET = 'namespace=~"$namespace",node=~"$node"';
+export const TARGET = `${POOL},node=~"$node"`;
 /** The chosen cameras on them. */
 export const CAMERA = `${TARGET},camera=~"$camera"`;
 /** Leaves out cameras that a user stopped, and those that another node records. */
@@ -49,8 +53,8 @@ export const ageOfFootage = (description: string): SharedPanel =>
     width: 6,
     queries: [
       {
-        expr: `time() - min by (node) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
-        legend: '{{node}}',
+        expr: `time() - min by (cluster, node) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
+        legend: '{{node}} {{cluster}}',
       },
     ],
   });

@@ -21,6 +21,19 @@ for (const name of DASHBOARDS) {
     }
   });
 
+  test(`${name}: panels ask for the chosen clusters only`, () => {
+    for (const { title, targets } of panels) {
+      const asked = targets.flatMap(
+        ({ expr }) => expr.match(/\b(?:kube_nvr_\w+|up|ALERTS|process_\w+|nodejs_\w+)\b(?:\{[^}]*\})?/g) ?? [],
+      );
+      assert.deepEqual(
+        asked.filter((selector) => !selector.includes('cluster=~"$cluster"')),
+        [],
+        title,
+      );
+    }
+  });
+
   test(`${name}: legends, columns and variables name labels that there are`, () => {
     for (const panel of panels) {
       for (const { expr, legendFormat = '' } of panel.targets) {
@@ -62,7 +75,7 @@ for (const name of DASHBOARDS) {
     }
     assert.deepEqual(
       dashboard.templating.list.map(({ name }) => name),
-      ['datasource', 'namespace', 'node', 'camera'],
+      ['datasource', 'cluster', 'namespace', 'node', 'camera'],
     );
   });
 }

@@ -23,7 +23,7 @@ export const withoutVariables = (expr: string, values: { readonly rate: string; 
   expr
     .replaceAll('$__rate_interval', values.rate)
     .replaceAll('$__range', values.range)
-    .replaceAll(/\$(namespace|node|camera)\b/g, '.*');
+    .replaceAll(/\$(cluster|namespace|node|camera)\b/g, '.*');
 
 /** What is wrong with an expression; empty: nothing. */
 export function problemsOf(expr: string, known: ReadonlyMap<string, readonly string[]>): readonly string[] {

@@ -81,6 +81,10 @@ test('alerts ask for metrics and labels that there are, and their texts name lab
   }
 });
 
+test('no alert puts clusters together: what one has would hide what another one lacks', () => {
+  for (const { alert, expr } of ALERTS) assert.doesNotMatch(expr, /\b(?:by|on) \((?!cluster)/, alert);
+});
+
 test('a metric, a label or a grouping label that does not exist is found, and so is invalid PromQL', () => {
   for (const [expr, problem] of [
     ['kube_nvr_camera_silence == 1', 'there is no metric kube_nvr_camera_silence'],
