@@ -40,8 +40,8 @@ function footageOf(answer: WholeAnswer<readonly TimelineCamera[]>, own: readonly
       asked.push(times);
       return answer;
     },
-    open: () => assert.fail('nothing is read'),
     read: () => assert.fail('nothing is read'),
+    sizeOf: () => assert.fail('nothing is read'),
   };
   const recorded = own.map(([from, to]) => ({ fromMs: from * S, toMs: to * S }));
   const gap = { fromMs: 20 * S, toMs: 60 * S, cause: 'unknown', isOpen: false, isProvisional: false } as const;

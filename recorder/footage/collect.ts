@@ -9,9 +9,9 @@ import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
 import { holdersIn, silentAt, type Elsewhere } from './holders.ts';
-import type { ByteRange, Holder } from './holder.ts';
+import type { Holder } from './holder.ts';
 import type { OwnFootage } from './own-footage.ts';
-import { FileGone } from './remote-file.ts';
+import { RemoteFile } from './remote-file.ts';
 import { inTurns } from './turns.ts';
 
 export interface Collected {
@@ -79,18 +79,14 @@ export class Collector {
     const segment = parsePath(file.path);
     if (!segment) return false;
     if (file.nodeId === own.nodeId) return own.files.use(segment, work);
-    const holders = await this.#o.holders(segment.cameraId);
-    const holder = holders.find(({ nodeId }) => nodeId === file.nodeId);
-    if (holder) await work(holder.open(file, caller));
+    const holder = await this.holderOf(file);
+    if (holder) await work(new RemoteFile(file.sizeBytes, (from, to) => holder.read(file, { from, to }, caller)));
     return holder !== undefined;
   }
 
-  /** Bytes of a file of another holder. Rejects with FileGone, HolderLost, and the signal's reason. */
-  async read(file: Footage, range: ByteRange, caller: Asker, signal: AbortSignal): Promise<Buffer> {
-    const holders = await this.#o.holders(file.parts.meta.cameraId);
-    const holder = holders.find(({ nodeId }) => nodeId === file.nodeId);
-    if (!holder) throw new FileGone(`${file.nodeId} is no longer there`);
-    return holder.read(file, range, caller, signal);
+  /** The other holder that has the file. Never rejects. */
+  async holderOf({ nodeId, parts }: Footage): Promise<Holder | undefined> {
+    return (await this.#o.holders(parts.meta.cameraId)).find((one) => one.nodeId === nodeId);
   }
 
   async #filesOf(

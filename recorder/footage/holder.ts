@@ -5,7 +5,6 @@ import type { z } from 'zod';
 import type { Interval } from '../../base/interval.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
-import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
 import type { FootageHolder } from './holders.ts';
 import type { SegmentItem } from './segment-item.ts';
@@ -42,8 +41,8 @@ export interface Holder extends FootageHolder {
   segments(cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<Listed>>;
   /** When it has footage of the cameras, and why it has none. Never rejects. */
   times(asked: AskedTimes, caller: Asker): Promise<WholeAnswer<readonly TimelineCamera[]>>;
-  /** To read one of these files with the rights of the caller. Reading rejects with HolderLost if the holder stops sending. */
-  open(file: Footage, caller: Asker): PlayedFile;
   /** The bytes [from, to) of one of these files. Rejects with FileGone, HolderLost, and the signal's reason. */
   read(file: Footage, range: ByteRange, caller: Asker, signal?: AbortSignal): Promise<Buffer>;
+  /** The bytes of one of these files: of one that grows, with the index that it would have if it ended now. Rejects as `read`. */
+  sizeOf(file: Footage, caller: Asker, signal?: AbortSignal): Promise<number>;
 }

@@ -11,7 +11,7 @@ import type { Footage } from './footage.ts';
 import type { FootageHolder } from './holders.ts';
 import type { AskedTimes, ByteRange, Holder } from './holder.ts';
 import { footageOf } from './message.ts';
-import { FileGone, HolderLost, RemoteFile } from './remote-file.ts';
+import { FileGone, HolderLost } from './remote-file.ts';
 import { SegmentItem } from './segment-item.ts';
 import { ToldTimeline } from './timeline-item.ts';
 
@@ -65,9 +65,9 @@ export function nodeHolder(about: FootageHolder, deps: NodeHolderDeps): Holder {
     },
     times: (asked, caller) =>
       ask('api', `/api/archive/timeline?${timesQuery(asked).toString()}`, Cameras, caller, ...asked.cameraIds),
-    open: (file, caller) =>
-      new RemoteFile(file.sizeBytes, (from, to) => readRange(file, { from, to }, caller, deps.peers)),
-    read: (file, range, caller, signal) => readRange(file, range, caller, deps.peers, signal),
+    read: async (file, range, caller, signal) => (await readRange(file, range, caller, deps.peers, signal)).bytes,
+    sizeOf: async (file, caller, signal) =>
+      file.isOpen ? (await readRange(file, { from: 0, to: 1 }, caller, deps.peers, signal)).fileBytes : file.sizeBytes,
   };
 }
 
@@ -86,13 +86,13 @@ async function readRange(
   caller: Asker,
   peers: PeerSender,
   signal?: AbortSignal,
-): Promise<Buffer> {
+): Promise<{ readonly bytes: Buffer; readonly fileBytes: number }> {
   // The state of a growing file that has these bytes stays the same after it is closed.
   const query = isOpen ? `?size=${sizeBytes}` : '';
   const late = AbortSignal.timeout(2 * ANSWER_MS);
   const lost = (why: string, cause?: unknown): HolderLost => new HolderLost(`${nodeId} ${why}`, { cause });
   try {
-    const { status, body } = await peers.request(nodeId, {
+    const { status, headers, body } = await peers.request(nodeId, {
       listener: 'playback',
       caller: viewerOf(caller, parts.meta.cameraId),
       path: `/${path}${query}`,
@@ -106,7 +106,7 @@ async function readRange(
     }
     const bytes = await readBody(body, to - from, () => lost('sends more than the range'));
     if (bytes.length !== to - from) throw lost('sends less than the range');
-    return bytes;
+    return { bytes, fileBytes: Number(headers['content-range']?.split('/')[1]) };
   } catch (err) {
     signal?.throwIfAborted();
     throw err instanceof HolderLost ? err : lost('does not send the file', err);

@@ -156,7 +156,7 @@ async function readPart(source: Source, memory: IndexMemory, isLapse: boolean): 
     );
     if (!index || !video || !wholeVideo) return undefined;
     if (isLapse && video.header.kind === 'audio') throw noPictures();
-    const sets = await readSetsInForce(file.read, wholeVideo);
+    const sets = index.meta.setsInEntry ? undefined : await readSetsInForce(file.read, wholeVideo);
     const first = wholeVideo.offsets.indexOf(video.offsets[0] as number);
     const setsAt = sets && ((sample: number) => sets(sample + first));
     const { identity } = file;

@@ -81,12 +81,10 @@ export async function readIndex(
 ): Promise<SampleIndex | undefined> {
   if (sizeBytes < MIN_RECORDING_BYTES) return undefined;
   try {
-    const found = await recover(read, sizeBytes, { written: true });
-    if (found.kind === 'finalized') return await readSampleIndex(read, sizeBytes, memory);
-    if (found.kind === 'recovered') return parseSampleIndex(found.writer.finish().tail, sizeBytes, memory);
-    return undefined;
+    return await readSampleIndex(read, sizeBytes, memory);
   } catch (err) {
-    if (err instanceof Mp4Error) return undefined;
-    throw err;
+    if (!(err instanceof Mp4Error)) throw err;
   }
+  const found = await recover(read, sizeBytes, { written: true });
+  return found.kind === 'recovered' ? parseSampleIndex(found.writer.finish().tail, sizeBytes, memory) : undefined;
 }

@@ -66,15 +66,19 @@ async function stage(t: TestContext) {
       collections++;
       return { footage: trouble.isAway ? footage.slice(0, 1) : footage, elsewhere: [] };
     },
-    read: async ({ path }, { from, to }) => {
-      const err = trouble.of(reads++);
-      if (err) {
-        // Time passes as soon as somebody waits.
-        setImmediate(() => clock.advance(60_000));
-        throw err;
-      }
-      return (files.get(path) as Buffer).subarray(from, to);
-    },
+    by: { name: 'guard', credential: undefined },
+    holderOf: async () => ({
+      sizeOf: async ({ sizeBytes }) => sizeBytes,
+      read: async ({ path }, { from, to }) => {
+        const err = trouble.of(reads++);
+        if (err) {
+          // Time passes as soon as somebody waits.
+          setImmediate(() => clock.advance(60_000));
+          throw err;
+        }
+        return (files.get(path) as Buffer).subarray(from, to);
+      },
+    }),
   };
   const result = join(directory, 'jobs', 'one.mp4');
   const deps: PlannerDeps & WriteOptions = {

@@ -10,9 +10,10 @@ import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { Collected } from '../footage/collect.ts';
 import type { Footage } from '../footage/footage.ts';
-import type { ByteRange } from '../footage/holder.ts';
+import type { Holder } from '../footage/holder.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
 import type { ReadAt } from '../mp4/reader.ts';
+import type { Asker } from '../peers/peer-requests.ts';
 import { JobError } from './error.ts';
 import { PartFile } from './recorded-part.ts';
 
@@ -52,8 +53,10 @@ export interface ClusterFootage {
   readonly nodeId: string;
   /** Throws ArchiveError. */
   collect(cameraId: string, interval: Interval): Promise<Collected>;
-  /** Bytes of a file of another node. Rejects with FileGone, HolderLost, and the signal's reason. */
-  read(file: Footage, range: ByteRange, signal: AbortSignal): Promise<Buffer>;
+  /** The other node that has a file. Never rejects. */
+  holderOf(file: Footage): Promise<Pick<Holder, 'read' | 'sizeOf'> | undefined>;
+  /** On whose behalf it is asked. */
+  readonly by: Asker;
   readonly clock: Clock;
 }
 
@@ -89,7 +92,7 @@ export async function sourcesOf(
     return footage.map((file) =>
       file.nodeId === cluster.nodeId
         ? { ...own(file.path), footage: file }
-        : { open: async () => new FileElsewhere(file, cluster, signal), footage: file },
+        : { open: () => fileElsewhere(file, cluster, signal), footage: file },
     );
   } catch (err) {
     if (err instanceof ArchiveError) throw new JobError('archive-unreadable', err.message, { cause: err });
@@ -121,44 +124,40 @@ async function readable<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-class FileElsewhere implements SourceFile {
-  readonly #file: Footage;
-  readonly #cluster: ClusterFootage;
-  readonly #signal: AbortSignal;
-  readonly sizeBytes: number;
-  readonly identity: string;
+/** A file of another holder, which is asked again for a while when it stops sending. */
+async function fileElsewhere(
+  file: Footage,
+  cluster: ClusterFootage,
+  signal: AbortSignal,
+): Promise<SourceFile | undefined> {
+  const { by, clock } = cluster;
+  const holder = await cluster.holderOf(file);
+  if (!holder) return undefined;
+  const sizeBytes = await answered(() => holder.sizeOf(file, by, signal));
+  const read: ReadAt = async (from, length) => {
+    const to = Math.min(from + length, sizeBytes);
+    return to <= from ? Buffer.alloc(0) : answered(() => holder.read(file, { from, to }, by, signal));
+  };
+  return {
+    sizeBytes,
+    identity: `${file.nodeId} ${file.path} ${sizeBytes}`,
+    read,
+    readInto: async (buffer, position, length) => (await read(position, length)).copy(buffer),
+    async close() {},
+  };
 
-  constructor(file: Footage, cluster: ClusterFootage, signal: AbortSignal) {
-    this.#file = file;
-    this.#cluster = cluster;
-    this.#signal = signal;
-    this.sizeBytes = file.sizeBytes;
-    this.identity = `${file.nodeId} ${file.path} ${file.sizeBytes}`;
-  }
-
-  readonly read: ReadAt = (offset, length) => this.#range(offset, length);
-
-  async readInto(buffer: Buffer, position: number, length: number): Promise<number> {
-    return (await this.#range(position, length)).copy(buffer);
-  }
-
-  async close(): Promise<void> {}
-
-  async #range(from: number, length: number): Promise<Buffer> {
-    const to = Math.min(from + length, this.sizeBytes);
-    if (to <= from) return Buffer.alloc(0);
+  async function answered<T>(ask: () => Promise<T>): Promise<T> {
     const backoff = new Backoff({ firstMs: 250, maxMs: 4_000 });
-    const { clock } = this.#cluster;
     const untilMs = clock.monotonicMs() + HOLDER_BACK_MS;
     for (;;) {
       try {
-        return await this.#cluster.read(this.#file, { from, to }, this.#signal);
+        return await ask();
       } catch (err) {
         if (!(err instanceof HolderLost)) throw err;
         const isLate = clock.monotonicMs() >= untilMs;
         if (err instanceof FileGone || isLate) throw new SourceChanged(err.message, { cause: err });
-        await clock.sleep(backoff.next(), this.#signal);
-        this.#signal.throwIfAborted();
+        await clock.sleep(backoff.next(), signal);
+        signal.throwIfAborted();
       }
     }
   }

@@ -99,11 +99,14 @@ export interface RecordedMeta extends Omit<SegmentMeta, 'pace'> {
   readonly mediaDurationMs: number;
   readonly lostPackets: number;
   readonly tracks: readonly TrackSummary[];
+  /** No key frame brings other parameter sets than those of the sample entry. Undefined: not known. */
+  readonly setsInEntry?: true | undefined;
 }
 
 /** Extended type of our box (ISO/IEC 14496-12 §11.1): a random UUID. */
 const META_UUID = Buffer.from('e1a4b5c06c1d4f0e9f5b7a3d2c86f4b9', 'hex');
 const META_VERSION = 1;
+const SETS_IN_ENTRY = 1;
 
 /** The index is stored; 0 is for files of the live stream. */
 const SEAMS: readonly (Seam | undefined)[] = [undefined, 'bytes', 'time'];
@@ -120,7 +123,7 @@ export const userData = (meta: RecordedMeta): Buffer =>
     box('uuid', [
       META_UUID,
       u8(META_VERSION), // version
-      u24(0), // flags
+      u24(meta.setsInEntry ? SETS_IN_ENTRY : 0), // flags; version 0.1.0 ignores them
       nanoseconds(meta.wallStartMs), // wall start, since 1970
       nanoseconds(meta.wallDurationMs), // wall duration; while open, of a second of media
       nanoseconds(meta.mediaDurationMs), // media duration; while open, a second
@@ -177,7 +180,8 @@ export function parseMeta(contents: Buffer): RecordedMeta | undefined {
   const fields = new Fields(contents, { type: 'uuid', start: 16, end: contents.length });
   const version = fields.u8();
   if (version !== META_VERSION) throw new Mp4Error('UNSUPPORTED', `file description of version ${version}`);
-  fields.skip(3);
+  fields.skip(2);
+  const flags = fields.u8();
   const wallStartMs = milliseconds(fields);
   const wallDurationMs = milliseconds(fields);
   const mediaDurationMs = milliseconds(fields);
@@ -213,6 +217,7 @@ export function parseMeta(contents: Buffer): RecordedMeta | undefined {
     tracks,
     ...(epoch > 0 && { epoch }),
     ...(edge && { edge }),
+    ...(flags & SETS_IN_ENTRY && { setsInEntry: true }),
   };
 }
 

@@ -11,8 +11,10 @@ import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, requireBox } from './parse.ts';
 import type { FragmentInFile } from './read-fragment.ts';
 import { isIntact, readFragmentAt } from './read-fragment.ts';
+import { readSetsInForce } from './in-band-sets.ts';
 import type { Extent, ReadAt } from './reader.ts';
 import { WINDOW_BYTES, boxAt, readLayout, readMovie } from './reader.ts';
+import { parseSampleIndex } from './sample-index.ts';
 import { SegmentWriter } from './segment.ts';
 
 /**
@@ -56,8 +58,20 @@ export async function recover(read: ReadAt, size: number, options: RecoverOption
   const writer = SegmentWriter.resume(start.headers, start.meta, headerSize);
   const tail = await scan(read, size, writer, written ? 0 : unsyncedFragments);
   if (writer.sampleCount === 0) return { kind: 'empty', unreadBytes: size - headerSize };
+  writer.setsInEntry = await areSetsInEntry(read, writer);
   if (tail) writer.describe(tail);
   return { kind: 'recovered', meta: tail ?? start.meta, cutAt: writer.size, writer };
+}
+
+/** Of what was recovered; false also if the sample entry is damaged. */
+async function areSetsInEntry(read: ReadAt, writer: SegmentWriter): Promise<boolean> {
+  try {
+    const [video] = parseSampleIndex(writer.finish().tail, writer.size).tracks;
+    return video !== undefined && (await readSetsInForce(read, video)) === undefined;
+  } catch (err) {
+    if (err instanceof Mp4Error) return false;
+    throw err;
+  }
 }
 
 /** Two days of video; a file that claims more would use too much memory. */

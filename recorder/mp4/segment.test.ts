@@ -128,7 +128,7 @@ test('parameter sets that change in band play under the first sample entry, at t
   const file = RecordedFile.of(small, undefined);
   file.writer.change(large.parameters);
   file.append(large.samples.map((sample) => ({ ...sample, dts: sample.dts + 25 * 3600 })));
-  file.finish();
+  assert.equal(file.finish().meta.setsInEntry, undefined, 'readers look for them at the key frames');
   const path = join(directory, 'change.mp4');
   writeFileSync(path, file.bytes);
   assertDecodes(path);
@@ -170,6 +170,7 @@ test('what a file says about itself is there when it is opened and complete when
     wallDurationMs: 2000.25,
     mediaDurationMs: 2000,
     lostPackets: 3,
+    setsInEntry: true,
   };
   assert.deepEqual(await readMeta(...readFrom(file.bytes)), { kind: 'finalized', meta: closed });
 });

@@ -56,6 +56,8 @@ export class SegmentWriter {
   #headerSize = 0;
   #size = 0;
   #fragmentCount = 0;
+  /** See RecordedMeta; false if it is not known. */
+  setsInEntry = true;
   /** For each fragment, where its samples start and end in the file. */
   #fragments = new Float64Array(1024);
 
@@ -68,6 +70,7 @@ export class SegmentWriter {
   static resume(headers: readonly TrackHeader[], meta: RecordedMeta, headerSize: number): SegmentWriter {
     const writer = new SegmentWriter([], meta);
     writer.#begin(headers, meta);
+    writer.setsInEntry = false;
     writer.#headerBytes = Buffer.alloc(0);
     writer.#headerSize = headerSize;
     writer.#size = headerSize;
@@ -89,6 +92,7 @@ export class SegmentWriter {
 
   #begin(headers: readonly TrackHeader[], meta: RecordedMeta): void {
     this.#headers = headers;
+    this.setsInEntry = true;
     this.#meta = meta;
     this.#fragmentCount = 0;
     this.#tables.video.clear();
@@ -185,6 +189,7 @@ export class SegmentWriter {
 
   /** Call when parameter sets changed in band: the display size of the track is the largest one. */
   change(video: VideoParameters): void {
+    this.setsInEntry = false;
     const shown = shownSize(video);
     this.#headers = this.#headers.map((header) =>
       header.kind === 'video'
@@ -269,6 +274,7 @@ export class SegmentWriter {
       mediaDurationMs,
       wallDurationMs: closing.wallDurationMs ?? mediaDurationMs * paceOf(known),
       tracks: known.tracks.filter((track) => used.has(track.kind)),
+      ...(this.setsInEntry && { setsInEntry: true }),
     };
   }
 

@@ -13,11 +13,12 @@ import { cameraOfFootage } from '../../base/camera-id.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
+import type { Footage } from '../footage/footage.ts';
 import type { FootageHolder } from '../footage/holders.ts';
 import { openFootage } from '../footage/open.ts';
 import { exportWindow } from '../jobs/export.ts';
-import type { ClusterFootage } from '../jobs/source.ts';
 import type { ReadAt } from '../mp4/reader.ts';
+import type { PeerSender } from '../peers/peer-requests.ts';
 import { readMovieIndex } from '../mp4/sample-index.ts';
 import { silentLog } from '../../base/log.ts';
 import { ApiError } from '../http/problem.ts';
@@ -59,6 +60,8 @@ interface Node extends Stage {
   ) => Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>;
   /** Which node gives which part of an export. */
   readonly exported: (from: number, to: number) => Promise<NodeName[]>;
+  /** Of which node it has asked what so far: the node, and the path or range. */
+  readonly asked: string[];
   /** The node of the key frame of a moment, and its time in seconds after the start. */
   readonly stillAt: (seconds: number) => Promise<unknown>;
 }
@@ -69,11 +72,13 @@ interface Recording {
   readonly recorded?: typeof RECORDED;
   /** How far the clock of each node is ahead. */
   readonly aheadMs?: Readonly<Record<NodeName, number>>;
+  /** The node whose last file is still written. */
+  readonly recording?: NodeName;
 }
 
 async function cluster(
   t: TestContext,
-  { cameraId: footageId = 'gate', recorded = RECORDED, aheadMs = { a: 0, b: 0, c: 0 } }: Recording = {},
+  { cameraId: footageId = 'gate', recorded = RECORDED, aheadMs = { a: 0, b: 0, c: 0 }, recording }: Recording = {},
 ) {
   const members = await Members.open(t);
   const online = new Set<string>(NODES);
@@ -95,7 +100,16 @@ async function cluster(
       origins: () => [],
       places: () => [],
     };
-    const peers = await members.requestsOf(name);
+    const requests = await members.requestsOf(name);
+    const asked: string[] = [];
+    const peers: PeerSender = {
+      request: (nodeId, request) => {
+        asked.push(`${nodeId} ${String(request.headers?.['range'] ?? request.path)}`);
+        return requests.request(nodeId, request);
+      },
+      upgrade: (...of) => requests.upgrade(...of),
+      answers: (nodeId) => requests.answers(nodeId),
+    };
     const made = await stage(t, {
       clock,
       cameraId: footageId,
@@ -108,7 +122,7 @@ async function cluster(
     camera.bytesPerFrame = BYTES[name];
     camera.begin(runOf());
     await camera.play(to - from, fs);
-    camera.end();
+    if (recording !== name) camera.end();
     await fs.idle();
     clock.advance((NOW_S - to) * 1_000);
     await members.listen(name, { api: app, playback: app });
@@ -136,9 +150,9 @@ async function cluster(
         cluster: {
           nodeId: name,
           clock,
+          by: BY,
           collect: (id: string, interval: Interval) => collector.collect(id, interval, BY),
-          read: (...[file, range, signal]: Parameters<ClusterFootage['read']>) =>
-            collector.read(file, range, BY, signal),
+          holderOf: (file: Footage) => collector.holderOf(file),
         },
       };
       await exportWindow({ ...window, isOfAllNodes: true }, path, deps, new AbortController().signal);
@@ -157,7 +171,7 @@ async function cluster(
       const bytes = await frame?.read();
       return bytes && [node, carriedTime({ bytes } as PlayedSample) / 90_000 - FIRST_DTS / 90_000 + recorded[node][0]];
     };
-    nodes[name] = { ...made, name, ask, exported, stillAt };
+    nodes[name] = { ...made, name, ask, exported, asked, stillAt };
   }
   const kill = async (name: NodeName): Promise<void> => {
     await members.kill(name);
@@ -211,6 +225,17 @@ test('an export takes the pictures that are played, whichever node is asked', as
       assert.deepEqual(await nodes[name].exported(from, to), played, `${from} to ${to} s, asked at ${name}`);
     }
   }
+});
+
+test('a file of another node is exported with three requests for its index and one for its pictures, also while it grows', async (t) => {
+  const { nodes } = await cluster(t, { recording: 'c' });
+  const { exported, asked } = nodes.a;
+  assert.equal((await exported(0, 170)).length, 170 * 25);
+  const ranges = (node: NodeName): string[] => asked.filter((one) => one.startsWith(`${node} bytes=`));
+  assert.equal(ranges('b').length, 2 * 4, ranges('b').join());
+  const sizes = ranges('c').filter((range) => range === 'c bytes=0-0');
+  assert.equal(sizes.length, 2, 'how large the growing file would be is asked for the plan and for the copy');
+  assert.equal(ranges('c').length, 2 * 4 + 2, ranges('c').join());
 });
 
 test('the still of a moment is the picture that is played then, whichever node is asked', async (t) => {

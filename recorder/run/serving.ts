@@ -473,7 +473,8 @@ function openJobs(
     clusterFootage: (by) => ({
       nodeId: collector.own.nodeId,
       collect: (cameraId, interval) => collector.collect(cameraId, interval, by),
-      read: (file, range, signal) => collector.read(file, range, by, signal),
+      holderOf: (file) => collector.holderOf(file),
+      by,
       clock,
     }),
     async knownTime(cameraId, fromMs, toMs, isOfAllNodes, by) {
