@@ -3,7 +3,9 @@
 import type { TestContext } from 'node:test';
 import { launchBrowser, videoState } from './browser.ts';
 import { serveRanges } from './range-server.ts';
-import { until } from './until.ts';
+
+/** Pictures that are asked for are farther apart than this, and each is on screen for less. */
+const NEAR_S = 0.2;
 
 interface MoviePage {
   readonly durationSeconds: number;
@@ -28,16 +30,15 @@ export async function openMovie(t: TestContext, bytes: Buffer): Promise<MoviePag
   return {
     durationSeconds: duration as number,
     async numberAt(seconds) {
+      // `seeked` comes when the picture is decoded, which may be before it is on screen: until then the last one is.
       await page.evaluate(`new Promise((resolve) => {
         const video = document.querySelector('video');
-        video.onseeked = resolve;
+        const shown = (_, { mediaTime }) =>
+          Math.abs(mediaTime - ${seconds}) < ${NEAR_S} ? resolve() : video.requestVideoFrameCallback(shown);
+        video.requestVideoFrameCallback(shown);
         video.currentTime = ${seconds};
       })`);
-      // The event comes when the picture is decoded, which may be before it is on screen.
-      return until(`a picture at ${seconds} s`, async () => {
-        const { frameNumber } = await videoState(page, 'video');
-        return frameNumber >= 0 && frameNumber;
-      });
+      return (await videoState(page, 'video')).frameNumber;
     },
   };
 }
