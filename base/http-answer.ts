@@ -1,4 +1,10 @@
-// Helpers for answers that the HTTP clients of this program receive.
+// Helpers of the HTTP clients of this program.
+
+/**
+ * For undici. In HTTP/2, Node 24.21 was seen to fill the memory of the machine within seconds: a session queued frames without
+ * end after an answer of etcd on a busy machine.
+ */
+export const HTTP_1 = { allowH2: false } as const;
 
 /** The whole body. Throws the error of `tooLong` when it has more than `maxBytes`; the rest is not read. */
 export async function readBody(body: AsyncIterable<Buffer>, maxBytes: number, tooLong: () => Error): Promise<Buffer> {

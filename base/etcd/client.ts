@@ -3,7 +3,7 @@
 
 import { Agent, request, type Dispatcher } from 'undici';
 import { errorCode, messageOf, quietly } from '../error.ts';
-import { linesOf, readBody } from '../http-answer.ts';
+import { HTTP_1, linesOf, readBody } from '../http-answer.ts';
 import { promptly } from '../promptly.ts';
 import { EtcdError } from './etcd-error.ts';
 
@@ -366,6 +366,7 @@ export class EtcdClient {
     }
     this.#tls = tls;
     this.#agent ??= new Agent({
+      ...HTTP_1,
       connect: {
         timeout: CONNECT_TIMEOUT_MS,
         ...(tls && { ca: tls.ca, cert: tls.certificate, key: tls.key }),

@@ -4,7 +4,7 @@
 import { parseJson } from '../parse-json.ts';
 import { request, type Dispatcher } from 'undici';
 import { errorCode } from '../error.ts';
-import { linesOf, readBody } from '../http-answer.ts';
+import { HTTP_1, linesOf, readBody } from '../http-answer.ts';
 import { promptly } from '../promptly.ts';
 import { ApiError, hasStatus } from './api-error.ts';
 
@@ -245,6 +245,7 @@ export class KubernetesClient {
       const { headers, dispatcher } = await promptly(this.#connection.prepare(), options.signal);
       const send: NonNullable<Connection['send']> = this.#connection.send ?? request;
       const answer = send(url, {
+        ...HTTP_1,
         method,
         ...(dispatcher && { dispatcher }),
         headersTimeout: options.timeoutMs ?? callTimeoutMs,

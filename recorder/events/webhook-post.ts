@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'undici';
 import { hostOfUrl } from '../../base/host.ts';
 import { quietly } from '../../base/error.ts';
+import { HTTP_1 } from '../../base/http-answer.ts';
 import { AddressRefused, type CameraNetworks } from '../reach/networks.ts';
 import type { NodeEvent } from './event.ts';
 import { signedHeaders, WEBHOOK_SECRET } from './signature.ts';
@@ -26,7 +27,7 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** The connections to receivers. TLS is verified with the CAs of the system and of NODE_EXTRA_CA_CERTS. */
 export const webhookAgent = (networks: CameraNetworks): Agent =>
-  new Agent({ connect: { lookup: networks.lookup, timeout: ANSWER_MS }, connections: 1, pipelining: 1 });
+  new Agent({ ...HTTP_1, connect: { lookup: networks.lookup, timeout: ANSWER_MS }, connections: 1, pipelining: 1 });
 
 /** Never rejects. */
 export async function postEvent(

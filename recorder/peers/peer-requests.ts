@@ -9,6 +9,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, errorCode } from '../../base/error.ts';
+import { HTTP_1 } from '../../base/http-answer.ts';
 import { promptly } from '../../base/promptly.ts';
 import { memberTls, type MutualTls } from './identity.ts';
 import type { PeerListener, PeerNode } from './peer.ts';
@@ -338,6 +339,7 @@ export class PeerRequests implements PeerSender {
     // The certificate or the address has changed: answers in progress are completed.
     void known?.pool.close();
     const pool = new Pool(origin, {
+      ...HTTP_1,
       connections: MAX_CONNECTIONS,
       pipelining: 1,
       keepAliveTimeout: IDLE_MS,
