@@ -6,8 +6,7 @@ import type { Reach } from '../reach/reach.ts';
 import type { Login } from '../rtsp/login.ts';
 import type { RtspUrl } from '../rtsp/url.ts';
 import { openHttpTunnel } from './http-tunnel.ts';
-import { openTcp } from './tcp-transport.ts';
-import type { CameraConnection, ConnectionHandler } from './tcp-transport.ts';
+import { openTcp, type CameraConnection, type ConnectionHandler } from './tcp-transport.ts';
 import { openWebSocketTunnel } from './websocket-tunnel.ts';
 
 /** Rejects with `CameraError`, or with the signal's reason when it aborts. */

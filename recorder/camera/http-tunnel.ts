@@ -2,16 +2,13 @@
 // body of a GET, data to the camera is base64 in the endless body of a POST. A cookie connects the two.
 
 import { randomBytes } from 'node:crypto';
-import { request as httpRequest } from 'node:http';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Reach } from '../reach/reach.ts';
 import type { Login } from '../rtsp/login.ts';
-import { checkUnsent, unreachable } from './tcp-transport.ts';
-import type { CameraConnection, ConnectionHandler } from './tcp-transport.ts';
-import { authorizationOf, HttpRefusal, openTunnel } from './tunnel.ts';
-import type { TunnelTarget } from './tunnel.ts';
+import { checkUnsent, unreachable, type CameraConnection, type ConnectionHandler } from './tcp-transport.ts';
+import { authorizationOf, HttpRefusal, openTunnel, type TunnelTarget } from './tunnel.ts';
 
 const CONTENT_TYPE = 'application/x-rtsp-tunnelled';
 /** The length of an endless body. Every client states this value, and no camera checks it. */
@@ -75,7 +72,7 @@ class HttpTunnel implements CameraConnection {
   readonly localAddress: string;
   readonly #response: IncomingMessage;
   readonly #post: ClientRequest;
-  #destroyed = false;
+  destroyed = false;
 
   constructor(response: IncomingMessage, post: ClientRequest, handler: ConnectionHandler) {
     this.remoteAddress = response.socket.remoteAddress ?? '';
@@ -84,13 +81,13 @@ class HttpTunnel implements CameraConnection {
     this.#post = post;
     let failure: Error | undefined;
     const closed = (): void => {
-      if (this.#destroyed) return;
+      if (this.destroyed) return;
       this.destroy();
       handler.closed(failure);
     };
     const failed = (error: Error): void => void (failure ??= error);
     response.on('data', (chunk: Buffer) => {
-      if (!this.#destroyed) handler.data(chunk, chunk.length);
+      if (!this.destroyed) handler.data(chunk, chunk.length);
     });
     response.on('error', failed).once('close', closed);
     post.on('error', failed).once('close', closed);
@@ -98,12 +95,8 @@ class HttpTunnel implements CameraConnection {
     post.once('response', (answer) => answer.resume());
   }
 
-  get destroyed(): boolean {
-    return this.#destroyed;
-  }
-
   send(data: string | Buffer): void {
-    if (this.#destroyed) return;
+    if (this.destroyed) return;
     this.#post.write((typeof data === 'string' ? Buffer.from(data) : data).toString('base64'));
     checkUnsent(this.#post.writableLength);
   }
@@ -117,7 +110,7 @@ class HttpTunnel implements CameraConnection {
   }
 
   destroy(): void {
-    this.#destroyed = true;
+    this.destroyed = true;
     this.#response.destroy();
     this.#post.destroy();
   }

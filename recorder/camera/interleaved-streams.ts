@@ -2,11 +2,9 @@
 // channels it maps to streams.
 
 import type { EstablishedStream } from '../rtsp/stream-setups.ts';
-import { RtspFraming } from '../rtsp/framing.ts';
-import type { FramingHandler } from '../rtsp/framing.ts';
+import { RtspFraming, type FramingHandler } from '../rtsp/framing.ts';
 import type { RtspMessage } from '../rtsp/message.ts';
-import { ReceiverReports } from './streams.ts';
-import type { MediaHandler, MediaStreams } from './streams.ts';
+import { ReceiverReports, type MediaHandler, type MediaStreams } from './streams.ts';
 
 const NO_STREAM = -1;
 

@@ -2,9 +2,8 @@
 
 import type { Reason } from '../../base/reason.ts';
 import type { Clock } from '../../base/clock.ts';
-import type { AccessUnit, Depacketizer } from '../codec/access-unit.ts';
+import type { AccessUnit, Depacketizer, DepacketizerDeps } from '../codec/access-unit.ts';
 import { createDepacketizer } from '../codec/depacketizer.ts';
-import type { DepacketizerDeps } from '../codec/depacketizer.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 import { RtpReceiver } from '../rtp/receiver.ts';

@@ -1,14 +1,12 @@
 // Receives RTP and RTCP that a camera sends to a multicast group (RFC 2326 §12.39, `multicast`): joins the group in the response
 // to SETUP and accepts packets from the camera only. Nothing is sent, because a receiver report would go to the whole group.
 
-import { createSocket } from 'node:dgram';
-import type { Socket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { BlockList, isIP } from 'node:net';
 import type { EstablishedStream } from '../rtsp/stream-setups.ts';
 import { CameraError } from './error.ts';
 import type { MediaHandler, MediaStreams } from './streams.ts';
-import { RECEIVE_BUFFER_BYTES, plainAddress } from './udp-transport.ts';
-import type { ConnectionEnds } from './udp-transport.ts';
+import { RECEIVE_BUFFER_BYTES, plainAddress, type ConnectionEnds } from './udp-transport.ts';
 
 /** RFC 5771, RFC 4291 §2.7. */
 const GROUPS = new BlockList();

@@ -1,8 +1,7 @@
 // Lists the streams that a camera offers but that are not recorded, each with the reason.
 
 import type { Reason } from '../../base/reason.ts';
-import { createDepacketizer } from '../codec/depacketizer.ts';
-import type { MediaDescription } from '../codec/depacketizer.ts';
+import { createDepacketizer, type MediaDescription } from '../codec/depacketizer.ts';
 import { Faults } from '../codec/faults.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';

@@ -5,8 +5,7 @@
 // the rule for users.
 
 import { Backoff } from '../../base/backoff.ts';
-import { NoConnection } from './error.ts';
-import type { CameraError } from './error.ts';
+import { NoConnection, type CameraError } from './error.ts';
 
 /** A session that recorded for this long was not a failed attempt: what ended it may be over. */
 const LONG_MS = 10_000;

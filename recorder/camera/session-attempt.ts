@@ -6,8 +6,7 @@ import { RtspError } from '../rtsp/error.ts';
 import type { RtspUrl } from '../rtsp/url.ts';
 import { CameraError } from './error.ts';
 import { Lessons } from './lessons.ts';
-import { RtspConnection } from './rtsp-connection.ts';
-import type { ConnectionOwner, PlayAnswer } from './rtsp-connection.ts';
+import { RtspConnection, type ConnectionOwner, type PlayAnswer } from './rtsp-connection.ts';
 import type { SessionMemory, SessionOptions, TransportKind } from './session-options.ts';
 import { Watchdog } from './watchdog.ts';
 

@@ -2,8 +2,7 @@
 // camera may serve only one client, or drop the older one. So a standby tries less often than that node, and soon pauses.
 
 import { Backoff } from '../../base/backoff.ts';
-import { NoConnection } from './error.ts';
-import type { CameraError, CameraErrorCode } from './error.ts';
+import { NoConnection, type CameraError, type CameraErrorCode } from './error.ts';
 import type { Retry } from './retry.ts';
 
 /** A connection that delivered pictures for this long did not disturb the other node, so its end was not a conflict. */

@@ -2,8 +2,7 @@
 // seconds.
 
 import { randomInt } from 'node:crypto';
-import { formatReceiverReport } from '../rtp/rtcp.ts';
-import type { ReceptionReport } from '../rtp/rtcp.ts';
+import { formatReceiverReport, type ReceptionReport } from '../rtp/rtcp.ts';
 import type { EstablishedStream, SetupRequest } from '../rtsp/stream-setups.ts';
 
 /** Gets incoming packets and never throws. The ranges are valid only during the call. */

@@ -1,10 +1,8 @@
 // One TCP or TLS connection to a camera, read into a buffer that all cameras share: incoming data needs no allocation.
 
-import { isIP } from 'node:net';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import type { Clock, Timer } from '../../base/clock.ts';
-import { CertificateRefused, connectCamera } from '../reach/connect.ts';
-import type { Destination } from '../reach/connect.ts';
+import { CertificateRefused, connectCamera, type Destination } from '../reach/connect.ts';
 import { AddressRefused } from '../reach/networks.ts';
 import type { Reach } from '../reach/reach.ts';
 import { CameraError, NoConnection } from './error.ts';
@@ -44,7 +42,7 @@ const MAX_UNSENT_BYTES = 64 * 1024;
 
 class TcpConnection implements CameraConnection {
   readonly #socket: Socket;
-  #destroyed = false;
+  destroyed = false;
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -58,12 +56,8 @@ class TcpConnection implements CameraConnection {
     return this.#socket.localAddress ?? '';
   }
 
-  get destroyed(): boolean {
-    return this.#destroyed;
-  }
-
   send(data: string | Buffer): void {
-    if (this.#destroyed || !this.#socket.writable) return;
+    if (this.destroyed || !this.#socket.writable) return;
     this.#socket.write(data);
     checkUnsent(this.#socket.writableLength);
   }
@@ -77,7 +71,7 @@ class TcpConnection implements CameraConnection {
   }
 
   destroy(): void {
-    this.#destroyed = true;
+    this.destroyed = true;
     this.#socket.destroy();
   }
 }

@@ -2,13 +2,11 @@
 
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
-import { LoginError } from '../rtsp/login.ts';
-import type { Login } from '../rtsp/login.ts';
+import { LoginError, type Login } from '../rtsp/login.ts';
 import { connectCamera } from '../reach/connect.ts';
 import type { Reach } from '../reach/reach.ts';
 import { CameraError } from './error.ts';
-import { CONNECT_TIMEOUT_MS, shown } from './tcp-transport.ts';
-import type { TcpTarget } from './tcp-transport.ts';
+import { CONNECT_TIMEOUT_MS, shown, type TcpTarget } from './tcp-transport.ts';
 
 export interface TunnelTarget extends TcpTarget {
   /** Host and port as in a URL, for the Host header. */

@@ -1,14 +1,12 @@
 // Receives RTP and RTCP of one session over UDP: a pair of ports for each stream, packets only from the camera, and a first
 // outgoing packet so that firewalls on the way let the answers in.
 
-import { createSocket } from 'node:dgram';
-import type { Socket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { isIP } from 'node:net';
 import type { EstablishedStream, SetupRequest } from '../rtsp/stream-setups.ts';
 import type { Pair } from '../rtsp/headers.ts';
 import { CameraError } from './error.ts';
-import { ReceiverReports } from './streams.ts';
-import type { MediaHandler, MediaStreams } from './streams.ts';
+import { ReceiverReports, type MediaHandler, type MediaStreams } from './streams.ts';
 
 /** The two ends of the RTSP connection: media uses the same addresses, unless the camera states another source. */
 export interface ConnectionEnds {

@@ -6,10 +6,8 @@ import { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.ts';
 import type { Reach } from '../reach/reach.ts';
 import type { Login } from '../rtsp/login.ts';
-import { checkUnsent, unreachable } from './tcp-transport.ts';
-import type { CameraConnection, ConnectionHandler } from './tcp-transport.ts';
-import { authorizationOf, HttpRefusal, openTunnel } from './tunnel.ts';
-import type { TunnelTarget } from './tunnel.ts';
+import { checkUnsent, unreachable, type CameraConnection, type ConnectionHandler } from './tcp-transport.ts';
+import { authorizationOf, HttpRefusal, openTunnel, type TunnelTarget } from './tunnel.ts';
 
 const SUB_PROTOCOL = 'rtsp.onvif.org';
 /** Size of one message. Interleaved packets have at most 64 KiB; a camera may combine several. */
@@ -75,7 +73,7 @@ function handshake(
 class WebSocketTunnel implements CameraConnection {
   readonly #webSocket: WebSocket;
   readonly #socket: Socket;
-  #destroyed = false;
+  destroyed = false;
 
   constructor(webSocket: WebSocket, socket: Socket) {
     this.#webSocket = webSocket;
@@ -90,12 +88,8 @@ class WebSocketTunnel implements CameraConnection {
     return this.#socket.localAddress ?? '';
   }
 
-  get destroyed(): boolean {
-    return this.#destroyed;
-  }
-
   send(data: string | Buffer): void {
-    if (this.#destroyed || this.#webSocket.readyState !== WebSocket.OPEN) return;
+    if (this.destroyed || this.#webSocket.readyState !== WebSocket.OPEN) return;
     this.#webSocket.send(data, { binary: true });
     checkUnsent(this.#webSocket.bufferedAmount);
   }
@@ -109,7 +103,7 @@ class WebSocketTunnel implements CameraConnection {
   }
 
   destroy(): void {
-    this.#destroyed = true;
+    this.destroyed = true;
     this.#webSocket.terminate();
   }
 }

@@ -4,13 +4,12 @@
 //
 // A frame larger than a packet is sent in fragments, each after an AU header with the size of the whole frame.
 
-import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
+import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { aacParameters, parseAdts, parseAudioSpecificConfig, parseHex, withChannels } from './audio-specific-config.ts';
 import type { AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
 import type { Fault, Faults } from './faults.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 /** The maximum of a 13-bit size. */
@@ -30,16 +29,13 @@ export interface AuHeaderLayout {
   readonly constantSize: number;
 }
 
-interface AacOptions {
+interface AacOptions extends DepacketizerDeps {
   readonly layout: AuHeaderLayout;
   /** AudioSpecificConfig from the SDP in hexadecimal. */
   readonly config: string | undefined;
   /** Channels from the rtpmap, for a configuration that does not state them. */
   readonly channels?: number | undefined;
   readonly clockRate: number;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 export class AacDepacketizer implements Depacketizer {
@@ -49,8 +45,8 @@ export class AacDepacketizer implements Depacketizer {
   readonly #units: AudioUnits;
   readonly #headers = new BitReader({ hasEmulationPrevention: false });
   #aac: AacConfig | undefined;
-  #parameters: AudioParameters | undefined;
-  #problem: Depacketizer['problem'];
+  parameters: AudioParameters | undefined;
+  problem: Depacketizer['problem'];
   /** Size in bytes of the frame that is arriving in fragments; 0 if there is none. */
   #fragmentedSize = 0;
   #fragmentedTimestamp = 0;
@@ -65,14 +61,6 @@ export class AacDepacketizer implements Depacketizer {
     this.#units = new AudioUnits(pool, emit);
     const bytes = parseHex(config);
     if (bytes) this.#configure(withChannels(bytes, channels));
-  }
-
-  get parameters(): AudioParameters | undefined {
-    return this.#parameters;
-  }
-
-  get problem(): Depacketizer['problem'] {
-    return this.#problem;
   }
 
   push(packet: RtpPacket): void {
@@ -99,12 +87,12 @@ export class AacDepacketizer implements Depacketizer {
   #configure(config: Buffer): void {
     const aac = parseAudioSpecificConfig(config);
     if (!aac) {
-      this.#problem = { code: 'aac-config-unsupported', message: 'the AAC configuration cannot be used' };
+      this.problem = { code: 'aac-config-unsupported', message: 'the AAC configuration cannot be used' };
       return;
     }
     this.#aac = aac;
-    this.#parameters = aacParameters(aac, config);
-    this.#problem = undefined;
+    this.parameters = aacParameters(aac, config);
+    this.problem = undefined;
   }
 
   #takeUnits(buffer: Buffer, start: number, end: number, timestamp: number): void {
@@ -191,7 +179,7 @@ export class AacDepacketizer implements Depacketizer {
 
   #emitFrame(buffer: Buffer, start: number, end: number, timestamp: number): void {
     if (!this.#aac) {
-      this.#problem ??= { code: 'aac-config-missing', message: 'the camera does not send the AAC configuration' };
+      this.problem ??= { code: 'aac-config-missing', message: 'the camera does not send the AAC configuration' };
       return this.#drop('before-parameters');
     }
     this.#units.append(buffer, start, end);

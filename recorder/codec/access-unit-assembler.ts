@@ -11,14 +11,12 @@
 // An access unit with a missing part is dropped completely, including its parameter sets; the next one that is emitted says how
 // many packets were lost.
 
-import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
+import type { AccessUnitCallback, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import type { Fault, Faults } from './faults.ts';
 import { MarkerPolicy } from './marker-policy.ts';
-import { ROLE, START_CODE } from './nal-syntax.ts';
-import type { NalSyntax, Role, SliceHeader } from './nal-syntax.ts';
+import { ROLE, START_CODE, type NalSyntax, type Role, type SliceHeader } from './nal-syntax.ts';
 import { ParameterSets } from './parameter-sets.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
-import type { SlabPool } from './slab.ts';
 
 const MAX_NALS = 4096;
 /** Limit for SEI and parameter sets before their picture. */
@@ -82,11 +80,8 @@ type Fragments =
 /** Fragments that are not stored: useless, or part of a damaged access unit. */
 const IGNORED = { kind: 'ignored' } as const;
 
-interface AssemblerOptions {
+interface AssemblerOptions extends DepacketizerDeps {
   readonly syntax: NalSyntax;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 export class AccessUnitAssembler {

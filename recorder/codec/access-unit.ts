@@ -1,7 +1,8 @@
 // The output of the codec room: access units, and the parameters that a decoder needs first.
 
 import type { Reason } from '../../base/reason.ts';
-import type { MediaData } from './slab.ts';
+import type { Faults } from './faults.ts';
+import type { MediaData, SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 /** Codecs as stored: G.711, L16, G.722 and G.726 are converted to FLAC. */
@@ -97,3 +98,11 @@ export interface Depacketizer {
 }
 
 export type AccessUnitCallback = (unit: AccessUnit) => void;
+
+/** What each depacketizer needs. */
+export interface DepacketizerDeps {
+  readonly pool: SlabPool;
+  readonly emit: AccessUnitCallback;
+  /** Counts the faults; it may already hold counts of earlier depacketizers. */
+  readonly faults: Faults;
+}

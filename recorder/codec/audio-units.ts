@@ -1,8 +1,7 @@
 // Collects the bytes of audio frames in slabs and emits each frame as an access unit with its time and the preceding loss.
 
 import type { AccessUnitCallback } from './access-unit.ts';
-import { SlabWriter, SMALL_BLOCK_BYTES } from './slab.ts';
-import type { SlabPool } from './slab.ts';
+import { SlabWriter, SMALL_BLOCK_BYTES, type SlabPool } from './slab.ts';
 
 export class AudioUnits {
   readonly #writer: SlabWriter;

@@ -6,7 +6,7 @@
 // Z: the first element continues the last one of the previous packet; Y: the last one continues in the next packet; W: the number
 // of elements, all but the last with their size, or 0: all with their size.
 
-import type { AccessUnitCallback, Av1Parameters, Depacketizer } from './access-unit.ts';
+import type { AccessUnitCallback, Av1Parameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import {
   HAS_SIZE_FLAG,
   OBU,
@@ -21,7 +21,6 @@ import {
 import type { SequenceHeader } from './av1-obu.ts';
 import type { Fault, Faults } from './faults.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const MAX_OBUS = 4096;
@@ -36,18 +35,12 @@ interface Sequence extends SequenceHeader {
   readonly obu: Buffer;
 }
 
-interface Av1Options {
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
-}
-
 export class Av1Depacketizer implements Depacketizer {
   readonly problem = undefined;
   readonly #faults: Faults;
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
-  #parameters: Av1Parameters | undefined;
+  parameters: Av1Parameters | undefined;
   /** The sequence header of the last complete temporal unit that had one, and the one from which `parameters` were made. */
   #sequence: Sequence | undefined;
   #described: Sequence | undefined;
@@ -65,14 +58,10 @@ export class Av1Depacketizer implements Depacketizer {
   /** Offset of the OBU whose next fragment is expected; undefined if there is none. */
   #fragmentsFrom: number | undefined;
 
-  constructor({ pool, emit, faults }: Av1Options) {
+  constructor({ pool, emit, faults }: DepacketizerDeps) {
     this.#faults = faults;
     this.#emit = emit;
     this.#writer = new SlabWriter(pool);
-  }
-
-  get parameters(): Av1Parameters | undefined {
-    return this.#parameters;
   }
 
   push(packet: RtpPacket): void {
@@ -202,7 +191,7 @@ export class Av1Depacketizer implements Depacketizer {
     if (this.#open && !this.#damaged) {
       this.#sequence = this.#staged ?? this.#sequence;
       if (this.#isKey) this.#describe();
-      if (this.#hasFrame && !this.#parameters) this.#damage('before-parameters');
+      if (this.#hasFrame && !this.parameters) this.#damage('before-parameters');
     }
     if (this.#damaged) {
       this.discarded++;
@@ -218,7 +207,7 @@ export class Av1Depacketizer implements Depacketizer {
   #describe(): void {
     const sequence = this.#sequence;
     if (!sequence) return;
-    if (sequence !== this.#described) this.#parameters = describeAv1(sequence, sequence.obu);
+    if (sequence !== this.#described) this.parameters = describeAv1(sequence, sequence.obu);
     this.#described = sequence;
     if (!this.#staged) this.#writer.prepend(sequence.obu);
   }

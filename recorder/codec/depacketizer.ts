@@ -1,27 +1,21 @@
 // Creates the depacketizer for a media section of an SDP, or says why its media cannot be recorded.
 
 import type { Reason } from '../../base/reason.ts';
-import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
-import { AacDepacketizer } from './aac.ts';
-import type { AuHeaderLayout } from './aac.ts';
+import type { Depacketizer, DepacketizerDeps } from './access-unit.ts';
+import { AacDepacketizer, type AuHeaderLayout } from './aac.ts';
 import { Av1Depacketizer } from './av1.ts';
-import type { Faults } from './faults.ts';
 import { FLAC_MAX_CHANNELS } from './flac.ts';
 import { G711Decoder } from './g711.ts';
 import { G722Decoder, G722_CLOCK_RATE, G722_SAMPLE_RATE } from './g722.ts';
-import { G726Decoder } from './g726.ts';
-import type { G726Rate } from './g726.ts';
+import { G726Decoder, type G726Rate } from './g726.ts';
 import { H264Depacketizer } from './h264.ts';
 import { H265Depacketizer } from './h265.ts';
 import { L16Decoder } from './l16.ts';
 import { LatmDepacketizer } from './latm.ts';
-import { MjpegDepacketizer } from './mjpeg.ts';
-import type { PictureSize } from './mjpeg.ts';
+import { MjpegDepacketizer, type PictureSize } from './mjpeg.ts';
 import { MpegAudioDepacketizer } from './mpeg-audio.ts';
 import { OPUS_CLOCK_RATE, OpusDepacketizer } from './opus.ts';
-import { PcmDepacketizer } from './pcm.ts';
-import type { SampleDecoder } from './pcm.ts';
-import type { SlabPool } from './slab.ts';
+import { PcmDepacketizer, type SampleDecoder } from './pcm.ts';
 
 /** The properties of one stream in the SDP. */
 export interface MediaDescription {
@@ -37,13 +31,6 @@ export interface MediaDescription {
   readonly formatParameters: ReadonlyMap<string, string>;
   /** From `a=framesize` or `a=x-dimensions`. */
   readonly pictureSize?: PictureSize | undefined;
-}
-
-export interface DepacketizerDeps {
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  /** Counts the faults; it may already hold counts of earlier depacketizers. */
-  readonly faults: Faults;
 }
 
 type DepacketizerChoice =

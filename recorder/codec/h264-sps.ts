@@ -2,8 +2,7 @@
 // the size may be truncated or wrong, because some cameras send it like this.
 
 import { BitReader } from './bit-reader.ts';
-import { readPixelAspect } from './pixel-aspect.ts';
-import type { PixelAspect } from './pixel-aspect.ts';
+import { readPixelAspect, type PixelAspect } from './pixel-aspect.ts';
 
 type H264Sps = {
   readonly id: number;

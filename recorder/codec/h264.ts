@@ -1,10 +1,8 @@
 // Extracts H.264 access units from RTP packets (RFC 6184, packetization modes 0 and 1).
 
-import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
+import type { Depacketizer, DepacketizerDeps, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
-import type { Faults } from './faults.ts';
 import { H264Syntax } from './h264-nal.ts';
-import type { SlabPool } from './slab.ts';
 import { parseSprop, useSprop } from './sprop.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -13,25 +11,20 @@ const STAP_B = 25;
 const FU_A = 28;
 const FU_B = 29;
 
-interface H264Options {
+interface H264Options extends DepacketizerDeps {
   /** `sprop-parameter-sets` of the SDP. */
   readonly sprop: string | undefined;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 export class H264Depacketizer implements Depacketizer {
   readonly problem = undefined;
-  readonly #faults: Faults;
   readonly #units: AccessUnitAssembler;
 
   constructor({ sprop, pool, emit, faults }: H264Options) {
-    this.#faults = faults;
     const syntax = new H264Syntax();
     this.#units = new AccessUnitAssembler({ syntax, pool, emit, faults });
     const nals = parseSprop(sprop);
-    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop-invalid');
+    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) faults.count('sprop-invalid');
   }
 
   get parameters(): NalParameters | undefined {

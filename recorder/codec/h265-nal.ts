@@ -3,8 +3,7 @@
 import type { NalParameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
 import { h265CodecString, parseH265Sps } from './h265-sps.ts';
-import { ROLE } from './nal-syntax.ts';
-import type { NalSyntax, ParsedSet, Role, SetLookup, SliceHeader } from './nal-syntax.ts';
+import { ROLE, type NalSyntax, type ParsedSet, type Role, type SetLookup, type SliceHeader } from './nal-syntax.ts';
 
 const H265_NAL = { bla: 16, idr: 19, cra: 21, vps: 32, sps: 33, pps: 34, delimiter: 35, prefixSei: 39 } as const;
 

@@ -2,8 +2,7 @@
 // Lenient: what follows the reorder depth may be truncated or wrong.
 
 import { BitReader } from './bit-reader.ts';
-import { readPixelAspect } from './pixel-aspect.ts';
-import type { PixelAspect } from './pixel-aspect.ts';
+import { readPixelAspect, type PixelAspect } from './pixel-aspect.ts';
 
 type H265Sps = {
   readonly id: number;

@@ -1,10 +1,9 @@
 // Extracts H.265 access units from RTP packets (RFC 7798).
 
-import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
+import type { Depacketizer, DepacketizerDeps, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
 import type { Faults } from './faults.ts';
 import { H265Syntax } from './h265-nal.ts';
-import type { SlabPool } from './slab.ts';
 import { parseSprop, useSprop } from './sprop.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -12,16 +11,13 @@ const AGGREGATION_PACKET = 48;
 const FRAGMENTATION_UNIT = 49;
 const PACI = 50;
 
-interface H265Options {
+interface H265Options extends DepacketizerDeps {
   /** `sprop-vps`, `sprop-sps` and `sprop-pps` of the SDP. */
   readonly spropVps: string | undefined;
   readonly spropSps: string | undefined;
   readonly spropPps: string | undefined;
   /** `sprop-max-don-diff`: if above 0, packets contain decoding order numbers. */
   readonly maxDonDiff: number;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 export class H265Depacketizer implements Depacketizer {

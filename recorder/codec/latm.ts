@@ -1,25 +1,20 @@
 // Extracts AAC frames from RTP packets with LATM (RFC 6416 §6, ISO/IEC 14496-3 §1.7.3).
 
-import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
-import { aacParameters, parseHex, readAudioSpecificConfig } from './audio-specific-config.ts';
-import type { AacConfig } from './audio-specific-config.ts';
+import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
+import { aacParameters, parseHex, readAudioSpecificConfig, type AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
 import type { Fault, Faults } from './faults.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const MAX_ELEMENT_BYTES = 64 * 1024;
 
-interface LatmOptions {
+interface LatmOptions extends DepacketizerDeps {
   /** `config` of the SDP: a StreamMuxConfig in hexadecimal. */
   readonly config: string | undefined;
   /** Whether packets contain the configuration (`cpresent`). */
   readonly configInBand: boolean;
   readonly clockRate: number;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 /** The fields of a StreamMuxConfig with one program of one layer. */
@@ -37,8 +32,8 @@ export class LatmDepacketizer implements Depacketizer {
   readonly #units: AudioUnits;
   readonly #reader = new BitReader({ hasEmulationPrevention: false });
   #mux: MuxConfig | undefined;
-  #parameters: AudioParameters | undefined;
-  #problem: Depacketizer['problem'];
+  parameters: AudioParameters | undefined;
+  problem: Depacketizer['problem'];
   /** Packets of one audioMuxElement, until the marker. */
   #parts: Buffer[] = [];
   #partsBytes = 0;
@@ -56,14 +51,6 @@ export class LatmDepacketizer implements Depacketizer {
     this.#units = new AudioUnits(pool, emit);
     const bytes = parseHex(config);
     if (bytes) this.#configure(readMuxConfig(this.#reader.reset(bytes, 0, bytes.length), bytes));
-  }
-
-  get parameters(): AudioParameters | undefined {
-    return this.#parameters;
-  }
-
-  get problem(): Depacketizer['problem'] {
-    return this.#problem;
   }
 
   push(packet: RtpPacket): void {
@@ -115,13 +102,13 @@ export class LatmDepacketizer implements Depacketizer {
 
   #configure(mux: MuxConfig | undefined): void {
     if (!mux) {
-      this.#problem ??= { code: 'latm-config-unsupported', message: 'the LATM configuration cannot be used' };
+      this.problem ??= { code: 'latm-config-unsupported', message: 'the LATM configuration cannot be used' };
       this.#faults.count('mux-config-invalid');
       return;
     }
-    this.#problem = undefined;
+    this.problem = undefined;
     this.#mux = mux;
-    if (this.#parameters?.config.equals(mux.config) !== true) this.#parameters = aacParameters(mux.aac, mux.config);
+    if (this.parameters?.config.equals(mux.config) !== true) this.parameters = aacParameters(mux.aac, mux.config);
   }
 
   /** audioMuxElement, §1.7.3.1. */
@@ -133,7 +120,7 @@ export class LatmDepacketizer implements Depacketizer {
     }
     const mux = this.#mux;
     if (!mux) {
-      this.#problem ??= { code: 'latm-config-missing', message: 'the camera does not send the LATM configuration' };
+      this.problem ??= { code: 'latm-config-missing', message: 'the camera does not send the LATM configuration' };
       return this.#drop('before-parameters');
     }
     for (let frame = 0; frame < mux.frames && reader.remainingBits >= 8; frame++) {

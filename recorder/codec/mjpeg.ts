@@ -4,12 +4,11 @@
 //   |     type      |       Q       |   width/8   | height/8 |
 //   restart marker header, types 64 to 127 | quantization table header, offset 0 and Q from 128 on | scan data …
 
-import type { AccessUnitCallback, Depacketizer, MjpegParameters } from './access-unit.ts';
+import type { AccessUnitCallback, Depacketizer, DepacketizerDeps, MjpegParameters } from './access-unit.ts';
 import type { Fault, Faults } from './faults.ts';
 import { NO_SEGMENTS, frameSize, jpegHeader, readSegments, tablesInHeader, tablesOfQuality } from './jpeg-header.ts';
 import type { QuantizationTables } from './jpeg-header.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const HEADER_BYTES = 8;
@@ -33,12 +32,9 @@ export interface PictureSize {
   readonly height: number;
 }
 
-interface MjpegOptions {
+interface MjpegOptions extends DepacketizerDeps {
   /** The size in the SDP: packets cannot express more than 2040, or a size that is not a multiple of 8. */
   readonly size: PictureSize | undefined;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 export class MjpegDepacketizer implements Depacketizer {
@@ -46,8 +42,8 @@ export class MjpegDepacketizer implements Depacketizer {
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
   readonly #announced: PictureSize | undefined;
-  #parameters: MjpegParameters | undefined;
-  #problem: Depacketizer['problem'];
+  parameters: MjpegParameters | undefined;
+  problem: Depacketizer['problem'];
   discarded = 0;
 
   // State of the current picture.
@@ -74,14 +70,6 @@ export class MjpegDepacketizer implements Depacketizer {
     this.#announced = size;
     this.#emit = emit;
     this.#writer = new SlabWriter(pool);
-  }
-
-  get parameters(): MjpegParameters | undefined {
-    return this.#parameters;
-  }
-
-  get problem(): Depacketizer['problem'] {
-    return this.#problem;
   }
 
   push(packet: RtpPacket): void {
@@ -189,7 +177,7 @@ export class MjpegDepacketizer implements Depacketizer {
     if (width === 0 || height === 0) return this.#refuse('size-unknown', 'have a size that the camera does not send');
     if (type > 1 && !this.#frame)
       return this.#refuse('type-unknown', `are of type ${type}, which RFC 2435 leaves open`);
-    this.#problem = undefined;
+    this.problem = undefined;
     const tables = { quantization: this.#quantization, huffman: this.#huffman };
     return jpegHeader({ ...own, ...tables, frame: this.#frame, type, width, height, restartInterval });
   }
@@ -205,7 +193,7 @@ export class MjpegDepacketizer implements Depacketizer {
   }
 
   #refuse(fault: Fault, what: string): undefined {
-    this.#problem = { code: `mjpeg-${fault}`, message: `the camera's JPEG pictures ${what}` };
+    this.problem = { code: `mjpeg-${fault}`, message: `the camera's JPEG pictures ${what}` };
     this.#damage(fault);
   }
 
@@ -245,11 +233,11 @@ export class MjpegDepacketizer implements Depacketizer {
 
   #describe(): void {
     const { width, height } = this.#size;
-    const before = this.#parameters;
+    const before = this.parameters;
     const pixelAspect = this.#isField ? FIELD_ASPECT : undefined;
     if (before?.width === width && before.height === height && before.pixelAspect === pixelAspect) return;
     const common = { kind: 'video', codec: 'mjpeg', codecString: 'mp4v.6C', reorderDepth: 0 } as const;
-    this.#parameters = { ...common, width, height, ...(pixelAspect ? { pixelAspect } : {}) };
+    this.parameters = { ...common, width, height, ...(pixelAspect ? { pixelAspect } : {}) };
   }
 
   #reset(): void {

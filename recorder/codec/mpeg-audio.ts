@@ -4,21 +4,17 @@
 //
 // The offset is the position of the packet's data in its frame: 0 where a frame starts.
 
-import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
+import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
 import type { Fault, Faults } from './faults.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const PAYLOAD_HEADER_BYTES = 4;
 const FRAME_HEADER_BYTES = 4;
 
-interface MpegAudioOptions {
+interface MpegAudioOptions extends DepacketizerDeps {
   /** Clock rate of the packets' timestamps in Hz: 90000 unless the camera states another one. */
   readonly clockRate: number;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 /** A frame that arrives in fragments. */
@@ -31,8 +27,8 @@ export class MpegAudioDepacketizer implements Depacketizer {
   readonly #clockRate: number;
   readonly #faults: Faults;
   readonly #units: AudioUnits;
-  #parameters: AudioParameters | undefined;
-  #problem: Depacketizer['problem'];
+  parameters: AudioParameters | undefined;
+  problem: Depacketizer['problem'];
   #fragmented: Fragmented | undefined;
   discarded = 0;
 
@@ -40,14 +36,6 @@ export class MpegAudioDepacketizer implements Depacketizer {
     this.#faults = faults;
     this.#clockRate = clockRate;
     this.#units = new AudioUnits(pool, emit);
-  }
-
-  get parameters(): AudioParameters | undefined {
-    return this.#parameters;
-  }
-
-  get problem(): Depacketizer['problem'] {
-    return this.#problem;
   }
 
   push(packet: RtpPacket): void {
@@ -105,15 +93,15 @@ export class MpegAudioDepacketizer implements Depacketizer {
   #finish(header: FrameHeader, timestamp: number): void {
     const { layer, sampleRate, channels } = header;
     if (layer === 1) {
-      this.#problem = { code: 'mpa-layer-unsupported', message: 'MPEG audio of layer I is not supported' };
+      this.problem = { code: 'mpa-layer-unsupported', message: 'MPEG audio of layer I is not supported' };
       this.#units.discard();
       return this.#drop('layer-unsupported');
     }
-    this.#problem = undefined;
+    this.problem = undefined;
     const codec = layer === 2 ? 'mp2' : 'mp3';
-    const known = this.#parameters;
+    const known = this.parameters;
     if (known?.codec !== codec || known.sampleRate !== sampleRate || known.channels !== channels) {
-      this.#parameters = mpegAudioParameters(codec, sampleRate, channels);
+      this.parameters = mpegAudioParameters(codec, sampleRate, channels);
     }
     this.#units.finish(timestamp, header.samples);
   }

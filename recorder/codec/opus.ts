@@ -1,20 +1,13 @@
 // Extracts Opus frames from RTP packets (RFC 7587). Whatever the SDP states, the clock rate is 48 kHz.
 
-import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
+import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
 import type { Faults } from './faults.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 export const OPUS_CLOCK_RATE = 48_000;
 /** RFC 6716 §2.1.4: a packet has at most 120 ms. */
 const MAX_TICKS = 5760;
-
-interface OpusOptions {
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
-}
 
 export class OpusDepacketizer implements Depacketizer {
   readonly problem = undefined;
@@ -31,7 +24,7 @@ export class OpusDepacketizer implements Depacketizer {
   readonly #units: AudioUnits;
   discarded = 0;
 
-  constructor({ pool, emit, faults }: OpusOptions) {
+  constructor({ pool, emit, faults }: DepacketizerDeps) {
     this.#faults = faults;
     this.#units = new AudioUnits(pool, emit);
   }

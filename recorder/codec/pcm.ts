@@ -1,10 +1,9 @@
 // Converts audio that browsers do not play in MP4 to FLAC frames, without loss.
 
-import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
+import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
 import type { Faults } from './faults.ts';
 import { FLAC_MAX_BLOCK, FLAC_MIN_BLOCK, FlacEncoder, flacStreamInfo } from './flac.ts';
-import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 /** Shorter packets are combined: a FLAC frame has about a dozen bytes of overhead. */
@@ -21,15 +20,12 @@ export interface SampleDecoder {
   decode(bytes: Buffer, at: number, into: readonly Int16Array[], index: number): void;
 }
 
-interface PcmOptions {
+interface PcmOptions extends DepacketizerDeps {
   readonly decoder: SampleDecoder;
   readonly sampleRate: number;
   readonly channels: number;
   /** Clock rate of the packets' timestamps in Hz; default: the sample rate. */
   readonly clockRate?: number;
-  readonly pool: SlabPool;
-  readonly emit: AccessUnitCallback;
-  readonly faults: Faults;
 }
 
 export class PcmDepacketizer implements Depacketizer {

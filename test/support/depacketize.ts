@@ -1,7 +1,6 @@
 // Feeds packets through a receiver and a depacketizer, and collects the result in a form that tests can compare.
 
-import type { AccessUnit, Depacketizer } from '../../recorder/codec/access-unit.ts';
-import type { DepacketizerDeps } from '../../recorder/codec/depacketizer.ts';
+import type { AccessUnit, Depacketizer, DepacketizerDeps } from '../../recorder/codec/access-unit.ts';
 import { Faults, type Fault } from '../../recorder/codec/faults.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
