@@ -2,12 +2,10 @@
 // does with ConfigMaps and Secrets), or stored on a file system that reports no changes.
 
 import { createHash } from 'node:crypto';
-import { watch } from 'node:fs';
-import type { FSWatcher } from 'node:fs';
+import { watch, type FSWatcher } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { systemClock } from './clock.ts';
-import type { Clock, Timer } from './clock.ts';
+import { systemClock, type Clock, type Timer } from './clock.ts';
 
 /** What to watch. The functions are called before every check, because the set of files may change. */
 interface Watched {

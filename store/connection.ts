@@ -11,12 +11,6 @@ import { collectionKey } from './names.ts';
 import { ObjectStore, type Place, type Seal, type WriteOptions } from './objects.ts';
 import { fieldSelector, labelSelector, type Selector } from './selectors.ts';
 
-interface StoreConnectionOptions {
-  readonly etcd: EtcdClient;
-  readonly seal: Seal;
-  readonly clock: Clock;
-}
-
 /** What a path names. */
 interface Target {
   readonly kind: StoredKind;
@@ -36,7 +30,7 @@ export class StoreConnection implements Connection {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
 
-  constructor({ etcd, seal, clock }: StoreConnectionOptions) {
+  constructor({ etcd, seal, clock }: { readonly etcd: EtcdClient; readonly seal: Seal; readonly clock: Clock }) {
     this.#etcd = etcd;
     this.#clock = clock;
     this.#store = new ObjectStore({ etcd, seal, kinds: STORED_KINDS, clock });

@@ -16,12 +16,7 @@ const LENGTHS = [
   ['1 h', 3_600_000],
 ] as const;
 
-interface Props {
-  readonly playback: Playback;
-  readonly window: Span;
-}
-
-export function WindowFields({ playback, window }: Props): VNode {
+export function WindowFields({ playback, window }: { readonly playback: Playback; readonly window: Span }): VNode {
   const { startMs, endMs } = window;
   const take = (lengthMs: number): void => {
     playback.inMs.value = startMs;

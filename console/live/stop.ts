@@ -13,12 +13,7 @@ export async function startCamera({ id, base }: Camera): Promise<void> {
   await refreshCameras();
 }
 
-interface StopDialogProps {
-  readonly camera: Camera;
-  readonly onClose: () => void;
-}
-
-export function StopDialog({ camera, onClose }: StopDialogProps): VNode {
+export function StopDialog({ camera, onClose }: { readonly camera: Camera; readonly onClose: () => void }): VNode {
   const [reason, setReason] = useState('');
   const [problem, setProblem] = useState('');
   const [isBusy, setBusy] = useState(false);

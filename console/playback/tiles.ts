@@ -29,12 +29,7 @@ export function Tiles({ playback }: { readonly playback: Playback }): VNode {
   </div>`;
 }
 
-interface TileProps {
-  readonly follower: Follower;
-  readonly playback: Playback;
-}
-
-function Tile({ follower, playback }: TileProps): VNode {
+function Tile({ follower, playback }: { readonly follower: Follower; readonly playback: Playback }): VNode {
   const place = useRef<HTMLDivElement>(null);
   const { cameraId, video } = follower;
   const name = cameraName(cameraId);

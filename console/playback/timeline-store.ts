@@ -26,10 +26,6 @@ interface Loaded extends Wanted {
   readonly byCamera: ReadonlyMap<string, CameraFootage>;
 }
 
-interface Answer {
-  readonly cameras: readonly TimelineCamera[];
-}
-
 export class TimelineStore {
   readonly loaded = signal<Loaded | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
@@ -117,7 +113,7 @@ export async function readTimeline(
   const ids = cameras.map((id) => `camera=${encodeURIComponent(id)}`).join('&');
   const toMs = Math.min(range.toMs, range.fromMs + MAX_WIDTH_MS);
   const window = `from=${range.fromMs / 1000}&to=${toMs / 1000}&resolution_ms=${Math.max(1, Math.round(resolutionMs))}`;
-  const answer = await api<Answer>(
+  const answer = await api<{ readonly cameras: readonly TimelineCamera[] }>(
     `/api/archive/timeline?scope=cluster&preview=1&${ids}&${window}`,
     signal ? { signal } : {},
   );

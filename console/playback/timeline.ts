@@ -93,12 +93,7 @@ function oneMark(playback: Playback) {
   return at === undefined ? undefined : { startMs: at, endMs: at + 1 };
 }
 
-interface SliderProps {
-  readonly playback: Playback;
-  readonly children?: VNode;
-}
-
-function Slider({ playback, children }: SliderProps): VNode {
+function Slider({ playback, children }: { readonly playback: Playback; readonly children?: VNode }): VNode {
   const { fromMs, toMs } = playback.range.value;
   // Screen readers must not announce the exact moment, which changes with every picture.
   const atMs = playback.isPlaying.value ? Math.floor(playback.atMs.value / 10_000) * 10_000 : playback.atMs.value;

@@ -3,8 +3,7 @@
 import { CodedError, RequestError } from '../../base/error.ts';
 import type { IssueRequest, Issuer } from './issuer.ts';
 import type { JoinTokens } from './join-tokens.ts';
-import type { NodeFiles } from './node-files.ts';
-import { readCluster, readKeys } from './node-files.ts';
+import { readCluster, readKeys, type NodeFiles } from './node-files.ts';
 
 interface JoinRequest extends IssueRequest {
   readonly token: string;

@@ -85,14 +85,9 @@ function timeoutOf(text: string): number {
   throw new UsageError('--timeout: expected a duration from 1s to 1m');
 }
 
-interface LoginOptions {
-  readonly user?: string | undefined;
-  readonly 'password-file'?: string | undefined;
-}
-
 /** A password is not accepted as an argument: every process of the machine could read it. */
 export async function credentialsOf(
-  options: LoginOptions,
+  options: { readonly user?: string | undefined; readonly 'password-file'?: string | undefined },
   stdin: NodeJS.ReadableStream,
 ): Promise<Credentials | undefined> {
   const { user, 'password-file': file } = options;

@@ -15,19 +15,13 @@ import { DatabaseError } from '../database/error.ts';
 import { migrate } from '../database/migrations.ts';
 import { reindex, type ReindexReport } from '../database/reindex.ts';
 
-interface ReindexCommandDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly say: (line: string) => void;
-}
-
 /**
  * Rejects with DatabaseError, also for a directory that is not the archive of this node: if the disk is not mounted, its
  * rows must not be removed. A recorder may be running; it indexes new files itself.
  */
 export async function reindexArchive(
   config: Config,
-  { clock, log, say }: ReindexCommandDeps,
+  { clock, log, say }: { readonly clock: Clock; readonly log: Log; readonly say: (line: string) => void },
   signal: AbortSignal,
 ): Promise<ReindexReport> {
   const { nodeName, workDir, database } = config;

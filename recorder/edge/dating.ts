@@ -3,8 +3,7 @@
 
 import type { AccessUnit } from '../codec/access-unit.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
-import { parseReplayExtension } from '../rtp/replay-extension.ts';
-import type { ReplayStamp } from '../rtp/replay-extension.ts';
+import { parseReplayExtension, type ReplayStamp } from '../rtp/replay-extension.ts';
 import type { EdgeUnit } from './memory.ts';
 
 type Dated = Pick<EdgeUnit, 'cameraMs' | 'dated' | 'cleanPoint' | 'endsSection' | 'discontinuity'> & {

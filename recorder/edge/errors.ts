@@ -3,8 +3,7 @@
 import { CameraError } from '../camera/error.ts';
 import { OnvifError } from '../onvif/error.ts';
 import { RtspError } from '../rtsp/error.ts';
-import { EdgeError } from './memory.ts';
-import type { EdgeErrorCode } from './memory.ts';
+import { EdgeError, type EdgeErrorCode } from './memory.ts';
 
 /** Returns errors of camera and network as `EdgeError`. Others are bugs, or the reason of a signal, and are returned unchanged. */
 export function edgeErrorOf(error: unknown): unknown {

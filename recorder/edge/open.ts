@@ -10,8 +10,7 @@ import { addressOf } from './address.ts';
 import { edgeErrorOf } from './errors.ts';
 import { EdgeError } from './memory.ts';
 import type { CameraWindow, EdgeClock, EdgeMemory, EdgeRecording, Replay, ReplayRequest } from './memory.ts';
-import { LazyReplay, replayFrom } from './replay.ts';
-import type { Units } from './replay.ts';
+import { LazyReplay, replayFrom, type Units } from './replay.ts';
 import type { ReplayDeps } from './replay-session.ts';
 
 /** How a camera replays its footage. */

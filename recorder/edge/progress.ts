@@ -1,8 +1,7 @@
 // Follows a replay through its window: which access units belong to it, when it is over, and whether the camera replays what it
 // was asked for. Pure.
 
-import { EdgeError } from './memory.ts';
-import type { CameraWindow, ReplayEnd } from './memory.ts';
+import { EdgeError, type CameraWindow, type ReplayEnd } from './memory.ts';
 
 /** A camera starts at the synchronization point at or before the window; some start at the beginning of a file. */
 export const MAX_LEAD_MS = 120_000;

@@ -1,8 +1,7 @@
 // A replay as an iteration.
 
 import type { EdgeUnit, Replay, ReplayEnd, ReplayRequest } from './memory.ts';
-import { ReplaySession } from './replay-session.ts';
-import type { ReplayDeps, ReplayPlace } from './replay-session.ts';
+import { ReplaySession, type ReplayDeps, type ReplayPlace } from './replay-session.ts';
 
 /** The units of a replay; at its end, how it ended. */
 export type Units = AsyncGenerator<EdgeUnit, ReplayEnd | undefined, undefined>;

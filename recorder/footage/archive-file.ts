@@ -6,8 +6,7 @@ import { assert } from '../../base/assert.ts';
 import { errorCode } from '../../base/error.ts';
 import { ask, call, readFully } from '../../base/file-calls.ts';
 import { withoutTrailingSlash } from '../../base/paths.ts';
-import type { SegmentName } from '../archive/disk/names.ts';
-import { formatPath } from '../archive/disk/names.ts';
+import { formatPath, type SegmentName } from '../archive/disk/names.ts';
 import type { ReadAt } from '../mp4/reader.ts';
 
 /** Keeps the event loop running without pauses until the returned function is called. */

@@ -1,8 +1,7 @@
 // Runs of consecutive samples of a track, with the positions of their bytes in a file. They come from a fragment, or from
 // the sample index of a file without fragments.
 
-import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
-import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
+import { VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../mp4/fragment.ts';
 import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 

@@ -1,8 +1,7 @@
 // Limits the connections of a listener. Anybody can connect, so clients without a valid token ("strangers") could use up all
 // connections. Their number per address is limited, and when the listener is full, the longest idle stranger is closed.
 
-import type { Socket } from 'node:net';
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIPv6, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';

@@ -6,8 +6,7 @@
 // asked again for a minute, where `PeerRequests` refuses at once; and a certificate that is not trusted must fail the job at
 // the first attempt.
 
-import type { IncomingMessage } from 'node:http';
-import { request as requestHttp } from 'node:http';
+import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
 import { getCACertificates } from 'node:tls';
 import { isRedirect } from '../../base/http-answer.ts';

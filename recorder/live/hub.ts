@@ -4,15 +4,12 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
 import { initSegment } from '../mp4/init.ts';
-import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import type { Sample } from '../mp4/sample.ts';
-import { GopCache } from './gop-cache.ts';
-import type { CachedSample } from './gop-cache.ts';
+import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
+import { GopCache, type CachedSample } from './gop-cache.ts';
 import type { LiveLimits } from './limits.ts';
 import { MessageWriter } from './message.ts';
 import { TrackTime } from './track-time.ts';
-import { CLOSE, Viewer } from './viewer.ts';
-import type { StreamStart, ViewerOptions, ViewerSocket } from './viewer.ts';
+import { CLOSE, Viewer, type StreamStart, type ViewerOptions, type ViewerSocket } from './viewer.ts';
 
 interface LiveHubOptions {
   readonly cameraId: string;

@@ -2,8 +2,7 @@
 
 import { ownCopy } from '../../base/own-copy.ts';
 import { concat } from './box.ts';
-import type { TrackHeader } from './movie.ts';
-import { fragmentedFileType, fragmentedMovie, trackHeader } from './movie.ts';
+import { fragmentedFileType, fragmentedMovie, trackHeader, type TrackHeader } from './movie.ts';
 import type { TrackParameters } from './sample.ts';
 
 /**

@@ -2,8 +2,7 @@
 // as far as known, and completely in the final one.
 
 import { assert } from '../../base/assert.ts';
-import type { Part } from './box.ts';
-import { box, concat, u16, u24, u32, u64, u8 } from './box.ts';
+import { box, concat, u16, u24, u32, u64, u8, type Part } from './box.ts';
 import { Mp4Error } from './error.ts';
 import { Fields } from './parse.ts';
 import { TICKS_PER_MS } from './sample.ts';

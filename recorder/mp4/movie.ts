@@ -1,12 +1,10 @@
 // Makes `moov` boxes from descriptions of tracks (ISO/IEC 14496-12 §8.2 to §8.6), with or without samples.
 
 import { ownCopy } from '../../base/own-copy.ts';
-import type { Part } from './box.ts';
-import { box, concat, fourCc, fullBox, nestedBox, u16, u32, uVersion, versionFor, zeros } from './box.ts';
+import { box, concat, fourCc, fullBox, nestedBox, u16, u32, uVersion, versionFor, zeros, type Part } from './box.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import { sampleEntry } from './sample-entry.ts';
-import type { TrackParameters } from './sample.ts';
-import { VIDEO_TIMESCALE } from './sample.ts';
+import { VIDEO_TIMESCALE, type TrackParameters } from './sample.ts';
 
 /** Ticks per second of edit lists and movie durations; video times are exact in it. */
 export const MOVIE_TIMESCALE = VIDEO_TIMESCALE;

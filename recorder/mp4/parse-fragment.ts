@@ -10,8 +10,7 @@ import {
   SYNC_SAMPLE_FLAGS,
   TRUN_FLAGS,
 } from './fragment.ts';
-import type { BoxView } from './parse.ts';
-import { Fields, childrenOf, requireBox } from './parse.ts';
+import { Fields, childrenOf, requireBox, type BoxView } from './parse.ts';
 
 interface ParsedFragment {
   readonly tracks: readonly FragmentTrack[];

@@ -2,11 +2,9 @@
 
 import { ownCopy } from '../../base/own-copy.ts';
 import { Mp4Error } from './error.ts';
-import type { RecordedMeta } from './meta.ts';
-import { parseMeta } from './meta.ts';
+import { parseMeta, type RecordedMeta } from './meta.ts';
 import type { TrackHeader } from './movie.ts';
-import type { BoxView } from './parse.ts';
-import { Fields, childrenOf, findBox, requireBox } from './parse.ts';
+import { Fields, childrenOf, findBox, requireBox, type BoxView } from './parse.ts';
 
 interface ParsedTrack {
   readonly header: TrackHeader;

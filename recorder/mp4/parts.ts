@@ -8,10 +8,8 @@ import type { RecordedMeta } from './meta.ts';
 import type { TrackHeader } from './movie.ts';
 import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
 import { readFragmentAt } from './read-fragment.ts';
-import type { Extent, ReadAt } from './reader.ts';
-import { readLayout, readMovie } from './reader.ts';
-import type { SampleIndex, TrackIndex } from './sample-index.ts';
-import { readSampleIndex } from './sample-index.ts';
+import { readLayout, readMovie, type Extent, type ReadAt } from './reader.ts';
+import { readSampleIndex, type SampleIndex, type TrackIndex } from './sample-index.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
 
 /** A part ends at the first key frame after this time: short enough to start playing at once, long enough to list a day. */

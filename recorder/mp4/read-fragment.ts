@@ -3,8 +3,7 @@
 import { Mp4Error } from './error.ts';
 import { fragmentChecksum, type FragmentTrack } from './fragment.ts';
 import { parseFragment } from './parse-fragment.ts';
-import type { ReadAt } from './reader.ts';
-import { WINDOW_BYTES, boxHeader } from './reader.ts';
+import { WINDOW_BYTES, boxHeader, type ReadAt } from './reader.ts';
 import { SampleChecksum } from './sample-checksum.ts';
 
 /**

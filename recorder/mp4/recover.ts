@@ -7,13 +7,10 @@ import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { TrackHeader } from './movie.ts';
 import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
-import type { BoxView } from './parse.ts';
-import { Fields, childrenOf, requireBox } from './parse.ts';
-import type { FragmentInFile } from './read-fragment.ts';
-import { isIntact, readFragmentAt } from './read-fragment.ts';
+import { Fields, childrenOf, requireBox, type BoxView } from './parse.ts';
+import { isIntact, readFragmentAt, type FragmentInFile } from './read-fragment.ts';
 import { readSetsInForce } from './in-band-sets.ts';
-import type { Extent, ReadAt } from './reader.ts';
-import { WINDOW_BYTES, boxAt, readLayout, readMovie } from './reader.ts';
+import { WINDOW_BYTES, boxAt, readLayout, readMovie, type Extent, type ReadAt } from './reader.ts';
 import { parseSampleIndex } from './sample-index.ts';
 import { SegmentWriter } from './segment.ts';
 

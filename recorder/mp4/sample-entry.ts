@@ -4,8 +4,7 @@
 import type { AudioParameters, NalParameters, VideoParameters } from '../codec/access-unit.ts';
 import { isMpeg1Rate } from '../codec/mpeg-audio.ts';
 import { assertNever } from '../../base/assert.ts';
-import type { Part } from './box.ts';
-import { box, concat, fullBox, i16, u16, u24, u32, u8, zeros } from './box.ts';
+import { box, concat, fullBox, i16, u16, u24, u32, u8, zeros, type Part } from './box.ts';
 import { Mp4Error } from './error.ts';
 import { parseAvcFields, parseHevcFields } from './parameter-sets.ts';
 import type { TrackParameters } from './sample.ts';

@@ -4,13 +4,10 @@ import { Mp4Error } from './error.ts';
 import { VIDEO_TRACK_ID } from './fragment.ts';
 import { IndexMemory } from './index-memory.ts';
 import type { RecordedMeta } from './meta.ts';
-import type { Edit, TrackHeader } from './movie.ts';
-import { MOVIE_TIMESCALE } from './movie.ts';
+import { MOVIE_TIMESCALE, type Edit, type TrackHeader } from './movie.ts';
 import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
-import type { BoxView } from './parse.ts';
-import { Fields, childrenOf, findBox, requireBox } from './parse.ts';
-import type { ReadAt } from './reader.ts';
-import { readLayout, readMovie } from './reader.ts';
+import { Fields, childrenOf, findBox, requireBox, type BoxView } from './parse.ts';
+import { readLayout, readMovie, type ReadAt } from './reader.ts';
 
 /** The samples of one track in decoding order; all arrays have the same length. */
 export interface TrackIndex {

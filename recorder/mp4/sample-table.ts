@@ -3,8 +3,7 @@
 // garbage.
 
 import { assert } from '../../base/assert.ts';
-import type { Part } from './box.ts';
-import { nestedFullBox, u32 } from './box.ts';
+import { nestedFullBox, u32, type Part } from './box.ts';
 import type { FragmentTrack } from './fragment.ts';
 
 const FIRST_CAPACITY = 1024;

@@ -7,8 +7,7 @@ import { assert } from '../../base/assert.ts';
 import { ownCopy } from '../../base/own-copy.ts';
 import type { VideoParameters } from '../codec/access-unit.ts';
 import { concat, fourCc, u32, u64, zeros } from './box.ts';
-import type { FragmentTrack } from './fragment.ts';
-import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from './fragment.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment, type FragmentTrack } from './fragment.ts';
 import type { RecordedMeta, SegmentClosing, SegmentMeta, TrackSummary } from './meta.ts';
 import { paceOf, userData } from './meta.ts';
 import type { Edit, TrackContents, TrackHeader } from './movie.ts';
@@ -22,8 +21,7 @@ import {
   trackHeader,
 } from './movie.ts';
 import { SampleTable, sampleTableBoxes } from './sample-table.ts';
-import type { TrackParameters } from './sample.ts';
-import { TICKS_PER_MS } from './sample.ts';
+import { TICKS_PER_MS, type TrackParameters } from './sample.ts';
 
 /** How to complete a file: append `tail`, sync, overwrite with `patch.bytes` at `patch.offset`, sync. */
 export interface SegmentEnd {

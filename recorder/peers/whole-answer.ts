@@ -17,16 +17,11 @@ export const viewerOf = (
 
 export type WholeAnswer<T> = { readonly kind: 'answer'; readonly value: T } | NoAnswer;
 
-interface WholeAnswerDeps {
-  readonly peers: Pick<PeerSender, 'request'>;
-  readonly log: Log;
-}
-
 class Unreadable extends Error {}
 
 /** What `schema` makes of the JSON in an answer with status 200. Never rejects. */
 export async function wholeAnswer<T extends z.ZodType>(
-  { peers, log }: WholeAnswerDeps,
+  { peers, log }: { readonly peers: Pick<PeerSender, 'request'>; readonly log: Log },
   nodeId: string,
   request: PeerRequest,
   maxBytes: number,

@@ -8,10 +8,9 @@ import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import type { PlayedFile } from '../footage/archive-file.ts';
-import type { Piece } from '../footage/sample-runs.ts';
 import type { Turn } from '../footage/footage.ts';
 import { fragmentsFrom } from '../footage/fragments.ts';
-import { joined, ranges, timed, type SampleRun } from '../footage/sample-runs.ts';
+import { joined, ranges, timed, type SampleRun, type Piece } from '../footage/sample-runs.ts';
 import { untilTurnEnds } from '../footage/turn-end.ts';
 
 /** Whether parts are served as byte ranges of the file. */

@@ -9,8 +9,7 @@
 import { crc32 } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
 import { MIN_RECORDING_BYTES } from '../archive/catalogue/segment.ts';
-import type { Layout } from '../mp4/reader.ts';
-import { readLayout } from '../mp4/reader.ts';
+import { readLayout, type Layout } from '../mp4/reader.ts';
 import { recover } from '../mp4/recover.ts';
 import type { ArchiveFile } from '../footage/archive-file.ts';
 import type { Piece } from '../footage/sample-runs.ts';

@@ -10,8 +10,7 @@ import type { ArchiveFile } from '../footage/archive-file.ts';
 import { HolderLost } from '../footage/remote-file.ts';
 import type { Piece } from '../footage/sample-runs.ts';
 import { slice, totalSize } from './body.ts';
-import type { ByteRange } from '../http/byte-range.ts';
-import { contentRange } from '../http/byte-range.ts';
+import { contentRange, type ByteRange } from '../http/byte-range.ts';
 import type { Representation } from './recording.ts';
 import { SendAborted, type Sender } from './sender.ts';
 

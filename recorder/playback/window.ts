@@ -4,8 +4,7 @@
 // All files must fit the initialization segment of the first. If the parameters of the video change within the same codec,
 // they are inserted in band before key frames. Audio with other parameters is left out. Another video codec ends the stream.
 
-import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
-import type { FragmentTrack } from '../mp4/fragment.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment, type FragmentTrack } from '../mp4/fragment.ts';
 import { canFollow, parameterSetsOf } from '../mp4/entry-sets.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 import type { FileParts } from '../mp4/parts.ts';

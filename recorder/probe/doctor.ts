@@ -6,8 +6,7 @@ import { silentLog } from '../../base/log.ts';
 import type { CameraSource } from '../camera/camera.ts';
 import type { Reach } from '../reach/reach.ts';
 import { formatCapture } from './capture.ts';
-import { examine, probe } from './run.ts';
-import type { ObservedCamera, Probed } from './run.ts';
+import { examine, probe, type ObservedCamera, type Probed } from './run.ts';
 
 /** Limit for a capture in the memory of a process that records. */
 const MAX_RECORDER_CAPTURE_BYTES = 16 * 1024 * 1024;

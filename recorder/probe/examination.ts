@@ -4,17 +4,13 @@ import type { Clock } from '../../base/clock.ts';
 import type { CameraObserver, Said } from '../camera/observer.ts';
 import type { TransportKind } from '../camera/session-options.ts';
 import type { EndReason } from '../camera/sink.ts';
-import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import type { Sample } from '../mp4/sample.ts';
+import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
 import { parseRtcp, senderWallMs } from '../rtp/rtcp.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
 import type { Capture, CapturedPacket, Message } from './capture.ts';
-import { readDialogue } from './dialogue.ts';
-import type { DialogueFigures } from './dialogue.ts';
-import { redactMessage, redactPacket, secretsOf } from './redact.ts';
-import type { Coding } from './redact.ts';
-import { StreamObserver } from './stream-observer.ts';
-import type { StreamFigures } from './stream-observer.ts';
+import { readDialogue, type DialogueFigures } from './dialogue.ts';
+import { redactMessage, redactPacket, secretsOf, type Coding } from './redact.ts';
+import { StreamObserver, type StreamFigures } from './stream-observer.ts';
 
 interface ReportFigures {
   readonly senderReports: number;

@@ -1,8 +1,7 @@
 // Receives the packets of one RTP stream: delivers them in order, with the number lost before each (RFC 3550). No I/O and no
 // timers: the time is an argument.
 
-import type { ReceptionReport, SenderReport } from './rtcp.ts';
-import { compactNtp } from './rtcp.ts';
+import { compactNtp, type ReceptionReport, type SenderReport } from './rtcp.ts';
 import { RtpPacket } from './packet.ts';
 import { ReorderWindow, sequenceDistance } from './reorder.ts';
 

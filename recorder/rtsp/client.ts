@@ -3,23 +3,18 @@
 
 import { assert, assertNever } from '../../base/assert.ts';
 import { resolveBase, resolveControl, toggleTrailingSlash } from './control.ts';
-import { RtspError } from './error.ts';
-import type { RtspErrorCode } from './error.ts';
+import { RtspError, type RtspErrorCode } from './error.ts';
 import { parsePublic, parseSession } from './headers.ts';
-import { Keepalive, newKeepaliveMemory } from './keepalive.ts';
-import type { KeepaliveMemory } from './keepalive.ts';
+import { Keepalive, newKeepaliveMemory, type KeepaliveMemory } from './keepalive.ts';
 import { Login } from './login.ts';
 import { formatMessage, HeaderFields, sequenceOf } from './message.ts';
 import type { RtspMessage, RtspRequest, RtspResponse } from './message.ts';
 import { staysAtCamera } from './origin.ts';
-import { Requests } from './requests.ts';
-import type { Outgoing, Pending } from './requests.ts';
-import { parseSdp } from './sdp.ts';
-import type { Presentation } from './sdp.ts';
+import { Requests, type Outgoing, type Pending } from './requests.ts';
+import { parseSdp, type Presentation } from './sdp.ts';
 import { StreamSetups } from './stream-setups.ts';
 import type { EstablishedStream, SetupRequest, StartedStream, TransportKind } from './stream-setups.ts';
-import { parseRtspUrl } from './url.ts';
-import type { RtspUrl } from './url.ts';
+import { parseRtspUrl, type RtspUrl } from './url.ts';
 
 export type ClientAction =
   | { readonly kind: 'send'; readonly text: string }

@@ -4,8 +4,7 @@
 //  | '$' 0x24 | channel | length, 16 bits | RTP or RTCP packet |  between messages, never inside one
 
 import { RtspError } from './error.ts';
-import { contentLength, parseHead } from './message.ts';
-import type { RtspMessage } from './message.ts';
+import { contentLength, parseHead, type RtspMessage } from './message.ts';
 
 export interface FramingHandler {
   /** One packet, `buffer[start, end)`; valid only during the call. */

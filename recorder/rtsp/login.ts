@@ -1,8 +1,7 @@
 // The only place that decides whether a camera gets a login and in which form; used for RTSP, its tunnels, stills and ONVIF.
 
 import { Authorizer } from './authorization.ts';
-import { parseChallenges, strongest } from './challenge.ts';
-import type { Challenge } from './challenge.ts';
+import { parseChallenges, strongest, type Challenge } from './challenge.ts';
 import type { Credentials } from './url.ts';
 import { CodedError } from '../../base/error.ts';
 

@@ -3,10 +3,8 @@
 
 import { RtspError } from './error.ts';
 import type { Challenge } from './challenge.ts';
-import { LoginError } from './login.ts';
-import type { Login } from './login.ts';
-import { formatMessage, HeaderFields, sequenceOf } from './message.ts';
-import type { RtspResponse } from './message.ts';
+import { LoginError, type Login } from './login.ts';
+import { formatMessage, HeaderFields, sequenceOf, type RtspResponse } from './message.ts';
 
 /** `dialogue` requests follow one another; `keepalive` and `teardown` may be sent at any time. */
 type RequestRole = 'dialogue' | 'keepalive' | 'teardown';

@@ -4,8 +4,7 @@
 import { assert } from '../../base/assert.ts';
 import { resolveControl } from './control.ts';
 import { RtspError } from './error.ts';
-import { formatTransport, parseRtpInfo, parseTransport } from './headers.ts';
-import type { Pair, TransportHeader } from './headers.ts';
+import { formatTransport, parseRtpInfo, parseTransport, type Pair, type TransportHeader } from './headers.ts';
 import { matchRtpInfo } from './hints.ts';
 import type { Media, Presentation } from './sdp.ts';
 

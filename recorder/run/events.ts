@@ -20,13 +20,6 @@ import { EventJournal } from '../events/journal.ts';
 import type { JobObserver } from '../jobs/job.ts';
 import { forEvents } from './memory.ts';
 
-interface NodeEventsDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly memory: MemoryBudget;
-  readonly version: string;
-}
-
 export interface NodeEvents extends EventSource {
   /** The events of this process follow this one. */
   readonly beginId: number;
@@ -47,7 +40,10 @@ export interface NodeEvents extends EventSource {
 }
 
 /** Never rejects: a recorder works without events too. */
-export async function openEvents({ workDir, nodeName, cluster }: Config, deps: NodeEventsDeps): Promise<NodeEvents> {
+export async function openEvents(
+  { workDir, nodeName, cluster }: Config,
+  deps: { readonly clock: Clock; readonly log: Log; readonly memory: MemoryBudget; readonly version: string },
+): Promise<NodeEvents> {
   const { clock, log, version } = deps;
   const memory = forEvents(deps.memory);
   let journal: EventJournal | undefined;

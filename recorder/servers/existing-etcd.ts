@@ -2,8 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { CertificatePaths } from '../http/certificate.ts';
-import { followCertificate, readCertificate } from '../http/certificate.ts';
+import { followCertificate, readCertificate, type CertificatePaths } from '../http/certificate.ts';
 import { readTrusted } from '../http/trusted.ts';
 import type { EtcdTls, OwnEtcd } from './own-etcd.ts';
 

@@ -26,15 +26,12 @@ const refusals = {
   403: problemResponse('This needs the role admin.'),
 };
 
-interface Deps {
-  readonly logLevels: LevelSwitch;
-  readonly log: Log;
-}
-
 /** Examples for the OpenAPI document. */
 const LOGGING = { level: 'info', configured: 'info' };
 
-export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const logRoutes: FastifyPluginAsyncZod<{
+  deps: { readonly logLevels: LevelSwitch; readonly log: Log };
+}> = async (app, { deps }) => {
   const { logLevels, log } = deps;
   const state = (): z.output<typeof Logging> => ({ level: logLevels.level, configured: logLevels.configured });
 

@@ -9,8 +9,7 @@ import { tell } from '../../http/audit.ts';
 import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { queryNumber } from '../../http/query.ts';
-import { DoctorBusy } from '../../probe/doctor.ts';
-import type { Examiner } from '../../probe/doctor.ts';
+import { DoctorBusy, type Examiner } from '../../probe/doctor.ts';
 import { ProbeReport } from '../../probe/report.ts';
 import type { CameraDirectory } from '../../model/camera-view.ts';
 
@@ -39,11 +38,6 @@ const refusals = {
   404: problemResponse('The node does not know this camera.'),
   409: problemResponse('The camera is stopped, or another one is being examined.'),
 };
-
-interface Deps {
-  readonly cameras: CameraDirectory;
-  readonly doctor: Examiner;
-}
 
 /** Examples for the OpenAPI document. */
 const PROBE = {
@@ -98,7 +92,9 @@ const PROBE = {
   rows: [{ row: 37, seen: 'metadata' }],
 };
 
-export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const probeRoutes: FastifyPluginAsyncZod<{
+  deps: { readonly cameras: CameraDirectory; readonly doctor: Examiner };
+}> = async (app, { deps }) => {
   const { cameras, doctor } = deps;
 
   async function unlessBusy<T>(examination: Promise<T>): Promise<T> {

@@ -12,8 +12,7 @@ import { VIDEO_TIMESCALE } from '../../mp4/sample.ts';
 import { REOPENING } from '../../mp4/segment.ts';
 import { closedSegment, recordedDetails, type ClosedSegment } from '../catalogue/segment.ts';
 import type { OpenFile } from '../disk/file-system.ts';
-import type { SegmentName } from '../disk/names.ts';
-import { formatPath } from '../disk/names.ts';
+import { formatPath, type SegmentName } from '../disk/names.ts';
 import { copy, type SegmentStore } from '../disk/segment-store.ts';
 import { FragmentBuilder } from './fragment-builder.ts';
 

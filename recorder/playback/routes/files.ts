@@ -15,8 +15,7 @@ import type { PlaybackCluster } from '../deps.ts';
 import { sentElsewhere, type Sought } from '../elsewhere.ts';
 import type { PeerSender } from '../../peers/peer-requests.ts';
 import type { Reading } from '../reading.ts';
-import type { Representation } from '../recording.ts';
-import { Recordings } from '../recording.ts';
+import { Recordings, type Representation } from '../recording.ts';
 import type { Responder } from '../respond.ts';
 
 interface FileDeps {
