@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { toCustomResourceDefinition, toYaml } from '../crds/custom-resource-definition.ts';
 import { format, resolveConfig } from 'prettier';
 import { KINDS } from '../crds/kinds.ts';
-import { resourceReference } from '../crds/reference.ts';
+import { resourceReference } from './crd-reference.ts';
 
 const directory = join(import.meta.dirname, '../crds/yaml');
 mkdirSync(directory, { recursive: true });

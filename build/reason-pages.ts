@@ -5,16 +5,14 @@ import { format, resolveConfig } from 'prettier';
 import { CAUSE_MEANINGS } from '../recorder/archive/gaps/cause.ts';
 import { isTriedAgain, meaningOf, NOT_FILLED_REASONS } from '../recorder/archive/gaps/fill.ts';
 import { reasonOf } from '../crds/reasons.ts';
+import { NODE_WARNINGS, RECORDING_REASONS, type ReasonTable } from '../crds/reason-table.ts';
 import {
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
-  NODE_WARNINGS,
   POOL_CONDITIONS,
-  RECORDING_REASONS,
   type ConditionRow,
   type ConditionTable,
-  type ReasonTable,
-} from '../crds/reason-table.ts';
+} from './condition-tables.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
@@ -45,7 +43,7 @@ const reasons = (of: ReasonTable, head: string, name: (code: string) => string):
 
 const reasonsPage = (): string => `# Conditions, their reasons, and what to do
 
-Made by \`build/generate-reasons-docs.ts\` from \`crds/reason-table.ts\`; do not edit.
+Made by \`build/generate-reasons-docs.ts\` from \`crds/reason-table.ts\` and \`build/condition-tables.ts\`; do not edit.
 
 \`kubectl get cameras -o wide\` shows the reason of \`Ready\`; \`kubectl describe camera NAME\` shows every condition with its
 message. A condition is \`Unknown\` with reason \`Pending\` until it has been checked for the first time.

@@ -5,12 +5,12 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
-  type ConditionTable,
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
   POOL_CONDITIONS,
-  RECORDING_REASONS,
-} from '../../crds/reason-table.ts';
+  type ConditionTable,
+} from '../../build/condition-tables.ts';
+import { RECORDING_REASONS } from '../../crds/reason-table.ts';
 import type { DiskFaultCode, WrongDiskCode } from '../../recorder/archive/disk/faults.ts';
 import type { CameraErrorCode } from '../../recorder/camera/error.ts';
 

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { KINDS } from '../../crds/kinds.ts';
-import { resourceReference } from '../../crds/reference.ts';
+import { resourceReference } from '../../build/crd-reference.ts';
 import { nodeIdentityPolicies } from './node-identity-policy.ts';
 import {
   operatorClusterRules,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { resourceReference } from './reference.ts';
+import { resourceReference } from './crd-reference.ts';
 
 test('docs/resources.md is that of the schemas: else run node build/generate-crds.ts', async () => {
   const file = join(import.meta.dirname, '../docs/resources.md');

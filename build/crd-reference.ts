@@ -1,10 +1,9 @@
-// Generates the reference of our kinds from their schemas: Markdown, a table with one row per field. Used by
-// build/generate-crds.ts.
+// Generates the reference of our kinds from their schemas: Markdown, a table with one row per field.
 
-import { toCustomResourceDefinition, type Json } from './custom-resource-definition.ts';
-import { KINDS, type KindDefinition } from './kinds.ts';
-import { API_VERSION } from './names.ts';
-import { NAME_FORM, WORD_FORM, type CelRule } from './schema-parts.ts';
+import { toCustomResourceDefinition, type Json } from '../crds/custom-resource-definition.ts';
+import { KINDS, type KindDefinition } from '../crds/kinds.ts';
+import { API_VERSION } from '../crds/names.ts';
+import { NAME_FORM, WORD_FORM, type CelRule } from '../crds/schema-parts.ts';
 
 interface Schema extends Json {
   readonly type?: string;
