@@ -113,7 +113,7 @@ async function installCluster(app: FastifyInstance, deps: ApiDeps, cluster: Clus
   await app.register(clusterRoutes, { cluster });
   await app.register(clusterMembershipRoutes, { cluster });
   const places = () => cluster.places();
-  if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics });
+  if (peers) installRelay(app, { nodeId: cluster.nodeId, listener: 'api', peers, places, metrics, auth });
 }
 
 /** Callers, health, load, log, audit and events of the node; objects of a cluster of servers. */

@@ -5,6 +5,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { Log } from '../../base/log.ts';
 import { callerOf } from '../http/access.ts';
+import { scopeOf } from '../http/caller.ts';
+import { harmless } from '../http/foreign-answer.ts';
 import { credentialOf } from '../http/credentials.ts';
 import { ApiError } from '../http/problem.ts';
 import {
@@ -34,8 +36,6 @@ const ANSWER_HEADERS = [
   'content-disposition',
   'content-length',
   'content-range',
-  'content-security-policy',
-  'content-type',
   'etag',
   'last-modified',
   'retry-after',
@@ -77,7 +77,7 @@ function passedOn(request: FastifyRequest, path: string): PeerRequest {
 const sendAnswer = (reply: FastifyReply, { status, headers, body }: PeerAnswer): FastifyReply =>
   reply
     .code(status)
-    .headers(chosen(headers, ANSWER_HEADERS))
+    .headers({ ...chosen(headers, ANSWER_HEADERS), ...harmless(headers['content-type']) })
     .serializer((payload: unknown) => payload as string)
     .send(body);
 
@@ -121,9 +121,8 @@ export async function askOthers<T extends z.ZodType>(
 }
 
 function statedBy(request: FastifyRequest, may?: 'remove-jobs'): PeerCaller {
-  const { name, seesAll, patterns, cameras } = callerOf(request);
-  const scope = seesAll ? ['*'] : (patterns ?? [...(cameras ?? [])]);
-  return { kind: 'viewer', name, cameras: scope, may, credential: credentialOf(request) };
+  const caller = callerOf(request);
+  return { kind: 'viewer', name: caller.name, cameras: scopeOf(caller), may, credential: credentialOf(request) };
 }
 
 /** The answer for a node that does not answer. */

@@ -106,7 +106,9 @@ const ALSO = {
   'remove-jobs': { method: 'DELETE', path: /^\/listener\/api\/api\/archive\/jobs\/[^/?]+$/ },
 } as const;
 
-function isStatedFor({ may }: StatedCaller, { method, url = '' }: IncomingMessage): boolean {
+function isStatedFor({ may, of }: StatedCaller, { method, url = '' }: IncomingMessage): boolean {
+  // The listener decides by its own list.
+  if (of) return true;
   if (may === undefined) return SAFE.has(method);
   return method === ALSO[may].method && ALSO[may].path.test(url);
 }

@@ -20,6 +20,8 @@ export interface VisitFacts {
   readonly what: Visit;
   readonly caller: string;
   readonly role?: string | undefined;
+  /** The node that says who the caller is. */
+  readonly statedBy?: string | undefined;
   readonly address: string;
   /** Null in the shared visit of a caller that has too many. */
   readonly camera: string | null;
@@ -145,16 +147,28 @@ export class Visits {
     this.#write(facts, { phase: 'end', ...footageOf({ fromMs, toMs }), seconds, requests, bytes });
   }
 
-  #write({ what, caller, role, address, camera, cameras, job }: VisitFacts, more: Record<string, unknown>): void {
+  #write(
+    { what, caller, role, statedBy, address, camera, cameras, job }: VisitFacts,
+    more: Record<string, unknown>,
+  ): void {
     const of = cameras ? { cameras } : { camera };
-    const about = { what, caller, role: role ?? null, address, ...of, ...(job === undefined ? {} : { job }) };
+    const vouched = statedBy === undefined ? {} : { statedBy };
+    const about = {
+      what,
+      caller,
+      role: role ?? null,
+      ...vouched,
+      address,
+      ...of,
+      ...(job === undefined ? {} : { job }),
+    };
     this.#options.audit.write({ ...about, ...more });
   }
 }
 
 /** The same window requested twice is one visit; another window is another one. */
-function keyOf({ what, caller, address, camera, job = '', fromMs, toMs }: VisitFacts): string {
+function keyOf({ what, caller, statedBy = '', address, camera, job = '', fromMs, toMs }: VisitFacts): string {
   if (camera === null) return `${what}\n${caller}`;
   const window = what === 'window' ? `${fromMs} ${toMs}` : '';
-  return [what, caller, address, camera, job, window].join('\n');
+  return [what, caller, statedBy, address, camera, job, window].join('\n');
 }

@@ -10,6 +10,7 @@ import { CAMERA_ID } from '../../base/camera-id.ts';
 import { callerOf } from './access.ts';
 import type { Caller } from './caller.ts';
 import { pathOf } from './problem.ts';
+import { isStated } from './relayed.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -59,12 +60,18 @@ export function visit(
 /** The same for a live stream, which has no answer. */
 export function beginVisit(
   { server, ip, id }: FastifyRequest,
-  { name, role }: Pick<Caller, 'name' | 'role'>,
+  caller: Caller,
   what: Visit,
   facts: Pick<VisitFacts, 'camera' | 'cameras' | 'job' | 'fromMs' | 'toMs'>,
 ): (bytes: number) => void {
-  return server.visits?.begin({ what, caller: name, role, address: ip, requestId: id, ...facts }) ?? (() => {});
+  const { name, role } = caller;
+  const who = { caller: name, role, ...vouchedIn(caller), address: ip, requestId: id };
+  return server.visits?.begin({ what, ...who, ...facts }) ?? (() => {});
 }
+
+/** The node that vouches for a caller whom this node has not checked. */
+const vouchedIn = (caller: Caller | undefined): { readonly statedBy?: string } =>
+  caller && isStated(caller) ? { statedBy: caller.statedBy } : {};
 
 /** Install it before any hook that may refuse. Throws for a route that changes something and has no name in the audit. */
 export function installAudit(app: FastifyInstance, { audit, visits, clock }: AuditDeps): void {
@@ -87,6 +94,7 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
       what: routeOptions.config.audit as Action,
       caller: caller?.name ?? null,
       role: caller?.role ?? null,
+      ...vouchedIn(caller),
       method,
       route: routeOptions.url,
       path: pathOf(request.url).slice(0, MAX_PATH_LENGTH),

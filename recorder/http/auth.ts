@@ -10,8 +10,9 @@ import type { Warning } from '../../base/reason.ts';
 import { noAudit, type AuditSink } from '../audit/entry.ts';
 import type { Role, TokenConfig, UserConfig } from '../config/schema.ts';
 import type { AdminCode } from './admin-code.ts';
+import type { Vouched } from '../peers/peer-requests.ts';
 import { AuthFailures } from './auth-failures.ts';
-import { callerFor, hasRole, mayExport, type Caller } from './caller.ts';
+import { callerFor, hasRole, mayExport, scopeOf, type Caller } from './caller.ts';
 import { requireOwnPage } from './cors.ts';
 import { tokenInHeader, tokenInQuery } from './credentials.ts';
 import { LastUse } from './last-use.ts';
@@ -20,7 +21,7 @@ import { networkOf } from './failed-attempts.ts';
 import type { PageUsers } from './page-users.ts';
 import { ApiError } from './problem.ts';
 import { busy, Refusals, staleCode, staleLink, unauthorized, wrongPassword } from './refusals.ts';
-import { isStated, relayedBy } from './relayed.ts';
+import { isStated, relayedBy, type StatedCaller } from './relayed.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
 import { TokenOwners, type TokenOptions } from './token-owners.ts';
@@ -225,8 +226,9 @@ export class Authenticator {
 
   /** The caller with its present rights; undefined if its token or its user was removed, or if it signed out. */
   renewed(caller: Caller): Caller | undefined {
+    if (caller === ANYBODY) return caller;
     // The member that stated a caller ends the requests of that caller itself.
-    if (caller === ANYBODY || isStated(caller)) return caller;
+    if (isStated(caller)) return caller.of ? this.#listed(caller) : caller;
     if (caller.session) {
       const holder = this.#sessions.isEnded(caller.session) ? undefined : this.renewed(holderIn(caller));
       return holder && inSession(holder, caller.session);
@@ -262,9 +264,14 @@ export class Authenticator {
 
   #identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
     const stated = relayedBy(request.raw)?.viewer;
-    if (stated) return stated;
+    if (stated && !stated.of) return stated;
     const isForMetrics = place === 'metrics';
     if (this.isOpen && !(isForMetrics && this.#tokens.hasMetricsToken)) return ANYBODY;
+    if (stated) {
+      const listed = this.#listed(stated);
+      if (!listed) throw unauthorized();
+      return listed;
+    }
     // Before a token: a node that passes a request on adds that of the link's maker, and only the link may follow a redirect.
     const link = place === 'anywhere' ? this.#links.of(request) : undefined;
     const linked = link && this.#sessions.linked(link.id, link.expiresMs);
@@ -336,8 +343,31 @@ export class Authenticator {
     return this.#begin(request, this.#users.named(name));
   }
 
+  /** What another node of the cluster is told of a caller; undefined for a caller whom no list of its own can name there. */
+  vouchedFor(caller: Caller): Vouched | undefined {
+    const holder = holderIn(caller);
+    if (this.isOpen || isStated(holder)) return undefined;
+    const digest = 'mark' in holder ? undefined : this.#tokens.digestOf(holder);
+    if (!('mark' in holder) && digest === undefined) return undefined;
+    const of = digest === undefined ? { user: (holder as UserHolder).mark } : { token: digest };
+    return { name: caller.name, cameras: scopeOf(caller), of, session: caller.session?.id };
+  }
+
+  /** The caller whom a member states, with the rights of the entry in the lists of this node. */
+  #listed(stated: StatedCaller): StatedCaller | undefined {
+    const { of, statedBy, sessionThere, may } = stated;
+    if (!of) return undefined;
+    const found = 'user' in of ? this.#users.byMark(of.user) : this.#tokens.byDigest(of.token);
+    return found && { ...found, of, statedBy, sessionThere, may };
+  }
+
   /** Ends the session of a request, and returns the cookie that makes the browser forget it. */
   signOut(request: FastifyRequest): string {
+    const there = relayedBy(request.raw)?.viewer?.sessionThere;
+    if (there !== undefined) {
+      this.#sessions.end({ id: there });
+      this.#tellChange();
+    }
     const session = this.#sessions.of(request);
     if (session) {
       requireOwnPage(request);

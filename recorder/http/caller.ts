@@ -44,6 +44,10 @@ export const callerFor = ({ name, role, cameras, export: exports }: Rights): Cal
   patterns: cameras,
 });
 
+/** The cameras in its scope, for another node: their ids, or patterns. */
+export const scopeOf = ({ seesAll, patterns, cameras }: Caller): readonly string[] =>
+  seesAll ? ['*'] : (patterns ?? [...(cameras ?? [])]);
+
 /** Whether the caller has at least the rights of `role`. */
 export const hasRole = (caller: Pick<Caller, 'role'>, role: Role): boolean =>
   caller.role !== undefined && RANKS[caller.role] >= RANKS[role];

@@ -11,7 +11,7 @@ interface Relayed {
   /** The member that sent the request. */
   readonly nodeId: string;
   /** The caller as the member states it; undefined: the request carries the caller's own credential. */
-  readonly viewer?: Caller | undefined;
+  readonly viewer?: StatedCaller | undefined;
 }
 
 const RELAYED = Symbol('relayed');
@@ -30,6 +30,10 @@ export const isRelayed = ({ headers }: IncomingMessage): boolean => headers[RELA
 export interface StatedCaller extends Caller {
   readonly statedBy: string;
   readonly may: 'export' | 'remove-jobs' | undefined;
+  /** Set for a caller of this node's own list, which then decides what the caller may do. */
+  readonly of: Statement['of'];
+  /** The session of the caller at the member. */
+  readonly sessionThere: string | undefined;
 }
 
 export const isStated = (caller: Caller): caller is StatedCaller => 'statedBy' in caller;
@@ -38,13 +42,16 @@ const Statement = z.object({
   name: z.string().min(1).max(256),
   cameras: z.array(z.string().max(256)).max(1_000),
   may: z.enum(['export', 'remove-jobs']).optional(),
+  of: z.union([z.strictObject({ user: z.string() }), z.strictObject({ token: z.string() })]).optional(),
+  session: z.string().max(64).optional(),
 });
+type Statement = z.output<typeof Statement>;
 
 /** The caller in the header of a member; undefined when it cannot be read. */
 export function statedCaller(header: string, nodeId: string): StatedCaller | undefined {
   const { success, data } = Statement.safeParse(parseJson(Buffer.from(header, 'base64url').toString()));
   if (!success) return undefined;
-  const { name, cameras, may } = data;
+  const { name, cameras, may, of, session } = data;
   return {
     name,
     role: may === 'remove-jobs' ? 'operator' : 'viewer',
@@ -53,5 +60,7 @@ export function statedCaller(header: string, nodeId: string): StatedCaller | und
     sees: (cameraId) => inScope(cameras, cameraId),
     statedBy: nodeId,
     may,
+    of,
+    sessionThere: session,
   };
 }

@@ -87,7 +87,7 @@ export class Sessions {
   }
 
   /** The session is not accepted any more. */
-  end({ id }: Session): void {
+  end({ id }: Pick<Session, 'id'>): void {
     this.#ended.add(id);
     const [oldest] = this.#ended;
     if (this.#ended.size > MAX_ENDED) this.#ended.delete(oldest as string);

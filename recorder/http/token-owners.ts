@@ -115,6 +115,15 @@ export class TokenOwners {
     return this.#holders.find((holder) => holder.digest.equals(digest));
   }
 
+  /** The digest of the token of a caller who is configured; undefined for any other. */
+  digestOf(caller: Caller): string | undefined {
+    return this.#reviewed?.isOurs(caller) ? undefined : (caller as Partial<TokenHolder>).key;
+  }
+
+  byDigest(key: string): Caller | undefined {
+    return this.#holders.find((holder) => holder.key === key);
+  }
+
   /**
    * Throws 401 for a wrong token, 429 after too many of them, 403 for tokens of Kubernetes without TLS. Returns a promise only
    * if the API server must be asked. `forMetrics`: the token for metrics is accepted, too.

@@ -16,7 +16,8 @@ import type { PeerListener, PeerNode } from './peer.ts';
 
 /**
  * On whose behalf a node asks. `viewer`: this node has checked the caller, and states its name and what it may see; the peer
- * allows reads of these cameras, and what `may` says, but nothing else. `itself`: the peer checks the caller's credential, as if it had asked there.
+ * allows reads of these cameras, and what `may` says, but nothing else. `itself`: the peer decides what the caller may do, as if it had
+ * been asked directly.
  */
 export type PeerCaller =
   | {
@@ -30,7 +31,24 @@ export type PeerCaller =
       /** The `Authorization` of the caller, for a peer that cannot be asked as a member. */
       readonly credential?: string | undefined;
     }
-  | { readonly kind: 'itself'; readonly credential: string | undefined };
+  | {
+      readonly kind: 'itself';
+      /** The `Authorization` of the caller, for a peer that is told nothing of it. */
+      readonly credential: string | undefined;
+      /** What this node states of a caller that it has checked. A peer that is asked as a member gets this instead of a credential. */
+      readonly vouched?: Vouched | undefined;
+    };
+
+/** A caller whom the peer has in its own list, which decides what the caller may do there. */
+export interface Vouched {
+  readonly name: string;
+  /** For a peer of an older version, which lets the caller read these cameras. */
+  readonly cameras: readonly string[];
+  /** The entry of the list: `user`, the digest of all that is in it; `token`, that of the token. */
+  readonly of: { readonly user: string } | { readonly token: string };
+  /** The id of the caller's session. */
+  readonly session?: string | undefined;
+}
 
 /** Who asks for footage that may be on other nodes. */
 export interface Asker {
@@ -130,6 +148,28 @@ interface Channel {
   readonly connect: object;
 }
 
+function statementOf(caller: PeerCaller): object | undefined {
+  if (caller.kind === 'itself') return caller.vouched;
+  const { name, cameras, may } = caller;
+  return { name, cameras, may };
+}
+
+/** Stands for the credential in an address that a peer gets. */
+export const NOT_PASSED_ON = 'not-passed-on';
+const CREDENTIALS: ReadonlySet<string> = new Set(['access_token', 'access_link']);
+
+/** The address at the peer. A peer that is asked as a member gets no credential in it. */
+function pathAt({ isMutual, prefix }: Channel, path: string): string {
+  const [before, ...query] = path.split('?');
+  if (!isMutual || query.length === 0) return `${prefix}${path}`;
+  const pairs = query.join('?').split('&');
+  const passed = pairs.map((pair) => {
+    const [name = ''] = new URLSearchParams(pair).keys();
+    return CREDENTIALS.has(name) ? `${name}=${NOT_PASSED_ON}` : pair;
+  });
+  return `${prefix}${before}?${passed.join('&')}`;
+}
+
 export class PeerRequests implements PeerSender {
   readonly #options: PeerRequestsOptions;
   /** By node, listener, and kind of caller. */
@@ -149,7 +189,7 @@ export class PeerRequests implements PeerSender {
       const send = (): Promise<Dispatcher.ResponseData> =>
         this.#poolFor(nodeId, request, channel).request({
           method,
-          path: `${channel.prefix}${path}`,
+          path: pathAt(channel, path),
           headers: this.#headersOf(request, channel),
           body: body ?? null,
           signal,
@@ -173,7 +213,7 @@ export class PeerRequests implements PeerSender {
     const channel = this.#channelTo(nodeId, request.listener);
     const open = (signal: AbortSignal): Promise<Dispatcher.UpgradeData> =>
       this.#poolFor(nodeId, request, channel).upgrade({
-        path: `${channel.prefix}${request.path}`,
+        path: pathAt(channel, request.path),
         headers: this.#headersOf(request, channel),
         protocol: 'websocket',
         signal,
@@ -294,9 +334,11 @@ export class PeerRequests implements PeerSender {
   #headersOf({ caller, headers = {} }: PeerRequest, { isMutual }: Channel): Record<string, string | string[]> {
     const sent: Record<string, string | string[]> = { [RELAYED_HEADER]: this.#options.nodeId };
     for (const [name, value] of Object.entries(headers)) sent[name] = typeof value === 'string' ? value : [...value];
-    if (isMutual && caller.kind === 'viewer') {
-      const { name, cameras, may } = caller;
-      sent[CALLER_HEADER] = Buffer.from(JSON.stringify({ name, cameras, may })).toString('base64url');
+    // The peer may have been taken over.
+    if (isMutual) delete sent['cookie'];
+    const statement = isMutual ? statementOf(caller) : undefined;
+    if (statement) {
+      sent[CALLER_HEADER] = Buffer.from(JSON.stringify(statement)).toString('base64url');
     } else if (caller.credential !== undefined) {
       sent['authorization'] = caller.credential;
     }

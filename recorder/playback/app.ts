@@ -80,7 +80,14 @@ export function openPlayback(deps: PlaybackDeps): Playback {
   const routes = async (app: FastifyInstance): Promise<void> => {
     if (cluster && peers) {
       const places = () => cluster.places();
-      installRelay(app, { nodeId: cluster.nodeId, listener: 'playback', peers, places, metrics: deps.relayMetrics });
+      installRelay(app, {
+        nodeId: cluster.nodeId,
+        listener: 'playback',
+        peers,
+        places,
+        metrics: deps.relayMetrics,
+        auth: deps.auth,
+      });
     }
     const whole = { footage, cluster, clock };
     await app.register(footageRoutes, { deps: whole });

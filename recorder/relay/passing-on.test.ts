@@ -55,7 +55,7 @@ const acceptOf = (key: string): string =>
 
 const url = '/node/node-2/api/cameras?a=b';
 
-test('a request reaches the node with the credential of its caller, and without what is of one connection', async (t) => {
+test('a request reaches the node with a statement of who its caller is, and without what is of one connection', async (t) => {
   const { app, requests } = await stage(t);
   const headers = {
     ...as('viewer'),
@@ -71,7 +71,10 @@ test('a request reaches the node with the credential of its caller, and without 
   assert.equal((await app.inject({ url, headers })).statusCode, 200);
   const [request] = requests;
   assert.deepEqual([request?.method, request?.path, request?.listener], ['GET', '/api/cameras?a=b', 'api']);
-  assert.deepEqual(request?.caller, { kind: 'itself', credential: 'Bearer viewer' });
+  const of = { token: token('viewer').sha256 };
+  const vouched = { name: 'viewer', cameras: ['*'], of, session: undefined };
+  // The credential is for a node that cannot be asked as a member.
+  assert.deepEqual(request?.caller, { kind: 'itself', credential: 'Bearer viewer', vouched });
   const { 'x-request-id': id, 'user-agent': _, ...passed } = request?.headers ?? {};
   assert.match(String(id), /^[\w-]{8,}$/);
   assert.deepEqual(passed, { accept: 'application/json', range: 'bytes=0-1', 'x-forwarded-host': 'nvr.example' });
@@ -110,11 +113,25 @@ test('an answer cannot act in the origin of this node: it sets no cookies, allow
   });
   const { headers, body } = await app.inject({ url, headers: as('viewer') });
   assert.equal(body, '<script>');
-  assert.equal(headers['content-type'], 'text/html');
+  assert.equal(headers['content-type'], 'application/octet-stream');
   assert.equal(headers.etag, '"1"');
   assert.equal(headers['content-security-policy'], "default-src 'none'; sandbox");
   const dropped = ['set-cookie', 'access-control-allow-origin', 'access-control-allow-credentials', 'alt-svc', 'x-hop'];
   for (const name of [...dropped, 'strict-transport-security']) assert.equal(headers[name], undefined, name);
+});
+
+test('a playlist has the token of its caller again, which the node did not get, however the playlist arrives', async (t) => {
+  const text = 'a.mp4?access_token=not-passed-on\n#EXT-X-MAP:URI="b?access_token=not-passed-on"\naccess_token=not';
+  const pieces = text.split('').map((letter) => Buffer.from(letter));
+  for (const body of [Readable.from([Buffer.from(text)]), Readable.from(pieces, { objectMode: false })]) {
+    const { app } = await stage(t, {
+      headers: { 'content-type': 'application/vnd.apple.mpegurl', 'content-length': String(text.length) },
+      body,
+    });
+    const answer = await app.inject({ url: '/node/node-2/playback/hls/gate/index.m3u8?access_token=viewer' });
+    assert.equal(answer.body, text.replaceAll('access_token=not-passed-on', 'access_token=viewer'));
+    assert.equal(answer.headers['content-length'], undefined);
+  }
 });
 
 /** A place to which the node redirects, and that to which the caller is. */

@@ -1,16 +1,21 @@
 // `/node/{node_id}/…`: any node passes requests on to any other, for callers that reach only one of them or cannot follow a
-// redirect. The other node checks the caller's own credential, as if it had been asked directly.
+// redirect. The other node is told who the caller is, and decides by its own list what that caller may do; it gets no credential that
+// works elsewhere, because it may have been taken over.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Duplex, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { credentialOf } from '../http/credentials.ts';
+import { callerOf } from '../http/access.ts';
+import type { Authenticator } from '../http/auth.ts';
+import { credentialOf, tokenInQuery } from '../http/credentials.ts';
+import { harmless } from '../http/foreign-answer.ts';
 import { ApiError } from '../http/problem.ts';
 import { isRelayed } from '../http/relayed.ts';
 import type { PeerListener } from '../peers/peer.ts';
 import {
   CALLER_HEADER,
+  NOT_PASSED_ON as NO_TOKEN,
   PeerUnavailable,
   RELAYED_HEADER,
   type PeerRequest,
@@ -31,6 +36,7 @@ interface RelayDeps {
   /** The base URLs of the listeners of all nodes, for redirects that they answer with. */
   readonly places: () => readonly Place[];
   readonly metrics?: RelayMetrics | undefined;
+  readonly auth: Pick<Authenticator, 'vouchedFor' | 'followed'>;
 }
 
 /** Longer than any answer of the API takes to begin. */
@@ -60,8 +66,8 @@ const NOT_PASSED_ON: ReadonlySet<string> = new Set([
 /** This node answers the page that asked it, in its own way. */
 const NOT_PASSED_BACK = /^(access-control-|strict-transport-security$|alt-svc$|set-cookie$|vary$)/;
 
-/** Documents of another node must not act in the origin of this one. */
-const NO_SCRIPTS = "default-src 'none'; sandbox";
+/** Its lines repeat the token of the caller's address, which the other node did not get. */
+const PLAYLIST = 'application/vnd.apple.mpegurl';
 
 /**
  * For the server of a listener: this node answers requests for `/node/{its own name}/…` itself, as if another node had
@@ -145,6 +151,12 @@ function headersOf({ headers, id, method }: FastifyRequest): Record<string, stri
   return passed;
 }
 
+const callerFor = (request: FastifyRequest, { auth }: RelayDeps): PeerRequest['caller'] => ({
+  kind: 'itself',
+  credential: credentialOf(request),
+  vouched: auth.vouchedFor(callerOf(request)),
+});
+
 /** The names in a `Connection` header, in lower case (RFC 9110 §7.6.1): these headers are for one hop only. */
 const connectionOptions = (value = ''): string[] => value.split(',').map((name) => name.trim().toLowerCase());
 
@@ -161,7 +173,7 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
       listener,
       path,
       method: request.method,
-      caller: { kind: 'itself', credential: credentialOf(request) },
+      caller: callerFor(request, deps),
       headers: headersOf(request),
       body,
       signal: gone.signal,
@@ -174,9 +186,12 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   const named = connectionOptions(answer.headers.connection);
   for (const [name, value] of Object.entries(answer.headers)) {
     if (value === undefined || NOT_PASSED_ON.has(name) || named.includes(name) || NOT_PASSED_BACK.test(name)) continue;
-    reply.header(name, name === 'location' ? relayed(String(value), nodeId, request.server.prefix, deps) : value);
+    reply.header(name, name === 'location' ? locationFor(request, String(value), nodeId, deps) : value);
   }
-  reply.header('content-security-policy', NO_SCRIPTS);
+  const token = tokenInQuery(request);
+  const names = token !== undefined && String(answer.headers['content-type']).startsWith(PLAYLIST);
+  if (names) reply.removeHeader('content-length');
+  reply.headers(harmless(answer.headers['content-type']));
   reply.hijack();
   let isBroken = false;
   // Not when the caller disconnects, which ends the answer as well.
@@ -185,12 +200,32 @@ async function relayRequest(request: FastifyRequest, reply: FastifyReply, deps: 
   raw.writeHead(answer.status, reply.getHeaders() as Record<string, string | string[]>);
   // The hooks of a request and the pipeline add more listeners for its end than Node's default limit.
   raw.setMaxListeners(MAX_LISTENERS);
+  const passed = names ? pipeline(answer.body, withToken(token), raw) : pipeline(answer.body, raw);
   // A broken answer breaks this one: its caller sees that it is not whole.
-  await pipeline(answer.body, raw).catch(() => raw.destroy());
+  await passed.catch(() => raw.destroy());
   counted?.();
   deps.metrics?.request(nodeId, isBroken ? 'broken' : 'answered');
   return reply;
 }
+
+/** The text of a playlist, with the token of its caller. */
+const withToken = (token: string) =>
+  async function* (text: Readable): AsyncGenerator<string> {
+    const [from, to] = [NO_TOKEN, encodeURIComponent(token)].map((value) => `access_token=${value}`) as [
+      string,
+      string,
+    ];
+    let rest = '';
+    for await (const part of text.setEncoding('latin1')) {
+      const parts = `${rest}${part as string}`.split(from);
+      const last = parts.pop() as string;
+      // It may end in the middle of the name.
+      const cut = Math.max(0, last.length - from.length + 1);
+      rest = last.slice(cut);
+      yield [...parts, last.slice(0, cut)].join(to);
+    }
+    yield rest;
+  };
 
 /** Undefined when the caller has disconnected meanwhile. Rejects with ApiError. */
 async function asked<T>(
@@ -212,6 +247,10 @@ async function asked<T>(
   }
 }
 
+/** A link opens also where its address is redirected to; the other node did not get the link. */
+const locationFor = (request: FastifyRequest, location: string, nodeId: string, deps: RelayDeps): string =>
+  deps.auth.followed(callerOf(request), relayed(location, nodeId, request.server.prefix, deps));
+
 /**
  * A redirect of a node, through this one: to the same node, or to another one by its base URL. `prefix`: of playback under the
  * API.
@@ -229,7 +268,7 @@ async function relayUpgrade(request: FastifyRequest, reply: FastifyReply, deps: 
   const { nodeId, path } = targetOf(request);
   if (deps.listener !== 'api') throw new ApiError(404, 'not-found', 'this listener has no WebSockets');
   const { raw } = request;
-  const caller: PeerRequest['caller'] = { kind: 'itself', credential: credentialOf(request) };
+  const caller = callerFor(request, deps);
   const headers = headersOf(request);
   const opened = await asked(
     nodeId,

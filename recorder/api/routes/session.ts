@@ -10,7 +10,7 @@ import { tell } from '../../http/audit.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import { mayExport, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { isRelayed } from '../../http/relayed.ts';
+import { isRelayed, relayedBy } from '../../http/relayed.ts';
 import type { ApiDeps } from '../deps.ts';
 import { TIME } from '../examples.ts';
 import { isoTime, timeOrNull } from '../times.ts';
@@ -133,16 +133,16 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
   }
 
   /** Other nodes learn only by a request that a session has ended. Nodes that do not answer now are not waited for. */
-  async function signOutElsewhere({ headers: { cookie = '' } }: FastifyRequest): Promise<void> {
+  async function signOutElsewhere({ headers }: FastifyRequest, caller: Caller): Promise<void> {
     const others = new Set(cluster?.places().map(({ nodeId }) => nodeId));
     others.delete(cluster?.nodeId ?? '');
     const request = {
       listener: 'api',
       path: '/api/session',
       method: 'DELETE',
-      caller: { kind: 'itself', credential: undefined },
-      // This node has checked that the request comes from its own page.
-      headers: { cookie, 'sec-fetch-site': 'same-origin' },
+      caller: { kind: 'itself', credential: undefined, vouched: auth.vouchedFor(caller) },
+      // For nodes that cannot be asked as members. This node has checked that the request comes from its own page.
+      headers: { cookie: headers.cookie ?? '', 'sec-fetch-site': 'same-origin' },
       headMs: ELSEWHERE_MS,
     } as const;
     await Promise.allSettled([...others].map(async (nodeId) => (await peers?.request(nodeId, request))?.body.resume()));
@@ -172,6 +172,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
     async (request, reply) => {
       const { body } = request;
       const isNew = 'code' in body;
+      if (relayedBy(request.raw)) throw new ApiError(404, 'not-found', 'sign in at the node that your browser asks');
       if (isNew) {
         tell(request, { what: 'add-user', user: body.name });
         requireNew(body);
@@ -220,7 +221,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       // For the audit. A caller that is not signed in may sign out, too.
       request.caller = await auth.callerOf(request, 'header');
       const setCookie = auth.signOut(request);
-      if (request.caller?.session && !isRelayed(request.raw)) await signOutElsewhere(request);
+      if (request.caller?.session && !isRelayed(request.raw)) await signOutElsewhere(request, request.caller);
       return reply.code(204).header('set-cookie', setCookie).send(null);
     },
   );

@@ -1,0 +1,177 @@
+// A node that was taken over: its key and certificate serve the program of an attacker. What does that program get of callers who ask
+// another node, and what can it do with what it got?
+
+import assert from 'node:assert/strict';
+import { scryptSync } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { WebSocket } from 'ws';
+import { Members, certificateOf } from '../../test/support/members.ts';
+import { build, fakeCluster, token } from '../api/test-support.ts';
+import type { ApiDeps } from '../api/deps.ts';
+import type { AuditEntry } from '../audit/entry.ts';
+
+const SALT = '0123456789abcdef';
+const HASH = scryptSync('correct horse', SALT, 32, { N: 16_384, r: 8, p: 1 }).toString('base64url');
+const ANNA = {
+  name: 'anna',
+  role: 'admin',
+  password: `scrypt$16384$8$1$${Buffer.from(SALT).toString('base64url')}$${HASH}`,
+} as const;
+const SECRET = 'admin-token-0123456789abcdef';
+const auth = { mode: 'token', users: [ANNA], tokens: [token('admin', SECRET)] } as const;
+const JOB = `node-2.e${'0'.repeat(24)}`;
+
+const bearer = (text: string) => ({ authorization: `Bearer ${text}` });
+const noJobs = { ffmpegIsThere: async () => true } as unknown as NonNullable<ApiDeps['jobs']>;
+
+interface Got {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** node-1, and node-2, which was taken over. */
+async function stage(t: TestContext) {
+  const members = await Members.open(t);
+  const got: Got[] = [];
+  const { certificate: cert, key, ca } = await certificateOf(members.authority, 'node-2');
+  const evil = createServer({ cert, key, ca, requestCert: true }, (request, answer) => {
+    got.push({ url: request.url ?? '', headers: request.headers as Record<string, string> });
+    answer.writeHead(200, { 'content-type': 'text/html', 'content-security-policy': "script-src 'unsafe-inline'" });
+    answer.end('<script>fetch("/api/accounts")</script>');
+  });
+  evil.on('upgrade', (request, socket) => {
+    got.push({ url: request.url ?? '', headers: request.headers as Record<string, string> });
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve));
+  t.after(() => evil.close());
+  members.place('node-2', `https://127.0.0.1:${(evil.address() as AddressInfo).port}`);
+  const places = () => ['node-1', 'node-2'].map((nodeId) => ({ nodeId, url: `http://${nodeId}:9997` }));
+  const { app } = await build(t, {
+    auth,
+    jobs: noJobs,
+    cluster: fakeCluster('node-1', { places }),
+    peers: await members.requestsOf('node-1'),
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  return { app, got, port: (app.server.address() as AddressInfo).port };
+}
+
+test('a node that was taken over gets nothing of callers of another node that works elsewhere or later', async (t) => {
+  const { app, got, port } = await stage(t);
+  const signIn = async (payload: object): Promise<string> =>
+    String((await app.inject({ method: 'POST', url: '/api/session', payload })).headers['set-cookie']).split(';')[0] ??
+    '';
+  const [user, tokens] = [await signIn({ name: 'anna', password: 'correct horse' }), await signIn({ token: SECRET })];
+  const own = { host: 'nvr.example', origin: 'http://nvr.example' };
+  const basic = `Basic ${Buffer.from(`x:${SECRET}`).toString('base64')}`;
+  const callers: Record<string, Record<string, string>> = {
+    token: bearer(SECRET),
+    basic: { authorization: basic },
+    'session of a user': { cookie: user, ...own },
+    'session of a token': { cookie: tokens, ...own },
+  };
+  const download = `/api/archive/jobs/${JOB}/download`;
+  const links: string[] = [];
+  for (const headers of Object.values(callers)) {
+    await app.inject({ url: '/node/node-2/api/cameras', headers });
+    await app.inject({ url: '/node/node-2/api/log', method: 'PUT', headers, payload: { level: 'debug' } });
+    await app.inject({ url: download, headers });
+    const made = await app.inject({
+      url: '/api/links',
+      method: 'POST',
+      headers,
+      payload: { path: `/node/node-2${download}` },
+    });
+    links.push(made.json<{ url: string }>().url);
+  }
+  for (const url of links) await app.inject({ url });
+  for (const name of ['access_token', 'access%5Ftoken']) {
+    for (const path of ['/node/node-2/api/cameras', download])
+      await app.inject({ url: `${path}?a=b&${name}=${SECRET}&c` });
+  }
+  for (const [query, headers] of [
+    [`?access_token=${SECRET}`, {}],
+    ['', { cookie: user }],
+  ] as const) {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/node/node-2/websocket/gate${query}`, {
+      headers,
+      origin: `http://127.0.0.1:${port}`,
+    });
+    await once(socket, 'error');
+  }
+  await app.inject({ url: '/api/session', method: 'DELETE', headers: { cookie: user, ...own } });
+  // 4 callers, 3 requests and a link each; addresses, WebSockets, and that the user has signed out.
+  assert.ok(got.length >= 4 * 4 + 4 + 2 + 1, `${got.length}: it was asked each time`);
+
+  const all = JSON.stringify(got);
+  const sealed = links.map((url) => url.split('access_link=')[1] as string);
+  for (const secret of [SECRET, basic, user.split('=')[1] as string, tokens.split('=')[1] as string, ...sealed]) {
+    assert.ok(!all.includes(secret));
+  }
+  for (const { url, headers } of got) {
+    const query = new URL(url, 'http://x').search;
+    const answer = await app.inject({ url: `/api/accounts${query}`, headers: { ...headers, connection: '' } });
+    assert.equal(answer.statusCode, 401);
+  }
+});
+
+test('what a node that was taken over answers runs no script in the origin of the node that was asked', async (t) => {
+  const { app } = await stage(t);
+  for (const url of ['/node/node-2/api/cameras', `/api/archive/jobs/${JOB}/download`]) {
+    const { statusCode, headers, body } = await app.inject({ url, headers: bearer(SECRET) });
+    assert.deepEqual([statusCode, body.slice(0, 8)], [200, '<script>']);
+    assert.equal(headers['content-type'], 'application/octet-stream');
+    assert.equal(headers['content-security-policy'], "default-src 'none'; sandbox");
+  }
+});
+
+test('a caller whom a member vouches for may do what the list of this node says, and the audit names the member', async (t) => {
+  const members = await Members.open(t);
+  const audited: AuditEntry[] = [];
+  const tokens = [token('admin', 'both'), token('viewer', 'weak')];
+  const { app } = await build(t, {
+    auth: { mode: 'token', tokens },
+    cluster: fakeCluster('node-2'),
+    audit: { sink: { write: (entry) => void audited.push(entry) } },
+  });
+  await members.listen('node-2', { api: app, playback: app });
+  const near = await build(t, {
+    // `weak` is an admin at node-1; `lone` is known at node-1 only.
+    auth: { mode: 'token', tokens: [tokens[0] as (typeof tokens)[0], token('admin', 'weak'), token('admin', 'lone')] },
+    cluster: fakeCluster('node-1'),
+    peers: await members.requestsOf('node-1'),
+  });
+  const leave = async (name: string): Promise<number> =>
+    (
+      await near.app.inject({
+        url: '/node/node-2/cluster/remove-node',
+        method: 'POST',
+        headers: bearer(name),
+        payload: {},
+      })
+    ).statusCode;
+  assert.deepEqual([await leave('both'), await leave('weak'), await leave('lone')], [400, 403, 401]);
+  assert.deepEqual(
+    audited.map(({ caller, role, statedBy }) => [caller, role, statedBy]),
+    [
+      ['admin', 'admin', 'node-1'],
+      ['viewer', 'viewer', 'node-1'],
+      [null, null, undefined],
+    ],
+  );
+});
+
+test('nobody signs in at a node through another one', async (t) => {
+  const members = await Members.open(t);
+  const { app } = await build(t, { auth, cluster: fakeCluster('node-2') });
+  await members.listen('node-2', { api: app, playback: app });
+  const near = await build(t, { auth, cluster: fakeCluster('node-1'), peers: await members.requestsOf('node-1') });
+  const ask = { method: 'POST', url: '/node/node-2/api/session', headers: bearer(SECRET) } as const;
+  for (const password of ['correct horse', 'wrong']) {
+    assert.equal((await near.app.inject({ ...ask, payload: { name: 'anna', password } })).statusCode, 404);
+  }
+});
