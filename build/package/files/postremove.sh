@@ -9,8 +9,11 @@ state=/var/lib/recorder
 [ -d "$state" ] || exit 0
 # Every archive has this file. One may be the directory of state itself, or be in it.
 if [ ! -e "$state/.kube-nvr/archive.json" ]; then
-  find "$state" -mindepth 1 -maxdepth 1 | while read -r path; do
-    if [ -z "$(find "$path" -path '*/.kube-nvr/archive.json' -print -quit)" ]; then rm -rf --one-file-system "$path"; fi
-  done
+  # The recorder's user chose these names: one may have a line break, or begin with a blank.
+  # shellcheck disable=SC2016 # the inner shell expands them
+  find "$state" -mindepth 1 -maxdepth 1 -exec sh -c '
+    for path do
+      if [ -z "$(find "$path" -path "*/.kube-nvr/archive.json" -print -quit)" ]; then rm -rf --one-file-system "$path"; fi
+    done' sh {} +
 fi
 rmdir --ignore-fail-on-non-empty "$state"
