@@ -10,12 +10,11 @@ import { G722Decoder, G722_CLOCK_RATE, G722_SAMPLE_RATE } from './g722.ts';
 import { G726Decoder, type G726Rate } from './g726.ts';
 import { H264Depacketizer } from './h264.ts';
 import { H265Depacketizer } from './h265.ts';
-import { L16Decoder } from './l16.ts';
 import { LatmDepacketizer } from './latm.ts';
 import { MjpegDepacketizer, type PictureSize } from './mjpeg.ts';
 import { MpegAudioDepacketizer } from './mpeg-audio.ts';
 import { OPUS_CLOCK_RATE, OpusDepacketizer } from './opus.ts';
-import { PcmDepacketizer, type SampleDecoder } from './pcm.ts';
+import { L16Decoder, PcmDepacketizer, type SampleDecoder } from './pcm.ts';
 
 /** The properties of one stream in the SDP. */
 export interface MediaDescription {

@@ -1,10 +1,10 @@
 // Opens the queue of jobs in the configured Redis, or in the recorder's own.
 
-import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RedisOptions } from 'bullmq';
 import { ANSWERS_ONLY, startChild } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
+import { exists } from '../../base/file-calls.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobQueue, Work } from './job.ts';
 import { REDIS_PROGRAM, RedisServer } from './redis-server.ts';
@@ -26,14 +26,8 @@ export interface QueueOptions {
 /** Whether to open the queue when the recorder starts: it may hold jobs, or a missing Redis must be reported. */
 export async function mayHaveJobs({ directory, url, program }: QueueOptions): Promise<boolean> {
   if (url !== undefined) return true;
-  return (await isThere(join(directory, 'appendonlydir'))) || !(await isInstalled(program ?? REDIS_PROGRAM));
+  return (await exists(join(directory, 'appendonlydir'))) || !(await isInstalled(program ?? REDIS_PROGRAM));
 }
-
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 function isInstalled(program: string): Promise<boolean> {
   return new Promise((resolve) => {

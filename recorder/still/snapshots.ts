@@ -7,8 +7,8 @@ import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts
 import type { CameraTls } from '../reach/connect.ts';
 import type { Reach } from '../reach/reach.ts';
 import { Login } from '../rtsp/login.ts';
-import type { Origin } from '../rtsp/origin.ts';
-import { parseStillAddress } from './address.ts';
+import { isSameHost, type Origin } from '../rtsp/origin.ts';
+import { parseRtspUrl } from '../rtsp/url.ts';
 import { StillError } from './error.ts';
 import { fetchImage, openAgent, type FetchedImage } from './fetch-image.ts';
 import { SharedImages, type StillImage } from './shared-images.ts';
@@ -103,4 +103,18 @@ export class Snapshots {
       await agent.destroy();
     }
   }
+}
+
+/**
+ * The URL to request, without its user part, and the login to use: that in `snapshot`, or else that in `source`, the camera's
+ * stream, if it has the same host. Throws if either is not a valid address.
+ */
+function parseStillAddress(snapshot: string, source: string) {
+  // Uses the tolerant parser for stream addresses, because passwords are written in the same way, with `@`, `/` and `#`.
+  const { host, request, credentials } = parseRtspUrl(snapshot.replace(/^\s*http(s?):/i, 'rtsp$1:'));
+  const stream = parseRtspUrl(source);
+  return {
+    url: new URL(request.replace(/^rtsp(s?):/, 'http$1:')),
+    credentials: credentials ?? (isSameHost(host, stream.host) ? stream.credentials : undefined),
+  };
 }
