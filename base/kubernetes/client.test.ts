@@ -295,7 +295,7 @@ test('an event without end is not kept in memory', async () => {
   await assert.rejects(eventsOf(client), { status: 0, reason: 'INVALID_ANSWER', message: 'a watch event is too long' });
 });
 
-test('an answer that is seen too late is none, whether or not the timer of the limit has come first', async (t) => {
+test('an answer that is seen after the time limit is not used, even if the timer of the limit has not fired', async (t) => {
   const LIMIT_MS = 100;
   await clientOf((_request, response) => void response.end(JSON.stringify(object('gate'))));
   /** Freezes the process before the bytes of the response are processed; they arrive in the event loop turn after it resumes. */

@@ -24,7 +24,7 @@ test('an answer that has become old while the scripts were loaded is not used', 
   assert.equal(await takeEarly('/api/cameras'), undefined);
 });
 
-test('a request that failed fails for whoever takes it, and not for the next one', async () => {
+test('the first caller gets the failure of an early request, and the next caller asks again', async () => {
   early.set('/api/session', { sentMs: 0, answer: Promise.reject(new TypeError('no answer')) });
   await assert.rejects(takeEarly('/api/session'), TypeError);
   assert.equal(await takeEarly('/api/session'), undefined);

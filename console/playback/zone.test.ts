@@ -47,7 +47,7 @@ test('the nights of daylight saving have 25 and 23 hours', () => {
   assert.equal(hours(new Zone('Asia/Kolkata'), 10, 25), 24);
 });
 
-test('a time that its night has twice is two moments, one that it skips is none', () => {
+test('a time that a night has twice gives two moments, and a time that a night skips gives no moment', () => {
   const at = (month: number, day: number) =>
     berlin.instants({ year: 2026, month, day, hour: 2, minute: 13, second: 0, ms: 0 });
   const [first, second] = at(10, 25) as [number, number];

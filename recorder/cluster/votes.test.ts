@@ -60,7 +60,7 @@ const shown = (votes: Votes): readonly string[] =>
       `${nodeId}${hasVote ? ' votes' : ''}${answers ? ' answers' : ''}${leads ? ' leads' : ''}`,
   );
 
-test('a vote is one that etcd has given, whoever wants it, and it answers or not', async () => {
+test('a member has a vote if etcd has given it one, whether or not the member answers', async () => {
   const { votes } = etcdOf({ hung: ['rack-2'], learners: ['rack-3'] });
   await votes.look();
   assert.deepEqual(shown(votes), ['rack-1 votes answers leads', 'rack-2 votes', 'rack-3 answers']);

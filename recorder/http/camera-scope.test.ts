@@ -25,7 +25,7 @@ for (const [patterns, inside, outside] of [
   });
 }
 
-test('whoever sees a camera sees the footage of its preview', () => {
+test('a caller who sees a camera sees the footage of its preview', () => {
   for (const patterns of [['gate'], ['g*'], ['*e'], ['gate~preview']]) assert.ok(inScope(patterns, 'gate~preview'));
   for (const patterns of [['yard'], ['gat'], ['gate-*']]) assert.ok(!inScope(patterns, 'gate~preview'));
 });

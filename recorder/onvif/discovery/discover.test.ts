@@ -147,7 +147,7 @@ test('a device that refuses the login is listed with its refusal, and asked once
   assert.equal(device.refusedLogins, 1);
 });
 
-test('what a device says to be somewhere else is looked for at the device', async (t) => {
+test('an address of another host in the answer of a device is asked for at the device itself', async (t) => {
   const network = await Network.create(t);
   const elsewhere = await OnvifDevice.start({ host: '127.0.0.66' });
   t.after(() => elsewhere.close());
