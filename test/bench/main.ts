@@ -1,7 +1,7 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers console console-idle events catalogue listing listing-postgres timeline playback retention api costs everything outage edge before
-// before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
+// Parts: cpu memory scale live viewers console console-idle events catalogue listing listing-postgres timeline playback retention export export-of-nodes api costs everything
+// outage edge before before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,6 +21,7 @@ import { measureEdge } from './parts/edge.ts';
 import { measureEvents } from './parts/events.ts';
 import { measureEverything } from './parts/everything.ts';
 import { measureExport } from './parts/export.ts';
+import { measureExportOfNodes } from './parts/export-of-nodes.ts';
 import { measureListing } from './parts/listing.ts';
 import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
@@ -48,6 +49,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   playback: measurePlayback,
   retention: measureRetention,
   export: measureExport,
+  'export-of-nodes': measureExportOfNodes,
   'listing-postgres': measureListingPostgres,
   api: measureApi,
   costs: measureCosts,

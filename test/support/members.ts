@@ -21,7 +21,7 @@ const noJobs = {
   manifest: async () => undefined,
 } as unknown as JobKeeper;
 
-const identityOf = (nodeId: string): string => `kube-nvr://video/default/${nodeId}`;
+export const identityOf = (nodeId: string): string => `kube-nvr://video/default/${nodeId}`;
 
 export async function certificateOf(authority: Authority, nodeId: string): Promise<MutualTls> {
   const key = newKey();
