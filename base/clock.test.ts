@@ -20,6 +20,14 @@ test('virtual timers run in order, each at its own time', () => {
   assert.equal(clock.wallMs(), 100);
 });
 
+test('time in which the process cannot do anything does not count as time in which it ran', () => {
+  const ranMs = systemClock.ranMs();
+  const startMs = systemClock.monotonicMs();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
+  assert.ok(systemClock.monotonicMs() - startMs >= 1_999);
+  assert.equal(Math.round(systemClock.ranMs() - ranMs), 250);
+});
+
 test('a stepped wall clock leaves monotonic time alone', () => {
   const clock = new VirtualClock(0, 0);
   clock.stepWall(-3_600_000);

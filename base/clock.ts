@@ -8,6 +8,12 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds on a clock that never steps; only differences are meaningful. */
   monotonicMs(): number;
+  /**
+   * Milliseconds in which this process ran, on the clock of `monotonicMs` without the time in which the process stood still (it
+   * was stopped, its machine was paused, one turn of its event loop took more than a second). How long another side has been
+   * silent is measured by it: what that side sent meanwhile is read only after the timers that are due.
+   */
+  ranMs(): number;
   /** Milliseconds since 1970-01-01 UTC; the host may step it in both directions. */
   wallMs(): number;
   /** Runs `callback` once, `delayMs` from now. The timer does not keep the process alive. */
@@ -29,8 +35,34 @@ export function sleepOn(clock: Pick<Clock, 'after'>, delayMs: number, signal?: A
   });
 }
 
+/** How often the clock is read at least, and after how long without a look the process stood still. */
+const LOOK_MS = 250;
+const STOOD_STILL_MS = 1_000;
+
+/** Reads the clock at least every `LOOK_MS`, and adds up the time in which nothing could. The first reader after it notices. */
+class Looks {
+  #timer: NodeJS.Timeout | undefined;
+  #lookedMs = 0;
+  #stoodMs = 0;
+
+  ranMs(): number {
+    const nowMs = performance.now();
+    if (!this.#timer) {
+      this.#timer = setInterval(() => this.ranMs(), LOOK_MS).unref();
+      this.#lookedMs = nowMs;
+    }
+    const awayMs = nowMs - this.#lookedMs;
+    this.#lookedMs = nowMs;
+    if (awayMs > STOOD_STILL_MS) this.#stoodMs += awayMs - LOOK_MS;
+    return nowMs - this.#stoodMs;
+  }
+}
+
+const looks = new Looks();
+
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
+  ranMs: () => looks.ranMs(),
   wallMs: () => Date.now(),
   after(delayMs, callback) {
     const handle = setTimeout(callback, delayMs);
@@ -51,6 +83,7 @@ interface VirtualTimer {
 export class VirtualClock implements Clock {
   #monotonicMs: number;
   #wallMs: number;
+  #stoodMs = 0;
   readonly #timers = new Set<VirtualTimer>();
 
   constructor(wallMs: number = Date.UTC(2026, 0, 1, 12), monotonicMs = 1_000) {
@@ -60,6 +93,10 @@ export class VirtualClock implements Clock {
 
   monotonicMs(): number {
     return this.#monotonicMs;
+  }
+
+  ranMs(): number {
+    return this.#monotonicMs - this.#stoodMs;
   }
 
   wallMs(): number {
@@ -90,10 +127,16 @@ export class VirtualClock implements Clock {
       for (const timer of this.#timers) if (timer.atMs <= targetMs && timer.atMs < (due?.atMs ?? Infinity)) due = timer;
       if (!due) break;
       this.#timers.delete(due);
-      this.#move(due.atMs - this.#monotonicMs);
+      this.#move(Math.max(0, due.atMs - this.#monotonicMs));
       due.callback();
     }
     this.#move(targetMs - this.#monotonicMs);
+  }
+
+  /** The process stands still: timers that are due meanwhile run when time goes on. */
+  standStill(ms: number): void {
+    this.#stoodMs += ms;
+    this.#move(ms);
   }
 
   /** Steps the wall clock only, as an NTP step or an administrator does. */

@@ -162,6 +162,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   'disk-slow': disk('disk was too slow'),
   'disk-error': disk('disk failed'),
   'clock-step': recorder('clock was set'),
+  'machine-frozen': recorder('machine stood still'),
   'process-down': recorder('recorder was not running'),
   'node-down': recorder('machine was not running'),
   starting: recorder('recorder was starting'),

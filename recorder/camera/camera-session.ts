@@ -23,7 +23,7 @@ export interface Offered {
   readonly notRecorded: readonly NotRecorded[];
 }
 
-/** Times are monotonic. */
+/** Times are those in which this process ran. */
 interface Connected {
   readonly sinceMs: number;
   readonly playing?: { readonly sinceMs: number; readonly transport: TransportKind };
@@ -92,7 +92,7 @@ export class CameraSession implements SessionHandler {
     const { playing } = connected;
     const pipeline = this.#pipeline;
     const sinceMs = pipeline?.lastPictureMs ?? playing?.sinceMs ?? connected.sinceMs;
-    const silentMs = this.#options.clock.monotonicMs() - sinceMs;
+    const silentMs = this.#options.clock.ranMs() - sinceMs;
     if (silentMs < (isRecording ? STALLED_MS : SAYS_WHY_MS)) return undefined;
     if (!playing || !pipeline) {
       const seconds = Math.round(silentMs / 1000);
@@ -103,7 +103,7 @@ export class CameraSession implements SessionHandler {
   }
 
   connected(): void {
-    this.#connected = { sinceMs: this.#options.clock.monotonicMs() };
+    this.#connected = { sinceMs: this.#options.clock.ranMs() };
     this.#options.connected();
   }
 
@@ -126,7 +126,7 @@ export class CameraSession implements SessionHandler {
   }
 
   playing(playing: Playing): void {
-    const nowMs = this.#options.clock.monotonicMs();
+    const nowMs = this.#options.clock.ranMs();
     this.#connected = { sinceMs: nowMs, ...this.#connected, playing: { sinceMs: nowMs, transport: playing.transport } };
     this.#pipeline?.playing(playing);
   }

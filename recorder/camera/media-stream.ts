@@ -157,7 +157,7 @@ export class MediaStream {
 
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
     this.#nowMs = nowMs;
-    this.#receiver.receive(buffer, start, end, nowMs);
+    this.#receiver.receive(buffer, start, end, this.#deps.clock.ranMs());
     if (this.#depacketizer.discarded !== this.#discarded) this.#noteDiscarded();
   }
 

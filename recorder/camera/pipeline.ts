@@ -113,7 +113,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     return this.#audioDropped ?? this.#audio?.depacketizer.problem ?? this.#soundClock;
   }
 
-  /** Monotonic time of the last picture of this connection that was passed on; undefined before the first. */
+  /** When the last picture of this connection was passed on, by the time in which this process ran; undefined before the first. */
   get lastPictureMs(): number | undefined {
     return this.#lastPictureMs;
   }
@@ -123,7 +123,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     return (this.#lastPictureMs ?? 0) - (this.#firstPictureMs ?? 0);
   }
 
-  /** Monotonic time at which the video's source sent a BYE (RTCP); undefined again once another packet of it arrives. */
+  /** When the video's source sent a BYE (RTCP), by the same time; undefined again once another packet of it arrives. */
   get byeMs(): number | undefined {
     return this.#byeMs;
   }
@@ -208,8 +208,8 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   }
 
   leadPassed(): void {
-    this.#lastPictureMs = this.#arrivalMs;
-    this.#firstPictureMs ??= this.#arrivalMs;
+    this.#lastPictureMs = this.#options.clock.ranMs();
+    this.#firstPictureMs ??= this.#lastPictureMs;
   }
 
   discarded(kind: 'video' | 'audio', frames: number): void {
@@ -253,7 +253,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     if (!stream) return;
     const nowMs = this.#options.clock.monotonicMs();
     const { senderReports, byes } = parseRtcp(buffer, start, end);
-    if (byes.length > 0 && stream === this.#lead) this.#byeMs = nowMs;
+    if (byes.length > 0 && stream === this.#lead) this.#byeMs = this.#options.clock.ranMs();
     for (const ssrc of byes) stream.receiver.noteBye(ssrc);
     for (const report of senderReports) {
       stream.receiver.noteSenderReport(report, nowMs);
@@ -270,7 +270,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
 
   /** Call a few times a second; handles what depends on time. */
   tick(nowMs: number): void {
-    for (const { receiver } of this.#streams) receiver.poll(nowMs);
+    for (const { receiver } of this.#streams) receiver.poll(this.#options.clock.ranMs());
     if (this.#broughtAtMs !== this.#lastPictureMs) {
       this.#broughtAtMs = this.#lastPictureMs;
       this.#brought = this.#bringing(this.#lead);

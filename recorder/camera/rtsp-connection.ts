@@ -76,7 +76,7 @@ export interface ConnectionOwner {
   message?(message: RtspMessage): void;
   /** The camera closed the connection. Default: an error. */
   closed?(): void;
-  /** Called every `tickMs`. `seen`: the streams of which packets arrived since the last call, as bits. */
+  /** Called every `tickMs` with the time in which this process ran. `seen`: the streams of which packets arrived since the last call, as bits. */
   tick(nowMs: number, seen: number): void;
   /** Called once, with the error of the camera or the network, or without one after `end`. Nothing is delivered any more. */
   ended(error: unknown): void;
@@ -123,6 +123,8 @@ export class RtspConnection {
   #sawBytes = false;
   /** When the bytes that are being processed were read (monotonic). All packets of one read have the same arrival time. */
   #readMs = 0;
+  /** For how long this process had stood still at the last tick. */
+  #stoodMs = 0;
 
   constructor(options: RtspConnectionOptions) {
     this.#options = options;
@@ -130,6 +132,7 @@ export class RtspConnection {
   }
 
   start(): void {
+    this.#stoodMs = this.#nowMs - this.#ranMs;
     this.#scheduleTick();
     void this.#open(this.#options.url);
   }
@@ -160,7 +163,7 @@ export class RtspConnection {
     this.#ended = true;
     try {
       if (this.#link && !this.#link.connection.destroyed && this.client.hasSession) {
-        this.#perform(this.client.tearDown(this.#nowMs));
+        this.#perform(this.client.tearDown(this.#ranMs));
         // Its response comes after media that was not read.
         this.resume();
         const waited = new AbortController();
@@ -184,6 +187,11 @@ export class RtspConnection {
 
   get #nowMs(): number {
     return this.#options.deps.clock.monotonicMs();
+  }
+
+  /** The dialogue and its owner are timed by this: a camera is not silent while this process stands still. */
+  get #ranMs(): number {
+    return this.#options.deps.clock.ranMs();
   }
 
   #dropLink(): void {
@@ -232,7 +240,7 @@ export class RtspConnection {
       this.#link = { connection, interleaved, media: undefined };
       this.#guard(() => {
         packets.connected?.();
-        this.#perform(this.client.connected(this.#nowMs));
+        this.#perform(this.client.connected(this.#ranMs));
       });
     } catch (error) {
       // After a redirect, a host without a listener does not mean that the camera itself is away.
@@ -255,7 +263,7 @@ export class RtspConnection {
   #message(message: RtspMessage): void {
     const { packets, owner } = this.#options;
     packets.said?.({ atMs: this.#nowMs, from: 'camera', text: formatMessage(message) });
-    this.#perform(this.client.message(message, this.#nowMs));
+    this.#perform(this.client.message(message, this.#ranMs));
     owner.message?.(message);
   }
 
@@ -301,7 +309,7 @@ export class RtspConnection {
       if (this.#ended || this.#link !== link) return media.close();
       link.media = media;
       const setups = chosen.map((mediaIndex, stream) => ({ mediaIndex, ...media.setup(stream) }));
-      this.#guard(() => this.#perform(this.client.setUp(setups, this.#nowMs)));
+      this.#guard(() => this.#perform(this.client.setUp(setups, this.#ranMs)));
     } catch (error) {
       this.end(error);
     }
@@ -330,7 +338,7 @@ export class RtspConnection {
     const media = this.#link?.media;
     if (this.#ended || !this.#link || !media) return;
     this.#link.interleaved.framing.playing = true;
-    media.start(this.#nowMs);
+    media.start(this.#ranMs);
     this.#options.owner.playing({
       soundRefused,
       range,
@@ -388,12 +396,16 @@ export class RtspConnection {
   #scheduleTick(): void {
     this.#timer = this.#options.deps.clock.after(this.#options.tickMs, () => {
       if (this.#ended) return;
-      this.#guard(() => this.#tick(this.#nowMs));
+      this.#guard(() => this.#tick(this.#ranMs));
       this.#scheduleTick();
     });
   }
 
   #tick(nowMs: number): void {
+    const { tickMs } = this.#options;
+    const stoodMs = this.#nowMs - nowMs;
+    if (stoodMs - this.#stoodMs > tickMs) this.#perform(this.client.stoodStill(nowMs));
+    this.#stoodMs = stoodMs;
     if (!this.#sawBytes) this.#link?.interleaved.framing.settle();
     this.#sawBytes = false;
     this.#perform(this.client.tick(nowMs));

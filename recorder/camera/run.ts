@@ -135,6 +135,8 @@ export class Run {
   /** The delay of the last picture: from its wall time to its arrival. */
   #delayMs = 0;
   #rightAtMs: number;
+  /** For how long this process had stood still then. */
+  #stoodMs = 0;
   #wrongSinceMs: number | undefined;
 
   /** Starts with the key frame that `clock` has just taken; it must still be passed to `lead`. */
@@ -157,6 +159,7 @@ export class Run {
     this.#hostOffsetMs = this.#readHost();
     this.#hostReadMs = arrivalMs;
     this.#rightAtMs = arrivalMs;
+    this.#stoodMs = options.clock.monotonicMs() - options.clock.ranMs();
     if (options.memory.useless) this.#arrivals = this.#newArrivals(arrivalMs);
   }
 
@@ -332,8 +335,13 @@ export class Run {
     const delayMs = this.#delayMs;
     const errorMs = Math.max(delayMs, line.pushedMs);
     this.clockErrorMs = Math.max(this.clockErrorMs, errorMs);
-    if (errorMs < RIGHT_MS) this.#rightAtMs = arrivalMs;
-    if (delayMs <= MAX_DELAY_MS) this.#wrongSinceMs = undefined;
+    const stoodMs = this.#options.clock.monotonicMs() - this.#options.clock.ranMs();
+    if (errorMs < RIGHT_MS) {
+      this.#rightAtMs = arrivalMs;
+      this.#stoodMs = stoodMs;
+    }
+    // What waited while this process stood still is late because of that.
+    if (delayMs <= MAX_DELAY_MS + stoodMs - this.#stoodMs) this.#wrongSinceMs = undefined;
     else this.#wrongSinceMs ??= arrivalMs;
     const lasts = this.#wrongSinceMs !== undefined && arrivalMs - this.#wrongSinceMs >= BROKEN_LASTS_MS;
     return lasts || line.pushedMs > MAX_DELAY_MS || line.isTooSteep;

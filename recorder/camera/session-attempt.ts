@@ -123,7 +123,7 @@ export class SessionAttempt implements ConnectionOwner {
   }
 
   get #nowMs(): number {
-    return this.#options.deps.clock.monotonicMs();
+    return this.#options.deps.clock.ranMs();
   }
 
   /** Records what the next attempt should do differently. */

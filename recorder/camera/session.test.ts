@@ -286,6 +286,41 @@ test('audio without video is silence: after 10 s the session is torn down', asyn
   assert.equal(camera.requests.at(-1), 'TEARDOWN');
 });
 
+test('a process that stood still for longer than any limit keeps its connection, and says so at once', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  camera.socket.write(frame(0));
+  await camera.until(() => run.delivered.length === 1);
+  await run.pass(5_000);
+  for (const seconds of [8, 12, 25, 600]) {
+    run.clock.standStill(seconds * 1_000);
+    // What the camera sent meanwhile is read after the timers that are due.
+    const delivered = run.delivered.length;
+    const keepalives = camera.requests.length;
+    run.clock.advance(500);
+    camera.socket.write(Buffer.concat([frame(0), frame(0)]));
+    await camera.until(() => run.delivered.length === delivered + 2 && camera.requests.length === keepalives + 1);
+    assert.equal(camera.requests.at(-1), 'GET_PARAMETER');
+  }
+  assert.equal(camera.connections, 1);
+  assert.equal(await run.stop(), 'stopped');
+});
+
+test('a camera that ends the session while this process stands still teaches nothing about keepalives', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  camera.socket.write(frame(0));
+  await camera.until(() => run.delivered.length === 1);
+  run.clock.standStill(60_000);
+  run.clock.advance(500);
+  await camera.until(() => camera.requests.at(-1) === 'GET_PARAMETER');
+  camera.socket.destroy();
+  await run.failsWith('closed-by-camera');
+  assert.deepEqual(run.memory.lessons?.keepalive, { failed: new Set() });
+});
+
 test('video that comes every nine seconds is no silence', async (t) => {
   const camera = await new TinyCamera(t).listen();
   const run = new Run(camera);

@@ -12,7 +12,7 @@ const NO_KEY_FRAME_MS = 130_000;
 /** A BYE counts if no packet follows it within this time. */
 const GOODBYE_MS = 500;
 
-/** What became of the packets of the leading stream. Times are monotonic, in milliseconds. */
+/** What became of the packets of the leading stream. Times are those in which this process ran, in milliseconds. */
 export interface Pictures {
   /** The leading stream: video, or the audio of a camera that offers nothing else; its frames then count as pictures. */
   readonly awaited: 'video' | 'sound';

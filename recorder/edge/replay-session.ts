@@ -86,7 +86,7 @@ export class ReplaySession implements ConnectionOwner, PacketHandler {
   #outcome: Outcome | undefined;
   #wake: (() => void) | undefined;
   #paused = false;
-  /** When media last arrived, or was not read on purpose (monotonic). */
+  /** When media last arrived, or was not read on purpose (by the time in which this process ran). */
   #lastMediaMs = 0;
   #knockedMs: number | undefined;
 
@@ -154,7 +154,7 @@ export class ReplaySession implements ConnectionOwner, PacketHandler {
   }
 
   get #nowMs(): number {
-    return this.#deps.clock.monotonicMs();
+    return this.#deps.clock.ranMs();
   }
 
   #settle(outcome: Outcome): void {
@@ -267,7 +267,7 @@ export class ReplaySession implements ConnectionOwner, PacketHandler {
   rtp(index: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void {
     const recorded = this.#recorded[index];
     if (!recorded) return;
-    this.#lastMediaMs = arrivalMs;
+    this.#lastMediaMs = this.#nowMs;
     this.#knockedMs = undefined;
     if (this.#packet.parse(buffer, start, end)) recorded.dating.note(this.#packet);
     recorded.stream.receive(buffer, start, end, arrivalMs);

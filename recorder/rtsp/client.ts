@@ -239,6 +239,12 @@ export class RtspClient {
     return [this.#send({ role: 'keepalive', method: this.#keepalive.method, url: aggregateUrl, fields: [] }, nowMs)];
   }
 
+  /** Call when this process stood still: the camera has counted on, and its timeout may come before a keepalive is due. */
+  stoodStill(nowMs: number): ClientAction[] {
+    this.#keepalive.stoodStill();
+    return this.knock(nowMs);
+  }
+
   /** Call about twice a second. Throws `no-answer` when the camera does not respond in time. */
   tick(nowMs: number): ClientAction[] {
     const state = this.#state;

@@ -72,6 +72,11 @@ export class Keepalive {
     this.#dueMs = nowMs + this.#intervalMs;
   }
 
+  /** This process stood still, and so kept nothing alive: how the camera ends the session teaches nothing. */
+  stoodStill(): void {
+    this.#startedMs = undefined;
+  }
+
   stop(): void {
     this.#startedMs = undefined;
     this.#dueMs = Number.POSITIVE_INFINITY;

@@ -42,6 +42,9 @@ interface CameraGapsDeps {
   readonly observer?: GapObserver | undefined;
 }
 
+/** Why time is lost for all cameras at once. */
+export type LostTimeCause = Extract<GapCause, 'clock-step' | 'machine-frozen'>;
+
 const NOTHING_WRITTEN = { atMs: -Infinity, framesArrived: 0, framesWithoutKey: 0 };
 
 type StateRecord = Extract<LedgerRecord, { kind: 'state' }>;
@@ -61,8 +64,7 @@ export class CameraGaps {
   readonly #silence: Silence;
   readonly #teller: GapTeller | undefined;
   readonly #breaks = new RunBreaks({
-    missed: (fromMs, toMs, cause) =>
-      this.#note({ kind: 'missed', fromMs: Math.round(fromMs), toMs: Math.round(toMs), cause }),
+    missed: (fromMs, toMs, cause) => this.#missed(Math.round(fromMs), Math.round(toMs), cause),
     picture: (fromMs, toMs, lost) => {
       this.#lostPictures += lost;
       this.#noteDegraded(this.#minute.picture(fromMs, toMs, lost));
@@ -81,6 +83,8 @@ export class CameraGaps {
   #held: (Interval & { readonly untilMs: number }) | undefined;
   /** The last sign of life of the previous process, if that should have recorded the camera. */
   #downSinceMs: number | undefined;
+  /** When this process last stood still. */
+  #frozen: Interval | undefined;
   #begun = false;
   /** The camera should be recorded, so observations count. */
   #observed = false;
@@ -167,7 +171,7 @@ export class CameraGaps {
       this.#note({ kind: 'state', state: 'absent', atMs });
     }
     this.#observed = false;
-    this.#silence.want(false, this.#deps.clock.monotonicMs());
+    this.#silence.want(false, this.#deps.clock.ranMs());
   }
 
   /**
@@ -185,7 +189,7 @@ export class CameraGaps {
     if (first || observed !== this.#observed || !observed)
       this.#enterAsked(observed ? 'starting' : want, nowMs, first ? down : undefined, detail);
     this.#observed = observed;
-    this.#silence.want(observed, this.#deps.clock.monotonicMs());
+    this.#silence.want(observed, this.#deps.clock.ranMs());
   }
 
   observe({ camera, archive, written }: Observation): void {
@@ -193,13 +197,13 @@ export class CameraGaps {
     this.#written = written;
     for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.floor(fromMs), Math.round(toMs), nowMs);
     if (!this.#observed) return;
-    const monotonicMs = this.#deps.clock.monotonicMs();
-    this.#settleHeld(monotonicMs);
-    this.#count(camera, archive, monotonicMs);
+    const ranMs = this.#deps.clock.ranMs();
+    this.#settleHeld(ranMs);
+    this.#count(camera, archive, ranMs);
     if (camera.state !== 'recording') this.#breaks.interrupted(nowMs);
-    const state = this.#stateOf(camera, archive, monotonicMs);
+    const state = this.#stateOf(camera, archive, ranMs);
     if (state !== this.#ledger.state) this.#enter(state, nowMs);
-    this.#silence.tick(monotonicMs, state);
+    this.#silence.tick(ranMs, state);
   }
 
   /** A segment was closed: its time counts as recorded permanently. It starts at the millisecond in its name. */
@@ -240,12 +244,23 @@ export class CameraGaps {
     return this.#filledSeconds;
   }
 
-  /** The wall clock was set from `untilMs` to `atMs`. */
-  clockSet(untilMs: number, atMs: number): void {
+  /** The wall clock was set from `untilMs` to `atMs`, or this process stood still in that time. */
+  lostTime(cause: LostTimeCause, untilMs: number, atMs: number): void {
     const { state } = this.ledger;
-    if (state === 'absent') return;
-    const because = isHalted(state) ? state : 'clock-step';
+    if (state === 'absent' || (cause === 'machine-frozen' && state !== 'recording')) return;
+    const because = isHalted(state) ? state : cause;
     this.#note({ kind: 'state', state, atMs, untilMs, because });
+    if (because === 'machine-frozen') this.#frozen = { fromMs: untilMs, toMs: atMs };
+  }
+
+  /** Pictures that are missing since this process stood still are not missing because of the camera. */
+  #missed(fromMs: number, toMs: number, cause: GapCause): void {
+    this.#note({ kind: 'missed', fromMs, toMs, cause });
+    const frozen = this.#frozen;
+    if (!frozen || frozen.toMs <= fromMs || frozen.fromMs >= toMs) return;
+    // The last picture before it may have waited, unread, for as long as nobody notices a standstill.
+    const sinceMs = frozen.fromMs - fromMs <= STALLED_MS ? fromMs : frozen.fromMs;
+    this.#note({ kind: 'missed', fromMs: sinceMs, toMs, cause: 'machine-frozen' });
   }
 
   /**
@@ -254,7 +269,7 @@ export class CameraGaps {
    */
   silentSinceMs(): number | undefined {
     const { clock } = this.#deps;
-    const forMs = this.#silence.silentForMs(clock.monotonicMs());
+    const forMs = this.#silence.silentForMs(clock.ranMs());
     return forMs === undefined ? undefined : clock.wallMs() - forMs;
   }
 
@@ -305,20 +320,20 @@ export class CameraGaps {
     if (fromMs >= nowMs) return;
     const heldMs = Math.max(fromMs, Math.min(nowMs, Math.ceil(vacant.heldSinceMs)));
     if (fromMs < heldMs) this.#note({ kind: 'missed', fromMs, toMs: heldMs, cause: 'moved' });
-    const untilMs = this.#deps.clock.monotonicMs() + HELD_MS;
+    const untilMs = this.#deps.clock.ranMs() + HELD_MS;
     if (heldMs < nowMs) this.#held = { fromMs: heldMs, toMs: nowMs, untilMs };
     this.#settledMs = Math.min(fromMs, this.#settledMs ?? fromMs);
     this.#teller?.beginAt(fromMs);
   }
 
   /** What was held is written, or took too long: from now on this node accounts for that time as well. */
-  #settleHeld(monotonicMs: number): void {
+  #settleHeld(ranMs: number): void {
     const held = this.#held;
     if (!held) return;
     // The state of the first moments, `starting`, would count as the cause of a gap up to the next written picture.
     const { state, sinceMs } = this.#ledger;
     const isWritten = state === 'recording' && this.#written.some(({ toMs }) => toMs >= sinceMs);
-    if (monotonicMs < held.untilMs && !isWritten) return;
+    if (ranMs < held.untilMs && !isWritten) return;
     this.#held = undefined;
     this.#note({ kind: 'missed', fromMs: held.fromMs, toMs: held.toMs, cause: 'moved' });
   }

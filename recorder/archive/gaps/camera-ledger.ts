@@ -339,6 +339,14 @@ interface Explained extends Span {
   readonly cause: GapCause;
 }
 
+/** Causes that are what became of the one before them: a node that takes over starts the camera, a key frame was lost. */
+const FOLLOWS_FROM: Partial<Record<GapCause, readonly GapCause[]>> = {
+  starting: ['moved'],
+  'no-key-frame': ['packets-lost', 'machine-frozen'],
+  'packets-lost': ['machine-frozen'],
+  'connection-lost': ['machine-frozen'],
+};
+
 /**
  * Assigns causes within a hole: a state that is noticed late explains the time before it, and a state that has ended
  * explains the time until there is footage. `noticed`: the failure after the hole.
@@ -357,10 +365,7 @@ function explain(hole: readonly Span[], noticed: GapCause | undefined): Explaine
   explained.reverse();
   explained.forEach((span, i) => {
     const before = explained[i - 1]?.cause;
-    // The node that takes over starts the camera because the other node was lost.
-    if (span.cause === 'starting' && before === 'moved') explained[i] = { ...span, cause: before };
-    // The key frame is missing because its packets were lost.
-    if (span.cause === 'no-key-frame' && before === 'packets-lost') explained[i] = { ...span, cause: before };
+    if (before && FOLLOWS_FROM[span.cause]?.includes(before)) explained[i] = { ...span, cause: before };
   });
   const last = explained.findLast(({ state }) => state !== 'recording');
   return last

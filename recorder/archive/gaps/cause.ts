@@ -16,6 +16,7 @@ export const CAUSE_MEANINGS = {
   'disk-slow': 'video came, but the disk did not keep up',
   'disk-error': 'video came, but the disk failed',
   'clock-step': 'the clock of the machine, or of the camera, was set and skipped this time',
+  'machine-frozen': 'the recorder stood still (its machine was paused or overloaded), and the cameras could not wait',
   'process-down': 'the recorder was not running: stopped, killed, or being replaced',
   'node-down': 'the same, and the machine was restarted in that time: a power cut, a reboot',
   starting: 'from the start of the recorder, or of this camera, to the first picture',

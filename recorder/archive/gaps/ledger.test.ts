@@ -521,6 +521,45 @@ test('video that arrives and is not written: the disk is slow, or full', async (
   await node.stop();
 });
 
+test('what is missing since the process stood still is the machine’s, and what the cameras kept is no gap', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(20);
+  node.clock.standStill(25_000);
+  node.tick();
+  // The kernel kept nothing: the camera goes on with other packets, two seconds later.
+  await node.wait(2);
+  node.camera.end('gap');
+  await node.play(20);
+  assert.deepEqual(node.gaps(), [[27, 'machine-frozen']]);
+  node.clock.standStill(12_000);
+  node.tick();
+  // It ends the connection because nobody read, and comes back at once.
+  await node.fail('closed-by-camera', 1);
+  await node.play(20);
+  assert.deepEqual(node.gaps(), [
+    [27, 'machine-frozen'],
+    [13, 'machine-frozen'],
+  ]);
+  assert.deepEqual(
+    node.told.filter(([what]) => what === 'silent'),
+    [],
+  );
+  await node.stop();
+});
+
+test('a process that stood still while a camera was away: it was away', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(20);
+  await node.fail('unreachable', 5);
+  node.clock.standStill(25_000);
+  await node.wait(5);
+  await node.play(20);
+  assert.deepEqual(node.gaps(), [[35, 'camera-unreachable']]);
+  await node.stop();
+});
+
 test('the clock is set forward and back: skipped time is a gap, repeated time is none', async (t) => {
   const node = new Node(t);
   await node.start();

@@ -16,7 +16,7 @@ import type { ClosedSegment } from '../catalogue/segment.ts';
 import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
 import { isCameraId } from '../../../base/camera-id.ts';
 import { AliveFile } from './alive.ts';
-import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';
+import { CameraGaps, type LostTimeCause, type Downtime, type Observation } from './camera-gaps.ts';
 import type { GapReport } from './camera-ledger.ts';
 import type { NotFilled } from './fill.ts';
 import type { HaltCause, LedgerState } from './cause.ts';
@@ -59,9 +59,18 @@ const ALIVE_INTERVAL_MS = 5_000;
 const TELL_INTERVAL_MS = 1_000;
 /** If the wall clock deviates from the monotonic clock by this much at once, it was set. */
 const CLOCK_STEP_MS = 1_000;
+/** A shorter standstill is the turn of a busy event loop. */
+const FROZEN_MS = 500;
 /** Gaps are kept this long, whether or not there is still footage around them. */
 const KEEP_MS = 400 * DAY_MS;
 const CONCURRENT_READS = 16;
+
+/** The clocks at one moment. */
+interface Tick {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+  readonly ranMs: number;
+}
 
 export class GapLedger implements SegmentObserver {
   readonly #options: GapLedgerOptions;
@@ -75,7 +84,7 @@ export class GapLedger implements SegmentObserver {
   /** The cameras are known: this process records their gaps from now on. */
   #begun = false;
   #closing = false;
-  #lastTick: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
+  #lastTick: Tick | undefined;
   #aliveAtMs = -Infinity;
   #toldAtMs = -Infinity;
   #beat: Promise<void> | undefined;
@@ -267,24 +276,29 @@ export class GapLedger implements SegmentObserver {
     return entry;
   }
 
-  /** A step of the wall clock shows as a deviation from the monotonic clock. */
+  /** A step of the wall clock shows as a deviation from the monotonic clock, and a standstill of this process as one between that and its own. */
   #lookAtClock(): void {
     const before = this.#lastTick;
     const now = this.#markTime();
     if (!before) return;
-    const expectedMs = before.wallMs + (now.monotonicMs - before.monotonicMs);
+    const passedMs = now.monotonicMs - before.monotonicMs;
+    const expectedMs = before.wallMs + passedMs;
+    const stoodMs = passedMs - (now.ranMs - before.ranMs);
+    if (stoodMs >= FROZEN_MS)
+      this.#lost('machine-frozen', expectedMs - stoodMs, expectedMs, 'this process stood still');
     if (Math.abs(now.wallMs - expectedMs) < CLOCK_STEP_MS) return;
-    this.#options.log.warn(
-      { seconds: Math.round((now.wallMs - expectedMs) / 1000) },
-      'the wall clock of the machine was set',
-    );
-    for (const { gaps } of this.#entries.values()) gaps.clockSet(Math.floor(expectedMs), Math.floor(now.wallMs));
+    this.#lost('clock-step', expectedMs, now.wallMs, 'the wall clock of the machine was set');
   }
 
-  #markTime(): { readonly wallMs: number; readonly monotonicMs: number } {
+  /** What happened to all cameras from `fromMs` to `toMs` (wall time). */
+  #lost(cause: LostTimeCause, fromMs: number, toMs: number, message: string): void {
+    this.#options.log.warn({ seconds: Math.round((toMs - fromMs) / 1000) }, message);
+    for (const { gaps } of this.#entries.values()) gaps.lostTime(cause, Math.floor(fromMs), Math.floor(toMs));
+  }
+
+  #markTime(): Tick {
     const { clock } = this.#options;
-    this.#lastTick = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
-    return this.#lastTick;
+    return (this.#lastTick = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs(), ranMs: clock.ranMs() });
   }
 
   /** Not before the records of earlier processes were read: they say which gaps were reported. */

@@ -14,8 +14,8 @@ export class Silence {
   readonly #log: Log;
   readonly #observer: SilenceObserver | undefined;
   /**
-   * Monotonic time of the last written picture, or since when there should have been one; undefined: the camera should not
-   * be recorded.
+   * The time of the last written picture, or since when there should have been one, on the clock of the time in which this
+   * process ran; undefined: the camera should not be recorded.
    */
   #lastMs: number | undefined;
   #silent = false;

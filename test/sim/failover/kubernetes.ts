@@ -39,6 +39,10 @@ export class ProcessClock implements Clock {
     return this.#process.nowMs();
   }
 
+  ranMs(): number {
+    return this.#process.nowMs();
+  }
+
   wallMs(): number {
     return this.#process.wallMs();
   }
