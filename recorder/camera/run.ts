@@ -5,6 +5,7 @@ import type { AccessUnit, AudioParameters } from '../codec/access-unit.ts';
 import { TICKS_PER_MS, type TrackParameters } from '../mp4/sample.ts';
 import { ArrivalClock } from './arrival-clock.ts';
 import { DecodeOrder } from './decode-order.ts';
+import type { Reports } from './reports.ts';
 import type { RtpClock } from './rtp-clock.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 import { SoundPlace, type SoundBias } from './sound-place.ts';
@@ -70,8 +71,7 @@ interface RunOptions {
   readonly memory: TimelineMemory;
   readonly runId: string;
   readonly owner: TimelineOwner;
-  /** What to add to the media time of the audio according to the camera; undefined if it does not say. */
-  readonly soundShiftMs: (nowMs: number) => number | undefined;
+  readonly statedShift: Reports['shift'];
   readonly soundBias: SoundBias;
 }
 
@@ -310,9 +310,9 @@ export class Run {
     }
     const { sampleRate } = parameters;
     const { durationTicks } = unit;
-    const byCameraMs = this.#arrivals ? undefined : this.#options.soundShiftMs(arrivalMs);
+    const stated = this.#arrivals ? undefined : this.#options.statedShift(arrivalMs);
     const frameMs = (durationTicks * 1000) / sampleRate;
-    const shiftMs = this.#sound.shift(mediaMs, arrivalMs, frameMs, this.#videoLine, this.#audioLine, byCameraMs);
+    const shiftMs = this.#sound.shift(mediaMs, arrivalMs, frameMs, this.#videoLine, this.#audioLine, stated);
     const videoMs = mediaMs + shiftMs;
     if (videoMs < this.#originMs) return;
     const dts = this.#sound.place(RUN_START_MS + videoMs - this.#originMs, durationTicks, sampleRate);

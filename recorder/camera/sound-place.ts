@@ -1,9 +1,8 @@
 // Places a run's audio relative to its video: according to the camera if plausible, otherwise by arrival.
 
+import type { StatedShift } from './reports.ts';
 import type { WallLine } from './wall-line.ts';
 
-/** The camera's statement is not trusted if it differs by more than this from the arrival. */
-const MAX_DISAGREEMENT_MS = 300;
 /** Smaller corrections change at most one frame per second. */
 const MAX_JUMP_MS = 300;
 const CORRECTION_INTERVAL_MS = 1_000;
@@ -29,23 +28,23 @@ export class SoundPlace {
     this.#bias = bias;
   }
 
-  /**
-   * What to add to the media time of an audio frame to get that of the video. `byCameraMs`: the same according to the camera, if
-   * stated.
-   */
+  /** What to add to the media time of an audio frame to get that of the video. */
   shift(
     mediaMs: number,
     arrivalMs: number,
     frameMs: number,
     video: WallLine,
     audio: WallLine,
-    byCameraMs: number | undefined,
+    said: StatedShift | 'wrong' | undefined,
   ): number {
-    if (video.isEmpty) return this.#shiftMs ?? byCameraMs ?? 0;
+    if (said === 'wrong') this.#bias.ms = 0;
+    const stated = said === 'wrong' ? undefined : said;
+    if (video.isEmpty) return this.#shiftMs ?? stated?.ms ?? 0;
     const byArrivalMs = video.mediaAt(audio.at(mediaMs)) - mediaMs;
-    const biasMs = (byCameraMs ?? Infinity) - byArrivalMs;
-    if (Math.abs(biasMs) <= MAX_DISAGREEMENT_MS) this.#bias.ms = biasMs;
-    const wantedMs = byArrivalMs + this.#bias.ms;
+    const biasMs = (stated?.ms ?? Infinity) - byArrivalMs;
+    const isBelieved = stated !== undefined && Math.abs(biasMs) <= stated.withinMs;
+    if (isBelieved && stated.lasts) this.#bias.ms = biasMs;
+    const wantedMs = byArrivalMs + (isBelieved ? biasMs : this.#bias.ms);
     const errorMs = wantedMs - (this.#shiftMs ?? Infinity);
     if (Math.abs(errorMs) >= MAX_JUMP_MS) this.#shiftMs = wantedMs;
     else if (Math.abs(errorMs) > DEAD_BAND_MS && arrivalMs - this.#correctedAtMs >= CORRECTION_INTERVAL_MS) {

@@ -63,7 +63,11 @@ interface Scene {
   /** Additional delay of a frame. */
   jitterMs?: (n: number) => number;
   /** Sends sender reports every 5 s with this offset between the camera's two stream clocks, in milliseconds. */
-  reports?: { audioLateMs: (s: number) => number };
+  reports?: {
+    audioLateMs: (s: number) => number;
+    /** What the reports of the video name instead of the stamp of that second. */
+    videoTicks?: (s: number) => number;
+  };
   audioDelayMs?: number;
   /** Bytes of each frame besides its number: as many as a block has give each frame a block of its own. */
   frameBytes?: number;
@@ -166,9 +170,9 @@ function play(scene: Scene) {
   for (let s = 1; s < scene.seconds; s++) {
     events.push({ atMs: s * 1000, go: () => scene.second?.(s, clock, timeline) });
     if (scene.reports && s % 5 === 1) {
-      const { audioLateMs } = scene.reports;
+      const { audioLateMs, videoTicks = (second) => second * 90_000 } = scene.reports;
       const cameraMs = 4_000_000_000_000 + s * 1000;
-      const videoTs = (firstVideoTimestamp + Math.round((s + burstSeconds) * 90_000)) >>> 0;
+      const videoTs = (firstVideoTimestamp + Math.round(videoTicks(s + burstSeconds))) >>> 0;
       const audioTs = (777 + Math.round((s + burstSeconds) * 48_000)) >>> 0;
       events.push({
         atMs: s * 1000 + delayMs,
@@ -480,6 +484,41 @@ describe('timeline', () => {
     test(`sender reports of a clock ${name} are not believed`, () => {
       const result = play({ seconds: 30, reports: { audioLateMs } });
       assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40);
+    });
+
+  for (const [name, delayMs, audioDelayMs] of [
+    ['the sound leaves 0.5 s after the picture', 20, 520],
+    ['the sound leaves 3 s after the picture', 20, 3_020],
+    ['the picture leaves 0.8 s after the sound', 820, 20],
+    ['the picture leaves 3 s after the sound', 3_020, 20],
+  ] as const)
+    test(`${name}: in sync once two reports of each stream agree`, () => {
+      const result = play({ seconds: 40, delayMs, audioDelayMs, reports: { audioLateMs: () => 0 } });
+      const startMs = (result.video[0] as Result).trueWallMs;
+      const late = { video: result.video, audio: result.audio.filter((s) => s.trueWallMs - startMs > 12_000) };
+      assert.ok(late.audio.length > 1_000);
+      assert.ok(maxOf(offsetsMs(late).map(Math.abs)) <= 40, `${maxOf(offsetsMs(late).map(Math.abs))}`);
+    });
+
+  const noise = (s: number): number => (s * 7_919) % 101;
+  for (const [name, reports, limitMs] of [
+    ['always name the first stamp', { videoTicks: () => 0 }, 40],
+    ['name stamps at half the rate', { videoTicks: (s: number) => s * 45_000 }, 40],
+    ['name stamps in milliseconds', { videoTicks: (s: number) => s * 1_000 }, 40],
+    ['name stamps at random', { videoTicks: (s: number) => (s + noise(s) / 10) * 90_000 }, 40],
+    ['have a clock at random', { audioLateMs: (s: number) => noise(s) * 20 }, 40],
+    ['have a clock that is 10 s off', { audioLateMs: () => 10_000 }, 40],
+    ['have a clock that steps by a minute each time', { audioLateMs: (s: number) => s * 12_000 }, 40],
+    ['have a clock that gains 0.5 % on the other one', { audioLateMs: (s: number) => s * 5 }, 40],
+  ] as const)
+    test(`reports that ${name} leave the stamps alone, and the sound within ${limitMs} ms`, () => {
+      const result = play({ seconds: 150, reports: { audioLateMs: () => 0, ...reports } });
+      assert.equal(result.runs, 1);
+      assert.deepEqual(result.wrong, []);
+      const startMs = (result.video[0] as Result).trueWallMs;
+      const late = { video: result.video, audio: result.audio.filter((s) => s.trueWallMs - startMs > 90_000) };
+      assert.ok(maxOf(offsetsMs(late).map(Math.abs)) <= limitMs, `${maxOf(offsetsMs(late).map(Math.abs))}`);
+      assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 1_000, `${maxOf(offsetsMs(result).map(Math.abs))}`);
     });
 
   test('audio packet jitter leaves frames end to end', () => {

@@ -4,6 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import { Reports } from './reports.ts';
 import { RtpClock } from './rtp-clock.ts';
 import { Run, type TimelineMemory, type TimelineOwner } from './run.ts';
 import type { EndReason, SampleSink } from './sink.ts';
@@ -13,17 +14,6 @@ const MAX_PICTURE_MS = 1_000;
 const MAX_PICTURE_DISTANCES = 5;
 /** How long it is remembered that a camera varies its rate, which two long distances in a row show. */
 const SLOW_VALID_MS = HOUR_MS;
-/** Sender reports further apart than this cannot be compared with each other. */
-const REPORT_VALID_MS = 60_000;
-/** Reports at least this far apart are compared with the timestamps. */
-const MIN_COMPARED_MS = 15_000;
-/** If reports and arrival agree to the first, timestamps that are off by more than the second have a wrong rate. */
-const MAX_RATE_ERROR = 0.01;
-const WRONG_RATE = 0.03;
-/** After this time the clocks of the two streams may have drifted apart by some milliseconds. */
-const START_VALID_MS = 10_000;
-/** A report this far from the packets refers to another clock (Tapo C320WS: to another SSRC). */
-const MAX_REPORT_DISTANCE_MS = 30_000;
 /** Useless timestamps are trusted again once they have stayed this close to the arrival for this long. */
 const PROBATION_MS = 60_000;
 const PROBATION_ERROR_MS = 1_000;
@@ -45,25 +35,11 @@ interface TimelineOptions {
   readonly owner: TimelineOwner;
 }
 
-interface Report {
-  /** The camera's clock (of any epoch) minus the stream's media time. */
-  readonly offsetMs: number;
-  readonly atMs: number;
-}
-
 export class Timeline {
   readonly #options: TimelineOptions;
   readonly #clocks: { readonly [K in Kind]: RtpClock };
-  /** The camera's statements: sender reports, and where RTP-Info started. */
-  readonly #reports: { [K in Kind]?: Report | undefined } = {};
-  readonly #starts: { [K in Kind]?: Report | undefined } = {};
+  readonly #reports: Reports;
   readonly #soundBias = { ms: 0 };
-  /**
-   * The first report of the video since its last clock step, with which later ones are compared; and the result of the last
-   * comparison.
-   */
-  #firstReport: { readonly cameraMs: number; readonly mediaMs: number; readonly atMs: number } | undefined;
-  #wrongRate = NaN;
   #run: Run | undefined;
   /** Distances of the last two pictures; the first one is compared with none. */
   #distanceMs = Infinity;
@@ -77,6 +53,7 @@ export class Timeline {
     this.#options = options;
     const { videoClockRate, audioClockRate } = options;
     this.#clocks = { video: new RtpClock(videoClockRate), audio: new RtpClock(audioClockRate || 8000) };
+    this.#reports = new Reports(this.#clocks);
   }
 
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
@@ -111,7 +88,7 @@ export class Timeline {
     const clock = this.#clocks.audio;
     clock.push(unit.timestamp, arrivalMs, this.#run?.slackMs(arrivalMs) ?? Infinity, false);
     if (clock.verdict === 'new-clock') {
-      this.#forget('audio');
+      this.#reports.forget('audio');
       this.#run?.audioStepped();
     }
     this.#run?.audio(unit, parameters, clock.mediaMs, arrivalMs);
@@ -120,33 +97,12 @@ export class Timeline {
   /** Takes an RTCP sender report: the camera's clock in milliseconds (any epoch) at an RTP timestamp of a stream. */
   senderReport(kind: Kind, cameraClockMs: number, timestamp: number, arrivalMs: number): void {
     if (cameraClockMs === 0) return;
-    const clock = this.#clocks[kind];
-    const mediaMs = clock.mediaMsOf(timestamp);
-    if (clock.isStarted && Math.abs(mediaMs - clock.mediaMs) > MAX_REPORT_DISTANCE_MS) return;
-    this.#reports[kind] = { offsetMs: cameraClockMs - mediaMs, atMs: arrivalMs };
-    if (kind === 'video') this.#compare({ cameraMs: cameraClockMs, mediaMs, atMs: arrivalMs });
-  }
-
-  /**
-   * Whether the camera's own clock and the arrival both show that the timestamps have a wrong rate. The result must be the same
-   * twice in a row, because many cameras report the timestamp of a picture that has waited together with the time at which it is
-   * sent.
-   */
-  #compare(report: { readonly cameraMs: number; readonly mediaMs: number; readonly atMs: number }): void {
-    const first = (this.#firstReport ??= report);
-    const elapsedMs = report.atMs - first.atMs;
-    if (elapsedMs < MIN_COMPARED_MS) return;
-    this.#firstReport = report;
-    const cameraMs = report.cameraMs - first.cameraMs;
-    const rate = (report.mediaMs - first.mediaMs) / cameraMs;
-    const isWrong = Math.abs(cameraMs / elapsedMs - 1) < MAX_RATE_ERROR && Math.abs(rate - 1) > WRONG_RATE;
-    if (isWrong && Math.abs(rate - this.#wrongRate) < MAX_RATE_ERROR) this.#giveUpStamps(report.atMs);
-    this.#wrongRate = isWrong ? rate : NaN;
+    if (this.#reports.note(kind, cameraClockMs, timestamp, arrivalMs)) this.#giveUpStamps(arrivalMs);
   }
 
   /** Takes the `rtptime` of RTP-Info (RFC 2326 §12.33): the position at which the stream starts to play. */
   startsAt(kind: Kind, timestamp: number, arrivalMs: number): void {
-    this.#starts[kind] = { offsetMs: -this.#clocks[kind].mediaMsOf(timestamp), atMs: arrivalMs };
+    this.#reports.startsAt(kind, timestamp, arrivalMs);
   }
 
   /** Call regularly, so that a run settles even if nothing follows. */
@@ -168,7 +124,7 @@ export class Timeline {
       memory,
       owner,
       runId: newRunId(),
-      soundShiftMs: (nowMs: number) => this.#soundShiftMs(nowMs),
+      statedShift: (nowMs: number) => this.#reports.shift(nowMs),
       soundBias: this.#soundBias,
     };
     return new Run(options, this.#clocks.video, depth, arrivalMs);
@@ -181,7 +137,7 @@ export class Timeline {
     clock.push(timestamp, arrivalMs, slackMs, mayReorder, isBehindLoss);
     this.#arrivalMs = arrivalMs;
     if (clock.verdict === 'new-clock') {
-      this.#forget('video');
+      this.#reports.forget('video');
       if (this.#run) this.#run.endsAs ??= 'clock';
     }
     if (clock.verdict === 'useless') this.#giveUpStamps(arrivalMs);
@@ -226,21 +182,5 @@ export class Timeline {
       this.#slowAtMs = arrivalMs;
     }
     return advanceMs > limitMs && twoMs * MAX_PICTURE_DISTANCES < advanceMs;
-  }
-
-  #forget(kind: Kind): void {
-    this.#reports[kind] = undefined;
-    this.#starts[kind] = undefined;
-    this.#firstReport = undefined;
-    this.#wrongRate = NaN;
-  }
-
-  /** Media time of the video minus that of the audio, at the same moment of the camera's clock. */
-  #soundShiftMs(nowMs: number): number | undefined {
-    const { video, audio } = this.#reports;
-    if (video && audio && Math.abs(video.atMs - audio.atMs) <= REPORT_VALID_MS) return audio.offsetMs - video.offsetMs;
-    const starts = this.#starts;
-    if (!starts.video || !starts.audio || nowMs - starts.video.atMs > START_VALID_MS) return undefined;
-    return starts.audio.offsetMs - starts.video.offsetMs;
   }
 }
