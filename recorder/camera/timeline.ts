@@ -14,6 +14,8 @@ const MAX_PICTURE_MS = 1_000;
 const MAX_PICTURE_DISTANCES = 5;
 /** How long it is remembered that a camera varies its rate, which two long distances in a row show. */
 const SLOW_VALID_MS = HOUR_MS;
+/** A third step within this time shows useless timestamps. */
+const STEPPING_MS = 60_000;
 /** Useless timestamps are trusted again once they have stayed this close to the arrival for this long. */
 const PROBATION_MS = 60_000;
 const PROBATION_ERROR_MS = 1_000;
@@ -40,6 +42,8 @@ export class Timeline {
   readonly #clocks: { readonly [K in Kind]: RtpClock };
   readonly #reports: Reports;
   readonly #soundBias = { ms: 0 };
+  /** When the clock of the video made its last two steps. */
+  #steppedMs: readonly [number, number] = [-Infinity, -Infinity];
   #run: Run | undefined;
   /** Distances of the last two pictures; the first one is compared with none. */
   #distanceMs = Infinity;
@@ -138,7 +142,11 @@ export class Timeline {
     this.#arrivalMs = arrivalMs;
     if (clock.verdict === 'new-clock') {
       this.#reports.forget('video');
-      if (this.#run) this.#run.endsAs ??= 'clock';
+      if (this.#run && !memory.useless) this.#run.endsAs ??= 'clock';
+      // Clocks are set now and then. One that is set all the time tells none, and would end a file each time.
+      const [before, last] = this.#steppedMs;
+      this.#steppedMs = [last, arrivalMs];
+      if (arrivalMs - before < STEPPING_MS) this.#giveUpStamps(arrivalMs);
     }
     if (clock.verdict === 'useless') this.#giveUpStamps(arrivalMs);
     if (memory.useless) this.#probe(arrivalMs);

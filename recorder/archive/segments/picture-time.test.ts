@@ -153,6 +153,19 @@ describe('a step of the stamps is a new clock: a new run at the next key frame, 
     });
   }
 
+  for (const [name, stampMs] of [
+    ['begins at 0 with each group', (ms: number) => ms % 2_000],
+    ['is set back by 0.4 s every ten seconds', (ms: number) => ms * 1.04 - Math.floor(ms / 10_000) * 400],
+  ] as const)
+    test(`a clock that ${name} tells no time: files end for it three times at most`, () => {
+      const video = frames({ seconds: 300, delayMs: jitter(3), stampMs });
+      const { pictures, memory, files } = play({ video, segmentMs: 300_000 });
+      assert.ok(memory.useless);
+      assert.equal(pictures.length, video.length);
+      assert.ok(files.length <= 6, `${files.length} files`);
+      assert.ok(most(pictures.map((picture) => Math.abs(errorMs(picture)))) <= 150);
+    });
+
   test('a step of less than 0.5 s costs what it is, and for one picture', () => {
     const video = frames({ seconds: 90, delayMs: jitter(3), stampMs: (ms) => ms + (ms > 30_500 ? 400 : 0) });
     const { runs, pictures } = play({ video });
