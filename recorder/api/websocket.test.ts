@@ -249,6 +249,17 @@ test('a camera without stream lets its viewers wait, then go', async (t) => {
   assert.deepEqual(await closed, [4503, 'the camera is offline']);
 });
 
+test('the connection of a viewer with a token is no place of a stranger', async (t) => {
+  const { app, hub, connect } = await setup(t);
+  const identified = t.mock.method(app.connections, 'identify');
+  hub.begin(run());
+  await inbox(connect('gate?access_token=viewer')).until(1);
+  assert.deepEqual(
+    identified.mock.calls.map(({ arguments: [, caller] }) => caller),
+    ['viewer'],
+  );
+});
+
 test('too many viewers are turned away', async (t) => {
   const { hub, connect } = await setup(t, { maxViewersPerCamera: 1 });
   hub.begin(run());

@@ -23,6 +23,7 @@ async function stage(t: TestContext, options: Partial<ServerOptions> = {}) {
   const app = buildServer({ log: silentLog, maxConnections: 8, ...options });
   installAccess(app, new Authenticator({ mode: 'token', tokens: [viewer('right'), viewer('other')] }));
   app.get('/anybody', async () => 'anybody');
+  app.post('/anybody', async () => 'anybody');
   app.get('/viewers', { config: { role: 'viewer', cameras: 'none' } }, async () => 'viewers');
   const held = Promise.withResolvers<string>();
   app.get('/slow', async () => held.promise);
@@ -31,8 +32,9 @@ async function stage(t: TestContext, options: Partial<ServerOptions> = {}) {
     held.resolve('done');
     await app.close();
   });
-  const open = async (): Promise<Socket> => {
-    const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
+  const open = async (localAddress = '127.0.0.1'): Promise<Socket> => {
+    const { port } = app.server.address() as AddressInfo;
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
     t.after(() => socket.destroy());
     socket.on('error', () => {});
     await once(socket, 'connect');
@@ -80,7 +82,7 @@ test('a wrong token makes nobody known', async (t) => {
   await until('the first was closed', () => guessing[0]?.closed);
 });
 
-test('a stranger whose request is being answered keeps its place, and the newest gets none', async (t) => {
+test('the oldest stranger goes in the middle of its request, and the newest gets its place', async (t) => {
   const { open, app } = await stage(t);
   const busy = [await open(), await open()];
   for (const socket of busy) {
@@ -88,11 +90,27 @@ test('a stranger whose request is being answered keeps its place, and the newest
     socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
     await asked;
   }
-  assert.equal(await ask(await open(), '/anybody'), 'closed');
-  assert.deepEqual(
-    busy.map(({ closed }) => closed),
-    [false, false],
-  );
+  assert.equal(await ask(await open(), '/anybody'), 200);
+  await until('the oldest is closed', () => busy[0]?.closed);
+  assert.equal(busy[1]?.closed, false);
+});
+
+test('strangers of many addresses whose requests never end shut out nobody with a token', async (t) => {
+  const { open, app } = await stage(t);
+  const known = await open();
+  assert.equal(await ask(known, '/viewers', 'right'), 200);
+  const flood: Socket[] = [];
+  for (let i = 0; i < 24; i++) {
+    const socket = await open(`127.0.0.${2 + (i % 6)}`);
+    flood.push(socket);
+    const asked = once(app.server, 'request');
+    socket.write('POST /anybody HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{');
+    await asked;
+  }
+  assert.ok(app.connections.size <= 8);
+  assert.equal(await ask(await open('127.0.0.100'), '/viewers', 'other'), 200);
+  assert.equal(await ask(known, '/viewers', 'right'), 200);
+  assert.ok(flood.some(({ closed }) => !closed));
 });
 
 test('a token has a bound of its own: its idle connections make space for its new ones', async (t) => {
@@ -129,7 +147,7 @@ for (const tls of [false, true]) {
     await until('the server has let go of both', () => app.connections.size === 0);
     const count = await new Promise((resolve) => app.server.getConnections((_, open) => resolve(open)));
     assert.equal(count, 0);
-    const flood = await Promise.all(Array.from({ length: 30 }, open));
+    const flood = await Promise.all(Array.from({ length: 30 }, () => open()));
     await until('the bound holds', () => flood.filter(({ closed }) => closed).length >= 28);
   });
 }

@@ -1,5 +1,6 @@
 // Limits the connections of a listener. Anybody can connect, so clients without a valid token ("strangers") could use up all
-// connections. Their number per address is limited, and when the listener is full, the longest idle stranger is closed.
+// connections. Their number per address is limited, and when the listener is full, the longest idle stranger is closed; if none is idle,
+// the oldest one, in the middle of its request: a stranger can make a request last for as long as it likes.
 
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -48,6 +49,8 @@ export class Connections {
   readonly #open = new Map<string, Connection>();
   /** Strangers that are idle, the least recently used first. */
   readonly #idle = new Set<Connection>();
+  /** All others of them, the one whose request began first. */
+  readonly #busy = new Set<Connection>();
   /** Strangers by network. */
   readonly #strangers = new Map<string, Set<Connection>>();
   readonly #byToken = new Map<string, Set<Connection>>();
@@ -73,7 +76,7 @@ export class Connections {
       const connection = this.#open.get(keyOf(raw.socket));
       if (connection) {
         connection.requests++;
-        this.#idle.delete(connection);
+        if (this.#idle.delete(connection)) this.#busy.add(connection);
         reply.raw.once('close', () => {
           connection.requests--;
           this.#rest(connection);
@@ -111,8 +114,9 @@ export class Connections {
       (neighbours &&
         neighbours.size >= anonymousPerAddress &&
         !this.#isProxy(remoteAddress) &&
-        !closeIdle(neighbours)) ||
-      (this.#open.size >= total && !closeIdle(this.#idle));
+        !closeIdle(neighbours) &&
+        !closeFirst(neighbours)) ||
+      (this.#open.size >= total && !closeFirst(this.#idle) && !closeFirst(this.#busy));
     if (isFull) return void socket.destroy();
     const connection: Connection = { key: keyOf(socket), socket, network, caller: undefined, requests: 0 };
     this.#open.set(connection.key, connection);
@@ -133,7 +137,9 @@ export class Connections {
   /** Marks an idle stranger as one that may be closed when the listener is full. */
   #rest(connection: Connection): void {
     const { requests, caller, socket } = connection;
-    if (requests === 0 && caller === undefined && !socket.destroyed) this.#idle.add(connection);
+    if (requests > 0 || caller !== undefined || socket.destroyed) return;
+    this.#busy.delete(connection);
+    this.#idle.add(connection);
   }
 
   #enter(connection: Connection): void {
@@ -150,14 +156,18 @@ export class Connections {
     group?.delete(connection);
     if (group?.size === 0) groups.delete(caller ?? network);
     this.#idle.delete(connection);
+    this.#busy.delete(connection);
   }
 }
 
 /** Closes the first connection without a request; false when there is none. */
-function closeIdle(connections: Iterable<Connection>): boolean {
-  for (const { requests, socket } of connections) {
-    if (requests > 0 || socket.destroyed) continue;
-    socket.destroy();
+const closeIdle = (connections: Iterable<Connection>): boolean =>
+  closeFirst(connections, ({ requests }) => requests === 0);
+
+function closeFirst(connections: Iterable<Connection>, isMeant?: (one: Connection) => boolean): boolean {
+  for (const connection of connections) {
+    if (connection.socket.destroyed || isMeant?.(connection) === false) continue;
+    connection.socket.destroy();
     return true;
   }
   return false;

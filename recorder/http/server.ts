@@ -42,7 +42,7 @@ export interface ServerOptions {
   readonly admitsStrangers?: boolean;
   /** Addresses and networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted. */
   readonly trustedProxies?: readonly string[];
-  /** When it is reached, the longest idle connection without a valid token is closed; if there is none, the new one. */
+  /** When it is reached, a connection without a valid token is closed: the longest idle, else the oldest; if there is none, the new one. */
   readonly maxConnections: number;
   /** The address that a request is for, if it asks with another one. */
   readonly rewriteUrl?: ((request: IncomingMessage) => string) | undefined;

@@ -93,6 +93,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     // The connection may have closed while its token was checked.
     if (socket.readyState !== socket.OPEN) return undefined;
     requireRole(caller, 'viewer');
+    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
     const { audio, quality } = request.query as z.output<typeof LiveQuery>;
     if (!mayWatch(request, pages)) return socket.close(...FOREIGN_PAGE);
@@ -157,7 +158,7 @@ function refusalOf({ status, code }: ApiError): Refusal {
         code === 'tls-required' ? 'tokens are accepted over HTTPS only' : 'the token has no role here',
       ];
     case 429:
-      return [CLOSE.tooManyViewers, 'too many wrong tokens'];
+      return [CLOSE.tooManyViewers, code === 'too-many-connections' ? 'too many connections' : 'too many wrong tokens'];
     case 503:
       return [CLOSE.offline, 'the token cannot be checked now'];
     default:
