@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,7 +17,9 @@ import type { MutualTls } from '../peers/identity.ts';
 import type { Job } from '../jobs/job.ts';
 import { PeerServer } from '../../test/support/peer-server.ts';
 import { buildPeersServer } from './peers-server.ts';
+import { relayedBy } from '../http/relayed.ts';
 import { buildServer } from '../http/server.ts';
+import { CALLER_HEADER } from '../peers/peer-requests.ts';
 import type { JobKeeper } from './deps.ts';
 
 const TIMES = { fromMs: Date.now() - 3_600_000, toMs: Date.now() + 86_400_000 };
@@ -60,14 +63,15 @@ async function stage(t: TestContext, { hasCa = true } = {}) {
     signingKey: async () => ({ publicKey: '', fingerprint: '' }),
   } as unknown as JobKeeper;
   const own = await memberOf(ca, 'node-1');
+  const [api, playback] = [1, 2].map(() => buildServer({ log: silentLog, maxConnections: 10 }));
+  assert.ok(api && playback);
+  await Promise.all([api.ready(), playback.ready()]);
   const app = await buildPeersServer({
+    nodeId: 'node-1',
     pair: own,
     authorities: hasCa ? ca.certificate : undefined,
     jobs,
-    listeners: {
-      api: buildServer({ log: silentLog, maxConnections: 10 }),
-      playback: buildServer({ log: silentLog, maxConnections: 10 }),
-    },
+    listeners: { api, playback },
     clock: systemClock,
     log: silentLog,
   });
@@ -137,6 +141,7 @@ function ask(
   path: string,
   pair?: Pick<MutualTls, 'key' | 'certificate'>,
   method = 'GET',
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<number | undefined> {
   return new Promise((resolve) => {
     const options = pair ? { key: pair.key, cert: pair.certificate } : {};
@@ -151,7 +156,8 @@ function ask(
     socket.on('data', (data: Buffer) => (answer += data.toString('latin1')));
     socket.on('error', () => {});
     socket.on('close', () => resolve(answer === '' ? undefined : Number(answer.split(' ')[1])));
-    socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\n${more.join('')}connection: close\r\n\r\n`);
   });
 }
 
@@ -174,6 +180,20 @@ test('without a certificate of this CA there is no answer, before and after the 
   const next = await memberOf(other, 'node-1');
   (app.server as Server).setSecureContext({ key: next.key, cert: next.certificate, ca: other.certificate });
   assert.equal(await ask(port, path, member), undefined);
+});
+
+test('a command with the key of this node may do everything here, and no other member may', async (t) => {
+  const { app, port } = await stage(t);
+  const seen: unknown[] = [];
+  app.server.on('request', (raw: IncomingMessage) => seen.push(relayedBy(raw)?.viewer?.role));
+  const statement = { name: 'command', cameras: [], may: 'everything' };
+  const headers = { [CALLER_HEADER]: Buffer.from(JSON.stringify(statement)).toString('base64url') };
+  const path = '/listener/api/api/cluster/cameras/gate';
+  assert.equal(await ask(port, path, await memberOf(ca, 'node-2'), 'DELETE', headers), 400);
+  // Nothing is behind the listener of this test.
+  assert.equal(await ask(port, path, await memberOf(ca, 'node-1'), 'DELETE', headers), 404);
+  assert.equal(await ask(port, path, await memberOf(ca, 'node-1'), 'DELETE'), 404);
+  assert.deepEqual(seen, [undefined, 'admin', undefined]);
 });
 
 test('members are served results of jobs, and nothing else', async (t) => {

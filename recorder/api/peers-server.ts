@@ -1,7 +1,8 @@
 // The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves
 // results of jobs, whose ids cannot be guessed, and passes requests on to the listeners for clients: `/listener/api/…`
 // and `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who
-// may read, request exports, and remove jobs. Where servers can join, clients without a certificate get what they need
+// may read, request exports, and remove jobs. A command on the machine of
+// this node states that it may do everything. Where servers can join, clients without a certificate get what they need
 // for that, and nothing else.
 
 import type { FastifyInstance } from 'fastify';
@@ -31,6 +32,8 @@ import { jobResultRoutes } from './routes/job-results.ts';
 const MAX_CONNECTIONS = 8192;
 
 interface PeersDeps {
+  /** Of this node. */
+  readonly nodeId: string;
   readonly pair: CertificatePair;
   /** CA certificates, PEM. Without them, no client is accepted. */
   readonly authorities: string | undefined;
@@ -47,6 +50,7 @@ interface PeersDeps {
 
 /** Not listening yet. */
 export async function buildPeersServer({
+  nodeId,
   pair,
   authorities,
   jobs,
@@ -76,7 +80,7 @@ export async function buildPeersServer({
     }
     const name = `recorder ${member}`;
     app.connections.identify(raw.socket, name);
-    const passed = passedOn(raw, member);
+    const passed = passedOn(raw, member, nodeId);
     if (passed === 'refused') throw new ApiError(400, 'invalid-request', 'the statement of the caller cannot be read');
     if (passed) {
       reply.hijack();
@@ -88,7 +92,7 @@ export async function buildPeersServer({
   });
   app.server.on('upgrade', (raw: IncomingMessage, socket: Duplex, head: Buffer) => {
     const member = memberIn(raw);
-    const passed = member === undefined ? 'refused' : passedOn(raw, member);
+    const passed = member === undefined ? 'refused' : passedOn(raw, member, nodeId);
     if (passed === undefined || passed === 'refused') socket.destroy();
     else listeners[passed].server.emit('upgrade', raw, socket, head);
   });
@@ -106,7 +110,12 @@ const ALSO = {
   'remove-jobs': { method: 'DELETE', path: /^\/listener\/api\/api\/archive\/jobs\/[^/?]+$/ },
 } as const;
 
-function isStatedFor({ may, of }: StatedCaller, { method, url = '' }: IncomingMessage): boolean {
+function isStatedFor(
+  { may, of, statedBy }: StatedCaller,
+  { method, url = '' }: IncomingMessage,
+  own: string,
+): boolean {
+  if (may === 'everything') return statedBy === own;
   // The listener decides by its own list.
   if (of) return true;
   if (may === undefined) return SAFE.has(method);
@@ -117,14 +126,14 @@ function isStatedFor({ may, of }: StatedCaller, { method, url = '' }: IncomingMe
  * The listener that answers this request; `raw` is then the request as that listener must see it. Undefined when this
  * listener answers itself.
  */
-function passedOn(raw: IncomingMessage, nodeId: string): PeerListener | 'refused' | undefined {
+function passedOn(raw: IncomingMessage, nodeId: string, own: string): PeerListener | 'refused' | undefined {
   const found = LISTENER.exec(raw.url ?? '');
   if (!found) return undefined;
   const statement = raw.headers[CALLER_HEADER];
   const viewer = typeof statement === 'string' ? statedCaller(statement, nodeId) : undefined;
-  if (statement !== undefined && (!viewer || !isStatedFor(viewer, raw))) return 'refused';
+  if (statement !== undefined && (!viewer || !isStatedFor(viewer, raw, own))) return 'refused';
   raw.url = (raw.url as string).slice(found[0].length);
-  raw.headers[RELAYED_HEADER] ??= nodeId;
+  if (viewer?.may !== 'everything') raw.headers[RELAYED_HEADER] ??= nodeId;
   markRelayed(raw, { nodeId, viewer });
   return found[1] as PeerListener;
 }

@@ -1,12 +1,18 @@
-// Calls the API of a recorder from a command, as an admin: by default the recorder of this machine, with its own admin token.
+// Calls the API of a recorder from a command, as an admin: by default the recorder of this machine, with the certificate of its member of a
+// cluster of servers, or with its own admin token.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { errorCode, messageOf } from '../../base/error.ts';
 import { shortRequest } from '../../base/short-request.ts';
+import { nodeIdentity } from '../../crds/names.ts';
+import { STORE_NAMESPACE } from '../../store/names.ts';
+import { nodeFiles } from '../certificates/node-files.ts';
 import type { Config } from '../config/schema.ts';
-import { formatListen } from '../config/values.ts';
+import { formatListen, type ListenAddress } from '../config/values.ts';
+import { memberTls } from '../peers/identity.ts';
+import { CALLER_HEADER } from '../peers/peer-requests.ts';
 import { ownDirectory } from '../run/trust.ts';
 import { CONFIG_OPTION, UsageError } from './command.ts';
 
@@ -21,7 +27,7 @@ export const ADMIN_OPTIONS = {
   ca: { type: 'string' },
 } as const;
 export const ADMIN_USAGE = `  --server URL       the recorder to ask (default: that of this machine, by its configuration)
-  --token-file FILE  a file with the token of an admin (default: admin.token in the recorder's workDir)
+  --token-file FILE  a file with the token of an admin (not needed on a server of a cluster, for its own recorder)
   --ca FILE          the authority of the server's certificate, in PEM
   --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)
 `;
@@ -42,12 +48,12 @@ const Refusal = z.object({ detail: z.string() });
 
 export class AdminClient {
   readonly #server: URL;
-  readonly #token: string | undefined;
+  readonly #headers: Readonly<Record<string, string>>;
   readonly #tls: object;
 
-  private constructor(server: URL, token: string | undefined, tls: object) {
+  private constructor(server: URL, headers: Readonly<Record<string, string>>, tls: object) {
     this.#server = server;
-    this.#token = token;
+    this.#headers = headers;
     this.#tls = tls;
   }
 
@@ -56,6 +62,10 @@ export class AdminClient {
     const { server, 'token-file': file, ca } = options;
     const needsConfig = server === undefined || file === undefined;
     const config = needsConfig ? await load(options.config) : undefined;
+    const { mode, listen } = config?.cluster ?? {};
+    if (config && mode === 'etcd' && listen && server === undefined && file === undefined) {
+      return AdminClient.#ofMember(config, listen);
+    }
     const url = server ?? localAddress(config as Config);
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
       throw new UsageError('--server: expected an address such as https://rack-1:9997');
@@ -68,16 +78,31 @@ export class AdminClient {
         : server === undefined
           ? await ownTrust(config as Config)
           : {};
-    return new AdminClient(new URL(url), token, tls);
+    return new AdminClient(new URL(url), token === undefined ? {} : { authorization: `Bearer ${token}` }, tls);
+  }
+
+  /** Throws UsageError. */
+  static async #ofMember({ nodeName, cluster }: Config, listen: ListenAddress): Promise<AdminClient> {
+    const files = nodeFiles(cluster.dataDir, nodeName);
+    const read = (file: string): Promise<string> => readNamed('cluster.dataDir', file);
+    const [certificate, key, ca] = await Promise.all([
+      read(files.certificate),
+      read(files.key),
+      read(files.authorities),
+    ]);
+    const tls = memberTls({ certificate, key, ca }, nodeIdentity(STORE_NAMESPACE, cluster.pool, nodeName));
+    const statement = { name: `command on ${nodeName}`, cameras: [], may: 'everything' };
+    const headers = { [CALLER_HEADER]: Buffer.from(JSON.stringify(statement)).toString('base64url') };
+    return new AdminClient(new URL(`https://${localHost(listen)}/listener/api/`), headers, tls);
   }
 
   /** The value of the answer. Throws AdminError. */
   async call(method: string, path: string, body?: unknown): Promise<unknown> {
     let answer;
     try {
-      answer = await shortRequest(new URL(path, this.#server), {
+      answer = await shortRequest(new URL(path.slice(1), this.#server), {
         method,
-        ...(this.#token !== undefined && { headers: { authorization: `Bearer ${this.#token}` } }),
+        headers: this.#headers,
         body,
         tls: this.#tls,
         timeoutMs: TIMEOUT_MS,
@@ -102,9 +127,11 @@ export class AdminClient {
 }
 
 /** A server need not be able to resolve its own name. */
-const localAddress = ({ tls, listen }: Config): string => {
+const localAddress = ({ tls, listen }: Config): string => `${tls ? 'https' : 'http'}://${localHost(listen)}`;
+
+const localHost = (listen: ListenAddress): string => {
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
-  return `${tls ? 'https' : 'http'}://${formatListen({ ...listen, host })}`;
+  return formatListen({ ...listen, host });
 };
 
 /** Undefined if there is none: the recorder says whether it needs one. */

@@ -1,7 +1,7 @@
 // Users who were made on the page: a file in the state directory that only its owner can read. Those of the configuration take
 // precedence.
 
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
@@ -42,6 +42,14 @@ export class PageUsers {
       await mkdir(this.#workDir, { recursive: true });
       await writePrivate(fileIn(this.#workDir), `${JSON.stringify(users, undefined, 2)}\n`);
       this.#users = users;
+    });
+  }
+
+  /** Once a cluster has them. Rejects when the file cannot be removed. */
+  remove(): Promise<void> {
+    return this.#turns.take(async () => {
+      await rm(fileIn(this.#workDir), { force: true });
+      this.#users = [];
     });
   }
 }

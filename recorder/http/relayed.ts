@@ -26,10 +26,13 @@ export const relayedBy = (request: IncomingMessage): Relayed | undefined =>
 /** Whether another node passed the request on: it is not passed on again. A client that sets it harms only itself. */
 export const isRelayed = ({ headers }: IncomingMessage): boolean => headers[RELAYED_HEADER] !== undefined;
 
-/** A caller that a member states: it may read, and make the requests of `may`. */
+/**
+ * A caller that a member states: it may read, and make the requests of `may`. `everything`: a command on the machine of the member, which
+ * the member itself accepts.
+ */
 export interface StatedCaller extends Caller {
   readonly statedBy: string;
-  readonly may: 'export' | 'remove-jobs' | undefined;
+  readonly may: 'export' | 'remove-jobs' | 'everything' | undefined;
   /** Set for a caller of this node's own list, which then decides what the caller may do. */
   readonly of: Statement['of'];
   /** The session of the caller at the member. */
@@ -41,7 +44,7 @@ export const isStated = (caller: Caller): caller is StatedCaller => 'statedBy' i
 const Statement = z.object({
   name: z.string().min(1).max(256),
   cameras: z.array(z.string().max(256)).max(1_000),
-  may: z.enum(['export', 'remove-jobs']).optional(),
+  may: z.enum(['export', 'remove-jobs', 'everything']).optional(),
   of: z.union([z.strictObject({ user: z.string() }), z.strictObject({ token: z.string() })]).optional(),
   session: z.string().max(64).optional(),
 });
@@ -54,9 +57,9 @@ export function statedCaller(header: string, nodeId: string): StatedCaller | und
   const { name, cameras, may, of, session } = data;
   return {
     name,
-    role: may === 'remove-jobs' ? 'operator' : 'viewer',
+    role: may === 'everything' ? 'admin' : may === 'remove-jobs' ? 'operator' : 'viewer',
     exports: may === 'export',
-    seesAll: false,
+    seesAll: may === 'everything',
     sees: (cameraId) => inScope(cameras, cameraId),
     statedBy: nodeId,
     may,

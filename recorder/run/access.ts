@@ -73,7 +73,9 @@ async function shareLogins(auth: Authenticator, logins: ClusterLogins | undefine
 /** Undefined where users cannot be made on the page. */
 async function openMade({ auth, cluster, workDir }: Config, { logins, clock, log }: NodeAccessDeps) {
   if (!makesUsers({ auth, cluster })) return undefined;
-  return { users: logins ?? (await PageUsers.open(workDir, log)), code: new AdminCode(workDir, clock) };
+  const users = await PageUsers.open(workDir, log);
+  logins?.bring(users);
+  return { users: logins ?? users, code: new AdminCode(workDir, clock) };
 }
 
 /** Whether users can be made on the page. Those of a pool are in a Secret, the same for all nodes. */

@@ -394,6 +394,7 @@ export class Serving {
     const joining = store && { admission: store.admission, keys: store.keys, authorities: () => own.authorities };
     const jobs = this.#namedJobs;
     const peers = await buildPeersServer({
+      nodeId: this.#config.nodeName,
       visits,
       audit: sink,
       pair,

@@ -14,6 +14,7 @@ import { FakeEtcd, TestSeal } from '../../store/test-support.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { ClusterObjects } from '../cluster/objects.ts';
 import type { TokenConfig, UserConfig } from '../config/schema.ts';
+import { PageUsers } from '../http/page-users.ts';
 import { ClusterLogins } from './cluster-logins.ts';
 
 const NODES = `/apis/${API_VERSION}/namespaces/default/recordernodes`;
@@ -46,6 +47,23 @@ test('a login of one server is one of the others, with the same key of sessions'
   assert.deepEqual([names(second.others.tokens), names(second.others.users)], [['admin.token of rack-1'], ['anna']]);
   assert.equal(first.sessionKey?.length, 32);
   assert.deepEqual(first.sessionKey, second.sessionKey);
+});
+
+test('users who were made on a page before its server was one of a cluster are users of the cluster, unless it has them', async (t) => {
+  const { first, second, root } = await stage(t);
+  const page = await PageUsers.open(root, silentLog);
+  await page.put(user('anna', 'of the page'));
+  await page.put(user('bert', 'of the page'));
+  first.bring(page);
+  assert.deepEqual(names(first.list), ['anna', 'bert'], 'also before the cluster is reached');
+  await second.exchange();
+  await second.put(user('bert', 'of the cluster'));
+  for (const one of [first, second]) await one.exchange();
+  for (const { list } of [first, second]) {
+    const known = Object.fromEntries(list.map(({ name, password }) => [name, password]));
+    assert.deepEqual(known, { anna: 'of the page', bert: 'of the cluster' });
+  }
+  assert.deepEqual((await PageUsers.open(root, silentLog)).list, [], 'a user who is deleted does not come back');
 });
 
 test('a login that is taken out of the configuration, and those of a server that was removed, are none any more', async (t) => {

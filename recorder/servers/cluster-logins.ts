@@ -13,6 +13,7 @@ import { readPrivate, writePrivate } from '../../base/private-file.ts';
 import { LOGINS_SECRET } from '../../crds/names.ts';
 import { nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from '../certificates/secrets.ts';
 import type { TokenConfig, UserConfig } from '../config/schema.ts';
+import type { PageUsers } from '../http/page-users.ts';
 import { SEAL_KEY_BYTES } from '../http/seal.ts';
 
 interface Logins {
@@ -49,6 +50,7 @@ export class ClusterLogins {
   readonly #o: ClusterLoginsOptions;
   #own: Logins = { tokens: [], users: [] };
   #shared: Shared | undefined;
+  #brought: Pick<PageUsers, 'list' | 'remove'> | undefined;
   #changed = (): void => {};
 
   constructor(options: ClusterLoginsOptions) {
@@ -82,7 +84,14 @@ export class ClusterLogins {
 
   /** Users who were made on the page of any server. */
   get list(): readonly UserConfig[] {
-    return this.#shared?.made ?? [];
+    const made = this.#shared?.made ?? [];
+    const brought = this.#brought?.list ?? [];
+    return [...made, ...brought.filter(({ name }) => made.every((user) => user.name !== name))];
+  }
+
+  /** Users who were made on the page of this server before it was one of a cluster. Those of the cluster take precedence. */
+  bring(users: Pick<PageUsers, 'list' | 'remove'>): void {
+    this.#brought = users;
   }
 
   /** What this server has configured now. */
@@ -124,6 +133,14 @@ export class ClusterLogins {
     if (!isDeepStrictEqual(nodes[nodeId], JSON.parse(JSON.stringify(this.#own)))) {
       await mergePatch(api, path, { data: { [NODE + nodeId]: encode(JSON.stringify(this.#own)) } });
     }
+    const brought = this.#brought?.list ?? [];
+    if (brought.length > 0) {
+      const missing = brought.filter(({ name }) => secret.data[keyOf(name)] === undefined);
+      const data = Object.fromEntries(missing.map((user) => [keyOf(user.name), encode(JSON.stringify(user))]));
+      if (missing.length > 0) await mergePatch(api, path, { data });
+      await this.#brought?.remove();
+      return this.exchange();
+    }
     // A server that was taken out brings no logins along.
     const members = Object.entries(nodes).filter(([name]) => roles.has(name) && roles.get(name) !== 'Removed');
     await this.#take({
@@ -136,9 +153,8 @@ export class ClusterLogins {
   /** Replaces the user of this name, or adds one. Rejects while the cluster cannot be reached. */
   async put(user: UserConfig): Promise<void> {
     const { api, namespace } = this.#o;
-    const key = USER + hash('sha256', user.name, 'hex');
     await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, {
-      data: { [key]: encode(JSON.stringify(user)) },
+      data: { [keyOf(user.name)]: encode(JSON.stringify(user)) },
     });
     await this.exchange();
   }
@@ -157,6 +173,8 @@ export class ClusterLogins {
   }
 }
 
+/** Of a user, in the data of the Secret. */
+const keyOf = (name: string): string => USER + hash('sha256', name, 'hex');
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 const decode = (value: string): string => Buffer.from(value, 'base64').toString('utf8');
 

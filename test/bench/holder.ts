@@ -37,6 +37,7 @@ async function serve({ recordPath, pair, roundTripMs }: HolderOrder): Promise<vo
   });
   await playback.ready();
   const app = await buildPeersServer({
+    nodeId: 'holder',
     pair,
     authorities: pair.ca,
     jobs: {} as JobKeeper,

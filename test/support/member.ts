@@ -46,6 +46,7 @@ export async function startMember(t: TestContext) {
   assert.ok(api && playback);
   await Promise.all([api.ready(), playback.ready()]);
   const app = await buildPeersServer({
+    nodeId: 'rack-1',
     pair,
     authorities,
     jobs: {} as JobKeeper,

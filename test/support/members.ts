@@ -49,6 +49,7 @@ export class Members {
     await Promise.all(Object.values(listeners).map(async (app) => app.ready()));
     const pair = await certificateOf(this.authority, nodeId);
     const app = await buildPeersServer({
+      nodeId,
       pair,
       authorities: this.authority.certificate,
       jobs: noJobs,

@@ -406,6 +406,7 @@ export const ROOMS: readonly Room[] = [
       'crds',
       'store',
       'recorder/certificates',
+      'recorder/peers',
       'recorder/rtsp',
       'recorder/codec',
       'recorder/reach',

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { copyFile, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { systemClock } from '../../../base/clock.ts';
 import { writeArchive } from '../../../test/bench/archive.ts';
 import { PATIENCE_MS, until } from '../../../test/support/until.ts';
@@ -101,4 +102,31 @@ test('a reader that was closed answers again', async (t) => {
   await reader.close();
   assert.deepEqual(await question, [undefined]);
   assert.equal((await answered(reader, paths))[0]?.sequence, 0);
+});
+
+test('a thread whose file was replaced since the start is not started: the caller reads', async (t) => {
+  const root = await mkdtemp(join(tmpdir(), 'details-test-'));
+  t.after(() => rm(root, { recursive: true }));
+  const script = join(root, 'worker.mjs');
+  const write = async (number: number): Promise<void> => {
+    const answer = `{ id, numbers: new Float64Array(5 * paths.length).fill(${number}) }`;
+    await writeFile(
+      `${script}.new`,
+      `import { parentPort } from 'node:worker_threads';
+       parentPort.on('message', ({ id, paths }) => parentPort.postMessage(${answer}));`,
+    );
+    await rename(`${script}.new`, script);
+  };
+  const open = (): ThreadedDetailsReader => {
+    const reader = new ThreadedDetailsReader(pathToFileURL(script));
+    t.after(() => reader.close());
+    return reader;
+  };
+  await write(1);
+  const [started, late] = [open(), open()];
+  assert.equal((await started.read(['a']))[0]?.sizeBytes, 1);
+  await write(2);
+  assert.deepEqual(await late.read(['a', 'b']), [undefined, undefined]);
+  assert.equal((await started.read(['a']))[0]?.sizeBytes, 1, 'a thread that runs goes on');
+  assert.equal((await open().read(['a']))[0]?.sizeBytes, 2);
 });

@@ -1,6 +1,7 @@
 // Reads the details of many closed segments at once, in a thread of its own (`details-worker.ts`). The caller reads the
 // files for which the thread has no answer.
 
+import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { ORIGINS } from '../../mp4/meta.ts';
 import { NUMBERS_A_FILE, type DetailsAnswer, type DetailsQuestion } from './details-worker.ts';
@@ -12,13 +13,26 @@ export interface DetailsReader {
   close(): Promise<void>;
 }
 
-/** The thread is started by the first question, because it takes some megabytes. */
+const SCRIPT = new URL('./details-worker.ts', import.meta.url);
+
+/**
+ * The thread is started by the first question, because it takes some megabytes. If a new package has replaced the file of the thread by
+ * then, there is none until the next start: a process runs the files of one version only.
+ */
 export class ThreadedDetailsReader implements DetailsReader {
+  readonly #script: URL;
+  readonly #version: string;
   readonly #waiting = new Map<number, (numbers: Float64Array | undefined) => void>();
   #worker: Worker | undefined;
   #nextId = 0;
 
+  constructor(script = SCRIPT) {
+    this.#script = script;
+    this.#version = versionOf(script);
+  }
+
   async read(paths: readonly string[]): Promise<readonly (SegmentDetails | undefined)[]> {
+    if (!this.#worker && versionOf(this.#script) !== this.#version) return paths.map(() => undefined);
     const id = this.#nextId++;
     const numbers = await new Promise<Float64Array | undefined>((resolve) => {
       this.#waiting.set(id, resolve);
@@ -38,7 +52,7 @@ export class ThreadedDetailsReader implements DetailsReader {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL('./details-worker.ts', import.meta.url), {
+    const worker = new Worker(this.#script, {
       resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 64 },
     });
     worker.on('message', ({ id, numbers }: DetailsAnswer) => {
@@ -60,6 +74,12 @@ export class ThreadedDetailsReader implements DetailsReader {
     for (const resolve of this.#waiting.values()) resolve(undefined);
     this.#waiting.clear();
   }
+}
+
+/** Another one once the file was replaced. */
+function versionOf(script: URL): string {
+  const { ino, size, mtimeMs } = statSync(script, { throwIfNoEntry: false }) ?? {};
+  return [ino, size, mtimeMs].join(' ');
 }
 
 function detailsAt(numbers: Float64Array, at: number): SegmentDetails | undefined {
