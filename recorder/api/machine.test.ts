@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
@@ -40,4 +41,15 @@ test('the day of a viewer east and west of UTC', () => {
     fromMs: Date.UTC(2026, 0, 1) + 14 * hour,
     toMs: Date.UTC(2026, 0, 2) + 14 * hour,
   });
+});
+
+test('a day of 26 hours is a list of its last 25', () => {
+  // The clock of this zone goes from 3:00 back to 1:00 on the last Sunday of October.
+  const code = `import { dayAround } from ${JSON.stringify(new URL('./times.ts', import.meta.url).href)};
+    console.log(JSON.stringify(dayAround(Date.UTC(2026, 9, 25, 12), undefined)));`;
+  const env = { TZ: 'Antarctica/Troll' };
+  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', code], { env, encoding: 'utf8' });
+  const { fromMs, toMs } = JSON.parse(said) as { fromMs: number; toMs: number };
+  assert.equal(toMs, Date.UTC(2026, 9, 26));
+  assert.equal(toMs - fromMs, 25 * 3_600_000);
 });

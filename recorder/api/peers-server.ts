@@ -110,11 +110,7 @@ const ALSO = {
   'remove-jobs': { method: 'DELETE', path: /^\/listener\/api\/api\/archive\/jobs\/[^/?]+$/ },
 } as const;
 
-function isStatedFor(
-  { may, of, statedBy }: StatedCaller,
-  { method, url = '' }: IncomingMessage,
-  own: string,
-): boolean {
+function isStatedFor({ may, of, statedBy }: StatedCaller, { method, url = '' }: IncomingMessage, own: string): boolean {
   if (may === 'everything') return statedBy === own;
   // The listener decides by its own list.
   if (of) return true;

@@ -117,6 +117,6 @@ test(
 
     writeFileSync(manifest, ofPage);
     await follow(first, remove);
-    await until('it is gone', async () => (await (await ask('/cluster/cameras')).text()).includes('"gate"') === false);
+    await until('it is gone', async () => !(await (await ask('/cluster/cameras')).text()).includes('"gate"'));
   },
 );
