@@ -425,9 +425,10 @@ test('a node whose limit was lowered gives away what has least priority, as far 
   assert.match(poolCondition(planned, 'CapacityAvailable') ?? '', /^False NoRoom: no node has capacity for: c1/);
 });
 
-test('a node that lately took nothing up is chosen last', () => {
+test('a node that lately took nothing up is chosen last, and gets no camera back that prefers it', () => {
   const nodes = [nodeOf('a', { reluctant: true }), nodeOf('b')];
   assert.deepEqual(targets(plan(snapshotOf(nodes, [recordedBy('y', 'b'), cameraOf('x')]))), { x: 'b' });
+  assert.deepEqual(plan(snapshotOf(nodes, [recordedBy('fond', 'b', { preferredNode: 'a' })])).writes, []);
 });
 
 test('what is being written is left alone and counted', () => {

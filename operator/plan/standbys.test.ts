@@ -109,3 +109,17 @@ test('a camera without failover, and one that is suspended, have no standby', ()
   const suspended = plan(snapshotOf(NODES, [held('x', 'a', 'b', { suspend: true })]));
   assert.deepEqual(written(suspended), [['x', undefined, 1, { epoch: 1 }]]);
 });
+
+test('while a camera has no recorder, no other one gets a standby', () => {
+  const lost = with_(snapshotOf(NODES, [recordedBy('x', 'a'), recordedBy('y', 'b', { wantsStandby: true })]), 'a', {
+    liveness: UNAVAILABLE,
+  });
+  const planned = plan(lost);
+  assert.deepEqual(
+    planned.writes.map(({ camera }) => camera),
+    ['x'],
+  );
+  assert.equal(reasonOf(planned, 'y'), 'False Waiting');
+  const next = carriedOut(lost, planned);
+  assert.equal(carriedOut(next, plan(next)).cameras.find(({ name }) => name === 'y')?.standby?.node, 'c');
+});

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { createServer, type AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
@@ -26,6 +27,8 @@ interface Stage {
   readonly clock: VirtualClock;
   /** Of the requests that arrived: their methods. */
   readonly arrived: string[];
+  /** What node-2 answers at `/film`. */
+  readonly film: PassThrough;
   /** Sends a request; `tried`: it was sent to a node that does not answer; `resting`: it was not sent. */
   readonly ask: () => Promise<'answered' | 'tried' | 'resting'>;
   /** Whether node-2 answers from now on. */
@@ -43,6 +46,8 @@ async function stage(t: TestContext): Promise<Stage> {
     reply.hijack();
     reply.raw.destroy();
   });
+  const film = new PassThrough();
+  api.get('/film', (_request, reply) => reply.send(film));
   await members.listen('node-2', { api, playback: api });
   const address = members.nodes.get('node-2')?.mutual?.address ?? '';
   const away = await nowhere();
@@ -57,7 +62,7 @@ async function stage(t: TestContext): Promise<Stage> {
       return /did not answer just now/.test((err as Error).message) ? 'resting' : 'tried';
     }
   };
-  return { requests, clock, arrived, ask, turn: (answers) => members.place('node-2', answers ? address : away) };
+  return { requests, clock, arrived, film, ask, turn: (answers) => members.place('node-2', answers ? address : away) };
 }
 
 /** How many seconds after a failure the node is asked again. */
@@ -108,6 +113,30 @@ test('however many answers were read or thrown away, a node is not busy', async 
     body.on('error', () => {}).destroy();
   }
   assert.equal(await ask(), 'answered');
+});
+
+test('however often a node is asked whether it answers, it is not busy', async (t) => {
+  const { requests, clock } = await stage(t);
+  for (let i = 0; i < 100; i++) {
+    assert.equal(await requests.answers('node-2'), true);
+    clock.advance(2_000);
+  }
+  const request = { listener: 'api', caller: { kind: 'itself', credential: undefined }, path: '/short' } as const;
+  assert.equal(await text((await requests.request('node-2', request)).body), 'an answer');
+});
+
+test('a node that the cluster does not have does not answer', async (t) => {
+  const { requests } = await stage(t);
+  assert.equal(await requests.answers('node-9'), false);
+});
+
+test('the time limit for an answer is that of its beginning: what has begun may take longer', async (t) => {
+  const { requests, clock, film } = await stage(t);
+  film.write('a long ');
+  const { body } = await requests.request('node-2', { listener: 'api', caller: guard, path: '/film' });
+  clock.advance(60_000);
+  film.end('film');
+  assert.equal(await text(body), 'a long film');
 });
 
 test('over a connection that breaks, what only reads is sent once more, and what changes something is not', async (t) => {
