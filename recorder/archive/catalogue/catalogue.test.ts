@@ -212,6 +212,24 @@ test('the open segment is listed as open, once, with what is written so far', as
     [true],
   );
   assert.deepEqual((await catalogue.list('gate', { fromMs: 0, toMs: startMs - HOUR_MS }, () => open)).segments, []);
+  const future = { fromMs: clock.wallMs() + MINUTE_MS, toMs: clock.wallMs() + HOUR_MS };
+  assert.deepEqual((await catalogue.list('gate', future, () => open)).segments, [], 'nothing is written then');
+});
+
+test('columns have the segments of an interval, those that may reach into it, and where the next one begins', async (t) => {
+  const { root, catalogue } = stage(t);
+  for (let minute = 0; minute < 180; minute += 5) record(root, { startMs: NOON_MS + minute * MINUTE_MS });
+  await catalogue.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 3 * HOUR_MS }, () => []);
+  const within = [152, 161].map((minute) => NOON_MS + minute * MINUTE_MS) as [number, number];
+  const { startsMs, nextMs, segmentAt } = catalogue.columns('gate', ...within);
+  const minutes = startsMs.map((ms) => (ms - NOON_MS) / MINUTE_MS);
+  assert.deepEqual(minutes.slice(-3), [150, 155, 160]);
+  assert.ok(minutes.length < 33, `not all of the day: ${minutes.join()}`);
+  assert.equal(nextMs, NOON_MS + 165 * MINUTE_MS);
+  assert.deepEqual(
+    startsMs.map((_, i) => segmentAt(i).startMs),
+    startsMs,
+  );
 });
 
 test('days are those of the viewer, whatever the interval', async (t) => {

@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../../base/log.ts';
@@ -75,6 +84,20 @@ test('the disk of another node is foreign, and so is a marker that cannot be rea
   await assert.rejects(identityOf(p).look(), isWrong('archive-foreign'));
   writeFileSync(markerOf(p), text.slice(0, 20));
   await assert.rejects(identityOf(p).look(), isWrong('archive-foreign'));
+});
+
+test('a marker that is replaced in its place is noticed by the next check', async (t) => {
+  const p = place(t);
+  await newArchive(p);
+  const other = place(t);
+  await newArchive(other);
+  const identity = identityOf(p);
+  await identity.look();
+  await identity.check();
+  writeFileSync(markerOf(p), readFileSync(markerOf(other)));
+  // Files that are written within one tick of the clock of a file system have the same time.
+  utimesSync(markerOf(p), 1_773_000_000, 1_773_000_000);
+  await assert.rejects(identity.check(), isWrong('archive-foreign'));
 });
 
 test('another record path in the configuration is another archive', async (t) => {

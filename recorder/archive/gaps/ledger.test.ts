@@ -5,6 +5,7 @@ import { test, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { VirtualClock } from '../../../base/clock.ts';
+import { until } from '../../../test/support/until.ts';
 import { FanOut } from '../../camera/fan-out.ts';
 import { newCounters, type CameraState } from '../../camera/status.ts';
 import { Archive } from '../archive.ts';
@@ -761,6 +762,73 @@ test('a disk that is mounted after the start: what is on it is read then, and no
     after.slice(before.length + 1).map(([, cause]) => cause),
     ['camera-unreachable', 'process-down'],
   );
+  await node.stop();
+});
+
+test('a camera that was removed while the disk was away is no gap once the disk is back', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(25);
+  await node.stop(DOWN_MS);
+  let isAway = true;
+  const ledger = new GapLedger({
+    root: node.root,
+    clock: node.clock,
+    log: node.log,
+    bootId: node.bootId,
+    checkDisk: async () => {
+      if (isAway) throw new Error('another disk');
+    },
+  });
+  await ledger.load();
+  ledger.configure([]);
+  isAway = false;
+  const wantedMs = (): number => ledger.report('gate', node.startMs, node.clock.wallMs(), []).wantedMs;
+  await until('the journal is read', () => {
+    node.clock.advance(1_000);
+    ledger.tick();
+    return wantedMs() > 0;
+  });
+  const before = wantedMs();
+  node.clock.advance(HOUR_MS);
+  assert.equal(wantedMs(), before);
+  await ledger.close();
+});
+
+test('while another disk is in the place of the right one, nothing is written to it, and all of it later', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(12);
+  const written = readFileSync(node.journal(), 'utf8');
+  node.checkDisk = async () => {
+    throw new Error('another disk');
+  };
+  await node.fail('unreachable', 30);
+  assert.equal(readFileSync(node.journal(), 'utf8'), written);
+  node.checkDisk = async () => {};
+  const gaps = node.gaps();
+  await node.wait(10);
+  await node.kill();
+  await node.start();
+  assert.deepEqual(node.gaps()[0]?.[1], gaps[0]?.[1]);
+  assert.deepEqual(gaps[0]?.[1], 'camera-unreachable');
+  await node.stop();
+});
+
+test('seconds of a gap are counted once, for the cause that holds in the end', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(10);
+  await node.fail('closed-by-camera', 2);
+  // Up to the first look after the last picture.
+  const lookSeconds = 0.25;
+  assert.ok(((await node.counted('connection-lost')) || 0) <= lookSeconds, 'the rest may still be explained');
+  await node.fail('unreachable', 30);
+  await node.play(10);
+  assert.ok(((await node.counted('connection-lost')) || 0) <= lookSeconds);
+  const [[seconds = 0, cause] = []] = node.gaps();
+  assert.equal(cause, 'camera-unreachable');
+  assert.ok(Math.abs((await node.counted('camera-unreachable')) - seconds) <= lookSeconds + 0.1);
   await node.stop();
 });
 

@@ -1,10 +1,12 @@
 // Footage of cameras that this node does not record any more: they moved, were suspended or deleted.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { nodeFileSystem } from '../disk/file-system.ts';
 import { segmentPaths, temporaryDirectory } from '../test-support.ts';
+import { KnownLimits } from './known-limits.ts';
 import { RetentionBench } from './test-support.ts';
 
 const MINUTE_MS = 60_000;
@@ -95,6 +97,19 @@ test('a damaged file is reported, and written again with the limits that are kno
   await b.wait(2_000);
   assert.deepEqual(keptIn(root), { gate: { maxAgeMs: 2 * MINUTE_MS } });
   await b.archive.close();
+});
+
+test('the limits of a camera that is gone are kept while nobody knows whether it has footage', async (t) => {
+  const root = temporaryDirectory(t);
+  const cameras = { gate: { maxAgeMs: MINUTE_MS }, yard: { maxAgeMs: MINUTE_MS } };
+  mkdirSync(join(root, '.kube-nvr'));
+  writeFileSync(join(root, FILE), JSON.stringify({ version: 1, cameras }));
+  const yard = new Map([['yard', cameras.yard]]);
+  const limits = new KnownLimits(nodeFileSystem, join(root, FILE), () => ({ node: {}, cameras: yard }));
+  await limits.load();
+  limits.remember();
+  await limits.save(new Set());
+  assert.deepEqual(keptIn(root), { gate: cameras.gate }, 'those of the yard are in the configuration');
 });
 
 test('a camera that is deleted with its first picture has its limits', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
@@ -287,6 +287,18 @@ test('a window that is being read stays whole, and on a full disk gives way only
   await b.stop();
 });
 
+test('a reader holds the footage of its own camera, and of no other', async (t) => {
+  const b = await RetentionBench.start({ root: temporaryDirectory(t), ids: ['a', 'b'], node: { maxAgeMs: MINUTE_MS } });
+  b.begin();
+  await b.play(10);
+  for (const { camera } of b.all) camera.end();
+  b.archive.holdWindow('a', 0, Infinity);
+  await b.wait(3 * MINUTE_MS);
+  assert.ok(segmentPaths(b.root).every((path) => path.includes('_a_')));
+  assert.equal(segmentPaths(b.root).length, 5);
+  await b.archive.close();
+});
+
 test('a reader that never lets go holds footage for half a day and no longer', async (t) => {
   const b = await RetentionBench.start({ root: temporaryDirectory(t), node: { maxAgeMs: HOUR_MS } });
   b.begin();
@@ -319,6 +331,36 @@ test('a file that cannot be removed is left, and the next oldest goes instead', 
   b.node = { maxSizeBytes: 10_000 };
   await b.wait(61_000);
   assert.ok(!existsSync(join(b.root, stuck)), 'it is tried again');
+  assert.deepEqual(b.archive.warnings(), []);
+  await b.stop();
+});
+
+test('while the disk is away nothing counts as removed', async (t) => {
+  const parent = temporaryDirectory(t);
+  const root = join(parent, 'recordings');
+  mkdirSync(root);
+  const b = await RetentionBench.start({ root, workDir: join(parent, 'work') });
+  b.begin();
+  await b.play(20);
+  for (const { camera } of b.all) camera.end();
+  await b.wait(2_000);
+  const paths = segmentPaths(root);
+  b.disk.fs.before = ({ name }) => {
+    if (name !== 'remove' || existsSync(join(parent, 'away'))) return;
+    // The mount point is an empty directory.
+    renameSync(root, join(parent, 'away'));
+    mkdirSync(root);
+  };
+  b.node = { maxSizeBytes: 10_000 };
+  await b.wait(10_000);
+  assert.ok(existsSync(join(parent, 'away')), 'it went when the first file was to be removed');
+  assert.deepEqual(b.removed, []);
+  b.disk.limit();
+  rmSync(root, { recursive: true });
+  renameSync(join(parent, 'away'), root);
+  assert.deepEqual(segmentPaths(root), paths);
+  await b.wait(62_000);
+  assert.ok(b.removed.length > 0, 'it goes when the disk is back');
   await b.stop();
 });
 

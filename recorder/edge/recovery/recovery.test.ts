@@ -7,6 +7,7 @@ import { LONG } from '../../../test/support/variant.ts';
 import { MIN_GAP_MS } from '../../mp4/join.ts';
 import { isTriedAgain } from '../../archive/gaps/fill.ts';
 import { mergeWithin } from '../../archive/gaps/kept-footage.ts';
+import { parsePath } from '../../archive/disk/names.ts';
 import { temporaryDirectory } from '../../archive/test-support.ts';
 import { numberedFiles, World, type NumberedFile } from './test-support.ts';
 
@@ -212,6 +213,39 @@ test('of a clock that was set while the link was down, nothing is placed wrongly
   await finished(world);
   const { gaps } = world.report();
   assert.ok(gaps.length > 0 && gaps.every(({ notFilled }) => notFilled !== undefined), JSON.stringify(gaps));
+});
+
+test('where the pictures before and behind the gap contradict each other, nothing is filled', async (t) => {
+  const world = await begun(t);
+  world.memory.offsetMs = (frame) => (frame < 320 ? 2_400 : 0);
+  await cut(world, 5 * 25);
+  await finished(world);
+  const { gaps, filled } = world.report();
+  assert.deepEqual(filled, []);
+  assert.deepEqual(
+    gaps.map(({ notFilled }) => notFilled?.reason),
+    ['clock-not-tied'],
+  );
+});
+
+test('a replay waits for the disk: live pictures come first', async (t) => {
+  const world = await begun(t);
+  const fromMs = world.clock.wallMs();
+  await cut(world, 40 * 25);
+  const toMs = world.clock.wallMs();
+  const disk = Promise.withResolvers<void>();
+  world.fs.before = ({ name, path }) => {
+    const startMs = parsePath(path)?.startMs ?? 0;
+    return name === 'write' && startMs >= fromMs && startMs < toMs - 1_000 ? disk.promise : undefined;
+  };
+  for (let seconds = 0; seconds < 60 && world.memory.sent === 0; seconds++) await world.run(25);
+  await world.run(60 * 25);
+  assert.ok(world.memory.sent > 0 && world.memory.sent < 600, `${world.memory.sent} of 1000 pictures were asked for`);
+  assert.equal(world.memory.running, 1);
+  disk.resolve();
+  world.fs.before = () => {};
+  const frames = await finished(world);
+  assert.deepEqual(frames, upTo(frames.length - 1));
 });
 
 test('pictures of another encoder are placed by time, if the clock is known', async (t) => {
