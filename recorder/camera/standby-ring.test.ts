@@ -358,3 +358,36 @@ test('ring, then live: no picture is missing or doubled, whatever the groups, th
     { numRuns: 300 },
   );
 });
+
+test('what is dropped for lack of memory while it is written is a gap, after which a key frame is written', () => {
+  const camera = stage({ group: 100 });
+  camera.begin('a');
+  camera.pictures(300);
+  let steps = 1;
+  camera.promote(60_000, () => steps-- > 0);
+  const last = camera.recording.numbers.at(-1) ?? -1;
+  assert.ok(last > 0 && last < 99, `a part of the first group is written, up to ${last}`);
+  camera.ring.shed();
+  steps = Infinity;
+  camera.clock.advance(1_000);
+  assert.deepEqual(camera.recording.entries, [
+    'begin a',
+    ...upTo(0, last + 1),
+    'end gap',
+    'begin a',
+    ...upTo(100, 300),
+  ]);
+});
+
+test('a camera whose only pictures were dropped for lack of memory is held again from a key frame on', () => {
+  const camera = stage();
+  camera.begin('a');
+  camera.pictures(10);
+  camera.ring.shed();
+  camera.pictures(10);
+  assert.equal(camera.ring.sinceMs, undefined);
+  camera.pictures(30);
+  camera.promote(60_000);
+  camera.clock.advance(1_000);
+  assert.deepEqual(camera.recording.numbers, upTo(25, 50));
+});

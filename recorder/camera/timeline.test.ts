@@ -521,6 +521,78 @@ describe('timeline', () => {
       assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 1_000, `${maxOf(offsetsMs(result).map(Math.abs))}`);
     });
 
+  /** The RTP timestamp of the sound at a second of a scene. */
+  const soundAt = (s: number): number => (777 + Math.round(s * 48_000)) >>> 0;
+  const pictureAt = (s: number): number => (12_345 + Math.round(s * 90_000)) >>> 0;
+
+  test('sender reports of a camera that knows no time are not believed', () => {
+    const result = play({
+      seconds: 30,
+      second: (s, clock, timeline) => {
+        timeline.senderReport('video', 0, pictureAt(s), clock.monotonicMs());
+        timeline.senderReport('audio', 0, soundAt(s - 0.15), clock.monotonicMs());
+      },
+    });
+    assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40);
+  });
+
+  test('sender reports about another stream do not say that the timestamps of this one have a wrong rate', () => {
+    const { runs, memory } = play({
+      seconds: 120,
+      fps: 5,
+      audio: false,
+      second: (s, clock, timeline) => {
+        const otherStream = pictureAt((s + 60) * 1.1);
+        timeline.senderReport('video', 4_000_000_000_000 + s * 1000, otherStream, clock.monotonicMs());
+      },
+    });
+    assert.deepEqual([runs, memory.useless ?? false], [1, false]);
+  });
+
+  const startTogether = (timeline: Timeline, nowMs: number): void => {
+    timeline.startsAt('video', 12_345, nowMs);
+    timeline.startsAt('audio', 777, nowMs);
+  };
+
+  test('the rtptime of RTP-Info places sound for seconds: clocks of streams drift apart', () => {
+    const result = play({ seconds: 300, fps: 5, audioClock: 1.001, atStart: startTogether });
+    assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40, `${maxOf(offsetsMs(result).map(Math.abs))}`);
+  });
+
+  test('after the clock of the pictures was set, the rtptime of RTP-Info places no sound any more', () => {
+    const { video, audio, runs } = play({
+      seconds: 12,
+      atStart: startTogether,
+      // Six pictures are never made, and the clock is an hour ahead from then on.
+      video: (unit, n) => {
+        if (n >= 56) unit.timestamp += 3_600 * 90_000;
+        return n < 50 || n >= 56;
+      },
+    });
+    assert.equal(runs, 2);
+    const second = { video: video.filter(({ run }) => run === 2), audio };
+    assert.ok(maxOf(offsetsMs(second).map(Math.abs)) <= 60, `${maxOf(offsetsMs(second).map(Math.abs))}`);
+  });
+
+  test('what five minutes show of the clock of a camera is kept for its next connection, and what less shows is not', () => {
+    const slopeOf = (scene: Partial<Scene>): number | undefined =>
+      play({ seconds: 400, fps: 5, audio: false, ...scene }).memory.slope;
+    assert.equal(slopeOf({ seconds: 200, videoClock: 1.0004 }), 0);
+    const slope = slopeOf({ videoClock: 1.0004 }) ?? NaN;
+    assert.ok(Math.abs(slope + 0.0004) < 0.00005, `${slope}`);
+    const useless = slopeOf({ video: (unit) => void (unit.timestamp = 12_345), jitterMs: (n) => n * 0.2 });
+    assert.equal(useless, undefined, 'arrivals show nothing of that clock');
+  });
+
+  test('a camera that varied its rate is a stalled one again an hour later', () => {
+    const fps = 2;
+    const isMade = (n: number): boolean =>
+      // Two long distances in a row, a pause soon after, and one that is an hour later.
+      (n < 20 || n > 25) && (n < 27 || n > 32) && (n < 2_000 || n > 2_012) && (n < 7_600 || n > 7_612);
+    const { ends } = play({ seconds: 4_000, fps, gopFrames: 1, audio: false, video: (_unit, n) => isMade(n) });
+    assert.deepEqual(ends, ['stalled', 'stalled', 'stopped']);
+  });
+
   test('audio packet jitter leaves frames end to end', () => {
     const { audio } = play({
       seconds: 10,

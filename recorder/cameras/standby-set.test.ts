@@ -4,22 +4,33 @@ import { test, type TestContext } from 'node:test';
 import { Registry } from 'prom-client';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { MemoryBudget } from '../../base/memory-budget.ts';
+import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import { startCamera } from '../../test/camera/camera.ts';
 import { decodeFiles } from '../../test/camera/frame-numbers.ts';
 import { until } from '../../test/support/until.ts';
 import { Archive } from '../archive/archive.ts';
 import { GapLedger } from '../archive/gaps/ledger.ts';
+import type { CameraArchive } from '../archive/segments/camera-archive.ts';
 import { segmentPaths, temporaryDirectory } from '../archive/test-support.ts';
 import { CameraSet, type WantedCamera } from './camera-set.ts';
 import { ReadPacer } from '../camera/read-pacer.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { LiveLimits } from '../live/limits.ts';
+import type { Sample } from '../mp4/sample.ts';
 import { anywhere } from '../reach/reach.ts';
 import { StandbySet } from './standby-set.ts';
 
 /** A node that can hold cameras and record them. */
-async function open(t: TestContext, { memoryBytes = Infinity, wantedFromMs = -Infinity } = {}) {
+async function open(
+  t: TestContext,
+  {
+    memoryBytes = Infinity,
+    wantedFromMs = -Infinity,
+    ...deps
+  }: { readonly memoryBytes?: number; readonly wantedFromMs?: number } & Partial<
+    Pick<ConstructorParameters<typeof StandbySet>[0], 'memory' | 'recordingOf'>
+  > = {},
+) {
   const root = temporaryDirectory(t);
   const common = { clock: systemClock, log: silentLog };
   const archive = new Archive({ root, ...common, syncIntervalMs: 5_000 });
@@ -40,6 +51,7 @@ async function open(t: TestContext, { memoryBytes = Infinity, wantedFromMs = -In
     memory: (shed) => memory.open('standby', { maxBytes: memoryBytes, shed }),
     recordingOf: ({ id, name, record }) =>
       archive.sinkFor({ cameraId: id, name, ...record }, { needKeyFrame: () => {} }),
+    ...deps,
   });
   const cameras = new CameraSet({
     ...connecting,
@@ -206,4 +218,71 @@ test('a node without memory for the cameras that it should hold says so', async 
   assert.equal(node.report()?.state, 'Failed');
   // One block of memory is larger than that.
   assert.ok(node.memory.usedBytes <= 2 * memoryBytes);
+});
+
+/** What a bridge writes. `endMs`: up to when this node has recorded the camera before. */
+class FakeRecording {
+  readonly wallMs: number[] = [];
+  isClosed = false;
+  endMs: number | undefined;
+
+  begin(): void {}
+  change(): void {}
+  sample(sample: Sample): void {
+    this.wallMs.push(sample.wallMs);
+  }
+  end(): void {}
+  tick(): void {}
+  hasTimeForMore(): boolean {
+    return true;
+  }
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+}
+
+test('what this node has recorded already is not written again, and a bridge ends with its standby', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  const recording = new FakeRecording();
+  const node = await open(t, { recordingOf: () => recording as unknown as CameraArchive });
+  await node.hold(wanted(camera.url));
+  await until('five seconds are held', () => (node.standbys.heldSinceMs('gate') ?? Infinity) < Date.now() - 5_000);
+  recording.endMs = (node.standbys.heldSinceMs('gate') ?? NaN) + 2_500;
+  node.standbys.bridge('gate', -Infinity);
+  await until('it is written', () => recording.wallMs.length > 0);
+  // Times of one picture in a file and in memory may differ by a fifth of a second.
+  assert.ok(Math.min(...recording.wallMs) >= recording.endMs - 200, `${recording.wallMs[0]} and ${recording.endMs}`);
+  assert.equal(recording.isClosed, false);
+  await node.cameras.apply([], { cameras: [], holdMs: 30_000 });
+  assert.equal(recording.isClosed, true);
+});
+
+test('when memory is short, the oldest pictures of all cameras go first', async (t) => {
+  let mayStart = false;
+  await using old = await startCamera({ pace: 'realtime' });
+  await using young = await startCamera({
+    pace: 'realtime',
+    onFrame: (frame) => (mayStart ? frame : undefined),
+  });
+  let shed = (_bytes: number): void => {};
+  let isFull = false;
+  /** Full until something is dropped. */
+  const account = {
+    take: () => true,
+    giveBack: () => void (isFull = false),
+    get usedBytes() {
+      return isFull ? 1 : 0;
+    },
+  } as unknown as MemoryAccount;
+  const node = await open(t, { memory: (make) => ((shed = make), account) });
+  const cameras = [wanted(young.url, { id: 'young' }), wanted(old.url, { id: 'old' })];
+  await node.cameras.apply([], { cameras, holdMs: 30_000 });
+  await until('one is held for two seconds', () => (node.standbys.heldSinceMs('old') ?? Infinity) < Date.now() - 2_000);
+  mayStart = true;
+  await until('both are held', () => node.standbys.heldSinceMs('young') !== undefined);
+  const before = ['young', 'old'].map((id) => node.standbys.heldSinceMs(id));
+  isFull = true;
+  shed(1);
+  assert.equal(node.standbys.heldSinceMs('young'), before[0]);
+  assert.notEqual(node.standbys.heldSinceMs('old'), before[1]);
 });
