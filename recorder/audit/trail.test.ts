@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   mkdtempSync,
@@ -164,6 +165,30 @@ test('a disk that accepts nothing delays no request: lines wait, lost ones are c
     [4_097, 'c1', 'later', 904],
   );
   assert.equal(trail.problem, undefined);
+});
+
+test('a line of which a full disk took a part is written once, and whole, when there is space again', async (t) => {
+  const { open, path, lines, clock, directory } = stage(t);
+  const trail = open();
+  const limit = (bytes: number | 'unlimited'): void =>
+    void execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
+  t.after(() => limit('unlimited'));
+  trail.write({ what: 'export', caller: 'ops', camera: 'first' });
+  await until('it is written', () => trail.end.n === 1);
+  const { size } = statSync(path);
+  // A write that reaches the limit brings a part, and the next one fails, as on a full disk.
+  limit(size + 20);
+  trail.write({ what: 'export', caller: 'ops', camera: 'second' });
+  await until('it fails', () => trail.problem !== undefined);
+  assert.equal(statSync(path).size, size);
+  limit('unlimited');
+  await until('it is written', () => {
+    clock.advance(60_000);
+    return trail.end.n === 2;
+  });
+  await trail.close();
+  assert.deepEqual(lines().map(cameraOf), ['first', 'second']);
+  assert.equal((await verifyAudit(directory)).broken, undefined);
 });
 
 test('a stop does not wait for a disk that fails', async (t) => {

@@ -117,6 +117,19 @@ test('who signs what was changed with a key of his own is found by the key', asy
   assert.match(wrong.join('\n'), /the signature is not one of key/);
 });
 
+test('a manifest whose footage and gaps do not cover the window is wrong, whoever signed it', async (t) => {
+  const { path, key, make } = await shortCase(t);
+  const about = { kind: 'case', name: undefined, madeMs: MADE_MS, version: '1.2.3', node: 'rack-1' } as const;
+  const withoutGaps = (written: Parameters<typeof signManifest>[1]) => ({
+    ...written,
+    cameras: written.cameras.map((camera) => ({ ...camera, gaps: [] })),
+  });
+  await make(SHORT, { sign: (written) => signManifest(about, withoutGaps(written), key) });
+  const { code, output } = await program(path);
+  assert.equal(code, 1, output);
+  assert.match(output, /^WRONG {2}.* is neither footage nor a gap$/m);
+});
+
 test('a movie alone is checked with the manifest beside it', async (t) => {
   const { deps, directory, key } = await caseStage(t);
   const path = join(directory, 'saved', 'gate_20260105T100002Z.mp4');

@@ -10,6 +10,27 @@ import { HolderLost } from '../footage/remote-file.ts';
 import { Responder } from './respond.ts';
 import { SendAborted, Sender } from './sender.ts';
 
+test('HEAD says the length, also where GET does not', async (t) => {
+  const app = buildServer({ log: new TestLog(), maxConnections: 10 });
+  t.after(() => app.close());
+  const responder = new Responder(new Sender({ clock: systemClock }), new TestLog());
+  const representation = { pieces: [Buffer.from('a film')], sizeBytes: 6, etag: '"one"', modifiedMs: 0 };
+  const answer = {
+    representation,
+    file: undefined,
+    contentType: 'video/mp4',
+    cacheControl: 'no-store',
+    isChunked: true,
+  };
+  app.get('/film', async (request, reply) => {
+    await responder.respond(request, reply, answer);
+    return reply;
+  });
+  const [whole, head] = [await app.inject('/film'), await app.inject({ method: 'HEAD', url: '/film' })];
+  assert.deepEqual([whole.body, whole.headers['content-length']], ['a film', undefined]);
+  assert.deepEqual([head.body, head.headers['content-length']], ['', '6']);
+});
+
 for (const { name, failure, lines } of [
   { name: 'a disk that fails', failure: new Error('EIO: i/o error, read'), lines: 1 },
   { name: 'another node that goes away', failure: new HolderLost('the holder of the file does not send it'), lines: 0 },

@@ -74,7 +74,7 @@ export const file =
   (bytes: Buffer, { etag = '"one"', cutAt = Infinity }: { etag?: string; cutAt?: number } = {}): Answer =>
   ({ headers }, response) => {
     const range = /^bytes=(\d+)-$/.exec(headers.range ?? '');
-    const from = range && headers['if-range'] === etag ? Number(range[1]) : 0;
+    const from = range && (headers['if-range'] ?? etag) === etag ? Number(range[1]) : 0;
     response.writeHead(from > 0 ? 206 : 200, {
       etag,
       'content-length': bytes.length - from,
