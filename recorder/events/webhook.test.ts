@@ -33,8 +33,7 @@ test('a recorder that is killed does not deliver again what was accepted', async
     await webhook.start(beginId);
     return posted;
   };
-  const tell = (number: number): void =>
-    void journal.tell({ type: 'job.progress', cameraId: 'gate', data: { number } });
+  const tell = (number: number): void => journal.tell({ type: 'job.progress', cameraId: 'gate', data: { number } });
   tell(0);
   const beginId = await until('there is an event before', () => journal.newestId > 0 && journal.newestId);
   const first = await open();

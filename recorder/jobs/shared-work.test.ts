@@ -14,7 +14,7 @@ async function isShared(earlier: Partial<Job>, asked: Partial<JobRequest> = {}):
   const work = new SharedWork({ results: { share: async () => true }, jobs, wallMs: () => NOW_MS });
   let isMade = false;
   const make = async (): Promise<JobOutcome> => ((isMade = true), outcome);
-  await work.once('e2', { ...request, ...asked } as JobRequest, make, new AbortController().signal);
+  await work.once('e2', { ...request, ...asked }, make, new AbortController().signal);
   return !isMade;
 }
 

@@ -20,7 +20,13 @@ function member(t: TestContext, { counted, witnessed }: { readonly counted: stri
   const own = { status: () => Promise.reject(new Error('nobody answers')) } as unknown as EtcdClient;
   const [peerUrl, clientUrl] = ['http://127.0.0.1:1', 'http://127.0.0.1:2'];
   return new EtcdMember({
-    ...{ directory, witnessFile, name: 'rack-1', peerUrl, clientUrl, own, program },
+    directory,
+    witnessFile,
+    name: 'rack-1',
+    peerUrl,
+    clientUrl,
+    own,
+    program,
     clock: systemClock,
     log: silentLog,
   });
