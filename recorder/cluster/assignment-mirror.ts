@@ -77,7 +77,8 @@ export class AssignmentMirror {
   readonly #owned: Informer<Camera, KubernetesObject>;
   readonly #previous: Informer<Camera, KubernetesObject>;
   readonly #standby: Informer<Camera, KubernetesObject>;
-  readonly #confirming = new Set<string>();
+  /** Cameras that are being read, and whether they have changed since. */
+  readonly #confirming = new Map<string, boolean>();
   readonly #timers = new Set<Timer>();
   /** The highest epoch seen of each Camera, by uid. */
   readonly #seenEpochs = new Map<string, number>();
@@ -223,8 +224,10 @@ export class AssignmentMirror {
 
   /** Reads a Camera that may have to be stopped, and acts on the result. */
   async #confirm(name: string): Promise<void> {
-    if (this.#confirming.has(name) || this.#closed) return;
-    this.#confirming.add(name);
+    if (this.#closed) return;
+    const isRead = this.#confirming.has(name);
+    this.#confirming.set(name, isRead);
+    if (isRead) return;
     try {
       const read = await this.#readCamera(name);
       const camera = read && this.#wasLeft(read) ? undefined : read;
@@ -243,7 +246,10 @@ export class AssignmentMirror {
       if (!(err instanceof ApiServerError)) throw err;
       this.#later(CONFIRM_RETRY_MS, () => this.#look());
     } finally {
+      const hasChanged = this.#confirming.get(name) === true;
       this.#confirming.delete(name);
+      // The answer may be older than the change.
+      if (hasChanged) this.#look();
     }
   }
 

@@ -58,6 +58,8 @@ class Server {
   /** Names that lists leave out, as a cache does that has missed their last change. */
   readonly unseen = new Set<string>();
   isAway = false;
+  /** Reads of Cameras are answered after this, with what the Camera was when it was asked for. */
+  slow: Promise<void> | undefined;
   renewSeconds = 2;
   unavailableAfterSeconds: number | undefined;
   nodes = 3;
@@ -75,6 +77,7 @@ class Server {
       if (!path.startsWith(CAMERAS)) return { metadata: { name, resourceVersion: '1' } };
       this.reads++;
       const camera = this.cameras.get(name);
+      await this.slow;
       if (!camera) throw new ApiServerError(404, 'NotFound', 'not found');
       return camera;
     },
@@ -252,6 +255,28 @@ test('a camera that a list does not show is recorded on, because the API server 
   assert.deepEqual(recorded(cluster), ['gate']);
   assert.ok(server.reads > 0, 'it was asked');
   assert.deepEqual(told, ['records gate']);
+});
+
+test('a camera whose handover ends while it is being read is given up, although the answer is older', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.slow = promise;
+  const handedOver = { node: 'b', previousNode: 'a', epoch: 2 } as const;
+  server.assign('gate', { ...handedOver, handover: 'Pending' });
+  server.unseen.add('gate');
+  server.endWatches();
+  await pass(2);
+  assert.equal(server.reads, 1);
+  server.unseen.delete('gate');
+  server.assign('gate', handedOver);
+  server.endWatches();
+  await pass(2);
+  server.slow = undefined;
+  resolve();
+  await pass(2);
+  assert.deepEqual(recorded(cluster), []);
 });
 
 test('while the API server does not answer nothing stops, and afterwards what it says counts', async (t) => {
