@@ -60,6 +60,10 @@ export class Monitor {
   readonly #losses = new Map<string, { readonly isAnswered: boolean; readonly count: number }>();
   /** When each node renewed after a silence in which it did not count as heard: the operator learns of it a little later. */
   readonly #heardAgainMs = new Map<string, number>();
+  /** The network lost so many renewals that the operator may have no majority, and it has had none since. */
+  #isMajorityLost = false;
+  /** Signs of life since then. */
+  readonly #signsSinceLoss = new Map<string, readonly number[]>();
   /** Cameras that were taken from a live node, rightly: of its renewals, the network lost as many in a row as its limit covers. */
   readonly lostByNetwork = new Set<string>();
   /** Nothing befalls any node but the loss of single requests: failover must not be suspended. */
@@ -104,6 +108,8 @@ export class Monitor {
       const renewMs = renewMsOf((before as LeaseView | undefined)?.leaseDurationSeconds) ?? this.#limits.renewMs;
       if (this.#silentMs(name) >= HEARD_RENEWALS * renewMs) this.#heardAgainMs.set(name, this.#timeline.nowMs);
       this.signs.set(name, this.#timeline.nowMs);
+      if (this.#isMajorityLost)
+        this.#signsSinceLoss.set(name, [...(this.#signsSinceLoss.get(name) ?? []), this.#timeline.nowMs]);
       this.#losses.delete(name);
       this.renewals.set(name, (this.renewals.get(name) ?? 0) + 1);
     } else if (kind === 'RecorderPool') {
@@ -195,6 +201,7 @@ export class Monitor {
 
   /** The leading operator has made a plan. */
   planned(operator: Process, { majorityForMs }: Snapshot): void {
+    if (majorityForMs > 0) this.#isMajorityLost = false;
     if (majorityForMs > 0 || !this.mustHaveMajority) return;
     const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
     const { nowMs } = this.#timeline;
@@ -202,7 +209,15 @@ export class Monitor {
     const able = voters.filter(
       ({ name }) => this.#canRenew(name, HEARD_RENEWALS * this.#renewMs(name)) && !isNews(name),
     );
-    if (2 * able.length > voters.length) this.#fail(`${operator.name} hears no majority`);
+    const isLost = 2 * able.length <= voters.length;
+    if (isLost) this.#signsSinceLoss.clear();
+    this.#isMajorityLost ||= isLost;
+    // The first sign after a time without a majority may be older: a node counts from its second one.
+    const heard = able.filter(
+      ({ name }) =>
+        !this.#isMajorityLost || (this.#signsSinceLoss.get(name)?.[1] ?? Infinity) < nowMs - this.#limits.newsMs,
+    );
+    if (2 * heard.length > voters.length) this.#fail(`${operator.name} hears no majority`);
   }
 
   /**
