@@ -18,6 +18,8 @@ export interface Gap {
   readonly start: string;
   readonly cause: string;
   readonly seconds: number;
+  readonly end_ms: number;
+  readonly is_open: boolean;
 }
 
 export interface Stage {
@@ -28,8 +30,8 @@ export interface Stage {
   readonly bytesPerSecond: number;
   /** What a metric is, with the value of its label where it has one. */
   metric(name: string, label?: string): Promise<number>;
-  /** Gaps of all cameras since the stage was set. */
-  gaps(): Promise<Map<string, Gap[]>>;
+  /** Gaps of all cameras that lasted at this time, or began later: a slow disk at the start causes gaps, too. */
+  gaps(sinceMs: number): Promise<Map<string, Gap[]>>;
   /** Until when the gap ledgers of all cameras are certain. */
   knownUntilMs(): Promise<number>;
   /** Says how it stands. */
@@ -83,9 +85,12 @@ export async function setStage(
           : line.startsWith(`${name}{`) && line.includes(`="${label}"}`);
       return Number(text.split('\n').find(isIt)?.split(' ').at(-1));
     },
-    async gaps() {
-      const answers = await Promise.all(ids.map(async (id) => [id, (await ledgerOf(id)).gaps] as const));
-      return new Map(answers);
+    async gaps(sinceMs) {
+      const answers = ids.map(async (id) => {
+        const { gaps } = await ledgerOf(id);
+        return [id, gaps.filter(({ is_open: isOpen, end_ms: endMs }) => isOpen || endMs > sinceMs)] as const;
+      });
+      return new Map(await Promise.all(answers));
     },
     async knownUntilMs() {
       const answers = await Promise.all(ids.map(ledgerOf));
