@@ -130,7 +130,9 @@ for (const program of PROGRAMS) {
     });
 
     test('the files from which threads are started exist', () => {
-      const started = [...read(`app/${program}/main.js`).matchAll(/new URL\("([^"]+-worker\.js)",import\.meta\.url\)/g)];
+      const started = [
+        ...read(`app/${program}/main.js`).matchAll(/new URL\("([^"]+-worker\.js)",import\.meta\.url\)/g),
+      ];
       assert.equal(started.length, program === 'recorder' ? 1 : 0);
       for (const [, name] of started) assert.ok(existsSync(join(image.root, 'app', program, name!)), name);
     });
