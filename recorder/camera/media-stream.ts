@@ -70,6 +70,7 @@ export class MediaStream {
   // Times of the current packet and of the one before it.
   #timestamp = 0;
   #nowMs = 0;
+  #ranMs = 0;
   #packetMs = 0;
   #previousPacketMs = 0;
 
@@ -156,8 +157,10 @@ export class MediaStream {
   }
 
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
+    // Packets of one read have one time.
+    if (nowMs !== this.#nowMs) this.#ranMs = this.#deps.clock.ranMs();
     this.#nowMs = nowMs;
-    this.#receiver.receive(buffer, start, end, this.#deps.clock.ranMs());
+    this.#receiver.receive(buffer, start, end, this.#ranMs);
     if (this.#depacketizer.discarded !== this.#discarded) this.#noteDiscarded();
   }
 
