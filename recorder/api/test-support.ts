@@ -1,6 +1,6 @@
 // Shared by the tests of the API: an API with fake dependencies.
 
-import { createHash } from 'node:crypto';
+import { createHash, scryptSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +25,13 @@ export const token = (role: Role, text: string = role): TokenConfig => ({
   role,
   sha256: createHash('sha256').update(text).digest('hex'),
 });
+
+/** A hash of a password with the least cost that is accepted. */
+export function hashOf(password: string): string {
+  const salt = Buffer.from('0123456789abcdef');
+  const hash = scryptSync(password, salt, 32, { N: 16_384, r: 8, p: 1 });
+  return ['scrypt', 16_384, 8, 1, salt.toString('base64url'), hash.toString('base64url')].join('$');
+}
 
 /** The header of a caller with one of the three tokens of `build`. */
 export const as = (role: Role): { authorization: string } => ({ authorization: `Bearer ${role}` });

@@ -2,24 +2,17 @@
 // another node, and what can it do with what it got?
 
 import assert from 'node:assert/strict';
-import { scryptSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { WebSocket } from 'ws';
 import { Members, certificateOf } from '../../test/support/members.ts';
-import { build, fakeCluster, token } from '../api/test-support.ts';
+import { build, fakeCluster, hashOf, token } from '../api/test-support.ts';
 import type { ApiDeps } from '../api/deps.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 
-const SALT = '0123456789abcdef';
-const HASH = scryptSync('correct horse', SALT, 32, { N: 16_384, r: 8, p: 1 }).toString('base64url');
-const ANNA = {
-  name: 'anna',
-  role: 'admin',
-  password: `scrypt$16384$8$1$${Buffer.from(SALT).toString('base64url')}$${HASH}`,
-} as const;
+const ANNA = { name: 'anna', role: 'admin', password: hashOf('correct horse') } as const;
 const SECRET = 'admin-token-0123456789abcdef';
 const auth = { mode: 'token', users: [ANNA], tokens: [token('admin', SECRET)] } as const;
 const JOB = `node-2.e${'0'.repeat(24)}`;

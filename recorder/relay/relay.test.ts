@@ -1,7 +1,7 @@
 // Requests to a node through another one: the API and its WebSockets.
 
 import assert from 'node:assert/strict';
-import { randomBytes, scryptSync } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -14,7 +14,7 @@ import { MemoryBudget } from '../../base/memory-budget.ts';
 import { stopwatch } from '../../test/support/stopwatch.ts';
 import { until } from '../../test/support/until.ts';
 import { Members } from '../../test/support/members.ts';
-import { archiveStatus, as, build, cameraStatus, fakeCluster, token } from '../api/test-support.ts';
+import { archiveStatus, as, build, cameraStatus, fakeCluster, hashOf, token } from '../api/test-support.ts';
 import type { ClusterAccess } from '../api/cluster-access.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import { Seal, SEAL_KEY_BYTES } from '../http/seal.ts';
@@ -36,13 +36,7 @@ const clusterOf = (nodeId: string): ClusterAccess =>
   });
 
 const seal = new Seal(randomBytes(SEAL_KEY_BYTES));
-const SALT = '0123456789abcdef';
-const HASH = scryptSync('correct horse', SALT, 32, { N: 16_384, r: 8, p: 1 }).toString('base64url');
-const ANNA = {
-  name: 'anna',
-  role: 'admin',
-  password: `scrypt$16384$8$1$${Buffer.from(SALT).toString('base64url')}$${HASH}`,
-} as const;
+const ANNA = { name: 'anna', role: 'admin', password: hashOf('correct horse') } as const;
 const auth = {
   mode: 'token',
   seal,

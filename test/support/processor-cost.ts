@@ -13,8 +13,8 @@ function reference(): void {
   }
 }
 
-/** Processor time of this process, in milliseconds: most of what else the machine does is not in it. */
-function processorTime(step: () => void): number {
+/** Processor time of this process for `step`, in milliseconds: most of what else the machine does is not in it. */
+export function processorTime(step: () => void): number {
   const before = process.cpuUsage();
   step();
   const { user, system } = process.cpuUsage(before);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes, scryptSync } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import type { LightMyRequestResponse } from 'fastify';
 import type { Log } from '../../../base/log.ts';
@@ -8,13 +8,10 @@ import type { AuditEntry } from '../../audit/entry.ts';
 import type { UserConfig } from '../../config/schema.ts';
 import { Seal } from '../../http/seal.ts';
 import type { StillSource } from '../deps.ts';
-import { archiveStatus, as, build, cameraStatus, token, type TestApi } from '../test-support.ts';
+import { archiveStatus, as, build, cameraStatus, hashOf, token, type TestApi } from '../test-support.ts';
 
 const MINUTE_MS = 60_000;
-const SALT = '0123456789abcdef';
-const HASH = scryptSync('correct horse', SALT, 32, { N: 16_384, r: 8, p: 1 }).toString('base64url');
-const password = `scrypt$16384$8$1$${Buffer.from(SALT).toString('base64url')}$${HASH}`;
-const ANNA: UserConfig = { name: 'anna', role: 'viewer', password };
+const ANNA: UserConfig = { name: 'anna', role: 'viewer', password: hashOf('correct horse') };
 const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
 const STILL = '/api/cameras/gate/thumbnail?fresh=1';
 

@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict';
-import { randomBytes, scryptSync } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 import type { FastifyRequest, LightMyRequestResponse } from 'fastify';
 import type { UserConfig } from '../../config/schema.ts';
 import { credentialOf } from '../../http/credentials.ts';
 import { Seal } from '../../http/seal.ts';
-import { as, build, token, type TestApi } from '../test-support.ts';
+import { as, build, hashOf, token, type TestApi } from '../test-support.ts';
 
 const HOUR_MS = 3_600_000;
-
-/** A hash with the least cost that is accepted. */
-function hashOf(password: string): string {
-  const salt = Buffer.from('0123456789abcdef');
-  const hash = scryptSync(password, salt, 32, { N: 16_384, r: 8, p: 1 });
-  return ['scrypt', 16_384, 8, 1, salt.toString('base64url'), hash.toString('base64url')].join('$');
-}
 
 const ANNA: UserConfig = { name: 'anna', role: 'operator', password: hashOf('correct horse') };
 const GUARD: UserConfig = {
