@@ -2,7 +2,7 @@
 
 import { graph } from './panels.ts';
 
-/** Everything of the chosen Kubernetes clusters. Who has only one may leave out the label. */
+/** Everything of the chosen Kubernetes clusters. A Prometheus of one cluster needs no label. */
 export const CLUSTER = 'cluster=~"$cluster"';
 /** The operator's metrics of pools have the label of the pool's namespace. */
 export const POOL = `${CLUSTER},namespace=~"$namespace"`;

@@ -52,7 +52,7 @@ export class WorkBudget {
   /** In the order of their last work. */
   readonly #spent = new Map<string, Spent>();
   #isMeasuring = false;
-  /** Who is worked for at this moment. */
+  /** The request whose work is measured at this moment. */
   #request: FastifyRequest | undefined;
 
   constructor({ clock, log, registry, audit, cpuMs = threadCpuMs }: WorkBudgetDeps) {
