@@ -194,16 +194,13 @@ export class RecorderProcess {
       .sort();
   }
 
-  /** Each of these cameras has so many more files on the disk than now: what was recorded until now is there. */
+  /** Each of these cameras has so many files on the disk that it does not have now; others may have gone since. */
   async untilMoreFiles(count: number, ...ids: readonly string[]): Promise<void> {
-    const counts = async (): Promise<number[]> => {
-      const files = await this.files();
-      return ids.map((id) => files.filter((file) => file.includes(`_${id}_`)).length);
-    };
-    const before = await counts();
-    await until(`${count} more files of ${ids.join(', ')}`, async () =>
-      (await counts()).every((now, i) => now >= (before[i] ?? 0) + count),
-    );
+    const before = new Set(await this.files());
+    await until(`${count} more files of ${ids.join(', ')}`, async () => {
+      const since = (await this.files()).filter((file) => !before.has(file));
+      return ids.every((id) => since.filter((file) => file.includes(`_${id}_`)).length >= count);
+    });
   }
 
   /** Ends it as a service manager does. Fails if the archive violates an invariant. */
