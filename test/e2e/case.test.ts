@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { startCamera } from '../camera/camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
+import { startMsOf } from '../support/file-start.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -37,13 +38,6 @@ interface ManifestAnswer {
     readonly files: readonly { readonly name: string }[];
     readonly gaps: readonly { readonly from: string; readonly to: string; readonly cause?: string }[];
   }[];
-}
-
-/** Milliseconds since 1970 at which a file of the archive begins. */
-function startOf(file: string): number {
-  const parts = /_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)(\d{3})\.mp4$/.exec(file)?.slice(1) ?? [];
-  const [year = 0, month = 1, ...rest] = parts.map(Number);
-  return Date.UTC(year, month - 1, ...rest);
 }
 
 test(
@@ -89,7 +83,7 @@ test(
     await files('gate', before + 3);
     const of = await filesOf('gate');
     // It begins within the first file, and ends where a later one does.
-    const [fromMs, toMs] = [startOf(of[0] ?? '') + 500, startOf(of.at(-1) ?? '')];
+    const [fromMs, toMs] = [startMsOf(of[0] ?? '') + 500, startMsOf(of.at(-1) ?? '')];
     const answer = await fetch(`${recorder.url}/api/cases`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -14,6 +14,7 @@ import { decodeFiles, decodePictures } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import { browserMissing } from '../support/browser.ts';
+import { startMsOf } from '../support/file-start.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
 import { Mount } from '../support/mount.ts';
 import { openMovie } from '../support/movie-page.ts';
@@ -101,12 +102,10 @@ for (const video of ['h264', 'h264-bframes'] as const) {
   test(`${video}: an export over several files has exactly the pictures of its window`, { skip }, async (t) => {
     await using recorder = await recording(t, video, 8);
     const [first = ''] = await recorder.files();
-    const time = /_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)(\d{3})\.mp4$/.exec(first)?.slice(1).map(Number) ?? [];
-    const [year = 0, month = 0, ...rest] = time;
     // A second of it is before the window: the sound of a recording begins after its first picture. The window begins and ends
     // in the middle of a picture's 40 ms, because at an edge it would be luck which of two pictures is on screen; and in the
     // middle of a file, because the sound at a file's first picture is in the file before it.
-    const from = Date.UTC(year, month - 1, ...rest) / 1000 + 1.5;
+    const from = startMsOf(first) / 1000 + 1.5;
     const id = await ask(recorder, `gate/export?from=${from}&to=${from + 4}`);
     const job = await ended(recorder, id);
     assert.equal(job.state, 'done', job.reason);

@@ -1,18 +1,10 @@
 // What else cameras and their surroundings do. The numbers are those of docs/cameras.md.
 
 import assert from 'node:assert/strict';
-import { basename } from 'node:path';
 import { test } from 'node:test';
 import { reply } from '../camera/message.ts';
+import { startMsOf } from '../support/file-start.ts';
 import { distances, onlyFile, packetTimes, range, setStage } from './stage.ts';
-
-/** Milliseconds since 1970 in the name of a recorded file: `…_YYYYMMDD_HHMMSSmmm.mp4`. */
-function startMsOf(file: string): number {
-  const match = /_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)(\d{3})\.mp4$/.exec(basename(file));
-  assert.ok(match, file);
-  const [year = 0, month = 0, day = 0, hour, minute, second, ms] = match.slice(1).map(Number);
-  return Date.UTC(year, month - 1, day, hour, minute, second, ms);
-}
 
 test('74. the realm “TP-LINK Streaming Media” wants no login but requests for 127.0.0.1', async (t) => {
   const stage = await setStage(t, {

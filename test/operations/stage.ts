@@ -26,6 +26,7 @@ import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import type { Images } from '../cluster/kubelet/images.ts';
 import { bundledImages } from '../cluster/own-images.ts';
 import { needProgram } from '../cluster/programs.ts';
+import { startMsOf } from '../support/file-start.ts';
 import { until } from '../support/until.ts';
 import { Page } from './page.ts';
 
@@ -173,7 +174,7 @@ export class Stage {
       .filter(({ root }) => existsSync(join(root, this.archivePath)))
       .flatMap(({ name }) =>
         this.files(name, camera).map((file) => ({
-          startMs: startOf(file),
+          startMs: startMsOf(file),
           endMs: statSync(join(this.#footage(name), file)).mtimeMs,
         })),
       )
@@ -208,13 +209,6 @@ export class Stage {
 
 /** A file that is written grows once a second. */
 const GROWS_MS = 3_000;
-
-/** `…_20261121_100000000.mp4`, UTC. */
-function startOf(file: string): number {
-  const [, ...parts] = /_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)(\d{3})\.mp4$/.exec(file) ?? [];
-  const [year, month, day, hour, minute, second, ms] = parts.map(Number) as [number, number, number, ...number[]];
-  return Date.UTC(year, month - 1, day, hour, minute, second, ms);
-}
 
 /** Installed as docs/install.md says; `gate` is recorded by node-1, `hall` by node-2. */
 export async function startStage(): Promise<Stage> {
