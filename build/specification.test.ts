@@ -1,14 +1,21 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { PAGE, RULES, specificationPage, unchecked } from './specification.ts';
+import { SECTIONS, type Section } from './specification-rules.ts';
+import { PAGE, specificationPage, unchecked } from './specification.ts';
 
-test('every rule of the specification has tests, and these are there', () => {
-  assert.ok(RULES.length > 40);
+test('every sentence of the specification has its place, and its tests are there', () => {
   assert.deepEqual(unchecked(), []);
-  const [rule] = RULES as [(typeof RULES)[number]];
-  const gone = { ...rule, tests: [['build/specification.test.ts', 'a test that is gone']] as const };
-  assert.equal(unchecked([{ ...rule, tests: [] }, gone]).length, 2);
+  const [first] = SECTIONS as [Section];
+  const [row] = first.rows as [Section['rows'][number]];
+  const gone = { ...row, tests: [['build/specification.test.ts', 'a test that is gone']] as const };
+  const wrong: readonly Section[] = [
+    { ...first, rows: [{ ...row, tests: [] }] },
+    { ...first, rows: [gone] },
+    { ...first, sentences: first.sentences + 1 },
+    { ...first, sentences: first.sentences + 1, rows: [row, row] },
+  ];
+  for (const section of wrong) assert.equal(unchecked([section]).length, 1);
 });
 
 test('the page is that of the rules: else run node build/generate-specification.ts', async () => {

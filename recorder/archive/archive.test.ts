@@ -513,7 +513,7 @@ test('audio that no file can hold does not keep the video from being recorded', 
   assert.ok(log.lines.some(({ message }) => message.startsWith('audio that no file can hold')));
 });
 
-test('old footage that cannot be read is logged at start, and new footage is recorded', async (t) => {
+test('old footage that cannot be read is logged at start and a warning, and new footage is recorded', async (t) => {
   const root = temporaryDirectory(t);
   mkdirSync(join(root, '2020'));
   const log = new TestLog();
@@ -521,10 +521,13 @@ test('old footage that cannot be read is logged at start, and new footage is rec
     root,
     log,
     before: ({ name, path }) => {
-      if (name === 'list' && path === '2020') throw systemError('EIO');
+      if (name === 'list' && path === '2020') throw Object.assign(systemError('EIO'), { path: join(root, path) });
     },
   });
   assert.ok(log.lines.some(({ level }) => level === 'error'));
+  const message = 'the archive on disk cannot be read: 2020 (EIO)';
+  await assert.rejects(archive.list('gate', { fromMs: 0, toMs: 1 }), { message });
+  assert.deepEqual(archive.warnings(), [{ code: 'archive-unreadable', message, cameraId: undefined }]);
   camera.begin();
   await camera.play(2, fs);
   camera.end();

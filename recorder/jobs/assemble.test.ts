@@ -247,6 +247,21 @@ test('gaps that the nodes know of keep their causes; what no node has is a gap a
   ]);
 });
 
+test('parts are fetched at the same time', async (t) => {
+  const { run, peers, result } = await stage(t);
+  // Each peer sends its part once the other one is asked for its own.
+  const both = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  for (const [i, { bytes }] of parts.entries()) {
+    peers[i]?.routes.set(`/api/archive/jobs/e${i}/download`, (request, response) => {
+      both[i]?.resolve();
+      void both[1 - i]?.promise.then(() => file(bytes)(request, response));
+    });
+  }
+  const patient = { members: () => peers, scheme: 'http', silenceMs: 60_000 } as const;
+  await run({ deps: { access: patient, limits: { ...LIMITS, silenceMs: 60_000, giveUpMs: 60_000 } } });
+  assert.equal((await decodePictures(result)).complaints, '');
+});
+
 test('a job of a peer that is not done is waited for', async (t) => {
   const { run, peers, result } = await stage(t);
   const { job } = second();

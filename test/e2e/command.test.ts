@@ -154,7 +154,7 @@ test('all errors that keep a recorder from starting are reported at once, each w
   }
 });
 
-test('what a server of a cluster over etcd needs is named: the listener for others, its membership, the ports of etcd', async (t) => {
+test('what a server of a cluster over etcd needs is named: its name, the listener for others, its membership, the ports of etcd', async (t) => {
   const directory = workspace(t);
   const taken = createServer();
   // An address of this test alone: these ports are fixed.
@@ -162,7 +162,7 @@ test('what a server of a cluster over etcd needs is named: the listener for othe
   t.after(() => taken.close());
   const config = join(directory, 'config.yaml');
   const lines = [
-    'nodeName: rack-1',
+    'nodeName: RACK_1',
     ...['listen', 'playback', 'metrics'].map((key) =>
       key === 'listen' ? `${key}: 127.0.23.1:0` : `${key}: {listen: 127.0.23.1:0}`,
     ),
@@ -175,8 +175,9 @@ test('what a server of a cluster over etcd needs is named: the listener for othe
   assert.equal(code, 1, output);
   assert.deepEqual(output.trim().replace('recorder: ', '').replaceAll(`${directory}/`, '').split('\n'), [
     'config.yaml:7:17: cluster.mode: etcd: 127.0.23.1:2380 is in use by another program, or by another listener of this file (EADDRINUSE): the recorder runs etcd there itself',
+    'config.yaml:1:11: nodeName: "RACK_1" cannot be the name of a server of a cluster, which must have only lower-case letters, digits, "-" and ".", with a letter or digit at both ends of each part: set nodeName',
     'config.yaml: cluster.listen: is missing: with mode etcd, the other servers reach this one there',
-    'config.yaml:7:17: cluster.mode: etcd: data/node_rack-1/cluster.json is missing: run recorder cluster init on the first server, recorder cluster join on others',
+    'config.yaml:7:17: cluster.mode: etcd: data/node_RACK_1/cluster.json is missing: run recorder cluster init on the first server, recorder cluster join on others',
   ]);
 });
 

@@ -17,6 +17,7 @@ import {
   build as buildApi,
   cameraStatus,
   gapReader,
+  fakeCluster,
   noGaps,
   type ApiChanges,
 } from '../test-support.ts';
@@ -142,6 +143,27 @@ test('outside of a cluster, all nodes are this one', async (t) => {
   assert.equal((await app.inject(post(`${url}&dry_run=1`))).json().duration_seconds, 50);
   assert.equal((await app.inject(post(url))).statusCode, 202);
   assert.equal(jobs.asked[0]?.assembly, undefined);
+});
+
+test('an export without a body may name any type of content, and a time-lapse, too', async (t) => {
+  const { app } = await build(t, { jobs: keeper(t) });
+  for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain; charset=utf-8', 'nonsense'])
+    for (const path of ['gate/export?', 'gate/timelapse?speed=2&']) {
+      const { headers, ...request } = post(`${path}from=${FROM}&to=${FROM + 60}`);
+      const empty = { ...headers, 'content-type': type, 'content-length': '0' };
+      assert.equal((await app.inject({ ...request, headers: empty })).statusCode, 202, type);
+    }
+});
+
+test('in a cluster an export is of this node, unless it is requested of all nodes', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs, cluster: fakeCluster('node-1') });
+  const url = `gate/export?from=${FROM}&to=${FROM + 60}`;
+  for (const scope of ['', '&scope=cluster']) assert.equal((await app.inject(post(url + scope))).statusCode, 202);
+  assert.deepEqual(
+    jobs.asked.map(({ isOfAllNodes }) => isOfAllNodes),
+    [undefined, true],
+  );
 });
 
 for (const [query, status, detail] of [

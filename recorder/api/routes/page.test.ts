@@ -7,7 +7,7 @@ import fastify from 'fastify';
 import { workspace } from '../../../test/support/workspace.ts';
 import { pageRoutes } from './page.ts';
 
-test('the page is read when it is asked for, and again if it could not be read', async (t) => {
+test('the page is read once, and again if it could not be read: files that a package replaces are those of the next process', async (t) => {
   const directory = join(workspace(t), 'page');
   const app = fastify();
   t.after(() => app.close());
@@ -18,6 +18,8 @@ test('the page is read when it is asked for, and again if it could not be read',
   const answer = await app.inject('/');
   assert.equal(answer.statusCode, 200, answer.body);
   assert.match(answer.body, /<title>Cameras<\/title>/);
+  writeFileSync(join(directory, 'index.html'), '<meta charset="utf-8" /><title>Of the next version</title>');
+  assert.equal((await app.inject('/')).body, answer.body);
 });
 
 test('what loads the page again when a script is missing is in the page, and no other script may be', async (t) => {

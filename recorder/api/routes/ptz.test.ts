@@ -55,7 +55,7 @@ for (const [speed, pan] of [
   [7, 1],
   [-3, undefined],
 ] as const) {
-  test(`speed ${speed} is ${pan === undefined ? 'none: a stop' : `${pan} of the speed`}`, async (t) => {
+  test(`a speed of ${speed} is limited: pan ${pan}`, async (t) => {
     const { device, post } = await stage(t);
     const { status, body } = await post('move', { ...MOVE, tilt: 0, speed });
     assert.equal(status, 200);
