@@ -176,7 +176,8 @@ export class ClusterView {
       const missing = voters.filter((voter) => !now.includes(voter));
       if (missing.length === 0 && now.length === voters.length) return answer;
       if (this.#clock.monotonicMs() >= untilMs) {
-        const what = missing.length > 0 ? `${missing.join(', ')} will have a vote with the data` : 'a vote will go';
+        const what =
+          missing.length > 0 ? `${missing.join(', ')} will have a vote with the data of the leader` : 'a vote will go';
         return { code: 202, message: `accepted, not done yet: ${what} (GET /cluster/metrics)` };
       }
       await this.#clock.sleep(LOOK_MS);
