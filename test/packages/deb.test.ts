@@ -93,6 +93,7 @@ suite('the Debian package', { skip: serverMissing() }, () => {
     await server.run('systemctl enable --now recorder');
     t.diagnostic(`set up, started and ready after ${Math.round(performance.now() - startMs)} ms`);
     assert.deepEqual([(await ready()).status, (await ready()).version], ['ready', VERSION]);
+    assert.equal(await server.run(`readlink /proc/${await mainPid()}/cwd`), '/var/lib/recorder');
     await until(
       'three files are closed',
       async () => (await segments(server)).filter((one) => !one.is_open).length >= 3,
