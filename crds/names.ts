@@ -120,7 +120,7 @@ export const recorderName = (pool: string): string => `${pool}-recorder`;
 /** The Secret with the token for reading the metrics of a pool's recorders. */
 export const metricsTokenName = (pool: string): string => `${pool}-metrics-token`;
 
-/** The Secret with the key that seals the sessions of all recorders of a pool. */
+/** The Secret with the key that encrypts the sessions of all recorders of a pool. */
 export const sessionKeyName = (pool: string): string => `${pool}-session-key`;
 
 /** The key in the data of that Secret, and so the name of the file in recorders. */

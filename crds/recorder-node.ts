@@ -151,6 +151,11 @@ const status = statusObject({
     .max(4_096)
     .optional()
     .describe('PKCS #10 request in PEM for the key that never leaves the node; answered in spec.certificate.'),
+  sessionKey: formed(z.string().max(64), /^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url')
+    .optional()
+    .describe(
+      'Public key (Ed25519) of the sessions that begin at this node: the other nodes accept them as long as the node is a member.',
+    ),
   version: z.string().max(128).optional(),
   archiveID: z.string().max(128).optional().describe('The id in the marker file of the archive.'),
   freeBytes: integer(0, Number.MAX_SAFE_INTEGER)

@@ -1,4 +1,4 @@
-// The key with which the recorders of a pool seal sessions, so that each of them accepts the cookies of all. It is in a Secret of
+// The key with which the recorders of a pool encrypt sessions, so that each of them can read the cookies of all. It is in a Secret of
 // the pool, which the recorders mount; the operator keeps no copy.
 
 import { randomBytes } from 'node:crypto';

@@ -196,6 +196,7 @@ function stage(t: TestContext) {
         address: 'http://a',
         playbackAddress: 'http://a',
         certificateRequest: undefined,
+        sessionKey: 'A'.repeat(43),
         version: '1',
         archiveID: undefined,
         freeBytes: undefined,

@@ -43,6 +43,8 @@ export interface NodeFacts {
   readonly playbackAddress: string;
   /** PKCS #10 as PEM; the operator responds with a certificate. */
   readonly certificateRequest: string | undefined;
+  /** By which others know the sessions that this node signs. */
+  readonly sessionKey: string;
   readonly version: string;
   readonly archiveID: string | undefined;
   readonly freeBytes: number | undefined;
@@ -366,6 +368,7 @@ export class Cluster {
       address: facts.address,
       playbackAddress: facts.playbackAddress,
       ...(facts.certificateRequest !== undefined && { certificateRequest: facts.certificateRequest }),
+      sessionKey: facts.sessionKey,
       version: facts.version,
       ...(facts.archiveID !== undefined && { archiveID: facts.archiveID }),
       ...(facts.freeBytes !== undefined && { freeBytes: Math.round(facts.freeBytes) }),

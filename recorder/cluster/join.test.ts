@@ -19,6 +19,7 @@ import { joinCluster, openApiServer, type Joined } from './join.ts';
 const NO_FACTS: NodeFacts = {
   address: '',
   certificateRequest: undefined,
+  sessionKey: 'A'.repeat(43),
   playbackAddress: '',
   version: '1.0.0',
   archiveID: undefined,

@@ -82,3 +82,21 @@ test('a report that the operator refuses draws no camera to its node', () => {
   ]);
   assert.equal(new Peers('a', () => ({ nodes, pool: undefined })).ownerOf('gate')?.nodeId, 'b');
 });
+
+test('sessions of a node are known by the key that it reports, until the node is removed', () => {
+  const [key, other] = ['A'.repeat(43), 'B'.repeat(43)];
+  const nodes = new Map([nodeOf('b', { sessionKey: key }), nodeOf('c', { sessionKey: other }), nodeOf('d', {})]);
+  const peers = new Peers('a', () => ({ nodes, pool: undefined }));
+  let changes = 0;
+  peers.followSessionKeys(() => changes++);
+  const known = (): readonly unknown[] => {
+    peers.changed();
+    return [...['b', 'c', 'd'].map((nodeId) => peers.sessionKeyOf(nodeId)), changes];
+  };
+  assert.deepEqual(known(), [key, other, undefined, 1]);
+  assert.deepEqual(known(), [key, other, undefined, 1], 'nothing has changed');
+  nodes.set(...nodeOf('b', { sessionKey: key }, { role: 'Removed' }));
+  assert.deepEqual(known(), [undefined, other, undefined, 2]);
+  nodes.delete('c');
+  assert.deepEqual(known(), [undefined, undefined, undefined, 3]);
+});

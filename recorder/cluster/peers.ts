@@ -2,6 +2,7 @@
 // RecorderPool, as last received from the API server. Pure. Addresses are those that the operator wrote, because browsers send
 // their users' tokens there, and the stolen token of a recorder could change what that recorder writes.
 
+import { isDeepStrictEqual } from 'node:util';
 import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { PeerNode } from '../peers/peer.ts';
@@ -50,6 +51,8 @@ export class Peers {
   readonly #facts: () => PeerFacts;
   /** Undefined until first needed. */
   #others: ReadonlyMap<string, Owner> | undefined;
+  #sessionKeys: ReadonlyMap<string, string> = new Map();
+  #keysChanged = (): void => {};
 
   constructor(nodeId: string, facts: () => PeerFacts) {
     this.#nodeId = nodeId;
@@ -59,6 +62,20 @@ export class Peers {
   /** Call when the facts have changed. */
   changed(): void {
     this.#others = undefined;
+    const keys = new Map(Array.from(this.#facts().nodes.values()).flatMap(sessionKeyOf));
+    if (isDeepStrictEqual(keys, this.#sessionKeys)) return;
+    this.#sessionKeys = keys;
+    this.#keysChanged();
+  }
+
+  /** By which the sessions of a node are known; undefined for one that is no member. */
+  sessionKeyOf(nodeId: string): string | undefined {
+    return this.#sessionKeys.get(nodeId);
+  }
+
+  /** Calls `changed` when a key of sessions has come, gone or changed. */
+  followSessionKeys(changed: () => void): void {
+    this.#keysChanged = changed;
   }
 
   /** The other node that records a camera. Just a lookup, so callers may ask often and for cameras that do not exist. */
@@ -148,6 +165,9 @@ export class Peers {
     return Array.from(this.#facts().nodes.values(), ({ spec }) => of(spec)).filter((address) => address !== undefined);
   }
 }
+
+const sessionKeyOf = ({ metadata, spec, status }: RecorderNode): [string, string][] =>
+  spec.role === 'Removed' || status?.sessionKey === undefined ? [] : [[metadata.name, status.sessionKey]];
 
 const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeId: metadata.name, url: spec.address });
 

@@ -70,8 +70,10 @@ export function beginVisit(
 }
 
 /** The node that vouches for a caller whom this node has not checked. */
-const vouchedIn = (caller: Caller | undefined): { readonly statedBy?: string } =>
-  caller && isStated(caller) ? { statedBy: caller.statedBy } : {};
+function vouchedIn(caller: Caller | undefined): { readonly statedBy?: string } {
+  const statedBy = caller && isStated(caller) ? caller.statedBy : caller?.session?.vouchedBy;
+  return statedBy === undefined ? {} : { statedBy };
+}
 
 /** Install it before any hook that may refuse. Throws for a route that changes something and has no name in the audit. */
 export function installAudit(app: FastifyInstance, { audit, visits, clock }: AuditDeps): void {

@@ -62,7 +62,7 @@ export interface AuthDeps {
   readonly cpuMs?: () => number;
 }
 
-const newSeal = (): Seal => new Seal(randomBytes(SEAL_KEY_BYTES));
+const newSeal = (): Seal => new Seal({ nodeId: '', secret: randomBytes(SEAL_KEY_BYTES) });
 
 /**
  * Where a route accepts credentials. `anywhere`: in the header, as a token in the query, and as a link. `metrics`: in the header,
@@ -94,12 +94,10 @@ interface SessionCaller extends Caller {
 /** The caller of every request where no token is required. */
 const ANYBODY: Caller = callerFor({ name: 'anonymous', role: 'admin' });
 
-const inSession = (holder: Caller, { id, expiresMs, isDue, keyNumber }: Session, link?: Link): SessionCaller => ({
-  ...holder,
-  holder,
-  link,
-  session: { id, expiresMs, isDue, keyNumber },
-});
+const inSession = (holder: Caller, session: Session, link?: Link): SessionCaller => {
+  const { id, expiresMs, isDue, vouchedBy, isAccepted } = session;
+  return { ...holder, holder, link, session: { id, expiresMs, isDue, vouchedBy, isAccepted } };
+};
 
 const holderIn = (caller: Caller): Caller => ('holder' in caller ? (caller as SessionCaller).holder : caller);
 
@@ -125,6 +123,7 @@ export class Authenticator {
   readonly #changed = new Set<() => void>();
   readonly #tokens: TokenOwners;
   readonly #users: Users;
+  readonly #seal: Seal;
   readonly #sessions: Sessions;
   readonly #links: Links;
   readonly #lastUse: LastUse;
@@ -157,6 +156,7 @@ export class Authenticator {
     this.#configured = options.users ?? [];
     this.#configuredTokens = options.tokens;
     this.#users = new Users(this.#allUsers, clock);
+    this.#seal = seal;
     this.#sessions = new Sessions(seal, clock);
     this.#links = new Links(seal, clock);
     this.#lastUse = new LastUse(clock);
@@ -196,9 +196,14 @@ export class Authenticator {
 
   /** Replaces the key of sessions, which ends those of another key. Returns whether it is another one. */
   replaceSessionKey(key: Buffer): boolean {
-    const isOther = this.#sessions.replaceKey(key);
+    const isOther = this.#seal.replaceKey(key);
     if (isOther) this.#tellChange();
     return isOther;
+  }
+
+  /** To be called when the nodes are others whose sessions are accepted. */
+  membersChanged(): void {
+    this.#tellChange();
   }
 
   /** Calls `listener` when the rights of callers have changed, until the returned function is called. */
@@ -274,7 +279,7 @@ export class Authenticator {
     }
     // Before a token: a node that passes a request on adds that of the link's maker, and only the link may follow a redirect.
     const link = place === 'anywhere' ? this.#links.of(request) : undefined;
-    const linked = link && this.#sessions.linked(link.id, link.expiresMs);
+    const linked = link && this.#sessions.linked(link);
     if (linked) return after(this.#holding(link.holder, request), (holder) => inSession(holder, linked, link));
     const isInQuery = place === 'header-or-query' || place === 'anywhere';
     const token = tokenInHeader(request) ?? (isInQuery ? tokenInQuery(request) : undefined);
@@ -388,7 +393,8 @@ export class Authenticator {
     const token = tokenInHeader(request);
     const holder = open?.holder ?? (token === undefined ? undefined : { token });
     if (!holder) return undefined;
-    return { url: this.#links.addressOf(path, { id: open?.id ?? randomUUID(), holder, expiresMs }), expiresMs };
+    const id = open?.id ?? randomUUID();
+    return { url: this.#links.addressOf(path, { id, holder, expiresMs, from: open?.from }), expiresMs };
   }
 
   /** Where a request is redirected to, so that its link opens that address, too. */

@@ -1,25 +1,27 @@
 // Links to one address for a few minutes, for programs that can send neither a header nor a cookie. A link is sealed for its
-// address, and has the rights of the caller who made it, so no node has to remember it, and every node with the same key accepts
-// it.
+// address, and has the rights of the caller who made it, so no node has to remember it, and every node of the cluster accepts it.
 
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
+import { parseJson } from '../../base/parse-json.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import type { Seal } from './seal.ts';
-import { Holder } from './sessions.ts';
+import { Holder, type Session } from './sessions.ts';
 
 export const LINK_PARAMETER = 'access_link';
 const LASTS_MS = 5 * MINUTE_MS;
 
 const Sealed = z.strictObject({ id: z.string(), of: Holder, untilMs: z.number() });
 
-export interface Link {
-  /** Of the session that made it; by chance without one. */
-  readonly id: string;
+/** `id`: of the session that made it; by chance without one. */
+interface LinkMade extends Pick<Session, 'id' | 'expiresMs'> {
   readonly holder: Holder;
-  readonly expiresMs: number;
+  /** The node at which that session began; by default, this one. */
+  readonly from?: string | undefined;
 }
+
+export type Link = LinkMade & Omit<Session, 'isDue'>;
 
 export class Links {
   readonly #seal: Seal;
@@ -36,11 +38,12 @@ export class Links {
   }
 
   /** `url` as an address that the link opens. */
-  addressOf(url: string, { id, holder, expiresMs }: Link): string {
+  addressOf(url: string, { id, holder, expiresMs, from }: LinkMade): string {
     const bare = withoutLink(url);
     const sealed = this.#seal.close(
       purposeOf(bare),
       JSON.stringify({ id, of: holder, untilMs: expiresMs } satisfies z.output<typeof Sealed>),
+      from,
     );
     return `${bare}${bare.includes('?') ? '&' : '?'}${LINK_PARAMETER}=${sealed}`;
   }
@@ -49,10 +52,14 @@ export class Links {
   of({ url, query, method }: Pick<FastifyRequest, 'url' | 'query' | 'method'>): Link | undefined {
     const sealed = linkIn({ query });
     if (sealed === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined;
-    const text = this.#seal.open(purposeOf(withoutLink(url)), sealed);
-    if (text === undefined) return undefined;
-    const { id, of: holder, untilMs } = Sealed.parse(JSON.parse(text));
-    return this.#clock.wallMs() < untilMs ? { id, holder, expiresMs: untilMs } : undefined;
+    const purpose = purposeOf(withoutLink(url));
+    const opened = this.#seal.open(purpose, sealed);
+    const { data } = Sealed.safeParse(parseJson(opened?.text ?? ''));
+    if (!opened || !data || this.#clock.wallMs() >= data.untilMs) return undefined;
+    const { id, of: holder, untilMs: expiresMs } = data;
+    const isAccepted = (): boolean => this.#seal.open(purpose, sealed) !== undefined;
+    const { from, vouchedBy } = opened;
+    return { id, holder, expiresMs, from, vouchedBy, isAccepted };
   }
 }
 

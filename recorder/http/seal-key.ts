@@ -1,5 +1,6 @@
-// The key that seals sessions and links: 256 random bits. The recorders of a pool have one together, in a file that Kubernetes
-// mounts. Any other recorder has its own in a file that only its owner can read, so that sessions survive a restart.
+// The keys behind sessions and links, each of 256 random bits. Each node has one of its own in a file that only its owner can read, which
+// signs, so that sessions survive a restart. The recorders of a pool have another one together, in a file that Kubernetes mounts, which
+// encrypts.
 
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -7,23 +8,21 @@ import { join } from 'node:path';
 import { errorCode, messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { readPrivate, writePrivate } from '../../base/private-file.ts';
-import { Seal, SEAL_KEY_BYTES } from './seal.ts';
+import { SEAL_KEY_BYTES } from './seal.ts';
 
-/** A file that cannot be used only ends sessions at the next start: recording does not depend on it. */
-export async function openSeal(workDir: string, log: Log, sharedFile?: string): Promise<Seal> {
-  const shared = await sharedKey(sharedFile, log);
-  if (shared) return new Seal(shared);
+/** That of this node. A file that cannot be used only ends sessions at the next start: recording does not depend on it. */
+export async function ownKey(workDir: string, log: Log): Promise<Buffer> {
   const file = join(workDir, 'session.key');
   try {
     await mkdir(workDir, { recursive: true });
     const text = await readPrivate(file, (problem) => new Error(`${file} ${problem}`));
-    if (text !== undefined) return new Seal(keyIn(text, file));
+    if (text !== undefined) return keyIn(text, file);
     const key = randomBytes(SEAL_KEY_BYTES);
     await writePrivate(file, `${key.toString('hex')}\n`);
-    return new Seal(key);
+    return key;
   } catch (err) {
     log.warn({ problem: messageOf(err) }, 'the key of sessions cannot be kept: sessions end when the recorder stops');
-    return new Seal(randomBytes(SEAL_KEY_BYTES));
+    return randomBytes(SEAL_KEY_BYTES);
   }
 }
 

@@ -11,7 +11,7 @@ const request = { protocol: 'https' } as const;
 /** How long a session lasts whose cookie is replaced by each request, at this interval: looked at for 60 days. */
 function lastsWith(intervalMs: number): number {
   const clock = new VirtualClock();
-  const sessions = new Sessions(new Seal(randomBytes(SEAL_KEY_BYTES)), clock);
+  const sessions = new Sessions(new Seal({ nodeId: 'node-1', secret: randomBytes(SEAL_KEY_BYTES) }), clock);
   const startMs = clock.wallMs();
   let { setCookie } = sessions.begin(request, { user: 'anna' });
   while (clock.wallMs() - startMs < 60 * DAY_MS) {

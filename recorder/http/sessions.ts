@@ -1,10 +1,11 @@
 // Sessions of browsers: a cookie that scripts cannot read. It holds, sealed, who signed in and until when, so no node has to
-// remember it, and every node with the same key accepts it.
+// remember it, and every node of the cluster accepts it.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
+import { parseJson } from '../../base/parse-json.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import type { Seal } from './seal.ts';
 
@@ -36,13 +37,17 @@ export interface Session {
   readonly expiresMs: number;
   /** The cookie should be replaced by a newer one. */
   readonly isDue: boolean;
-  /** Which of the keys of this process sealed it. */
-  readonly keyNumber: number;
+  /** Whether it would be accepted now: its key may be another one, and its node no member any more. */
+  readonly isAccepted: () => boolean;
+  /** The other node on whose word it is accepted. */
+  readonly vouchedBy: string | undefined;
 }
 
 interface OpenSession extends Session {
   readonly holder: Holder;
   readonly sinceMs: number;
+  /** The node at which the password was entered. */
+  readonly from: string;
 }
 
 export class Sessions {
@@ -50,7 +55,6 @@ export class Sessions {
   readonly #clock: Pick<Clock, 'wallMs'>;
   /** Sessions that were signed out on this node before they expired: a copy of the cookie is useless. */
   readonly #ended = new Set<string>();
-  #keyNumber = 0;
 
   constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>) {
     this.#seal = seal;
@@ -60,30 +64,25 @@ export class Sessions {
   /** The session of a request's cookie; undefined without one, and for one that is invalid, expired or signed out. */
   of({ headers }: Pick<FastifyRequest, 'headers'>): OpenSession | undefined {
     const cookie = cookieIn(headers.cookie);
-    const text = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
-    if (text === undefined) return undefined;
-    const { id, of: holder, sinceMs, issuedMs } = Sealed.parse(JSON.parse(text));
+    const opened = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
+    const { data } = Sealed.safeParse(parseJson(opened?.text ?? ''));
+    if (cookie === undefined || !opened || !data) return undefined;
+    const { id, of: holder, sinceMs, issuedMs } = data;
     const nowMs = this.#clock.wallMs();
     const expiresMs = expiryOf(sinceMs, issuedMs);
     if (nowMs >= expiresMs || this.#ended.has(id)) return undefined;
     const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(sinceMs, nowMs) > expiresMs;
-    return { id, holder, sinceMs, expiresMs, isDue, keyNumber: this.#keyNumber };
+    const { from, vouchedBy } = opened;
+    return { id, holder, sinceMs, expiresMs, isDue, from, vouchedBy, isAccepted: this.#accepts(cookie) };
   }
 
   /** For a caller with a link instead of the cookie: the link ends with the session. */
-  linked(id: string, expiresMs: number): Session | undefined {
-    return this.#ended.has(id) ? undefined : { id, expiresMs, isDue: false, keyNumber: this.#keyNumber };
+  linked(link: Omit<Session, 'isDue'>): Session | undefined {
+    return this.#ended.has(link.id) ? undefined : { ...link, isDue: false };
   }
 
-  isEnded({ id, keyNumber }: Session): boolean {
-    return this.#ended.has(id) || keyNumber !== this.#keyNumber;
-  }
-
-  /** All sessions of another key end. Returns whether it is another one. */
-  replaceKey(key: Buffer): boolean {
-    const isOther = this.#seal.replaceKey(key);
-    if (isOther) this.#keyNumber++;
-    return isOther;
+  isEnded({ id, isAccepted }: Session): boolean {
+    return this.#ended.has(id) || !isAccepted();
   }
 
   /** The session is not accepted any more. */
@@ -97,17 +96,21 @@ export class Sessions {
   begin(
     { protocol }: Pick<FastifyRequest, 'protocol'>,
     holder: Holder,
-    continued?: Pick<OpenSession, 'id' | 'sinceMs'>,
+    continued?: Pick<OpenSession, 'id' | 'sinceMs' | 'from'>,
   ): { readonly session: Session; readonly setCookie: string } {
     const nowMs = this.#clock.wallMs();
-    const { id = randomUUID(), sinceMs = nowMs } = continued ?? {};
+    const { id = randomUUID(), sinceMs = nowMs, from } = continued ?? {};
     const expiresMs = expiryOf(sinceMs, nowMs);
-    const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }));
+    const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }), from);
     const age = `Max-Age=${Math.floor((expiresMs - nowMs) / 1000)}`;
     return {
-      session: { id, expiresMs, isDue: false, keyNumber: this.#keyNumber },
+      session: { id, expiresMs, isDue: false, vouchedBy: undefined, isAccepted: this.#accepts(sealed) },
       setCookie: cookieOf(sealed, age, protocol),
     };
+  }
+
+  #accepts(sealed: string): () => boolean {
+    return () => this.#seal.open(PURPOSE, sealed) !== undefined;
   }
 
   /** `Set-Cookie` that makes the browser forget its session. */

@@ -2,15 +2,18 @@
 // another node, and what can it do with what it got?
 
 import assert from 'node:assert/strict';
+import { hash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { WebSocket } from 'ws';
+import { LevelSwitch } from '../../base/log-level.ts';
 import { Members, certificateOf } from '../../test/support/members.ts';
 import { build, fakeCluster, hashOf, token } from '../api/test-support.ts';
-import type { ApiDeps } from '../api/deps.ts';
+import type { ApiDeps, StillSource } from '../api/deps.ts';
 import type { AuditEntry } from '../audit/entry.ts';
+import { publicKeyOf, Seal } from '../http/seal.ts';
 
 const ANNA = { name: 'anna', role: 'admin', password: hashOf('correct horse') } as const;
 const SECRET = 'admin-token-0123456789abcdef';
@@ -18,6 +21,7 @@ const auth = { mode: 'token', users: [ANNA], tokens: [token('admin', SECRET)] } 
 const JOB = `node-2.e${'0'.repeat(24)}`;
 
 const bearer = (text: string) => ({ authorization: `Bearer ${text}` });
+const stills = {} as unknown as StillSource;
 const noJobs = { ffmpegIsThere: async () => true } as unknown as NonNullable<ApiDeps['jobs']>;
 
 interface Got {
@@ -156,6 +160,47 @@ test('a caller whom a member vouches for may do what the list of this node says,
       [null, null, undefined],
     ],
   );
+});
+
+test('all files of a node make sessions and links of that node only, which end with its membership and which the audit names', async (t) => {
+  const audited: AuditEntry[] = [];
+  const [key, secret, honest] = [randomBytes(32), randomBytes(32), randomBytes(32)];
+  const members = new Map([['node-2', publicKeyOf(secret)]]);
+  const seal = new Seal({ nodeId: 'node-1', secret: honest, key, memberKey: (nodeId) => members.get(nodeId) });
+  const audit = { sink: { write: (entry: AuditEntry) => void audited.push(entry) } };
+  const { app, clock } = await build(t, { auth: { ...auth, seal }, audit, stills, logLevels: new LevelSwitch('info') });
+  // The thief has the key of all nodes, the key of node-2, and the list of users.
+  const user = hash('sha256', JSON.stringify([ANNA.name, ANNA.role, undefined, undefined, ANNA.password]), 'base64url');
+  const forged = async (nodeId: string, from: string): Promise<readonly number[]> => {
+    const evil = new Seal({ nodeId, secret, key });
+    const nowMs = clock.wallMs();
+    const session = JSON.stringify({ id: randomUUID(), of: { user }, sinceMs: nowMs, issuedMs: nowMs });
+    const headers = {
+      cookie: `kube_nvr_session=${evil.close('session', session, from)}`,
+      'sec-fetch-site': 'same-origin',
+    };
+    const link = JSON.stringify({ id: randomUUID(), of: { user }, untilMs: nowMs + 60_000 });
+    const path = '/api/cameras/gate/thumbnail';
+    const url = `${path}?access_link=${evil.close(`link ${path}`, link, from)}`;
+    const log = { url: '/api/log', method: 'PUT', headers, payload: { level: 'debug' } } as const;
+    return [(await app.inject(log)).statusCode, (await app.inject({ url })).statusCode];
+  };
+  assert.deepEqual(await forged('node-1', 'node-1'), [401, 401]);
+  assert.deepEqual(await forged('node-1', 'node-2'), [401, 401]);
+  assert.deepEqual(await forged('node-3', 'node-1'), [401, 401]);
+  audited.length = 0;
+  assert.deepEqual((await forged('node-2', 'node-2'))[0], 200);
+  assert.deepEqual((await forged('node-2', 'node-1'))[0], 200);
+  assert.deepEqual(
+    audited.filter(({ what }) => what === 'log-level').map(({ caller, statedBy }) => [caller, statedBy]),
+    [
+      ['anna', 'node-2'],
+      ['anna', 'node-2'],
+    ],
+  );
+  members.delete('node-2');
+  assert.deepEqual(await forged('node-2', 'node-2'), [401, 401]);
+  assert.deepEqual(await forged('node-2', 'node-1'), [401, 401]);
 });
 
 test('nobody signs in at a node through another one', async (t) => {

@@ -35,7 +35,7 @@ const clusterOf = (nodeId: string): ClusterAccess =>
     places: () => ['node-1', 'node-2'].map((name) => ({ nodeId: name, url: `http://${name}:9997` })),
   });
 
-const seal = new Seal(randomBytes(SEAL_KEY_BYTES));
+const seal = new Seal({ nodeId: '', secret: randomBytes(SEAL_KEY_BYTES) });
 const ANNA = { name: 'anna', role: 'admin', password: hashOf('correct horse') } as const;
 const auth = {
   mode: 'token',

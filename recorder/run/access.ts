@@ -8,11 +8,13 @@ import { urlOf } from '../cluster/peers.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { RecorderDeps } from './deps.ts';
+import type { ClusterMember } from './member.ts';
 import { AdminCode } from '../http/admin-code.ts';
 import { adminToken } from '../http/admin-token.ts';
 import { Authenticator } from '../http/auth.ts';
 import { PageUsers } from '../http/page-users.ts';
-import { openSeal } from '../http/seal-key.ts';
+import { Seal } from '../http/seal.ts';
+import { sharedKey } from '../http/seal-key.ts';
 import type { ClusterLogins } from '../servers/cluster-logins.ts';
 
 interface NodeAccess {
@@ -25,6 +27,10 @@ interface NodeAccess {
 interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
   readonly registry: Registry;
   readonly audit: AuditSink;
+  /** The key of this node. */
+  readonly ownKey: Buffer;
+  /** In a cluster. */
+  readonly sessionKeys?: ClusterMember['sessionKeys'] | undefined;
   /** In a cluster of servers. */
   readonly logins?: ClusterLogins | undefined;
   /** Cameras about which this node may give information. */
@@ -34,7 +40,9 @@ interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
 export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<NodeAccess> {
   const { clock, log, registry, audit } = deps;
   const tokenReviews = await openReviews(config, deps);
-  const seal = await openSeal(config.workDir, log, config.auth.sessionKeyFile);
+  const { ownKey: secret, sessionKeys } = deps;
+  const key = await sharedKey(config.auth.sessionKeyFile, log);
+  const seal = new Seal({ nodeId: config.nodeName, secret, key, memberKey: sessionKeys?.of });
   const made = await openMade(config, deps);
   const auth = new Authenticator(
     {
@@ -45,6 +53,7 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
     },
     { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal, made },
   );
+  sessionKeys?.follow(() => auth.membersChanged());
   await shareLogins(auth, deps.logins);
   const isFirst = (): boolean =>
     auth.accounts().accounts.every(({ kind, name }) => kind === 'token' && isOwnToken(name));

@@ -38,6 +38,8 @@ interface MemberDeps {
   readonly observer: AssignmentObserver;
   /** The certificate that the operator signs. */
   readonly own: OwnCertificate | undefined;
+  /** By which others know the sessions that this node signs. */
+  readonly sessionKey: string;
   readonly servers: ServersMembers | undefined;
   /** Called when the cameras must be applied again. */
   readonly changed: () => void;
@@ -57,6 +59,11 @@ export interface ClusterMember {
   fromMs(cameraId: string): number;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;
+  readonly sessionKeys: {
+    /** Of another member; undefined for a node that is none. */
+    readonly of: (nodeId: string) => string | undefined;
+    readonly follow: (changed: () => void) => void;
+  };
   /** The retention limits of cameras of which this node may have footage. */
   limits(): ReadonlyMap<string, RetentionLimits>;
   /** The members of the cluster, with their addresses. */
@@ -134,6 +141,10 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       const found = cluster.peers.find(nodeId);
       return found && { nodeId, urls: found.urls, mutual: mutual(nodeId, found.peerAddress) };
     },
+    sessionKeys: {
+      of: (nodeId) => cluster.peers.sessionKeyOf(nodeId),
+      follow: (changed) => cluster.peers.followSessionKeys(changed),
+    },
     cameras: () => cluster.cameras(),
     limits: () => cluster.limits(),
     epochOf: (cameraId) => cluster.epochOf(cameraId),
@@ -182,11 +193,12 @@ class ReportedFacts {
   }
 
   async read(): Promise<NodeFacts> {
-    const { config, version, cameras, standbys, archive, own } = this.#deps;
+    const { config, version, cameras, standbys, archive, own, sessionKey } = this.#deps;
     const { listen, playback, nodeName } = config;
     await this.#refresh();
     return {
       certificateRequest: await own?.request(),
+      sessionKey,
       address: config.cluster.advertise || reachedAt(listen, nodeName),
       playbackAddress: playback.advertise || reachedAt(playback.listen, nodeName),
       version,

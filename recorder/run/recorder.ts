@@ -19,6 +19,8 @@ import { todoOf } from '../api/todo.ts';
 import { plainListeners } from '../config/exposure.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import { adminLink, reachable } from '../http/admin-code.ts';
+import { publicKeyOf } from '../http/seal.ts';
+import { ownKey } from '../http/seal-key.ts';
 import { openAccess } from './access.ts';
 import { openAudit } from './audit.ts';
 import { openCameras } from './cameras.ts';
@@ -130,12 +132,22 @@ async function compose(config: Config, deps: OwnerDeps) {
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
-  const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, servers }, deps);
+  const sessions = await ownKey(config.workDir, log);
+  const sessionKey = publicKeyOf(sessions);
+  const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, sessionKey, servers }, deps);
   wanted.join({ cameraSwitch, database, member });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
   const logins = servers?.logins;
-  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, logins, cameraIds });
+  const access = await openAccess(config, {
+    ...deps,
+    registry,
+    audit: audit.sink,
+    ownKey: sessions,
+    sessionKeys: member?.sessionKeys,
+    logins,
+    cameraIds,
+  });
   const trust = { ...(await readTrust(config, own, member)), auth: access.auth, own };
   for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
   const recording = {
@@ -238,6 +250,7 @@ interface MemberParts {
   readonly cameras: CameraSet;
   readonly standbys: StandbySet;
   readonly own: OwnCertificate | undefined;
+  readonly sessionKey: string;
   readonly servers: ServersCluster | undefined;
 }
 
@@ -258,7 +271,7 @@ async function openServers(
 /** Resolves to undefined outside of a cluster. */
 async function joinCluster(
   config: Config,
-  { wanted, storage: { archive, gaps, events }, cameras, standbys, own, servers }: MemberParts,
+  { wanted, storage: { archive, gaps, events }, cameras, standbys, own, sessionKey, servers }: MemberParts,
   { pod, version, clock, log }: RecorderDeps,
 ): Promise<ClusterMember | undefined> {
   if (config.cluster.mode === 'none') return undefined;
@@ -278,6 +291,7 @@ async function joinCluster(
     }),
     observer: events.assignments,
     own,
+    sessionKey,
     servers: servers?.members,
     changed: () => wanted.changed(),
     clock,

@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { randomBytes } from 'node:crypto';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
@@ -52,7 +53,8 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const node = await openCameras(config, wanted, storage, deps);
   const { registry, events, archive, gaps } = storage;
   const audit = openAudit(config, { ...deps, copy: undefined, registry });
-  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, cameraIds: () => new Set() });
+  const ownKey = randomBytes(32);
+  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ownKey, cameraIds: () => new Set() });
   const recording = { current, ...storage, ...node, member: undefined, audit, refusedCameras: () => [] };
   const trust = { ...(await readTrust(config, undefined, undefined)), auth: access.auth, own: undefined };
   const serving = new Serving(config, recording, trust, deps);

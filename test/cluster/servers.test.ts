@@ -84,6 +84,7 @@ class Server {
         address: `${name}:9997`,
         playbackAddress: `${name}:9996`,
         certificateRequest: undefined,
+        sessionKey: 'A'.repeat(43),
         version: '1.0.0',
         archiveID: `archive-of-${name}`,
         freeBytes: 1e12,

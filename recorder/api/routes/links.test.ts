@@ -23,7 +23,7 @@ interface Stage extends TestApi {
   readonly logged: readonly string[];
 }
 
-async function stage(t: TestContext, seal = new Seal(randomBytes(32))): Promise<Stage> {
+async function stage(t: TestContext, seal = new Seal({ nodeId: 'node-1', secret: randomBytes(32) })): Promise<Stage> {
   const audited: AuditEntry[] = [];
   const logged: string[] = [];
   const write = (...said: unknown[]): void => void logged.push(JSON.stringify(said));
@@ -96,8 +96,7 @@ test('a link is no session, and a session no link', async (t) => {
 });
 
 test('a link ends with the session, the token or the user that made it, and with the key', async (t) => {
-  const key = randomBytes(32);
-  const api = await stage(t, new Seal(key));
+  const api = await stage(t);
   const headers = await signedIn(api);
   const signedOut = await linkOf(api, headers);
   await api.app.inject({ method: 'DELETE', url: '/api/session', headers });

@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import type { FastifyRequest, LightMyRequestResponse } from 'fastify';
 import type { UserConfig } from '../../config/schema.ts';
 import { credentialOf } from '../../http/credentials.ts';
-import { Seal } from '../../http/seal.ts';
+import { publicKeyOf, Seal } from '../../http/seal.ts';
 import { as, build, hashOf, token, type TestApi } from '../test-support.ts';
 
 const HOUR_MS = 3_600_000;
@@ -212,16 +212,56 @@ test('a session ends when the entry of its user changes or goes, or its token', 
   assert.equal((await api.app.inject({ url: '/api/session', headers: { cookie } })).statusCode, 401);
 });
 
-test('every node with the key accepts the cookie, and no other node', async (t) => {
+/** Two members of a cluster with these keys of their own; `members` has those that the nodes know of each other. */
+async function twoNodes(t: TestContext) {
   const key = randomBytes(32);
-  const [one, two, stranger] = [
-    await withUsers(t, new Seal(key)),
-    await withUsers(t, new Seal(key)),
-    await withUsers(t),
-  ];
+  const secrets = { 'node-1': randomBytes(32), 'node-2': randomBytes(32) };
+  const members = new Map(Object.entries(secrets).map(([nodeId, secret]) => [nodeId, publicKeyOf(secret)]));
+  const memberKey = (nodeId: string): string | undefined => members.get(nodeId);
+  const sealOf = (nodeId: keyof typeof secrets): Seal => new Seal({ nodeId, secret: secrets[nodeId], key, memberKey });
+  const [one, two] = [await withUsers(t, sealOf('node-1')), await withUsers(t, sealOf('node-2'))];
+  return { one, two, members, key, secret: secrets['node-1'] };
+}
+
+const statusOf = async ({ app }: TestApi, headers: Record<string, string>): Promise<number> =>
+  (await app.inject({ url: '/api/session', headers })).statusCode;
+
+test('every node of the cluster accepts the cookie, and no other node', async (t) => {
+  const { one, two, key, secret } = await twoNodes(t);
   const headers = { cookie: cookieOf(await signIn(one, password)) };
-  assert.equal((await two.app.inject({ url: '/api/session', headers })).statusCode, 200);
-  assert.equal((await stranger.app.inject({ url: '/api/session', headers })).statusCode, 401);
+  const strangers = [
+    await withUsers(t),
+    await withUsers(t, new Seal({ nodeId: 'node-3', secret: randomBytes(32), key })),
+    await withUsers(t, new Seal({ nodeId: 'node-1', secret })),
+  ];
+  assert.deepEqual([await statusOf(one, headers), await statusOf(two, headers)], [200, 200]);
+  for (const stranger of strangers) assert.equal(await statusOf(stranger, headers), 401);
+});
+
+test('sessions of a node end everywhere with its membership, also those that another node has prolonged', async (t) => {
+  const { one, two, members } = await twoNodes(t);
+  const first = { cookie: cookieOf(await signIn(one, password)), ...OWN_PAGE };
+  two.clock.advance(2 * HOUR_MS);
+  const prolonged = await two.app.inject({ url: '/api/session', headers: first });
+  const later = { cookie: cookieOf(prolonged), ...OWN_PAGE };
+  const own = { cookie: cookieOf(await signIn(two, password)), ...OWN_PAGE };
+  assert.notEqual(later.cookie, first.cookie);
+  assert.deepEqual(await Promise.all([first, later, own].map((one) => statusOf(two, one))), [200, 200, 200]);
+  const request = { headers: later, query: {}, raw: {}, ip: '127.0.0.1', method: 'GET' } as unknown as FastifyRequest;
+  const streaming = await two.auth.identify(request, 'header');
+  members.delete('node-1');
+  assert.deepEqual(await Promise.all([first, later, own].map((one) => statusOf(two, one))), [401, 401, 200]);
+  assert.equal(two.auth.renewed(streaming), undefined);
+});
+
+test('a node whose key is another one since its restart has ended its sessions', async (t) => {
+  const { one, two, members } = await twoNodes(t);
+  const headers = { cookie: cookieOf(await signIn(one, password)) };
+  assert.equal(await statusOf(two, headers), 200);
+  members.set('node-1', publicKeyOf(randomBytes(32)));
+  assert.equal(await statusOf(two, headers), 401);
+  members.set('node-1', 'x'.repeat(43));
+  assert.equal(await statusOf(two, headers), 401, 'a key that is none');
 });
 
 test('where no token is required, everybody is signed in without a cookie', async (t) => {
@@ -241,7 +281,7 @@ test('a body without name and password or token is refused', async (t) => {
 });
 
 test('another key of sessions ends all that were sealed with the one before, and their streams', async (t) => {
-  const api = await withUsers(t, new Seal(Buffer.alloc(32, 1)));
+  const api = await withUsers(t, new Seal({ nodeId: '', secret: randomBytes(32), key: Buffer.alloc(32, 1) }));
   const headers = { cookie: cookieOf(await signIn(api, password)) };
   const request = { headers, query: {}, raw: {}, ip: '127.0.0.1', method: 'GET' } as unknown as FastifyRequest;
   const caller = await api.auth.identify(request, 'header');

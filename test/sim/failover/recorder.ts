@@ -264,6 +264,7 @@ export class Recorder extends Process {
       address: this.name,
       playbackAddress: this.name,
       certificateRequest: undefined,
+      sessionKey: 'A'.repeat(43),
       version: '1',
       archiveID: this.name,
       freeBytes: undefined,
