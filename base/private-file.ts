@@ -20,7 +20,7 @@ export async function readPrivate(path: string, refuse: (problem: string) => Err
   }
   try {
     const { uid, mode } = await file.stat();
-    if (uid !== process.getuid?.() && uid !== 0) throw refuse(`belongs to another user (${uid})`);
+    if (uid !== process.geteuid?.() && uid !== 0) throw refuse(`belongs to another user (${uid})`);
     if ((mode & 0o077) !== 0) throw refuse('can be read or written by others: remove it, and a new one is created');
     return await file.readFile('utf8');
   } finally {

@@ -1,7 +1,7 @@
 // The files that make a server a member of a cluster without Kubernetes, in `<dataDir>/node_<node id>`. Deleting this directory
 // deletes key and certificate, too. Only their owner can read them.
 
-import { chown, mkdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { KeptAuthority } from '../../base/authorities.ts';
@@ -40,11 +40,6 @@ export interface MemberContent {
   readonly keys: string;
   readonly authority?: KeptAuthority;
   readonly cluster: ClusterFile;
-}
-
-interface Owner {
-  readonly uid: number;
-  readonly gid: number;
 }
 
 /** A file cannot be used. The message names it and contains nothing of its content. */
@@ -104,27 +99,17 @@ export async function readKeys(files: NodeFiles): Promise<string> {
 /** Rejects with errors of the file system. */
 export const writeKeys = (files: NodeFiles, text: string): Promise<void> => writePrivate(files.keys, text);
 
-/**
- * Writes all files; `cluster`, which makes the server a member, comes last. `owner`: the user of the recorder, if root calls.
- */
-export async function writeMember(files: NodeFiles, content: MemberContent, owner: Owner | undefined): Promise<void> {
-  const node = dirname(files.directory);
-  await mkdir(node, { recursive: true, mode: 0o750 });
+/** Writes all files; `cluster`, which makes the server a member, comes last. */
+export async function writeMember(files: NodeFiles, content: MemberContent): Promise<void> {
+  await mkdir(dirname(files.directory), { recursive: true, mode: 0o750 });
   await mkdir(files.directory, { recursive: true, mode: 0o700 });
   const { key, certificate, authorities, keys, authority, cluster } = content;
-  const give = async (path: string): Promise<void> => owner && chown(path, owner.uid, owner.gid);
-  const write = async (path: string, text: string): Promise<void> => {
-    await writePrivate(path, text);
-    await give(path);
-  };
-  for (const path of [dirname(node), node, files.directory]) await give(path);
-  await write(files.key, key);
-  await write(files.authorities, authorities);
-  await write(files.certificate, certificate);
-  await write(files.keys, keys);
-  if (authority) await write(files.authority, `${JSON.stringify(authority)}\n`);
+  await writePrivate(files.key, key);
+  await writePrivate(files.authorities, authorities);
+  await writePrivate(files.certificate, certificate);
+  await writePrivate(files.keys, keys);
+  if (authority) await writePrivate(files.authority, `${JSON.stringify(authority)}\n`);
   await writeCluster(files, cluster);
-  await give(files.cluster);
 }
 
 const refuse =

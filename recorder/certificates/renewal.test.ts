@@ -23,7 +23,7 @@ async function stage(t: TestContext) {
   const files = nodeFiles(workspace(t), 'rack-1');
   const names = ['192.0.2.1'];
   const content = await foundCluster({ ...ABOUT, nodeId: 'rack-1', names, nowMs: clock.wallMs() });
-  await writeMember(files, content, undefined);
+  await writeMember(files, content);
   const problems: string[] = [];
   const log: Log = {
     ...silentLog,

@@ -1,6 +1,7 @@
 // The command `recorder admin-link`: prints a link to the page of the recorder on this machine. The first person who opens it
 // chooses name and password of an admin.
 
+import { asOwnerOf } from '../../base/as-owner.ts';
 import { formatListen } from '../config/values.ts';
 import { AdminCode, adminLink, reachable } from '../http/admin-code.ts';
 import { makesUsers } from '../run/access.ts';
@@ -22,6 +23,8 @@ export async function run(args: readonly string[], { clock, load, print }: Comma
     );
   }
   const address = `${config.tls ? 'https' : 'http'}://${formatListen(config.listen)}`;
-  print(`${adminLink(reachable(address), await new AdminCode(config.workDir, clock).make())}\n`);
+  // The recorder must be able to read what root writes for it.
+  const code = await asOwnerOf(config.workDir, () => new AdminCode(config.workDir, clock).make());
+  print(`${adminLink(reachable(address), code)}\n`);
   return 0;
 }

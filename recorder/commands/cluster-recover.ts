@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { becomeOwnerOf } from '../../base/as-owner.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
 import { EtcdClient } from '../../base/etcd/client.ts';
@@ -28,8 +29,6 @@ import { readMember } from '../run/servers.ts';
 
 interface RecoverOptions {
   readonly config: Config;
-  /** Who runs the recorder, if root calls: what is written belongs to it. */
-  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
   readonly clock: Clock;
 }
 
@@ -60,13 +59,15 @@ const Nodes = z.array(
 );
 
 /** Resolves to the names of the nodes that were removed. Throws RecoverError and ConfigError. */
-export async function recoverCluster({ config, owner, clock }: RecoverOptions): Promise<readonly string[]> {
+export async function recoverCluster({ config, clock }: RecoverOptions): Promise<readonly string[]> {
   const { nodeName: nodeId, recordPath, workDir, cluster: settings } = config;
   if (settings.etcd) {
     throw new RecoverError(
       "cluster.etcd.endpoints: this etcd is not the recorder's own: its administrators recover it",
     );
   }
+  // From here on with the rights of the recorder's user: what is read and written is the recorder's.
+  becomeOwnerOf(settings.dataDir);
   const { cluster, ring } = await readMember(config);
   if (!existsSync(join(recordPath, '.kube-nvr'))) {
     throw new RecoverError(`record_path: ${recordPath} is not the archive of this server: mount its disk first`);
@@ -74,7 +75,6 @@ export async function recoverCluster({ config, owner, clock }: RecoverOptions): 
   const files = nodeFiles(settings.dataDir, nodeId);
   const tls = await tlsOf(files);
   const [host, directory] = [hostOfServer(config), dirname(files.cluster)];
-  if (owner) become(owner);
   const lock = await takeDirectory(workDir, { fs, holder: { node: nodeId }, log: silentLog }).catch((err: unknown) => {
     if (!(err instanceof DirectoryInUse)) throw err;
     throw new RecoverError('the recorder of this server runs: stop it first (systemctl stop recorder)');
@@ -126,14 +126,6 @@ async function tlsOf({ authorities, certificate, key }: NodeFiles): Promise<Etcd
     const file = cause instanceof CertificateError ? cause.file : authorities;
     throw new RecoverError(`${file}: ${messageOf(cause)}`, { cause });
   }
-}
-
-/** From now on this process has the rights of that user. */
-function become({ uid, gid }: NonNullable<RecoverOptions['owner']>): void {
-  if (uid === process.getuid?.()) return;
-  process.setgroups?.([gid]);
-  process.setgid?.(gid);
-  process.setuid?.(uid);
 }
 
 /** Throws ApiError. */

@@ -2,15 +2,19 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import {
   appendFileSync,
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { startMember } from '../../test/support/member.ts';
 import { workspace } from '../../test/support/workspace.ts';
@@ -67,7 +71,8 @@ test('init makes CA and certificate, and the settings of the cluster', async (t)
 
 test('files that root makes belong to the user of the recorder, and nobody else can read them', async (t) => {
   if (process.getuid?.() !== 0) return t.skip('needs root');
-  const { data, node, tls, run } = server(t, 'rack-1');
+  const { directory, data, node, tls, run } = server(t, 'rack-1');
+  chmodSync(directory, 0o755);
   mkdirSync(data);
   chownSync(data, 12_345, 12_345);
   await run('init');
@@ -80,6 +85,25 @@ test('files that root makes belong to the user of the recorder, and nobody else 
     const { uid, gid, mode } = statSync(place);
     assert.deepEqual([uid, gid, mode & 0o027], [12_345, 12_345, 0], place);
   }
+});
+
+test('root gives nothing away through a link of the user of the recorder', async (t) => {
+  if (process.getuid?.() !== 0) return t.skip('needs root');
+  const { directory, data, node, settings, run } = server(t, 'rack-1');
+  chmodSync(directory, 0o755);
+  const victim = join(workspace(t), 'victim');
+  mkdirSync(victim, { mode: 0o700 });
+  for (const path of [data, dirname(settings)]) {
+    mkdirSync(path);
+    chownSync(path, 12_345, 12_345);
+  }
+  symlinkSync(victim, node);
+  await assert.rejects(run('init'), /EACCES/);
+  unlinkSync(node);
+  symlinkSync(join(victim, 'settings'), settings);
+  await assert.rejects(run('init'), /cluster\.yaml/);
+  const { uid, mode } = statSync(victim);
+  assert.deepEqual([uid, mode & 0o777, readdirSync(victim)], [0, 0o700, []]);
 });
 
 test('a server that belongs to a cluster is refused until the state of the node is deleted', async (t) => {

@@ -1,10 +1,11 @@
 // The command `recorder cluster`: makes a cluster of servers without Kubernetes, and lets servers join it.
 
-import { existsSync, mkdirSync, statSync, writeFileSync, chownSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { z } from 'zod';
+import { asOwnerOf } from '../../base/as-owner.ts';
 import { errorCode } from '../../base/error.ts';
 import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
 import { askToJoin, JoinError } from '../certificates/ask-to-join.ts';
@@ -115,8 +116,8 @@ async function init(args: readonly string[], { clock, print, load }: CommandCont
     names: server.names,
     nowMs: clock.wallMs(),
   });
-  await writeMember(server.files, content, server.owner);
-  write();
+  await asOwnerOf(server.files.directory, () => writeMember(server.files, content));
+  await write();
   print(
     `${server.files.directory}: the CA of the cluster, and the certificate of ${nodeName}\n` +
       'Start the recorder: systemctl enable --now recorder\n' +
@@ -142,8 +143,10 @@ async function joinAt(args: readonly string[], { print, printError, load }: Comm
     const { pool, ...content } = await askToJoin({ address, token: parsed, nodeId: nodeName, names: server.names });
     // Errors in the configuration are known only once the pool is known. By then there is a certificate, and the file
     // can be corrected.
-    await writeMember(server.files, content, server.owner);
-    (await settingsOf(values.config, server, pool))();
+    await asOwnerOf(server.files.directory, () => writeMember(server.files, content));
+    await (
+      await settingsOf(values.config, server, pool)
+    )();
   } catch (err) {
     if (!(err instanceof JoinError)) throw err;
     printError(`recorder: ${err.message}\nThe name of this server is ${nodeName} (nodeName of the configuration).\n`);
@@ -221,7 +224,7 @@ async function recover(
   }
   const { recoverCluster, RecoverError } = await import('./cluster-recover.ts');
   try {
-    const removed = await recoverCluster({ config, owner: ownerOf(cluster.dataDir), clock });
+    const removed = await recoverCluster({ config, clock });
     print(
       `The cluster is ${nodeName} alone now. Removed: ${removed.join(', ') || 'none'}\n` +
         'Start the recorder: systemctl start recorder\n' +
@@ -240,8 +243,6 @@ interface Server {
   readonly address: string | undefined;
   readonly names: readonly string[];
   readonly files: ReturnType<typeof nodeFiles>;
-  /** Who runs the recorder, if root calls. */
-  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 /** Throws UsageError for a server that is a member already. */
@@ -258,7 +259,7 @@ async function serverOf(
     throw new UsageError('--address: expected a name or an address, IPv6 in brackets');
   }
   const files = nodeFiles(cluster.dataDir, nodeName);
-  if (await readCluster(files)) {
+  if (await asOwnerOf(files.directory, () => readCluster(files))) {
     throw new UsageError(
       `this server belongs to a cluster already (${files.cluster}): it leaves it with POST /cluster/leave, and forgets it when ${dirname(files.cluster)} is deleted`,
     );
@@ -266,22 +267,13 @@ async function serverOf(
   const names = [
     ...new Set([...(address === undefined ? [] : [address.replace(/^\[|\]$/g, '')]), ...reachedAs(config)]),
   ];
-  return { config, address, names, files, owner: ownerOf(cluster.dataDir) };
-}
-
-/** The owner of the directory, or of the first existing one above it: the package made it for the recorder. */
-function ownerOf(directory: string): Server['owner'] {
-  if (process.getuid?.() !== 0) return undefined;
-  let place = directory;
-  while (!existsSync(place)) place = dirname(place);
-  const { uid, gid } = statSync(place);
-  return { uid, gid };
+  return { config, address, names, files };
 }
 
 /** Checks the file of settings before anything is written. The result writes it, unless the configuration is for a cluster already. */
-async function settingsOf(configFile: string, { config, address }: Server, pool: string): Promise<() => void> {
+async function settingsOf(configFile: string, { config, address }: Server, pool: string): Promise<() => Promise<void>> {
   const { cluster, listen } = config;
-  if (cluster.mode === 'etcd' && cluster.pool === pool) return () => {};
+  if (cluster.mode === 'etcd' && cluster.pool === pool) return async () => {};
   const directory = join(dirname(configFile), 'conf.d');
   const file = join(directory, 'cluster.yaml');
   if (existsSync(file)) throw new UsageError(`${file} exists already: set cluster.mode: etcd there, or remove it`);
@@ -293,12 +285,11 @@ async function settingsOf(configFile: string, { config, address }: Server, pool:
   };
   const text = `# Written by recorder cluster.\n${stringify({ cluster: settings })}`;
   await loadConfig(configFile, { change: { file, text } });
-  return () => {
-    mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
-    const { uid, gid } = statSync(directory);
-    writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' });
-    if (process.getuid?.() === 0) chownSync(file, uid, gid);
-  };
+  return () =>
+    asOwnerOf(directory, () => {
+      mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+      writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' });
+    });
 }
 
 function memberAt(text: string): { readonly host: string; readonly port: number } {

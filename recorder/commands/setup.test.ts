@@ -1,7 +1,16 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { workspace } from '../../test/support/workspace.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
@@ -111,7 +120,8 @@ test(
   'a directory with files of another user is refused',
   { skip: !isRoot && 'only root has files of others' },
   async (t) => {
-    const { archive, file, run } = server(t);
+    const { config, archive, file, run } = server(t);
+    chmodSync(dirname(config), 0o755);
     mkdirSync(join(file, '..'));
     chownSync(join(file, '..'), 12_345, 12_345);
     mkdirSync(archive);
@@ -119,5 +129,12 @@ test(
     await assert.rejects(run(['--archive', archive]), refused(/--archive: .* belongs to another user/));
     assert.ok(!existsSync(file));
     assert.equal(statSync(archive).uid, 0);
+    unlinkSync(join(archive, 'photo.jpg'));
+    await run(['--archive', archive]);
+    assert.deepEqual(
+      [statSync(archive).uid, statSync(file).uid],
+      [12_345, 12_345],
+      'an empty disk of root is given away',
+    );
   },
 );

@@ -1,8 +1,9 @@
 // The command `recorder setup`: writes the configuration of a new server, and makes the directory of its archive.
 
-import { chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { isMap, isSeq, parseDocument } from 'yaml';
+import { asOwnerOf, giveAway, type Owner } from '../../base/as-owner.ts';
 import { loadConfig } from '../config/load.ts';
 import { credentialsOf, LOGIN_OPTIONS, searched } from './discover.ts';
 import type { DeviceReport } from '../onvif/discovery/describe.ts';
@@ -72,11 +73,9 @@ export async function run(args: readonly string[], context: CommandContext): Pro
   const text = settings(wishes, reports);
   const { cameras, recordPath } = await loadConfig(options.config, { change: { file, text } });
 
-  mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
-  const { uid, gid } = statSync(directory);
-  if (wishes.archive !== undefined) makeArchive(wishes.archive, { uid, gid });
-  writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' });
-  give(file, { uid, gid });
+  await asOwnerOf(directory, () => mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE }));
+  if (wishes.archive !== undefined) await makeArchive(wishes.archive, statSync(directory));
+  await asOwnerOf(directory, () => writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' }));
   context.print(`${file}: ${cameras.length} cameras, footage in ${recordPath}\n${nextSteps(recordPath)}`);
   return 0;
 }
@@ -107,30 +106,18 @@ function settings({ archive, cameras, credentials }: Wishes, reports: readonly D
   return `# Written by recorder setup.\n${document.toString({ lineWidth: 0 })}`;
 }
 
-interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
-
 /** A directory with files of other programs is refused, so that a mistyped path changes nothing. */
-function makeArchive(archive: string, owner: Owner): void {
-  if (existsSync(archive)) {
+async function makeArchive(archive: string, owner: Owner): Promise<void> {
+  await asOwnerOf(archive, () => {
+    mkdirSync(archive, { recursive: true, mode: DIRECTORY_MODE });
     const { uid } = statSync(archive);
     const isEmpty = readdirSync(archive).every((name) => EMPTY_DISK.includes(name));
-    if (uid !== owner.uid && !isEmpty) {
-      throw new UsageError(
-        `--archive: ${archive} is not empty and belongs to another user: give it to the recorder (chown -R recorder: ${archive}), or name another directory`,
-      );
-    }
-  } else {
-    mkdirSync(archive, { recursive: true, mode: DIRECTORY_MODE });
-  }
-  give(archive, owner);
-}
-
-/** Only root can. */
-function give(path: string, { uid, gid }: Owner): void {
-  if (process.getuid?.() === 0) chownSync(path, uid, gid);
+    if (uid === owner.uid || (uid === 0 && isEmpty)) return;
+    throw new UsageError(
+      `--archive: ${archive} ${isEmpty ? '' : 'is not empty and '}belongs to another user: give it to the recorder (chown -R recorder: ${archive}), or name another directory`,
+    );
+  });
+  giveAway(archive, owner);
 }
 
 const nextSteps = (recordPath: string): string =>

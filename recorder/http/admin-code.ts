@@ -3,7 +3,7 @@
 // system lets only one process do that, however many try at once.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { chown, mkdir, rm, stat, unlink } from 'node:fs/promises';
+import { mkdir, rm, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -33,9 +33,6 @@ export class AdminCode {
     const untilMs = this.#clock.wallMs() + LASTS_MS;
     await mkdir(this.#workDir, { recursive: true });
     await writePrivate(this.#file, `${JSON.stringify({ sha256: sha256(code).toString('hex'), untilMs })}\n`);
-    // The recorder must be able to read what root writes for it.
-    const { uid, gid } = await stat(this.#workDir);
-    if (process.getuid?.() === 0 && uid !== 0) await chown(this.#file, uid, gid);
     return code;
   }
 

@@ -37,7 +37,7 @@ test('a member of a cluster of servers starts with the certificate of its CA, an
     names: [],
     nowMs: clock.wallMs() - 100 * DAY_MS,
   });
-  await writeMember(files, content, undefined);
+  await writeMember(files, content);
   const own = await openOwnCertificate(config, deps);
   await own?.close();
   assert.equal(own?.pair.certificate, content.certificate);

@@ -218,7 +218,7 @@ async function stage(t: TestContext) {
   const files = nodeFiles(directory, 'rack-1');
   const about = { namespace: STORE_NAMESPACE, pool: 'default' };
   const nowMs = Date.now();
-  await writeMember(files, await foundCluster({ ...about, nodeId: 'rack-1', names: [], nowMs }), undefined);
+  await writeMember(files, await foundCluster({ ...about, nodeId: 'rack-1', names: [], nowMs }));
   const etcd = new EtcdClient({ endpoints: () => [controlPlane.etcd] });
   // Each test begins without objects.
   const { kvs } = await etcd.range({ key: '/kube-nvr/', rangeEnd: '/kube-nvr0' });

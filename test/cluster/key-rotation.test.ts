@@ -100,7 +100,7 @@ async function stage(t: TestContext): Promise<readonly [Node, Node, Node]> {
   for (const nodeId of NAMES) {
     const about = { namespace, pool: POOL, nodeId, names: [], nowMs: Date.now() };
     const content = { ...(await foundCluster(about)), keys: ring.format() };
-    await writeMember(nodeFiles(directory, nodeId), content, undefined);
+    await writeMember(nodeFiles(directory, nodeId), content);
     all.push(new Node(nodeId, { ring, all, directory }));
   }
   const [first, second, third] = all as [Node, Node, Node];

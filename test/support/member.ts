@@ -32,7 +32,6 @@ export async function startMember(t: TestContext) {
   await writeMember(
     files,
     await foundCluster({ ...about, nodeId: 'rack-1', names: ['192.0.2.1'], nowMs: clock.wallMs() }),
-    undefined,
   );
   const store = new MemoryStore();
   const issuer = new Issuer({ ...about, api: store, files, clock });
