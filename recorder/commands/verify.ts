@@ -13,7 +13,7 @@ and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong
   --manifest FILE    manifest of a movie, or of a ZIP file without one (default FILE.manifest.json); its signature is in
                      the file of that name with .sig
   --key FILE         the public key of the node, PEM, from GET /api/keys
-  --fingerprint HEX  or its fingerprint; without either, the signer is not verified
+  --fingerprint HEX  or its fingerprint; without either, nothing proves who made the file, and it exits with 2
 `;
 
 export async function run(args: readonly string[], { print }: Pick<CommandContext, 'print'>): Promise<number> {
@@ -23,8 +23,16 @@ export async function run(args: readonly string[], { print }: Pick<CommandContex
     const { right, wrong } = await verifyResult({ path, manifest, key, fingerprint });
     for (const line of right) print(`ok     ${printable(line)}\n`);
     for (const line of wrong) print(`WRONG  ${printable(line)}\n`);
-    print(wrong.length === 0 ? 'as it was made\n' : 'not as it was made\n');
-    return wrong.length === 0 ? 0 : 1;
+    if (wrong.length > 0) {
+      print('not as it was made\n');
+      return 1;
+    }
+    if (key === undefined && fingerprint === undefined) {
+      print('cannot be determined: whose key this is; anybody can sign, so pass --key or --fingerprint of the node\n');
+      return 2;
+    }
+    print('as it was made\n');
+    return 0;
   } catch (err) {
     if (!(err instanceof VerifyError)) throw err;
     print(`cannot be checked: ${err.message}\n`);

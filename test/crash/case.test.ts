@@ -74,9 +74,17 @@ test(
     );
     const ids = jobs.map(({ job_id }) => job_id);
     assert.deepEqual(readdirSync(results).sort(), ids.flatMap((id) => [`${id}.manifest`, `${id}.mp4`]).sort());
+    const { keys } = (await recorder.get('/api/keys')) as { keys: { fingerprint: string }[] };
     for (const id of ids) {
       const preload = ['--import', import.meta.resolve('../support/preload.ts')];
-      const verify = [...preload, MAIN, 'verify', join(results, `${id}.mp4`)];
+      const verify = [
+        ...preload,
+        MAIN,
+        'verify',
+        join(results, `${id}.mp4`),
+        '--fingerprint',
+        String(keys[0]?.fingerprint),
+      ];
       assert.match(execFileSync(process.execPath, verify).toString(), /\nas it was made\n$/);
     }
   },

@@ -162,6 +162,7 @@ test(
       'no job was lost',
     );
     const file = join(workspace(t), 'result.mp4');
+    const { keys } = (await recorder.get('/api/keys')) as { keys: { fingerprint: string }[] };
     for (const [id, job] of ended) {
       if (job.state === 'failed') {
         assert.ok((job.reason ?? '') !== '', `${id} says why it failed`);
@@ -174,7 +175,14 @@ test(
       assert.equal(bytes.length, job.size_bytes);
       writeFileSync(file, bytes);
       if (job.cameras) {
-        execFileSync(process.execPath, [...PRELOAD, MAIN, 'verify', file]);
+        execFileSync(process.execPath, [
+          ...PRELOAD,
+          MAIN,
+          'verify',
+          file,
+          '--fingerprint',
+          String(keys[0]?.fingerprint),
+        ]);
         const movie = await fetch(`${recorder.url}/api/archive/jobs/${id}/download?part=1`);
         writeFileSync(file, Buffer.from(await movie.arrayBuffer()));
       }
