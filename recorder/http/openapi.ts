@@ -79,7 +79,8 @@ const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'cookie',
     name: SESSION_COOKIE,
-    description: 'The session of a browser, as POST /api/session begins it.',
+    description:
+      'The session of a browser, as POST /api/session begins it. Over TLS, the name has the prefix `__Host-`.',
   },
   query: {
     type: 'apiKey',

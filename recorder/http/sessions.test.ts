@@ -16,7 +16,7 @@ function lastsWith(intervalMs: number): number {
   let { setCookie } = sessions.begin(request, { user: 'anna' });
   while (clock.wallMs() - startMs < 60 * DAY_MS) {
     clock.advance(intervalMs);
-    const open = sessions.of({ headers: { cookie: setCookie.split(';', 1)[0] } });
+    const open = sessions.of({ ...request, headers: { cookie: setCookie.split(';', 1)[0] } });
     if (!open) return clock.wallMs() - startMs;
     ({ setCookie } = sessions.begin(request, open.holder, open));
   }
@@ -30,4 +30,23 @@ test('a session that is used ends 30 days after its password was entered', () =>
 
 test('a session that is not used ends after 12 hours', () => {
   assert.equal(lastsWith(12 * HOUR_MS), 12 * HOUR_MS);
+});
+
+test('over TLS the cookie has a name that browsers take from this origin only, and no other is accepted', () => {
+  const sessions = new Sessions(
+    new Seal({ nodeId: 'node-1', secret: randomBytes(SEAL_KEY_BYTES) }),
+    new VirtualClock(),
+  );
+  const { setCookie } = sessions.begin(request, { user: 'anna' });
+  assert.match(
+    setCookie,
+    /^__Host-kube_nvr_session=[\w-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/,
+  );
+  assert.match(sessions.forget(request), /^__Host-kube_nvr_session=; Path=\/; Max-Age=0;.*; Secure$/);
+  const [cookie = ''] = setCookie.split(';', 1);
+  const accepts = (protocol: 'http' | 'https', text: string): boolean =>
+    sessions.of({ protocol, headers: { cookie: text } }) !== undefined;
+  assert.equal(accepts('https', `kube_nvr_session=x; ${cookie}`), true);
+  assert.equal(accepts('https', cookie.replace('__Host-', '')), false);
+  assert.equal(accepts('http', cookie), false);
 });
