@@ -43,6 +43,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     discoverer: unasked,
     doctor: unasked,
     cameraSwitch: unasked,
+    tryLogins: unasked,
     cameraEditor: unasked,
     logLevels: unasked,
     audit: { sink: noAudit, reader: unasked },

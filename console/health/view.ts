@@ -2,9 +2,9 @@
 
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { api, sentence } from '../app/api.ts';
+import { api, sentence, wordsOf } from '../app/api.ts';
 import type { Camera, Reason, Warning } from '../app/camera.ts';
-import { cameras, nodes, warnings } from '../app/cameras.ts';
+import { cameras, nodes, refreshCameras, warnings } from '../app/cameras.ts';
 import { now } from '../app/clock.ts';
 import { byUrgency, conditionOf, wordsOfCondition } from '../app/condition.ts';
 import { isStale } from '../app/contact.ts';
@@ -61,10 +61,11 @@ function Warnings({
 }): VNode {
   const lost = isStale.value ? [] : known.filter((camera) => conditionOf(camera).level === 'alarm').sort(byUrgency);
   const away = isStale.value ? [] : nodes.value.filter(({ online }) => !online);
-  const item = (key: string, name: string, text: string, todo = ''): VNode =>
+  const item = (key: string, name: string, text: string, todo = '', action: VNode | false = false): VNode =>
     html`<li key=${key}>
       ${icon('warning')}
       <p>${name !== '' && html`<b>${name}: </b>`}${text} <span class="quiet">${sentence(todo)}</span></p>
+      ${action}
     </li>`;
   return html`<section>
     <h2>Needs attention</h2>
@@ -91,11 +92,30 @@ function Warnings({
                 cameraId === undefined ? nodeId : cameraName(cameraId),
                 sentence(message),
                 todo,
+                code === 'login-rests' && may('operator') && html`<${TryAgain} cameraId=${cameraId} />`,
               ),
             )}
           </ul>`
     }
   </section>`;
+}
+
+/** Ends the rest of a login that a camera refused. */
+function TryAgain({ cameraId }: { readonly cameraId: string }): VNode {
+  const [answer, setAnswer] = useState('');
+  const tryAgain = async (): Promise<void> => {
+    const base = cameras.value?.find(({ id }) => id === cameraId)?.base;
+    try {
+      await api(`/api/cameras/${encodeURIComponent(cameraId)}/try-login`, { method: 'POST', base });
+      setAnswer('Tried with the next request.');
+      await refreshCameras();
+    } catch (error) {
+      setAnswer(wordsOf(error));
+    }
+  };
+  return html`<div class="actions" role="status">
+    ${answer === '' ? html`<button type="button" onClick=${() => void tryAgain()}>Try again</button>` : answer}
+  </div>`;
 }
 
 /** Of a node that does not renew its Lease. */

@@ -49,6 +49,7 @@ import { ptzRoutes } from './routes/ptz.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { stillRoutes } from './routes/stills.ts';
 import { timelineRoutes } from './routes/timeline.ts';
+import { tryLoginRoutes } from './routes/try-login.ts';
 import { Timelines } from './timelines.ts';
 
 /** Viewers send no messages of their own. */
@@ -156,11 +157,12 @@ async function addJobRoutes(app: FastifyInstance, deps: ApiDeps & { readonly job
 
 /** The state and settings of cameras, their live streams and pictures, and commands to them. */
 async function addCameraRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
-  const { auth, origins = [], cameras, ptz, cameraSwitch, cameraEditor, stills, doctor, discoverer } = deps;
+  const { auth, origins = [], cameras, ptz, cameraSwitch, tryLogins, cameraEditor, stills, doctor, discoverer } = deps;
   await app.register(cameraRoutes, { deps });
   await app.register(liveRoutes, { deps, auth, origins, memberOrigins: memberOriginsOf(deps) });
   if (ptz) await app.register(ptzRoutes, { ptz });
   if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
+  if (tryLogins) await app.register(tryLoginRoutes, { deps: { cameras, tryLogins } });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });
   if (stills) await app.register(stillRoutes, { stills });
   if (doctor) await app.register(probeRoutes, { deps: { cameras, doctor } });

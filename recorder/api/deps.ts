@@ -239,6 +239,8 @@ export interface ApiDeps {
   readonly ptz?: PtzKeeper;
   /** Without it, cameras are started and stopped by configuration alone. */
   readonly cameraSwitch?: CameraSwitch;
+  /** Ends the rests of the logins that a camera refused; returns how many there were. */
+  readonly tryLogins?: (cameraId: string) => number;
   /** Without it, cameras are configured in files alone. */
   readonly cameraEditor?: CameraEditor;
   /** Without it, there are no still images. */

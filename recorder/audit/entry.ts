@@ -44,6 +44,7 @@ export const ACTIONS = [
   'stop-camera',
   'test-camera',
   'timelapse',
+  'try-login',
   'unprotect',
   'window',
 ] as const;

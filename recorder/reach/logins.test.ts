@@ -92,6 +92,28 @@ test('one channel of a device that refuses a login takes it from no other, while
   assert.equal(logins.at(onvif, right).mayTry, true, 'the stream of the first uses it');
 });
 
+test('a person ends the rests of one camera, and another refusal rests longer than the last', () => {
+  const { logins, clock } = open();
+  const [gate, yard] = [
+    { ...still, path: '/gate', cameraId: 'gate' },
+    { ...still, host: '10.0.0.10', cameraId: 'yard' },
+  ];
+  for (const at of [gate, { ...onvif, cameraId: 'gate' }, yard]) logins.at(at, right).refused();
+  assert.equal(logins.tryAgain('gate'), 2);
+  assert.deepEqual(
+    [gate, onvif, yard].map((at) => logins.at(at, right).mayTry),
+    [true, true, false],
+  );
+  assert.deepEqual(
+    logins.warnings().map(({ cameraId }) => cameraId),
+    ['yard'],
+  );
+  assert.equal(logins.tryAgain('gate'), 0);
+  logins.at(gate, right).refused();
+  clock.advance(60_000);
+  assert.equal(logins.at(gate, right).mayTry, false, 'the second rest is five minutes');
+});
+
 test('a login that becomes right has another try everywhere', () => {
   const { logins } = open();
   logins.at(still, right).refused();

@@ -40,7 +40,7 @@ interface Refusal {
   readonly place: LoginPlace;
   /** How often in a row. */
   readonly times: number;
-  readonly untilMs: number;
+  untilMs: number;
 }
 
 /** The results of one login at one host: the places that accepted and refused it. */
@@ -110,15 +110,27 @@ export class CameraLogins {
   /** Logins that rest now. What a stream is refused is the state of its camera. */
   warnings(): Warning[] {
     const nowMs = this.#clock.monotonicMs();
+    return this.#resting().flatMap(({ place: { kind, cameraId }, times, untilMs }): Warning[] => {
+      if (cameraId === undefined || kind === 'rtsp' || kind === 'tunnel') return [];
+      const what = kind === 'still' ? 'still images' : 'ONVIF';
+      const minutes = Math.ceil((untilMs - nowMs) / MINUTE_MS);
+      const message = `it refused user and password for ${what} (${times} times in a row): tried again in ${minutes} min`;
+      return [{ code: 'login-rests', message, cameraId }];
+    });
+  }
+
+  /** Ends what rests of a camera: the next request tries the login. After another refusal the rest is the next longer one. */
+  tryAgain(cameraId: string): number {
+    const own = this.#resting().filter(({ place }) => place.cameraId === cameraId);
+    for (const refusal of own) refusal.untilMs = this.#clock.monotonicMs();
+    return own.length;
+  }
+
+  #resting(): Refusal[] {
+    const nowMs = this.#clock.monotonicMs();
     return [...this.#outcomes.values()]
       .flatMap(({ refused }) => [...refused.values()])
-      .flatMap(({ place: { kind, cameraId }, times, untilMs }): Warning[] => {
-        if (cameraId === undefined || kind === 'rtsp' || kind === 'tunnel' || nowMs >= untilMs) return [];
-        const what = kind === 'still' ? 'still images' : 'ONVIF';
-        const minutes = Math.ceil((untilMs - nowMs) / MINUTE_MS);
-        const message = `it refused user and password for ${what} (${times} times in a row): tried again in ${minutes} min`;
-        return [{ code: 'login-rests', message, cameraId }];
-      });
+      .filter(({ untilMs }) => nowMs < untilMs);
   }
 
   #took(place: string, took: BetterLogin['took']): void {

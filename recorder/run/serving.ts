@@ -292,6 +292,7 @@ export class Serving {
       jobs: this.#namedJobs,
       ptz: this.#ptz,
       cameraSwitch,
+      tryLogins: (id) => reach.logins.tryAgain(id),
       ...(cameraEditor ? { cameraEditor } : {}),
       ...(member ? { cluster: member.view } : {}),
       ...(store ? { store } : {}),

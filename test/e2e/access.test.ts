@@ -332,6 +332,7 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     },
     cameraEditor: cameraEditor(),
     cameraSwitch: { start: change, stop: change },
+    tryLogins: () => 1,
     logLevels: new LevelSwitch('info'),
     audit: {
       sink: noAudit,

@@ -176,6 +176,11 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     cameras: 'one',
     status: 200,
   },
+  'POST /api/cameras/:id/try-login': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+  },
   'GET /api/archive/:camera_id/segments': {
     role: 'viewer',
     cameras: 'one',
