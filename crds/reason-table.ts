@@ -14,7 +14,7 @@ export type ReasonTable = Readonly<Record<string, ReasonRow>>;
 export const RECORDING_REASONS = {
   unreachable: {
     means: 'no connection to the camera',
-    todo: 'check its power, its network and its address, and network policies',
+    todo: 'check its power, its network and its address, and what filters traffic to it',
   },
   'refused-login': {
     means: 'user or password are wrong',
@@ -43,7 +43,7 @@ export const RECORDING_REASONS = {
   'closed-by-camera': { means: 'the camera ended the connection', todo: "look at the camera's own log" },
   'no-answer': {
     means: 'a request was not answered',
-    todo: 'check its power, its network and its address, and network policies',
+    todo: 'check its power, its network and its address, and what filters traffic to it',
   },
   protocol: {
     means: 'the camera sent an answer that the recorder cannot parse or follow',
@@ -147,7 +147,7 @@ export const NODE_WARNINGS = {
   },
   'configuration-refused': {
     means: 'the files of the configuration, or the rows of cameras, were not taken up: what was in use before stays',
-    todo: 'correct what the message names; or send SIGHUP (`systemctl reload recorder`), if the cameras or tokens that are gone are to be removed',
+    todo: 'correct what the message names; or send SIGHUP to the recorder, if the cameras or tokens that are gone are to be removed',
     see: '[configuration](../configuration.md)',
   },
   'camera-removed': {
@@ -188,7 +188,7 @@ export const NODE_WARNINGS = {
   'login-rests': {
     means:
       'the camera refused its login for still images or ONVIF, which are not asked for until the time in the message; others of the same device may work',
-    todo: 'wait, or correct user and password of the camera, which are tried at once; the account may be locked, or lack a right',
+    todo: 'wait, correct user and password of the camera, which are tried at once, or try again, in the console or through the API; the account may be locked, or lack a right',
     see: '[logins](../cameras.md#logins)',
   },
   'frame-rate-low': {

@@ -54,7 +54,10 @@ export class OperatorMetrics {
     'pool',
     'node',
   ]);
-  readonly #requests = this.#counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource']);
+  readonly #requests = this.#counter('api_requests_total', 'Requests to the API server, or on servers to etcd.', [
+    'verb',
+    'resource',
+  ]);
 
   /** `ofProcess`: with those of the process, which a recorder has already. */
   constructor({ ofProcess = true } = {}) {
@@ -80,7 +83,7 @@ export class OperatorMetrics {
     this.#observePools(isLeader);
     this.#collected(
       'watch_age_seconds',
-      'Time since the API server last sent something about this kind.',
+      'Time since the API server, or on servers etcd, last sent something about this kind.',
       ['resource'],
       (gauge) => {
         for (const { resource, ageMs } of watches()) gauge.set({ resource }, ageMs / 1000);

@@ -45,7 +45,7 @@ export function AddView(): VNode {
                 <p class="quiet">
                   ${
                     features?.cluster
-                      ? 'Apply it with kubectl. The Secret has the user and password of the camera.'
+                      ? 'Apply it to the cluster. The Secret has the user and password of the camera.'
                       : 'The recorder takes it up as soon as it reads the file again.'
                   }
                 </p>

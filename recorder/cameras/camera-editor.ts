@@ -125,8 +125,7 @@ export class NodeCameraEditor implements CameraEditor {
     const { cluster } = this.#d;
     if (!cluster) return;
     if (cameraId !== undefined && !cluster.has(cameraId)) throw unknownCamera();
-    const detail =
-      'cameras of this node are Camera resources of its cluster: change them there, for example with kubectl';
+    const detail = 'cameras of this node are Camera resources of its cluster: change them there, by their manifests';
     throw new EditError('managed-by-cluster', detail);
   }
 

@@ -230,7 +230,10 @@ function whereIs(
   const handing = before === undefined ? undefined : reports.find((report) => report.nodeId === before);
   if (handing && told?.state !== 'Recording' && isOnline(handing.nodeId)) return { ...placeOf(handing), epoch };
   if (nodeId === undefined) {
-    const reason = { code: 'unassigned', message: 'no node records this camera: kubectl describe camera says why' };
+    const reason = {
+      code: 'unassigned',
+      message: 'no node records this camera: the condition Assigned of its Camera says why',
+    };
     return { ...none, nodeId, state: 'unassigned', reason };
   }
   if (!isOnline(nodeId)) {

@@ -29,7 +29,7 @@ const ObjectParams = z.object({ kind: Kind, name: ObjectName });
 
 const ClusterObject = z.looseObject({}).meta({
   id: 'ClusterObject',
-  description: 'An object as kubectl writes it. Of a Secret, data has the keys without their values.',
+  description: 'An object as manifests have it, in JSON. Of a Secret, data has the keys without their values.',
 });
 
 const ObjectList = z
