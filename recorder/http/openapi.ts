@@ -218,10 +218,12 @@ function securityOf({ role, credentials }: FastifyContextConfig): Record<string,
 
 function commonAnswers(schema: Schema, method: string, { role, cameras, follows }: FastifyContextConfig) {
   const answers: Record<number, ReturnType<typeof problemResponse> | z.ZodNull> = {};
-  if (follows) {
-    answers[307] = z.null().describe('In a cluster: redirect to the node that records the camera.');
-    answers[503] = problemResponse('In a cluster: the node that records the camera is away.');
-  }
+  if (follows) answers[307] = z.null().describe('In a cluster: redirect to the node that records the camera.');
+  const away = [
+    ...(follows ? ['the node that records the camera'] : []),
+    ...(role === undefined ? [] : ['what checks the token (the API server of Kubernetes)']),
+  ];
+  if (away.length > 0) answers[503] = problemResponse(`In a cluster: ${away.join(', or ')}, does not answer.`);
   const changes = method !== 'GET';
   if (schema.params || schema.querystring || schema.body) {
     answers[400] = problemResponse('A parameter is missing or wrong; the detail names it.');

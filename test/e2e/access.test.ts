@@ -19,6 +19,7 @@ import { buildMetricsRegistry, buildMetricsServer } from '../../recorder/api/pro
 import {
   archiveStatus,
   build,
+  type ApiChanges,
   cameraStatus,
   emptyArchive,
   fakeCluster,
@@ -27,6 +28,11 @@ import {
   token,
 } from '../../recorder/api/test-support.ts';
 import type { EventSource, JobKeeper, ProtectionKeeper } from '../../recorder/api/deps.ts';
+import { IssueError } from '../../recorder/certificates/issuer.ts';
+import { DatabaseError } from '../../recorder/database/error.ts';
+import type { OpenApiDocument } from '../../recorder/http/openapi.ts';
+import { NodeKeyError } from '../../recorder/jobs/node-key.ts';
+import { PeerUnavailable, type PeerSender } from '../../recorder/peers/peer-requests.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import { temporaryDirectory, TestCamera, TestFileSystem } from '../../recorder/archive/test-support.ts';
 import { EditError, type CameraEditor } from '../../recorder/config/editor.ts';
@@ -38,7 +44,7 @@ import { EventJournal } from '../../recorder/events/journal.ts';
 import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
 import type { Review } from '../../recorder/http/token-review.ts';
-import type { Job } from '../../recorder/jobs/job.ts';
+import { JobsUnavailable, type Job } from '../../recorder/jobs/job.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
 import { run } from '../../recorder/live/test-support.ts';
@@ -269,8 +275,12 @@ async function eventsOf(t: TestContext): Promise<EventSource> {
   return { journal, streams: new EventStreams({ clock, memory }) };
 }
 
-/** Two cameras with all that there may be of them. */
-async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
+/** Two cameras with all that there may be of them. `changed`: what the API gets instead. */
+async function apiStage(
+  t: TestContext,
+  auth: Auth,
+  changed: (changes: ApiChanges) => ApiChanges = (changes) => changes,
+): Promise<Listener> {
   const image = { type: 'image/jpeg', body: Buffer.from('image'), etag: '"1"', remainingMs: 1000 } as const;
   const still = async (cameraId: string) => {
     if (!isKnown(cameraId)) throw new StillError('unknown-camera', 'none');
@@ -286,73 +296,76 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     auth: authenticator,
     clock,
     cameras,
-  } = await build(t, {
-    auth,
-    archive: {
-      ...emptyArchive,
-      countSegments: (cameraId) => (isKnown(cameraId) ? 1 : 0),
-      current: async (cameraId) =>
-        isKnown(cameraId) ? { path: `${cameraId}.mp4`, startMs: NOON_MS, sizeBytes: 1 } : undefined,
-    },
-    segments: {
-      list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
-    },
-    gaps: gapReader(async (cameraId, fromMs, toMs) => ({
-      ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
-      ...(isKnown(cameraId) ? { wantedMs: 1000, recordedMs: 1000 } : {}),
-    })),
-    times: {
-      refresh: async () => {},
-      of: async (cameraId, fromMs, toMs) => ({
-        keptFromMs: isKnown(cameraId) ? NOON_MS : undefined,
-        footage: isKnown(cameraId) ? [{ fromMs, toMs }] : [],
-        report: await noGaps.ofThisNode(cameraId, fromMs, toMs),
-      }),
-    },
-    protections: protectionKeeper(),
-    jobs: jobKeeper(t),
-    ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
-    stills: {
-      snapshot: still,
-      thumbnail: still,
-      archived: async (cameraId, timeMs) => {
-        if (!isKnown(cameraId)) throw new StillError('no-footage', 'none');
-        return { ...image, timeMs, isSettled: true };
+  } = await build(
+    t,
+    changed({
+      auth,
+      archive: {
+        ...emptyArchive,
+        countSegments: (cameraId) => (isKnown(cameraId) ? 1 : 0),
+        current: async (cameraId) =>
+          isKnown(cameraId) ? { path: `${cameraId}.mp4`, startMs: NOON_MS, sizeBytes: 1 } : undefined,
       },
-    },
-    discoverer: {
-      search: async () => ({ reports: [], problems: [] }),
-      isKnown: () => false,
-      still: async () => ({ type: 'image/jpeg', body: Buffer.from('still'), etag: '"1"', remainingMs: 0 }),
-    },
-    doctor: {
-      report: async () => probeReport,
-      capture: async () => Buffer.from('capture'),
-      tryOut: async () => probeReport,
-    },
-    cameraEditor: cameraEditor(),
-    cameraSwitch: { start: change, stop: change },
-    tryLogins: () => 1,
-    logLevels: new LevelSwitch('info'),
-    audit: {
-      sink: noAudit,
-      reader: { read: async () => ({ lines: [], next: undefined }), end: { n: 0, sha256: '' } },
-    },
-    cluster: clusterAccess(),
-    store: {
-      objects: {
-        list: async () => [],
-        get: async () => ({}),
-        apply: async () => ({ object: {}, outcome: 'unchanged' }),
-        delete: async () => {},
+      segments: {
+        list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
       },
-      admission: { invite: async () => ({ token: 'nvrjoin', untilMs: NOON_MS }) },
-      rotation: { rotate: async () => ({ key: '0a1b2c3d', secrets: 0, away: [] }) },
-    },
-    refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
-    events: await eventsOf(t),
-    warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
-  });
+      gaps: gapReader(async (cameraId, fromMs, toMs) => ({
+        ...(await noGaps.ofThisNode(cameraId, fromMs, toMs)),
+        ...(isKnown(cameraId) ? { wantedMs: 1000, recordedMs: 1000 } : {}),
+      })),
+      times: {
+        refresh: async () => {},
+        of: async (cameraId, fromMs, toMs) => ({
+          keptFromMs: isKnown(cameraId) ? NOON_MS : undefined,
+          footage: isKnown(cameraId) ? [{ fromMs, toMs }] : [],
+          report: await noGaps.ofThisNode(cameraId, fromMs, toMs),
+        }),
+      },
+      protections: protectionKeeper(),
+      jobs: jobKeeper(t),
+      ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
+      stills: {
+        snapshot: still,
+        thumbnail: still,
+        archived: async (cameraId, timeMs) => {
+          if (!isKnown(cameraId)) throw new StillError('no-footage', 'none');
+          return { ...image, timeMs, isSettled: true };
+        },
+      },
+      discoverer: {
+        search: async () => ({ reports: [], problems: [] }),
+        isKnown: () => false,
+        still: async () => ({ type: 'image/jpeg', body: Buffer.from('still'), etag: '"1"', remainingMs: 0 }),
+      },
+      doctor: {
+        report: async () => probeReport,
+        capture: async () => Buffer.from('capture'),
+        tryOut: async () => probeReport,
+      },
+      cameraEditor: cameraEditor(),
+      cameraSwitch: { start: change, stop: change },
+      tryLogins: () => 1,
+      logLevels: new LevelSwitch('info'),
+      audit: {
+        sink: noAudit,
+        reader: { read: async () => ({ lines: [], next: undefined }), end: { n: 0, sha256: '' } },
+      },
+      cluster: clusterAccess(),
+      store: {
+        objects: {
+          list: async () => [],
+          get: async () => ({}),
+          apply: async () => ({ object: {}, outcome: 'unchanged' }),
+          delete: async () => {},
+        },
+        admission: { invite: async () => ({ token: 'nvrjoin', untilMs: NOON_MS }) },
+        rotation: { rotate: async () => ({ key: '0a1b2c3d', secrets: 0, away: [] }) },
+      },
+      refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
+      events: await eventsOf(t),
+      warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
+    }),
+  );
   for (const id of CAMERAS) {
     const live = new LiveHub({ cameraId: id, limits: new LiveLimits(), clock, log: silentLog });
     live.begin(run());
@@ -498,6 +511,74 @@ const LISTENERS = [
     callers,
   })),
 );
+/** Whatever promises something breaks its promise; what answers at once, does so. */
+const failing = <T extends object>(of: T, error: unknown): T =>
+  new Proxy(of, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key);
+      if (typeof value === 'object' && value !== null) return failing(value, error);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        const answer: unknown = Reflect.apply(value, target, args);
+        return answer instanceof Promise ? answer.then(() => Promise.reject(error as Error)) : answer;
+      };
+    },
+  });
+
+/** What may be away, as the API learns of it: the error of each, and a cluster whose nodes and whose leader do not answer. */
+const OUTAGES: readonly ((deps: ApiChanges) => ApiChanges)[] = [
+  ...[
+    new DatabaseError('UNAVAILABLE', 'away'),
+    new EditError('camera-not-kept', 'away'),
+    new IssueError('away'),
+    new JobsUnavailable('away'),
+    new NodeKeyError('away'),
+    new StillError('ffmpeg-missing', 'away'),
+    new SwitchError('switch-not-kept', 'away'),
+    Object.assign(new Error('away'), { code: 'EIO' }),
+  ].map((error) => (deps: ApiChanges) => {
+    const parts = Object.entries(deps).filter(([name]) => name !== 'auth' && name !== 'cluster');
+    return {
+      ...deps,
+      ...Object.fromEntries(
+        parts.map(([name, part]) => [name, typeof part === 'object' ? failing(part as object, error) : part]),
+      ),
+    };
+  }),
+  (deps) => ({ ...deps, cluster: fakeCluster('rack-1') }),
+  (deps) => ({ ...deps, peers: SILENT_NODES }),
+];
+
+const SILENT_NODES: PeerSender = {
+  request: (nodeId) => Promise.reject(new PeerUnavailable(nodeId, 'away', 'away')),
+  upgrade: (nodeId) => Promise.reject(new PeerUnavailable(nodeId, 'away', 'away')),
+  answers: async () => false,
+};
+
+/** Nobody can say whose a token is. */
+const UNREVIEWED: Auth = {
+  mode: 'kubernetes',
+  tokens: [],
+  reviewer: { review: async () => ({ kind: 'unavailable', problem: 'away' }) },
+};
+
+/** The routes that answer 503 to an admin, for a camera of this node and for that of another one, with what the document says. */
+async function unavailable(on: Listener, routes: Readonly<Record<string, RouteFacts>>) {
+  await on.app.ready();
+  const { paths = {} } = on.app.swagger() as OpenApiDocument;
+  const found: { readonly name: string; readonly isListed: boolean }[] = [];
+  for (const [name, facts] of Object.entries(routes)) {
+    const [method = '', path = ''] = name.split(' ');
+    const operation = paths[path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{filename}')]?.[method.toLowerCase()];
+    if (facts.webSocket || !operation) continue;
+    for (const camera of ['gate', AWAY]) {
+      const { statusCode } = await ask(on, name, facts, { token: 'admin' }, camera);
+      if (statusCode === 503) found.push({ name, isListed: '503' in (operation.responses ?? {}) });
+    }
+  }
+  return found;
+}
+
 /** What browsers send with requests of pages of other programs on the recorder's machine, of other sites, and of no site. */
 const FOREIGN_PAGES: readonly Readonly<Record<string, string>>[] = [
   { 'sec-fetch-site': 'same-site' },
@@ -596,6 +677,27 @@ for (const { listener, stage, routes, callers } of LISTENERS) {
     assert.deepEqual(own, Object.keys(routes).sort());
   });
 }
+
+test('whatever is away, a route that answers 503 says so in the document', async (t) => {
+  const signIn: RouteFacts = {
+    role: 'anyone',
+    cameras: 'all',
+    status: 200,
+    request: () => ({ url: '/api/session', payload: { token: 'admin' } }),
+  };
+  const all = { ...API_ROUTES, ...CLUSTER_ROUTES, ...STORE_ROUTES, 'POST /api/session': signIn };
+  const found = [
+    ...(await unavailable(await apiStage(t, UNREVIEWED), all)),
+    ...(await unavailable(await playbackStage(t, UNREVIEWED), PLAYBACK_ROUTES)),
+  ];
+  assert.ok(found.length > 100, 'nearly every route asks whose the token is');
+  for (const outage of OUTAGES) {
+    const some = await unavailable(await apiStage(t, CONFIGURED.auth, outage), all);
+    assert.ok(some.length > 0, String(outage));
+    found.push(...some);
+  }
+  assert.deepEqual([...new Set(found.flatMap(({ name, isListed }) => (isListed ? [] : [name])))], []);
+});
 
 test('every route that a recorder has is in the table', async (t) => {
   const directory = workspace(t);

@@ -16,8 +16,9 @@ const WORDS = {
 type Kind = keyof typeof WORDS;
 const KINDS = Object.keys(WORDS) as Kind[];
 
-/** The kind of cluster whose things a text names. A text that names those of both says what each kind has. */
+/** The kind of cluster whose things a text names, unless it says so, or what each kind has. */
 function kindOf(text: string): Kind | undefined {
+  if (/\bKubernetes\b/.test(text)) return undefined;
   const named = KINDS.filter((kind) => WORDS[kind].test(text));
   return named.length === 1 ? named[0] : undefined;
 }
