@@ -102,7 +102,7 @@ export interface PeerSender {
   request(nodeId: string, request: PeerRequest): Promise<PeerAnswer>;
   /** Opens a WebSocket; its bytes are for the caller to pass on. Rejects as `request`. */
   upgrade(nodeId: string, request: PeerRequest): Promise<PeerUpgrade>;
-  /** Whether the node answers now, on any of its addresses; a result is kept for two seconds. Never rejects. */
+  /** Whether the node answers now, on any of its addresses; a result is kept for two seconds, or until the next one. Never rejects. */
   answers(nodeId: string): Promise<boolean>;
 }
 
@@ -135,6 +135,8 @@ const REST = { firstMs: 2_000, maxMs: 16_000 };
 /** How long the result of a check whether a node answers is kept, and how long a node has to answer it. */
 const PROBE_MS = 2_000;
 const PROBE_HEAD_MS = 1_000;
+/** For so long after a result that a node is away, it counts until the next probe has its own. */
+const AWAY_MS = 10_000;
 
 /** Passing data on to slow clients can take long, so it does not share connections with this node's own requests. */
 type Asking = Pick<PeerRequest, 'listener' | 'caller'>;
@@ -176,7 +178,7 @@ export class PeerRequests implements PeerSender {
   readonly #pools = new Map<string, { readonly key: string; readonly pool: Pool }>();
   readonly #active = new Map<string, number>();
   readonly #resting = new Map<string, { readonly untilMs: number; readonly restMs: number }>();
-  readonly #probes = new Map<string, { readonly untilMs: number; readonly answer: Promise<boolean> }>();
+  readonly #probes = new Map<string, { untilMs: number; isAway: boolean; answer: Promise<boolean> }>();
 
   constructor(options: PeerRequestsOptions) {
     this.#options = options;
@@ -231,8 +233,12 @@ export class PeerRequests implements PeerSender {
     const known = this.#probes.get(nodeId);
     if (known && nowMs < known.untilMs) return known.answer;
     const answer = this.#probe(nodeId);
-    this.#probes.set(nodeId, { untilMs: nowMs + PROBE_MS, answer });
-    return answer;
+    // Asking a node that was away just now may take a second, for which no caller waits: the last result counts meanwhile.
+    const isAway = known !== undefined && known.isAway && nowMs < known.untilMs + AWAY_MS;
+    const probe = { untilMs: nowMs + PROBE_MS, isAway, answer: isAway ? known.answer : answer };
+    this.#probes.set(nodeId, probe);
+    void answer.then((answers) => Object.assign(probe, { isAway: !answers, answer }));
+    return probe.answer;
   }
 
   async close(): Promise<void> {

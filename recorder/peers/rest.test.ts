@@ -4,14 +4,25 @@ import assert from 'node:assert/strict';
 import { createServer, type AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setImmediate as turnOfEvents } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { until } from '../../test/support/until.ts';
 import { Members } from '../../test/support/members.ts';
 import { buildServer } from '../http/server.ts';
 import type { PeerCaller, PeerRequests } from './peer-requests.ts';
 
 const guard: PeerCaller = { kind: 'viewer', name: 'guard', cameras: ['gate'] };
+
+/** An address at which connections are taken, and nothing is answered. */
+async function silence(t: TestContext): Promise<string> {
+  const server = createServer((socket) => void socket.on('error', () => {}).resume());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return `https://127.0.0.1:${port}`;
+}
 
 /** An address at which nobody listens. */
 async function nowhere(): Promise<string> {
@@ -33,6 +44,8 @@ interface Stage {
   readonly ask: () => Promise<'answered' | 'tried' | 'resting'>;
   /** Whether node-2 answers from now on. */
   readonly turn: (answers: boolean) => void;
+  /** From now on node-2 takes connections and says nothing. */
+  readonly quiet: () => Promise<void>;
 }
 
 async function stage(t: TestContext): Promise<Stage> {
@@ -62,7 +75,9 @@ async function stage(t: TestContext): Promise<Stage> {
       return /did not answer just now/.test((err as Error).message) ? 'resting' : 'tried';
     }
   };
-  return { requests, clock, arrived, film, ask, turn: (answers) => members.place('node-2', answers ? address : away) };
+  const turn = (answers: boolean): void => members.place('node-2', answers ? address : away);
+  const quiet = async (): Promise<void> => members.place('node-2', await silence(t));
+  return { requests, clock, arrived, film, ask, turn, quiet };
 }
 
 /** How many seconds after a failure the node is asked again. */
@@ -123,6 +138,31 @@ test('however often a node is asked whether it answers, it is not busy', async (
   }
   const request = { listener: 'api', caller: { kind: 'itself', credential: undefined }, path: '/short' } as const;
   assert.equal(await text((await requests.request('node-2', request)).body), 'an answer');
+});
+
+test('nobody waits for a node that was away just now: that it is back is known with the next answer', async (t) => {
+  const { requests, clock, turn, quiet } = await stage(t);
+  await quiet();
+  const first = requests.answers('node-2');
+  clock.advance(1_000);
+  assert.equal(await first, false);
+  for (let i = 0; i < 3; i++) {
+    clock.advance(2_000);
+    assert.equal(await Promise.race([requests.answers('node-2'), turnOfEvents('it waits')]), false);
+  }
+  turn(true);
+  await until('it is known to be back', async () => {
+    clock.advance(2_000);
+    return requests.answers('node-2');
+  });
+  await quiet();
+  clock.advance(20_000);
+  const late = requests.answers('node-2');
+  clock.advance(1_000);
+  assert.equal(await late, false);
+  turn(true);
+  clock.advance(20_000);
+  assert.equal(await requests.answers('node-2'), true, 'what was known long ago does not count');
 });
 
 test('a node that the cluster does not have does not answer', async (t) => {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import files from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fastify from 'fastify';
+import { until } from '../../../test/support/until.ts';
 import { workspace } from '../../../test/support/workspace.ts';
 import { pageRoutes } from './page.ts';
 
@@ -20,6 +23,35 @@ test('the page is read once, and again if it could not be read: files that a pac
   assert.match(answer.body, /<title>Cameras<\/title>/);
   writeFileSync(join(directory, 'index.html'), '<meta charset="utf-8" /><title>Of the next version</title>');
   assert.equal((await app.inject('/')).body, answer.body);
+});
+
+test('a recorder goes on serving its own page after another package was installed, also a page that nobody has asked for', async (t) => {
+  const directory = workspace(t);
+  mkdirSync(join(directory, 'vendor'));
+  const install = (version: string): void => {
+    writeFileSync(join(directory, 'index.html'), `<meta charset="utf-8" /><title>${version}</title>`);
+    writeFileSync(join(directory, 'vendor/hls.js'), `export const version = '${version}';`);
+  };
+  install('old');
+  const readFile = t.mock.method(files, 'readFile');
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const app = fastify();
+  t.after(() => app.close());
+  await app.register(pageRoutes, { deps: {}, directory });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  t.mock.timers.tick(10_000);
+  t.mock.timers.reset();
+  await until('both files are read', () => readFile.mock.calls.length === 2);
+  await Promise.all(readFile.mock.calls.map(async ({ result }) => result));
+  install('new');
+  assert.match((await app.inject('/')).body, /<title>old<\/title>/);
+  assert.match((await app.inject('/page/vendor/hls.js')).body, /'old'/);
+  assert.equal(readFile.mock.calls.length, 2);
 });
 
 test('what loads the page again when a script is missing is in the page, and no other script may be', async (t) => {
