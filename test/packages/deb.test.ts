@@ -99,7 +99,6 @@ suite('the Debian package', { skip: serverMissing() }, () => {
       async () => (await segments(server)).filter((one) => !one.is_open).length >= 3,
     );
     assert.notEqual(readFileSync(inRoot('/var/log/recorder/recorder.log'), 'utf8'), '');
-    assert.equal(await server.run(`readlink /proc/${await mainPid()}/cwd`), '/var/lib/recorder');
     assert.match(await journal(), /"msg":"recorder started"/);
   });
 

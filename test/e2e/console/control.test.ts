@@ -1,9 +1,11 @@
-// The console as a remote control: a camera is stopped, with a reason, and started again, by whoever may.
+// The console as a remote control: a camera is stopped, with a reason, and started again, and a refused login is tried again, by
+// callers who may.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { startCamera } from '../../camera/camera.ts';
+import { image, startStillCamera } from '../../camera/still-camera.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
@@ -70,5 +72,61 @@ test(
     for (const one of [page, viewer]) await one.locator('.screen.playing').waitFor();
     assert.equal(await badgeOf(page, 'gate'), undefined);
     assert.equal((await recorder.stop()).code, 0);
+  },
+);
+
+test(
+  'an operator has a login tried again that the camera refused; a viewer sees the warning and has no such control',
+  { skip: browserMissing() },
+  async (t) => {
+    let isLocked = true;
+    const still = await startStillCamera({
+      answer: (request, response) => {
+        if (isLocked || !request.headers.authorization)
+          response.writeHead(401, { 'www-authenticate': 'Basic realm="camera"' }).end();
+        else image()(request, response);
+      },
+    });
+    t.after(() => still.close());
+    await using camera = await startCamera({ pace: 'realtime' });
+    await using recorder = await RecorderProcess.start({
+      directory: workspace(t),
+      config: {
+        auth: { mode: 'token', tokens: [token('operator'), token('viewer')] },
+        cameras: [
+          {
+            id: 'gate',
+            name: 'The gate',
+            source: camera.url,
+            snapshot: still.url.replace('://', '://user:secret@'),
+          },
+        ],
+      },
+    });
+    const ask = (path: string, method = 'GET'): Promise<Response> =>
+      fetch(`${recorder.url}/api/${path}`, { method, headers: { authorization: 'Bearer operator' } });
+    const snapshot = async (): Promise<number> => (await ask('cameras/gate/snapshot')).status;
+    await until('it rests for a quarter of an hour, longer than this test lasts', async () => {
+      assert.ok((await ask('cameras/gate/try-login', 'POST')).ok);
+      assert.equal(await snapshot(), 502);
+      return /\((?:[3-9]|\d\d+) times in a row\)/.test(await (await ask('health/ready')).text());
+    });
+    isLocked = false;
+    await using browser = await launchBrowser();
+    const open = async (role: string) => {
+      const page = await (await browser.newContext()).newPage();
+      await page.goto(`${recorder.url}/#/health`);
+      await signIn(page, role);
+      await page.locator('.warnings', { hasText: 'The gate: It refused user and password for still images' }).waitFor();
+      return page;
+    };
+    const [page, viewer] = await Promise.all([open('operator'), open('viewer')]);
+    assert.equal(await viewer.getByRole('button', { name: 'Try again' }).count(), 0);
+    assert.equal(await snapshot(), 502, 'it rests');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    for (const one of [page, viewer]) {
+      await one.locator('.warnings', { hasText: 'still images' }).waitFor({ state: 'detached' });
+    }
+    assert.equal(await snapshot(), 200);
   },
 );
