@@ -96,6 +96,7 @@ async function stall(t: TestContext, cameras: number, seconds: number): Promise<
   }
   await untilNothingWaits(stage);
   const stalled = (performance.now() - frozenMs) / 1000;
+  const endedMs = Date.now();
   await untilWritten(stage);
   const thawedMs = Date.now();
   await until('the ledger is certain of the outage', async () => (await stage.knownUntilMs()) > thawedMs);
@@ -104,7 +105,9 @@ async function stall(t: TestContext, cameras: number, seconds: number): Promise<
   const forAll = 0.9 * Math.min(memory * FOR_WRITING, memory - cameras * MIB);
   const forOne = Math.min(forAll, (memory * FOR_WRITING) / 4);
   const safe = Math.min(MOST_SECONDS, forAll / stage.bytesPerSecond, forOne / (stage.bytesPerSecond / cameras));
-  const gaps = await stage.gaps(sinceMs);
+  // A gap that begins when nothing waits any more is of another outage: of a machine whose disk is busy with other things.
+  const since = await stage.gaps(sinceMs);
+  const gaps = new Map([...since].map(([id, list]) => [id, list.filter(({ start_ms }) => start_ms < endedMs)]));
   const worst = Math.max(...[...gaps.values()].map(missing));
   t.diagnostic(
     `${stalled.toFixed(1)} s until all was written, ${safe.toFixed(1)} s are safe, at most ${worst.toFixed(1)} s of a camera are missing`,

@@ -16,6 +16,7 @@ const CACHE = join(import.meta.dirname, '../bench/cache');
 
 export interface Gap {
   readonly start: string;
+  readonly start_ms: number;
   readonly cause: string;
   readonly seconds: number;
   readonly end_ms: number;
