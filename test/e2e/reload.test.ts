@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { newToken, sha256 } from '../../base/new-token.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
@@ -156,6 +157,25 @@ test('reload: a file that was cut, or a conf.d that is gone, removes most camera
   recorder.child.signal('SIGHUP');
   await until('they are removed', async () => (await recorder.cameras()).length === 0);
   assert.deepEqual(await warnings(recorder, 'configuration-refused'), []);
+});
+
+test('reload: a file that was cut before its tokens takes none away, except by a signal', async (t) => {
+  const token = newToken();
+  const wall = { name: 'wall', role: 'viewer', sha256: sha256(token).toString('hex') };
+  const headers = { authorization: `Bearer ${token}` };
+  await using recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: { auth: { mode: 'token', tokens: [wall] } },
+  });
+  const ask = async (path: string): Promise<Response> => recorder.fetch(path, { headers });
+  recorder.rewriteConfig({ auth: { mode: 'token' } });
+  await until('it is refused', async () => {
+    const { warnings: shown } = (await (await ask('/api/health/ready')).json()) as Ready;
+    return shown.some(({ detail }) => /auth\.tokens: no longer there: wall; send SIGHUP/.test(detail));
+  });
+  assert.equal((await ask('/api/cameras')).status, 200);
+  recorder.child.signal('SIGHUP');
+  await until('the token is gone', async () => (await ask('/api/cameras')).status === 401);
 });
 
 test('reload: a camera that is gone is named in the log, an event, the audit, and for an hour in ready', async (t) => {
