@@ -90,6 +90,10 @@ const TABLE_LISTS: Test = [
   'test/e2e/postgres-listing.test.ts',
   'segments and days are those of a plain look at every row, whatever waits in the queue or is being written',
 ];
+const ROWS_OF_NODES: Test = [
+  'test/e2e/postgres-listing.test.ts',
+  'rows of other nodes and cameras are not listed, unless all nodes are asked for',
+];
 const DATABASE_AWAY: Test = [
   POSTGRES,
   'while the database is away rows wait, lists are answered with 503, the node is not ready, and recording continues',
@@ -243,7 +247,10 @@ const ONE_NODE: Test = [
   'test/cluster/servers.test.ts',
   'each camera is recorded by one of them, and they share the cameras',
 ];
-const ASKED: Test = ['operator/controllers/requests.test.ts', 'requests: ${name}'];
+const EARLY: Test = [
+  'recorder/cluster/access.test.ts',
+  'a vote is given once etcd says so, and one that waits for data is told as that',
+];
 const PAGE_OF_SERVERS: Test = [
   'test/cluster/page-of-servers.test.ts',
   'the page of a cluster of servers, followed word for word, ends with one address, one login, all cameras',
@@ -467,7 +474,7 @@ export const SECTIONS: readonly Section[] = [
         '9.1',
         'rows of recordings belong to the name of the node, files to its disk',
         'rows of two nodes; files of a node that died stay where they are',
-        ROWS_ARE_FILES,
+        ROWS_OF_NODES,
         FAILED_OVER,
       ),
       row(
@@ -510,7 +517,7 @@ export const SECTIONS: readonly Section[] = [
         'members of etcd after each step; a client that is early is told what follows',
         LEFT,
         CAME_BACK,
-        ASKED,
+        EARLY,
       ),
       row(
         '10.7',
@@ -541,10 +548,16 @@ export const SECTIONS: readonly Section[] = [
         REPLACED,
       ),
       row('11.4', 'it gets a certificate and is added', 'it joins with a token, and votes', REPLACED),
-      row('12.1', 'more than half of the voters must live', 'three members of etcd, and two', FORCED, [
-        'operator/plan/voters.test.ts',
-        'of two voters that the operator chose, one is a majority; of two that a person chose, both are',
-      ]),
+      row(
+        '12.1',
+        'more than half of the voters must live',
+        'one of two servers is killed; how many of the voters the operator wants',
+        FORCED,
+        [
+          'operator/plan/voters.test.ts',
+          'of two voters that the operator chose, one is a majority; of two that a person chose, both are',
+        ],
+      ),
       row(
         '12.2',
         'three nodes survive one loss, two none',
@@ -907,7 +920,13 @@ export const SECTIONS: readonly Section[] = [
         ROWS_ARE_FILES,
         TABLE_LISTS,
       ),
-      row('7, own camera of a cluster', 'segments of all nodes', 'three nodes that each have a third', ALL_NODES),
+      row(
+        '7, own camera of a cluster',
+        'segments of all nodes',
+        'three nodes that each have a third; rows of two nodes',
+        ALL_NODES,
+        ROWS_OF_NODES,
+      ),
       row('7, camera of another node', '307 with `from` and `to`', 'the address of the answer', REDIRECT),
       row(
         '8.1',
@@ -1169,7 +1188,7 @@ export const SECTIONS: readonly Section[] = [
         'fourteen wrong queries, each with the parameter that is named',
         BAD_INTERVALS,
       ),
-      row('segments 503', 'the database cannot be read', 'Postgres is stopped', DATABASE_AWAY),
+      row('segments 503', 'the database cannot be read', 'the connection to Postgres is cut', DATABASE_AWAY),
       row(
         'segments 500',
         'the disk cannot be read',
