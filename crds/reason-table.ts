@@ -195,6 +195,12 @@ export const NODE_WARNINGS = {
     means: 'for a minute the camera has sent less than four fifths of the pictures that it usually sends',
     todo: 'check the network to the camera, and its exposure time, which lowers the rate in the dark',
   },
+  'receive-buffer-small': {
+    means:
+      'cameras send over UDP, and the kernel of the node drops what does not fit into a buffer smaller than a key frame',
+    todo: 'set `net.core.rmem_max` to 2097152 or more on the node, or use `transport: tcp` for its cameras',
+    see: '[UDP](../cameras.md#udp)',
+  },
   'kept-too-short': {
     means: 'footage is removed before its time, because the disk is too small for the current bit rates',
     todo: 'add disk space, lower the bit rates in the cameras, or record fewer cameras on the node',

@@ -156,6 +156,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   'no-key-frame': camera('camera sent no key frame'),
   'not-decodable': camera('no picture could be made of what the camera sent'),
   'bitrate-exceeded': camera('camera sent more than its bit rate allows'),
+  'machine-dropped': recorder('machine dropped what the camera sent'),
   'packets-lost': camera('packets were lost'),
   'camera-stalled': camera('camera made no pictures'),
   'disk-full': disk('disk was full'),

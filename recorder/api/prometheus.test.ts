@@ -80,6 +80,11 @@ const moved: { series: string; view: CameraView; value: number }[] = [
   { series: 'kube_nvr_camera_received_bytes_total{camera="gate"}', view: counters({ bytesReceived: 5 }), value: 5 },
   { series: 'kube_nvr_camera_received_packets_total{camera="gate"}', view: counters({ packetsReceived: 6 }), value: 6 },
   { series: 'kube_nvr_camera_lost_packets_total{camera="gate"}', view: counters({ packetsLost: 7 }), value: 7 },
+  {
+    series: 'kube_nvr_camera_machine_dropped_packets_total{camera="gate"}',
+    view: counters({ packetsDropped: 5 }),
+    value: 5,
+  },
   { series: 'kube_nvr_camera_skipped_bytes_total{camera="gate"}', view: counters({ bytesSkipped: 13 }), value: 13 },
   ...packetSeries(),
   { series: 'kube_nvr_camera_frames_total{camera="gate",kind="video"}', view: counters({ videoFrames: 8 }), value: 8 },

@@ -133,6 +133,13 @@ function addPacketMetrics(add: AddMetric): void {
   );
   add(
     'counter',
+    'machine_dropped_packets_total',
+    'Datagrams that arrived and that the kernel of the node dropped, because its receive buffer (net.core.rmem_max) was full.',
+    undefined,
+    ({ status }) => one(status.counters.packetsDropped),
+  );
+  add(
+    'counter',
     'unusable_packets_total',
     'Packets that arrived but were not used, by cause: not-rtp, late (or sent twice), other-source, other-payload-type.',
     'cause',

@@ -63,6 +63,7 @@ export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus 
     reason: undefined,
     stateSinceMs: Date.UTC(2026, 0, 1, 11),
     transport: 'tcp',
+    receiveBufferBytes: undefined,
     video: undefined,
     videoRemark: undefined,
     audio: undefined,

@@ -172,6 +172,7 @@ export class Camera {
       ...this.condition(),
       stateSinceMs: this.#stateSinceMs,
       transport: session.transport,
+      receiveBufferBytes: pipeline?.receiveBufferBytes,
       video: pipeline?.video,
       videoRemark: pipeline?.videoRemark,
       audio: pipeline?.audio,

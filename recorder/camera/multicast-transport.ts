@@ -5,8 +5,9 @@ import { createSocket, type Socket } from 'node:dgram';
 import { BlockList, isIP } from 'node:net';
 import type { EstablishedStream } from '../rtsp/stream-setups.ts';
 import { CameraError } from './error.ts';
+import { enlargeReceiveBuffer, receiveBufferOf } from './receive-buffer.ts';
 import type { MediaHandler, MediaStreams } from './streams.ts';
-import { RECEIVE_BUFFER_BYTES, plainAddress, type ConnectionEnds } from './udp-transport.ts';
+import { plainAddress, type ConnectionEnds } from './udp-transport.ts';
 
 /** RFC 5771, RFC 4291 §2.7. */
 const GROUPS = new BlockList();
@@ -17,6 +18,7 @@ const isGroup = (address: string): boolean =>
   isIP(address) !== 0 && GROUPS.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
 export class MulticastStreams implements MediaStreams {
+  receiveBufferBytes: number | undefined;
   readonly #ends: ConnectionEnds;
   readonly #handler: MediaHandler;
   readonly #failed: (error: CameraError) => void;
@@ -65,11 +67,8 @@ export class MulticastStreams implements MediaStreams {
     });
     // A socket bound to the group does not receive what arrives at this port for others.
     socket.bind({ address, port, exclusive: true }, () => {
-      try {
-        socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
-      } catch {
-        // Then the system's default is used.
-      }
+      enlargeReceiveBuffer(socket);
+      this.receiveBufferBytes = receiveBufferOf(socket);
       try {
         const local = plainAddress(this.#ends.localAddress);
         if (isIP(address) === 4 && isIP(local) === 4) socket.addMembership(address, local);

@@ -1,7 +1,10 @@
 // Identifies a packet so that it can be found in a packet capture, for example with Wireshark.
 
 /** Where the RTP packets of a stream arrive: an interleaved channel of the RTSP connection, or a local UDP port. */
-export type Carrier = { readonly rtspChannel: number } | { readonly udpPort: number };
+export type Carrier =
+  | { readonly rtspChannel: number }
+  /** `receiveBufferBytes`: what the kernel granted for packets that were not read yet. */
+  | { readonly udpPort: number; readonly receiveBufferBytes?: number | undefined };
 
 export interface PacketPlace {
   readonly ssrc: number;

@@ -12,6 +12,7 @@ import { CameraError } from './error.ts';
 import { describeInstead, onlyKeyFrameIsMissing, type Brought } from './instead.ts';
 import { MediaStream, type MediaStreamDeps, type MediaStreamOwner } from './media-stream.ts';
 import type { PacketPlace } from './packet-place.ts';
+import { droppedAt } from './receive-buffer.ts';
 import type { Playing } from './session-options.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 import type { CameraCounters } from './status.ts';
@@ -78,10 +79,14 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   #firstPictureMs: number | undefined;
   #lastPictureMs: number | undefined;
   #byeMs: number | undefined;
+  /** Of this connection, and what had been lost when they were last counted. */
+  #dropped = 0;
+  #lost: number;
 
   /** Chooses the streams. Throws CameraError if none of them can lead a recording. */
   constructor(presentation: Presentation, options: PipelineOptions) {
     this.#options = options;
+    this.#lost = options.counters.packetsLost;
     const deps: MediaStreamDeps = {
       pool: options.pool,
       counters: options.counters,
@@ -156,6 +161,12 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   /** The last RTP packet of the leading stream on this connection; undefined before the first. */
   get lastPacket(): PacketPlace | undefined {
     return this.#lead.lastPacket;
+  }
+
+  /** What the kernel granted for datagrams of the leading stream; undefined over TCP. */
+  get receiveBufferBytes(): number | undefined {
+    const { carrier } = this.#lead;
+    return carrier && 'udpPort' in carrier ? carrier.receiveBufferBytes : undefined;
   }
 
   get awaited(): 'video' | 'sound' {
@@ -276,7 +287,20 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       this.#brought = this.#bringing(this.#lead);
     }
     this.#timeline.tick(nowMs);
+    if (this.#lost !== this.#options.counters.packetsLost) void this.#countDropped();
     if (nowMs - this.#sound.sinceMs >= SOUND_WINDOW_MS) this.#judgeSound(nowMs);
+  }
+
+  /** Counts which of the lost packets did arrive, and were dropped here. */
+  async #countDropped(): Promise<void> {
+    const { counters } = this.#options;
+    this.#lost = counters.packetsLost;
+    const ports = this.#streams.flatMap(({ carrier }) => (carrier && 'udpPort' in carrier ? [carrier.udpPort] : []));
+    if (ports.length === 0) return;
+    const more = (await droppedAt(ports)) - this.#dropped;
+    if (more <= 0) return;
+    this.#dropped += more;
+    counters.packetsDropped += more;
   }
 
   /** Reports when much of the audio has no place in time: its clock rate is not the announced one. */

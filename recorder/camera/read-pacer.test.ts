@@ -46,6 +46,20 @@ test('a turn without reads of cameras does not rest', () => {
   assert.equal(state.callbacks.length, 0);
 });
 
+test('a turn with a datagram does not rest, and those after it rest for a millisecond at most', () => {
+  const { state, pacer, turn } = loop(4);
+  turn(1, 0);
+  pacer.noteDatagram();
+  turn(1, 0);
+  assert.deepEqual(state.rests, []);
+  turn(1, 0.25);
+  turn(1, 0);
+  assert.deepEqual(state.rests, [0.75, 1]);
+  for (let i = 0; i < 10_000; i++) turn(1, 1);
+  turn(1, 0);
+  assert.equal(state.rests.at(-1), 4, 'no datagrams for ten seconds');
+});
+
 test('the loop does not rest while a request is being answered', () => {
   const { state, pacer, turn } = loop(2);
   turn(1, 0);

@@ -93,7 +93,7 @@ interface RtspConnectionOptions extends Pick<ClientOptions, 'url' | 'transport' 
     readonly receiveBuffer: Buffer;
     readonly log?: Log;
     /** Notified before each read is processed. */
-    readonly pacer?: { noteRead(): void } | undefined;
+    readonly pacer?: { noteRead(): void; noteDatagram(): void } | undefined;
     /** Notified after each read, with the times (monotonic) between which it was processed. */
     readonly meter?: { note(bytes: number, startMs: number, endMs: number): void } | undefined;
   };
@@ -354,7 +354,8 @@ export class RtspConnection {
 
   #receive({ framing }: InterleavedStreams, buffer: Buffer, size: number): void {
     this.#sawBytes = true;
-    this.#beginRead();
+    this.#options.deps.pacer?.noteRead();
+    this.#readMs = this.#nowMs;
     try {
       framing.push(buffer, 0, size);
     } catch (error) {
@@ -364,14 +365,10 @@ export class RtspConnection {
   }
 
   #datagram(stream: number, buffer: Buffer, start: number, end: number): void {
-    this.#beginRead();
+    this.#options.deps.pacer?.noteDatagram();
+    this.#readMs = this.#nowMs;
     this.#rtp(stream, buffer, start, end);
     this.#endRead(end - start);
-  }
-
-  #beginRead(): void {
-    this.#options.deps.pacer?.noteRead();
-    this.#readMs = this.#nowMs;
   }
 
   #endRead(bytes: number): void {
@@ -419,5 +416,5 @@ export class RtspConnection {
 function carrierOf({ streamIndex, channels, group }: EstablishedStream, streams: MediaStreams): Carrier | undefined {
   if (channels) return { rtspChannel: channels[0] };
   const ports = group?.ports ?? streams.setup(streamIndex).clientPorts;
-  return ports && { udpPort: ports[0] };
+  return ports && { udpPort: ports[0], receiveBufferBytes: streams.receiveBufferBytes };
 }

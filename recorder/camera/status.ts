@@ -48,6 +48,8 @@ export interface CameraCounters {
   bytesSkipped: number;
   packetsReceived: number;
   packetsLost: number;
+  /** Datagrams that arrived, and that the kernel dropped because this process did not read them in time. */
+  packetsDropped: number;
   readonly streams: { readonly video: StreamCounters; readonly audio: StreamCounters };
   /** Access units passed on to archive and live view. */
   videoFrames: number;
@@ -73,6 +75,8 @@ export interface CameraStatus {
   readonly stateSinceMs: number;
   /** The current transport. */
   readonly transport: TransportKind | undefined;
+  /** What the kernel granted for datagrams that are not read yet; undefined over TCP. */
+  readonly receiveBufferBytes: number | undefined;
   readonly video: VideoParameters | undefined;
   /** What some players cannot handle in the recorded video. */
   readonly videoRemark: Reason | undefined;
@@ -108,6 +112,7 @@ export function newCounters(): CameraCounters {
     bytesSkipped: 0,
     packetsReceived: 0,
     packetsLost: 0,
+    packetsDropped: 0,
     streams: { video: newStreamCounters(), audio: newStreamCounters() },
     videoFrames: 0,
     audioFrames: 0,
@@ -135,6 +140,7 @@ export function stoppedStatus(
     reason,
     stateSinceMs: sinceMs,
     transport: undefined,
+    receiveBufferBytes: undefined,
     video: undefined,
     videoRemark: undefined,
     audio: undefined,

@@ -15,6 +15,8 @@ export interface MediaHandler {
 
 /** The media of one session over one transport. */
 export interface MediaStreams {
+  /** What the kernel keeps of datagrams until they are read; undefined over TCP. */
+  readonly receiveBufferBytes?: number | undefined;
   /** The transport parameters for the SETUP of a stream. */
   setup(streamIndex: number): Omit<SetupRequest, 'mediaIndex'>;
   /** The camera agreed to send this stream. */

@@ -6,6 +6,7 @@ import { isIP } from 'node:net';
 import type { EstablishedStream, SetupRequest } from '../rtsp/stream-setups.ts';
 import type { Pair } from '../rtsp/headers.ts';
 import { CameraError } from './error.ts';
+import { enlargeReceiveBuffer, receiveBufferOf } from './receive-buffer.ts';
 import { ReceiverReports, type MediaHandler, type MediaStreams } from './streams.ts';
 
 /** The two ends of the RTSP connection: media uses the same addresses, unless the camera states another source. */
@@ -14,8 +15,6 @@ export interface ConnectionEnds {
   readonly localAddress: string;
 }
 
-/** A key frame is a burst of hundreds of packets; the system's limit may allow less. */
-export const RECEIVE_BUFFER_BYTES = 2 * 1024 * 1024;
 const BIND_ATTEMPTS = 32;
 /** An RTP header of version 2 without payload: it opens firewalls and is meaningless to the camera. */
 const PUNCH_RTP = Buffer.from([0x80, 0x60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -46,11 +45,7 @@ function bind(type: 'udp4' | 'udp6', address: string, port: number): Promise<Soc
       socket.removeAllListeners('error');
       // An ICMP "port unreachable" from the camera must not end the process; silence is detected by the watchdog.
       socket.on('error', () => {});
-      try {
-        socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
-      } catch {
-        // Then the system's default is used.
-      }
+      enlargeReceiveBuffer(socket);
       resolve(socket);
     });
   });
@@ -75,6 +70,7 @@ async function bindPair(type: 'udp4' | 'udp6', address: string): Promise<{ rtp: 
 }
 
 export class UdpStreams implements MediaStreams {
+  readonly receiveBufferBytes: number;
   readonly #streams: readonly UdpStream[];
   readonly #remoteAddress: string;
   readonly #handler: MediaHandler;
@@ -83,6 +79,7 @@ export class UdpStreams implements MediaStreams {
 
   private constructor(streams: readonly UdpStream[], remoteAddress: string, handler: MediaHandler) {
     this.#streams = streams;
+    this.receiveBufferBytes = Math.min(...streams.map(({ rtp }) => receiveBufferOf(rtp)));
     this.#remoteAddress = remoteAddress;
     this.#handler = handler;
     for (const [index, stream] of streams.entries()) {

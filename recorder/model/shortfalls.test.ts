@@ -106,3 +106,13 @@ test('footage that is kept for as long as there is space is never kept too short
   cameras({ frameRate: 25 });
   assert.deepEqual(after(200), []);
 });
+
+test('a receive buffer that is smaller than a key frame is reported with the setting while a camera sends over UDP', () => {
+  const { cameras, after, messages } = stage();
+  cameras({ frameRate: 25, receiveBufferBytes: 212_992 }, { frameRate: 25 });
+  assert.deepEqual(after(1), ['receive-buffer-small']);
+  assert.match(messages()[0] ?? '', /^1 camera sends over UDP.* only 208 KiB .* set net\.core\.rmem_max to 2097152/);
+  assert.match(todoOf('receive-buffer-small') ?? '', /net\.core\.rmem_max/);
+  cameras({ frameRate: 25, receiveBufferBytes: 2 * 1024 * 1024 });
+  assert.deepEqual(after(1), []);
+});

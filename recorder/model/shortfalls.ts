@@ -1,9 +1,10 @@
-// What a node has less of than it should, although it records: pictures of a camera, and days of footage. As warnings, which
-// begin and end only when the figures have stayed on one side of their limit for a while.
+// What a node has less of than it should, although it records: pictures of a camera, days of footage, and buffers for datagrams. As
+// warnings; those of figures that vary begin and end only when they have stayed on one side of their limit for a while.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Warning } from '../../base/reason.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
+import { RECEIVE_BUFFER_BYTES } from '../camera/receive-buffer.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { CameraDirectory } from './camera-view.ts';
 
@@ -68,6 +69,13 @@ export class Shortfalls {
       const [outlook, wanted] = [daysOf(kept.outlookMs), daysOf(kept.wantedMs)];
       const message = `the disk has space for about ${outlook} of footage, and ${wanted} should be kept`;
       warnings.push({ code: 'kept-too-short', message, cameraId: undefined });
+    }
+    const buffers = views.map(({ status }) => status.receiveBufferBytes ?? Infinity);
+    const least = Math.min(...buffers);
+    if (least < RECEIVE_BUFFER_BYTES) {
+      const few = buffers.filter((bytes) => bytes < RECEIVE_BUFFER_BYTES).length;
+      const message = `${few} camera${few === 1 ? ' sends' : 's send'} over UDP, and the kernel keeps only ${Math.floor(least / 1024)} KiB of it until it is read: set net.core.rmem_max to ${RECEIVE_BUFFER_BYTES} or more, or key frames may be lost`;
+      warnings.push({ code: 'receive-buffer-small', message, cameraId: undefined });
     }
     this.#known = known;
     return warnings;

@@ -1,6 +1,7 @@
 // What cameras do with RTP and RTCP. The numbers are those of docs/cameras.md.
 
 import assert from 'node:assert/strict';
+import { Socket } from 'node:dgram';
 import { basename } from 'node:path';
 import { test } from 'node:test';
 import { audioMedia, videoMedia } from '../camera/media.ts';
@@ -287,6 +288,19 @@ test('50. a lost UDP packet costs pictures up to the next key frame, and no more
   const outcome = await stage.finish();
   assert.equal(outcome.status.counters.packetsLost, 1);
   await expectHole(outcome, 30, 50, 100);
+});
+
+test('50. UDP packets that the kernel drops are counted as such, and the small buffer is known', async (t) => {
+  const { setRecvBufferSize } = Socket.prototype;
+  t.mock.method(Socket.prototype, 'setRecvBufferSize', function smallest(this: Socket) {
+    setRecvBufferSize.call(this, 2_304);
+  });
+  const stage = await setStage(t, { tracks: [await fragmentedVideo()], transport: 'udp' });
+  await stage.play(60);
+  const { counters } = stage.status;
+  assert.ok(counters.packetsLost > 0);
+  await stage.until(() => counters.packetsDropped >= counters.packetsLost);
+  assert.equal(stage.status.receiveBufferBytes, 2_304);
 });
 
 test('51. nothing arrives over UDP: after 3 s the stream is taken over TCP', async (t) => {

@@ -59,7 +59,7 @@ export const ROOMS: readonly Room[] = [
     name: 'recorder/camera',
     side: 'engine',
     rooms: ['base', 'recorder/rtsp', 'recorder/rtp', 'recorder/codec', 'recorder/mp4', 'recorder/reach'],
-    packages: ['node:crypto', 'node:dgram', 'node:http', 'node:net', 'ws'],
+    packages: ['node:crypto', 'node:dgram', 'node:fs/promises', 'node:http', 'node:net', 'ws'],
   },
   {
     name: 'recorder/onvif',

@@ -113,3 +113,55 @@ test('what was held and is not written within twenty seconds is missing', () => 
   assert.deepEqual(node.missing()[0]?.[1], 'moved');
   assert.ok((node.missing()[0]?.[0] ?? 0) >= 17);
 });
+
+/** A camera that sends 4 pictures between observations, or only packets. */
+function sending() {
+  const clock = new VirtualClock();
+  const gaps = new CameraGaps({ clock, log: silentLog, journal: () => {} });
+  gaps.want('recording', { cause: 'process-down', aliveMs: undefined });
+  const counters = newCounters();
+  let framesWritten = 0;
+  return {
+    gaps,
+    counters,
+    observe(pictures: number, reason?: 'no-key-frame' | 'stream-silent'): void {
+      clock.advance(250);
+      counters.leadFrames += pictures;
+      framesWritten += pictures;
+      gaps.observe({
+        camera: reason
+          ? { state: 'connecting', reason: { code: reason, message: '' }, counters }
+          : { state: 'recording', reason: undefined, counters },
+        archive: { state: 'writing', reason: undefined, framesWritten, framesDropped: new Map() },
+        written: [],
+      });
+    },
+  };
+}
+
+test('a picture that is missing because the kernel dropped its packets is missing because of this machine', () => {
+  const { gaps, counters, observe } = sending();
+  observe(0);
+  counters.packetsLost += 300;
+  observe(0, 'no-key-frame');
+  assert.equal(gaps.state, 'no-key-frame', 'lost on the way');
+  counters.packetsDropped += 300;
+  observe(0, 'no-key-frame');
+  assert.equal(gaps.state, 'machine-dropped');
+  observe(0, 'stream-silent');
+  assert.equal(gaps.state, 'stream-silent', 'then nothing came');
+  observe(4);
+  observe(4);
+  observe(0, 'no-key-frame');
+  assert.equal(gaps.state, 'no-key-frame', 'what was dropped before the last pictures does not count');
+});
+
+test('a break of the stream has the cause machine-dropped if the kernel dropped packets when it began', () => {
+  const { gaps, counters, observe } = sending();
+  observe(4);
+  // The drop is counted with the last picture.
+  counters.packetsDropped += 300;
+  gaps.sink.end('gap');
+  observe(1);
+  assert.equal(gaps.state, 'machine-dropped');
+});

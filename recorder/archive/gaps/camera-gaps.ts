@@ -55,6 +55,11 @@ const STALLED_MS = 5_000;
 const HELD_MS = 20_000;
 /** Every hole is noticed within this time. */
 const EXPLAINED_MS = 60_000;
+const MAY_BE_DROPPED: ReadonlySet<LedgerState> = new Set<LedgerState>([
+  'packets-lost',
+  'no-key-frame',
+  'not-decodable',
+]);
 /** A camera that sends a picture every few seconds does not mean that the disk is slow. */
 const STALLED_FRAMES = 10;
 
@@ -93,6 +98,9 @@ export class CameraGaps {
   #arrivedAtMs = 0;
   /** At the last picture that arrived. */
   #packetsLost = 0;
+  /** Those that the kernel of this machine dropped: now, and at the observation before the last picture. */
+  #dropped = 0;
+  #droppedBefore = 0;
   /** At the last picture that was written. */
   #last = NOTHING_WRITTEN;
 
@@ -201,7 +209,7 @@ export class CameraGaps {
     this.#settleHeld(ranMs);
     this.#count(camera, archive, ranMs);
     if (camera.state !== 'recording') this.#breaks.interrupted(nowMs);
-    const state = this.#stateOf(camera, archive, ranMs);
+    const state = this.#blamed(this.#stateOf(camera, archive, ranMs));
     if (state !== this.#ledger.state) this.#enter(state, nowMs);
     this.#silence.tick(ranMs, state);
   }
@@ -255,7 +263,7 @@ export class CameraGaps {
 
   /** Pictures that are missing since this process stood still are not missing because of the camera. */
   #missed(fromMs: number, toMs: number, cause: GapCause): void {
-    this.#note({ kind: 'missed', fromMs, toMs, cause });
+    this.#note({ kind: 'missed', fromMs, toMs, cause: this.#blamed(cause) });
     const frozen = this.#frozen;
     if (!frozen || frozen.toMs <= fromMs || frozen.fromMs >= toMs) return;
     // The last picture before it may have waited, unread, for as long as nobody notices a standstill.
@@ -373,7 +381,9 @@ export class CameraGaps {
     if (counters.leadFrames !== this.#framesArrived) {
       this.#arrivedAtMs = atMs;
       this.#packetsLost = counters.packetsLost;
+      this.#droppedBefore = this.#dropped;
     }
+    this.#dropped = counters.packetsDropped;
     this.#framesArrived = counters.leadFrames;
     // The last picture of a connection is written when the connection ends: the time of its arrival counts.
     if (wrote) this.#silence.wrote(this.#arrivedAtMs);
@@ -382,6 +392,11 @@ export class CameraGaps {
     if (!wrote && state === 'recording' && !isFirst) return;
     const framesWithoutKey = archive.framesDropped.get('no-key-frame') ?? 0;
     this.#last = { atMs, framesArrived: counters.leadFrames, framesWithoutKey };
+  }
+
+  /** What is missing because of packets that the kernel dropped is not missing because of the camera or its network. */
+  #blamed<S extends LedgerState>(state: S): S | 'machine-dropped' {
+    return MAY_BE_DROPPED.has(state) && this.#dropped > this.#droppedBefore ? 'machine-dropped' : state;
   }
 
   #stateOf(camera: Observation['camera'], archive: Observation['archive'], nowMs: number): LedgerState {

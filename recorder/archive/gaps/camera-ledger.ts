@@ -342,7 +342,7 @@ interface Explained extends Span {
 /** Causes that are what became of the one before them: a node that takes over starts the camera, a key frame was lost. */
 const FOLLOWS_FROM: Partial<Record<GapCause, readonly GapCause[]>> = {
   starting: ['moved'],
-  'no-key-frame': ['packets-lost', 'machine-frozen'],
+  'no-key-frame': ['packets-lost', 'machine-frozen', 'machine-dropped'],
   'packets-lost': ['machine-frozen'],
   'connection-lost': ['machine-frozen'],
 };

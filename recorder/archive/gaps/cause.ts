@@ -10,6 +10,8 @@ export const CAUSE_MEANINGS = {
   'no-key-frame': 'video came, but no key frame at which decoding can start',
   'not-decodable': 'packets came, but no picture could be made of them',
   'bitrate-exceeded': 'the camera sent more than its `maxBitrate` allows',
+  'machine-dropped':
+    'packets came, and the kernel dropped them, because the recorder did not read them in time (`net.core.rmem_max`)',
   'packets-lost': 'more than a second of video was lost on the way',
   'camera-stalled': 'the camera made no picture for more than a second, and for five times its usual pause',
   'disk-full': 'video came, but the disk was full',
@@ -87,7 +89,8 @@ export function diskCause(reasonCode: string): GapCause {
   }
 }
 
-const CAMERA_FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
+/** What is noticed late, and explains a lost connection. */
+const FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
   'camera-unreachable',
   'refused-login',
   'stream-silent',
@@ -96,15 +99,16 @@ const CAMERA_FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
   'no-key-frame',
   'not-decodable',
   'bitrate-exceeded',
+  'machine-dropped',
 ]);
 
 /** States that end by themselves, and may be noticed only when there is footage again. */
 export const isPassing = (state: LedgerState): state is GapCause =>
-  CAMERA_FAILURES.has(state) || state === 'packets-lost' || state.startsWith('disk-');
+  FAILURES.has(state) || state === 'packets-lost' || state.startsWith('disk-');
 
 /**
  * Whether the next state explains this one better: if a camera closes the connection and is then unreachable, it was
  * unreachable all the time.
  */
 export const isExplainedBy = (state: LedgerState, next: LedgerState): boolean =>
-  (state === 'starting' || state === 'connection-lost') && CAMERA_FAILURES.has(next);
+  (state === 'starting' || state === 'connection-lost') && FAILURES.has(next);
