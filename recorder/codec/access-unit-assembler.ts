@@ -5,22 +5,34 @@
 // 2), on every slice, or never (FLIR M400), and change the timestamp between parameter sets and their picture (Reolink RLC-822A).
 // Therefore:
 // - a marker counts only after a slice (see also MarkerPolicy);
-// - a changed timestamp ends an access unit that has a slice; one without a slice takes the new timestamp;
-// - a delimiter, parameter set, SEI or first slice after a slice starts the next one, even with the same timestamp.
+// - a delimiter, parameter set, SEI or first slice after a slice starts the next one, even with the same timestamp;
+// - a changed timestamp ends an access unit that has a slice only if the camera has never set a marker, or may send fields: others stamp
+//   each slice or each packet. One without a slice takes the new timestamp.
 //
 // An access unit with a missing part is dropped completely, including its parameter sets; the next one that is emitted says how
-// many packets were lost.
+// many packets were lost. It also takes over whole signatures: they are about the pictures before.
 
 import type { AccessUnitCallback, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import type { Fault, Faults } from './faults.ts';
 import { MarkerPolicy } from './marker-policy.ts';
-import { ROLE, START_CODE, type NalSyntax, type Role, type SliceHeader } from './nal-syntax.ts';
+import {
+  ROLE,
+  START_CODE,
+  isWholeSei,
+  signatureIn,
+  type NalSyntax,
+  type Role,
+  type SliceHeader,
+} from './nal-syntax.ts';
 import { ParameterSets } from './parameter-sets.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
 
 const MAX_NALS = 4096;
 /** Limit for SEI and parameter sets before their picture. */
 const MAX_PREFIX_BYTES = 256 * 1024;
+/** Signatures of damaged access units that are kept for the next one, and the size of each with certificates and hashes. */
+const MAX_SIGNATURES = 16;
+const MAX_SIGNATURE_BYTES = 64 * 1024;
 /** The shortest time between two gradual refreshes that count as random access points: 5 s at the usual clock rate. */
 const GRADUAL_TICKS = 5 * 90_000;
 const OPEN_GROUP = {
@@ -105,6 +117,11 @@ export class AccessUnitAssembler {
   /** The current NAL unit, between its first fragment and its last. */
   #fragments: Fragments | undefined;
 
+  /** Signatures of the current access unit, and of damaged ones before it. */
+  #signatures: Buffer[] = [];
+  #orphans: Buffer[] = [];
+  /** Some cameras send it once. It is repeated at key pictures, because a file or an export may begin there. */
+  #certificate: Buffer | undefined;
   /** Timestamp of the last key picture. */
   #keyTimestamp: number | undefined;
   #packetTimestamp = 0;
@@ -252,6 +269,8 @@ export class AccessUnitAssembler {
     const unit: Damaged = { kind: 'damaged', timestamp, hasSlice };
     this.#unit = unit;
     this.#fragments = undefined;
+    this.#orphans = [...this.#orphans, ...this.#signatures].slice(-MAX_SIGNATURES);
+    this.#signatures = [];
     this.#writer.discard();
     this.sets.rollback();
     return unit;
@@ -271,9 +290,13 @@ export class AccessUnitAssembler {
   }
 
   #changeTimestamp(timestamp: number): void {
+    // Fragments belong together by their bits and sequence numbers.
+    if (this.#fragments?.kind === 'writing') return;
     this.#interruptFragments();
     const unit = this.#unit;
     if (!unit) return;
+    const isOpen = unit.kind === 'whole' && !unit.marked && this.#markers.seen && !this.sets.mayHaveFields;
+    if (unit.hasSlice && isOpen) return;
     if (unit.hasSlice || unit.kind === 'damaged') return this.#finish(unit);
     unit.timestamp = timestamp;
     if (this.#writer.size <= MAX_PREFIX_BYTES) return;
@@ -399,12 +422,22 @@ export class AccessUnitAssembler {
       if (offer === 'invalid') this.#faults.count('parameter-set-invalid');
       if (offer !== 'changed') return writer.truncate(offset);
     } else if (role === ROLE.prefix) {
+      this.#noteSignature(writer.block, start, end);
       unit.recoveryCount ??= this.#syntax.recoveryCount(writer.block, start, end);
     } else if (role === ROLE.unknown) {
       this.#faults.count('nal-unknown');
       return writer.truncate(offset);
     }
     unit.nalCount++;
+  }
+
+  #noteSignature(block: Buffer, start: number, end: number): void {
+    const signature = signatureIn(block, start + this.#syntax.headerBytes, end);
+    if (signature === undefined || end - start > MAX_SIGNATURE_BYTES || this.#signatures.length === MAX_SIGNATURES)
+      return;
+    const nal = Buffer.from(block.subarray(start, end));
+    this.#signatures.push(nal);
+    if (signature === 'certificate') this.#certificate = nal;
   }
 
   #noteSlice(unit: Whole, block: Buffer, start: number, end: number): void {
@@ -427,7 +460,7 @@ export class AccessUnitAssembler {
     const isKeyPicture = this.#isKeyPicture(unit);
     this.sets.commit();
     if (unit.marked) this.#markers.noteEnd(isKeyPicture);
-    if (isKeyPicture || this.sets.parameters === undefined) this.#insertSets(this.sets.activate(unit.ppsId));
+    const sets = isKeyPicture || this.sets.parameters === undefined ? this.sets.activate(unit.ppsId) : [];
     if (this.sets.parameters === undefined) {
       this.#faults.count('before-parameters');
       return this.#drop();
@@ -436,6 +469,9 @@ export class AccessUnitAssembler {
       this.#keyTimestamp = unit.timestamp;
       if (!unit.randomAccess) this.remark = unit.intra ? OPEN_GROUP : GRADUAL_REFRESH;
     }
+    this.#insert([...sets, ...this.#missingSignatures(isKeyPicture)]);
+    this.#signatures = [];
+    this.#orphans = [];
     const lostPackets = this.#lost;
     this.#lost = 0;
     this.#unit = undefined;
@@ -453,14 +489,22 @@ export class AccessUnitAssembler {
     this.discarded++;
     // The next one must report a loss, even if no packet was lost.
     this.#lost = Math.max(1, this.#lost);
+    this.#signatures = [];
     this.#writer.discard();
     this.#unit = undefined;
   }
 
+  #missingSignatures(isKeyPicture: boolean): readonly Buffer[] {
+    const certificate = isKeyPicture ? this.#certificate : undefined;
+    const has = certificate && [...this.#orphans, ...this.#signatures].some((nal) => nal.equals(certificate));
+    return certificate && !has ? [certificate, ...this.#orphans] : this.#orphans;
+  }
+
   /**
-   * Prepends a parameter set that changed between key pictures and is not repeated at this one, because playback may start here.
+   * Prepends a parameter set that changed between key pictures and is not repeated at this one, because playback may start here, and
+   * signatures.
    */
-  #insertSets(nals: readonly Buffer[]): void {
+  #insert(nals: readonly Buffer[]): void {
     if (nals.length === 0) return;
     const rest = Buffer.from(this.#writer.peek());
     this.#writer.discard();
@@ -476,6 +520,7 @@ export class AccessUnitAssembler {
    * parameter sets, SEI and delimiters, or before everything), and everywhere once one was found.
    */
   #isByteStream(bytes: Buffer, start: number, end: number, role: Role): boolean {
+    if (role === ROLE.prefix && isWholeSei(bytes, start + this.#syntax.headerBytes, end)) return false;
     const isSuspicious =
       this.#sendsByteStreams ||
       role === ROLE.parameterSet ||

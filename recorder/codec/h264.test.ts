@@ -492,3 +492,84 @@ test('H.264: a stream that begins inside a picture starts with the next one', ()
     .end();
   assert.deepEqual(summary(camera), [[3600, '1']]);
 });
+
+/** An SEI of ONVIF Media Signing; `flag` 0x80 is that of the certificate. */
+const signature = (flag: number, content: string): Buffer => {
+  const payload = Buffer.concat([
+    Buffer.from('005bc93f2d715e95ada4796f90877a6f', 'hex'),
+    Buffer.from([flag]),
+    Buffer.from(content, 'hex'),
+  ]);
+  return Buffer.concat([Buffer.from([0x06, 5, payload.length]), payload, Buffer.from([0x80])]);
+};
+const nalsOf = (camera: Camera): string[][] => camera.nals.map((nals) => nals.map((nal) => nal.toString('hex')));
+const hex = (...nals: Buffer[]): string[] => nals.map((nal) => nal.toString('hex'));
+
+test('H.264: the certificate that a camera sends once is at every later key picture', () => {
+  const [certificate, newer] = [signature(0x80, '1111'), signature(0x80, '2222')];
+  const camera = new Camera()
+    .send([certificate, idr()], 0)
+    .send([inter()], 1)
+    .send([SPS, PPS, idr()], 2)
+    .send([inter()], 3);
+  camera.send([newer, idr()], 4).send([idr()], 5).end();
+  assert.deepEqual(nalsOf(camera), [
+    hex(certificate, idr()),
+    hex(inter()),
+    hex(certificate, idr()),
+    hex(inter()),
+    hex(newer, idr()),
+    hex(newer, idr()),
+  ]);
+});
+
+test('H.264: bytes that look like a start code within a whole SEI belong to it', () => {
+  const signed = signature(0, 'aa00000141bb00000167');
+  const camera = new Camera().send([signed, idr()], 0).send([signed, inter()], 1, undefined, 30).end();
+  assert.deepEqual(nalsOf(camera), [hex(signed, idr()), hex(signed, inter())]);
+  assert.equal(camera.faults.total, 0);
+});
+
+test('H.264: a signature that arrived whole survives its damaged picture, in order', () => {
+  const [first, second, third] = [signature(0, '01'), signature(0, '02'), signature(0, '03')];
+  const withoutEnd: PacketHook = (packet, index) => (index === 2 ? [] : packet);
+  const camera = new Camera().settle();
+  camera
+    .send([first, inter(150)], 5_000, withoutEnd)
+    .send([second, inter(150)], 5_010, withoutEnd)
+    .send([third, inter()], 5_020);
+  camera.send([inter()], 5_030).end();
+  assert.deepEqual(nalsOf(camera).slice(-2), [hex(first, second, third, inter()), hex(inter())]);
+});
+
+test('H.264: four slices that each have a timestamp of their own are one picture', () => {
+  const camera = new Camera().settle();
+  const slices = [inter(), further(inter()), further(inter()), further(inter())];
+  for (const at of [5_000, 5_100]) {
+    for (const [i, slice] of slices.entries()) {
+      camera.send([slice], at + i, (packet) => ({ ...packet, marker: i === 3 }));
+    }
+  }
+  camera.send([inter()], 5_200).end();
+  assert.deepEqual(summary(camera), [
+    [5_000, '1 1 1 1'],
+    [5_100, '1 1 1 1'],
+    [5_200, '1'],
+  ]);
+  assert.equal(camera.faults.total, 0);
+});
+
+test('H.264: a picture of which each packet has a timestamp of its own is whole', () => {
+  const camera = new Camera();
+  let timestamp = 100;
+  for (let picture = 0; picture < 6; picture++) {
+    camera.send([picture % 3 === 0 ? idr(400) : inter(400)], 0, (packet) => ({ ...packet, timestamp: timestamp++ }));
+    timestamp += 100;
+  }
+  camera.end();
+  assert.deepEqual(
+    summary(camera).map(([, types]) => types),
+    ['5', '1', '1', '5', '1', '1'],
+  );
+  assert.equal(camera.faults.total, 0);
+});

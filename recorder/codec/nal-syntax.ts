@@ -78,12 +78,21 @@ export interface SetLookup {
 }
 
 const RECOVERY_POINT = 6;
+const USER_DATA_UNREGISTERED = 5;
+/** The identifiers of signatures: ONVIF Media Signing, and Axis signed video before that. */
+const SIGNATURES = ['005bc93f2d715e95ada4796f90877a6f', '5369676e656420566964656f2e2e2e30'].map((id) =>
+  Buffer.from(id, 'hex'),
+);
+/** ONVIF Media Signing: the first byte after the identifier says that the message has the certificate. */
+const HAS_CERTIFICATE = 0x80;
 
-/**
- * Searches the messages of an SEI, `bytes[start, end)` without its header, for a recovery point, and moves `reader` to its
- * payload (H.264 §D.1.8, H.265 §D.2.8).
- */
-export function findRecoveryPoint(bytes: Buffer, start: number, end: number, reader: BitReader): boolean {
+/** Calls `found` with type and payload of each message of an SEI, `bytes[start, end)` without its header; returns where they end. */
+function readMessages(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  found: (type: number, from: number, to: number) => void,
+): number {
   let at = start;
   // The last byte contains the trailing bits.
   while (at + 2 < end) {
@@ -99,11 +108,41 @@ export function findRecoveryPoint(bytes: Buffer, start: number, end: number, rea
       at++;
     }
     size += bytes[at++] ?? 0;
-    if (type === RECOVERY_POINT) {
-      reader.reset(bytes, at, Math.min(end, at + size));
-      return true;
-    }
+    found(type, at, at + size);
     at += size;
   }
-  return false;
+  return at;
+}
+
+/**
+ * Searches the messages of an SEI, `bytes[start, end)` without its header, for a recovery point, and moves `reader` to its
+ * payload (H.264 §D.1.8, H.265 §D.2.8).
+ */
+export function findRecoveryPoint(bytes: Buffer, start: number, end: number, reader: BitReader): boolean {
+  let isFound = false;
+  readMessages(bytes, start, end, (type, from, to) => {
+    if (isFound || type !== RECOVERY_POINT) return;
+    isFound = true;
+    reader.reset(bytes, from, Math.min(end, to));
+  });
+  return isFound;
+}
+
+/**
+ * Whether the sizes of the messages agree with that of the SEI. Then bytes that look like a start code belong to a message: cameras that
+ * sign leave out the emulation prevention.
+ */
+export const isWholeSei = (bytes: Buffer, start: number, end: number): boolean =>
+  bytes[end - 1] === 0x80 && readMessages(bytes, start, end, () => {}) === end - 1;
+
+/** What an SEI, without its header, has of signed video; undefined if nothing. */
+export function signatureIn(bytes: Buffer, start: number, end: number): 'certificate' | 'signature' | undefined {
+  let signature: 'certificate' | 'signature' | undefined;
+  readMessages(bytes, start, end, (type, from) => {
+    const which = SIGNATURES.findIndex((id) => id.compare(bytes, from, from + id.length) === 0);
+    if (type !== USER_DATA_UNREGISTERED || which < 0) return;
+    const hasCertificate = which === 0 && ((bytes[from + 16] ?? 0) & HAS_CERTIFICATE) !== 0;
+    signature = hasCertificate ? 'certificate' : 'signature';
+  });
+  return signature;
 }
