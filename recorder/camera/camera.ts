@@ -11,10 +11,10 @@ import { CameraSession, type Offered } from './camera-session.ts';
 import { CameraError, NoConnection } from './error.ts';
 import { FanOut } from './fan-out.ts';
 import type { CameraObserver } from './observer.ts';
+import type { PipelineOptions } from './pipeline.ts';
 import { ReadMeter } from './read-meter.ts';
 import type { ReadPacer } from './read-pacer.ts';
 import { RetryPolicy, type Retry } from './retry.ts';
-import type { TimelineMemory } from './run.ts';
 import { runSession } from './session.ts';
 import { Rates } from './rates.ts';
 import type { SessionMemory, TransportChoice } from './session-options.ts';
@@ -68,7 +68,7 @@ export class Camera {
   /** Ends the pause before the next attempt. */
   #hurry = new AbortController();
   readonly #meter: ReadMeter;
-  readonly #memory: SessionMemory & TimelineMemory = { reorderDepth: 0 };
+  readonly #memory: SessionMemory & PipelineOptions['memory'] = { reorderDepth: 0 };
   readonly #stop = new AbortController();
   /** The current connection, or the last one. */
   #session: CameraSession;
@@ -251,6 +251,9 @@ export class Camera {
       }
     }
     const pipeline = session.pictures;
+    // A camera that says that it sends one thing may send another.
+    if (error?.code === 'not-decodable' && this.#counters.leadFrames === 0)
+      this.#memory.way = (this.#memory.way ?? 0) + 1;
     error = (error ?? new CameraError('closed-by-camera', 'the session ended')).after(pipeline?.lastPacket);
     session.close(
       this.#stop.signal.aborted ? 'stopped' : error.code === 'no-key-frame' ? 'no-key-frame' : 'camera-lost',

@@ -16,8 +16,12 @@ import type { CameraCounters, StreamCounters } from './status.ts';
  * the type.
  */
 const UNNAMED_AFTER_NAMED = 50;
+/** The same for a type that the SDP gives to the other stream, if none of the own ones comes: the camera has exchanged them. */
+const EXCHANGED = 20;
 /** The same for audio at its start, where events and noise have types of their own. Video may start with a key frame. */
 const UNNAMED_SOUND = 5;
+/** Pictures with one timestamp differ in their last bytes. */
+const TAIL_BYTES = 64;
 /** The payload types that RTCP packets seem to have where a camera mixes them with RTP (RFC 5761 §4). */
 const isRtcp = (payloadType: number): boolean => payloadType >= 64 && payloadType <= 95;
 
@@ -25,6 +29,12 @@ export const ENCRYPTED = (kind: 'video' | 'audio'): Reason => ({
   code: 'encrypted',
   message: `the camera offers its ${kind} over SRTP only, which is not supported: switch encryption off in it`,
 });
+
+/** Which codec cameras send that state this one. */
+const MISTAKEN: ReadonlyMap<string, string> = new Map([
+  ['H264', 'H265'],
+  ['H265', 'H264'],
+]);
 
 interface Format {
   readonly payloadType: number;
@@ -51,7 +61,7 @@ export interface MediaStreamDeps {
 export class MediaStream {
   readonly kind: 'video' | 'audio';
   readonly #formats: readonly Format[];
-  /** Payload types that the SDP uses for something else. */
+  /** Payload types that the SDP uses for another section. */
   readonly #taken: ReadonlySet<number>;
   readonly #deps: MediaStreamDeps;
   #format: Format;
@@ -67,6 +77,8 @@ export class MediaStream {
   #awaitsKeyFrame = false;
   /** Discarded access units of the depacketizer that were counted already. */
   #discarded = 0;
+  /** Of the last picture. */
+  #tail: { readonly timestamp: number; readonly bytes: Buffer } = { timestamp: -1, bytes: Buffer.alloc(0) };
   // Times of the current packet and of the one before it.
   #timestamp = 0;
   #nowMs = 0;
@@ -90,15 +102,18 @@ export class MediaStream {
     this.#receiver = this.#newReceiver(false, undefined);
   }
 
-  /** The first section of a kind that can be recorded and its index, or why there is none. */
+  /**
+   * The first section of a kind that can be recorded and its index, or why there is none. `way`: another order, for a camera of which
+   * that many attempts brought no picture.
+   */
   static choose(
     presentation: Presentation,
     kind: 'video' | 'audio',
     deps: MediaStreamDeps,
+    way = 0,
   ): { index: number; stream: MediaStream } | { index: -1; stream: undefined; reason: Reason | undefined } {
     let reason: Reason | undefined;
-    for (const [index, media] of presentation.media.entries()) {
-      if (media.kind !== kind || media.backchannel) continue;
+    for (const { index, media } of waysOf(presentation, kind, way)) {
       if (media.encrypted) {
         reason ??= ENCRYPTED(kind);
         continue;
@@ -146,6 +161,11 @@ export class MediaStream {
     return last && { ...last, carrier: this.#carrier };
   }
 
+  /** Whether packets of a type that its section names have come. */
+  get hasNamed(): boolean {
+    return this.#hasNamed;
+  }
+
   get payloadTypes(): readonly number[] {
     return this.#formats.map(({ payloadType }) => payloadType);
   }
@@ -180,12 +200,22 @@ export class MediaStream {
 
   /** Called by the depacketizers only. */
   emit(unit: AccessUnit): void {
-    if (this.#awaitsKeyFrame && !unit.randomAccess) this.#deps.counters.framesDiscarded++;
+    if (this.kind === 'video' && this.#isRepeated(unit)) this.#counters.faults.count('picture-twice');
+    else if (this.#awaitsKeyFrame && !unit.randomAccess) this.#deps.counters.framesDiscarded++;
     else {
       this.#awaitsKeyFrame = false;
       this.#deps.owner.unit(unit, this);
     }
     unit.data.slab.release();
+  }
+
+  /** Whether the last picture had this timestamp and ended with the same bytes. */
+  #isRepeated({ timestamp, data }: AccessUnit): boolean {
+    const end = data.offset + data.size;
+    const bytes = data.slab.buffer.subarray(Math.max(data.offset, end - TAIL_BYTES), end);
+    const isRepeated = timestamp === this.#tail.timestamp && bytes.equals(this.#tail.bytes);
+    this.#tail = { timestamp, bytes: Buffer.from(bytes) };
+    return isRepeated;
   }
 
   #newReceiver(reorder: boolean, ssrc: number | undefined): RtpReceiver {
@@ -229,7 +259,7 @@ export class MediaStream {
 
   /**
    * Whether the stream continues with this payload type. A type that the section names is accepted with its first packet. A type
-   * that the SDP does not name at all is taken for the section's only format, if that is not sent under its own number.
+   * that the SDP does not name in this section is taken for the section's only format, if that is not sent under its own number.
    */
   #takesType(payloadType: number): boolean {
     const named = this.#formats.find((format) => format.payloadType === payloadType);
@@ -238,10 +268,12 @@ export class MediaStream {
       this.#use(named);
       return true;
     }
-    if (this.#formats.length > 1 || this.#taken.has(payloadType) || isRtcp(payloadType)) return false;
+    const isTaken = this.#taken.has(payloadType);
+    if (this.#formats.length > 1 || (isTaken && this.#hasNamed) || isRtcp(payloadType)) return false;
     if (payloadType !== this.#unnamed) this.#unnamedPackets = 0;
     this.#unnamed = payloadType;
-    const needed = this.#hasNamed ? UNNAMED_AFTER_NAMED : this.kind === 'audio' ? UNNAMED_SOUND : 1;
+    const atStart = isTaken ? EXCHANGED : this.kind === 'audio' ? UNNAMED_SOUND : 1;
+    const needed = this.#hasNamed ? UNNAMED_AFTER_NAMED : atStart;
     if (++this.#unnamedPackets < needed) return false;
     this.#use(this.#format);
     return true;
@@ -267,6 +299,32 @@ export class MediaStream {
     if (this.kind === 'video') this.#deps.counters.framesDiscarded += discarded - this.#discarded;
     this.#discarded = discarded;
   }
+}
+
+/**
+ * The sections of a kind, best first: MJPEG after all others, and last the sections that say H.264 taken for H.265, and the other way
+ * round. Begins with number `way` of them.
+ */
+function waysOf(
+  presentation: Presentation,
+  kind: 'video' | 'audio',
+  way: number,
+): { readonly index: number; readonly media: Media }[] {
+  const isJpeg = ({ formats }: Media): boolean => formats.every(({ encodingName }) => encodingName === 'JPEG');
+  const stated = presentation.media
+    .map((media, index) => ({ index, media }))
+    .filter(({ media }) => media.kind === kind && !media.backchannel)
+    .sort((a, b) => Number(isJpeg(a.media)) - Number(isJpeg(b.media)));
+  const mistaken = stated.flatMap(({ index, media }) => {
+    const formats = media.formats.flatMap((format) => {
+      const encodingName = MISTAKEN.get(format.encodingName);
+      return encodingName ? [{ ...format, encodingName, formatParameters: new Map() }] : [];
+    });
+    return formats.length > 0 ? [{ index, media: { ...media, formats } }] : [];
+  });
+  const ways = [...stated, ...mistaken];
+  const first = ways.length > 0 ? way % ways.length : 0;
+  return [...ways.slice(first), ...ways.slice(0, first)];
 }
 
 /** The formats of a section that can be recorded, and why the first of the others cannot. */

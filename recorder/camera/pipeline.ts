@@ -28,6 +28,8 @@ import type { Sample } from '../mp4/sample.ts';
  */
 const SOUND_WINDOW_MS = 10_000;
 const MIN_SOUND_FRAMES = 50;
+/** RTP's header. */
+const MIN_PACKET_BYTES = 12;
 const MAX_SOUND_DISCARDED_PERCENT = 5;
 
 const NOTHING: Brought = {
@@ -48,7 +50,8 @@ export interface PipelineOptions {
   readonly pool: SlabPool;
   readonly sink: SampleSink;
   readonly counters: CameraCounters;
-  readonly memory: TimelineMemory;
+  /** `way`: how many attempts brought no picture that could be decoded. */
+  readonly memory: TimelineMemory & { way?: number };
   /**
    * Notified of timestamps that cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now
    * on.
@@ -93,7 +96,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       clock: options.clock,
       owner: this,
     };
-    const video = MediaStream.choose(presentation, 'video', deps);
+    const video = MediaStream.choose(presentation, 'video', deps, options.memory.way);
     const offersVideo = presentation.media.some(({ kind, backchannel }) => kind === 'video' && !backchannel);
     const audio = MediaStream.choose(presentation, 'audio', deps);
     const lead = video.stream ?? (offersVideo ? undefined : audio.stream);
@@ -251,12 +254,22 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   }
 
   rtp(streamIndex: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void {
-    const stream = this.#streams[streamIndex];
+    const stream = this.#ownerOf(this.#streams[streamIndex], buffer, start, end);
     if (!stream) return;
     this.#arrivalMs = arrivalMs;
     this.#options.counters.bytesReceived += end - start;
     if (this.#byeMs !== undefined && stream === this.#lead) this.#byeMs = undefined;
     stream.receive(buffer, start, end, arrivalMs);
+  }
+
+  /** Some cameras send the sound on the channel of the picture: payload type and source tell. */
+  #ownerOf(stream: MediaStream | undefined, buffer: Buffer, start: number, end: number): MediaStream | undefined {
+    const payloadType = (buffer[start + 1] ?? 0) & 0x7f;
+    if (payloadType === stream?.receiver.payloadType || !stream?.hasNamed || end - start < MIN_PACKET_BYTES)
+      return stream;
+    if (stream.payloadTypes.includes(payloadType) || buffer.readUInt32BE(start + 8) === stream.receiver.ssrc)
+      return stream;
+    return this.#streams.find(({ payloadTypes }) => payloadTypes.includes(payloadType)) ?? stream;
   }
 
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void {

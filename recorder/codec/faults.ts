@@ -41,6 +41,7 @@ export const FAULTS = {
   'paci-ignored': 'PACI packets of H.265, which are not supported',
   'packet-cut': 'a packet that ends inside its header',
   'parameter-set-invalid': 'unreadable parameter sets',
+  'picture-twice': 'a picture that was sent twice',
   'picture-too-large': 'a JPEG picture larger than the recorder accepts',
   'prefix-too-large': 'too many parameter sets and SEI without a picture',
   'quantization-invalid': 'unreadable JPEG quantization tables',

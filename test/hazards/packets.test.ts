@@ -127,6 +127,55 @@ test('79. a payload type that the SDP does not name, from the start or in the mi
   assert.equal(changing.camera.connections.length, 1);
 });
 
+test('79. picture and sound have exchanged their payload types', async (t) => {
+  const tracks = [await fragmented(), audioTrack(await audioMedia('aac'))];
+  const stage = await setStage(t, {
+    tracks,
+    onPacket: (packet, { trackIndex }) => withType(packet, tracks[1 - trackIndex]?.payloadType ?? 0),
+  });
+  await stage.play(100);
+  const outcome = await stage.expectPictures(range(25, 100));
+  assert.deepEqual(await streamsOf(onlyFile(outcome)), ['video h264', 'audio aac']);
+});
+
+test('79. the sound comes on the channel of the picture', async (t) => {
+  const stage = await setStage(t, {
+    tracks: [await fragmented(), audioTrack(await audioMedia('aac'))],
+    onPacket: (packet, { trackIndex }) => (trackIndex === 1 ? { channel: 0, data: packet } : packet),
+  });
+  await stage.play(60);
+  const outcome = await stage.expectPictures(range(0, 60));
+  assert.deepEqual(await streamsOf(onlyFile(outcome)), ['video h264', 'audio aac']);
+});
+
+test('79. each picture is sent twice, with sequence numbers of its own: it is recorded once', async (t) => {
+  const picture: Buffer[] = [];
+  let number = 0;
+  const numbered = (packet: Buffer): Buffer => withSequence(packet, number++);
+  const stage = await setStage(t, {
+    tracks: [await fragmented()],
+    onPacket: (packet, { lastInFrame }) => {
+      picture.push(packet);
+      return lastInFrame ? [...picture, ...picture.splice(0)].map(numbered) : [];
+    },
+  });
+  await stage.play(60);
+  const { status } = await stage.expectPictures(range(0, 60));
+  assert.ok((status.counters.streams.video.faults.counts.get('picture-twice') ?? 0) >= 58);
+});
+
+test('79. a camera that states H.264 and sends H.265 is recorded at the second attempt', async (t) => {
+  const stage = await setStage(t, {
+    tracks: [videoTrack(await videoMedia('h265'), { fmtp: null })],
+    sdp: (sdp) => sdp.replace('H265/90000', 'H264/90000'),
+  });
+  await stage.play(260);
+  await stage.passUntil(() => stage.camera.connections.length > 1, 'another attempt');
+  stage.seek(0);
+  await stage.play(50, { connection: 2 });
+  await stage.until(({ video }) => video?.codec === 'h265');
+});
+
 test('79. packets of a type of their own inside the pictures’ sequence cost no picture', async (t) => {
   for (const transport of ['tcp', 'udp'] as const) {
     let shift = 0;

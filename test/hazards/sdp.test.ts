@@ -231,6 +231,19 @@ test('38. several sections with one payload type (Ubiquiti)', async (t) => {
   );
 });
 
+test('38. MJPEG stands before H.264: the latter is recorded', async (t) => {
+  const stage = await setStage(t, {
+    tracks: [
+      videoTrack(await videoMedia('mjpeg'), { control: 'trackID=1' }),
+      videoTrack(await h264(), { payloadType: 97, control: 'trackID=2' }),
+    ],
+  });
+  // Each picture comes twice, once of each stream.
+  await stage.play(60);
+  const { status } = await stage.expectPictures(range(0, 30));
+  assert.equal(status.video?.codec, 'h264');
+});
+
 test('39. Content-Length missing in the answer to DESCRIBE', async (t) => {
   const stage = await setStage(t, {
     onReply: (usual, request) => {
