@@ -196,6 +196,11 @@ export class SegmentWriter {
     );
   }
 
+  /** No fragment is in it. */
+  get isEmpty(): boolean {
+    return this.#fragmentCount === 0;
+  }
+
   /** After a failed write, removes fragments that end beyond `fileSize`; returns the size to truncate the file to. */
   rollback(fileSize: number): number {
     while (this.#fragmentCount > 0 && this.#endOf(this.#fragmentCount - 1) > fileSize) {

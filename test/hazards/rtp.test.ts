@@ -291,9 +291,10 @@ test('50. a lost UDP packet costs pictures up to the next key frame, and no more
 });
 
 test('50. UDP packets that the kernel drops are counted as such, and the small buffer is known', async (t) => {
-  const { setRecvBufferSize } = Socket.prototype;
+  const set = Object.getOwnPropertyDescriptor(Socket.prototype, 'setRecvBufferSize')
+    ?.value as Socket['setRecvBufferSize'];
   t.mock.method(Socket.prototype, 'setRecvBufferSize', function smallest(this: Socket) {
-    setRecvBufferSize.call(this, 2_304);
+    set.call(this, 2_304);
   });
   const stage = await setStage(t, { tracks: [await fragmentedVideo()], transport: 'udp' });
   await stage.play(60);

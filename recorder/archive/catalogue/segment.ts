@@ -66,6 +66,8 @@ export interface ClosedSegment extends Segment {
   readonly endMs: number;
   /** Undefined for a file that another program wrote. */
   readonly meta: RecordedMeta | undefined;
+  /** Why the disk ended it: pictures that were written to it before may be missing. */
+  readonly fault?: string;
 }
 
 /**

@@ -41,6 +41,25 @@ test('a file that ends before its last picture was thought to be: the same accou
   }
 });
 
+test('what the disk lost of a file is missing because of the disk', () => {
+  const clock = new VirtualClock();
+  const startMs = clock.wallMs();
+  const gaps = new CameraGaps({ clock, log: silentLog, journal: () => {} });
+  gaps.want('recording', { cause: 'process-down', aliveMs: undefined });
+  clock.advance(60 * S);
+  gaps.observe({
+    camera: { state: 'recording', reason: undefined, counters: newCounters() },
+    archive: { state: 'writing', reason: undefined, framesWritten: 1, framesDropped: new Map() },
+    written: [{ fromMs: startMs, toMs: startMs + 60 * S }],
+  });
+  gaps.recorded(startMs, startMs + 55 * S, 'disk-error');
+  const { gaps: told } = gaps.report(startMs, startMs + 60 * S);
+  assert.deepEqual(
+    told.map(({ fromMs, toMs, cause }) => [(fromMs - startMs) / S, (toMs - startMs) / S, cause]),
+    [[55, 60, 'disk-error']],
+  );
+});
+
 /** A node that takes over a camera 17 s after its node was lost, and holds its pictures since `heldForMs` ago. */
 function takingOver(heldForMs: number) {
   const clock = new VirtualClock();
@@ -124,7 +143,7 @@ function sending() {
   return {
     gaps,
     counters,
-    observe(pictures: number, reason?: 'no-key-frame' | 'stream-silent'): void {
+    observe: (pictures: number, reason?: 'no-key-frame' | 'stream-silent'): void => {
       clock.advance(250);
       counters.leadFrames += pictures;
       framesWritten += pictures;

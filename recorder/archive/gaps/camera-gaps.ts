@@ -214,15 +214,18 @@ export class CameraGaps {
     this.#silence.tick(ranMs, state);
   }
 
-  /** A segment was closed: its time counts as recorded permanently. It starts at the millisecond in its name. */
-  recorded(fromMs: number, toMs: number): void {
+  /**
+   * A segment was closed: its time counts as recorded permanently. It starts at the millisecond in its name. `cause`: why it may have less
+   * than was written to it.
+   */
+  recorded(fromMs: number, toMs: number, cause: GapCause = 'clock-step'): void {
     if (!(toMs > fromMs)) return;
     // A file maps its time to wall time linearly. If the clock of the camera was wrong, the end of the file differs from
     // the arrival time of its last picture.
     const toldMs = this.#written.find((file) => Math.abs(file.fromMs - fromMs) < 1)?.toMs ?? toMs;
     if (toldMs - toMs >= MIN_GAP_MS) {
       this.#ledger.unwrote(Math.round(toMs), Math.round(toldMs));
-      this.#note({ kind: 'missed', fromMs: Math.round(toMs), toMs: Math.round(toldMs), cause: 'clock-step' });
+      this.#note({ kind: 'missed', fromMs: Math.round(toMs), toMs: Math.round(toldMs), cause });
     }
     this.#note({ kind: 'recorded', fromMs: Math.floor(fromMs), toMs: Math.round(toMs) });
   }

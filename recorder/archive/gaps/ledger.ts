@@ -19,7 +19,7 @@ import { AliveFile } from './alive.ts';
 import { CameraGaps, type LostTimeCause, type Downtime, type Observation } from './camera-gaps.ts';
 import type { GapReport } from './camera-ledger.ts';
 import type { NotFilled } from './fill.ts';
-import type { HaltCause, LedgerState } from './cause.ts';
+import { diskCause, type HaltCause, type LedgerState } from './cause.ts';
 import type { GapObserver } from './gap-teller.ts';
 import { Journal } from './journal.ts';
 import { registerGapMetrics } from './metrics.ts';
@@ -209,13 +209,13 @@ export class GapLedger implements SegmentObserver {
     return this.#entries.get(cameraId)?.gaps.ledger.writtenIn(fromMs, toMs) ?? [];
   }
 
-  closed({ segment, endMs, meta }: ClosedSegment): void {
+  closed({ segment, endMs, meta, fault }: ClosedSegment): void {
     // The account is of the main stream: a preview fills no gap of it.
     if (!isCameraId(segment.cameraId)) return;
     const { gaps } = this.#entry(segment.cameraId);
     const fromMs = meta?.wallStartMs ?? segment.startMs;
     if (meta?.edge) gaps.filled(Math.max(fromMs, meta.edge.fromMs), endMs, meta.edge.seam);
-    gaps.recorded(fromMs, endMs);
+    gaps.recorded(fromMs, endMs, fault === undefined ? undefined : diskCause(fault));
   }
 
   /** Why an interval of a camera could not be filled from its memory. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, renameSync, rmSync, unlinkSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -147,7 +147,34 @@ test('an error of fdatasync stops the file, not the recording', async (t) => {
   await b.camera.play(12, b.fs);
   b.camera.end();
   await b.archive.close();
-  assert.equal((await readSegments(b.root)).length, 2);
+  // The first file held nothing that a sync had covered.
+  assert.equal((await readSegments(b.root)).length, 1);
+  await assertAllAccountedFor(b);
+});
+
+test('what no sync covered before one failed is in no file, because the kernel may have dropped it', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
+  b.camera.begin();
+  let [syncs, lastGood] = [0, 0];
+  b.fs.before = ({ name, path }) => {
+    if (name !== 'syncData' || !isSegment(path) || syncs > 2) return;
+    const file = join(b.root, path);
+    const { size } = statSync(file);
+    // The first one is that of the header.
+    if (++syncs < 3) lastGood = size;
+    else {
+      truncateSync(file, lastGood);
+      truncateSync(file, size);
+      throw systemError('EIO');
+    }
+  };
+  await b.camera.play(20, b.fs);
+  b.camera.end();
+  await b.archive.close();
+  // Each picture is read, and says itself which it is.
+  const segments = await readSegments(b.root);
+  assert.equal(segments.length, 2);
+  assert.ok((b.recording.status().framesDropped.get('disk-error') ?? 0) > 100);
   await assertAllAccountedFor(b);
 });
 

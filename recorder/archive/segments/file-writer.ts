@@ -17,7 +17,7 @@ const MAX_WRITE_BYTES = 4 * 1024 * 1024;
 export interface FileWriterEvents {
   /** A fragment is in the file (not yet synced). */
   written(fragment: Fragment): void;
-  /** The file is stopped, and the fragments that waited are dropped. Called at most once. */
+  /** The file is stopped, and fragments that waited, or that no sync covers, are dropped. Called at most once. */
   failed(fault: DiskFault, droppedVideoFrames: number): void;
   /** A sync took this long. */
   synced?(durationMs: number): void;
@@ -35,7 +35,7 @@ interface FileWriterOptions {
 /** How writing ended. `file` is still open; undefined if it was never opened. */
 export interface WriterOutcome {
   readonly file: OpenFile | undefined;
-  /** Bytes that are certainly in the file. */
+  /** Bytes that are certainly in the file: after a failed sync, those of the last good one. */
   readonly sizeBytes: number;
   readonly fault: DiskFault | undefined;
 }
@@ -47,6 +47,9 @@ export class FileWriter {
   #position = 0;
   #modifiedMs = 0;
   #syncedPosition = 0;
+  /** Pictures up to `#position`, and up to `#syncedPosition`. */
+  #frames = 0;
+  #syncedFrames = 0;
   #lastSyncMs: number;
   #sync: Promise<void> | undefined;
   #fault: DiskFault | undefined;
@@ -143,30 +146,33 @@ export class FileWriter {
     for (const fragment of this.#queue.splice(0, count)) {
       this.#options.budget.giveBack(fragment);
       fragment.release();
+      this.#frames += fragment.videoFrames;
       this.#options.events.written(fragment);
     }
   }
 
   async #syncNow(file: OpenFile, startedMs: number): Promise<void> {
-    const position = this.#position;
+    const [position, frames] = [this.#position, this.#frames];
     try {
       await file.syncData();
       // Writing to a removed file keeps succeeding, and everything is lost.
       if ((await file.facts()).links === 0) this.#fail(FILE_REMOVED);
       this.#syncedPosition = position;
+      this.#syncedFrames = frames;
       this.#options.events.synced?.(this.#options.clock.monotonicMs() - startedMs);
     } catch (err) {
-      // After a failed fsync the kernel may have dropped the pages, so this file must not grow further.
-      this.#fail(diskFault(err));
+      // Linux reports the error once and may have dropped the pages; later syncs succeed. What no sync has covered is lost.
+      this.#position = this.#syncedPosition;
+      this.#fail(diskFault(err), this.#frames - this.#syncedFrames);
     } finally {
       this.#sync = undefined;
     }
   }
 
-  #fail(fault: DiskFault): void {
+  #fail(fault: DiskFault, lostFrames = 0): void {
     if (this.#fault) return;
     this.#fault = fault;
-    let frames = 0;
+    let frames = lostFrames;
     for (const fragment of this.#queue.splice(0)) {
       frames += fragment.videoFrames;
       this.#drop(fragment);

@@ -52,7 +52,6 @@ export class SegmentFile implements FileWriterEvents {
   #created: CreatedSegment | undefined;
   #closing: SegmentClosing = {};
   #hurried = false;
-  #fragmentsWritten = 0;
   #writtenEndMs: number | undefined;
   #done: Promise<SegmentResult> | undefined;
   #closed: ClosedSegment | undefined;
@@ -114,7 +113,6 @@ export class SegmentFile implements FileWriterEvents {
   }
 
   written(fragment: Fragment): void {
-    this.#fragmentsWritten++;
     this.#writtenEndMs = fragment.videoEndMs ?? this.#writtenEndMs;
     this.#options.owner.fileWritten(this, fragment);
   }
@@ -154,14 +152,14 @@ export class SegmentFile implements FileWriterEvents {
     const created = this.#created;
     if (!file || !created) return { kind: 'empty', created: undefined };
     try {
-      if (fault && this.#fragmentsWritten === 0) {
+      const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
+      if (fault && this.plan.tables.isEmpty) {
         await this.#options.store.discard(created.path);
         return { kind: 'empty', created };
       }
-      const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
       // A write that failed half-way may have left a part of a fragment after the last whole one.
       if (fault) await file.truncate(wholeBytes);
-      return await this.#finalise(file, created, wholeBytes);
+      return await this.#finalise(file, created, wholeBytes, fault);
     } catch (cause) {
       return { kind: 'unfinished', created, cause };
     } finally {
@@ -170,23 +168,34 @@ export class SegmentFile implements FileWriterEvents {
     }
   }
 
-  async #finalise(file: OpenFile, created: CreatedSegment, sizeBytes: number): Promise<SegmentResult> {
+  async #finalise(
+    file: OpenFile,
+    created: CreatedSegment,
+    sizeBytes: number,
+    fault: DiskFault | undefined,
+  ): Promise<SegmentResult> {
     const { store } = this.#options;
     if (this.plan.format === 'mp4' && !this.#hurried) {
       const progressive = this.plan.tables.progressive(this.#closing);
       try {
         const facts = await store.rewrite(file, created.path, progressive, () => this.#hurried);
-        return this.#isClosed(created, facts, progressive.meta);
+        return this.#isClosed(created, facts, progressive.meta, fault);
       } catch {
         // No space or no time for a second copy: the same file, completed in place, contains the same and opens as well.
       }
     }
     const end = this.plan.tables.finish(this.#closing);
-    return this.#isClosed(created, await store.complete(file, sizeBytes, end), end.meta);
+    return this.#isClosed(created, await store.complete(file, sizeBytes, end), end.meta, fault);
   }
 
-  #isClosed(created: CreatedSegment, facts: FileFacts, meta: RecordedMeta): SegmentResult {
-    this.#closed = closedSegment(created.segment, recordedDetails(facts, meta), meta);
+  #isClosed(
+    created: CreatedSegment,
+    facts: FileFacts,
+    meta: RecordedMeta,
+    fault: DiskFault | undefined,
+  ): SegmentResult {
+    const closed = closedSegment(created.segment, recordedDetails(facts, meta), meta);
+    this.#closed = fault ? { ...closed, fault: fault.code } : closed;
     return { kind: 'closed', created, closed: this.#closed };
   }
 }
