@@ -23,9 +23,10 @@ export const receiveBufferOf = (socket: Socket): number =>
 
 /**
  * How many datagrams the kernel received and dropped since the sockets of these local ports were opened, because their buffers were full.
- * Systems without such a table answer 0.
+ * 0 where the kernel does not tell.
  */
 export async function droppedAt(ports: readonly number[]): Promise<number> {
+  // A system without such a table has no such file.
   const tables = await Promise.all(TABLES.map((path) => readFile(path, 'latin1').catch(() => '')));
   return tables.reduce((sum, table) => sum + droppedIn(table, ports), 0);
 }
