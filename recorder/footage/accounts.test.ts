@@ -40,7 +40,7 @@ function footageOf(answer: WholeAnswer<readonly TimelineCamera[]>, own: readonly
       asked.push(times);
       return answer;
     },
-    read: () => assert.fail('nothing is read'),
+    stream: () => assert.fail('nothing is read'),
     sizeOf: () => assert.fail('nothing is read'),
   };
   const recorded = own.map(([from, to]) => ({ fromMs: from * S, toMs: to * S }));

@@ -1,6 +1,7 @@
 // The footage of a camera in an interval, from this node and from all others that hold some. A holder that does not answer in
 // time is listed with the time that is missing.
 
+import type { Readable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { parsePath } from '../archive/disk/names.ts';
@@ -9,9 +10,10 @@ import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
 import { holdersIn, silentAt, type Elsewhere } from './holders.ts';
-import type { Holder } from './holder.ts';
+import type { ByteRange, Holder } from './holder.ts';
 import type { OwnFootage } from './own-footage.ts';
 import { RemoteFile } from './remote-file.ts';
+import { readRange } from './remote-run.ts';
 import { inTurns } from './turns.ts';
 
 export interface Collected {
@@ -75,12 +77,13 @@ export class Collector {
    * holder rejects with HolderLost when that holder stops sending. Retention leaves a file alone while it is read.
    */
   async use(file: Footage, caller: Asker, work: (opened: PlayedFile) => Promise<void>): Promise<boolean> {
-    const { own } = this.#o;
+    const { own, clock } = this.#o;
     const segment = parsePath(file.path);
     if (!segment) return false;
     if (file.nodeId === own.nodeId) return own.files.use(segment, work);
     const holder = await this.holderOf(file);
-    if (holder) await work(new RemoteFile(file.sizeBytes, (from, to) => holder.read(file, { from, to }, caller)));
+    const open = (range: ByteRange): Promise<Readable> => (holder as Holder).stream(file, range, caller);
+    if (holder) await work(new RemoteFile(file.sizeBytes, (from, to) => readRange(open, { from, to }, clock)));
     return holder !== undefined;
   }
 

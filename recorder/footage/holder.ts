@@ -1,6 +1,7 @@
 // What can be asked of a place besides this node's disk that may hold footage of cameras. Today such a place is another node
 // (`node-holder.ts`); nothing else in this room knows that.
 
+import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { Interval } from '../../base/interval.ts';
 import type { Asker } from '../peers/peer-requests.ts';
@@ -41,8 +42,8 @@ export interface Holder extends FootageHolder {
   segments(cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<Listed>>;
   /** When it has footage of the cameras, and why it has none. Never rejects. */
   times(asked: AskedTimes, caller: Asker): Promise<WholeAnswer<readonly TimelineCamera[]>>;
-  /** The bytes [from, to) of one of these files. Rejects with FileGone, HolderLost, and the signal's reason. */
-  read(file: Footage, range: ByteRange, caller: Asker, signal?: AbortSignal): Promise<Buffer>;
-  /** The bytes of one of these files: of one that grows, with the index that it would have if it ended now. Rejects as `read`. */
+  /** Sends bytes of one of these files. Rejects with FileGone, HolderLost, and the signal's reason. */
+  stream(file: Footage, range: ByteRange, caller: Asker, signal?: AbortSignal): Promise<Readable>;
+  /** The bytes of one of these files: of one that grows, with the index that it would have if it ended now. Rejects as `stream`. */
   sizeOf(file: Footage, caller: Asker, signal?: AbortSignal): Promise<number>;
 }

@@ -2,10 +2,9 @@
 // with their parts: nodes of the version before and of the version after answer them in the same way.
 
 import { z } from 'zod';
-import { readBody } from '../../base/http-answer.ts';
 import type { Log } from '../../base/log.ts';
 import type { PeerListener } from '../peers/peer.ts';
-import type { Asker, PeerSender } from '../peers/peer-requests.ts';
+import type { Asker, PeerAnswer, PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { Footage } from './footage.ts';
 import type { FootageHolder } from './holders.ts';
@@ -65,9 +64,13 @@ export function nodeHolder(about: FootageHolder, deps: NodeHolderDeps): Holder {
     },
     times: (asked, caller) =>
       ask('api', `/api/archive/timeline?${timesQuery(asked).toString()}`, Cameras, caller, ...asked.cameraIds),
-    read: async (file, range, caller, signal) => (await readRange(file, range, caller, deps.peers, signal)).bytes,
-    sizeOf: async (file, caller, signal) =>
-      file.isOpen ? (await readRange(file, { from: 0, to: 1 }, caller, deps.peers, signal)).fileBytes : file.sizeBytes,
+    stream: async (file, range, caller, signal) => (await askFor(file, range, caller, deps.peers, signal)).body,
+    sizeOf: async (file, caller, signal) => {
+      if (!file.isOpen) return file.sizeBytes;
+      const { headers, body } = await askFor(file, { from: 0, to: 1 }, caller, deps.peers, signal);
+      body.on('error', () => {}).resume();
+      return Number(headers['content-range']?.split('/')[1]);
+    },
   };
 }
 
@@ -80,35 +83,29 @@ function timesQuery({ cameraIds, interval, resolutionMs, preview }: AskedTimes):
   return query;
 }
 
-async function readRange(
+async function askFor(
   { nodeId, path, sizeBytes, isOpen, parts }: Footage,
   { from, to }: ByteRange,
   caller: Asker,
   peers: PeerSender,
   signal?: AbortSignal,
-): Promise<{ readonly bytes: Buffer; readonly fileBytes: number }> {
+): Promise<PeerAnswer> {
   // The state of a growing file that has these bytes stays the same after it is closed.
   const query = isOpen ? `?size=${sizeBytes}` : '';
-  const late = AbortSignal.timeout(2 * ANSWER_MS);
-  const lost = (why: string, cause?: unknown): HolderLost => new HolderLost(`${nodeId} ${why}`, { cause });
-  try {
-    const { status, headers, body } = await peers.request(nodeId, {
+  const answer = await peers
+    .request(nodeId, {
       listener: 'playback',
       caller: viewerOf(caller, parts.meta.cameraId),
       path: `/${path}${query}`,
       headers: { range: `bytes=${from}-${to - 1}` },
-      signal: signal ? AbortSignal.any([signal, late]) : late,
+      signal,
+    })
+    .catch((err: unknown) => {
+      signal?.throwIfAborted();
+      throw new HolderLost(`${nodeId} does not send the file`, { cause: err });
     });
-    if (status !== 206) {
-      body.on('error', () => {}).destroy();
-      const isGone = status === 404 || status === 416;
-      throw isGone ? new FileGone(`${nodeId} no longer has ${path}`) : lost(`answers ${status}`);
-    }
-    const bytes = await readBody(body, to - from, () => lost('sends more than the range'));
-    if (bytes.length !== to - from) throw lost('sends less than the range');
-    return { bytes, fileBytes: Number(headers['content-range']?.split('/')[1]) };
-  } catch (err) {
-    signal?.throwIfAborted();
-    throw err instanceof HolderLost ? err : lost('does not send the file', err);
-  }
+  if (answer.status === 206) return answer;
+  answer.body.on('error', () => {}).destroy();
+  const isGone = answer.status === 404 || answer.status === 416;
+  throw isGone ? new FileGone(`${nodeId} no longer has ${path}`) : new HolderLost(`${nodeId} answers ${answer.status}`);
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
@@ -69,14 +70,14 @@ async function stage(t: TestContext) {
     by: { name: 'guard', credential: undefined },
     holderOf: async () => ({
       sizeOf: async ({ sizeBytes }) => sizeBytes,
-      read: async ({ path }, { from, to }) => {
+      stream: async ({ path }, { from, to }) => {
         const err = trouble.of(reads++);
         if (err) {
           // Time passes as soon as somebody waits.
           setImmediate(() => clock.advance(60_000));
           throw err;
         }
-        return (files.get(path) as Buffer).subarray(from, to);
+        return Readable.from([(files.get(path) as Buffer).subarray(from, to)]);
       },
     }),
   };

@@ -2,16 +2,18 @@
 // result is written. A holder that stops sending is asked again for a while; then the result is planned again without it.
 
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { errorCode } from '../../base/error.ts';
+import { errorCode, quietly } from '../../base/error.ts';
 import type { Interval } from '../../base/interval.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { Collected } from '../footage/collect.ts';
 import type { Footage } from '../footage/footage.ts';
-import type { Holder } from '../footage/holder.ts';
+import type { ByteRange, Holder } from '../footage/holder.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
+import { readRange, RemoteRun } from '../footage/remote-run.ts';
 import type { ReadAt } from '../mp4/reader.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import { JobError } from './error.ts';
@@ -26,8 +28,11 @@ export interface SourceFile {
   /** Distinguishes the file from a later one with the same name. */
   readonly identity: string;
   readonly read: ReadAt;
-  /** Resolves to the bytes read into the start of `buffer`, fewer than `length` only at the end of the file. */
-  readInto(buffer: Buffer, position: number, length: number): Promise<number>;
+  /**
+   * Resolves to the bytes read into the start of `buffer`, fewer than `length` only at the end of the file. `until`: where the reads end
+   * that follow one another: another holder is asked for all of their bytes at once.
+   */
+  readInto(buffer: Buffer, position: number, length: number, until: number): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -54,7 +59,7 @@ export interface ClusterFootage {
   /** Throws ArchiveError. */
   collect(cameraId: string, interval: Interval): Promise<Collected>;
   /** The other node that has a file. Never rejects. */
-  holderOf(file: Footage): Promise<Pick<Holder, 'read' | 'sizeOf'> | undefined>;
+  holderOf(file: Footage): Promise<Pick<Holder, 'stream' | 'sizeOf'> | undefined>;
   /** On whose behalf it is asked. */
   readonly by: Asker;
   readonly clock: Clock;
@@ -68,6 +73,8 @@ export interface SourceDeps {
   readonly cluster?: ClusterFootage | undefined;
 }
 
+/** Longer ones are read in pieces: a day of video and audio needs half of it. */
+const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 /** How long a holder is asked again that stopped sending: restarts take less. */
 const HOLDER_BACK_MS = 30_000;
 
@@ -124,6 +131,12 @@ async function readable<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
+/** Where the index of a completed file begins, as its holder says; undefined if that is not known. */
+function indexPosition({ isOpen, parts }: Footage, sizeBytes: number): number | undefined {
+  const end = parts.unit === 'fragments' && !isOpen ? parts.starts.at(-1) : undefined;
+  return end !== undefined && end < sizeBytes && sizeBytes - end < MAX_INDEX_BYTES ? end : undefined;
+}
+
 /** A file of another holder, which is asked again for a while when it stops sending. */
 async function fileElsewhere(
   file: Footage,
@@ -134,16 +147,35 @@ async function fileElsewhere(
   const holder = await cluster.holderOf(file);
   if (!holder) return undefined;
   const sizeBytes = await answered(() => holder.sizeOf(file, by, signal));
+  const ask = (range: ByteRange): Promise<Readable> => holder.stream(file, range, by, signal);
+  const bytes = (from: number, to: number): Promise<Buffer> =>
+    to <= from ? Promise.resolve(Buffer.alloc(0)) : answered(() => readRange(ask, { from, to }, clock));
+  const indexAt = indexPosition(file, sizeBytes);
+  let index: Promise<Buffer> | undefined;
   const read: ReadAt = async (from, length) => {
     const to = Math.min(from + length, sizeBytes);
-    return to <= from ? Buffer.alloc(0) : answered(() => holder.read(file, { from, to }, by, signal));
+    if (indexAt === undefined) return bytes(from, to);
+    // Planning reads the start of the file, and then the index.
+    if (from === 0 || from >= indexAt) index ??= bytes(indexAt, sizeBytes);
+    void quietly(index);
+    return index && from >= indexAt ? (await index).subarray(from - indexAt, to - indexAt) : bytes(from, to);
   };
+  /** By their ends. */
+  const runs = new Map<number, RemoteRun>();
   return {
     sizeBytes,
     identity: `${file.nodeId} ${file.path} ${sizeBytes}`,
     read,
-    readInto: async (buffer, position, length) => (await read(position, length)).copy(buffer),
-    async close() {},
+    readInto: async (buffer, position, length, until) => {
+      const run = runs.get(until) ?? new RemoteRun(ask, until, clock);
+      runs.set(until, run);
+      await run.turns.take(() => answered(() => run.readInto(buffer, position, length)));
+      if (position + length === until) runs.delete(until);
+      return length;
+    },
+    async close() {
+      for (const run of runs.values()) run.close();
+    },
   };
 
   async function answered<T>(ask: () => Promise<T>): Promise<T> {

@@ -69,7 +69,7 @@ export async function writeMovie(
   { spareBytes, progress = () => {} }: WriteOptions,
   signal: AbortSignal,
 ): Promise<MovieDigests> {
-  const sources = new Sources(plan.files);
+  const sources = new Sources(plan);
   let writing: Promise<void> = Promise.resolve();
   let position = offset + plan.header.length;
   let checkAt = offset + CHECK_BYTES;
@@ -79,7 +79,7 @@ export async function writeMovie(
   const hash = createHash('sha256').update(plan.header);
   try {
     await writeAll(target, [plan.header], offset);
-    for await (const { block, buffer } of sources.readAll(blocksOf(plan.contents))) {
+    for await (const { block, buffer } of sources.readAll()) {
       signal.throwIfAborted();
       await writing;
       const slices = block.slices.map((slice) =>
@@ -120,29 +120,32 @@ export async function writeMovie(
 
 /** The source files, of which those are open that are read. */
 class Sources {
-  readonly #files: readonly PartRef[];
+  readonly #plan: ExportPlan;
   readonly #open = new Map<number, Promise<SourceFile>>();
 
-  constructor(files: readonly PartRef[]) {
-    this.#files = files;
+  constructor(plan: ExportPlan) {
+    this.#plan = plan;
   }
 
   /**
    * The blocks with their bytes, some of which are read before it is their turn. A buffer is valid until the next but one block is asked
    * for.
    */
-  async *readAll(blocks: Iterable<Block>): AsyncGenerator<{ readonly block: Block; readonly buffer: Buffer }> {
+  async *readAll(): AsyncGenerator<{ readonly block: Block; readonly buffer: Buffer }> {
+    const runs = runsOf(this.#plan.contents);
+    let run: Run | undefined;
     const buffers = Array.from({ length: BUFFERS }, () => Buffer.allocUnsafeSlow(BLOCK_BYTES));
     const reading: { readonly block: Block; readonly buffer: Buffer; readonly read: Promise<void> }[] = [];
     let count = 0;
     const begin = (block: Block): void => {
       const buffer = buffers[count++ % BUFFERS] as Buffer;
-      const read = block.length > 0 ? this.#read(block, buffer) : Promise.resolve();
+      if (block.length > 0 && !(run && contains(run, block))) run = runs.next().value as Run;
+      const read = block.length > 0 ? this.#read(block, buffer, (run as Run).end) : Promise.resolve();
       read.catch(() => {}); // thrown when it is its turn
       reading.push({ block, buffer, read });
     };
     try {
-      for (const block of blocks) {
+      for (const block of blocksOf(this.#plan.contents)) {
         begin(block);
         if (reading.length > BLOCKS_AHEAD) yield await first();
       }
@@ -158,11 +161,12 @@ class Sources {
     }
   }
 
-  async #read({ part, offset, length }: Block, buffer: Buffer): Promise<void> {
+  async #read({ part, offset, length }: Block, buffer: Buffer, until: number): Promise<void> {
     const opening = this.#open.get(part) ?? this.#opened(part);
     this.#open.set(part, opening);
     const file = await opening;
-    const count = await file.readInto(buffer, (this.#files[part]?.start ?? 0) + offset, length);
+    const { start = 0 } = this.#plan.files[part] as PartRef;
+    const count = await file.readInto(buffer, start + offset, length, start + until);
     if (count < length) throw new SourceChanged('a file is shorter than it was');
   }
 
@@ -173,7 +177,7 @@ class Sources {
       this.#open.delete(earlier);
       await (await opening).close();
     }
-    const { open, identity } = this.#files[part] as PartRef;
+    const { open, identity } = this.#plan.files[part] as PartRef;
     const file = await open();
     if (file?.identity === identity) return file;
     await file?.close();
@@ -186,6 +190,33 @@ class Sources {
     for (const opened of files) if (opened.status === 'fulfilled') await opened.value.close();
   }
 }
+
+/** Bytes of a part, which are read in blocks that follow one another, without large holes between them. */
+interface Run {
+  readonly part: number;
+  readonly start: number;
+  end: number;
+}
+
+function* runsOf(pieces: Iterable<CopyPiece>): Generator<Run> {
+  let run: Run | undefined;
+  for (const piece of pieces) {
+    if (piece.kind === 'bytes') continue;
+    const end = piece.offset + piece.size;
+    if (run && follows(run, piece)) run.end = end;
+    else {
+      if (run) yield run;
+      run = { part: piece.part, start: piece.offset, end };
+    }
+  }
+  if (run) yield run;
+}
+
+const follows = ({ part, end }: Run, next: Pick<Block, 'part' | 'offset'>): boolean =>
+  part === next.part && next.offset >= end && next.offset - end <= MAX_HOLE_BYTES;
+
+const contains = ({ part, start, end }: Run, block: Pick<Block, 'part' | 'offset'>): boolean =>
+  part === block.part && block.offset >= start && block.offset < end;
 
 /** Pieces as reads of bounded size. */
 function* blocksOf(pieces: Iterable<CopyPiece>): Generator<Block> {
@@ -219,9 +250,7 @@ function* blocksOf(pieces: Iterable<CopyPiece>): Generator<Block> {
 /** Whether the same read can include `offset` of a part. */
 const reaches = (block: Block, part: number, offset: number): boolean =>
   block.part < 0 ||
-  (block.part === part &&
-    offset >= block.offset + block.length &&
-    offset - (block.offset + block.length) <= MAX_HOLE_BYTES &&
+  (follows({ part: block.part, start: block.offset, end: block.offset + block.length }, { part, offset }) &&
     offset - block.offset < BLOCK_BYTES &&
     block.slices.length < MAX_SLICES);
 
