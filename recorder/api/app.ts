@@ -3,7 +3,6 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyWebsocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
-import { noAudit } from '../audit/entry.ts';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { shortenAnswers } from '../http/answers.ts';
 import { installAudit } from '../http/audit.ts';
@@ -11,7 +10,7 @@ import { installCors, type Origins } from '../http/cors.ts';
 import { installRelay, ownAddress } from '../relay/relay.ts';
 import { aboutApi } from './about.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import type { ApiDeps, JobKeeper } from './deps.ts';
+import type { ApiDeps } from './deps.ts';
 import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts';
 import { answerFailedUpgrade } from '../http/problem.ts';
 import { buildServer } from '../http/server.ts';
@@ -59,7 +58,7 @@ const MAX_CONNECTIONS = 4096;
 
 /** The server, not listening yet. It may be closed before or after the cameras: it opens nothing that outlives it. */
 export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
-  const { cluster, log, tls, trustedProxies = [] } = deps;
+  const { cluster, log, tls, trustedProxies } = deps;
   const app = buildServer({
     log,
     trustedProxies,
@@ -78,7 +77,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (cluster) await installCluster(app, deps, cluster);
   await addNodeRoutes(app, deps);
   await addFootageRoutes(app, deps);
-  if (deps.jobs) await addJobRoutes(app, { ...deps, jobs: deps.jobs });
+  await addJobRoutes(app, deps);
   await addCameraRoutes(app, deps);
   await addPageRoutes(app, deps);
   return app;
@@ -86,8 +85,8 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
 
 /** What applies to every route. The audit comes first, because it records refused requests, too. */
 function installHooks(app: FastifyInstance, deps: ApiDeps): void {
-  const { audit, auth, origins = [] } = deps;
-  installAudit(app, { audit: audit?.sink ?? noAudit, visits: audit?.visits, clock: deps.clock });
+  const { audit, auth, origins } = deps;
+  installAudit(app, { audit: audit.sink, visits: audit.visits, clock: deps.clock });
   installCors(app, {
     origins,
     memberOrigins: memberOriginsOf(deps),
@@ -99,7 +98,7 @@ function installHooks(app: FastifyInstance, deps: ApiDeps): void {
       'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, link, retry-after, x-picture-time-ms, x-request-id, x-window-ends-at',
     sameHost: false,
   });
-  if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
+  installKeepAwake(app, deps.keepAwake);
   installAccess(app, auth);
   logAnswers(app, deps.log);
   shortenAnswers(app);
@@ -126,27 +125,25 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
   if (store) await app.register(objectRoutes, { store });
-  if (events) await app.register(eventRoutes, { events, clock });
-  if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
-  if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
+  await app.register(eventRoutes, { events, clock });
+  await app.register(logRoutes, { deps: { logLevels, log } });
+  await app.register(auditRoutes, { deps: { reader: audit.reader } });
 }
 
 /** What is recorded, what is missing, and what is kept. */
 async function addFootageRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
-  const { times, protections, stills } = deps;
+  const { protections } = deps;
+  const timelines = new Timelines(deps);
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  if (times) {
-    const timelines = new Timelines({ ...deps, times });
-    await app.register(timelineRoutes, { deps: { ...deps, timelines } });
-    await app.register(dayRoutes, { deps: { ...deps, times, timelines } });
-  }
+  await app.register(timelineRoutes, { deps: { ...deps, timelines } });
+  await app.register(dayRoutes, { deps: { ...deps, timelines } });
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
-  if (stills) await app.register(archiveStillRoutes, { deps: { ...deps, stills } });
+  await app.register(archiveStillRoutes, { deps });
 }
 
 /** Exports, time-lapses, cases and assemblies. */
-async function addJobRoutes(app: FastifyInstance, deps: ApiDeps & { readonly jobs: JobKeeper }): Promise<void> {
+async function addJobRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
   const { jobs, nodeName } = deps;
   await app.register(exportRoutes, { deps });
   await app.register(jobRoutes, { deps });
@@ -157,27 +154,26 @@ async function addJobRoutes(app: FastifyInstance, deps: ApiDeps & { readonly job
 
 /** The state and settings of cameras, their live streams and pictures, and commands to them. */
 async function addCameraRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
-  const { auth, origins = [], cameras, ptz, cameraSwitch, tryLogins, cameraEditor, stills, doctor, discoverer } = deps;
+  const { auth, origins, cameras, ptz, cameraSwitch, tryLogins, cameraEditor, stills, doctor, discoverer } = deps;
   await app.register(cameraRoutes, { deps });
   await app.register(liveRoutes, { deps, auth, origins, memberOrigins: memberOriginsOf(deps) });
-  if (ptz) await app.register(ptzRoutes, { ptz });
-  if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
-  if (tryLogins) await app.register(tryLoginRoutes, { deps: { cameras, tryLogins } });
+  await app.register(ptzRoutes, { ptz });
+  await app.register(cameraControlRoutes, { cameraSwitch });
+  await app.register(tryLoginRoutes, { deps: { cameras, tryLogins } });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });
-  if (stills) await app.register(stillRoutes, { stills });
-  if (doctor) await app.register(probeRoutes, { deps: { cameras, doctor } });
-  if (discoverer) await app.register(discoverRoutes, { discoverer });
+  await app.register(stillRoutes, { stills });
+  await app.register(probeRoutes, { deps: { cameras, doctor } });
+  await app.register(discoverRoutes, { discoverer });
 }
 
 /** The console, playback at the same address, and the OpenAPI document. */
 async function addPageRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
-  const { routes } = deps.playback ?? {};
-  if (routes) await app.register(playbackUnderApi, { prefix: '/playback', routes });
+  const { playback } = deps;
+  await app.register(playbackUnderApi, { prefix: '/playback', routes: playback.routes });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async (request) => {
     const own = app.swagger() as OpenApiDocument;
-    const at = playbackAddress(request, deps.playback);
-    const playback = deps.playback?.document?.();
-    return at === undefined || !playback ? own : joined(own, playback, at);
+    const at = playbackAddress(request, playback);
+    return at === undefined ? own : joined(own, playback.document(), at);
   });
 }

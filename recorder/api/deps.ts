@@ -171,9 +171,8 @@ export const standaloneChecks: ReadinessChecks = {
 /** Records who did what. */
 export interface Audit {
   readonly sink: AuditSink;
-  readonly visits?: Visits | undefined;
-  /** Set where the audit is kept in files. */
-  readonly reader?: {
+  readonly visits: Visits;
+  readonly reader: {
     /** Rejects with the error of the system when the files cannot be read. */
     read(query: AuditQuery): Promise<AuditPage>;
     readonly end: ChainEnd;
@@ -204,7 +203,7 @@ export interface ClusterStore {
 export interface ApiDeps {
   readonly nodeName: string;
   /** The site's name and time zone, which the page shows. */
-  readonly site?: { readonly name: string; readonly timeZone: string | undefined };
+  readonly site: { readonly name: string; readonly timeZone: string | undefined };
   /** Where others reach this node, as `host:port` or a URL; empty when it is not configured. */
   readonly address: string;
   readonly version: string;
@@ -212,16 +211,15 @@ export interface ApiDeps {
   readonly auth: Authenticator;
   readonly tls?: CertificatePair;
   /** Origins whose pages may use the API and watch live streams. */
-  readonly origins?: Origins;
-  readonly trustedProxies?: readonly string[];
+  readonly origins: Origins;
+  readonly trustedProxies: readonly string[];
   readonly cameras: CameraDirectory;
   /** Cameras in the database whose rows cannot be used. */
   readonly refusedCameras?: () => readonly RefusedCamera[];
   readonly archive: ArchiveReader;
   readonly segments: SegmentReader;
   readonly gaps: GapReader;
-  /** Without it, there are no timelines. */
-  readonly times?: FootageTimes;
+  readonly times: FootageTimes;
   /** Without it, no footage is ever removed. */
   readonly keeping?: FootageOutlook | undefined;
   /** Without it, footage cannot be protected. */
@@ -233,35 +231,26 @@ export interface ApiDeps {
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
   readonly relayMetrics?: RelayMetrics | undefined;
-  /** Without it, there are no jobs. */
-  readonly jobs?: JobKeeper;
-  /** Without it, no camera can be moved. */
-  readonly ptz?: PtzKeeper;
-  /** Without it, cameras are started and stopped by configuration alone. */
-  readonly cameraSwitch?: CameraSwitch;
+  readonly jobs: JobKeeper;
+  readonly ptz: PtzKeeper;
+  readonly cameraSwitch: CameraSwitch;
   /** Ends the rests of the logins that a camera refused; returns how many there were. */
-  readonly tryLogins?: (cameraId: string) => number;
+  readonly tryLogins: (cameraId: string) => number;
   /** Without it, cameras are configured in files alone. */
   readonly cameraEditor?: CameraEditor;
-  /** Without it, there are no still images. */
-  readonly stills?: StillSource;
-  /** Undefined: this node does not search for cameras. */
-  readonly discoverer?: Discoverer;
-  /** Without it, cameras cannot be probed. */
-  readonly doctor?: Examiner;
-  /** Without it, the log level cannot be changed. */
-  readonly logLevels?: LevelSwitch;
-  /** Without it, no audit is kept. */
-  readonly audit?: Audit;
-  /** Without it, there is no stream of events. */
-  readonly events?: EventSource;
+  readonly stills: StillSource;
+  readonly discoverer: Discoverer;
+  readonly doctor: Examiner;
+  readonly logLevels: LevelSwitch;
+  readonly audit: Audit;
+  readonly events: EventSource;
   /** Shown by `/api/health/ready`. */
-  readonly warnings?: () => readonly Warning[];
+  readonly warnings: () => readonly Warning[];
   readonly checks: ReadinessChecks;
-  readonly playback?: PlaybackListener;
+  readonly playback: PlaybackListener;
   readonly machine: MachineSource;
   /** Called when a request arrives; the function that it returns is called when the answer is complete. See `ReadPacer`. */
-  readonly keepAwake?: () => () => void;
+  readonly keepAwake: () => () => void;
   readonly clock: Clock;
   readonly log: Log;
 }

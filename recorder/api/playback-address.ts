@@ -7,17 +7,17 @@ export interface PlaybackListener {
   /** Undefined until it listens. */
   readonly port: () => number | undefined;
   /** Base URL at which others reach it, where that is not the host of their request. */
-  readonly advertised?: string | undefined;
+  readonly advertised: string | undefined;
   /** Its OpenAPI document. */
-  readonly document?: () => OpenApiDocument;
+  readonly document: () => OpenApiDocument;
   /** Adds its routes, which the API serves under `/playback`. */
-  readonly routes?: (app: FastifyInstance) => Promise<void>;
+  readonly routes: (app: FastifyInstance) => Promise<void>;
 }
 
-/** `http://host:port`; undefined without playback. */
-export function playbackAddress(request: FastifyRequest, listener: PlaybackListener | undefined): string | undefined {
-  if (listener?.advertised !== undefined) return listener.advertised;
-  const port = listener?.port();
+/** `http://host:port`; undefined before it listens. */
+export function playbackAddress(request: FastifyRequest, listener: PlaybackListener): string | undefined {
+  if (listener.advertised !== undefined) return listener.advertised;
+  const port = listener.port();
   if (port === undefined || !isHost(request.hostname)) return undefined;
   return `${request.protocol}://${request.hostname}:${port}`;
 }

@@ -8,6 +8,8 @@ import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { noAudit } from '../audit/entry.ts';
+import type { Visits } from '../audit/visits.ts';
 import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
 import { newCounters, type CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
@@ -17,7 +19,8 @@ import type { ClusterAccess } from './cluster-access.ts';
 import { standaloneChecks } from './deps.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { NodeReport } from '../footage/accounts.ts';
-import type { ApiDeps, ArchiveReader, GapReader, SegmentReader } from './deps.ts';
+import type { ApiDeps, ArchiveReader, Audit, FootageTimes, GapReader, JobKeeper, SegmentReader } from './deps.ts';
+import type { PlaybackListener } from './playback-address.ts';
 import type { CameraView } from '../model/camera-view.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({
@@ -139,7 +142,58 @@ export interface TestApi {
   readonly cameras: CameraView[];
 }
 
-export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & {
+/** What a test says of the dependencies of an API; the rest is as in `apiDeps`. */
+type DepsChanges = Partial<Omit<ApiDeps, 'audit' | 'playback'>> & {
+  readonly audit?: Partial<Audit>;
+  readonly playback?: Partial<PlaybackListener>;
+};
+
+/** The dependencies of the API of a node that has no cameras and no footage. Those with `unasked` are not used. */
+export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiDeps, 'recordPath' | 'auth'>): ApiDeps {
+  const unasked = {} as never;
+  const reportOf: FootageTimes['of'] = async (_id, fromMs, toMs) => ({
+    keptFromMs: undefined,
+    footage: [],
+    report: await noGaps.ofThisNode(_id, fromMs, toMs),
+  });
+  return {
+    nodeName: 'rack-1',
+    site: { name: '', timeZone: undefined },
+    address: '',
+    version: '1.2.3',
+    origins: [],
+    trustedProxies: [],
+    cameras: { list: () => [], get: () => undefined, streams: () => undefined },
+    archive: emptyArchive,
+    segments: noSegments,
+    gaps: noGaps,
+    times: { refresh: async () => {}, of: reportOf },
+    jobs: { ffmpegIsThere: async () => false } as unknown as JobKeeper,
+    ptz: { get: () => 'unknown' },
+    cameraSwitch: unasked,
+    tryLogins: unasked,
+    stills: unasked,
+    discoverer: unasked,
+    doctor: unasked,
+    logLevels: unasked,
+    audit: { sink: noAudit, visits: { begin: () => () => {} } as unknown as Visits, reader: unasked, ...audit },
+    events: unasked,
+    warnings: () => [],
+    checks: standaloneChecks,
+    playback: { port: () => undefined, advertised: undefined, document: unasked, routes: async () => {}, ...playback },
+    machine: {
+      cpuPercent: () => 12.6,
+      memory: () => ({ usedBytes: 3.4 * 2 ** 30, totalBytes: 16 * 2 ** 30 }),
+      disk: async () => ({ usedBytes: 100.4 * 2 ** 30, freeBytes: 899.6 * 2 ** 30, totalBytes: 1_024 * 2 ** 30 }),
+    },
+    keepAwake: () => () => {},
+    clock: new VirtualClock(),
+    log: silentLog,
+    ...changes,
+  };
+}
+
+export type ApiChanges = Omit<DepsChanges, 'auth'> & {
   readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'made'>;
 };
 
@@ -158,26 +212,8 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     ...(options?.seal ? { seal: options.seal } : {}),
     made: options?.made,
   });
-  const app = await buildApi({
-    nodeName: 'rack-1',
-    address: '',
-    version: '1.2.3',
-    recordPath,
-    auth,
-    cameras: { list: () => cameras, get: viewOf, streams: viewOf },
-    archive: emptyArchive,
-    segments: noSegments,
-    gaps: noGaps,
-    checks: standaloneChecks,
-    machine: {
-      cpuPercent: () => 12.6,
-      memory: () => ({ usedBytes: 3.4 * 2 ** 30, totalBytes: 16 * 2 ** 30 }),
-      disk: async () => ({ usedBytes: 100.4 * 2 ** 30, freeBytes: 899.6 * 2 ** 30, totalBytes: 1_024 * 2 ** 30 }),
-    },
-    clock,
-    log: silentLog,
-    ...others,
-  });
+  const directory = { list: () => cameras, get: viewOf, streams: viewOf };
+  const app = await buildApi(apiDeps({ recordPath, auth, cameras: directory, clock, ...others }));
   t.after(() => app.close());
   return { app, auth, clock, recordPath, cameras };
 }

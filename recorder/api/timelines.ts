@@ -25,9 +25,7 @@ import type { TimelineCamera } from '../footage/timeline-item.ts';
 const MAX_SPANS = 5_000;
 const ACCOUNT_RESOLUTION_MS = 1_000;
 
-type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock' | 'log'> & {
-  readonly times: NonNullable<ApiDeps['times']>;
-};
+type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock' | 'log' | 'times'>;
 
 /** Sorted and disjoint. */
 export interface Account {

@@ -15,11 +15,8 @@ export const Warning = z
   .meta({ id: 'Warning', description: 'A problem that needs attention although the node works.' });
 
 /** Warnings about the node, and about the cameras that the caller may see. */
-export const warningsFor = (
-  { sees }: Caller,
-  warnings: (() => readonly NodeWarning[]) | undefined,
-): z.output<typeof Warning>[] =>
-  (warnings?.() ?? [])
+export const warningsFor = ({ sees }: Caller, warnings: () => readonly NodeWarning[]): z.output<typeof Warning>[] =>
+  warnings()
     .filter(({ cameraId }) => cameraId === undefined || sees(cameraId))
     .map(({ code, message, cameraId }) => {
       const todo = todoOf(code);

@@ -11,15 +11,7 @@ import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { buildApi } from '../../recorder/api/app.ts';
 import type { CameraView } from '../../recorder/model/camera-view.ts';
-import { standaloneChecks } from '../../recorder/api/deps.ts';
-import {
-  archiveStatus,
-  cameraStatus,
-  emptyArchive,
-  noGaps,
-  noSegments,
-  token,
-} from '../../recorder/api/test-support.ts';
+import { apiDeps, archiveStatus, cameraStatus, token } from '../../recorder/api/test-support.ts';
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
@@ -60,25 +52,14 @@ async function studio(t: TestContext): Promise<Studio> {
     archive: archiveStatus(),
     live: hub,
   };
-  const app = await buildApi({
-    nodeName: 'rack-1',
-    address: '',
-    version: '0',
-    recordPath,
-    auth: new Authenticator({ mode: 'token', tokens: [token('viewer')] }),
-    cameras: { list: () => [view], get: () => view, streams: () => view },
-    archive: emptyArchive,
-    segments: noSegments,
-    gaps: noGaps,
-    checks: standaloneChecks,
-    machine: {
-      cpuPercent: () => 0,
-      memory: () => ({ usedBytes: 0, totalBytes: 0 }),
-      disk: () => Promise.reject(new Error('none')),
-    },
-    clock: systemClock,
-    log: silentLog,
-  });
+  const app = await buildApi(
+    apiDeps({
+      recordPath,
+      auth: new Authenticator({ mode: 'token', tokens: [token('viewer')] }),
+      cameras: { list: () => [view], get: () => view, streams: () => view },
+      clock: systemClock,
+    }),
+  );
   const address = await app.listen({ host: '127.0.0.1', port: 0 });
   const page = await browser.newPage();
   let feed: LiveFeed | undefined;

@@ -253,7 +253,7 @@ function toCamera(
     silent_since: optionalTime(silence?.sinceMs),
     viewers: live?.stats.viewers ?? 0,
     preview: preview ? toPreview(preview, previewArchive) : null,
-    ptz: typeof deps.ptz?.get(status.id) === 'object',
+    ptz: typeof deps.ptz.get(status.id) === 'object',
   };
 }
 

@@ -8,7 +8,7 @@ import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiDeps } from '../deps.ts';
 import { MAX_WINDOW, checkWindow } from '../job-window.ts';
 import { Scope } from '../scope.ts';
 import { Submitted, available, toSubmitted } from '../submitted-job.ts';
@@ -43,7 +43,7 @@ const Query = z.object({
   scope: Scope.optional().describe('node, the default: the footage of this node. cluster: the footage of all nodes.'),
 });
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'cluster'> & { readonly jobs: JobKeeper };
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'cluster' | 'jobs'>;
 
 export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { jobs, cluster } = deps;

@@ -16,7 +16,7 @@ import { daysOfMonth } from '../zone-days.ts';
 const Query = z.object({
   month: z
     .string()
-    .regex(/^(19[7-9]|[2-9]\d\d)\d-(0[1-9]|1[0-2])$/, 'expected a month such as 2026-10')
+    .regex(/^(19[7-9]|[2-9][0-9]{2})[0-9]-(0[1-9]|1[0-2])$/, 'expected a month such as 2026-10')
     .describe('Such as 2026-10.'),
   tz: z
     .string()
@@ -75,8 +75,7 @@ function secondsIn(days: readonly Interval[], intervals: readonly Interval[]): n
   return sums.map((ms) => ms / 1000);
 }
 
-interface Deps extends Pick<ApiDeps, 'site'> {
-  readonly times: NonNullable<ApiDeps['times']>;
+interface Deps extends Pick<ApiDeps, 'site' | 'times'> {
   readonly timelines: Timelines;
 }
 
@@ -112,7 +111,7 @@ export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     async (request) => {
       const { camera_id } = request.params;
       const { month, tz, scope } = request.query;
-      const timeZone = tz ?? site?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+      const timeZone = tz ?? site.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
       const days = daysOfMonth(month, timeZone);
       const interval = { fromMs: days[0]?.fromMs ?? 0, toMs: days.at(-1)?.toMs ?? 0 };
       const { footage, gaps } =

@@ -12,7 +12,7 @@ import { flag, LinkQuery, queryNumber } from '../../http/query.ts';
 import { select } from '../../http/selection.ts';
 import type { Job } from '../../jobs/job.ts';
 import { resultName } from '../../jobs/movie-name.ts';
-import type { ApiDeps, JobKeeper } from '../deps.ts';
+import type { ApiDeps } from '../deps.ts';
 import { JobParams, findJob, jobRefusals } from '../found-job.ts';
 import { JOB, JobItem, toJobItem, WINDOW } from '../job-item.ts';
 import { FROM, JOB_ID } from '../examples.ts';
@@ -52,7 +52,7 @@ const movies = (description: string) => ({
   content: { 'video/mp4': { schema: Bytes }, 'application/zip': { schema: Bytes } },
 });
 
-export type ResultDeps = Pick<ApiDeps, 'clock'> & { readonly jobs: JobKeeper };
+export type ResultDeps = Pick<ApiDeps, 'clock' | 'jobs'>;
 
 /** State and result of a job, for the API and for other recorders, which join results of several nodes. */
 export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app, { deps }) => {

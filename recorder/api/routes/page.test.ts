@@ -10,11 +10,15 @@ import { until } from '../../../test/support/until.ts';
 import { workspace } from '../../../test/support/workspace.ts';
 import { pageRoutes } from './page.ts';
 
+const DEPS = {
+  playback: { port: () => undefined, advertised: undefined, document: () => ({}) as never, routes: async () => {} },
+};
+
 test('the page is read once, and again if it could not be read: files that a package replaces are those of the next process', async (t) => {
   const directory = join(workspace(t), 'page');
   const app = fastify();
   t.after(() => app.close());
-  await app.register(pageRoutes, { deps: {}, directory });
+  await app.register(pageRoutes, { deps: DEPS, directory });
   assert.equal((await app.inject('/')).statusCode, 500);
   mkdirSync(directory);
   writeFileSync(join(directory, 'index.html'), '<meta charset="utf-8" /><title>Cameras</title>');
@@ -42,7 +46,7 @@ test('a recorder goes on serving its own page after another package was installe
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const app = fastify();
   t.after(() => app.close());
-  await app.register(pageRoutes, { deps: {}, directory });
+  await app.register(pageRoutes, { deps: DEPS, directory });
   await app.listen({ host: '127.0.0.1', port: 0 });
   t.mock.timers.tick(10_000);
   t.mock.timers.reset();
@@ -57,7 +61,7 @@ test('a recorder goes on serving its own page after another package was installe
 test('what loads the page again when a script is missing is in the page, and no other script may be', async (t) => {
   const app = fastify();
   t.after(() => app.close());
-  await app.register(pageRoutes, { deps: {} });
+  await app.register(pageRoutes, { deps: DEPS });
   const { body, headers } = await app.inject('/');
   const [, script = ''] = /<script data-page="\/page\/[\w-]{16}\/">([^]*?)<\/script>/.exec(body) ?? [];
   assert.match(script, /location\.reload/);

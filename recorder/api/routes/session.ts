@@ -93,19 +93,16 @@ function requireNew({ name, password }: { readonly name: string; readonly passwo
 }
 
 interface Options {
-  readonly deps: Pick<
-    ApiDeps,
-    'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'stills' | 'ptz' | 'discoverer' | 'cluster' | 'peers'
-  >;
+  readonly deps: Pick<ApiDeps, 'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'cluster' | 'peers'>;
   readonly auth: Authenticator;
 }
 
 export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth }) => {
-  const { nodeName, version, clock, site, jobs, stills, ptz, discoverer, cluster, peers } = deps;
+  const { nodeName, version, clock, site, jobs, cluster, peers } = deps;
 
   async function describe(caller: Caller): Promise<z.output<typeof Session>> {
     const nowMs = clock.wallMs();
-    const hasFfmpeg = (await jobs?.ffmpegIsThere()) ?? false;
+    const hasFfmpeg = await jobs.ffmpegIsThere();
     const expiresMs = caller.session?.expiresMs;
     return {
       name: caller.name,
@@ -115,18 +112,18 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       cameras: caller.seesAll ? null : [...(caller.patterns ?? caller.cameras ?? [])],
       expires_at: timeOrNull(expiresMs),
       expires_ms: expiresMs ?? null,
-      time_zone: site?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+      time_zone: site.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
       server_time: isoTime(nowMs),
       server_time_ms: nowMs,
       node: nodeName,
       version,
-      site: site?.name ?? '',
+      site: site.name,
       features: {
         export: hasFfmpeg,
         timelapse: hasFfmpeg,
-        thumbnails: hasFfmpeg && stills !== undefined,
-        ptz: ptz !== undefined,
-        discover: discoverer !== undefined,
+        thumbnails: hasFfmpeg,
+        ptz: true,
+        discover: true,
         cluster: cluster !== undefined,
       },
     };
