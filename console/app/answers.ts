@@ -3,6 +3,9 @@
 import type { z } from 'zod';
 import type { UnlistedNodes as Unlisted } from '../../recorder/footage/elsewhere-item.ts';
 import type { JobItem } from '../../recorder/api/job-item.ts';
+import type { Camera } from '../../recorder/api/camera-item.ts';
+import type { Protection as ProtectionItem } from '../../recorder/api/protection-item.ts';
+import type { Session } from '../../recorder/api/session-item.ts';
 import type { Timeline } from '../../recorder/footage/timeline-item.ts';
 
 type TimelineItem = z.output<typeof Timeline>['cameras'][number];
@@ -23,3 +26,6 @@ export interface TimelineCamera extends Pick<TimelineItem, 'camera_id' | 'kept_f
 export type Job = z.output<typeof JobItem>;
 export type JobGap = NonNullable<Job['gaps']>[number];
 export type UnlistedNodes = z.output<typeof Unlisted>;
+export type CameraItem = z.output<typeof Camera>;
+export type Protection = Omit<z.output<typeof ProtectionItem>, 'from' | 'to' | 'segments'>;
+export type SessionItem = z.output<typeof Session>;

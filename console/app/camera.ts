@@ -1,60 +1,26 @@
 // A camera as the console knows it: from `GET /api/cameras` of its node, or from the cluster while that node does not answer.
 
-export interface Reason {
-  readonly code: string;
-  readonly message: string;
-  /** What to do, where the recorder knows that. */
-  readonly todo?: string | undefined;
-}
+import type { CameraItem as Item } from './answers.ts';
 
-export interface Camera {
-  readonly id: string;
-  readonly name: string;
-  /** Absent and null: cameras whose ids begin alike are a group. */
-  readonly group?: string | null;
+export type Reason = NonNullable<Item['reason']>;
+type Codecs = Pick<Item['codecs'], 'video' | 'audio'>;
+type Preview = NonNullable<Item['preview']>;
+
+/** Nodes of older versions leave out what is optional. */
+export interface Camera
+  extends
+    Pick<Item, 'id' | 'name' | 'reason' | 'bitrate' | 'silent' | 'silent_since' | 'ptz' | 'transport'>,
+    Partial<Pick<Item, 'group' | 'state_since' | 'frame_rate' | 'usual_frame_rate' | 'max_age_seconds' | 'viewers'>> {
   /** `unassigned` and `unknown` (its node is away) only in a cluster. */
-  readonly state: 'connecting' | 'recording' | 'retrying' | 'stopped' | 'unassigned' | 'unknown';
-  readonly state_since?: string;
-  readonly reason: Reason | null;
+  readonly state: Item['state'] | 'unassigned' | 'unknown';
   readonly node: { readonly name: string | null; readonly playback: string | null };
-  readonly transport: string | null;
-  readonly codecs: {
-    readonly video: {
-      readonly codec: string;
-      readonly codec_string: string;
-      readonly width: number;
-      readonly height: number;
-    } | null;
-    readonly video_remark: Reason | null;
-    readonly audio: { readonly codec: string; readonly sample_rate: number; readonly channels: number } | null;
-    readonly audio_dropped: Reason | null;
-  };
-  /** Its second, smaller stream; absent and null: it has none. */
-  readonly preview?: {
-    readonly state: 'idle' | 'connecting' | 'live' | 'failed';
-    readonly reason: Reason | null;
-    /** null until it was connected for the first time. */
-    readonly codecs: Pick<Camera['codecs'], 'video' | 'audio'>;
-    readonly bitrate?: number;
-    /** null: it is not recorded. */
-    readonly recording?: object | null;
-  } | null;
-  readonly bitrate: number;
-  /** Pictures per second now, and usually; null in the first minute. Undefined from nodes of earlier versions. */
-  readonly frame_rate?: number;
-  readonly usual_frame_rate?: number | null;
-  /** How long its footage should be kept; null: as long as there is space. */
-  readonly max_age_seconds?: number | null;
-  readonly frames?: { readonly video: number; readonly discarded: number; readonly lost_packets: number };
-  readonly recording: {
-    readonly state: 'idle' | 'writing' | 'failed';
-    readonly reason: Reason | null;
-    readonly last_written: string | null;
-  };
-  readonly silent: boolean;
-  readonly silent_since: string | null;
-  readonly viewers?: number;
-  readonly ptz: boolean;
+  readonly codecs: Omit<Item['codecs'], 'mime'>;
+  readonly preview?:
+    | (Pick<Preview, 'state' | 'reason'> &
+        Partial<Pick<Preview, 'bitrate'>> & { readonly codecs: Codecs; readonly recording?: object | null })
+    | null;
+  readonly frames?: Omit<Item['frames'], 'audio'>;
+  readonly recording: Omit<Item['recording'], 'filename'>;
   /** Address of its node; undefined while no node has it. */
   readonly base?: string | undefined;
   /** In a cluster: the nodes that hold footage of it. */

@@ -1,24 +1,19 @@
 // Who is signed in, and what that person may do.
 
 import { effect, signal } from '@preact/signals';
+import type { SessionItem } from './answers.ts';
 import { api, Problem, refusals, timedRequest } from './api.ts';
 import { learnClock } from './clock.ts';
 import { go, hashOf, route } from './router.ts';
 
-type Role = 'viewer' | 'operator' | 'admin';
+type Role = SessionItem['role'];
 
-interface Session {
-  readonly name: string;
-  readonly role: Role;
+interface Session extends Pick<SessionItem, 'name' | 'role' | 'node' | 'version' | 'site' | 'features'> {
   readonly mayExport: boolean;
   /** IANA name of the recorder's time zone. */
   readonly timeZone: string;
-  readonly node: string;
-  readonly version: string;
-  readonly site: string;
   /** False if the recorder requires no sign-in: then there is no way to sign out. */
   readonly hasEnd: boolean;
-  readonly features: Readonly<Record<'export' | 'timelapse' | 'thumbnails' | 'ptz' | 'discover' | 'cluster', boolean>>;
 }
 
 /** `undefined`: not known yet. `null`: nobody is signed in. */
@@ -30,23 +25,10 @@ const RANKS: readonly Role[] = ['viewer', 'operator', 'admin'];
 export const may = (role: Role): boolean =>
   session.value ? RANKS.indexOf(session.value.role) >= RANKS.indexOf(role) : false;
 
-interface Answer {
-  readonly name: string;
-  readonly role: Role;
-  readonly may_export: boolean;
-  readonly expires_ms: number | null;
-  readonly time_zone: string;
-  readonly server_time_ms: number;
-  readonly node: string;
-  readonly version: string;
-  readonly site: string;
-  readonly features: Session['features'];
-}
-
 async function ask(method: 'GET' | 'POST', body?: unknown): Promise<void> {
   const asked = { method, ...(body === undefined ? {} : { body }) };
   const { response, sentMs, receivedMs } = await timedRequest('/api/session', asked);
-  const answer = (await response.json()) as Answer;
+  const answer = (await response.json()) as SessionItem;
   learnClock(answer.server_time_ms, sentMs, receivedMs);
   const { name, role, site, node, version, features } = answer;
   session.value = {

@@ -1,24 +1,12 @@
 // Protections: lists and creates windows whose footage retention does not remove.
 
 import { signal } from '@preact/signals';
-import type { UnlistedNodes } from '../app/answers.ts';
+import type { Protection, UnlistedNodes } from '../app/answers.ts';
 import { api, wordsOf } from '../app/api.ts';
 import { nodesOf } from '../app/camera.ts';
 import { cameras, directory } from '../app/cameras.ts';
 import type { Span } from '../playback/spans.ts';
 import { unlistedWords } from './unlisted.ts';
-
-export interface Protection {
-  readonly id: string;
-  readonly camera_id: string;
-  readonly from_ms: number;
-  readonly to_ms: number;
-  readonly created: string;
-  readonly note: string | null;
-  readonly until: string | null;
-  /** In a cluster. */
-  readonly node_id?: string;
-}
 
 interface Answer extends UnlistedNodes {
   readonly protections: readonly Protection[];

@@ -12,15 +12,9 @@ import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import { Zone } from '../playback/zone.ts';
 import { JobItem } from './job-item.ts';
+import type { Protection } from '../app/answers.ts';
 import { followJobs, jobs, jobsProblem, jobsUnlisted } from './jobs.ts';
-import {
-  protections,
-  protectionsProblem,
-  protectionsUnlisted,
-  refreshProtections,
-  release,
-  type Protection,
-} from './protections.ts';
+import { protections, protectionsProblem, protectionsUnlisted, refreshProtections, release } from './protections.ts';
 
 const zone = computed(() => new Zone(zoneName.value));
 

@@ -3,14 +3,15 @@ import { test } from 'node:test';
 import type { Camera } from '../app/camera.ts';
 import { qualityOf, type Place } from './quality.ts';
 
-const video = (codec: string) => ({ codec, codec_string: codec, width: 640, height: 360 });
-const AUDIO = { codec: 'aac', sample_rate: 48_000, channels: 1 };
+type Codec = NonNullable<Camera['codecs']['video']>['codec'];
+const video = (codec: Codec) => ({ codec, codec_string: codec, width: 640, height: 360 });
+const AUDIO = { codec: 'aac', codec_string: 'mp4a.40.2', sample_rate: 48_000, channels: 1 } as const;
 
 type Preview = NonNullable<Camera['preview']>;
 
 /** Of a browser that decodes H.264 alone. */
 function quality(
-  { main = 'h264', small }: { main?: string; small?: string | null },
+  { main = 'h264', small }: { main?: Codec; small?: Codec | null },
   place: Partial<Place> = {},
   { isPreviewBroken = false, isHeard = false, sound = false } = {},
 ) {
@@ -29,7 +30,7 @@ function quality(
     { canPlay: ({ codec_string }) => codec_string === 'h264', isPreviewBroken, isHeard },
   );
 }
-const H264 = { small: 'h264' };
+const H264 = { small: 'h264' } as const;
 
 test('walls of several pictures, small pictures and phones take the preview, a large picture the main stream', () => {
   assert.equal(quality(H264), 'main');
@@ -40,7 +41,7 @@ test('walls of several pictures, small pictures and phones take the preview, a l
 });
 
 test('a camera whose main stream cannot be decoded is shown by its preview, also before its codec is known', () => {
-  for (const main of ['h265', 'mjpeg']) {
+  for (const main of ['h265', 'mjpeg'] as const) {
     assert.equal(quality({ main, small: 'h264' }), 'preview');
     assert.equal(quality({ main, small: null }), 'preview');
     assert.equal(quality({ main, small: 'h265' }), 'stills');

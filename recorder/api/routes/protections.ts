@@ -12,6 +12,7 @@ import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts'
 import { isKnownCamera, type ApiDeps, type ProtectionKeeper } from '../deps.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
+import { Protection } from '../protection-item.ts';
 import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
 import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
 import { askOthers } from '../pass-on.ts';
@@ -40,22 +41,6 @@ const Window = z.object({
       'When the protection ends, seconds since 1970, or never. The default is archive.protectFor (90 days) from now; only admins may set a later time.',
     ),
 });
-
-const Protection = z
-  .object({
-    id: z.string(),
-    camera_id: z.string(),
-    from: z.iso.datetime({ offset: true }),
-    to: z.iso.datetime({ offset: true }),
-    from_ms: z.number().int().describe('The window in milliseconds since 1970, as in jobs.'),
-    to_ms: z.number().int(),
-    created: z.iso.datetime({ offset: true }),
-    note: z.string().nullable(),
-    until: z.iso.datetime({ offset: true }).nullable().describe('When the protection ends by itself; null: never.'),
-    segments: z.number().int().describe('Number of segments that overlap the window now.'),
-    node_id: z.string().optional().describe('In a cluster: the node whose footage it protects, and which removes it.'),
-  })
-  .meta({ id: 'Protection', description: 'A window of footage that retention does not remove.' });
 
 const Protections = z
   .object({
