@@ -22,7 +22,7 @@ import { go, hashOf, route, type ViewName } from './router.ts';
 import { session, signOut } from './session.ts';
 import { theme, THEMES } from './theme.ts';
 import { Welcome } from './welcome.ts';
-import { DEVICE_ZONE, showDeviceZone, usesDeviceZone } from './zone.ts';
+import { DEVICE_ZONE, showDeviceZone, usesDeviceZone } from './shown-zone.ts';
 
 const TABS: readonly { readonly view: ViewName; readonly label: string; readonly icon: IconName }[] = [
   { view: 'live', label: 'Live', icon: 'live' },

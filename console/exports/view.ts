@@ -7,7 +7,7 @@ import { wordsOf } from '../app/api.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { go, hashOf, route } from '../app/router.ts';
 import { may } from '../app/session.ts';
-import { zone as zoneName } from '../app/zone.ts';
+import { zone as zoneName } from '../app/shown-zone.ts';
 import { html } from '../parts/html.ts';
 import { addressFields } from '../playback/address.ts';
 import { Zone } from '../playback/zone.ts';

@@ -1,7 +1,7 @@
 // Formats times, sizes and streams for people: 24 hours, in the zone that the console shows.
 
 import { now } from '../app/clock.ts';
-import { zone } from '../app/zone.ts';
+import { zone } from '../app/shown-zone.ts';
 import type { Camera } from '../app/camera.ts';
 
 const CODECS: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import type Hls from 'hls.js';
 import { now } from '../app/clock.ts';
 import { followAddress, go, route } from '../app/router.ts';
 import { session } from '../app/session.ts';
-import { zone as zoneName } from '../app/zone.ts';
+import { zone as zoneName } from '../app/shown-zone.ts';
 import { addressFields, MAX_CAMERAS, parseAddress } from './address.ts';
 import { isPlayable, momentOf, nextFootage, type CameraFootage, type Moment } from './footage.ts';
 import { MasterClock } from './master-clock.ts';

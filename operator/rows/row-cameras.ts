@@ -61,7 +61,7 @@ interface Kept {
 const IS_MANIFEST = 'a Camera of the cluster has this id; the row of the table cameras is not used';
 
 export class RowCameras {
-  readonly #o: RowCamerasOptions;
+  readonly #options: RowCamerasOptions;
   #read: unknown;
   #comparedMs = -Infinity;
   #refused: CameraList['refused'] = [];
@@ -70,7 +70,7 @@ export class RowCameras {
   #problem = '';
 
   constructor(options: RowCamerasOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Rows that have no Camera, and why; other mistakes are those of the table. */
@@ -97,7 +97,7 @@ export class RowCameras {
 
   /** Follows the table while `isLeading`, until `signal` aborts. */
   async follow(isLeading: () => boolean, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     const backoff = new Backoff(RETRY);
     while (!signal.aborted) {
       if (isLeading()) {
@@ -125,7 +125,7 @@ export class RowCameras {
 
   /** Carries out what has changed. Throws DatabaseError and ApiServerError: nothing else has changed then. */
   async once(): Promise<void> {
-    const { table, clock } = this.#o;
+    const { table, clock } = this.#options;
     const read = await table.allRows();
     const nowMs = clock.monotonicMs();
     if (isDeepStrictEqual(read, this.#read) && nowMs - this.#comparedMs < COMPARE_MS) return;
@@ -135,7 +135,7 @@ export class RowCameras {
   }
 
   async #compare(rows: readonly CameraRow[], inTable: readonly string[]): Promise<void> {
-    const { api, namespace, pool, log } = this.#o;
+    const { api, namespace, pool, log } = this.#options;
     const listed = async (kind: Resource): Promise<ReadonlyMap<string, KubeObject>> =>
       new Map((await api.list(kind, { namespace })).items.map((item) => [item.metadata.name, item]));
     const [cameras, nodes, pools] = await Promise.all([listed(CAMERA), listed(RECORDER_NODE), listed(RECORDER_POOL)]);
@@ -211,7 +211,7 @@ export class RowCameras {
   }
 
   #manifest(id: string, { settings, applied }: Sealed, version: string): KubeObject {
-    const { namespace, pool, defaults } = this.#o;
+    const { namespace, pool, defaults } = this.#options;
     const { group, record, ...camera } = toCameraConfig(CameraFile.parse(settings), defaults());
     const { maxAgeMs, maxSizeBytes, minFree } = record.retention;
     return {
@@ -244,11 +244,11 @@ export class RowCameras {
   }
 
   async #write(kind: Resource, manifest: KubeObject): Promise<void> {
-    await this.#o.api.apply(kind, manifest, { fieldManager: ROWS_MANAGER, force: true });
+    await this.#options.api.apply(kind, manifest, { fieldManager: ROWS_MANAGER, force: true });
   }
 
   async #secretOf(id: string): Promise<KubeObject | undefined> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     try {
       return await api.get(SECRET, { namespace, name: secretOf(id) });
     } catch (err) {
@@ -258,7 +258,7 @@ export class RowCameras {
   }
 
   async #seal(id: string, { settings, applied, known }: Sealed, version: string | undefined): Promise<void> {
-    const { namespace } = this.#o;
+    const { namespace } = this.#options;
     const values = Object.entries({ [SEALED_ROW]: settings, applied, known });
     await this.#write(SECRET, {
       metadata: {
@@ -274,7 +274,7 @@ export class RowCameras {
   }
 
   async #remove(id: string): Promise<void> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     for (const [kind, name] of [
       [CAMERA, id],
       [SECRET, secretOf(id)],
@@ -287,7 +287,7 @@ export class RowCameras {
 
   /** All marks are known until the table has the new one. */
   async #mark(before: readonly string[]): Promise<void> {
-    const { api, namespace, pool, table } = this.#o;
+    const { api, namespace, pool, table } = this.#options;
     const next = randomUUID();
     const note = (marks: readonly string[]): Promise<unknown> => {
       const annotations = { [ROWS_MARK]: marks.join(' ') };

@@ -85,7 +85,7 @@ const ENDS_AT_ONCE = 16;
 const UNREADABLE = 'archive-unreadable';
 
 export class Archive {
-  readonly #o: ArchiveOptions;
+  readonly #options: ArchiveOptions;
   readonly #identity: ArchiveIdentity | undefined;
   readonly #disk: DiskWatch | undefined;
   readonly #retention: Retention | undefined;
@@ -121,7 +121,7 @@ export class Archive {
   };
 
   constructor(options: ArchiveOptions) {
-    this.#o = options;
+    this.#options = options;
     const { clock, log, workDir, node, pool, take, limits, observer = noObserver, registry = new Registry() } = options;
     const root = withoutTrailingSlash(options.root);
     const fs = takingTurns(options.fs ?? nodeFileSystem);
@@ -183,7 +183,7 @@ export class Archive {
   }
 
   async #recover(): Promise<RecoveryReport> {
-    const { log, syncIntervalMs } = this.#o;
+    const { log, syncIntervalMs } = this.#options;
     const isNew = (await this.#identity?.look()) === 'new';
     await this.#store.prepare();
     if (isNew) await this.#identity?.create();
@@ -364,7 +364,7 @@ export class Archive {
     owner: CameraArchiveOwner,
     callbacks: CameraArchiveCallbacks,
   ): CameraArchive {
-    const { clock, log, syncIntervalMs, memory, epochOf } = this.#o;
+    const { clock, log, syncIntervalMs, memory, epochOf } = this.#options;
     const [store, catalogue, metrics] = [this.#store, this.catalogue, this.#metrics];
     const deps = { store, clock, log, catalogue, metrics, history, owner, syncIntervalMs, memory, epochOf };
     return new CameraArchive(options, deps, callbacks);
@@ -432,7 +432,7 @@ export class Archive {
 
   /** Whether recording could create and write a file now. What keeps it from that is logged when it changes. */
   async checkWritable(): Promise<boolean> {
-    const { log } = this.#o;
+    const { log } = this.#options;
     const fault = await this.#store.probe().then(
       () => undefined,
       (err: unknown) => diskFault(err),

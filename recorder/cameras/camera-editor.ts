@@ -55,21 +55,21 @@ const ADDRESSES: readonly (readonly [key: string, within?: string])[] = [
 ];
 
 export class NodeCameraEditor implements CameraEditor {
-  readonly #d: NodeCameraEditorDeps;
+  readonly #deps: NodeCameraEditorDeps;
   /** A key for entity tags: without it, a tag would allow guesses of the password. */
   readonly #key = randomBytes(32);
   /** One change at a time: each is checked against the result of the previous one. */
   readonly #changes = new Turns(1);
 
   constructor(deps: NodeCameraEditorDeps) {
-    this.#d = deps;
+    this.#deps = deps;
   }
 
   async read(cameraId: string): Promise<EditedCamera> {
     this.#refuseCluster(cameraId);
     const written = await this.#find(cameraId);
     if (written) return this.#edited(written.camera);
-    const row = this.#d.database?.row(cameraId);
+    const row = this.#deps.database?.row(cameraId);
     if (!row) throw unknownCamera();
     return this.#edited(settingsOf(row));
   }
@@ -82,9 +82,9 @@ export class NodeCameraEditor implements CameraEditor {
       const cameraId = settings['id'] as string;
       const written = await this.#find(cameraId);
       if (written) throw idTaken(`${written.file} has a camera with this id`);
-      if (this.#d.database) return this.#addRow(cameraId, settings);
-      const file = cameraFileOf(this.#d.configFile, cameraId);
-      if (await this.#d.fs.facts(file).catch(ignoreMissing)) {
+      if (this.#deps.database) return this.#addRow(cameraId, settings);
+      const file = cameraFileOf(this.#deps.configFile, cameraId);
+      if (await this.#deps.fs.facts(file).catch(ignoreMissing)) {
         throw new EditError('camera-in-file', `${file} already exists and contains something else`);
       }
       await this.#keep(file, settings);
@@ -117,12 +117,12 @@ export class NodeCameraEditor implements CameraEditor {
           return null;
         });
       }
-      await this.#d.forget(cameraId);
+      await this.#deps.forget(cameraId);
     });
   }
 
   #refuseCluster(cameraId?: string): void {
-    const { cluster } = this.#d;
+    const { cluster } = this.#deps;
     if (!cluster) return;
     if (cameraId !== undefined && !cluster.has(cameraId)) throw unknownCamera();
     const detail = 'cameras of this node are Camera resources of its cluster: change them there, by their manifests';
@@ -131,7 +131,7 @@ export class NodeCameraEditor implements CameraEditor {
 
   async #find(cameraId: string): Promise<WrittenCamera | undefined> {
     try {
-      return await findCamera(this.#d.configFile, cameraId);
+      return await findCamera(this.#deps.configFile, cameraId);
     } catch (err) {
       throw refused(err);
     }
@@ -165,7 +165,7 @@ export class NodeCameraEditor implements CameraEditor {
 
   /** Writes or removes `file`, and makes the recorder apply it. */
   async #keep(file: string, settings: CameraSettings | undefined, removed: readonly string[] = []): Promise<void> {
-    const { fs, configFile, reload } = this.#d;
+    const { fs, configFile, reload } = this.#deps;
     const text = settings && formatCameraFile(settings);
     await loadConfig(configFile, { change: { file, text } }).catch((err: unknown) => {
       throw refused(err, file);
@@ -190,7 +190,7 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   async #soon(work: Promise<void>): Promise<void> {
-    const { clock } = this.#d;
+    const { clock } = this.#deps;
     const late = new AbortController();
     await Promise.race([work, clock.sleep(MAX_APPLY_MS, late.signal)]);
     late.abort();
@@ -237,7 +237,7 @@ export class NodeCameraEditor implements CameraEditor {
     cameraId: string,
     change: (row: CameraRow | undefined) => CameraRow | null | undefined,
   ): Promise<{ readonly changed: boolean }> {
-    const { database, apply } = this.#d;
+    const { database, apply } = this.#deps;
     if (!database) throw unknownCamera();
     let edited: { readonly changed: boolean };
     try {

@@ -97,7 +97,7 @@ const MAX_MESSAGE = 200;
 
 export class Cluster {
   readonly peers: Peers;
-  readonly #o: ClusterOptions;
+  readonly #options: ClusterOptions;
   readonly #lease: NodeLease;
   readonly #mirror: AssignmentMirror;
   readonly #nodes: NodeReports;
@@ -111,7 +111,7 @@ export class Cluster {
 
   constructor(options: ClusterOptions) {
     const { api, leaseApi, namespace, nodeId, pool, clock, log, random } = options;
-    this.#o = options;
+    this.#options = options;
     this.#logins = new Logins({ api, namespace, changed: () => this.#mirror.loginsChanged(), clock, log });
     this.#mirror = new AssignmentMirror({
       ...options,
@@ -178,7 +178,7 @@ export class Cluster {
     this.#requests.close();
     await Promise.all([this.#mirror.close(), this.#leftCameras.close()]);
     await Promise.all([this.#lease, this.#report, ...this.#watchers].map((part) => part.close()));
-    await Promise.all([this.#o.api.close(), this.#o.leaseApi.close(), this.#o.state.close()]);
+    await Promise.all([this.#options.api.close(), this.#options.leaseApi.close(), this.#options.state.close()]);
   }
 
   get #watchers() {
@@ -193,17 +193,17 @@ export class Cluster {
   /** How long no renewal of this node has been accepted: 0 while they are, Infinity if none ever was. */
   get unreachableMs(): number {
     const { isHeld, renewedMs } = this.#lease;
-    return isHeld ? 0 : this.#o.clock.monotonicMs() - (renewedMs ?? -Infinity);
+    return isHeld ? 0 : this.#options.clock.monotonicMs() - (renewedMs ?? -Infinity);
   }
 
   /** False after this node left or was removed: it records nothing of the cluster. */
   get isMember(): boolean {
-    const role = this.nodes.get(this.#o.nodeId)?.spec.role;
+    const role = this.nodes.get(this.#options.nodeId)?.spec.role;
     return this.isReachable && role !== undefined ? role !== 'Removed' : !this.#mirror.hasLeft;
   }
 
   get pool(): RecorderPool | undefined {
-    return this.#pool.objects.get(this.#o.pool);
+    return this.#pool.objects.get(this.#options.pool);
   }
 
   /** As of the last look in a large pool. */
@@ -316,7 +316,7 @@ export class Cluster {
   #apply(): void {
     this.#wanted = this.#settings();
     for (const id of this.#mirror.all.keys()) this.#leftCameras.taken(id);
-    this.#o.changed();
+    this.#options.changed();
     this.#report.touch();
   }
 
@@ -332,12 +332,12 @@ export class Cluster {
     // Not compared by `madeFrom`, which is the same for a renewed certificate.
     if (certificate && certificate.certificate !== this.#certified) {
       this.#certified = certificate.certificate;
-      this.#o.certified(certificate);
+      this.#options.certified(certificate);
     }
   }
 
   async #status(): Promise<RecorderNodeStatus> {
-    const facts = await this.#o.facts();
+    const facts = await this.#options.facts();
     const { refused, notHeld } = this.cameras();
     const refusals = new Map([...refused, ...notHeld].map(({ id, reason }) => [id, reason]));
     const cameras = Array.from(this.assignments, ([name, { epoch, state }]): ReportedCamera | undefined => {
@@ -361,7 +361,7 @@ export class Cluster {
       return [{ name, epoch, state: report?.state ?? 'Connecting', ...reportedReason(report?.reason) }];
     });
     const { fault } = facts;
-    const now = timeOf(this.#o.clock.wallMs());
+    const now = timeOf(this.#options.clock.wallMs());
     const before = this.#nodes.own?.status?.conditions?.find(({ type }) => type === 'Ready');
     const status = fault ? 'False' : 'True';
     return {

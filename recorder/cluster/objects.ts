@@ -33,15 +33,15 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const MAX_MANIFEST_NAME = 253;
 
 export class ClusterObjects {
-  readonly #o: ObjectsOptions;
+  readonly #options: ObjectsOptions;
 
   constructor(options: ObjectsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** By name. Throws ApiError, as all methods do. */
   async list(plural: string): Promise<readonly Manifest[]> {
-    const { items } = await this.#o.api.list(this.#path(plural));
+    const { items } = await this.#options.api.list(this.#path(plural));
     return items
       .filter((item) => isOpen(plural, item))
       .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
@@ -59,7 +59,7 @@ export class ClusterObjects {
     manifest: Manifest,
     { isTried }: { readonly isTried: boolean },
   ): Promise<{ readonly object: Manifest; readonly outcome: Outcome }> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     const wanted = appliedOf(plural, name, manifest, namespace);
     const before = await this.#find(plural, name);
     const path = `${this.#path(plural)}/${name}`;
@@ -78,11 +78,11 @@ export class ClusterObjects {
     }
     // Users who were made on the page are removed with this one; each server writes its own logins again.
     if (plural !== SECRETS || name !== LOGINS_SECRET) await this.#get(plural, name);
-    await this.#o.api.call('DELETE', `${this.#path(plural)}/${name}`);
+    await this.#options.api.call('DELETE', `${this.#path(plural)}/${name}`);
   }
 
   async #get(plural: string, name: string): Promise<KubernetesObject> {
-    const found = await this.#o.api.get(`${this.#path(plural)}/${name}`);
+    const found = await this.#options.api.get(`${this.#path(plural)}/${name}`);
     if (!isOpen(plural, found)) throw new ApiError(403, 'Forbidden', `the Secret ${name} belongs to the cluster`);
     return found;
   }
@@ -97,7 +97,7 @@ export class ClusterObjects {
   }
 
   #path(plural: string): string {
-    const { namespace } = this.#o;
+    const { namespace } = this.#options;
     const group = plural === SECRETS ? '/api/v1' : `/apis/${API_VERSION}`;
     return `${group}/namespaces/${namespace}/${plural}`;
   }

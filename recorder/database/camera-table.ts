@@ -43,7 +43,7 @@ const CHANNEL = 'kube_nvr_cameras';
 type ReadRow = Parameters<typeof rowIn>[0];
 
 export class CameraTable {
-  readonly #o: CameraTableOptions;
+  readonly #options: CameraTableOptions;
   #rows: readonly CameraRow[] | undefined;
   #lost: readonly string[] = [];
   #list: CameraList = NO_CAMERAS;
@@ -52,7 +52,7 @@ export class CameraTable {
   #problem = '';
 
   constructor(options: CameraTableOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   get list(): CameraList {
@@ -73,7 +73,7 @@ export class CameraTable {
   async useCopy(): Promise<void> {
     const rows = await this.#copied();
     if (!rows || this.#rows) return;
-    this.#o.log.info(
+    this.#options.log.info(
       { cameras: rows.length },
       'the database cannot be reached: its cameras are read from the last copy',
     );
@@ -81,7 +81,7 @@ export class CameraTable {
   }
 
   async #copied(): Promise<readonly CameraRow[] | undefined> {
-    const { nodeName, copyFile } = this.#o;
+    const { nodeName, copyFile } = this.#options;
     let copy: { nodeName?: string; cameras?: readonly CameraRow[] };
     try {
       copy = JSON.parse(await readFile(copyFile, 'utf8')) as typeof copy;
@@ -96,7 +96,7 @@ export class CameraTable {
 
   /** Reads the table now. `asked`: what may be missing. Throws DatabaseError. */
   async read(asked: Asked = []): Promise<void> {
-    const { connection, nodeName, log } = this.#o;
+    const { connection, nodeName, log } = this.#options;
     const sql = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE node_name = $1 ORDER BY id`;
     const rows = (await connection.run<ReadRow>(sql, [nodeName])).map(rowIn);
     const before = this.#rows ?? (await this.#copied()) ?? [];
@@ -120,7 +120,9 @@ export class CameraTable {
     const [old, now] = [before, rows].map((list) => list.map(({ id }) => id)) as [string[], string[]];
     const missing = lostByAccident(old, now, asked);
     if (missing.length === 0) return [];
-    const moved = await this.#o.connection.run<{ id: string }>('SELECT id FROM cameras WHERE id = ANY($1)', [missing]);
+    const moved = await this.#options.connection.run<{ id: string }>('SELECT id FROM cameras WHERE id = ANY($1)', [
+      missing,
+    ]);
     return lostByAccident(old, [...now, ...moved.map(({ id }) => id)], asked);
   }
 
@@ -129,11 +131,11 @@ export class CameraTable {
    * DatabaseError.
    */
   async setEnabled(cameraId: string, enabled: boolean): Promise<boolean> {
-    const { connection, nodeName } = this.#o;
+    const { connection, nodeName } = this.#options;
     const sql = `UPDATE cameras SET enabled = $3 WHERE id = $1 AND node_name = $2 AND enabled <> $3 RETURNING id`;
     const rows = await connection.transaction((run) => run(sql, [cameraId, nodeName, enabled]));
     // The change is committed: if this read fails, the next one shows it later.
-    await this.read().catch(unlessLogged(this.#o.log));
+    await this.read().catch(unlessLogged(this.#options.log));
     return rows.length > 0;
   }
 
@@ -151,7 +153,7 @@ export class CameraTable {
     cameraId: string,
     change: (row: CameraRow | undefined) => CameraRow | null | undefined,
   ): Promise<{ readonly changed: boolean }> {
-    const { connection, nodeName } = this.#o;
+    const { connection, nodeName } = this.#options;
     const changed = await connection.transaction(async (run) => {
       const which = [cameraId, nodeName];
       const select = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE id = $1 AND node_name = $2 FOR UPDATE`;
@@ -170,7 +172,7 @@ export class CameraTable {
       return run(sql, [...which, name, source, snapuri, ptz, onvif, record, enabled, preview, edge, group]);
     });
     // As in `setEnabled`.
-    if (changed.length > 0) await this.read([cameraId]).catch(unlessLogged(this.#o.log));
+    if (changed.length > 0) await this.read([cameraId]).catch(unlessLogged(this.#options.log));
     return { changed: changed.length > 0 };
   }
 
@@ -182,23 +184,23 @@ export class CameraTable {
   async #poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#readSoon();
-      await this.#o.clock.sleep(this.#o.isForeign() ? POLL_FOREIGN_MS : POLL_MS, signal);
+      await this.#options.clock.sleep(this.#options.isForeign() ? POLL_FOREIGN_MS : POLL_MS, signal);
     }
   }
 
   async #listen(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const backoff = new Backoff(RETRY);
     while (!signal.aborted) {
-      await this.#listenOnce(signal, () => backoff.reset()).catch(unlessLogged(this.#o.log));
+      await this.#listenOnce(signal, () => backoff.reset()).catch(unlessLogged(this.#options.log));
       await clock.sleep(backoff.next(), signal);
     }
   }
 
   /** Listens until the connection breaks. */
   async #listenOnce(signal: AbortSignal, connected: () => void): Promise<void> {
-    const { nodeName, clock } = this.#o;
-    const client = new pg.Client(clientConfig(this.#o));
+    const { nodeName, clock } = this.#options;
+    const client = new pg.Client(clientConfig(this.#options));
     const ended = new Promise<void>((resolve) => {
       client.on('error', () => resolve());
       client.on('end', () => resolve());
@@ -231,13 +233,13 @@ export class CameraTable {
 
   async #readAll(): Promise<void> {
     while (this.#again) {
-      await this.#o.clock.sleep(GATHER_MS);
+      await this.#options.clock.sleep(GATHER_MS);
       this.#again = false;
       // The next poll reads again.
       await this.read().then(
         () => (this.#problem = ''),
         (err: unknown) => {
-          unlessLogged(this.#o.log)(err);
+          unlessLogged(this.#options.log)(err);
           this.#tell(messageOf(err));
         },
       );
@@ -245,7 +247,7 @@ export class CameraTable {
   }
 
   #tell(reason: string): void {
-    if (reason !== this.#problem) this.#o.log.warn({ reason }, 'the table cameras cannot be read');
+    if (reason !== this.#problem) this.#options.log.warn({ reason }, 'the table cameras cannot be read');
     this.#problem = reason;
   }
 
@@ -253,11 +255,11 @@ export class CameraTable {
   retake(asked: Asked): void {
     if (this.#rows?.length) this.#take(this.#rows);
     // The connection has logged the reason.
-    if (this.#lost.length > 0) void this.read(asked).catch(unlessLogged(this.#o.log));
+    if (this.#lost.length > 0) void this.read(asked).catch(unlessLogged(this.#options.log));
   }
 
   #take(rows: readonly CameraRow[]): void {
-    const { defaults, changed, log, nodeName } = this.#o;
+    const { defaults, changed, log, nodeName } = this.#options;
     this.#rows = rows;
     const before: readonly CameraConfig[] = this.#list.cameras;
     const list = toCameras(rows, defaults(), before);
@@ -269,7 +271,7 @@ export class CameraTable {
   }
 
   async #copy(rows: readonly CameraRow[]): Promise<void> {
-    const { nodeName, copyFile, log } = this.#o;
+    const { nodeName, copyFile, log } = this.#options;
     try {
       await mkdir(dirname(copyFile), { recursive: true });
       const temporary = `${copyFile}.new`;

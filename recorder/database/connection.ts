@@ -24,12 +24,12 @@ interface ConnectionOptions {
 }
 
 export class Connection {
-  readonly #o: ConnectionOptions;
+  readonly #options: ConnectionOptions;
   readonly #pool: pg.Pool;
   #reachable: boolean | undefined;
 
   constructor(options: ConnectionOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#pool = new pg.Pool({
       ...clientConfig(options),
       max: MAX_CONNECTIONS,
@@ -42,7 +42,7 @@ export class Connection {
 
   /** Host, port and database, for messages. */
   get location(): string {
-    return locationOf(this.#o.url);
+    return locationOf(this.#options.url);
   }
 
   /** As of the last statement; undefined before the first one. */
@@ -92,7 +92,7 @@ export class Connection {
 
   /** Whether the database answers now. */
   async probe(): Promise<boolean> {
-    const answer = await this.run('SELECT 1', [], CONNECT_TIMEOUT_MS).catch(unlessLogged(this.#o.log));
+    const answer = await this.run('SELECT 1', [], CONNECT_TIMEOUT_MS).catch(unlessLogged(this.#options.log));
     return answer !== undefined;
   }
 
@@ -114,7 +114,7 @@ export class Connection {
   }
 
   #note(error: DatabaseError | undefined): void {
-    const { log } = this.#o;
+    const { log } = this.#options;
     const reachable = error === undefined;
     if (this.#reachable === reachable) return;
     const first = this.#reachable === undefined;

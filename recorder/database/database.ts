@@ -63,7 +63,7 @@ const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 type ArchiveView = Pick<Archive, 'catalogue' | 'openEntries' | 'inProgress'>;
 
 export class RecorderDatabase implements SegmentObserver {
-  readonly #o: DatabaseOptions;
+  readonly #options: DatabaseOptions;
   readonly #connection: Connection;
   readonly #queue: RowQueue;
   readonly #table: CameraTable;
@@ -87,7 +87,7 @@ export class RecorderDatabase implements SegmentObserver {
 
   constructor(options: DatabaseOptions) {
     const { url, nodeName, clock, log, workDir, defaults, registry } = options;
-    this.#o = options;
+    this.#options = options;
     this.#connection = new Connection({ url, nodeName, log });
     this.#rows = new PostgresRows(this.#connection);
     const fs = options.fs ?? nodeFileSystem;
@@ -118,7 +118,7 @@ export class RecorderDatabase implements SegmentObserver {
    * recorder has changed the tables.
    */
   async open(): Promise<void> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     await this.#queue.open();
     const first = this.#migrateOnce();
     const answer = await Promise.race([
@@ -146,7 +146,7 @@ export class RecorderDatabase implements SegmentObserver {
     this.#archive = archive;
     const { signal } = this.#stop;
     this.#following = this.#follow(archive, signal).catch((err: unknown) => {
-      this.#o.log.bug({ err }, 'the connection to the database has stopped because of an internal error');
+      this.#options.log.bug({ err }, 'the connection to the database has stopped because of an internal error');
     });
   }
 
@@ -190,7 +190,7 @@ export class RecorderDatabase implements SegmentObserver {
 
   /** For the readiness check: whether the database can be used now. */
   check(): Promise<{ configured: boolean; reachable: boolean }> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
     if (!this.#checked || nowMs - this.#checked.atMs >= CHECK_CACHE_MS) {
       const reachable = this.#connection.probe();
@@ -220,7 +220,7 @@ export class RecorderDatabase implements SegmentObserver {
     if (!this.#usable || !archive)
       throw new DatabaseError('UNAVAILABLE', 'the database has not been reached since the start');
     if (!this.#compared && this.#connection.reachable === true) {
-      await Promise.race([this.#firstComparison, this.#o.clock.sleep(COMPARE_WAIT_MS)]);
+      await Promise.race([this.#firstComparison, this.#options.clock.sleep(COMPARE_WAIT_MS)]);
       if (!this.#compared) {
         throw new DatabaseError(
           'UNAVAILABLE',
@@ -230,18 +230,18 @@ export class RecorderDatabase implements SegmentObserver {
     }
     const deps = {
       connection: this.#connection,
-      ownName: this.#o.nodeName,
-      nodeName: this.#o.listAllNodes ? undefined : this.#o.nodeName,
+      ownName: this.#options.nodeName,
+      nodeName: this.#options.listAllNodes ? undefined : this.#options.nodeName,
       pending: () => this.#queue.pending(),
       open: (cameraId: string) => archive.inProgress(cameraId),
-      clock: this.#o.clock,
+      clock: this.#options.clock,
     };
     return this.#unlessHung(listFromTable(deps, cameraId, query));
   }
 
   /** A statement may take long, but not while the database answers nothing: a caller has that told soon. */
   async #unlessHung<T>(work: Promise<T>): Promise<T> {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     const done = work.then(
       () => true,
       () => true,
@@ -256,7 +256,7 @@ export class RecorderDatabase implements SegmentObserver {
 
   /** Writes what can be written quickly and keeps the rest for the next start. Call it after the archive was closed. */
   async close(): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     this.#stop.abort();
     await Promise.race([this.#following, clock.sleep(STOP_WAIT_MS)]);
     await this.#queue.settled();
@@ -272,7 +272,7 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   #writerDeps(): RowWriterDeps {
-    const { nodeName, clock, log } = this.#o;
+    const { nodeName, clock, log } = this.#options;
     return { connection: this.#connection, queue: this.#queue, nodeName, clock, log, metrics: this.#metrics };
   }
 
@@ -281,12 +281,12 @@ export class RecorderDatabase implements SegmentObserver {
     this.#usable = true;
     this.#isForeign = isForeign;
     const database = this.#connection.location;
-    if (from !== to) this.#o.log.info({ database, from, to }, 'the database tables were migrated');
+    if (from !== to) this.#options.log.info({ database, from, to }, 'the database tables were migrated');
   }
 
   /** Repeats until it works. Tables that are too new do not stop a recording: they may be downgraded again. */
   async #migrateAgain(): Promise<void> {
-    const { clock, log } = this.#o;
+    const { clock, log } = this.#options;
     const backoff = new Backoff(RETRY);
     while (!this.#stop.signal.aborted && !this.#usable) {
       await clock.sleep(backoff.next(), this.#stop.signal);
@@ -312,7 +312,7 @@ export class RecorderDatabase implements SegmentObserver {
 
   /** Compares rows and files once, to repair what a crash left. */
   async #reconcile(archive: ArchiveView, signal: AbortSignal): Promise<void> {
-    const { clock, log, nodeName } = this.#o;
+    const { clock, log, nodeName } = this.#options;
     const backoff = new Backoff(RETRY);
     let applied = 0;
     const deps: ReconcileDeps = {
@@ -355,7 +355,7 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   async #queueEmpty(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && this.#queue.length > 0) await this.#o.clock.sleep(200, signal);
+    while (!signal.aborted && this.#queue.length > 0) await this.#options.clock.sleep(200, signal);
   }
 }
 

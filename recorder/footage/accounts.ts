@@ -48,15 +48,15 @@ interface FootageOfNodesOptions {
 }
 
 export class FootageOfNodes {
-  readonly #o: FootageOfNodesOptions;
+  readonly #options: FootageOfNodesOptions;
 
   constructor(options: FootageOfNodesOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** What this node knows. Throws ArchiveError. */
   async ofThisNode(cameraId: string, fromMs: number, toMs: number): Promise<NodeReport> {
-    const { collector, gaps } = this.#o;
+    const { collector, gaps } = this.#options;
     const { segments } = await collector.own.archive.list(cameraId, { fromMs, toMs });
     const closed = segments.flatMap(({ startMs, endMs }) =>
       endMs === undefined ? [] : [{ fromMs: startMs, toMs: Math.round(endMs) }],
@@ -100,13 +100,13 @@ export class FootageOfNodes {
       (hole) => hole.toMs - hole.fromMs >= MIN_GAP_MS,
     );
     if (isWhole) return { ...NO_OTHER_NODES, answered: [] };
-    const holders = await this.#o.collector.others(cameraId, own);
+    const holders = await this.#options.collector.others(cameraId, own);
     const asked = { cameraIds: [cameraId], interval: { fromMs, toMs }, resolutionMs: 0, preview: false };
     const answered: OtherAccounts['answered'][number][] = [];
     const away: Elsewhere[] = [];
     await Promise.all(
       holders.map(async (holder) => {
-        const answer = await holder.times(asked, { ...by, name: by.name || this.#o.nodeId });
+        const answer = await holder.times(asked, { ...by, name: by.name || this.#options.nodeId });
         if (answer.kind !== 'answer') away.push(silentAt(holder, own, answer));
         else for (const camera of answer.value) answered.push({ nodeId: holder.nodeId, ...accountOf(camera) });
       }),

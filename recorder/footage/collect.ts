@@ -38,25 +38,25 @@ const ROUNDED_MS = 10_000;
 const NO_TIME: Interval = { fromMs: 0, toMs: 1_000 };
 
 export class Collector {
-  readonly #o: CollectorOptions;
+  readonly #options: CollectorOptions;
   readonly #kept = new Map<string, Promise<WholeAnswer<readonly Footage[]>>>();
 
   constructor(options: CollectorOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   get own(): OwnFootage {
-    return this.#o.own;
+    return this.#options.own;
   }
 
   /** The others that may have footage of the interval. Never rejects. */
   async others(cameraId: string, interval: Interval): Promise<readonly Holder[]> {
-    return holdersIn(await this.#o.holders(cameraId), interval);
+    return holdersIn(await this.#options.holders(cameraId), interval);
   }
 
   /** Throws ArchiveError when this node's archive cannot be read. */
   async collect(cameraId: string, interval: Interval, caller: Asker): Promise<Collected> {
-    const { own, clock } = this.#o;
+    const { own, clock } = this.#options;
     const past = { fromMs: interval.fromMs, toMs: Math.min(interval.toMs, clock.wallMs()) };
     const [here, holders] = await Promise.all([own.in(cameraId, interval), this.others(cameraId, past)]);
     if (holders.length === 0) return { footage: here, elsewhere: [] };
@@ -77,7 +77,7 @@ export class Collector {
    * holder rejects with HolderLost when that holder stops sending. Retention leaves a file alone while it is read.
    */
   async use(file: Footage, caller: Asker, work: (opened: PlayedFile) => Promise<void>): Promise<boolean> {
-    const { own, clock } = this.#o;
+    const { own, clock } = this.#options;
     const segment = parsePath(file.path);
     if (!segment) return false;
     if (file.nodeId === own.nodeId) return own.files.use(segment, work);
@@ -89,7 +89,7 @@ export class Collector {
 
   /** The other holder that has the file. Never rejects. */
   async holderOf({ nodeId, parts }: Footage): Promise<Holder | undefined> {
-    return (await this.#o.holders(parts.meta.cameraId)).find((one) => one.nodeId === nodeId);
+    return (await this.#options.holders(parts.meta.cameraId)).find((one) => one.nodeId === nodeId);
   }
 
   async #filesOf(
@@ -111,7 +111,7 @@ export class Collector {
     }
     const files = holder.files(cameraId, rounded, caller);
     this.#kept.set(key, files);
-    this.#o.clock.after(FRESH_MS, () => this.#kept.delete(key));
+    this.#options.clock.after(FRESH_MS, () => this.#kept.delete(key));
     if ((await files).kind !== 'answer' && this.#kept.get(key) === files) this.#kept.delete(key);
     return files;
   }

@@ -69,7 +69,7 @@ class ReportedEvents implements NodeEvents {
   readonly journal: EventJournal;
   readonly streams: EventStreams;
   readonly beginId: number;
-  readonly #o: ReportOptions;
+  readonly #options: ReportOptions;
   /** Gaps that were open when the previous process ended. */
   readonly #openBefore: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
   readonly #states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
@@ -83,7 +83,7 @@ class ReportedEvents implements NodeEvents {
   constructor(journal: EventJournal, streams: EventStreams, options: ReportOptions) {
     this.journal = journal;
     this.streams = streams;
-    this.#o = options;
+    this.#options = options;
     const { gaps, warnings, removed } = lastingOf(journal);
     this.#removed = removed;
     this.#openBefore = gaps;
@@ -122,9 +122,9 @@ class ReportedEvents implements NodeEvents {
       closed: (gap) => tell('gap.closed', endedGap(gap)),
       removed: () => {
         // A cluster moves cameras: `camera.given_up` says so.
-        if (!this.#o.isAlone) return;
+        if (!this.#options.isAlone) return;
         tell('camera.removed', {});
-        this.#removed.set(cameraId, this.#o.clock.wallMs());
+        this.#removed.set(cameraId, this.#options.clock.wallMs());
       },
     };
   };
@@ -170,7 +170,7 @@ class ReportedEvents implements NodeEvents {
   }
 
   removals(): Warning[] {
-    const nowMs = this.#o.clock.wallMs();
+    const nowMs = this.#options.clock.wallMs();
     for (const [cameraId, atMs] of this.#removed) if (nowMs - atMs >= REMOVAL_MS) this.#removed.delete(cameraId);
     return Array.from(this.#removed, ([cameraId, atMs]) => {
       const message = `it was removed at ${isoTime(atMs)}: the configuration of this node no longer has it`;
@@ -181,7 +181,7 @@ class ReportedEvents implements NodeEvents {
   stopping(): void {
     if (this.#isStopping) return;
     this.#isStopping = true;
-    this.#tell({ type: 'recorder.stopped', data: { version: this.#o.version } });
+    this.#tell({ type: 'recorder.stopped', data: { version: this.#options.version } });
   }
 
   close(): Promise<void> {

@@ -47,14 +47,14 @@ const NODE = 'node.';
 const USER = 'user.';
 
 export class ClusterLogins {
-  readonly #o: ClusterLoginsOptions;
+  readonly #options: ClusterLoginsOptions;
   #own: Logins = { tokens: [], users: [] };
   #shared: Shared | undefined;
   #brought: Pick<PageUsers, 'list' | 'remove'> | undefined;
   #changed = (): void => {};
 
   constructor(options: ClusterLoginsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Reads the copy; one that cannot be used is reported and replaced. */
@@ -63,7 +63,7 @@ export class ClusterLogins {
       const text = await readPrivate(this.#file, (problem) => new Error(`${this.#file} ${problem}`));
       if (text !== undefined) this.#shared = JSON.parse(text) as Shared;
     } catch (err) {
-      this.#o.log.error({ problem: messageOf(err) }, 'the copy of the logins of the cluster cannot be read');
+      this.#options.log.error({ problem: messageOf(err) }, 'the copy of the logins of the cluster cannot be read');
     }
   }
 
@@ -75,7 +75,7 @@ export class ClusterLogins {
 
   /** Those of the other servers. */
   get others(): Logins {
-    const { [this.#o.nodeId]: _, ...nodes } = this.#shared?.nodes ?? {};
+    const { [this.#options.nodeId]: _, ...nodes } = this.#shared?.nodes ?? {};
     return {
       tokens: Object.values(nodes).flatMap(({ tokens }) => tokens),
       users: Object.values(nodes).flatMap(({ users }) => users),
@@ -98,7 +98,7 @@ export class ClusterLogins {
   state({ tokens, users }: Logins): void {
     const named = ({ name, ...rest }: TokenConfig): TokenConfig => ({
       ...rest,
-      name: name === 'admin.token' ? `admin.token of ${this.#o.nodeId}` : name,
+      name: name === 'admin.token' ? `admin.token of ${this.#options.nodeId}` : name,
     });
     this.#own = { tokens: tokens.map(named), users };
   }
@@ -111,7 +111,7 @@ export class ClusterLogins {
 
   /** States what this server has, and takes what the others have. To be called every few seconds. Throws ApiError. */
   async exchange(): Promise<void> {
-    const { api, namespace, nodeId } = this.#o;
+    const { api, namespace, nodeId } = this.#options;
     const path = `${secretsPath(namespace)}/${LOGINS_SECRET}`;
     const [secret, { items }] = await Promise.all([
       readSecret(api, namespace, LOGINS_SECRET),
@@ -152,7 +152,7 @@ export class ClusterLogins {
 
   /** Replaces the user of this name, or adds one. Rejects while the cluster cannot be reached. */
   async put(user: UserConfig): Promise<void> {
-    const { api, namespace } = this.#o;
+    const { api, namespace } = this.#options;
     await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, {
       data: { [keyOf(user.name)]: encode(JSON.stringify(user)) },
     });
@@ -160,7 +160,7 @@ export class ClusterLogins {
   }
 
   get #file(): string {
-    return join(this.#o.directory, 'logins.json');
+    return join(this.#options.directory, 'logins.json');
   }
 
   async #take(shared: Shared): Promise<void> {
@@ -168,7 +168,7 @@ export class ClusterLogins {
     this.#shared = shared;
     this.#changed();
     await writePrivate(this.#file, `${JSON.stringify(shared)}\n`).catch((err: unknown) =>
-      this.#o.log.warn({ problem: messageOf(err) }, 'the copy of the logins of the cluster cannot be written'),
+      this.#options.log.warn({ problem: messageOf(err) }, 'the copy of the logins of the cluster cannot be written'),
     );
   }
 }

@@ -36,14 +36,14 @@ const FAILURE_GOOD_FOR_MS = 1_000;
 const TIMEOUT_MS = 10_000;
 
 export class Snapshots {
-  readonly #d: SnapshotsDeps;
+  readonly #deps: SnapshotsDeps;
   readonly #images: SharedImages;
   readonly #memory: MemoryAccount;
   readonly #agents = new Set<Agent>();
   readonly #end = new AbortController();
 
   constructor(deps: SnapshotsDeps) {
-    this.#d = deps;
+    this.#deps = deps;
     const { clock } = deps;
     this.#memory = deps.memory ?? unlimitedMemory('images');
     this.#images = new SharedImages({
@@ -56,7 +56,7 @@ export class Snapshots {
 
   /** Rejects with StillError. */
   async get(cameraId: string): Promise<StillImage> {
-    const camera = this.#d.find(cameraId);
+    const camera = this.#deps.find(cameraId);
     if (!camera) throw new StillError('unknown-camera', 'this node does not know such a camera');
     const { snapshot, tls } = camera;
     if (snapshot === undefined) {
@@ -82,10 +82,10 @@ export class Snapshots {
 
   async #fetch(camera: SnapshotSource, snapshot: string, cameraId?: string): Promise<FetchedImage> {
     const late = new AbortController();
-    const timer = this.#d.clock.after(TIMEOUT_MS, () => {
+    const timer = this.#deps.clock.after(TIMEOUT_MS, () => {
       late.abort(new StillError('camera-timeout', `the camera did not answer within ${TIMEOUT_MS / 1000} s`));
     });
-    const agent = openAgent(camera.tls, this.#d.reach);
+    const agent = openAgent(camera.tls, this.#deps.reach);
     this.#agents.add(agent);
     try {
       const signal = AbortSignal.any([late.signal, this.#end.signal]);
@@ -94,7 +94,7 @@ export class Snapshots {
       const loginAt = ({ secure, ...place }: Origin): Login =>
         new Login(
           { credentials, secure, basic },
-          this.#d.reach.logins.at({ kind: 'still', path: url.pathname, cameraId, ...place }, credentials),
+          this.#deps.reach.logins.at({ kind: 'still', path: url.pathname, cameraId, ...place }, credentials),
         );
       return await fetchImage(url, loginAt, agent, this.#memory, signal);
     } finally {

@@ -106,7 +106,7 @@ const REPAIR_INTERVAL_MS = 30_000;
 const MAX_UNFINISHED = 1_000;
 
 export class CameraArchive implements SampleSink, SegmentFileOwner {
-  readonly #o: CameraArchiveOptions;
+  readonly #options: CameraArchiveOptions;
   readonly #deps: CameraArchiveDeps;
   readonly #callbacks: CameraArchiveCallbacks;
   readonly #segmenter: Segmenter;
@@ -136,7 +136,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   readonly #framesDropped = new Map<DropCause, number>();
 
   constructor(options: CameraArchiveOptions, deps: CameraArchiveDeps, callbacks: CameraArchiveCallbacks) {
-    this.#o = options;
+    this.#options = options;
     this.#deps = deps;
     this.#callbacks = callbacks;
     this.#budget = new WriteBudget(deps.memory);
@@ -148,7 +148,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   get cameraId(): string {
-    return this.#o.cameraId;
+    return this.#options.cameraId;
   }
 
   begin(run: Run): void {
@@ -223,7 +223,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   openEntries(): OpenSegment[] {
     const entries: OpenSegment[] = [];
     for (const { file } of this.#files.values()) {
-      if (file.created && !file.fault) entries.push(openEntry(file, file.created, this.#o.edge !== undefined));
+      if (file.created && !file.fault) entries.push(openEntry(file, file.created, this.#options.edge !== undefined));
     }
     return entries;
   }
@@ -319,7 +319,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   #open(plan: SegmentPlan, audioFault: Error | undefined): void {
     const { store, clock, syncIntervalMs, log } = this.#deps;
     if (audioFault) {
-      log.warn({ camera: this.#o.cameraId, err: audioFault }, 'audio that no file can hold is not recorded');
+      log.warn({ camera: this.#options.cameraId, err: audioFault }, 'audio that no file can hold is not recorded');
     }
     const [budget, tables] = [this.#budget, this.#tables];
     const file = new SegmentFile(plan, { store, clock, syncIntervalMs, budget, tables, owner: this });
@@ -379,7 +379,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     if (file !== this.#newest || fragment.videoFrames === 0) return;
     this.#backoff.reset();
     if (!this.#fault) return;
-    this.#deps.log.info({ camera: this.#o.cameraId }, 'recording to disk again');
+    this.#deps.log.info({ camera: this.#options.cameraId }, 'recording to disk again');
     this.#fault = undefined;
   }
 
@@ -409,7 +409,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#fault = fault;
     this.#faultCause = cause;
     if (!this.#newest) this.#withdraw(this.#deps.history.nextSequence - 1);
-    const fields = { camera: this.#o.cameraId, code: fault.code, reason: fault.message, retryMs };
+    const fields = { camera: this.#options.cameraId, code: fault.code, reason: fault.message, retryMs };
     if (known) this.#deps.log.debug(fields, 'recording to disk still fails');
     else this.#deps.log.warn(fields, 'recording to disk fails');
   }
@@ -421,7 +421,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   #settled(file: SegmentFile, result: SegmentResult): void {
     const { catalogue, log, clock } = this.#deps;
-    const { cameraId } = this.#o;
+    const { cameraId } = this.#options;
     this.#files.delete(file.plan);
     switch (result.kind) {
       case 'closed': {
@@ -467,10 +467,10 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
         this.#unfinished.delete(created.path);
         this.#release(created.marker);
         noteRepair(catalogue, created.segment, repaired);
-        log.info({ camera: this.#o.cameraId, file: created.path, outcome: repaired.kind }, 'segment repaired');
+        log.info({ camera: this.#options.cameraId, file: created.path, outcome: repaired.kind }, 'segment repaired');
       })
       .catch((err: unknown) => {
-        log.debug({ camera: this.#o.cameraId, file: created.path, err }, 'segment could not be repaired yet');
+        log.debug({ camera: this.#options.cameraId, file: created.path, err }, 'segment could not be repaired yet');
       })
       .finally(() => {
         this.#repair = undefined;
