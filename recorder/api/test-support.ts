@@ -103,7 +103,7 @@ export const emptyArchive: ArchiveReader = {
   countSegments: () => 0,
 };
 
-export const noSegments: SegmentReader = { list: async () => ({ segments: [], days: [] }) };
+const noSegments: SegmentReader = { list: async () => ({ segments: [], days: [] }) };
 
 /** The gaps of a node that has no others. */
 export function gapReader(

@@ -15,7 +15,7 @@ import { LiveLimits } from '../live/limits.ts';
 import type { LiveLimitOptions } from '../live/limits.ts';
 import { until } from '../../test/support/until.ts';
 import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
-import type { Review } from '../http/token-review.ts';
+import type { TokenReview as Review } from '../cluster/token-reviews.ts';
 import { archiveStatus, build, cameraStatus, token, type ApiChanges } from './test-support.ts';
 
 async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: ApiChanges = {}) {

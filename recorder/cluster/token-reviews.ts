@@ -16,15 +16,19 @@ export interface TokenReviewsOptions {
   readonly cameraIds: () => Iterable<string>;
 }
 
-/** What a token allows. `role` undefined: nothing here. `cameras` undefined: all cameras. */
-type TokenReview =
+/** The user and the rights of a token. */
+export type TokenReview =
   | {
       readonly kind: 'known';
       readonly name: string;
+      /** Undefined: the user may do nothing here. */
       readonly role: Role | undefined;
+      /** Ids of the cameras in the scope of the token; undefined: all cameras and the node. */
       readonly cameras: ReadonlySet<string> | undefined;
     }
+  /** No user has this token. */
   | { readonly kind: 'wrong' }
+  /** The API server did not answer. `problem` is a text for people, without the token. */
   | { readonly kind: 'unavailable'; readonly problem: string };
 
 /** The fields of a TokenReview's `status.user` that a SubjectAccessReview needs. */

@@ -1,7 +1,6 @@
 // The footage of a camera in an interval, from this node and from all others that hold some. A holder that does not answer in
 // time is listed with the time that is missing.
 
-import type { Readable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { parsePath } from '../archive/disk/names.ts';
@@ -10,7 +9,7 @@ import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
 import type { Footage } from './footage.ts';
 import { holdersIn, silentAt, type Elsewhere } from './holders.ts';
-import type { ByteRange, Holder } from './holder.ts';
+import type { Holder } from './holder.ts';
 import type { OwnFootage } from './own-footage.ts';
 import { RemoteFile } from './remote-file.ts';
 import { readRange } from './remote-run.ts';
@@ -82,9 +81,11 @@ export class Collector {
     if (!segment) return false;
     if (file.nodeId === own.nodeId) return own.files.use(segment, work);
     const holder = await this.holderOf(file);
-    const open = (range: ByteRange): Promise<Readable> => (holder as Holder).stream(file, range, caller);
-    if (holder) await work(new RemoteFile(file.sizeBytes, (from, to) => readRange(open, { from, to }, clock)));
-    return holder !== undefined;
+    if (!holder) return false;
+    const read = (from: number, to: number): Promise<Buffer> =>
+      readRange((range) => holder.stream(file, range, caller), { from, to }, clock);
+    await work(new RemoteFile(file.sizeBytes, read));
+    return true;
   }
 
   /** The other holder that has the file. Never rejects. */

@@ -13,7 +13,7 @@ import { Authenticator, type AuthOptions } from './auth.ts';
 import { newToken } from '../../base/new-token.ts';
 import { RightPlaces } from './right-places.ts';
 import { buildServer } from './server.ts';
-import type { Review } from './token-review.ts';
+import type { TokenReview as Review } from '../cluster/token-reviews.ts';
 
 const AUDIENCE = 'kube-nvr.dev';
 const viewer = (name: string, text = name): TokenConfig => ({

@@ -9,7 +9,8 @@ import { silentLog, type Log } from '../../base/log.ts';
 import { installAccess, callerOf } from './access.ts';
 import { Authenticator } from './auth.ts';
 import { buildServer } from './server.ts';
-import type { Review, TokenReviewer } from './token-review.ts';
+import type { TokenReview as Review } from '../cluster/token-reviews.ts';
+import type { TokenReviewer } from './token-review.ts';
 
 /** Stands for the API server: a question waits for an answer if there is none in `reviews`. */
 class Reviewer implements TokenReviewer {

@@ -5,23 +5,8 @@ import { cameraOfFootage } from '../../base/camera-id.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Role } from '../config/schema.ts';
+import type { TokenReview as Review } from '../cluster/token-reviews.ts';
 import type { Caller } from './caller.ts';
-
-/** The user and the rights of a token. */
-export type Review =
-  | {
-      readonly kind: 'known';
-      readonly name: string;
-      /** Undefined: the user may do nothing here. */
-      readonly role: Role | undefined;
-      /** Ids of the cameras in the scope of the token; undefined: all cameras and the node. */
-      readonly cameras: ReadonlySet<string> | undefined;
-    }
-  /** No user has this token. */
-  | { readonly kind: 'wrong' }
-  /** The API server did not answer. `problem` is a text for people, without the token. */
-  | { readonly kind: 'unavailable'; readonly problem: string };
 
 /** Asks the API server. */
 export interface TokenReviewer {

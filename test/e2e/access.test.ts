@@ -43,7 +43,7 @@ import { EventStreams } from '../../recorder/events/event-stream.ts';
 import { EventJournal } from '../../recorder/events/journal.ts';
 import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
-import type { Review } from '../../recorder/http/token-review.ts';
+import type { TokenReview as Review } from '../../recorder/cluster/token-reviews.ts';
 import { JobsUnavailable, type Job } from '../../recorder/jobs/job.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';

@@ -150,7 +150,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/catalogue',
       'recorder/archive/gaps',
     ],
-    packages: ['node:fs', 'zod'],
+    packages: ['node:fs', 'node:stream', 'zod'],
   },
   {
     name: 'recorder/edge/recovery',
@@ -288,7 +288,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/http',
     side: 'front',
-    rooms: ['base', 'recorder/peers', 'recorder/config', 'recorder/audit', 'recorder/footage'],
+    rooms: ['base', 'recorder/peers', 'recorder/config', 'recorder/audit', 'recorder/footage', 'type recorder/cluster'],
     packages: ['node:*', ...HTTP],
   },
   // A server's own place in a cluster without Kubernetes: its member of etcd, its registration, its keys.
