@@ -349,10 +349,16 @@ test('at most eight files wait for their last audio', () => {
   stage.assertAllAccountedFor();
 });
 
-test('other audio or another picture size ends the file at the next key frame, a new picture parameter set does not', () => {
+test('other audio, another picture size or profile ends the file at the next key frame, another level or parameter set does not', () => {
   const stage = new Stage({ segmentDurationMs: 60_000 });
   const changes: Partial<Run>[] = [
     { lead: { ...VIDEO, pps: [Buffer.from('68cb83cb21', 'hex')] } },
+    { lead: { ...VIDEO, codecString: 'avc1.42c01f' } },
+    { lead: { ...VIDEO, codecString: 'avc1.4dc01f' } },
+    { lead: { ...VIDEO, codecString: 'hvc1.1.6.L60.90' } },
+    { lead: { ...VIDEO, codecString: 'hvc1.1.6.H120.90' } },
+    { lead: { ...VIDEO, codecString: 'hvc1.2.6.H120.90' } },
+    { lead: VIDEO },
     { lead: { ...VIDEO, width: 320 } },
     { lead: { ...VIDEO, width: 320 }, audio: AUDIO },
   ];
@@ -366,7 +372,7 @@ test('other audio or another picture size ends the file at the next key frame, a
     stage.play(24);
     return opened;
   });
-  assert.deepEqual(opens, [false, true, true]);
+  assert.deepEqual(opens, [false, false, true, true, false, true, true, true, true]);
   stage.end();
   stage.assertAllAccountedFor();
 });

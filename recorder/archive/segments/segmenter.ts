@@ -95,6 +95,10 @@ interface Planned {
   readonly error?: Mp4Error;
 }
 
+/** Profile and constraints, which decide what a decoder has to do (RFC 6381 §3.3, ISO/IEC 14496-15 annex E). */
+const withoutLevel = ({ codecString }: TrackParameters): string =>
+  codecString.replace(/(?<=^avc[13]\.[0-9a-f]{4})[0-9a-f]{2}$|(?<=^h[ev][cv]1\..*\.)[LH]\d+/i, '');
+
 export class Segmenter {
   readonly #options: SegmenterOptions;
   #record: RecordSettings;
@@ -155,11 +159,11 @@ export class Segmenter {
       next.kind === 'video' &&
       lead.kind === 'video' &&
       next.codec === lead.codec &&
-      next.codecString === lead.codecString &&
+      withoutLevel(next) === withoutLevel(lead) &&
       next.width === lead.width &&
       next.height === lead.height;
     if (segment.audioChanged || !isSamePicture) segment.endsAtKeyFrame = true;
-    // Cameras that send another picture parameter set now and then would cut files at each; in band it does no harm.
+    // Cameras that send another picture parameter set or level with each key frame would cut files there; in band it does no harm.
     else segment.change(next);
   }
 
