@@ -113,7 +113,7 @@ export class Login {
 export function checkRefused({ mayTry }: LoginMemory): void {
   if (mayTry) return;
   const words =
-    'the camera refused this user and password before: they rest for up to 30 minutes, unless they or its address change';
+    'the camera refused this user and password before: they rest for up to 30 minutes, unless they or its address change, or an operator tries again';
   throw new LoginError('refused-before', words);
 }
 

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { startCamera } from '../camera/camera.ts';
 import { until } from '../support/until.ts';
-import { PlainServers, plainServersMissing, type PlainServer } from './plain-servers.ts';
+import { PlainServers, plainServersMissing, type ClusterMetrics, type PlainServer } from './plain-servers.ts';
+import { untilVotesAreTold } from './votes.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '../../docs/cluster-of-servers.md'), 'utf8');
 
@@ -118,5 +119,8 @@ test(
     writeFileSync(manifest, ofPage);
     await follow(first, remove);
     await until('it is gone', async () => !(await (await ask('/cluster/cameras')).text()).includes('"gate"'));
+    const asked = async (server: PlainServer): Promise<ClusterMetrics> =>
+      (await (await ask(`${server.url}/cluster/metrics`)).json()) as ClusterMetrics;
+    await untilVotesAreTold(servers.all.map((server) => ({ server, ask: () => asked(server) })));
   },
 );

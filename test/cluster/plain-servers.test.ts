@@ -74,8 +74,9 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     [first, second, third] = servers.all;
   });
 
-  afterEach((t) => {
-    if ('passed' in t && !t.passed) for (const { name, output } of servers.all) console.log(name, output);
+  afterEach(async (t) => {
+    if ('passed' in t && t.passed) return servers.untilVotesAreTold();
+    for (const { name, output } of servers.all) console.log(name, output);
   });
 
   after(async () => {

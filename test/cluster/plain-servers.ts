@@ -10,14 +10,13 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EtcdClient } from '../../base/etcd/client.ts';
-import { nodeFiles } from '../../recorder/certificates/node-files.ts';
 import { Child } from '../support/child.ts';
 import { MAIN, RecorderProcess, writeConfig } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { namespacesMissing, Network, type Side } from './network.ts';
 import { Program, untilStopped } from './program.ts';
 import { etcdMissing } from './programs.ts';
+import { askEtcd, toldVotes, untilVotesAreTold } from './votes.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -71,6 +70,12 @@ export class PlainServers {
     const server = await PlainServer.make(name, { servers: this, config, program });
     this.#all.push(server);
     return server;
+  }
+
+  /** For the end of a test. */
+  untilVotesAreTold(): Promise<void> {
+    const running = this.#all.filter(({ isRunning }) => isRunning);
+    return untilVotesAreTold(running.map((server) => ({ server, ask: () => server.askMetrics() })));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -152,6 +157,10 @@ export class PlainServer {
     return this.#recorder;
   }
 
+  get isRunning(): boolean {
+    return this.#recorder?.child.ended === false;
+  }
+
   /** Everything that it printed since its last start. */
   get output(): string {
     return this.#recorder?.child.output ?? '';
@@ -225,60 +234,20 @@ export class PlainServer {
     });
   }
 
-  /**
-   * `GET /cluster/metrics`. Its voters must be those of etcd that answer, and its nodes must have the same roles, unless etcd has changed
-   * while it was asked.
-   */
-  async metrics(): Promise<ClusterMetrics> {
-    for (;;) {
-      const before = await this.#votes();
-      const answer = (await (await this.call('GET', '/cluster/metrics')).json()) as ClusterMetrics;
-      const after = await this.#votes();
-      if (before !== undefined && before !== after) continue;
-      if (before !== undefined) {
-        assert.equal(answer.voters.join(' '), before, `the voters of ${this.name}`);
-        const roles = answer.nodes.flatMap(({ node_id, role }) => (role === 'voter' ? [node_id] : [])).sort();
-        assert.equal(roles.join(' '), before, `the roles of ${this.name}`);
-      }
-      return answer;
-    }
+  /** `GET /cluster/metrics`, with the votes that etcd has. */
+  metrics(): Promise<ClusterMetrics> {
+    return toldVotes(this, () => this.askMetrics());
   }
 
-  /** The nodes of etcd whose votes answer this server; undefined if it has no member, or uses an etcd of others. */
-  #votes(): Promise<string | undefined> {
-    return this.#etcd(async (etcd) => {
-      const members = await etcd.members();
-      const votes = members.map(async ({ name, clientUrls: [url] }) => {
-        const answers =
-          url !== undefined &&
-          (await etcd.status(url).then(
-            ({ isLearner }) => !isLearner,
-            () => false,
-          ));
-        return answers ? [name] : [];
-      });
-      return (await Promise.all(votes)).flat().sort().join(' ');
-    }).catch(() => undefined);
+  async askMetrics(): Promise<ClusterMetrics> {
+    return (await (await this.call('GET', '/cluster/metrics')).json()) as ClusterMetrics;
   }
 
   /** The members of etcd as this server's own one lists them, in order; those without a vote in parentheses. Rejects for a learner. */
   etcdMembers(): Promise<readonly string[]> {
-    return this.#etcd(async (etcd) =>
+    return askEtcd(this, async (etcd) =>
       (await etcd.members()).map(({ name, isLearner }) => (isLearner ? `(${name})` : name)).sort(),
     );
-  }
-
-  async #etcd<T>(ask: (etcd: EtcdClient) => Promise<T>): Promise<T> {
-    const { authorities, certificate, key } = nodeFiles(this.dataDir, this.name);
-    const [ca = '', own = '', secret = ''] = [authorities, certificate, key].map((file) => readFileSync(file, 'utf8'));
-    const tls = { ca, certificate: own, key: secret };
-    const endpoints = [`https://${this.address}:2379`];
-    const etcd = new EtcdClient({ endpoints: () => endpoints, tls: () => tls, callTimeoutMs: 1_000 });
-    try {
-      return await ask(etcd);
-    } finally {
-      await etcd.close();
-    }
   }
 
   /** Ends the recorder as the service manager does. */

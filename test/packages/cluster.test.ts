@@ -60,8 +60,10 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
 
   afterEach(async (t) => {
     const hasPassed = 'passed' in t && t.passed;
-    if (hasPassed) page?.end();
-    else console.log('error' in t ? t.error : '', await servers.journals());
+    if (hasPassed) {
+      page?.end();
+      await servers.untilVotesAreTold();
+    } else console.log('error' in t ? t.error : '', await servers.journals());
     page = undefined;
   });
 

@@ -15,6 +15,7 @@ import { etcdMissing, needProgram } from '../cluster/programs.ts';
 import { namespacesMissing, Network } from '../cluster/network.ts';
 import { Program, untilStopped } from '../cluster/program.ts';
 import { StoreApi } from '../cluster/store-api.ts';
+import { untilVotesAreTold } from '../cluster/votes.ts';
 import { until } from '../support/until.ts';
 import { installedLayer, Server, serverMissing } from './server.ts';
 
@@ -191,6 +192,16 @@ export class Servers {
     const server = this.server(name);
     const token = readFileSync(join(server.root, 'var/lib/recorder/admin.token'), 'utf8').trim();
     return server.get<T>(path, token);
+  }
+
+  /** For the end of a test: each server that can be reached tells the votes as etcd has them. */
+  untilVotesAreTold(): Promise<void> {
+    return untilVotesAreTold(
+      this.#reached().map((name) => ({
+        server: { name, address: this.address(name), dataDir: join(this.server(name).root, DATA) },
+        ask: () => this.metrics(name),
+      })),
+    );
   }
 
   /** The server whose operator leads, as the others say. */
