@@ -16,7 +16,7 @@ import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
 import { VIDEO_TRACK_ID } from '../../mp4/fragment.ts';
 import { SegmentWriter } from '../../mp4/segment.ts';
-import { ArchiveError } from '../disk/faults.ts';
+import { ArchiveError, WrongDiskError } from '../disk/faults.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import { SegmentStore } from '../disk/segment-store.ts';
 import { TestFileSystem, VIDEO, systemError, temporaryDirectory } from '../test-support.ts';
@@ -407,6 +407,16 @@ test('a directory that cannot be read is named, relative to the record path, unt
   clock.advance(6_000);
   await list({ fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS });
   assert.equal(catalogue.problem, undefined);
+});
+
+test('who lists the archive of another recorder is not told where it is, and who uses it', async (t) => {
+  const root = temporaryDirectory(t);
+  const check = async (): Promise<never> => {
+    throw new WrongDiskError('archive-in-use', `${root} is used by another recorder: host gatehouse, process 7`);
+  };
+  const store = new SegmentStore(root, new TestFileSystem(root), { check, device: undefined });
+  const list = new Catalogue(store, new VirtualClock(NOON_MS)).list('gate', { fromMs: 0, toMs: 1 }, () => []);
+  await assert.rejects(list, { message: 'the archive on disk cannot be read: its directory (archive-in-use)' });
 });
 
 test('files that others add or remove are noticed at once in the interval, elsewhere within seconds', async (t) => {

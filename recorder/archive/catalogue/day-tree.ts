@@ -5,7 +5,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
 import { errorCode, messageOf } from '../../../base/error.ts';
 import { DAY_MS } from '../../../base/units.ts';
-import { ArchiveError, WrongDiskError } from '../disk/faults.ts';
+import { ArchiveError } from '../disk/faults.ts';
 import type { FileFacts } from '../disk/file-system.ts';
 import { dayPath, dayStartMs, parseDay, readNamesOfDay, type NamedTimes, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
@@ -74,7 +74,7 @@ export class DayTree {
   async refresh(fromMs: number, toMs: number): Promise<void> {
     // Another disk, or none, would look like an archive without footage.
     await this.#store.checkDisk().catch((cause: unknown) => {
-      throw cause instanceof WrongDiskError ? new ArchiveError(cause.message, { cause }) : this.#unreadable(cause);
+      throw this.#unreadable(cause);
     });
     if (this.#clock.monotonicMs() - this.#checkedAllMs >= CHECK_ALL_MS) {
       // Simultaneous callers share one check.
@@ -92,7 +92,10 @@ export class DayTree {
     }
   }
 
-  /** Names the directory, relative to the record path, and what the system says. */
+  /**
+   * Names the directory, relative to the record path, and what the system says. Viewers see the text: where the archive is, and which
+   * process uses it, is in the log and in ready.
+   */
   #unreadable(cause: unknown): ArchiveError {
     const { path } = (cause ?? {}) as { readonly path?: unknown };
     const { root } = this.#store;
