@@ -188,11 +188,21 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
 
   test('a server that leaves has no data of etcd, keeps its certificate, and returns without a restart', async () => {
     const { pid } = third!.recorder.child;
+    const signedIn = await fetch(`${third!.url}/api/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'anna', password: 'correct horse battery' }),
+    });
+    const cookie = String(signedIn.headers.get('set-cookie')).split(';', 1)[0] ?? '';
+    const atFirst = async (): Promise<number> =>
+      (await fetch(`${first!.url}/api/session`, { headers: { cookie } })).status;
+    assert.equal(await atFirst(), 200);
     const left = await third!.call('POST', '/cluster/leave', {});
     assert.ok(left.ok, await left.text());
     assert.ok(!existsSync(join(third!.stateDirectory, 'etcd')));
     assert.ok(existsSync(join(third!.stateDirectory, 'tls/certificate.pem')));
     await inEtcd(first!, 'rack-1 rack-2');
+    await until('its sessions have ended at the others', async () => (await atFirst()) === 401);
     const codes = async (): Promise<string> => {
       const { warnings } = (await (await third!.call('GET', '/api/health/ready')).json()) as Ready;
       // Nothing here is sent over TLS.
