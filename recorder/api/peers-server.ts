@@ -40,6 +40,8 @@ interface PeersDeps {
   readonly jobs: JobKeeper;
   /** The listeners for clients, to which requests of members are passed on. */
   readonly listeners: Readonly<Record<PeerListener, FastifyInstance>>;
+  /** Whether a node with a certificate of the CA is no member any more; without it, all are. */
+  readonly isRemoved?: ((nodeId: string) => boolean) | undefined;
   /** Where other servers can join the cluster. */
   readonly joining?: Joining | undefined;
   readonly audit?: AuditSink;
@@ -55,6 +57,7 @@ export async function buildPeersServer({
   authorities,
   jobs,
   listeners,
+  isRemoved = () => false,
   joining,
   audit = noAudit,
   visits,
@@ -68,6 +71,8 @@ export async function buildPeersServer({
     admitsStrangers: joining !== undefined,
     maxConnections: MAX_CONNECTIONS,
   });
+  // Commands on the machine of this node come from the node itself.
+  const isShutOut = (member: string): boolean => member !== nodeId && isRemoved(member);
   installAudit(app, { audit, visits, clock });
   app.decorateRequest('caller', undefined);
   app.addHook('onRequest', async (request, reply) => {
@@ -78,6 +83,7 @@ export async function buildPeersServer({
       reply.header('connection', 'close');
       throw new ApiError(403, 'not-a-member', strangerIn(raw));
     }
+    if (isShutOut(member)) throw new ApiError(403, 'not-a-member', 'this node was removed from the cluster');
     const name = `recorder ${member}`;
     app.connections.identify(raw.socket, name);
     const passed = passedOn(raw, member, nodeId);
@@ -92,7 +98,7 @@ export async function buildPeersServer({
   });
   app.server.on('upgrade', (raw: IncomingMessage, socket: Duplex, head: Buffer) => {
     const member = memberIn(raw);
-    const passed = member === undefined ? 'refused' : passedOn(raw, member, nodeId);
+    const passed = member === undefined || isShutOut(member) ? 'refused' : passedOn(raw, member, nodeId);
     if (passed === undefined || passed === 'refused') socket.destroy();
     else listeners[passed].server.emit('upgrade', raw, socket, head);
   });

@@ -97,6 +97,7 @@ test('sessions of a node are known by the key that it reports, until the node is
   assert.deepEqual(known(), [key, other, undefined, 1], 'nothing has changed');
   nodes.set(...nodeOf('b', { sessionKey: key }, { role: 'Removed' }));
   assert.deepEqual(known(), [undefined, other, undefined, 2]);
+  assert.deepEqual([peers.isRemoved('b'), peers.isRemoved('c'), peers.isRemoved('x')], [true, false, false]);
   nodes.delete('c');
   assert.deepEqual(known(), [undefined, undefined, undefined, 3]);
 });

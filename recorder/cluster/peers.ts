@@ -68,6 +68,11 @@ export class Peers {
     this.#keysChanged();
   }
 
+  /** Its certificate is still valid then, but no other node listens to it. */
+  isRemoved(nodeId: string): boolean {
+    return this.#facts().nodes.get(nodeId)?.spec.role === 'Removed';
+  }
+
   /** By which the sessions of a node are known; undefined for one that is no member. */
   sessionKeyOf(nodeId: string): string | undefined {
     return this.#sessionKeys.get(nodeId);

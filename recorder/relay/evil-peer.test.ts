@@ -203,6 +203,20 @@ test('all files of a node make sessions and links of that node only, which end w
   assert.deepEqual(await forged('node-2', 'node-1'), [401, 401]);
 });
 
+test('a node that was removed vouches for nobody any more, and other nodes ask it as before', async (t) => {
+  const members = await Members.open(t);
+  const { app } = await build(t, { auth, cluster: fakeCluster('node-2') });
+  await members.listen('node-2', { api: app, playback: app });
+  const removed = await build(t, { auth, cluster: fakeCluster('node-1'), peers: await members.requestsOf('node-1') });
+  await members.listen('node-1', { api: removed.app, playback: removed.app });
+  const near = await build(t, { auth, cluster: fakeCluster('node-2'), peers: await members.requestsOf('node-2') });
+  const asks = async (from: typeof near, nodeId: string): Promise<number> =>
+    (await from.app.inject({ url: `/node/${nodeId}/api/cameras`, headers: bearer(SECRET) })).statusCode;
+  assert.equal(await asks(removed, 'node-2'), 200);
+  members.removed.add('node-1');
+  assert.deepEqual([await asks(removed, 'node-2'), await asks(near, 'node-1')], [403, 200]);
+});
+
 test('nobody signs in at a node through another one', async (t) => {
   const members = await Members.open(t);
   const { app } = await build(t, { auth, cluster: fakeCluster('node-2') });

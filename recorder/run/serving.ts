@@ -388,7 +388,7 @@ export class Serving {
     own: OwnCertificate,
     listeners: Readonly<Record<PeerListener, FastifyInstance>>,
   ): Promise<void> {
-    const { audit, store } = this.#recording;
+    const { audit, member, store } = this.#recording;
     const { visits, sink } = audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
@@ -402,6 +402,7 @@ export class Serving {
       authorities,
       jobs,
       listeners,
+      isRemoved: (nodeId) => member?.isRemoved(nodeId) === true,
       joining,
       clock,
       log,

@@ -32,6 +32,8 @@ export async function certificateOf(authority: Authority, nodeId: string): Promi
 export class Members {
   readonly authority: Authority;
   readonly nodes = new Map<string, PeerNode>();
+  /** Nodes that are no members any more; they keep their certificates. */
+  readonly removed = new Set<string>();
   readonly #t: TestContext;
   readonly #listeners = new Map<string, FastifyInstance>();
 
@@ -54,6 +56,7 @@ export class Members {
       authorities: this.authority.certificate,
       jobs: noJobs,
       listeners,
+      isRemoved: (id) => this.removed.has(id),
       clock: systemClock,
       log: silentLog,
     });
