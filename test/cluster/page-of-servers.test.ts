@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { startCamera } from '../camera/camera.ts';
 import { until } from '../support/until.ts';
 import { PlainServers, plainServersMissing, type ClusterMetrics, type PlainServer } from './plain-servers.ts';
-import { untilVotesAreTold } from './votes.ts';
+import { assertVotesAreTold } from './votes.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '../../docs/cluster-of-servers.md'), 'utf8');
 
@@ -121,6 +121,6 @@ test(
     await until('it is gone', async () => !(await (await ask('/cluster/cameras')).text()).includes('"gate"'));
     const asked = async (server: PlainServer): Promise<ClusterMetrics> =>
       (await (await ask(`${server.url}/cluster/metrics`)).json()) as ClusterMetrics;
-    await untilVotesAreTold(servers.all.map((server) => ({ server, ask: () => asked(server) })));
+    await assertVotesAreTold(servers.all.map((server) => ({ server, ask: () => asked(server) })));
   },
 );

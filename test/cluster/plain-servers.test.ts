@@ -75,7 +75,7 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
   });
 
   afterEach(async (t) => {
-    if ('passed' in t && t.passed) return servers.untilVotesAreTold();
+    if ('passed' in t && t.passed) return servers.assertVotesAreTold();
     for (const { name, output } of servers.all) console.log(name, output);
   });
 

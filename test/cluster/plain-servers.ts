@@ -16,7 +16,7 @@ import { until } from '../support/until.ts';
 import { namespacesMissing, Network, type Side } from './network.ts';
 import { Program, untilStopped } from './program.ts';
 import { etcdMissing } from './programs.ts';
-import { askEtcd, toldVotes, untilVotesAreTold } from './votes.ts';
+import { askEtcd, assertVotesAreTold, toldVotes } from './votes.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -73,9 +73,9 @@ export class PlainServers {
   }
 
   /** For the end of a test. */
-  untilVotesAreTold(): Promise<void> {
+  assertVotesAreTold(): Promise<void> {
     const running = this.#all.filter(({ isRunning }) => isRunning);
-    return untilVotesAreTold(running.map((server) => ({ server, ask: () => server.askMetrics() })));
+    return assertVotesAreTold(running.map((server) => ({ server, ask: () => server.askMetrics() })));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

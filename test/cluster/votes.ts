@@ -36,34 +36,35 @@ export async function askEtcd<T>(
 }
 
 /**
- * What a server tells when it is asked for its metrics by `ask`. Its voters must be those of etcd that answer, and its nodes must have the
- * same roles, unless etcd has changed while it was asked.
+ * What a server tells when it is asked for its metrics by `ask`. A vote of its answer is one that etcd has, in each answer. Its voters are
+ * those of etcd that answer, and its nodes have the same roles: a member that answers late on a busy machine has no vote until the next
+ * look.
  */
 export async function toldVotes<T extends Told>(server: EtcdServer, ask: () => Promise<T>): Promise<T> {
-  for (;;) {
+  const { told, untrue } = await until(`${server.name} tells the votes of etcd`, async () => {
     const before = await votesIn(server);
     const told = await ask();
     const after = await votesIn(server);
-    if (before === undefined) return told;
-    if (before !== after) continue;
-    assert.equal(told.voters.join(' '), before, `the voters of ${server.name}`);
+    if (before === undefined || after === undefined) return { told, untrue: [] };
+    if (before.join() !== after.join()) return undefined;
+    const untrue = told.voters.filter((name) => !before.includes(name));
     const roles = told.nodes.flatMap(({ node_id, role }) => (role === 'voter' ? [node_id] : [])).sort();
-    assert.equal(roles.join(' '), before, `the roles of ${server.name}`);
-    return told;
-  }
+    const isWhole = [told.voters, roles].every((names) => names.join() === before.join());
+    return (isWhole || untrue.length > 0) && { told, untrue };
+  });
+  assert.deepEqual(untrue, [], `votes that ${server.name} tells, and etcd does not have`);
+  return told;
 }
 
-/** For the end of a test: each server that runs tells the votes as etcd has them. A busy machine may need more than one look. */
-export async function untilVotesAreTold(
+/** For the end of a test: each server that runs tells the votes as etcd has them. */
+export async function assertVotesAreTold(
   servers: readonly { readonly server: EtcdServer; readonly ask: () => Promise<Told> }[],
 ): Promise<void> {
-  for (const { server, ask } of servers) {
-    await until(`${server.name} tells the votes of etcd`, async () => (await toldVotes(server, ask)) !== undefined);
-  }
+  for (const { server, ask } of servers) await toldVotes(server, ask);
 }
 
 /** The nodes of etcd whose votes answer the server; undefined if it has no member, or uses an etcd of others. */
-function votesIn(server: EtcdServer): Promise<string | undefined> {
+function votesIn(server: EtcdServer): Promise<readonly string[] | undefined> {
   return askEtcd(server, async (etcd) => {
     const members = await etcd.members();
     const votes = members.map(async ({ name, clientUrls: [url] }) => {
@@ -75,6 +76,6 @@ function votesIn(server: EtcdServer): Promise<string | undefined> {
         ));
       return answers ? [name] : [];
     });
-    return (await Promise.all(votes)).flat().sort().join(' ');
+    return (await Promise.all(votes)).flat().sort();
   }).catch(() => undefined);
 }

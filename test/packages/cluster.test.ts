@@ -62,7 +62,7 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
     const hasPassed = 'passed' in t && t.passed;
     if (hasPassed) {
       page?.end();
-      await servers.untilVotesAreTold();
+      await servers.assertVotesAreTold();
     } else console.log('error' in t ? t.error : '', await servers.journals());
     page = undefined;
   });

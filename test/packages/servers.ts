@@ -15,7 +15,7 @@ import { etcdMissing, needProgram } from '../cluster/programs.ts';
 import { namespacesMissing, Network } from '../cluster/network.ts';
 import { Program, untilStopped } from '../cluster/program.ts';
 import { StoreApi } from '../cluster/store-api.ts';
-import { untilVotesAreTold } from '../cluster/votes.ts';
+import { assertVotesAreTold } from '../cluster/votes.ts';
 import { until } from '../support/until.ts';
 import { installedLayer, Server, serverMissing } from './server.ts';
 
@@ -195,8 +195,8 @@ export class Servers {
   }
 
   /** For the end of a test: each server that can be reached tells the votes as etcd has them. */
-  untilVotesAreTold(): Promise<void> {
-    return untilVotesAreTold(
+  assertVotesAreTold(): Promise<void> {
+    return assertVotesAreTold(
       this.#reached().map((name) => ({
         server: { name, address: this.address(name), dataDir: join(this.server(name).root, DATA) },
         ask: () => this.metrics(name),
