@@ -303,7 +303,7 @@ export class MediaStream {
 
 /**
  * The sections of a kind, best first: MJPEG after all others, and last the sections that say H.264 taken for H.265, and the other way
- * round. Begins with number `way` of them.
+ * round. Each is tried twice before the next one: what is no picture now may be one after the next connection.
  */
 function waysOf(
   presentation: Presentation,
@@ -323,7 +323,7 @@ function waysOf(
     return formats.length > 0 ? [{ index, media: { ...media, formats } }] : [];
   });
   const ways = [...stated, ...mistaken];
-  const first = ways.length > 0 ? way % ways.length : 0;
+  const first = ways.length > 0 ? Math.floor(way / 2) % ways.length : 0;
   return [...ways.slice(first), ...ways.slice(0, first)];
 }
 
