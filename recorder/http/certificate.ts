@@ -42,7 +42,9 @@ export async function readCertificate(paths: CertificatePaths): Promise<Certific
     readFile(paths[key], 'utf8').catch((err: NodeJS.ErrnoException) => {
       throw new CertificateError(key, paths[key], `cannot be read (${err.code})`, { cause: err });
     });
-  const [certificate, key] = await Promise.all([read('certificate'), read('key')]);
+  // One after the other, so that of two files that are not there the same one is named each time.
+  const certificate = await read('certificate');
+  const key = await read('key');
   check('certificate', paths.certificate, { cert: certificate }, 'is not a certificate in PEM');
   check('key', paths.key, { key }, 'is not a private key in PEM without passphrase');
   check('key', paths.key, { cert: certificate, key }, 'is not the key of tls.certificate');
