@@ -97,7 +97,10 @@ async function nothingIsMissing(fromMs: number, toMs: number, cameras = CAMERAS)
     return cameras.every((name) => pieces.get(name)?.some((piece) => piece.toMs > toMs));
   });
   const pieces = await footageOf(disks, cameras, fromMs);
-  for (const name of cameras) assert.deepEqual(holesIn(pieces.get(name) ?? [], fromMs, toMs), [], name);
+  for (const name of cameras) {
+    const own = pieces.get(name) ?? [];
+    assert.deepEqual(holesIn(own, fromMs, toMs), [], `${name} in ${JSON.stringify(own)}`);
+  }
 }
 
 const untilAllRecord = (): Promise<unknown> =>
