@@ -1,7 +1,7 @@
 // The panel beside a camera's picture with its details.
 
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Camera } from '../app/camera.ts';
 import { directory } from '../app/cameras.ts';
 import { conditionOf, wordsOfCondition } from '../app/condition.ts';
@@ -17,10 +17,13 @@ export function Facts({ camera }: { readonly camera: Camera }): VNode {
   const { codecs, preview, transport, bitrate, frame_rate: frameRate, frames, viewers, node } = camera;
   const [newest, setNewest] = useState<readonly Recording[]>();
   const [missing, setMissing] = useState<readonly string[]>([]);
+  // The nodes with footage of it are others after a while.
+  const latest = useRef(camera);
+  latest.current = camera;
   useEffect(() => {
     let isShown = true;
     const load = async (): Promise<void> => {
-      const found = await newestRecordings(camera);
+      const found = await newestRecordings(latest.current);
       if (!isShown) return;
       setMissing(found.missing);
       // If no node answers, the list is not changed.
