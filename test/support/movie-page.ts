@@ -1,10 +1,11 @@
 // A movie in a Chromium page: the duration that it reports, and which numbered picture it shows when.
 
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { launchBrowser, videoState } from './browser.ts';
 import { serveRanges } from './range-server.ts';
 
-/** Pictures that are asked for are farther apart than this, and each is on screen for less. */
+/** Pictures that are asked for in turn are farther apart than this, and each is on screen for less. */
 const NEAR_S = 0.2;
 
 interface MoviePage {
@@ -27,9 +28,12 @@ export async function openMovie(t: TestContext, bytes: Buffer): Promise<MoviePag
     video.onerror = () => reject(new Error(video.error.message));
     video.src = '/movie.mp4';
   })`);
+  let lastSeconds = -1;
   return {
     durationSeconds: duration as number,
     async numberAt(seconds) {
+      assert.ok(Math.abs(seconds - lastSeconds) > NEAR_S);
+      lastSeconds = seconds;
       // `seeked` comes when the picture is decoded, which may be before it is on screen: until then the last one is.
       await page.evaluate(`new Promise((resolve) => {
         const video = document.querySelector('video');
