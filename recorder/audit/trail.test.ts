@@ -215,6 +215,8 @@ test('a question is answered newest first, a page at a time, by time, caller, ac
   await trail.close();
   const ask = async (query: Partial<AuditQuery>): Promise<unknown[]> =>
     (await readAudit(directory, { ...ALL, ...query })).lines.map((line) => line['camera'] ?? 'several');
+  // Closing waits two seconds for a slow disk, which a busy machine may have.
+  await until('the last line is written', async () => (await ask({ limit: 1 }))[0] === 'several');
   assert.deepEqual(await ask({ fromMs: start + 56_000, toMs: start + 59_000 }), ['c58', 'c57', 'c56']);
   assert.deepEqual(await ask({ what: 'export', who: 'ops', limit: 3 }), ['c54', 'c48', 'c42']);
   assert.deepEqual(await ask({ camera: 'c7' }), ['several', 'c7']);

@@ -197,7 +197,7 @@ test('a disk that is taken away while recording: no byte goes beneath it, ready 
   assert.equal(b.all[0]?.recording.status().reason?.code, 'archive-missing');
   assert.equal(b.archive.warnings()[0]?.code, 'archive-missing');
   assert.match((await b.metric('archive_wrong_disk')).join(), /cause="archive-missing"\} 1/);
-  await assert.rejects(b.archive.list('gate', { fromMs: 0, toMs: b.clock.wallMs() }), /is not the archive/);
+  await assert.rejects(b.archive.list('gate', { fromMs: 0, toMs: b.clock.wallMs() }), /archive-missing/);
   await b.wait(120_000);
   assert.equal(b.removed.length, removed, 'nothing is taken for removed');
   rmSync(p.root, { recursive: true });
