@@ -407,7 +407,7 @@ class Filling {
   async #finish(isThrough: boolean): Promise<void> {
     const { toMs } = this.#hole;
     if (this.#rest && isThrough && !this.#run) await this.#addRest(toMs, undefined);
-    this.#run?.end('stopped', isThrough ? toMs : undefined);
+    this.#run?.end('stopped', toMs, isThrough);
     this.#run = undefined;
   }
 

@@ -72,7 +72,7 @@ test('pictures last until the next one, and the last one to the end of the gap',
   const first = picture(0);
   const { run, calls } = placed(first);
   for (const one of [first, picture(1), picture(3)]) run.picture(one);
-  run.end('stopped', START_MS + 3_600_000 + 3 * 40 + 50);
+  run.end('stopped', START_MS + 3_600_000 + 3 * 40 + 50, true);
   assert.deepEqual(calls, [
     'begin avc1.42c00a mp4a.40.2',
     'video 0 0 3600 0',
@@ -86,8 +86,21 @@ test('an end of the gap that is far away does not stretch the last picture', () 
   const first = picture(0);
   const { run, calls } = placed(first);
   for (const one of [first, picture(1)]) run.picture(one);
-  run.end('stopped', START_MS + 3_600_000 + 1_000);
+  run.end('stopped', START_MS + 3_600_000 + 1_000, true);
   assert.equal(calls.at(-2), 'video 3600 0 3600 40');
+});
+
+test('a replay that is cut does not cover the footage after the gap, and does not reach it', () => {
+  for (const [endMs, ticks] of [
+    [27, 27 * 90],
+    [80, 3_600],
+  ] as const) {
+    const first = picture(0);
+    const { run, calls } = placed(first);
+    for (const one of [first, picture(1)]) run.picture(one);
+    run.end('stopped', START_MS + 3_600_000 + 40 + endMs);
+    assert.equal(calls.at(-2), `video 3600 0 ${ticks} 40`);
+  }
 });
 
 test('H.265 whose pictures are shown in another order is noticed, and placed by a run that knows', () => {

@@ -121,13 +121,17 @@ export class Placing {
     unit.data.slab.release();
   }
 
-  /** Ends the run. The last picture is shown for its usual time, or up to `wallEndMs` if that is near. */
-  end(reason: EndReason, wallEndMs?: number): void {
+  /**
+   * Ends the run. The last picture is shown for its usual time, but not after the end of the gap, where other footage begins. `isThrough`:
+   * the run reached that end, so that the picture is shown up to it, if it is near.
+   */
+  end(reason: EndReason, gapEndMs = Infinity, isThrough = false): void {
     const held = this.#held;
     if (held) {
       const reorderTicks = (this.#firstOffset ?? 0) - held.sample.compositionOffset;
-      const ticks = ((wallEndMs ?? Infinity) - held.sample.wallMs) * TICKS_PER_MS - reorderTicks;
-      this.#pass(undefined, ticks > 0 && ticks <= 2.5 * this.#usualTicks ? Math.round(ticks) : this.#usualTicks);
+      const ticks = (gapEndMs - held.sample.wallMs) * TICKS_PER_MS - reorderTicks;
+      const isNear = ticks > 0 && ticks <= (isThrough ? 2.5 : 1) * this.#usualTicks;
+      this.#pass(undefined, isNear ? Math.round(ticks) : this.#usualTicks);
     }
     this.#sink.end(reason);
   }
