@@ -34,11 +34,13 @@ export async function openMovie(t: TestContext, bytes: Buffer): Promise<MoviePag
     async numberAt(seconds) {
       assert.ok(Math.abs(seconds - lastSeconds) > NEAR_S);
       lastSeconds = seconds;
-      // `seeked` comes when the picture is decoded, which may be before it is on screen: until then the last one is.
+      // `seeked` comes when the picture is decoded, which may be before it is on screen: until then the last one is. While the video seeks,
+      // it may have none.
       await page.evaluate(`new Promise((resolve) => {
         const video = document.querySelector('video');
+        const settled = () => (video.seeking ? video.addEventListener('seeked', resolve, { once: true }) : resolve());
         const shown = (_, { mediaTime }) =>
-          Math.abs(mediaTime - ${seconds}) < ${NEAR_S} ? resolve() : video.requestVideoFrameCallback(shown);
+          Math.abs(mediaTime - ${seconds}) < ${NEAR_S} ? settled() : video.requestVideoFrameCallback(shown);
         video.requestVideoFrameCallback(shown);
         video.currentTime = ${seconds};
       })`);
