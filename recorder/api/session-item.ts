@@ -1,4 +1,4 @@
-// Who is signed in, as the API shows it: its schema.
+// A session as the API shows it: its schema.
 
 import { z } from 'zod';
 

@@ -13,7 +13,7 @@ const Tried = z
   .meta({ id: 'LoginTried', description: 'No login of the camera rests.' });
 
 export const tryLoginRoutes: FastifyPluginAsyncZod<{
-  deps: Pick<ApiDeps, 'cameras'> & Required<Pick<ApiDeps, 'tryLogins'>>;
+  deps: Pick<ApiDeps, 'cameras' | 'tryLogins'>;
 }> = async (app, { deps }) => {
   app.post(
     '/api/cameras/:id/try-login',
