@@ -93,7 +93,6 @@ async function killed(
   };
   const seen = new Set<string>();
   let worst = 0;
-  let behind = 0;
   for (let round = 0; round < rounds; round++) {
     for (const sent of cameras) sent.frames = [];
     const recorder = await RecorderProcess.start({ directory, config });
@@ -102,8 +101,12 @@ async function killed(
     await until('all cameras play', () => cameras.every((sent) => sent.camera.playing.length > 0));
     // Lasts: the cameras are recorded, for a time that differs from run to run.
     await sleep(1_000 + random() * 4_000);
-    const sentBefore = cameras.map((sent) => sent.frames.length);
-    const written = await writtenFrames(recorder, cameras.length);
+    // A recorder that waits for the processor has more than a queue to write: the kill comes when it has caught up.
+    const { sentBefore, written } = await until('the recorder keeps up', async () => {
+      const sentBefore = cameras.map((sent) => sent.frames.length);
+      const written = await writtenFrames(recorder, cameras.length);
+      return sentBefore.every((count, i) => count - written[i]! <= MAX_MISSING) && { sentBefore, written };
+    });
     await end(recorder);
     const sentFrames = cameras.map((sent) => sent.frames);
 
@@ -117,23 +120,15 @@ async function killed(
       assert.equal(complaints, '');
       const recorded = numbers.flat();
       // Of what was sent when it was asked; a test that had to wait for the processor sends much at once afterwards.
-      const missing = Math.max(0, (sentBefore[i] ?? NaN) - recorded.length);
-      const before = written[i] ?? NaN;
+      const missing = Math.max(0, sentBefore[i]! - recorded.length);
+      const before = written[i]!;
       assert.ok(recorded.length >= before, `round ${round}, camera ${i}: ${recorded.length} of ${before} written`);
-      // A machine that is busy with other things had more than that to write already.
-      if ((sentBefore[i] ?? NaN) - before > MAX_MISSING) behind++;
-      else {
-        worst = Math.max(worst, missing);
-        assert.ok(missing <= MAX_MISSING, `round ${round}, camera ${i}: the last ${missing} pictures are missing`);
-      }
+      worst = Math.max(worst, missing);
       assert.deepEqual(recorded, shown(sent, recorded.length), `round ${round}, camera ${i}: pictures in order`);
     }
     for (const file of fresh) seen.add(file);
   }
   t.diagnostic(`${rounds} kills, ${seen.size} files, at most ${worst} pictures missing`);
-  const all = rounds * cameras.length;
-  if (behind > 0) t.diagnostic(`in ${behind} of ${all} cases the machine was behind before the kill: not counted`);
-  assert.ok(behind <= all / 4, `the machine was behind in ${behind} of ${all} cases`);
 }
 
 /** What the recorder has handed to the disk, by camera. */
