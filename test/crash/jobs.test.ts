@@ -7,6 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
@@ -34,6 +35,7 @@ interface JobAnswer {
   readonly from_ms: number;
   readonly to_ms: number;
   readonly state: string;
+  readonly progress: number;
   readonly completed_at?: number;
   readonly size_bytes?: number;
   readonly reason?: string;
@@ -138,22 +140,22 @@ test(
       await ready(recorder);
     }
     assert.equal(taken.size, JOBS);
-    /** Those that have not ended; undefined while nobody knows. */
-    const left = async (): Promise<number | undefined> => {
+    /** How far those are that have not ended; undefined while nobody knows. */
+    const left = async (): Promise<readonly string[] | undefined> => {
       await note();
       const jobs = (await listed(recorder)) ?? [];
-      return jobs.length >= taken.size ? jobs.filter((job) => job.completed_at === undefined).length : undefined;
+      if (jobs.length < taken.size) return undefined;
+      return jobs.filter((job) => job.completed_at === undefined).map((job) => `${job.job_id} ${job.progress}`);
     };
-    // As long as it goes on: encoders stand behind everybody else in the queue for processors.
-    for (let before = await until('jobs are listed', left); before > 0;) {
-      const fewer = until('a job ends', async () => {
-        const count = await left();
-        return count !== undefined && count < before && { count };
+    // As long as one of them goes on: encoders stand behind everybody else in the queue for processors.
+    for (let before = await until('jobs are listed', left); before.length > 0;) {
+      const further = until('a job goes on', async () => {
+        const now = await left();
+        return now !== undefined && !isDeepStrictEqual(now, before) && now;
       });
-      const still = async (cause: unknown): Promise<never> => {
+      before = await further.catch(async (cause: unknown) => {
         throw new Error(`still: ${JSON.stringify(await listed(recorder))}\n${recorder.child.output}`, { cause });
-      };
-      before = (await fewer.catch(still)).count;
+      });
     }
     await note();
     assert.deepEqual(
