@@ -104,11 +104,11 @@ export class AuditTrail implements AuditSink {
   async close(): Promise<void> {
     this.#hourTimer?.cancel();
     this.#syncTimer?.cancel();
-    let timer: NodeJS.Timeout | undefined;
-    const tooLong = new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_MS)));
+    const closed = new AbortController();
+    const tooLong = this.#options.clock.sleep(CLOSE_MS, closed.signal);
     this.#closing.abort();
     await Promise.race([this.#writing?.then(() => this.#closeFile()) ?? this.#closeFile(), tooLong]);
-    clearTimeout(timer);
+    closed.abort();
   }
 
   async #writeAll(): Promise<void> {
