@@ -11,6 +11,7 @@ import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import type { Track } from '../camera/tracks.ts';
 import { TunnelFront } from '../camera/tunnel.ts';
 import type { TunnelOptions } from '../camera/tunnel.ts';
+import { freePorts } from '../support/recorder-process.ts';
 import { onlyFile, range, setStage, streamsOf } from './stage.ts';
 import type { Stage, StageOptions } from './stage.ts';
 
@@ -132,17 +133,11 @@ test('92. a tunnel that never opens, and a message without bounds, do not hold t
   await stage.expectPictures(range(0, 30));
 });
 
-/** A port that is free for groups, with the three above it. */
-async function freePort(): Promise<number> {
-  const socket = createSocket('udp4').bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port & ~7;
-}
+/** Free for groups, with the three above it: kernels choose none of these. */
+const groupPort = async (): Promise<number> => ((await freePorts(1))[0] ?? 0) & ~7;
 
 test('93. media go to a multicast group: it is joined, and only the camera is heard', async (t) => {
-  const multicast = { group: '239.255.77.1', port: await freePort() };
+  const multicast = { group: '239.255.77.1', port: await groupPort() };
   const stage = await setStage(t, {
     tracks: await tracks(),
     transports: ['multicast'],
@@ -165,7 +160,7 @@ test('93. media go to a multicast group: it is joined, and only the camera is he
 });
 
 test('93. a camera that names no group, or an address that is none, is not followed there', async (t) => {
-  const port = await freePort();
+  const port = await groupPort();
   for (const destination of ['', ';destination=127.0.0.1', ';destination=10.0.0.9', ';destination=camera']) {
     const stage = await setStage(t, {
       tracks: await tracks(),

@@ -1,8 +1,10 @@
 // The recorder as users run it: a separate process with a configuration file, its ports and its output.
 
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type ListenOptions, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Agent, fetch as fetchWith } from 'undici';
 import { Child, type Ended } from './child.ts';
@@ -17,16 +19,37 @@ export const MAIN = mainOf('recorder');
 /** A Node warning in a recorder fails the test that stops it. */
 const PRELOAD = ['--import', import.meta.resolve('./preload.ts')];
 
-/** Free ports of the loopback address. */
+/** Where kernels choose no port themselves (ip_local_port_range), not even for a connection. */
+const PORTS = [20_000, 30_000] as const;
+
+/**
+ * Free ports of the loopback address, which no other process gets from this function before this one ends: it listens at an abstract
+ * Unix socket with the number of each.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
   const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    ports.push((server.address() as AddressInfo).port);
+  while (ports.length < count) {
+    const port = randomInt(...PORTS);
+    const claim = await listening({ path: `\0kube-nvr-port-${port}` });
+    const taken = claim && (await listening({ port, host: '127.0.0.1' }));
+    if (taken) {
+      ports.push(port);
+      await new Promise((resolve) => taken.close(resolve));
+    } else claim?.close();
   }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
   return ports;
+}
+
+/** Undefined if another program listens there. */
+async function listening(where: ListenOptions): Promise<Server | undefined> {
+  const server = createServer().unref();
+  try {
+    await once(server.listen(where), 'listening');
+    return server;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return undefined;
+    throw error;
+  }
 }
 
 interface RecorderOptions {
