@@ -20,7 +20,7 @@ test('recorder discover finds the cameras of a network, and prints what can be u
   const passwordFile = join(directory, 'password');
   writeFileSync(passwordFile, 'the password\n');
   const discover = (...args: readonly string[]) => {
-    const all = ['netns', 'exec', namespace, process.execPath, MAIN, 'discover', '--timeout', '1s', ...args];
+    const all = ['netns', 'exec', namespace, process.execPath, MAIN, 'discover', '--timeout', '5s', ...args];
     const { status, stdout, stderr } = spawnSync('ip', all, { encoding: 'utf8', input: 'the password\nnot this' });
     assert.equal(status, 0, stderr);
     return stdout;

@@ -2,11 +2,11 @@
 
 import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
-import { systemClock } from '../../../base/clock.ts';
+import { setImmediate as turn } from 'node:timers/promises';
+import { systemClock, type Clock } from '../../../base/clock.ts';
 import { Announcer, probeMatches, type Announced } from '../../../test/onvif/announcer.ts';
 import { OnvifDevice, type DeviceOptions } from '../../../test/onvif/device.ts';
+import { freePorts } from '../../../test/support/recorder-process.ts';
 import { discover, type Discovery } from './discover.ts';
 import { Answers, MAX_DATAGRAMS, MAX_DEVICES, MAX_DEVICES_AT_ADDRESS } from './answers.ts';
 import { addressesOf } from './probe.ts';
@@ -15,15 +15,14 @@ import { anywhere } from '../../reach/reach.ts';
 const CREDENTIALS = { username: 'admin', password: 'p@ss:word/1' };
 const LOOPBACK = '127.0.0.1';
 
-/** A port that no other test uses now. */
-async function freePort(): Promise<number> {
-  const socket = createSocket('udp4');
-  socket.bind(0, LOOPBACK);
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port;
-}
+/** What came while this process had no processor is read before time goes on. */
+const clock: Clock = {
+  ...systemClock,
+  async sleep(delayMs) {
+    await systemClock.sleep(delayMs);
+    for (let i = 0; i < 20; i++) await turn();
+  },
+};
 
 class Network {
   readonly port: number;
@@ -35,7 +34,8 @@ class Network {
   }
 
   static async create(t: TestContext): Promise<Network> {
-    return new Network(t, await freePort());
+    const [port = 0] = await freePorts(1);
+    return new Network(t, port);
   }
 
   async announce(address: string, answers: (probeId: string) => readonly (string | Uint8Array)[]): Promise<Announcer> {
@@ -56,10 +56,7 @@ class Network {
   }
 
   search(credentials: typeof CREDENTIALS | undefined = CREDENTIALS): Promise<Discovery> {
-    return discover(
-      { from: [LOOPBACK], timeoutMs: 500, port: this.port, credentials },
-      { reach: anywhere(), clock: systemClock },
-    );
+    return discover({ from: [LOOPBACK], timeoutMs: 500, port: this.port, credentials }, { reach: anywhere(), clock });
   }
 }
 
