@@ -89,19 +89,22 @@ test('a process that removes is killed with SIGKILL, five times', async (t) => {
       import { VirtualClock } from ${JSON.stringify(new URL('../../../base/clock.ts', import.meta.url).href)};
       const clock = new VirtualClock(${clock.wallMs()});
       const b = await RetentionBench.start({ root: ${JSON.stringify(root)}, clock, ids: [], node: { maxSizeBytes: 1 } });
-      // Slowly, so that there is something to hit.
+      // Each waits for a word, so that there is something to hit.
       b.disk.fs.before = ({ name }) => {
         if (name !== 'remove') return;
         console.log(name);
-        return new Promise((done) => setTimeout(done, 5));
+        return new Promise((done) => process.stdin.once('data', done));
       };
       await b.wait(60_000);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'inherit'],
     });
     const exited = once(child, 'exit');
     let removals = 0;
-    for await (const _ of createInterface(child.stdout)) if (++removals > 3 * round) break;
+    for await (const _ of createInterface(child.stdout)) {
+      if (++removals > 3 * round) break;
+      child.stdin.write('go on');
+    }
     child.kill('SIGKILL');
     await exited;
     counts.add(segmentPaths(root).length);
