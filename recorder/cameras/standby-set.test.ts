@@ -25,9 +25,9 @@ async function open(
   t: TestContext,
   {
     memoryBytes = Infinity,
-    wantedFromMs = -Infinity,
+    wantedFromMs = () => -Infinity,
     ...deps
-  }: { readonly memoryBytes?: number; readonly wantedFromMs?: number } & Partial<
+  }: { readonly memoryBytes?: number; readonly wantedFromMs?: () => number } & Partial<
     Pick<ConstructorParameters<typeof StandbySet>[0], 'memory' | 'recordingOf'>
   > = {},
 ) {
@@ -59,7 +59,7 @@ async function open(
     gaps,
     liveLimits: new LiveLimits(),
     standbys,
-    wantedFromMs: () => wantedFromMs,
+    wantedFromMs,
   });
   const ticking = setInterval(() => cameras.tick(), 50);
   t.after(async () => {
@@ -161,9 +161,11 @@ test('what another recorder missed that was restarted is written, while the came
 
 test('only what was captured since the wanted time is written', async (t) => {
   await using camera = await startCamera({ pace: 'realtime' });
-  const node = await open(t, { wantedFromMs: Date.now() + 3_000 });
+  let wantedFromMs = NaN;
+  const node = await open(t, { wantedFromMs: () => wantedFromMs });
   await node.hold(wanted(camera.url));
   await until('five seconds are held', () => (node.standbys.heldSinceMs('gate') ?? Infinity) < Date.now() - 5_000);
+  wantedFromMs = (node.standbys.heldSinceMs('gate') ?? NaN) + 3_000;
   await node.cameras.apply([wanted(camera.url)]);
   await until('it is written', () => (node.cameras.get('gate')?.archive?.framesWritten ?? 0) > 0);
   await node.cameras.apply([]);
