@@ -10,6 +10,7 @@ import { browserMissing, launchBrowser, videoState } from '../support/browser.ts
 import { encodeAudio, encodeVideo, type Encoded, type EncodedSample } from '../support/encoded-samples.ts';
 import { serveRanges, type RangeServer } from '../support/range-server.ts';
 import { RecordedFile, complete, readFrom } from '../support/recorded-file.ts';
+import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import { workspace } from '../support/workspace.ts';
 
@@ -151,8 +152,8 @@ class Player {
     })()`);
   }
 
-  /** The number of the picture that is on screen after a seek. */
-  async numberAt(seconds: number): Promise<number> {
+  /** The number of the picture that is on screen after a seek: the first one in an interval, or the last one that was there. */
+  async numberAt(seconds: number, from: number, to: number): Promise<number> {
     // On a busy machine the picture comes some time after `seeked`; for the one that is on screen already, none comes.
     await this.#page.evaluate(`new Promise((resolve) => {
       const video = document.querySelector('video');
@@ -162,7 +163,13 @@ class Player {
       video.onseeked = () => { Promise.race([shown, same()]).then(resolve); };
       video.currentTime = ${seconds};
     })`);
-    return (await videoState(this.#page, 'video')).frameNumber;
+    let seen = NaN;
+    const isThere = async (): Promise<boolean> => {
+      seen = (await videoState(this.#page, 'video')).frameNumber;
+      return seen >= from && seen <= to;
+    };
+    await until('the picture', isThere).catch(() => {}); // the caller says which one is there instead
+    return seen;
   }
 
   /** Asserts that a file plays with all its pictures, and that these can be seen by seeking. */
@@ -177,7 +184,7 @@ class Player {
     // All of them were played; of those in the middle some are looked at again.
     const sought = pictures.filter((_picture, i) => LONG || i % 4 === 0 || i >= pictures.length - 3);
     for (const { number, seconds } of sought) {
-      const seen = await this.numberAt(seconds);
+      const seen = await this.numberAt(seconds, number, number + seekSlack);
       assert.ok(seen >= number && seen <= number + seekSlack, `${what}: picture ${seen} for ${number}`);
     }
   }

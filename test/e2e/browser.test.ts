@@ -109,22 +109,20 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
     test(`${sound}: plays with sound, and the picture on screen is the one the camera drew a moment ago`, async (t) => {
       const { page, lastSent } = await scene(t, video, audio);
       await untilPlaying(page, 25, true);
-      const lagFrames: number[] = [];
+      const lags: number[] = [];
       const numbers: number[] = [];
-      await until('sixty readable pictures', async () => {
+      // Live, and not some seconds behind; how late exactly is what `npm run bench live` measures. A busy machine catches up.
+      await until('of sixty readable pictures half are less than three seconds old, and they move', async () => {
         const { frameNumber } = await shown(page);
         if (frameNumber >= 0) {
-          lagFrames.push((lastSent() - frameNumber + NUMBERS) % NUMBERS);
+          lags.push(((lastSent() - frameNumber + NUMBERS) % NUMBERS) * FRAME_MS);
           numbers.push(frameNumber);
         }
-        return numbers.length >= 60;
-      });
-      lagFrames.sort((a, b) => a - b);
-      const medianMs = lagFrames[30]! * FRAME_MS;
-      t.diagnostic(`sent to shown: median ${medianMs} ms, most ${lagFrames.at(-1)! * FRAME_MS} ms`);
-      // Live, and not some seconds behind; how late exactly is what `npm run bench live` measures.
-      assert.ok(medianMs <= 3_000, `the picture on screen is ${medianMs} ms old`);
-      assert.ok(new Set(numbers).size > 20, `the picture moves: ${numbers.join(' ')}`);
+        const last = lags.slice(-60).sort((a, b) => a - b);
+        return last.length === 60 && last[30]! <= 3_000 && new Set(numbers.slice(-60)).size > 20;
+      }).catch((error: unknown) =>
+        assert.fail(`${String(error)}: ${numbers.slice(-60).join(' ')}, late by ${lags.slice(-60).join(' ')}`),
+      );
     });
   }
 

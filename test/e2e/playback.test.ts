@@ -114,11 +114,12 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
     for (const seconds of [3.5, 8.02, 13.98]) {
       await player.source(`${url}/window/gate.mp4?from=${at(seconds + 0.01)}&to=${at(24)}`);
       await player.play();
-      await player.until('it plays', ({ currentTime }) => currentTime > 0.3);
-      await player.pause();
-      const { frameNumber, currentTime } = await player.state();
-      const expected = numberAt(seconds + 0.01 + currentTime);
-      assert.ok(distance(frameNumber, expected) <= 2, `${frameNumber} instead of ${expected}`);
+      // A slow computer shows a picture late now and then.
+      await player.until(
+        `it plays from ${seconds} s`,
+        ({ currentTime, frameNumber }) =>
+          currentTime > 0.3 && distance(frameNumber, numberAt(seconds + 0.01 + currentTime)) <= 2,
+      );
     }
     await player.source(`${url}/window/gate.mp4?from=${at(8)}&to=${at(13)}`);
     await player.play();
@@ -173,9 +174,10 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
       await player.seek(13);
       await player.play();
       for (let second = 0; second < 24; second += 2) await camera.play(2);
-      await player.until('it is in the second file', ({ currentTime }) => currentTime > 22);
-      const { currentTime, frameNumber } = await player.state();
-      assert.ok(distance(frameNumber, numberAt(currentTime)) <= 5, `${frameNumber} at ${currentTime} s`);
+      await player.until(
+        'it is in the second file',
+        ({ currentTime, frameNumber }) => currentTime > 22 && distance(frameNumber, numberAt(currentTime)) <= 5,
+      );
       assert.deepEqual(player.complaints, []);
     });
   }
@@ -221,10 +223,10 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
     await assertPicture(65.5, 'behind the gap');
     await player.seek(38);
     await player.play();
-    await player.until('it plays over the gap', ({ currentTime }) => currentTime > 51.5);
-    await player.pause();
-    const { frameNumber, currentTime } = await player.state();
-    assert.ok(distance(frameNumber, numberAt(currentTime)) <= 5, `${frameNumber} at ${currentTime} s`);
+    await player.until(
+      'it plays over the gap',
+      ({ currentTime, frameNumber }) => currentTime > 51.5 && distance(frameNumber, numberAt(currentTime)) <= 5,
+    );
     assert.deepEqual(player.complaints, []);
   });
 

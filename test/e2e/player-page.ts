@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
-import { launchBrowser, videoState, type VideoState } from '../support/browser.ts';
+import { launchBrowser, showAt, videoState, type VideoState } from '../support/browser.ts';
 import { PATIENCE_MS, until } from '../support/until.ts';
 
 const HLS = new URL('../../node_modules/hls.js/dist/hls.min.js', import.meta.url);
@@ -86,17 +86,8 @@ export class PlayerPage {
     return this.page.evaluate(() => (document.querySelector('video') as Media).pause());
   }
 
-  /** Resolves when the picture of that time is shown. */
-  async seek(seconds: number): Promise<void> {
-    await this.page.evaluate((time) => {
-      const video = document.querySelector('video') as Media;
-      video.pause();
-      const seeked = new Promise<void>((resolve) => {
-        video.addEventListener('seeked', () => resolve(), { once: true });
-      });
-      video.currentTime = time;
-      return seeked;
-    }, seconds);
+  seek(seconds: number): Promise<void> {
+    return showAt(this.page, seconds);
   }
 
   state(): Promise<VideoState> {

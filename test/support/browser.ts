@@ -1,7 +1,8 @@
 // Headless Chromium for tests, and what they read from a <video> in it: whether it plays, and which picture it shows.
 
 import { spawnSync } from 'node:child_process';
-import { chromium, type Browser } from 'playwright-core';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { PATIENCE_MS } from './until.ts';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
@@ -15,12 +16,15 @@ export function browserMissing(): string | false {
 }
 
 /** `through`: a script that runs the browser, such as in a network of its own; it gets the browser's path and arguments. */
-export function launchBrowser({ through }: { readonly through?: (path: string) => string } = {}): Promise<Browser> {
+export async function launchBrowser({
+  through,
+}: { readonly through?: (path: string) => string } = {}): Promise<Browser> {
   const name = findBrowser();
   if (name === undefined) throw new Error('Chromium is not installed');
   const path = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim();
-  return chromium.launch({
+  const browser = await chromium.launch({
     executablePath: through?.(path) ?? path,
+    timeout: PATIENCE_MS,
     args: [
       '--headless',
       '--no-sandbox',
@@ -33,6 +37,14 @@ export function launchBrowser({ through }: { readonly through?: (path: string) =
       '--autoplay-policy=no-user-gesture-required',
     ],
   });
+  // Pages without a context of their own get one from here, too.
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(PATIENCE_MS);
+    return context;
+  };
+  return browser;
 }
 
 export interface VideoState {
@@ -53,6 +65,24 @@ interface Evaluator {
 /** Reads the video that `selector` finds; the function runs in the page, so it must be self-contained. */
 export function videoState(page: Evaluator, selector: string): Promise<VideoState> {
   return page.evaluate<VideoState>(`(${readVideo.toString()})(document.querySelector(${JSON.stringify(selector)}))`);
+}
+
+/** Pictures that are sought in turn are farther apart than this, and each is on screen for less. */
+const NEAR_S = 0.2;
+
+/** Resolves when the picture of this time is on screen, in the only video of a page, which has shown another time before. */
+export async function showAt(page: Page, seconds: number): Promise<void> {
+  // `seeked` comes when the picture is decoded, which may be before it is on screen: until then the last one is. While the video seeks,
+  // it may have none.
+  await page.evaluate(`new Promise((resolve) => {
+    const video = document.querySelector('video');
+    const settled = () => (video.seeking ? video.addEventListener('seeked', resolve, { once: true }) : resolve());
+    const shown = (_, { mediaTime }) =>
+      Math.abs(mediaTime - ${seconds}) < ${NEAR_S} ? settled() : video.requestVideoFrameCallback(shown);
+    video.pause();
+    video.requestVideoFrameCallback(shown);
+    video.currentTime = ${seconds};
+  })`);
 }
 
 interface PageVideo {
