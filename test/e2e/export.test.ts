@@ -42,15 +42,11 @@ async function ask(recorder: RecorderProcess, path: string): Promise<string> {
 
 async function ended(recorder: RecorderProcess, id: string): Promise<JobAnswer> {
   let job: JobAnswer | undefined;
-  await until(
-    `job ${id} ends`,
-    async () => {
-      const answer = await fetch(`${recorder.url}/api/archive/jobs/${id}`);
-      job = answer.ok ? ((await answer.json()) as JobAnswer) : undefined;
-      return job?.state === 'done' || job?.state === 'failed';
-    },
-    60_000,
-  );
+  await until(`job ${id} ends`, async () => {
+    const answer = await fetch(`${recorder.url}/api/archive/jobs/${id}`);
+    job = answer.ok ? ((await answer.json()) as JobAnswer) : undefined;
+    return job?.state === 'done' || job?.state === 'failed';
+  });
   return job as JobAnswer;
 }
 

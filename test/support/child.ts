@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { hasFailed, keepOutput } from './kept-output.ts';
 import { IS_TEST_FILE, WARNED } from './preload.ts';
 import { stopwatch } from './stopwatch.ts';
+import { PATIENCE_MS } from './until.ts';
 
 export interface Ended {
   readonly code: number | null;
@@ -87,7 +88,7 @@ export class Child {
   }
 
   /** Asks it to end, and kills it after `timeoutMs`. */
-  async stop(name: NodeJS.Signals = 'SIGTERM', timeoutMs = 15_000): Promise<Ended> {
+  async stop(name: NodeJS.Signals = 'SIGTERM', timeoutMs = PATIENCE_MS): Promise<Ended> {
     this.#process.kill(name);
     const exit = this.exit();
     const late = new AbortController();
