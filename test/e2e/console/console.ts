@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { assertPicture } from '../../support/compare-pictures.ts';
+import { until } from '../../support/until.ts';
 
 /** With a token, on the screen for it. */
 export async function signIn(page: Page, token: string): Promise<void> {
@@ -17,6 +18,11 @@ export async function badgeOf(page: Page, cameraId: string): Promise<string | un
   // One look: `textContent` waits for a badge, also for one that has just gone.
   const [badge] = await page.locator(`[data-camera="${cameraId}"] .badge`).allTextContents();
   return badge;
+}
+
+/** The state that a page has of a camera may be older than the picture that it shows. */
+export async function untilNoBadge(page: Page, ...cameraIds: readonly string[]): Promise<void> {
+  for (const id of cameraIds) await until(`${id} has no badge`, async () => (await badgeOf(page, id)) === undefined);
 }
 
 /** The screens of a phone, a laptop and a wall of a control room, in pixels. */

@@ -10,7 +10,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
-import { badgeOf, signIn } from './console.ts';
+import { badgeOf, signIn, untilNoBadge } from './console.ts';
 
 const token = (role: string) => ({ name: role, role, sha256: createHash('sha256').update(role).digest('hex') });
 
@@ -63,14 +63,15 @@ test(
       return gap?.detail === 'stopped by operator: works in the yard';
     });
     const past = page.locator('.screen img.past');
-    await past.waitFor();
-    const width = await past.evaluate<number, { naturalWidth: number }>((image) => image.naturalWidth);
-    assert.ok(width > 0 && width <= 640, `${width}`);
+    const width = await until('its last picture', () =>
+      past.evaluate<number | false, { naturalWidth: number }>(({ naturalWidth }) => naturalWidth > 0 && naturalWidth),
+    );
+    assert.ok(width <= 640, `${width}`);
 
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('button', { name: 'Start recording' }).click();
     for (const one of [page, viewer]) await one.locator('.screen.playing').waitFor();
-    assert.equal(await badgeOf(page, 'gate'), undefined);
+    await untilNoBadge(page, 'gate');
     assert.equal((await recorder.stop()).code, 0);
   },
 );

@@ -14,7 +14,7 @@ import { browserMissing, launchBrowser, videoState, type VideoState } from '../.
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
-import { badgeOf } from './console.ts';
+import { untilNoBadge } from './console.ts';
 import { footageStage } from './footage-stage.ts';
 
 const redisMissing = (): string | false =>
@@ -57,7 +57,6 @@ async function stage(t: TestContext) {
 
 async function open(browser: Browser, url: string, viewport = { width: 1440, height: 900 }): Promise<Page> {
   const page = await browser.newPage({ viewport });
-  page.setDefaultTimeout(SLOW_MS);
   await page.goto(url);
   return page;
 }
@@ -87,7 +86,7 @@ test(
     const page = await open(browser, `${recorder.url}/`);
     for (const id of ['gate', 'yard', 'hall']) await shows(page, id, isSmall);
     await shows(page, 'door', isMain(320));
-    for (const id of ['gate', 'yard', 'hall', 'door']) assert.equal(await badgeOf(page, id), undefined);
+    await untilNoBadge(page, 'gate', 'yard', 'hall', 'door');
     const second = await open(browser, `${recorder.url}/`);
     await shows(second, 'hall', isSmall);
     assert.equal(small.playing.length, 3, 'one connection for each camera');
