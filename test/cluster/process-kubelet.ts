@@ -3,6 +3,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { keepLogsIn } from '../support/kept-output.ts';
 import { until } from '../support/until.ts';
 import type { CertificateAuthority } from './certificates.ts';
 import type { ContainerOfPod, KubeletConfig, KubeletMessage, KubeletRequest } from './kubelet/messages.ts';
@@ -65,6 +66,7 @@ export class ProcessKubelet {
     const podsDirectory = join(directory, 'pods');
     mkdirSync(this.root, { recursive: true });
     mkdirSync(podsDirectory, { recursive: true });
+    keepLogsIn(name, podsDirectory, '*/containers/*/*.log');
     const files = authority.issue(`node-${name}`, {
       commonName: `system:node:${name}`,
       organizations: ['system:nodes'],

@@ -10,6 +10,7 @@ interface Pod extends KubeObject {
 }
 
 const LOG_LINES = 30;
+const OWN_KINDS = 'recorderpools,recordernodes,cameras';
 
 /** For `afterEach`: prints what the cluster has to say when the test before it failed. */
 export function reportFailure(cluster: () => Cluster | undefined) {
@@ -20,7 +21,7 @@ export function reportFailure(cluster: () => Cluster | undefined) {
   };
 }
 
-/** Parts of the control plane and nodes that end or ended, with their last words; all pods; the log of each that is not ready. */
+/** Parts of the control plane and nodes that end or ended, with their last words; all pods and objects of ours; the log of each pod that is not ready. */
 async function clusterReport(cluster: Cluster): Promise<string> {
   const { programs } = cluster.controlPlane;
   const ended = [...programs, ...cluster.nodes]
@@ -34,6 +35,7 @@ async function clusterReport(cluster: Cluster): Promise<string> {
   const overview = [
     await say(['get', 'pods', '--all-namespaces', '--output=wide']),
     await say(['get', 'events', '--all-namespaces', '--field-selector=type=Warning', '--sort-by=.lastTimestamp']),
+    await say(['get', OWN_KINDS, '--all-namespaces', '--output=yaml']),
   ];
   const pods = await cluster.api.list<Pod>('/api/v1/pods').catch(() => []);
   const logs: string[] = [];

@@ -1,7 +1,7 @@
 // What the programs of a test printed is gone when the test has ended, and so is the cause of a failure that does not come back. Where
 // hack/test says where, it is kept for each test file with a failed test.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { IS_TEST_FILE } from './preload.ts';
 
@@ -9,6 +9,9 @@ import { IS_TEST_FILE } from './preload.ts';
 const SHOWN_LINES = 15;
 
 const outputs = new Map<string, () => string>();
+const searches: (() => void)[] = [];
+/** Files, also of what the test has removed since. */
+const kept = new Set<string>();
 let failures = 0;
 
 if (IS_TEST_FILE) {
@@ -20,7 +23,8 @@ if (IS_TEST_FILE) {
     keep();
   });
   after(() => {
-    if (failures > 0) for (const path of keep()) console.error(`the last lines of ${path}:\n${lastLines(path)}`);
+    if (failures > 0) keep();
+    for (const path of kept) console.error(`the last lines of ${path}:\n${lastLines(path)}`);
   });
 }
 
@@ -32,27 +36,41 @@ export function keepOutput(name: string, read: () => string): void {
 }
 
 export function keepLog(file: string): void {
-  keepOutput(`${outputs.size}-${basename(file)}`, () => {
-    try {
-      return readFileSync(file, 'utf8');
-    } catch {
-      return ''; // the test has removed it
+  keepOutput(`${outputs.size}-${basename(file)}`, () => readLog(file));
+}
+
+/** For programs that are started by others: the files below `directory` that match `pattern` when a test fails. */
+export function keepLogsIn(name: string, directory: string, pattern: string): void {
+  if (!IS_TEST_FILE) return;
+  searches.push(() => {
+    for (const path of globSync(pattern, { cwd: directory })) {
+      const key = `${name}-${path.replaceAll('/', '-')}`;
+      if (!outputs.has(key)) outputs.set(key, () => readLog(join(directory, path)));
     }
   });
 }
 
-/** Returns the files. */
-function keep(): string[] {
+function readLog(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return ''; // the test has removed it
+  }
+}
+
+function keep(): void {
   const { KUBE_NVR_FAILED: directory } = process.env;
-  if (directory === undefined) return [];
+  if (directory === undefined) return;
   const test = relative(process.cwd(), process.argv[1] ?? '').replaceAll('/', '-');
   mkdirSync(directory, { recursive: true });
-  return [...outputs].flatMap(([name, read]) => {
+  for (const search of searches) search();
+  for (const [name, read] of outputs) {
     const path = join(directory, `${test}-${process.pid}-${name.replace(/\.log$/, '')}.log`);
     const output = read();
-    if (output !== '') writeFileSync(path, output);
-    return output === '' ? [] : [path];
-  });
+    if (output === '') continue;
+    writeFileSync(path, output);
+    kept.add(path);
+  }
 }
 
 const lastLines = (path: string): string =>

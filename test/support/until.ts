@@ -1,6 +1,7 @@
 // Waiting in end-to-end tests: for a condition, never for a fixed time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../base/error.ts';
 
 /** Far more than anything takes on a machine that is busy with other tests: only what never happens takes as long. */
 export const PATIENCE_MS = 180_000;
@@ -10,8 +11,9 @@ const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 100;
 
 /**
- * Calls `ask` repeatedly until the result is neither undefined nor false; throws after `timeoutMs` that `what` did not happen. Calls
- * less often after a while, unless `everyMs` says how often: most calls are requests, whose answers cost the processor time.
+ * Calls `ask` repeatedly until the result is neither undefined nor false; throws after `timeoutMs` that `what` did not happen, and what
+ * `ask` threw the last time: an assertion in `ask` says what there was instead. Calls less often after a while, unless `everyMs` says how
+ * often: most calls are requests, whose answers cost the processor time.
  */
 export async function until<T>(
   what: string,
@@ -31,7 +33,8 @@ export async function until<T>(
       lastError = error;
     }
     if (performance.now() > deadlineMs) {
-      throw new Error(`not within ${timeoutMs / 1000} s: ${what}`, { cause: lastError });
+      const last = lastError === undefined ? '' : `; the last time: ${messageOf(lastError)}`;
+      throw new Error(`not within ${timeoutMs / 1000} s: ${what}${last}`, { cause: lastError });
     }
     const shareMs = PAUSE_SHARE * (performance.now() - startMs);
     await sleep(everyMs ?? Math.min(Math.max(shareMs, MIN_PAUSE_MS), MAX_PAUSE_MS));

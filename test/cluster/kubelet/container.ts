@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { keepLog } from '../../support/kept-output.ts';
 
 export interface ContainerMount {
   readonly source: string;
@@ -57,7 +56,6 @@ export class ContainerProcess {
       spec.mounts.map(({ source, target, readOnly }) => `${readOnly ? 'ro' : 'rw'}\t${source}\t${target}\n`).join(''),
     );
     const log = openSync(spec.logFile, 'a');
-    keepLog(spec.logFile);
     const args = ['--mount', '--uts', '--', '/bin/sh', SCRIPT, root, spec.hostname, spec.workingDir, mounts, '--'];
     // A process group of its own, so that all of it can be ended.
     this.#child = spawn('unshare', [...args, ...spec.command], {
