@@ -20,6 +20,7 @@ import {
   resource,
   RESOURCES,
   startOperator,
+  untilAllVote,
   type OwnOperator,
 } from './own-operator.ts';
 import { onStage } from './stage.ts';
@@ -133,13 +134,7 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
     begin: async (...stage) => {
       [cluster, camera] = stage;
       await apply(cluster.controlPlane, [poolOfAllNodes()]);
-      await until(
-        'three nodes have votes',
-        async () =>
-          (await cluster.api.get<KubeObject & { status?: { voters?: string[] } }>(`${RESOURCES}/recorderpools/default`))
-            .status?.voters?.length === 3,
-        SLOW_MS,
-      );
+      await untilAllVote(cluster);
       await apply(
         cluster.controlPlane,
         CAMERAS.map((name) => resource('Camera', name, { source: camera.url, transport: 'Tcp' })),

@@ -36,6 +36,7 @@ import {
   resource,
   RESOURCES as BASE,
   startOperator,
+  untilAllVote,
   type OwnOperator,
 } from './own-operator.ts';
 
@@ -150,7 +151,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
       nodes.map(({ metadata, status }) => status?.address === `${cluster.node(metadata.name).address}:9997`),
       [true, true, true],
     );
-    await until('they have votes', async () => (await readPool()).status?.voters?.length === 3, SLOW_MS);
+    await untilAllVote(cluster);
     await until('the pool is ready', async () => (await conditionOf(readPool(), 'Ready'))?.status === 'True', SLOW_MS);
     const { leader, quorum } = (await readPool()).status ?? {};
     assert.deepEqual(quorum, { needed: 2, live: 3 });
@@ -223,7 +224,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
       return archives?.some((archive) => archive.node === node);
     });
     await cluster.node(node).start();
-    await until('the node is back', async () => (await readPool()).status?.quorum?.live === 3, SLOW_MS);
+    await untilAllVote(cluster);
     // Its account ends where that of the next node begins: no second is told twice.
     await until('it knows since when the camera is not its own', async () => {
       const { gaps, wanted_seconds } = await gapsOf(node, 'yard', lastSeenMs - 1_000);
@@ -344,7 +345,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     const second = await untilRecording('gate', ({ node }) => node !== first);
     await untilLost(first);
     await cluster.node(first).thawPod(firstPod);
-    await until('three nodes live', async () => (await readPool()).status?.quorum?.live === 3, SLOW_MS);
+    await untilAllVote(cluster);
     const secondPod = await podOn(second);
     await cluster.node(second).freezePod(secondPod);
     const { epoch } = (await readCamera('gate')).status?.assignment ?? {};
@@ -361,7 +362,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     await suspend(false);
     assert.notEqual(await untilRecording('gate'), second);
     await cluster.node(second).thawPod(secondPod);
-    await until('three nodes live', async () => (await readPool()).status?.quorum?.live === 3, SLOW_MS);
+    await untilAllVote(cluster);
   });
 
   test('another version replaces one pod after the other', async () => {

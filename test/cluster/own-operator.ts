@@ -1,13 +1,16 @@
 // What every cluster that records has beside its nodes: disks for the archive, replicas of the operator on this machine, and
 // a pool and cameras as resources.
 
+import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION, directoryOfPool, metricsTokenName } from '../../crds/names.ts';
+import type { RecorderPoolStatus } from '../../crds/recorder-pool.ts';
 import { OPERATOR_NODE_FLAG } from '../../build/image/layout.ts';
 import { mainOf } from '../support/own-programs.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
+import type { KubeObject } from './api-client.ts';
 import type { Cluster } from './cluster.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { Program } from './program.ts';
@@ -53,6 +56,18 @@ export async function apply(controlPlane: ControlPlane, items: readonly Json[]):
     input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
   });
 }
+
+/**
+ * To be awaited before a node of the pool `default` is lost. A new pool has one voter, and the other nodes get their votes after they
+ * have lived for `unavailableAfterSeconds`: if the only voter is lost before that, no majority is left to move its cameras.
+ */
+export const untilAllVote = ({ api, nodes }: Cluster, namespace = NAMESPACE): Promise<unknown> =>
+  until('each node has a vote, and is live', async () => {
+    const path = `/apis/${API_VERSION}/namespaces/${namespace}/recorderpools/default`;
+    const { voters, quorum } = (await api.get<KubeObject & { status?: RecorderPoolStatus }>(path)).status ?? {};
+    assert.deepEqual([voters?.length, quorum?.live], [nodes.length, nodes.length]);
+    return true;
+  });
 
 /** By which metrics of a pool's recorders are read, as the operator has made it. */
 export async function metricsToken({ api }: ControlPlane, namespace: string, pool: string): Promise<string> {

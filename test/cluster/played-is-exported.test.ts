@@ -13,7 +13,7 @@ import { EdgeCamera } from '../camera/edge-camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { until } from '../support/until.ts';
 import { clusterMissing, type Cluster } from './cluster.ts';
-import { apply, poolOfAllNodes, resource, RESOURCES } from './own-operator.ts';
+import { apply, poolOfAllNodes, resource, RESOURCES, untilAllVote } from './own-operator.ts';
 import { onStage } from './stage.ts';
 
 const SLOW_MS = 180_000;
@@ -237,7 +237,7 @@ suite('what is played of a camera is exported', { skip: clusterMissing() }, () =
         await moveTo('node-1');
         rows['moved and moved back'] = { camera: 'gate', window: [startMs, Date.now() - 3_000] };
       };
-      await Promise.all([moving(), heldOtherwise()]);
+      await Promise.all([moving(), heldOtherwise(), untilAllVote(cluster)]);
 
       const strikeMs = Date.now();
       const overMs = await killTheirNode();

@@ -11,10 +11,11 @@ import { Postgres, postgresMissing } from '../support/postgres.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { clusterMissing, type Cluster } from './cluster.ts';
-import { apply, NAMESPACE, poolOfAllNodes, RESOURCES, startOperator } from './own-operator.ts';
+import { apply, NAMESPACE, poolOfAllNodes, RESOURCES, startOperator, untilAllVote } from './own-operator.ts';
 import { onStage } from './stage.ts';
 
 const SLOW_MS = 180_000;
+const ALL_AT_HOME = /^gate: node-1, hall: node-2, yard: node-2$/;
 
 let cluster: Cluster;
 let camera: Camera;
@@ -37,15 +38,23 @@ async function places(): Promise<string> {
     .join(', ');
 }
 
-const untilAt = (wanted: string): Promise<unknown> =>
-  until(wanted, async () => (await places()) === wanted, SLOW_MS, 250);
-
 /** The condition RowsFollowed of the pool: its reason and message. */
 async function followed(): Promise<string> {
   const { status } = (await cluster.api.get(`${RESOURCES}/recorderpools/default`)) as unknown as RecorderPool;
   const { reason, message } = status?.conditions?.find(({ type }) => type === 'RowsFollowed') ?? {};
   return `${reason} ${message}`;
 }
+
+const untilMatching = (ask: () => Promise<string>, wanted: RegExp): Promise<unknown> =>
+  until(
+    `${ask.name}() answers as wanted`,
+    async () => {
+      assert.match(await ask(), wanted);
+      return true;
+    },
+    SLOW_MS,
+    250,
+  );
 
 const insert = (id: string, node: string): Promise<unknown> =>
   postgres.query('INSERT INTO cameras (id, node_name, source) VALUES ($1, $2, $3)', [id, node, camera.url]);
@@ -81,15 +90,17 @@ suite('rows of a database as cameras of a pool', { skip: clusterMissing() || pos
   test('a row is recorded by the node that it names, every node redirects to it, and its login is in no Camera', async () => {
     await insert('gate', 'node-1');
     await insert('hall', 'node-2');
-    await untilAt('gate: node-1, hall: node-2');
-    const asked = await fetch(`http://${cluster.node('node-3').address}:9997/api/archive/hall/current`, {
-      redirect: 'manual',
+    await untilMatching(places, /^gate: node-1, hall: node-2$/);
+    const url = `http://${cluster.node('node-3').address}:9997/api/archive/hall/current`;
+    const location = await until('node-3 knows who records it', async () => {
+      const asked = await fetch(url, { redirect: 'manual' });
+      assert.equal(asked.status, 307);
+      return asked.headers.get('location') ?? undefined;
     });
-    assert.equal(asked.status, 307);
-    assert.ok(asked.headers.get('location')?.includes(cluster.node('node-2').address));
+    assert.ok(location.includes(cluster.node('node-2').address));
     const { spec } = (await cluster.api.get(`${RESOURCES}/cameras/hall`)) as unknown as CameraResource;
     assert.equal(spec.source, `rtsp://${new URL(camera.url).host}/`);
-    await until('the pool says so', async () => (await followed()) === 'Followed ', SLOW_MS);
+    await untilMatching(followed, /^Followed $/);
   });
 
   test('a node that dies while Postgres hangs loses its cameras to others, and gets them back', async () => {
@@ -97,20 +108,17 @@ suite('rows of a database as cameras of a pool', { skip: clusterMissing() || pos
     await postgres.query('CREATE TABLE backup AS SELECT * FROM cameras');
     await postgres.query('CREATE TABLE backup_rows AS SELECT * FROM kube_nvr_rows');
     await insert('yard', 'node-2');
-    await untilAt('gate: node-1, hall: node-2, yard: node-2');
+    await untilMatching(places, ALL_AT_HOME);
+    await untilAllVote(cluster);
     proxy.silence();
     await cluster.node('node-2').kill();
-    await until(
-      'others record them',
-      async () => /^gate: node-1, hall: node-[13], yard: node-[13]$/.test(await places()),
-      SLOW_MS,
-    );
-    await until('the pool says so', async () => (await followed()).startsWith('TableUnusable'), SLOW_MS);
+    await untilMatching(places, /^gate: node-1, hall: node-[13], yard: node-[13]$/);
+    await untilMatching(followed, /^TableUnusable/);
     // Recorders start without it as well.
     await postgres.stop('kill');
     proxy.heal();
     await cluster.node('node-2').start();
-    await untilAt('gate: node-1, hall: node-2, yard: node-2');
+    await untilMatching(places, ALL_AT_HOME);
   });
 
   test('a table that comes back with rows of yesterday stops nothing, and a row counts again when it changes', async () => {
@@ -120,10 +128,10 @@ suite('rows of a database as cameras of a pool', { skip: clusterMissing() || pos
     await postgres.query('INSERT INTO cameras SELECT * FROM backup');
     await postgres.query('INSERT INTO kube_nvr_rows SELECT * FROM backup_rows');
     proxy.heal();
-    await until('the pool says so', async () => /^TableRestored .* yard is recorded/.test(await followed()), SLOW_MS);
-    assert.equal(await places(), 'gate: node-1, hall: node-2, yard: node-2');
+    await untilMatching(followed, /^TableRestored .* yard is recorded/);
+    assert.match(await places(), ALL_AT_HOME);
     await postgres.query(`UPDATE cameras SET enabled = false WHERE id = 'hall'`);
-    await untilAt('gate: node-1, hall: stopped, yard: node-2');
+    await untilMatching(places, /^gate: node-1, hall: stopped, yard: node-2$/);
   });
 
   test('the operator uses no rights that its roles do not have', async () => {
