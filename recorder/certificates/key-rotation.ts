@@ -10,6 +10,7 @@ import { nodesPath, type StoreApi } from './secrets.ts';
 
 /** On the pool: ids of the keys, in order. On a node: those that it has. The ids are no secret. */
 const KEYS_ANNOTATION = 'kube-nvr.dev/keys';
+/** How long to wait for nodes that do not answer; nodes look every two seconds. */
 const WAIT_MS = 12_000;
 const LOOK_MS = 250;
 
@@ -26,8 +27,6 @@ interface KeyRotationOptions {
   readonly keys: Pick<ClusterKeys, 'ids' | 'grow' | 'follow'>;
   /** Encrypts all Secrets again; resolves to their number. */
   readonly reseal: () => Promise<number>;
-  /** How long to wait for nodes that do not answer; nodes look every two seconds. */
-  readonly waitMs?: number;
   readonly clock: Clock;
 }
 
@@ -91,8 +90,8 @@ export class KeyRotation {
 
   /** Waits for the other nodes that are not known to be away. */
   async #untilAll(isDone: (ids: readonly string[]) => boolean, knownAway: readonly string[] = []) {
-    const { api, namespace, nodeId, waitMs = WAIT_MS, clock } = this.#options;
-    const untilMs = clock.monotonicMs() + waitMs;
+    const { api, namespace, nodeId, clock } = this.#options;
+    const untilMs = clock.monotonicMs() + WAIT_MS;
     for (;;) {
       const { items } = await api.list(nodesPath(namespace));
       const others = items.filter(({ metadata, spec }) => metadata.name !== nodeId && !isRemoved(spec));
