@@ -35,6 +35,10 @@ test('a test file that does not end is ended, and what keeps it is named', (t) =
   // Only what keeps the process alive counts: this timer does not.
   const ended = run(t, 'setTimeout(() => {}, 60_000).unref();');
   assert.equal(ended.status, 0, ended.stdout);
+  // Neither does a long call that cleans up, such as the removal of a large directory.
+  const call = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 11_000);';
+  const cleaned = run(t, `setTimeout(() => { ${call} setTimeout(() => {}, 1); }, 50);`);
+  assert.equal(cleaned.status, 0, cleaned.stdout);
 });
 
 test('an error that nothing catches fails the test file and is shown, also if no test waits for it', (t) => {
