@@ -81,7 +81,9 @@ test('webhooks of a Secret that is made later are called; another version of it 
   await until('both are open', () => child.output.includes('the webhooks were replaced'));
   await happen();
   await untilAll(kept, gone);
-  assert.match(await (await fetch(recorder.metricsUrl)).text(), /webhook_behind_seconds\{webhook="2"\} 0/);
+  await until('the recorder has the answers', async () =>
+    /webhook_behind_seconds\{webhook="2"\} 0$/m.test(await (await fetch(recorder.metricsUrl)).text()),
+  );
 
   mount(listOf(kept, added));
   await until('one has gone', () => child.output.includes(`"removed":["${new URL(gone.url).host}"]`));

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import pg from 'pg';
 import { freePorts } from './recorder-process.ts';
-import { until } from './until.ts';
+import { PATIENCE_MS, until } from './until.ts';
 
 const PASSWORD = 'a-secret-of-the-database';
 
@@ -87,18 +87,14 @@ export class Postgres {
   /** Starts the server again and waits until it accepts queries. */
   async start(): Promise<void> {
     let server = this.#spawn();
-    await until(
-      'Postgres takes questions',
-      async () => {
-        if (server.exitCode !== null) {
-          // After a kill its child processes need a moment to notice.
-          if (!this.#output.includes('pre-existing shared memory')) throw new Error(`Postgres ended:\n${this.#output}`);
-          server = this.#spawn();
-        }
-        return (await this.query('SELECT 1')).length === 1;
-      },
-      60_000,
-    );
+    await until('Postgres takes questions', async () => {
+      if (server.exitCode !== null) {
+        // After a kill its child processes need a moment to notice.
+        if (!this.#output.includes('pre-existing shared memory')) throw new Error(`Postgres ended:\n${this.#output}`);
+        server = this.#spawn();
+      }
+      return (await this.query('SELECT 1')).length === 1;
+    });
   }
 
   #spawn(): ChildProcess {
@@ -126,7 +122,7 @@ export class Postgres {
     values: readonly unknown[] = [],
     database = 'postgres',
   ): Promise<R[]> {
-    const client = new pg.Client({ connectionString: this.url(database), connectionTimeoutMillis: 5_000 });
+    const client = new pg.Client({ connectionString: this.url(database), connectionTimeoutMillis: PATIENCE_MS });
     client.on('error', () => {});
     await client.connect();
     try {
