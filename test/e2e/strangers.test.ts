@@ -67,13 +67,13 @@ test('an address that guesses has to wait and is logged without the guess; token
   const guess = (i: number): Promise<Response> => fetch(`${recorder.url}/api/cameras`, bearer(`guess-${i}`));
   const statusOf = async (text: string) => (await fetch(`${recorder.url}/api/cameras`, bearer(text))).status;
   assert.equal(await statusOf('right'), 200);
-  const answers: Response[] = [];
-  for (let i = 0; i < 15; i++) answers.push(await guess(i));
+  // At once: another one is allowed six seconds later.
+  const answers = await Promise.all(Array.from({ length: 15 }, (_, i) => guess(i)));
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    answers.map(({ status }) => status).sort((a, b) => a - b),
     [...Array<number>(10).fill(401), ...Array<number>(5).fill(429)],
   );
-  const limited = answers.at(-1) as Response;
+  const limited = answers.find(({ status }) => status === 429) as Response;
   assert.match(limited.headers.get('retry-after') ?? '', /^[1-6]$/);
   assert.equal(((await limited.json()) as { code: string }).code, 'too-many-attempts');
   assert.deepEqual([await statusOf('right'), await statusOf('other')], [200, 429]);
@@ -181,6 +181,7 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
   await recorder.untilRecording('gate');
   const status = async (): Promise<CameraAnswer> => (await recorder.get('/api/cameras/gate')) as CameraAnswer;
   const before = await status();
+  const beforeMs = performance.now();
   const ports = [recorder.url, recorder.playbackUrl].map((url) => Number(new URL(url).port));
 
   const sockets: Socket[] = [];
@@ -215,14 +216,15 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
     `${sockets.length - counts.failed} connected, ${counts.refused} closed by the recorder, ${counts.failed} without a file descriptor`,
   );
   // Those of before have had their ten seconds; what is left of them is closed soon.
-  const during = await until('an answer', status);
-  assert.ok(counts.refused >= FLOOD / 2, `${counts.refused} were let go`);
+  await until('half of them are let go', () => counts.refused >= FLOOD / 2);
+  const during = await status();
+  const seconds = (performance.now() - beforeMs) / 1000;
   for (const socket of sockets) socket.destroy();
 
   assert.equal(during.state, 'recording');
   assert.equal(camera.connections.length, 1, 'the camera was never left');
   assert.deepEqual([during.frames.lost_packets, during.frames.discarded], [0, 0]);
-  const framesPerSecond = (during.frames.video - before.frames.video) / FLOOD_SECONDS;
+  const framesPerSecond = (during.frames.video - before.frames.video) / seconds;
   assert.ok(framesPerSecond > 20, `${framesPerSecond} of 25 pictures a second`);
   const now = Date.now() / 1000;
   const gaps = (await recorder.get(`/api/archive/gate/gaps?from=${now - 600}&to=${now}`)) as {
@@ -251,7 +253,7 @@ for (const { name, tls } of [
     await using recorder = await RecorderProcess.start({ directory, config, waitUntilReady: !tls });
     const live = `${tls ? recorder.url.replace('http', 'https') : recorder.url}/api/health/live`;
     const isLive = async (): Promise<boolean> => (await (tls ? secure(live, '') : fetch(live))).status === 200;
-    await until('the recorder answers', isLive, 60_000);
+    await until('the recorder answers', isLive);
     const { port } = new URL(recorder.playbackUrl);
     const sockets: Socket[] = [];
     t.after(() => sockets.forEach((socket) => socket.destroy()));
