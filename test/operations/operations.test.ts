@@ -7,12 +7,12 @@ import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { helmMissing } from '../chart/helm.ts';
 import { clusterMissing } from '../cluster/cluster.ts';
+import { untilAllVote } from '../cluster/own-operator.ts';
 import { reportFailure } from '../cluster/report.ts';
 import { API_VERSION } from '../../crds/names.ts';
 import type { Page } from './page.ts';
 import { LONG } from '../support/variant.ts';
 import { NODES, startStage, type Stage } from './stage.ts';
-import { until } from '../support/until.ts';
 
 /** A recorder notices a camera that went away, asks again, and waits for a key frame. */
 const RECONNECT_SECONDS = 15;
@@ -114,11 +114,7 @@ suite('docs/operations', { skip: MISSING }, () => {
     await node.start();
     const path = `/apis/${API_VERSION}/namespaces/kube-nvr/recordernodes/node-2`;
     await stage.cluster.api.patch(path, 'merge', { spec: { role: 'Learner' } });
-    const pool = `/apis/${API_VERSION}/namespaces/kube-nvr/recorderpools/default`;
-    await until('three nodes vote again', async () => {
-      const { status } = await stage.cluster.api.get<{ status?: { voters?: unknown[] } }>(pool);
-      return status?.voters?.length === 3;
-    });
+    await untilAllVote(stage.cluster, 'kube-nvr');
   });
 
   test('without a majority nothing moves and everything continues to be recorded, until a person removes the nodes that are gone', async () => {

@@ -25,6 +25,7 @@ import type { KubeObject } from '../cluster/api-client.ts';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import type { Images } from '../cluster/kubelet/images.ts';
 import { bundledImages } from '../cluster/own-images.ts';
+import { untilAllVote } from '../cluster/own-operator.ts';
 import { needProgram } from '../cluster/programs.ts';
 import { startMsOf } from '../support/file-start.ts';
 import { until } from '../support/until.ts';
@@ -235,7 +236,10 @@ export async function startStage(): Promise<Stage> {
         writeFileSync(join(directory, 'cameras.yaml'), JSON.stringify(manifests(gate, hall, login))),
     },
   });
-  await Promise.all(['gate', 'hall'].map((camera) => stage.untilRecorded(camera)));
+  await Promise.all([
+    untilAllVote(cluster, NAMESPACE),
+    ...['gate', 'hall'].map((camera) => stage.untilRecorded(camera)),
+  ]);
   return new Stage({ cluster, cameras, login }, directory, started.move());
 }
 
