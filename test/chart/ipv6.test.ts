@@ -97,9 +97,13 @@ suite('the chart on nodes that have only IPv6', { skip: helmMissing() || cluster
     const other = NODES.find((node) => node !== owner)!;
     const fromS = Date.now() / 1_000 - 60;
     const path = `/api/archive/gate/segments?from=${fromS}`;
-    const redirect = await fetch(`${await addressOf(other)}${path}`, { headers, redirect: 'manual' });
-    assert.equal(redirect.status, 307);
-    assert.ok(redirect.headers.get('location')?.startsWith(`${await addressOf(owner)}${path}`));
+    const url = `${await addressOf(other)}${path}`;
+    const location = await until(`${other} knows who records it`, async () => {
+      const redirect = await fetch(url, { headers, redirect: 'manual' });
+      assert.equal(redirect.status, 307);
+      return redirect.headers.get('location') ?? undefined;
+    });
+    assert.ok(location.startsWith(`${await addressOf(owner)}${path}`));
     await until(
       `${other} relays the list with a closed segment of ${owner}`,
       async () => {
