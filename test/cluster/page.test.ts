@@ -25,6 +25,7 @@ import {
   resource,
   RESOURCES,
   startOperator,
+  untilAllVote,
   type OwnOperator,
 } from './own-operator.ts';
 
@@ -52,10 +53,6 @@ interface ClusterCameras {
     state: string;
     archives: readonly { node_id: string }[];
   }[];
-}
-
-interface PoolStatus {
-  readonly status?: { readonly voters?: readonly string[] };
 }
 
 let cluster: Cluster;
@@ -257,15 +254,7 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
       async () => (await Promise.all(NODES.map((node) => listOn(node)))).every(({ nodes }) => nodes.length === 3),
       SLOW_MS,
     );
-    // Without three votes, the death of the node that has the only one would leave no majority to move its camera.
-    await until(
-      'three nodes vote',
-      async () => {
-        const { status } = await controlPlane.api.get<PoolStatus>(`${RESOURCES}/recorderpools/default`);
-        return status?.voters?.length === NODES.length;
-      },
-      SLOW_MS,
-    );
+    await untilAllVote(cluster);
     await apply(controlPlane, cameras);
     browser = await launchBrowser();
   });
@@ -367,13 +356,17 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
     );
     assert.deepEqual(archives.map(({ node_id }) => node_id).sort(), ['node-1', taken].sort());
     await page.goto(`${urlOf('node-3')}/#/live?c=gate`);
+    // A key that comes before the browser has told of the address is one of the wall.
+    await page.locator('.screen[data-camera=gate]').waitFor({ timeout: SLOW_MS });
     await page.keyboard.press('i');
-    const recordings = page.locator('.recordings li');
+    const recordings = page.locator('.recordings');
     await until(
       'recordings of both are listed',
       async () => {
-        const text = (await recordings.allInnerTexts()).join();
-        return text.includes('node-1') && text.includes(taken);
+        const listed = (await recordings.locator('li').allInnerTexts()).join();
+        const shown = (await recordings.allInnerTexts()).join();
+        assert.ok(listed.includes('node-1') && listed.includes(taken), `shown: ${shown || 'no panel'}`);
+        return true;
       },
       SLOW_MS,
     );
@@ -409,10 +402,12 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
     const gate = (await listOn('node-2')).cameras.find(({ id }) => id === 'gate');
     const path = '/api/archive/gate/segments?local=1';
     const headers = { authorization: 'Bearer ops' };
-    const { archive } = (await (await fetch(`${urlOf('node-1')}${path}`, { headers })).json()) as {
-      archive: { filename: string; is_open: boolean }[];
-    };
-    const { filename } = archive.find(({ is_open }) => !is_open)!;
+    const { filename } = await until('node-1 has a file that is closed', async () => {
+      const { archive } = (await (await fetch(`${urlOf('node-1')}${path}`, { headers })).json()) as {
+        archive: { filename: string; is_open: boolean }[];
+      };
+      return archive.find(({ is_open }) => !is_open);
+    });
     const stranger = NODES.find((node) => node !== 'node-1' && node !== gate?.node_id) ?? '';
     const playback = (node: string): string => `http://${cluster.node(node).address}:9996`;
     const asked = `${playback(stranger)}/${filename}?access_token=ops`;
