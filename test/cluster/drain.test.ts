@@ -93,11 +93,11 @@ type Json = Readonly<Record<string, unknown>>;
 /** Asserts that from one moment to another each camera was written to some disk all the time. */
 async function nothingIsMissing(fromMs: number, toMs: number, cameras = CAMERAS): Promise<void> {
   const disks = cluster.nodes.map(({ name }) => ({ node: name, root: archiveOf(cluster, name) }));
-  await until('the footage of that time is on the disks', async () => {
-    const pieces = await footageOf(disks, cameras, fromMs);
-    return cameras.every((name) => pieces.get(name)?.some((piece) => piece.toMs > toMs));
+  // Of one look: that a file is closed changes its end, of which an open one has only a guess.
+  const pieces = await until('the footage of that time is on the disks', async () => {
+    const found = await footageOf(disks, cameras, fromMs);
+    return cameras.every((name) => found.get(name)?.some((piece) => piece.toMs > toMs)) && found;
   });
-  const pieces = await footageOf(disks, cameras, fromMs);
   for (const name of cameras) {
     const own = pieces.get(name) ?? [];
     assert.deepEqual(holesIn(own, fromMs, toMs), [], `${name} in ${JSON.stringify(own)}`);
