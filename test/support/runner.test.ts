@@ -13,6 +13,7 @@ const COPIED = [
   'hack/lib.sh',
   '.ci/run',
   'base/concurrently.ts',
+  'base/error.ts',
   ...['child', 'kept-output', 'preload', 'reporter', 'run', 'slots', 'stopwatch', 'until', 'variant'].map(
     (name) => `test/support/${name}.ts`,
   ),
