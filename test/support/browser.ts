@@ -37,7 +37,7 @@ export async function launchBrowser({
       '--autoplay-policy=no-user-gesture-required',
     ],
   });
-  // Pages without a context of their own get one from here, too.
+  // `newPage` of a browser calls this as well.
   const newContext = browser.newContext.bind(browser);
   browser.newContext = async (options) => {
     const context = await newContext(options);
@@ -68,7 +68,7 @@ export function videoState(page: Evaluator, selector: string): Promise<VideoStat
 }
 
 /** Pictures that are sought in turn are farther apart than this, and each is on screen for less. */
-const NEAR_S = 0.2;
+export const NEAR_S = 0.2;
 
 /** Resolves when the picture of this time is on screen, in the only video of a page, which has shown another time before. */
 export async function showAt(page: Page, seconds: number): Promise<void> {

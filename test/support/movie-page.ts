@@ -1,7 +1,8 @@
 // A movie in a Chromium page: the duration that it reports, and which numbered picture it shows when.
 
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { launchBrowser, showAt, videoState } from './browser.ts';
+import { launchBrowser, NEAR_S, showAt, videoState } from './browser.ts';
 import { serveRanges } from './range-server.ts';
 
 interface MoviePage {
@@ -24,9 +25,12 @@ export async function openMovie(t: TestContext, bytes: Buffer): Promise<MoviePag
     video.onerror = () => reject(new Error(video.error.message));
     video.src = '/movie.mp4';
   })`);
+  let lastSeconds = -1;
   return {
     durationSeconds: duration as number,
     async numberAt(seconds) {
+      assert.ok(Math.abs(seconds - lastSeconds) > NEAR_S);
+      lastSeconds = seconds;
       await showAt(page, seconds);
       return (await videoState(page, 'video')).frameNumber;
     },
