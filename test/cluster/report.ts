@@ -21,7 +21,10 @@ export function reportFailure(cluster: () => Cluster | undefined) {
   };
 }
 
-/** Parts of the control plane and nodes that end or ended, with their last words; all pods and objects of ours; the log of each pod that is not ready. */
+/**
+ * Parts of the control plane and nodes that end or ended, with their last words; all pods, pools, nodes of pools and cameras; the log of
+ * each pod that is not ready.
+ */
 async function clusterReport(cluster: Cluster): Promise<string> {
   const { programs } = cluster.controlPlane;
   const ended = [...programs, ...cluster.nodes]

@@ -108,6 +108,7 @@ describe('the gap ledger', { concurrency: true }, () => {
     const lasted = new Map<string, number>();
     const last = async (id: string, ms: number): Promise<void> => {
       const fromMs = performance.now();
+      // Lasts: the outage of this camera.
       await sleep(ms);
       lasted.set(id, (lasted.get(id) ?? 0) + (performance.now() - fromMs) / 1000);
     };
