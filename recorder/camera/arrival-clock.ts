@@ -1,11 +1,16 @@
-// A clock for pictures with useless timestamps: their smoothed arrival times. The timestamps still give the order.
+// A clock for pictures whose timestamps tell no time: their smoothed arrival times. The timestamps still give the order.
 
-/** The number of arrivals over which the mean distance is taken. */
-const MEMORY = 8;
-/** The share of a picture's deviation from its arrival that is corrected, by at most half a distance. */
+/** The number of pictures over which the mean distance is taken: more than a radio that saves power sends at once. */
+const MEMORY = 32;
+/** A longer distance may be a stall of the network, and no picture is dated earlier than this before its arrival. */
+const MAX_DISTANCE_MS = 2_000;
+/**
+ * The share of a picture's delay that is corrected, by at most half of its distance: the pictures that waited behind it come at
+ * once. That a picture is dated after its arrival is corrected sooner, because that is not possible.
+ */
 const PULL = 1 / 8;
-/** A stall of the network is not the frame rate: a distance counts as at most this many usual ones. */
-const MAX_DISTANCES = 4;
+const PULL_BACK = 1 / 2;
+const MAX_BACK = 3 / 4;
 
 export class ArrivalClock {
   #ms: number;
@@ -13,6 +18,9 @@ export class ArrivalClock {
   readonly #offsetMs: number;
   #arrivalMs: number;
   #stampMs: number;
+  /** If the last three distances are all longer than the mean, the camera makes fewer pictures: a stall is a single one. */
+  #lastMs: readonly [number, number] = [0, 0];
+  #meanMs: number;
   #distanceMs: number;
   #pictures = 1;
   #sinceHighest = 0;
@@ -22,6 +30,7 @@ export class ArrivalClock {
     this.#ms = ms;
     this.#offsetMs = ms - arrivalMs;
     this.#stampMs = stampMs;
+    this.#meanMs = distanceMs;
     this.#distanceMs = distanceMs;
     this.#arrivalMs = arrivalMs;
   }
@@ -32,16 +41,20 @@ export class ArrivalClock {
 
   /** Takes the next picture in decoding order, with its timestamp and their usual distance; returns its time. */
   push(stampMs: number, usualStampMs: number, arrivalMs: number): number {
-    const elapsedMs = Math.min(arrivalMs - this.#arrivalMs, MAX_DISTANCES * this.#distanceMs);
+    const elapsedMs = arrivalMs - this.#arrivalMs;
     this.#arrivalMs = arrivalMs;
     this.#pictures = Math.min(MEMORY, this.#pictures + 1);
-    this.#distanceMs = Math.max(1, this.#distanceMs + (elapsedMs - this.#distanceMs) / this.#pictures);
+    this.#meanMs += (Math.min(elapsedMs, MAX_DISTANCE_MS) - this.#meanMs) / this.#pictures;
+    this.#distanceMs = Math.max(1, this.#meanMs, Math.min(elapsedMs, ...this.#lastMs));
+    this.#lastMs = [this.#lastMs[1], elapsedMs];
     this.#sinceHighest++;
     const back = (this.#stampMs - stampMs) / usualStampMs;
     if (back > 0) return this.#ms - back * this.#distanceMs;
     const stepMs = this.#sinceHighest * this.#distanceMs;
-    const errorMs = arrivalMs + this.#offsetMs - this.#ms - stepMs;
-    this.#ms += stepMs + Math.max(-stepMs / 2, Math.min(stepMs / 2, errorMs * PULL));
+    const delayMs = arrivalMs + this.#offsetMs - this.#ms - stepMs;
+    const forwardMs = Math.min(delayMs * PULL, stepMs / 2, elapsedMs / 2);
+    const moveMs = delayMs > 0 ? forwardMs : Math.max(delayMs * PULL_BACK, -stepMs * MAX_BACK);
+    this.#ms += stepMs + Math.max(moveMs, delayMs - MAX_DISTANCE_MS);
     this.#stampMs = stampMs;
     this.#sinceHighest = 0;
     return this.#ms;

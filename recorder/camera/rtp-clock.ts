@@ -6,6 +6,8 @@
 /** A timestamp is odd if it is further than this, and than this many usual distances, from what the arrival allows. */
 const MAX_STEP_MS = 500;
 const MAX_STEP_DISTANCES = 5;
+/** Without B-frames, a timestamp that goes back by less than this share of a step was taken when the picture left, not before. */
+const INEXACT = 1 / 4;
 /** In decoding order, pictures go back by at most this many (DPB size, ITU-T H.264 A.3.1, H.265 A.4.2). */
 const MAX_REORDER = 16;
 /** A pause longer than this, and longer than a step, counts as a pause even if the timestamp after it is odd. */
@@ -94,13 +96,14 @@ export class RtpClock {
     }
     const usual = this.#usualTicks;
     const limit = Math.max(MAX_STEP_MS * this.#ticksPerMs, MAX_STEP_DISTANCES * usual);
-    const back = mayReorder ? Math.max(limit, MAX_REORDER * usual) : 0;
+    const back = mayReorder ? Math.max(limit, MAX_REORDER * usual) : limit * INEXACT;
     const ahead = ticks - this.#highest;
-    const repeats = timestamp === this.#raw;
-    const isOdd = !repeats && (ahead > limit ? ahead - slackMs * this.#ticksPerMs > limit : ahead < -back);
+    const stands = timestamp === this.#raw || (ahead <= 0 && !mayReorder);
+    const isOdd =
+      timestamp !== this.#raw && (ahead > limit ? ahead - slackMs * this.#ticksPerMs > limit : ahead < -back);
     this.verdict = 'ok';
     this.#framesSinceHighest++;
-    this.#useless = isOdd || repeats ? this.#useless + 1 : 0;
+    this.#useless = isOdd || stands ? this.#useless + 1 : 0;
     if (isOdd) {
       const paused = elapsedMs > PAUSE_MS && elapsedMs * this.#ticksPerMs > limit;
       this.#placeOdd(timestamp, paused ? elapsedMs * this.#ticksPerMs : usual, Math.max(limit, back));
@@ -108,7 +111,7 @@ export class RtpClock {
       this.#odd = 0;
       if (ahead > 0 && !(isBehindLoss && this.#distanceCount > 0)) this.#learn(ahead / this.#framesSinceHighest);
       this.#believe(timestamp, ticks);
-      this.#place(repeats && !mayReorder ? this.#highest + 1 : ticks);
+      this.#place(mayReorder ? ticks : Math.max(ticks, this.#highest + 1));
     }
     const isTooFine = this.#distanceCount >= USELESS && this.usualMs < MIN_DISTANCE_MS;
     if (this.#useless >= USELESS || isTooFine) this.verdict = 'useless';

@@ -166,6 +166,15 @@ describe('a step of the stamps is a new clock: a new run at the next key frame, 
       assert.ok(most(pictures.map((picture) => Math.abs(errorMs(picture)))) <= 150);
     });
 
+  for (const fps of [10, 25, 50])
+    test(`stamps that are taken when a picture leaves, up to 30 ms early or late, end no file at ${fps} pictures a second`, () => {
+      const next = random(13);
+      const stampMs = (ms: number): number => ms + 60 * next() - 30;
+      const { pictures, runs } = play({ video: frames({ seconds: 120, fps, delayMs: jitter(3), stampMs }) });
+      assert.equal(runs, 1);
+      assert.ok(most(pictures.map((picture) => Math.abs(errorMs(picture)))) <= 100);
+    });
+
   test('a step of less than 0.5 s costs what it is, and for one picture', () => {
     const video = frames({ seconds: 90, delayMs: jitter(3), stampMs: (ms) => ms + (ms > 30_500 ? 400 : 0) });
     const { runs, pictures } = play({ video });
@@ -223,6 +232,23 @@ describe('stamps that tell no time: the pictures are dated by their arrival, and
       }
     });
   }
+
+  for (const [name, stampMs] of [
+    ['constant', () => 0],
+    ['taken when a burst leaves', (n: number, together: number) => (n - (n % together)) * 40 + (n % together) / 90],
+  ] as const)
+    test(`stamps ${name}, and pictures that come up to twelve at once: within 0.5 s of their capture`, () => {
+      for (let together = 1; together <= 12; together++) {
+        const burstMs = together * 40;
+        const delayMs = (s: number): number => DELAY_MS + burstMs - 40 - (Math.round(s * 1_000) % burstMs);
+        const video = frames({ seconds: 180, delayMs, stampMs: (_ms, n) => stampMs(n, together) });
+        const { pictures, files } = play({ video, memory: { reorderDepth: 0, useless: true }, segmentMs: 180_000 });
+        assert.equal(pictures.length, video.length);
+        const errors = pictures.map(errorMs);
+        assert.ok(least(errors) >= -500 && most(errors) <= 500, `${together}: ${least(errors)} to ${most(errors)}`);
+        assert.ok(files.length <= 4, `${together} at once: ${files.length} files`);
+      }
+    });
 
   test('stamps that are right again are believed after a minute', () => {
     const memory = { reorderDepth: 0, useless: true };
