@@ -1,13 +1,15 @@
 # The images of operator and recorder. build/images builds both without a registry; where there is one:
-#   docker build --target operator --tag kube-nvr-operator .
-#   docker build --target recorder --tag kube-nvr-recorder .
+#   docker build --target operator --tag kube-nvr-operator --build-arg BASE=… --build-arg BUILDER=… .
+#   docker build --target recorder --tag kube-nvr-recorder --build-arg BASE=… --build-arg BUILDER=… .
+# with both by digest, because a tag names another image tomorrow:
+#   BASE=docker.io/library/debian@sha256:… BUILDER=docker.io/library/node@sha256:… (of node:24.21.0-bookworm-slim)
 # Neither has a shell or a package manager: they hold a program, its libraries and nothing else.
 
 ARG NODE_VERSION=24.21.0
 # Where libraries, ffmpeg and redis-server come from: any Debian or relative of it.
-ARG BASE=docker.io/library/debian:bookworm-slim
+ARG BASE
 # What bundles the programs, with node, its licence and npm in /usr/local; its node is that of the images.
-ARG BUILDER=docker.io/library/node:${NODE_VERSION}-bookworm-slim
+ARG BUILDER
 
 FROM ${BUILDER} AS builder
 
@@ -29,6 +31,14 @@ RUN strip -o /usr/local/bin/node /build/node && \
     mkdir -p /recorder/usr/share/doc/ffmpeg && \
     cp /build/ffmpeg/copyright /build/ffmpeg/version /recorder/usr/share/doc/ffmpeg/
 
+# The sources of the parts under GPL and LGPL, with what builds them here, for those who pass the images on (build/images --sources).
+FROM system AS collected
+COPY build/image/licences.ts build/image/sources.ts /build/
+RUN node /build/sources.ts /recorder /sources && cp /build/ffmpeg.sh /build/pause.c /sources/
+
+FROM scratch AS sources
+COPY --from=collected /sources /
+
 FROM builder AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
@@ -43,12 +53,13 @@ COPY operator operator
 COPY recorder recorder
 COPY store store
 COPY build/image build/image
-COPY LICENSE LICENSE
+COPY LICENSE NOTICE ./
 COPY --from=system /operator /system/operator
 COPY --from=system /recorder /system/recorder
 RUN node build/image/bundle.ts operator /out/operator /system/operator && \
     node build/image/bundle.ts recorder /out/recorder /system/recorder
 
+# Labels of licences are what the lists of parts conclude (build/image/sbom.ts); test/image compares them.
 FROM scratch AS operator
 COPY --from=system /operator /
 COPY --from=build /out/operator /
@@ -58,7 +69,7 @@ USER 65532:65532
 EXPOSE 8080
 LABEL org.opencontainers.image.title="kube-nvr-operator" \
       org.opencontainers.image.description="Operator of kube-nvr: gives cameras to recorders" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="0BSD AND Apache-2.0 AND BSD-2-Clause AND BSD-3-Clause AND GPL-3.0-or-later WITH GCC-exception-3.1 AND ISC AND LGPL-2.1-or-later AND MIT AND Unicode-3.0 AND Unlicense AND Zlib"
 ENTRYPOINT ["operator"]
 
 FROM scratch AS recorder
@@ -71,5 +82,5 @@ USER 65532:65532
 EXPOSE 9996 9997 9998
 LABEL org.opencontainers.image.title="kube-nvr-recorder" \
       org.opencontainers.image.description="Recorder of kube-nvr: records cameras on one node" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="0BSD AND Apache-2.0 AND BSD-2-Clause AND BSD-3-Clause AND (BSD-3-Clause OR GPL-2.0-only) AND BlueOak-1.0.0 AND CC0-1.0 AND GPL-2.0-or-later AND GPL-3.0-or-later WITH GCC-exception-3.1 AND ISC AND LGPL-2.1-or-later AND LicenseRef-public-domain AND MIT AND Unicode-3.0 AND Zlib"
 ENTRYPOINT ["recorder"]

@@ -420,7 +420,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, server.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
 setup_group() {
   case $1 in
     base)
@@ -469,10 +469,11 @@ setup_group() {
       ;;
     images) need_packages buildah=buildah debootstrap=debootstrap ;;
     packages) need_nfpm ;;
+    signing) need_packages minisign=minisign ;;
     # Containers with an init system, in which packages are installed.
     server)
       need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
       ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, server)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
   esac
 }

@@ -29,7 +29,7 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
 
   const packages = bundledPackages(metafile, ROOT);
   const doc = 'usr/share/doc/kube-nvr';
-  cpSync(join(ROOT, 'LICENSE'), join(root, doc, 'LICENSE'));
+  for (const name of ['LICENSE', 'NOTICE']) cpSync(join(ROOT, name), join(root, doc, name));
   cpSync('/usr/local/LICENSE', join(root, 'usr/share/doc/node/LICENSE'));
   write(`${doc}/THIRD_PARTY_LICENSES`, licencesOf(packages));
   write(

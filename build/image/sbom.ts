@@ -3,11 +3,13 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { allOf, licenceOf } from './licences.ts';
 import type { NpmPackage } from './packages.ts';
 
 interface Parts {
   readonly name: string;
   readonly version: string;
+  /** Of our own part, as an SPDX expression. */
   readonly license: string;
   readonly packages: readonly NpmPackage[];
   /** Version of Node, such as `24.21.0`. */
@@ -16,19 +18,18 @@ interface Parts {
   readonly debian: string | undefined;
 }
 
-type Component = Readonly<Record<string, unknown>> & { readonly purl: string };
+interface Component {
+  readonly name: string;
+  readonly purl: string;
+  readonly licenses: readonly { readonly expression: string; readonly acknowledgement: 'declared' | 'concluded' }[];
+}
 
-/** JSON without a time, so that the same parts give the same text. */
+/** JSON without a time, so that the same parts give the same text. Throws if the licence of a part is not known. */
 export function sbomOf({ name, version, license, packages, node, debian }: Parts): string {
   const purl = `pkg:generic/${name}@${version}`;
   const components = [
     ...packages.map(npmComponent),
-    {
-      type: 'platform',
-      name: 'node',
-      version: node,
-      purl: `pkg:generic/node@${node}`,
-    },
+    component('platform', 'node', node, `pkg:generic/node@${node}`),
     ...(debian === undefined ? [] : debianComponents(debian)),
   ];
   const document = {
@@ -42,7 +43,7 @@ export function sbomOf({ name, version, license, packages, node, debian }: Parts
         name,
         version,
         purl,
-        licenses: [{ expression: license }],
+        licenses: [{ expression: allOf([license, ...components.map(({ licenses: [own] }) => own!.expression)]) }],
       },
     },
     components: components.map((component) => ({ 'bom-ref': component.purl, ...component })),
@@ -50,14 +51,23 @@ export function sbomOf({ name, version, license, packages, node, debian }: Parts
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-function npmComponent({ name, version, license, integrity }: NpmPackage): Component {
+/** A part whose licence we concluded from its files. */
+const component = (type: string, name: string, version: string, purl: string): Component & Record<string, unknown> => ({
+  type,
+  name,
+  version,
+  purl,
+  licenses: [{ expression: licenceOf(name), acknowledgement: 'concluded' }],
+});
+
+function npmComponent({ name, version, license, integrity }: NpmPackage): Component & Record<string, unknown> {
   const [algorithm, hash = ''] = integrity.split('-');
   return {
     type: 'library',
     name,
     version,
     purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
-    licenses: [{ expression: license }],
+    licenses: [{ expression: license, acknowledgement: 'declared' }],
     ...(algorithm === 'sha512' && {
       hashes: [{ alg: 'SHA-512', content: Buffer.from(hash, 'base64').toString('hex') }],
     }),
@@ -82,5 +92,5 @@ function debianComponents(root: string): readonly Component[] {
 
 function debianComponent(distribution: string, name: string, version: string, architecture: string): Component {
   const escaped = encodeURIComponent(version).replaceAll('%3A', ':');
-  return { type: 'library', name, version, purl: `pkg:deb/${distribution}/${name}@${escaped}?arch=${architecture}` };
+  return component('library', name, version, `pkg:deb/${distribution}/${name}@${escaped}?arch=${architecture}`);
 }

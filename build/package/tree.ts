@@ -31,6 +31,7 @@ async function writeTree(root: string, node: string): Promise<void> {
 
   const packages = bundledPackages(metafile, REPOSITORY);
   write(`${DOC}/copyright`, readFileSync(join(REPOSITORY, 'LICENSE')));
+  write(`${DOC}/NOTICE`, readFileSync(join(REPOSITORY, 'NOTICE')));
   write(`${DOC}/LICENSE.node`, readFileSync(join(node, 'LICENSE')));
   write(`${DOC}/THIRD_PARTY_LICENSES`, licencesOf(packages));
   write(`${DOC}/changelog.gz`, gzipSync(readFileSync(join(REPOSITORY, 'CHANGELOG.md')), { level: 9 }));

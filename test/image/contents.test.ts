@@ -7,6 +7,7 @@ import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
 import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { FINDINGS, NEVER_CALLED } from '../../build/vex.ts';
 import { Image, imagesMissing, PROGRAMS, ROOT, VERSION } from './image.ts';
 
 interface Component {
@@ -22,6 +23,7 @@ for (const program of PROGRAMS) {
     let image: Image;
     let files: readonly string[];
     let components: readonly Component[];
+    let whole: Pick<Component, 'licenses'>;
     const read = (path: string): string => readFileSync(join(image.root, path), 'utf8');
 
     before(() => {
@@ -30,6 +32,7 @@ for (const program of PROGRAMS) {
       const sbom = JSON.parse(read('usr/share/doc/kube-nvr/sbom.cdx.json')) as Record<string, unknown>;
       assert.deepEqual([sbom['bomFormat'], sbom['specVersion']], ['CycloneDX', '1.6']);
       components = sbom['components'] as readonly Component[];
+      whole = (sbom['metadata'] as { component: Component }).component;
     });
 
     after(() => image?.close());
@@ -40,7 +43,27 @@ for (const program of PROGRAMS) {
       const labels = image.config.config.Labels;
       assert.equal(labels['org.opencontainers.image.title'], `kube-nvr-${program}`);
       assert.equal(labels['org.opencontainers.image.version'], VERSION);
-      assert.equal(labels['org.opencontainers.image.licenses'], 'Apache-2.0');
+    });
+
+    test('its label names the licences of all parts, and every part has one', () => {
+      for (const { name, licenses } of components) assert.ok(licenses?.[0]?.expression, `${name} has no licence`);
+      assert.equal(image.config.config.Labels['org.opencontainers.image.licenses'], whole.licenses![0]!.expression);
+      assert.match(read('usr/share/doc/kube-nvr/NOTICE'), /General Public License/);
+    });
+
+    test('what is said of vulnerabilities is about parts that it has, and about functions that nothing in it calls', () => {
+      const named = new Set(FINDINGS.flatMap(({ parts }) => parts));
+      if (program === 'recorder')
+        for (const part of named)
+          assert.ok(
+            components.some(({ name }) => name === part),
+            part,
+          );
+      for (const file of files.filter((file) => /bin\/|\.so/.test(file) && !file.endsWith('/libc.so.6'))) {
+        if (lstatSync(join(image.root, file)).isSymbolicLink()) continue;
+        const bytes = readFileSync(join(image.root, file));
+        for (const name of NEVER_CALLED) assert.ok(!bytes.includes(`\0${name}\0`), `${file} calls ${name}`);
+      }
     });
 
     test('it contains no tests, sources, modules, repository or files of the builder', () => {

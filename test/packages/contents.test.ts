@@ -93,9 +93,16 @@ suite('the packages', { skip: serverMissing() }, () => {
         assert.equal(header.readUInt16LE(18), MACHINES[arch]);
 
         const [, node] = /^ARG NODE_VERSION=(.+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))!;
-        const { components } = JSON.parse(readFileSync(join(root, 'usr/share/doc/recorder/sbom.cdx.json'), 'utf8')) as {
+        const { components, metadata } = JSON.parse(
+          readFileSync(join(root, 'usr/share/doc/recorder/sbom.cdx.json'), 'utf8'),
+        ) as {
+          metadata: { component: { licenses: readonly [{ expression: string }] } };
           components: readonly { name: string; version: string }[];
         };
+        assert.equal(
+          output('rpm', '--query', '--package', '--queryformat', '%{LICENSE}', rpm()),
+          metadata.component.licenses[0].expression,
+        );
         assert.equal(components.find(({ name }) => name === 'node')?.version, node);
         const { sources } = JSON.parse(readFileSync(join(root, 'usr/lib/recorder/recorder/main.js.map'), 'utf8')) as {
           sources: readonly string[];
