@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
 import { hashPassword, matchesPassword, parsePasswordHash } from './password-hash.ts';
 
@@ -30,6 +32,7 @@ test('text that is no hash, and costs out of bounds, are refused', () => {
   const rest = `${'a'.repeat(22)}$${'b'.repeat(43)}`;
   assert.ok(parsePasswordHash(`scrypt$16384$8$5$${rest}`));
   assert.ok(parsePasswordHash(`scrypt$32768$8$3$${rest}`));
+  assert.ok(parsePasswordHash(`pbkdf2$600000$${rest}`));
   for (const text of [
     'secret',
     '',
@@ -42,7 +45,29 @@ test('text that is no hash, and costs out of bounds, are refused', () => {
     `scrypt$1024$8$1$${rest}`,
     `scrypt$1048576$8$1$${rest}`,
     `scrypt$16384$8$999$${rest}`,
+    `pbkdf2$110000$${rest}`,
+    `pbkdf2$5000000$${rest}`,
+    `pbkdf2$600000$short$${'b'.repeat(43)}`,
   ]) {
     assert.equal(parsePasswordHash(text), undefined, text);
   }
+});
+
+test('in FIPS mode a hash is of PBKDF2, and one of scrypt is no hash', async (t) => {
+  const scrypt = await hashPassword('correct horse');
+  t.mock.method(crypto, 'getFips', () => 1);
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.equal(parsePasswordHash(scrypt), undefined);
+  const text = await hashPassword('correct horse');
+  const known = parsePasswordHash(text);
+  assert.ok(known);
+  assert.equal(await matchesPassword('correct horse', known), true);
+  assert.equal(await matchesPassword('correct horsf', known), false);
+  const [, iterations = '', salt = '', hash] = text.split('$');
+  const expected = crypto.pbkdf2Sync('correct horse', Buffer.from(salt, 'base64url'), Number(iterations), 32, 'sha256');
+  assert.equal(hash, expected.toString('base64url'));
 });

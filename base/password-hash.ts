@@ -1,9 +1,12 @@
-// Hashes of passwords: scrypt (RFC 7914), written as `scrypt$N$r$p$salt$hash` with salt and hash in base64url.
+// Hashes of passwords: scrypt (RFC 7914), written as `scrypt$N$r$p$salt$hash`, and where OpenSSL is in FIPS mode, which has no scrypt,
+// PBKDF2 with HMAC-SHA-256 (RFC 8018), written as `pbkdf2$iterations$salt$hash`. Salt and hash are in base64url.
 
-import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { getFips, pbkdf2, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 
 /** The cost of new hashes: as OWASP's password storage cheat sheet advises for the least memory, 16 MiB. */
 const NEW = { N: 2 ** 14, r: 8, p: 5 };
+/** As the same sheet advises for PBKDF2. */
+const NEW_ITERATIONS = 600_000;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 /** The most memory that a check may take. */
@@ -18,16 +21,23 @@ export const MIN_PASSWORD_LENGTH = 8;
 /** Longer texts are rejected, because checking them takes time. */
 export const MAX_PASSWORD_LENGTH = 256;
 
-interface PasswordHash {
-  readonly N: number;
-  readonly r: number;
-  readonly p: number;
+type PasswordHash = {
   readonly salt: Buffer;
   readonly hash: Buffer;
-}
+} & ({ readonly iterations: number } | { readonly N: number; readonly r: number; readonly p: number });
 
-/** Undefined if the text is not such a hash, or if the hash is too cheap or too expensive to check. */
+const isFips = (): boolean => getFips() === 1;
+
+/** Undefined if the text is not such a hash, or if the hash is too cheap or too expensive to check, or needs scrypt in FIPS mode. */
 export function parsePasswordHash(text: string): PasswordHash | undefined {
+  const [, iterations, ...rest] = /^pbkdf2\$(\d{6,7})\$([\w-]{22,86})\$([\w-]{43,86})$/.exec(text) ?? [];
+  if (iterations !== undefined) {
+    const count = Number(iterations);
+    if (count < NEW_ITERATIONS / 5 || count > 8 * NEW_ITERATIONS) return undefined;
+    const [salt, hash] = rest.map((part) => Buffer.from(part, 'base64url')) as [Buffer, Buffer];
+    return { iterations: count, salt, hash };
+  }
+  if (isFips()) return undefined;
   const match = /^scrypt\$(\d{1,8})\$(\d{1,3})\$(\d{1,3})\$([\w-]{22,86})\$([\w-]{43,86})$/.exec(text);
   if (!match) return undefined;
   const [N, r, p] = [Number(match[1]), Number(match[2]), Number(match[3])];
@@ -46,8 +56,10 @@ export function parsePasswordHash(text: string): PasswordHash | undefined {
 /** Takes some 0.1 s in the thread pool, as `matchesPassword` does. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const hash = await derive(password, { ...NEW, salt, hash: Buffer.alloc(HASH_BYTES) });
-  return ['scrypt', NEW.N, NEW.r, NEW.p, salt.toString('base64url'), hash.toString('base64url')].join('$');
+  const cost = isFips() ? { iterations: NEW_ITERATIONS } : NEW;
+  const hash = await derive(password, { ...cost, salt, hash: Buffer.alloc(HASH_BYTES) });
+  const name = isFips() ? 'pbkdf2' : 'scrypt';
+  return [name, ...Object.values(cost), salt.toString('base64url'), hash.toString('base64url')].join('$');
 }
 
 /** Takes the same time for right and wrong passwords. */
@@ -55,11 +67,20 @@ export async function matchesPassword(password: string, known: PasswordHash): Pr
   return timingSafeEqual(await derive(password, known), known.hash);
 }
 
-function derive(password: string, { N, r, p, salt, hash }: PasswordHash): Promise<Buffer> {
-  // Node counts some memory besides the 128 * N * r bytes of the algorithm.
-  const options = { N, r, p, maxmem: 128 * N * r + 2 ** 20 + 128 * r * p };
+function derive(password: string, { salt, hash, ...cost }: PasswordHash): Promise<Buffer> {
+  // Composed, so that each keyboard yields the same bytes (RFC 8265 §4.2.2).
+  const text = password.normalize('NFC');
   return new Promise((resolve, reject) => {
-    // Composed, so that each keyboard yields the same bytes (RFC 8265 §4.2.2).
-    scrypt(password.normalize('NFC'), salt, hash.length, options, (err, key) => (err ? reject(err) : resolve(key)));
+    const done = (err: Error | null, key: Buffer): void => (err ? reject(err) : resolve(key));
+    if ('iterations' in cost) pbkdf2(text, salt, cost.iterations, hash.length, 'sha256', done);
+    // Node counts some memory besides the 128 * N * r bytes of the algorithm.
+    else
+      scrypt(
+        text,
+        salt,
+        hash.length,
+        { ...cost, maxmem: 128 * cost.N * cost.r + 2 ** 20 + 128 * cost.r * cost.p },
+        done,
+      );
   });
 }

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
 import { checkRefused, Login, NO_MEMORY, type LoginErrorCode, type LoginOptions } from './login.ts';
 
@@ -36,6 +38,18 @@ test('without a login, and for an unknown challenge, there is nothing to send', 
   assert.equal(outcome({ credentials: undefined }, undefined, DIGEST), 'none');
   assert.equal(outcome({}, undefined, 'Negotiate'), 'unknown');
   assert.equal(outcome({}, undefined), 'unknown');
+});
+
+test('in FIPS mode, which has no MD5, a camera gets a Digest of SHA-256, and no password in clear text instead', (t) => {
+  t.mock.method(crypto, 'getFips', () => 1);
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.equal(outcome({}, undefined, DIGEST, BASIC), 'unknown');
+  assert.equal(outcome({}, undefined, DIGEST, 'Digest realm="a", nonce="1", algorithm=SHA-256'), 'Digest');
+  assert.equal(outcome({ secure: true }, undefined, BASIC), 'Basic');
 });
 
 test('nothing is sent before a challenge was taken, and the reason of a refusal holds no password', () => {

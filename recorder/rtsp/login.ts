@@ -1,5 +1,6 @@
 // The only place that decides whether a camera gets a login and in which form; used for RTSP, its tunnels, stills and ONVIF.
 
+import { getFips } from 'node:crypto';
 import { Authorizer } from './authorization.ts';
 import { parseChallenges, strongest, type Challenge } from './challenge.ts';
 import type { Credentials } from './url.ts';
@@ -88,6 +89,10 @@ export class Login {
     const known = parseChallenges(lines).filter(({ scheme }) => scheme !== 'basic' || basic !== 'never');
     const challenge = strongest(known);
     if (!challenge) throw new LoginError('unknown', 'the camera asks for a login method that is not supported');
+    // Not in clear text instead: the camera did not choose that.
+    if (challenge.scheme === 'digest' && challenge.algorithm === 'MD5' && getFips() === 1) {
+      throw new LoginError('unknown', 'the camera asks for a login with MD5, which does not exist in FIPS mode');
+    }
     const { better } = this.#memory;
     if (challenge.scheme === 'basic' && !secure && basic !== 'always' && better !== undefined) {
       throw new LoginError('downgraded', downgraded(better));
