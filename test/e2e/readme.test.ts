@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { blocks } from '../support/blocks.ts';
 import { Child } from '../support/child.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
@@ -17,19 +18,6 @@ import { until } from '../support/until.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const TOKEN = 'readme';
 const CURRENT = '/api/archive/gate/current';
-
-interface Block {
-  readonly language: string;
-  readonly text: string;
-}
-
-function blocks(file: string): Block[] {
-  const text = readFileSync(join(ROOT, file), 'utf8');
-  return [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', body = '']) => ({
-    language,
-    text: body,
-  }));
-}
 
 /** What two JSON values have in common when one is an example of the other: keys and types; null may stand for anything. */
 function shape(value: unknown): unknown {
@@ -130,6 +118,9 @@ test('README and first steps: the example configurations are accepted', async ()
 for (const file of [
   'README.md',
   'docs/README.md',
+  'docs/hardening.md',
+  'docs/releasing.md',
+  'SECURITY.md',
   'docs/first-steps.md',
   'docs/performance.md',
   'docs/testing.md',
