@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect as connectTo, type AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
@@ -255,7 +255,7 @@ test('the connection of a viewer with a token is no place of a stranger', async 
   hub.begin(run());
   await inbox(connect('gate?access_token=viewer')).until(1);
   assert.deepEqual(
-    identified.mock.calls.map(({ arguments: [, caller] }) => caller),
+    identified.mock.calls.map(({ arguments: [, caller] }) => caller?.name),
     ['viewer'],
   );
 });
@@ -265,6 +265,35 @@ test('too many viewers are turned away', async (t) => {
   hub.begin(run());
   await inbox(connect('gate?access_token=viewer')).until(1);
   assert.equal((await closeOf(connect('gate?access_token=viewer')))[0], 4429);
+});
+
+test('one token takes no place of others who watch the camera, and where no token is required nobody is bounded', async (t) => {
+  const limits = { maxViewersPerCaller: 1 };
+  const { hub, connect } = await setup(t, limits);
+  hub.begin(run());
+  await inbox(connect('gate?access_token=viewer')).until(1);
+  assert.deepEqual(await closeOf(connect('gate?access_token=viewer')), [4429, 'you have 1 viewers of this camera']);
+  await inbox(connect('gate?access_token=operator')).until(1);
+  const open = await setup(t, limits, { auth: { mode: 'none', tokens: [] } });
+  open.hub.begin(run());
+  for (let i = 0; i < 3; i++) await inbox(open.connect('gate')).until(1);
+});
+
+test('a stranger who was refused and does not answer the close has no place after a second', async (t) => {
+  const { app, clock, port } = await setup(t);
+  const socket = connectTo(port, '127.0.0.1');
+  t.after(() => socket.destroy());
+  socket.write(
+    'GET /websocket/gate HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+  );
+  let got = '';
+  socket.on('data', (data: Buffer) => (got += data.toString('latin1')));
+  await until('it was refused', () => got.includes('a token is needed'));
+  assert.equal(app.connections.size, 1);
+  clock.advance(1_000);
+  await once(socket, 'close');
+  await until('its place is free', () => app.connections.size === 0);
 });
 
 test('a viewer that leaves is forgotten', async (t) => {

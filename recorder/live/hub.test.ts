@@ -9,7 +9,7 @@ import { LiveHub } from './hub.ts';
 import { LiveLimits } from './limits.ts';
 import type { LiveLimitOptions } from './limits.ts';
 import { AUDIO, FakeSocket, FRAME_TICKS, run, SampleMaker, VIDEO } from './test-support.ts';
-import { CLOSE, Viewer } from './viewer.ts';
+import { CLOSE, Viewer, type ViewerOptions } from './viewer.ts';
 
 function setup(limits: LiveLimitOptions = {}) {
   const clock = new VirtualClock();
@@ -27,7 +27,7 @@ function setup(limits: LiveLimitOptions = {}) {
     for (let i = 0; i < frames; i++) send({ dts: (first + i) * FRAME_TICKS, sync: i === 0 }, bytes);
   };
   const watch = (
-    options?: { audio: boolean },
+    options?: ViewerOptions,
     stalled = false,
   ): { socket: FakeSocket; viewer: ReturnType<LiveHub['add']> } => {
     const socket = new FakeSocket();
@@ -430,6 +430,49 @@ test('too many viewers of a camera or of the process are turned away, and a plac
   }
   assert.equal(limits.viewers, 2);
   assert.equal(add(b).code, undefined);
+});
+
+/** Hubs of cameras with the same limits; `add` returns the close code and reason of a viewer who was refused. */
+function crowd(options: LiveLimitOptions) {
+  const limits = new LiveLimits(options);
+  const hubs = new Map<string, LiveHub>();
+  return (cameraId: string, name: string, isOperator = false) => {
+    const hub = hubs.get(cameraId) ?? new LiveHub({ cameraId, limits, clock: new VirtualClock(), log: silentLog });
+    hubs.set(cameraId, hub);
+    const socket = new FakeSocket();
+    const viewer = hub.add(socket, { audio: true, watcher: { name, isOperator } });
+    return viewer ? 'watches' : `${socket.closed?.code} ${socket.closed?.reason}`;
+  };
+}
+
+test('one caller has a bounded number of viewers of a camera, and takes no place of others there', () => {
+  const add = crowd({ maxViewersPerCaller: 2 });
+  assert.deepEqual(
+    [add('gate', 'wall'), add('gate', 'wall'), add('gate', 'wall'), add('gate', 'anna'), add('yard', 'wall')],
+    ['watches', 'watches', '4429 you have 2 viewers of this camera', 'watches', 'watches'],
+  );
+});
+
+test('one caller has at most half of the viewers of a node', () => {
+  const add = crowd({ maxViewers: 6 });
+  assert.deepEqual(
+    ['a', 'b', 'c', 'd'].map((cameraId) => add(cameraId, 'wall')),
+    ['watches', 'watches', 'watches', '4429 you have half of the viewers of this node'],
+  );
+  assert.equal(add('d', 'anna'), 'watches');
+});
+
+test('the last tenth of the viewers of a camera and of a node is for operators and admins', () => {
+  const full = '4429 too many viewers';
+  const ofCamera = crowd({ maxViewersPerCamera: 10 });
+  for (let i = 0; i < 9; i++) assert.equal(ofCamera('gate', `viewer ${i}`), 'watches');
+  assert.equal(ofCamera('gate', 'one more'), full);
+  assert.equal(ofCamera('gate', 'operator', true), 'watches');
+  assert.equal(ofCamera('gate', 'second operator', true), full);
+  const ofNode = crowd({ maxViewers: 10 });
+  for (let i = 0; i < 9; i++) assert.equal(ofNode(`camera-${i}`, `viewer ${i}`), 'watches');
+  assert.equal(ofNode('gate', 'one more'), full);
+  assert.equal(ofNode('gate', 'operator', true), 'watches');
 });
 
 test('a closed hub turns everyone away', () => {

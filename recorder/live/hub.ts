@@ -81,8 +81,9 @@ export class LiveHub implements SampleSink {
       return undefined;
     }
     const viewer = new Viewer(socket, options, limits.maxViewerBytes, limits.viewerMemory);
-    if (this.#viewers.size >= limits.maxViewersPerCamera || !limits.addViewer(viewer)) {
-      socket.close(CLOSE.tooManyViewers, 'too many viewers');
+    const refusal = limits.addViewer(viewer, this.#viewers);
+    if (refusal !== undefined) {
+      socket.close(CLOSE.tooManyViewers, refusal);
       return undefined;
     }
     this.#viewers.add(viewer);

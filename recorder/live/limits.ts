@@ -5,10 +5,14 @@ import type { GopCache } from './gop-cache.ts';
 import type { Viewer } from './viewer.ts';
 
 const MiB = 1024 * 1024;
+/** One place in so many is kept for operators and admins. */
+const KEPT_PART = 10;
 
 export interface LiveLimitOptions {
   readonly maxViewers?: number;
   readonly maxViewersPerCamera?: number;
+  /** Viewers of one stream of a camera with one token or of one user. */
+  readonly maxViewersPerCaller?: number;
   /** Bytes that may wait for one viewer's connection, besides the group of pictures with which it started. */
   readonly maxViewerBytes?: number;
   /** Size of the group of pictures kept for one camera. */
@@ -30,6 +34,7 @@ interface ConnectedPreview {
 export class LiveLimits {
   readonly maxViewers: number;
   readonly maxViewersPerCamera: number;
+  readonly maxViewersPerCaller: number;
   readonly maxViewerBytes: number;
   readonly maxGopBytes: number;
   readonly offlineWaitMs: number;
@@ -46,6 +51,7 @@ export class LiveLimits {
   constructor(options: LiveLimitOptions = {}, memory = new MemoryBudget(Infinity)) {
     this.maxViewers = options.maxViewers ?? 1_000;
     this.maxViewersPerCamera = options.maxViewersPerCamera ?? 500;
+    this.maxViewersPerCaller = options.maxViewersPerCaller ?? 16;
     this.maxViewerBytes = options.maxViewerBytes ?? 2 * MiB;
     this.maxGopBytes = options.maxGopBytes ?? 8 * MiB;
     this.offlineWaitMs = options.offlineWaitMs ?? 10_000;
@@ -61,11 +67,21 @@ export class LiveLimits {
     return this.#viewers.size;
   }
 
-  /** False if the process has the maximum number of viewers. */
-  addViewer(viewer: Viewer): boolean {
-    if (this.#viewers.size >= this.maxViewers) return false;
+  /** Why one more viewer cannot be added to the others of its stream; undefined if it was added. */
+  addViewer(viewer: Viewer, others: ReadonlySet<Viewer>): string | undefined {
+    const { watcher } = viewer;
+    const ownIn = (all: ReadonlySet<Viewer>): number =>
+      watcher ? [...all].filter((other) => other.watcher?.name === watcher.name).length : 0;
+    if (ownIn(others) >= this.maxViewersPerCaller) return `you have ${this.maxViewersPerCaller} viewers of this camera`;
+    // So many that a wall of all cameras of a node fits.
+    if (ownIn(this.#viewers) >= this.maxViewers / 2) return 'you have half of the viewers of this node';
+    const isFull = (viewers: number, max: number): boolean =>
+      viewers >= (watcher?.isOperator === false ? max - Math.floor(max / KEPT_PART) : max);
+    if (isFull(others.size, this.maxViewersPerCamera) || isFull(this.#viewers.size, this.maxViewers)) {
+      return 'too many viewers';
+    }
     this.#viewers.add(viewer);
-    return true;
+    return undefined;
   }
 
   removeViewer(viewer: Viewer): void {

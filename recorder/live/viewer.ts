@@ -23,6 +23,15 @@ export interface ViewerSocket {
 export interface ViewerOptions {
   /** False: video only, for example for a wall of tiles without sound. */
   readonly audio: boolean;
+  /** Who watches; undefined where nobody is told apart. */
+  readonly watcher?: Watcher | undefined;
+}
+
+interface Watcher {
+  /** Of the user or the token. */
+  readonly name: string;
+  /** Has at least the role operator: may use the last places. */
+  readonly isOperator: boolean;
 }
 
 /** How a stream starts for a viewer. */
@@ -59,6 +68,8 @@ type State = 'waiting' | 'live' | 'closed';
 
 export class Viewer {
   readonly audio: boolean;
+  /** Undefined where nobody is told apart. */
+  readonly watcher: Watcher | undefined;
   readonly #socket: ViewerSocket;
   readonly #maxWaitingBytes: number;
   readonly #memory: MemoryAccount;
@@ -82,6 +93,7 @@ export class Viewer {
   constructor(socket: ViewerSocket, options: ViewerOptions, maxWaitingBytes: number, memory: MemoryAccount) {
     this.#socket = socket;
     this.audio = options.audio;
+    this.watcher = options.watcher;
     this.#maxWaitingBytes = maxWaitingBytes;
     this.#memory = memory;
   }

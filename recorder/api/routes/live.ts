@@ -9,7 +9,7 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import { CLOSE, type ViewerSocket } from '../../live/viewer.ts';
 import { beginVisit } from '../../http/audit.ts';
 import { requireRole, type Authenticator } from '../../http/auth.ts';
-import type { Caller } from '../../http/caller.ts';
+import { hasRole, type Caller } from '../../http/caller.ts';
 import { isMember, isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
@@ -18,8 +18,10 @@ import { flag, TokenQuery } from '../../http/query.ts';
 /** A viewer that answers no ping for one interval is gone: TCP would report that only after about 15 minutes. */
 const PING_INTERVAL_MS = 20_000;
 
-/** Time for the viewer to answer a close. */
+/** Time for a viewer to read what was sent before, and to answer a close. */
 const CLOSE_GRACE_MS = 5_000;
+/** For a caller who was refused, and may be a stranger who holds a place. */
+const REFUSED_GRACE_MS = 1_000;
 
 const LiveParams = z.object({ camera_id: z.string() });
 const LiveQuery = TokenQuery.extend({
@@ -93,22 +95,24 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     // The connection may have closed while its token was checked.
     if (socket.readyState !== socket.OPEN) return undefined;
     requireRole(caller, 'viewer');
-    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
+    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller);
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
     const { audio, quality } = request.query as z.output<typeof LiveQuery>;
-    if (!mayWatch(request, pages)) return socket.close(...FOREIGN_PAGE);
+    const refuseWith = (...refusal: Refusal): void => closeWithin(REFUSED_GRACE_MS, socket, refusal, deps.clock);
+    if (!mayWatch(request, pages)) return refuseWith(...FOREIGN_PAGE);
     const streams = caller.sees(cameraId) ? deps.cameras.streams(cameraId) : undefined;
-    if (!streams) return socket.close(...UNKNOWN_CAMERA);
-    if (!streams.live) return socket.close(CLOSE.offline, 'the camera is stopped');
+    if (!streams) return refuseWith(...UNKNOWN_CAMERA);
+    if (!streams.live) return refuseWith(CLOSE.offline, 'the camera is stopped');
     const live = quality === 'preview' ? streams.preview : streams.live;
-    if (!live) return socket.close(CLOSE.noPreview, 'the camera has no preview');
-    const viewer = live.add(viewerSocket(socket, request, deps.clock), { audio: audio !== false });
+    if (!live) return refuseWith(CLOSE.noPreview, 'the camera has no preview');
+    const watcher = auth.isOpen ? undefined : { name: caller.name, isOperator: hasRole(caller, 'operator') };
+    const viewer = live.add(viewerSocket(socket, request, deps.clock), { audio: audio !== false, watcher });
     if (!viewer) return undefined;
     const pings = new Pings(socket, deps.clock);
     const end = (...refusal: Refusal): void => {
       // Before the close: a viewer that does not answer it must not receive the stream until the timeout.
       live.remove(viewer);
-      socket.close(...refusal);
+      closeWithin(CLOSE_GRACE_MS, socket, refusal, deps.clock);
     };
     const letGo = auth.lease(caller, {
       changed: (renewed) => (renewed.sees(cameraId) ? undefined : end(...UNKNOWN_CAMERA)),
@@ -125,7 +129,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
   }
 
   function refuse(socket: WebSocket, request: FastifyRequest, err: unknown): void {
-    if (err instanceof ApiError) return socket.close(...refusalOf(err));
+    if (err instanceof ApiError) return closeWithin(REFUSED_GRACE_MS, socket, refusalOf(err), deps.clock);
     deps.log.error({ err, requestId: request.id }, 'a live stream could not be opened');
     return socket.terminate();
   }
@@ -189,15 +193,19 @@ function viewerSocket(socket: WebSocket, request: FastifyRequest, clock: Clock):
       return socket.bufferedAmount;
     },
     close(code, reason) {
-      socket.close(code, reason);
-      // A viewer that does not read does not answer the close either, and its buffers stay allocated until then.
-      const timer = clock.after(CLOSE_GRACE_MS, () => socket.terminate());
-      socket.once('close', () => timer.cancel());
+      closeWithin(CLOSE_GRACE_MS, socket, [code, reason], clock);
     },
     terminate: () => socket.terminate(),
   };
 }
 const SEND_BINARY = { binary: true };
+
+/** A caller that does not read does not answer the close either: its connection and its buffers would stay until then. */
+function closeWithin(graceMs: number, socket: WebSocket, refusal: Refusal, clock: Clock): void {
+  socket.close(...refusal);
+  const timer = clock.after(graceMs, () => socket.terminate());
+  socket.once('close', () => timer.cancel());
+}
 
 /** Pings a viewer, and ends its connection when it does not answer before the next ping. */
 class Pings {
