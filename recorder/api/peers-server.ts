@@ -85,7 +85,8 @@ export async function buildPeersServer({
     }
     if (isShutOut(member)) throw new ApiError(403, 'not-a-member', 'this node was removed from the cluster');
     const name = `recorder ${member}`;
-    app.connections.identify(raw.socket, name);
+    // Not one of the viewers: a member asks for all of its callers.
+    app.connections.identify(raw.socket, { name, role: 'admin' });
     const passed = passedOn(raw, member, nodeId);
     if (passed === 'refused') throw new ApiError(400, 'invalid-request', 'the statement of the caller cannot be read');
     if (passed) {

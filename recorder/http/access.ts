@@ -85,7 +85,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     // Set even if the role is too low: the audit names the caller.
     request.caller = caller;
     auth.work?.require(request);
-    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
+    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller);
     const cookie = auth.prolonged(request, caller);
     if (cookie !== undefined) reply.header('set-cookie', cookie);
     requireRole(caller, role);

@@ -12,21 +12,29 @@ import { installAccess } from './access.ts';
 import { Authenticator } from './auth.ts';
 import { buildServer, type ServerOptions } from './server.ts';
 
-const viewer = (name: string) => ({
+const token = (name: string, role: 'viewer' | 'operator' = 'viewer') => ({
   name,
-  role: 'viewer' as const,
+  role,
   sha256: createHash('sha256').update(name).digest('hex'),
 });
+
+const TOKENS = [...['right', 'other', 'third', 'fourth'].map((name) => token(name)), token('guard', 'operator')];
+
+/** As the server has them. */
+const TIMEOUTS = { requestMs: 30_000, headersMs: 10_000, strangerBodyMs: 3_000, handshakeMs: 10_000, checkMs: 2_000 };
 
 /** Eight places: two for strangers of one address, two for one token. */
 async function stage(t: TestContext, options: Partial<ServerOptions> = {}) {
   const app = buildServer({ log: silentLog, maxConnections: 8, ...options });
-  installAccess(app, new Authenticator({ mode: 'token', tokens: [viewer('right'), viewer('other')] }));
+  installAccess(app, new Authenticator({ mode: 'token', tokens: TOKENS }));
   app.get('/anybody', async () => 'anybody');
   app.post('/anybody', async () => 'anybody');
-  app.get('/viewers', { config: { role: 'viewer', cameras: 'none' } }, async () => 'viewers');
+  const viewers = { config: { role: 'viewer', cameras: 'none' } } as const;
+  app.get('/viewers', viewers, async () => 'viewers');
+  app.post('/viewers', viewers, async () => 'viewers');
   const held = Promise.withResolvers<string>();
   app.get('/slow', async () => held.promise);
+  app.get('/slow-viewers', viewers, async () => held.promise);
   await app.listen({ host: '127.0.0.1', port: 0 });
   t.after(async () => {
     held.resolve('done');
@@ -113,6 +121,47 @@ test('strangers of many addresses whose requests never end shut out nobody with 
   assert.ok(flood.some(({ closed }) => !closed));
 });
 
+test('a connection from where a right token came outlasts those of all other strangers', async (t) => {
+  const { open } = await stage(t);
+  assert.equal(await ask(await open('127.0.0.50'), '/viewers', 'right'), 200);
+  const second = await open('127.0.0.50');
+  // Until its first request has arrived, it is a stranger as well.
+  for (let i = 0; i < 24; i++) {
+    const socket = await open(`127.0.0.${2 + (i % 6)}`);
+    assert.equal(await ask(socket, '/anybody'), 200);
+  }
+  assert.equal(await ask(second, '/viewers', 'right'), 200);
+});
+
+test('viewers leave the last tenth of the places to operators', async (t) => {
+  const { open, app } = await stage(t);
+  const watch = async (name: string): Promise<Socket> => {
+    const socket = await open();
+    const asked = once(app.server, 'request');
+    socket.write(`GET /slow-viewers HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${name}\r\n\r\n`);
+    await asked;
+    return socket;
+  };
+  for (const name of ['right', 'right', 'other', 'other', 'third', 'third', 'fourth']) await watch(name);
+  assert.equal(await ask(await open(), '/viewers', 'fourth'), 429);
+  assert.equal(await ask(await open(), '/viewers', 'guard'), 200);
+});
+
+test('a stranger whose body does not come in time is told so, and goes; a caller with a token has longer', async (t) => {
+  const { open } = await stage(t, { timeouts: { ...TIMEOUTS, strangerBodyMs: 200 } });
+  const head = 'HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n';
+  const stranger = await open();
+  const caller = await open();
+  caller.write(`POST /viewers ${head}Authorization: Bearer right\r\n\r\n{`);
+  stranger.write(`POST /anybody ${head}\r\n{`);
+  const [refusal] = (await once(stranger, 'data')) as [Buffer];
+  assert.match(String(refusal), /^HTTP\/1.1 408 .*"code":"request-timeout"/s);
+  await once(stranger, 'close');
+  const answered = once(caller, 'data') as Promise<[Buffer]>;
+  caller.write('}');
+  assert.match(String((await answered)[0]), /^HTTP\/1.1 200 /);
+});
+
 test('a token has a bound of its own: its idle connections make space for its new ones', async (t) => {
   const { open } = await stage(t);
   const sockets: Socket[] = [];
@@ -139,7 +188,7 @@ for (const tls of [false, true]) {
     const { cert, key } = selfSignedCertificate('a');
     const { app, open } = await stage(t, {
       ...(tls ? { tls: { certificate: cert, key } } : {}),
-      timeouts: { requestMs: 300, headersMs: 300, handshakeMs: 300, checkMs: 50 },
+      timeouts: { ...TIMEOUTS, requestMs: 300, headersMs: 300, handshakeMs: 300, checkMs: 50 },
     });
     const silent = [await open(), await open()];
     // The client goes away by itself after the time limit; a place that it kept would never be free again.

@@ -1,11 +1,15 @@
 // Limits the connections of a listener. Anybody can connect, so clients without a valid token ("strangers") could use up all
 // connections. Their number per address is limited, and when the listener is full, the longest idle stranger is closed; if none is idle,
-// the oldest one, in the middle of its request: a stranger can make a request last for as long as it likes.
+// the oldest one, in the middle of its request: a stranger can make a request last for as long as it likes. Strangers of a network
+// from which a right token came within a day go after all others: they may be about to show it again.
 
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { systemClock, type Clock } from '../../base/clock.ts';
+import { hasRole, type Caller } from './caller.ts';
 import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
+import { RightPlaces } from './right-places.ts';
 
 interface ConnectionLimits {
   /** All connections together. */
@@ -14,6 +18,8 @@ interface ConnectionLimits {
   readonly anonymousPerAddress: number;
   /** With one token. */
   readonly perToken: number;
+  /** With tokens of viewers: the others are for operators, admins, and connections that have shown no token yet. */
+  readonly viewers: number;
 }
 
 /**
@@ -24,16 +30,26 @@ export const connectionLimits = (total: number): ConnectionLimits => ({
   total,
   anonymousPerAddress: Math.ceil(total / 4),
   perToken: Math.ceil(total / 4),
+  viewers: total - Math.ceil(total / 10),
 });
 
 interface Connection {
   readonly key: string;
   readonly socket: Socket;
   readonly network: string;
+  /** A right token came from its network within a day. */
+  readonly isFromKnown: boolean;
   /** The name of the valid token; undefined for a stranger. */
   caller: string | undefined;
+  /** The token has no role above viewer. */
+  isViewer: boolean;
   /** Requests that are being answered; a connection that became a WebSocket has one until it ends. */
   requests: number;
+}
+
+interface Group {
+  readonly idle: Set<Connection>;
+  readonly busy: Set<Connection>;
 }
 
 const keyOf = (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): string =>
@@ -41,22 +57,30 @@ const keyOf = (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): string =>
 
 /** The caller where no token is required. */
 const EVERYBODY = '';
+/** The key in `RightPlaces`. */
+const ANY_TOKEN = '';
 
 export class Connections {
   readonly #limits: ConnectionLimits;
   /** A proxy forwards many clients: only `total` limits its connections. */
   readonly #proxies = new BlockList();
   readonly #open = new Map<string, Connection>();
-  /** Strangers that are idle, the least recently used first. */
-  readonly #idle = new Set<Connection>();
-  /** All others of them, the one whose request began first. */
-  readonly #busy = new Set<Connection>();
+  /** Strangers, as they go when the listener is full; in each set, the one first that has been idle or busy for longest. */
+  readonly #unknown: Group = { idle: new Set(), busy: new Set() };
+  readonly #known: Group = { idle: new Set(), busy: new Set() };
   /** Strangers by network. */
   readonly #strangers = new Map<string, Set<Connection>>();
   readonly #byToken = new Map<string, Set<Connection>>();
+  #viewers = 0;
+  readonly #rightPlaces: RightPlaces;
 
-  constructor(limits: ConnectionLimits, trustedProxies: readonly string[]) {
+  constructor(
+    limits: ConnectionLimits,
+    trustedProxies: readonly string[],
+    clock: Pick<Clock, 'monotonicMs'> = systemClock,
+  ) {
     this.#limits = limits;
+    this.#rightPlaces = new RightPlaces(clock);
     for (const proxy of trustedProxies) {
       const [address = '', bits] = proxy.split('/');
       const family = isIPv6(address) ? 'ipv6' : 'ipv4';
@@ -76,7 +100,8 @@ export class Connections {
       const connection = this.#open.get(keyOf(raw.socket));
       if (connection) {
         connection.requests++;
-        if (this.#idle.delete(connection)) this.#busy.add(connection);
+        const { idle, busy } = this.#groupOf(connection);
+        if (idle.delete(connection)) busy.add(connection);
         reply.raw.once('close', () => {
           connection.requests--;
           this.#rest(connection);
@@ -88,19 +113,26 @@ export class Connections {
 
   /**
    * To be called when a request on this connection has a valid token, or needs none (undefined). Throws 429 if the token has
-   * too many connections.
+   * too many connections, or all viewers together.
    */
-  identify(socket: Socket, caller: string = EVERYBODY): void {
+  identify(socket: Socket, caller?: Pick<Caller, 'name' | 'role'>): void {
     const connection = this.#open.get(keyOf(socket));
-    if (!connection || connection.caller === caller) return;
-    const { perToken } = this.#limits;
-    const others = this.#byToken.get(caller);
-    if (caller !== EVERYBODY && others && others.size >= perToken && !closeIdle(others)) {
+    const name = caller?.name ?? EVERYBODY;
+    if (!connection || connection.caller === name) return;
+    const { perToken, viewers } = this.#limits;
+    const others = this.#byToken.get(name);
+    if (caller && others && others.size >= perToken && !closeIdle(others)) {
       throw new ApiError(429, 'too-many-connections', `this token has ${perToken} connections: close some of them`);
     }
+    const isViewer = caller !== undefined && !hasRole(caller, 'operator');
+    if (isViewer && this.#viewers >= viewers && !(others && closeIdle(others))) {
+      throw new ApiError(429, 'too-many-connections', `viewers have ${viewers} connections: try again later`);
+    }
     this.#leave(connection);
-    connection.caller = caller;
+    connection.caller = name;
+    connection.isViewer = isViewer;
     this.#enter(connection);
+    if (caller) this.#rightPlaces.note(connection.network, ANY_TOKEN);
   }
 
   #add(socket: Socket): void {
@@ -116,9 +148,11 @@ export class Connections {
         !this.#isProxy(remoteAddress) &&
         !closeIdle(neighbours) &&
         !closeFirst(neighbours)) ||
-      (this.#open.size >= total && !closeFirst(this.#idle) && !closeFirst(this.#busy));
+      (this.#open.size >= total && !closeFirstOf(this.#unknown) && !closeFirstOf(this.#known));
     if (isFull) return void socket.destroy();
-    const connection: Connection = { key: keyOf(socket), socket, network, caller: undefined, requests: 0 };
+    const isFromKnown = this.#rightPlaces.has(network, ANY_TOKEN);
+    const key = keyOf(socket);
+    const connection = { key, socket, network, isFromKnown, caller: undefined, isViewer: false, requests: 0 };
     this.#open.set(connection.key, connection);
     this.#enter(connection);
     this.#rest(connection);
@@ -138,8 +172,13 @@ export class Connections {
   #rest(connection: Connection): void {
     const { requests, caller, socket } = connection;
     if (requests > 0 || caller !== undefined || socket.destroyed) return;
-    this.#busy.delete(connection);
-    this.#idle.add(connection);
+    const { idle, busy } = this.#groupOf(connection);
+    busy.delete(connection);
+    idle.add(connection);
+  }
+
+  #groupOf({ isFromKnown }: Connection): Group {
+    return isFromKnown ? this.#known : this.#unknown;
   }
 
   #enter(connection: Connection): void {
@@ -147,22 +186,26 @@ export class Connections {
     const groups = caller === undefined ? this.#strangers : this.#byToken;
     const group = groups.get(caller ?? network) ?? new Set();
     groups.set(caller ?? network, group.add(connection));
+    if (connection.isViewer) this.#viewers++;
   }
 
   #leave(connection: Connection): void {
     const { caller, network } = connection;
     const groups = caller === undefined ? this.#strangers : this.#byToken;
     const group = groups.get(caller ?? network);
-    group?.delete(connection);
+    if (group?.delete(connection) && connection.isViewer) this.#viewers--;
     if (group?.size === 0) groups.delete(caller ?? network);
-    this.#idle.delete(connection);
-    this.#busy.delete(connection);
+    const { idle, busy } = this.#groupOf(connection);
+    idle.delete(connection);
+    busy.delete(connection);
   }
 }
 
 /** Closes the first connection without a request; false when there is none. */
 const closeIdle = (connections: Iterable<Connection>): boolean =>
   closeFirst(connections, ({ requests }) => requests === 0);
+
+const closeFirstOf = ({ idle, busy }: Group): boolean => closeFirst(idle) || closeFirst(busy);
 
 function closeFirst(connections: Iterable<Connection>, isMeant?: (one: Connection) => boolean): boolean {
   for (const connection of connections) {

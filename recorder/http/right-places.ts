@@ -1,4 +1,5 @@
-// Remembers for a day which token was valid from which network: there it is accepted even while others are held off.
+// Remembers for a day which token was valid from which network: there it is accepted even while others are held off, and connections
+// from there are closed after those of strangers.
 
 import type { Clock } from '../../base/clock.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
@@ -24,7 +25,7 @@ export class RightPlaces {
     return this.#notes.size;
   }
 
-  /** `key` identifies the token, for example by its digest. */
+  /** `key` identifies the token, for example by its digest; or it is the same for all of them. */
   note(network: string, key: string): void {
     const place = `${network} ${key}`;
     const nowMs = this.#clock.monotonicMs();

@@ -137,7 +137,9 @@ for (const { name, bytes, status, code } of REQUESTS) {
 
 /** A client that sends one byte, and nothing more. */
 async function timed(t: TestContext, bytes: string): Promise<Answer> {
-  const { open } = await stage(t, { timeouts: { headersMs: 200, requestMs: 400, handshakeMs: 200, checkMs: 50 } });
+  const { open } = await stage(t, {
+    timeouts: { headersMs: 200, requestMs: 400, strangerBodyMs: 400, handshakeMs: 200, checkMs: 50 },
+  });
   return answerTo(open(), bytes);
 }
 

@@ -56,13 +56,21 @@ interface Timeouts {
   readonly requestMs: number;
   /** For its first line and headers; also for a connection that sends nothing. */
   readonly headersMs: number;
+  /** For the body, from the end of the headers, where the route asks nobody for a token. */
+  readonly strangerBodyMs: number;
   /** For the TLS handshake, from the start of the connection. */
   readonly handshakeMs: number;
   /** How often these times are checked. */
   readonly checkMs: number;
 }
 
-const TIMEOUTS: Timeouts = { requestMs: 30_000, headersMs: 10_000, handshakeMs: 10_000, checkMs: 2_000 };
+const TIMEOUTS: Timeouts = {
+  requestMs: 30_000,
+  headersMs: 10_000,
+  strangerBodyMs: 3_000,
+  handshakeMs: 10_000,
+  checkMs: 2_000,
+};
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** First line and headers together. */
@@ -73,7 +81,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
  * each promise costs a request about a microsecond.
  */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { name = 'api', log, trustedProxies = [], maxConnections } = options;
+  const { name = 'api', log, trustedProxies = [], maxConnections, timeouts = TIMEOUTS } = options;
   const app = listenerOf(options);
   const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
   app.decorate('connections', connections);
@@ -90,6 +98,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     if (host !== undefined) return done(new ApiError(400, 'malformed-request', `Host: ${host}`));
     // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
+    else if (request.routeOptions.config.role === undefined) endUnlessRead(request.raw, timeouts.strangerBodyMs);
     return done();
   });
   refuseMisspelt(app);
@@ -172,6 +181,20 @@ function hostProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): str
  */
 const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' && /(?:^|,)\s*websocket\s*(?:,|$)/i.test(headers.upgrade ?? '');
+
+/** Ends the connection of a request whose body is not complete in time. */
+function endUnlessRead(request: IncomingMessage, timeoutMs: number): void {
+  const timer = setTimeout(() => {
+    if (!request.complete) answerClientError(new RequestTimeout('the body is not complete'), request.socket);
+  }, timeoutMs);
+  timer.unref();
+  request.once('close', () => clearTimeout(timer));
+}
+
+/** As Node reports a request that takes too long. */
+class RequestTimeout extends Error {
+  readonly code = 'ERR_HTTP_REQUEST_TIMEOUT';
+}
 
 /** RFC 9112 §6.3 */
 const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>

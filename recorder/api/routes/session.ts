@@ -156,7 +156,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
   /** For log, audit and limits of connections. */
   function identified(request: FastifyRequest, caller: Caller): void {
     request.caller = caller;
-    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
+    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller);
   }
 
   app.get(
