@@ -15,6 +15,7 @@ import { AuthFailures } from './auth-failures.ts';
 import { callerFor, hasRole, mayExport, scopeOf, type Caller } from './caller.ts';
 import { requireOwnPage } from './cors.ts';
 import { tokenInHeader, tokenInQuery } from './credentials.ts';
+import { Devices } from './devices.ts';
 import { LastUse } from './last-use.ts';
 import { hasLink, Links, type Link } from './links.ts';
 import { networkOf } from './failed-attempts.ts';
@@ -26,7 +27,7 @@ import { Seal, SEAL_KEY_BYTES } from './seal.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
 import { TokenOwners, type TokenOptions } from './token-owners.ts';
 import type { TokenReviewer } from './token-review.ts';
-import { Users, type UserHolder } from './users.ts';
+import { Users, type Attempt, type UserHolder } from './users.ts';
 import { WorkBudget } from './work-budget.ts';
 
 declare module 'fastify' {
@@ -125,6 +126,7 @@ export class Authenticator {
   readonly #users: Users;
   readonly #seal: Seal;
   readonly #sessions: Sessions;
+  readonly #devices: Devices;
   readonly #links: Links;
   readonly #lastUse: LastUse;
   readonly #made: AuthDeps['made'];
@@ -158,6 +160,7 @@ export class Authenticator {
     this.#users = new Users(this.#allUsers, clock);
     this.#seal = seal;
     this.#sessions = new Sessions(seal, clock);
+    this.#devices = new Devices(seal, clock);
     this.#links = new Links(seal, clock);
     this.#lastUse = new LastUse(clock);
   }
@@ -291,13 +294,13 @@ export class Authenticator {
   }
 
   /**
-   * Begins a session for the owner of a token or for a user; `setCookie` is for the browser. Rejects as `identify` does.
-   * `session` is undefined where no token is required.
+   * Begins a session for the owner of a token or for a user; `cookies` are for the browser. Rejects as `identify` does.
+   * They are undefined where no token is required.
    */
   async signIn(
     request: FastifyRequest,
     credentials: { readonly token: string } | { readonly name: string; readonly password: string },
-  ): Promise<{ readonly caller: Caller; readonly setCookie?: string }> {
+  ): Promise<{ readonly caller: Caller; readonly cookies?: readonly string[] }> {
     if (this.isOpen) return { caller: ANYBODY };
     const isToken = 'token' in credentials;
     const owner = isToken
@@ -312,10 +315,11 @@ export class Authenticator {
     request: FastifyRequest,
     owner: Caller,
     token?: Holder,
-  ): { readonly caller: Caller; readonly setCookie: string } {
+  ): { readonly caller: Caller; readonly cookies: readonly string[] } {
     const holder = token ?? { user: (owner as UserHolder).mark };
     const { session, setCookie } = this.#sessions.begin(request, holder);
-    return { caller: inSession(owner, session), setCookie };
+    const device = token ? [] : [this.#devices.note(request, owner.name)];
+    return { caller: inSession(owner, session), cookies: [setCookie, ...device] };
   }
 
   /**
@@ -325,7 +329,7 @@ export class Authenticator {
   async makeAdmin(
     request: FastifyRequest,
     { name, password, code }: { readonly name: string; readonly password: string; readonly code: string },
-  ): Promise<{ readonly caller: Caller; readonly setCookie?: string }> {
+  ): Promise<{ readonly caller: Caller; readonly cookies?: readonly string[] }> {
     const attempt = this.#attemptOf(request);
     attempt.begin();
     const refused = (): ApiError => {
@@ -438,24 +442,27 @@ export class Authenticator {
   }
 
   async #user(request: FastifyRequest, name: string, password: string): Promise<UserHolder> {
-    const attempt = this.#attemptOf(request);
+    const attempt = this.#attemptOf(request, name);
     attempt.begin();
-    if (this.#users.isBusy) throw busy();
+    if (this.#users.isBusyFor(attempt)) throw busy();
     const user = await this.#users.signIn(name, password, attempt);
     if (user) return user;
     throw this.#refusals.of('password', request, wrongPassword());
   }
 
-  /** `begin` throws 429 for an address with too many failures. */
-  #attemptOf(request: FastifyRequest): { begin(): void; failed(): void } {
+  /** `begin` throws 429 for an address, or a browser that the user has signed in with before, with too many failures. */
+  #attemptOf(request: FastifyRequest, name?: string): Attempt {
     const { attempts } = this.#refusals;
-    const network = networkOf(request.ip);
+    const device = name === undefined ? undefined : this.#devices.of(request, name);
+    const key = device ?? networkOf(request.ip);
     return {
+      key,
+      isKnown: device !== undefined,
       begin: () => {
-        if (attempts.isSpent(network)) throw this.#refusals.heldOff(network, request);
+        if (attempts.isSpent(key)) throw this.#refusals.heldOff(key, request);
       },
       // Each attempt counts, also with the same password: its check costs processor time.
-      failed: () => void attempts.add(network, randomUUID()),
+      failed: () => void attempts.add(key, randomUUID()),
     };
   }
 

@@ -93,6 +93,11 @@ export class Connections {
     return this.#open.size;
   }
 
+  /** False for a request that another listener has accepted and passed on. */
+  has(socket: Socket): boolean {
+    return this.#open.has(keyOf(socket));
+  }
+
   /** Watches the connections of `app`. Call it before the hooks that check tokens. */
   watch(app: FastifyInstance): void {
     app.server.on('connection', (socket: Socket) => this.#add(socket));

@@ -25,7 +25,7 @@ export class Refusals {
   /** For callers who must wait; `key` is that of their attempts. */
   heldOff(key: string, request: FastifyRequest): ApiError {
     const seconds = Math.max(1, Math.ceil(this.attempts.waitMs(key) / 1000));
-    const detail = `too many wrong tokens from your address: wait ${seconds} s`;
+    const detail = `too many wrong tokens or passwords: wait ${seconds} s`;
     const error = new ApiError(429, 'too-many-attempts', detail, { headers: { 'retry-after': String(seconds) } });
     return this.of('held-off', request, error);
   }

@@ -98,7 +98,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     if (host !== undefined) return done(new ApiError(400, 'malformed-request', `Host: ${host}`));
     // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
-    else if (request.routeOptions.config.role === undefined) endUnlessRead(request.raw, timeouts.strangerBodyMs);
+    else if (request.routeOptions.config.role === undefined && connections.has(request.raw.socket)) {
+      endUnlessRead(request.raw, timeouts.strangerBodyMs);
+    }
     return done();
   });
   refuseMisspelt(app);
@@ -187,7 +189,6 @@ function endUnlessRead(request: IncomingMessage, timeoutMs: number): void {
   const timer = setTimeout(() => {
     if (!request.complete) answerClientError(new RequestTimeout('the body is not complete'), request.socket);
   }, timeoutMs);
-  timer.unref();
   request.once('close', () => clearTimeout(timer));
 }
 

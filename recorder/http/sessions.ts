@@ -7,15 +7,11 @@ import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { parseJson } from '../../base/parse-json.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { cookieIn, setCookie } from './cookies.ts';
 import type { Seal } from './seal.ts';
 
 /** Without TLS. */
 export const SESSION_COOKIE = 'kube_nvr_session';
-/** Browsers let nobody but this origin set a cookie with this prefix, so no other server below its domain can (RFC 6265bis §4.1.3.2). */
-const SECURE_COOKIE = `__Host-${SESSION_COOKIE}`;
-
-const nameFor = ({ protocol }: Pick<FastifyRequest, 'protocol'>): string =>
-  protocol === 'https' ? SECURE_COOKIE : SESSION_COOKIE;
 /** Without a request. */
 const LASTS_MS = 12 * HOUR_MS;
 /** A cookie older than this is replaced. */
@@ -69,7 +65,7 @@ export class Sessions {
 
   /** The session of a request's cookie; undefined without one, and for one that is invalid, expired or signed out. */
   of(request: Pick<FastifyRequest, 'headers' | 'protocol'>): OpenSession | undefined {
-    const cookie = cookieIn(request.headers.cookie, nameFor(request));
+    const cookie = cookieIn(request, SESSION_COOKIE);
     const opened = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
     const { data } = Sealed.safeParse(parseJson(opened?.text ?? ''));
     if (cookie === undefined || !opened || !data) return undefined;
@@ -108,10 +104,9 @@ export class Sessions {
     const { id = randomUUID(), sinceMs = nowMs, from } = continued ?? {};
     const expiresMs = expiryOf(sinceMs, nowMs);
     const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }), from);
-    const age = `Max-Age=${Math.floor((expiresMs - nowMs) / 1000)}`;
     return {
       session: { id, expiresMs, isDue: false, vouchedBy: undefined, isAccepted: this.#accepts(sealed) },
-      setCookie: cookieOf(sealed, age, request),
+      setCookie: setCookie(SESSION_COOKIE, sealed, expiresMs - nowMs, request),
     };
   }
 
@@ -121,20 +116,8 @@ export class Sessions {
 
   /** `Set-Cookie` that makes the browser forget its session. */
   forget(request: Pick<FastifyRequest, 'protocol'>): string {
-    return cookieOf('', 'Max-Age=0', request);
+    return setCookie(SESSION_COOKIE, '', 0, request);
   }
 }
 
 const expiryOf = (sinceMs: number, issuedMs: number): number => Math.min(issuedMs + LASTS_MS, sinceMs + LONGEST_MS);
-
-const cookieOf = (value: string, age: string, request: Pick<FastifyRequest, 'protocol'>): string =>
-  `${nameFor(request)}=${value}; Path=/; ${age}; HttpOnly; SameSite=Strict${request.protocol === 'https' ? '; Secure' : ''}`;
-
-function cookieIn(header: string | undefined, wanted: string): string | undefined {
-  if (header === undefined || !header.includes(wanted)) return undefined;
-  for (const pair of header.split(';')) {
-    const [name = '', value] = pair.split('=', 2);
-    if (name.trim() === wanted && value) return value.trim();
-  }
-  return undefined;
-}

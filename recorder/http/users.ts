@@ -1,5 +1,5 @@
-// Users who sign in with name and password. Checks of passwords are expensive on purpose, so they run one at a time: strangers
-// must not take processor time from recording.
+// Users who sign in with name and password. Checks of passwords are expensive on purpose, so those of strangers run one at a time:
+// they must not take processor time from recording. Browsers that signed in before have a turn of their own.
 
 import { hash } from 'node:crypto';
 import { assert } from '../../base/assert.ts';
@@ -9,8 +9,46 @@ import { Turns } from '../../base/turns.ts';
 import type { UserConfig } from '../config/schema.ts';
 import { callerFor, type Caller } from './caller.ts';
 
-/** Further sign-ins are refused while this many wait. */
-const MAX_WAITING = 8;
+/** Further sign-ins are refused while this many wait or are checked. */
+const MAX_AT_ONCE = 64;
+/** Of one network or browser: one is checked, one waits. */
+const MAX_OF_ONE = 2;
+
+/** A sign-in that wants its turn. */
+export interface Attempt {
+  /** The network or the browser. */
+  readonly key: string;
+  /** It is a browser with which the user has signed in before. */
+  readonly isKnown: boolean;
+  /** Called when its turn comes; may throw. */
+  readonly begin: () => void;
+  /** Called for a wrong name or password, before the next turn. */
+  readonly failed: () => void;
+}
+
+/** Sign-ins that are checked one after the other. */
+class Lane {
+  readonly turns = new Turns(1);
+  /** How many of each key wait or are checked. */
+  readonly counts = new Map<string, number>();
+  size = 0;
+
+  isFullFor(key: string): boolean {
+    return this.size >= MAX_AT_ONCE || (this.counts.get(key) ?? 0) >= MAX_OF_ONE;
+  }
+
+  /** Returns the function that takes it out. */
+  enter(key: string): () => void {
+    this.size++;
+    this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
+    return () => {
+      this.size--;
+      const left = (this.counts.get(key) ?? 1) - 1;
+      if (left > 0) this.counts.set(key, left);
+      else this.counts.delete(key);
+    };
+  }
+}
 
 export interface UserHolder extends Caller {
   /** Identifies the entry with all that is in it. */
@@ -26,8 +64,8 @@ function holderOf({ password, ...user }: UserConfig): UserHolder {
 
 export class Users {
   readonly #clock: Clock;
-  readonly #turns = new Turns(1);
-  #waiting = 0;
+  readonly #strangers = new Lane();
+  readonly #known = new Lane();
   #users: readonly UserHolder[];
 
   constructor(users: readonly UserConfig[], clock: Clock) {
@@ -55,22 +93,18 @@ export class Users {
     return found;
   }
 
-  get isBusy(): boolean {
-    return this.#waiting >= MAX_WAITING;
+  /** Whether too many others wait for the same turn. */
+  isBusyFor({ key, isKnown }: Attempt): boolean {
+    return this.#laneOf(isKnown).isFullFor(key);
   }
 
-  /**
-   * Resolves to the user with this name and password. Unknown names take as long as known ones. When its turn comes, `begin`
-   * may throw; `failed` is called before the next turn.
-   */
-  signIn(
-    name: string,
-    password: string,
-    { begin, failed }: { readonly begin: () => void; readonly failed: () => void },
-  ): Promise<UserHolder | undefined> {
+  /** Resolves to the user with this name and password. Unknown names take as long as known ones. */
+  signIn(name: string, password: string, attempt: Attempt): Promise<UserHolder | undefined> {
+    const { key, isKnown, begin, failed } = attempt;
+    const lane = this.#laneOf(isKnown);
     return new Promise((resolve, reject) => {
-      this.#waiting++;
-      this.#turns
+      const leave = lane.enter(key);
+      lane.turns
         .take(async () => {
           begin();
           const beganMs = this.#clock.monotonicMs();
@@ -82,8 +116,12 @@ export class Users {
           if (!user && tookMs > 0) await this.#clock.sleep(tookMs);
         })
         .catch(reject)
-        .finally(() => this.#waiting--);
+        .finally(leave);
     });
+  }
+
+  #laneOf(isKnown: boolean): Lane {
+    return isKnown ? this.#known : this.#strangers;
   }
 
   async #check(name: string, password: string): Promise<UserHolder | undefined> {

@@ -473,7 +473,7 @@ async function headersOf(given: string, place: Place, auth: Authenticator): Prom
   const request = { ip: '127.0.0.1', protocol: 'http', headers: {}, server: { listenerName: 'api' }, url: '/' };
   // A caller who cannot sign in has no cookie that is valid.
   const cookie = await auth.signIn(request as unknown as FastifyRequest, { token: given }).then(
-    ({ setCookie = '' }) => setCookie.split(';', 1)[0] as string,
+    ({ cookies: [cookie = ''] = [] }) => cookie.split(';', 1)[0] as string,
     () => 'kube_nvr_session=bm90IHNlYWxlZCBieSB0aGlzIG5vZGUgb3IgYW55IG90aGVy',
   );
   return { cookie, 'sec-fetch-site': 'same-origin' };

@@ -25,11 +25,19 @@ const withUsers = (t: TestContext, seal?: Seal): Promise<TestApi> =>
     site: { name: 'Plant 7', timeZone: 'Europe/Berlin' },
   });
 
-const signIn = ({ app }: TestApi, payload: object, headers: Record<string, string> = {}) =>
-  app.inject({ method: 'POST', url: '/api/session', payload, headers });
+const signIn = (
+  { app }: TestApi,
+  payload: object,
+  headers: Record<string, string> = {},
+  remoteAddress = '127.0.0.1',
+): Promise<LightMyRequestResponse> =>
+  app.inject({ method: 'POST', url: '/api/session', payload, headers, remoteAddress });
 
-const cookieOf = (answer: LightMyRequestResponse): string =>
-  String(answer.headers['set-cookie']).split(';', 1)[0] ?? '';
+const cookiesOf = (answer: LightMyRequestResponse): string[] =>
+  [answer.headers['set-cookie'] ?? []].flat().map((cookie) => cookie.split(';', 1)[0] as string);
+
+/** That of the session. */
+const cookieOf = (answer: LightMyRequestResponse): string => cookiesOf(answer)[0] ?? '';
 
 const password = { name: 'anna', password: 'correct horse' };
 
@@ -53,10 +61,9 @@ test('a user signs in with name and password, and the cookie says who it is', as
     site: 'Plant 7',
     features: { export: false, timelapse: false, thumbnails: false, ptz: true, discover: true, cluster: false },
   });
-  assert.match(
-    String(answer.headers['set-cookie']),
-    /^kube_nvr_session=[\w-]{100,}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/,
-  );
+  const [ofSession = '', ofDevice = ''] = answer.headers['set-cookie'] as string[];
+  assert.match(ofSession, /^kube_nvr_session=[\w-]{100,}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/);
+  assert.match(ofDevice, /^kube_nvr_device=[\w-]{100,}; Path=\/; Max-Age=15552000; HttpOnly; SameSite=Strict$/);
   const again = await api.app.inject({ url: '/api/session', headers: { cookie: `a=b; ${cookieOf(answer)}; c=d` } });
   assert.equal(again.json().name, 'anna');
   assert.equal(again.headers['set-cookie'], undefined);
@@ -145,6 +152,65 @@ test('attempts at the same time count as attempts one after the other', async (t
   const checked = all.filter(({ statusCode }) => statusCode === 401).length;
   assert.ok(checked <= 10, `${checked} were checked`);
   assert.ok(all.every(({ statusCode }) => statusCode === 401 || statusCode === 429));
+});
+
+test('a browser that signed in before is held off for its own wrong passwords only, also where others guess', async (t) => {
+  const api = await withUsers(t);
+  const [, cookie = ''] = cookiesOf(await signIn(api, password));
+  const wrong = { name: 'anna', password: 'wrong' };
+  for (let i = 0; i < 10; i++) await signIn(api, wrong);
+  assert.equal((await signIn(api, password)).statusCode, 429, 'another browser at the same address');
+  const again = await signIn(api, password, { cookie });
+  assert.equal(again.statusCode, 200);
+  assert.equal((await signIn(api, { name: 'guard', password: 'battery staple' }, { cookie })).statusCode, 429);
+  const [session = '', device = ''] = cookiesOf(again);
+  assert.equal((await signIn(api, password, { cookie: session })).statusCode, 429, 'a session is no device');
+  assert.equal((await api.app.inject({ url: '/api/session', headers: { cookie: device } })).statusCode, 401);
+  const statuses = [];
+  for (let i = 0; i < 11; i++) statuses.push((await signIn(api, wrong, { cookie: device })).statusCode);
+  assert.deepEqual(statuses, [...Array(10).fill(401), 429]);
+  assert.equal((await signIn(api, password, { cookie }, '10.0.0.1')).statusCode, 429, 'wherever it is');
+  assert.equal((await signIn(api, password, {}, '10.0.0.1')).statusCode, 200, 'others are not held off');
+});
+
+test('guards who share a browser are all known there, and a browser is forgotten after half a year', async (t) => {
+  const api = await withUsers(t);
+  const [, first = ''] = cookiesOf(await signIn(api, password));
+  const guard = { name: 'guard', password: 'battery staple' };
+  const [, cookie = ''] = cookiesOf(await signIn(api, guard, { cookie: first }));
+  for (let i = 0; i < 10; i++) await signIn(api, { name: 'anna', password: 'wrong' });
+  assert.equal((await signIn(api, guard, { cookie })).statusCode, 200);
+  assert.equal((await signIn(api, password, { cookie })).statusCode, 200);
+  api.clock.advance(180 * 24 * HOUR_MS);
+  for (let i = 0; i < 10; i++) await signIn(api, { name: 'anna', password: 'wrong' });
+  assert.equal((await signIn(api, guard, { cookie })).statusCode, 429);
+});
+
+test('forty strangers who guess from ever new addresses keep nobody from signing in', async (t) => {
+  const api = await withUsers(t);
+  const [, cookie = ''] = cookiesOf(await signIn(api, password));
+  let answered = 0;
+  const guesses = Array.from({ length: 40 }, async (_, i) => {
+    const { statusCode } = await signIn(api, { name: 'anna', password: 'wrong' }, {}, `10.0.0.${i}`);
+    answered++;
+    return statusCode;
+  });
+  const fresh = signIn(api, password, {}, '10.1.0.1');
+  assert.equal((await signIn(api, password, { cookie }, '10.1.0.2')).statusCode, 200);
+  assert.ok(answered < 40, 'a browser that signed in before waits for no stranger');
+  assert.equal((await fresh).statusCode, 200);
+  assert.deepEqual(await Promise.all(guesses), Array(40).fill(401));
+});
+
+test('of one address one sign-in is checked and one waits: others of it are refused, those of other addresses are not', async (t) => {
+  const api = await withUsers(t);
+  const of = (address: string) => signIn(api, password, {}, address);
+  const answers = await Promise.all([of('10.0.0.1'), of('10.0.0.1'), of('10.0.0.1'), of('10.0.0.2')]);
+  assert.deepEqual(
+    answers.map(({ statusCode }) => statusCode),
+    [200, 200, 429, 200],
+  );
+  assert.equal(answers[2]?.headers['retry-after'], '5');
 });
 
 test('a session lasts twelve hours after its last use, and thirty days at most', async (t) => {

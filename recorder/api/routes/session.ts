@@ -146,8 +146,8 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
         tell(request, { what: 'add-user', user: body.name });
         requireNew(body);
       }
-      const { caller, setCookie } = isNew ? await auth.makeAdmin(request, body) : await auth.signIn(request, body);
-      if (setCookie !== undefined) reply.header('set-cookie', setCookie);
+      const { caller, cookies } = isNew ? await auth.makeAdmin(request, body) : await auth.signIn(request, body);
+      if (cookies) reply.header('set-cookie', cookies);
       identified(request, caller);
       return describe(caller);
     },
