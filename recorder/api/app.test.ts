@@ -368,6 +368,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
       audio_dropped: null,
     },
     not_recorded: [],
+    not_believed: [],
     group: null,
     bitrate: 4_000_000,
     frame_rate: 24.9,

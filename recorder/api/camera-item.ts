@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { Reason } from '../probe/reason.ts';
+import { NotBelieved } from '../probe/not-believed.ts';
 import { PacketCounts } from './packet-counts.ts';
 
 export const Video = z
@@ -86,6 +87,11 @@ export const Camera = z
     not_recorded: z
       .array(z.object({ kind: z.string(), codec: z.string().nullable(), reason: Reason }))
       .describe('What else the camera offered at the last connection: other streams, metadata, the audio backchannel.'),
+    not_believed: z
+      .array(NotBelieved)
+      .describe(
+        'What the camera says about time on its connection and is not believed, because something else contradicts it.',
+      ),
     bitrate: z.number().int().describe('Bits per second over the last ten seconds.'),
     frame_rate: z.number().describe('Pictures per second over the last ten seconds.'),
     usual_frame_rate: z

@@ -75,6 +75,7 @@ export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus 
     bitrate: 0,
     frameRate: 0,
     usualFrameRate: undefined,
+    notBelieved: [],
     clockErrorMs: undefined,
     clockAheadMs: undefined,
     lastFrameMs: undefined,

@@ -181,6 +181,7 @@ export class Camera {
       frameRate,
       usualFrameRate,
       lastFrameMs: this.#lastFrameMs,
+      notBelieved: pipeline?.rejected ?? [],
       clockErrorMs: pipeline?.clockErrorMs,
       clockAheadMs: pipeline?.clockAheadMs,
     };
@@ -192,7 +193,7 @@ export class Camera {
     const stalled = this.#stop.signal.aborted ? undefined : this.#session.stalled(state === 'recording');
     return {
       state: stalled ? 'connecting' : state,
-      reason: stalled ?? this.#reason ?? (state === 'recording' && this.#memory.useless ? CLOCK_UNUSABLE : undefined),
+      reason: stalled ?? this.#reason ?? (state === 'recording' && this.#memory.rejected ? CLOCK_UNUSABLE : undefined),
       counters: this.#counters,
     };
   }

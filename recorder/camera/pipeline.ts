@@ -10,6 +10,7 @@ import { parseRtcp, senderWallMs, type ReceptionReport } from '../rtp/rtcp.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
 import { CameraError } from './error.ts';
 import { describeInstead, onlyKeyFrameIsMissing, type Brought } from './instead.ts';
+import type { Rejected } from './judge.ts';
 import { MediaStream, type MediaStreamDeps, type MediaStreamOwner } from './media-stream.ts';
 import type { PacketPlace } from './packet-place.ts';
 import { droppedAt } from './receive-buffer.ts';
@@ -18,7 +19,6 @@ import type { EndReason, SampleSink } from './sink.ts';
 import type { CameraCounters } from './status.ts';
 import type { TimelineMemory, TimelineOwner } from './run.ts';
 import type { Pictures } from './watchdog.ts';
-import { ReportedClock } from './reported-clock.ts';
 import { Timeline } from './timeline.ts';
 import type { Sample } from '../mp4/sample.ts';
 
@@ -69,7 +69,6 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   readonly #video: MediaStream | undefined;
   #audio: MediaStream | undefined;
   #timeline: Timeline;
-  readonly #reportedClock = new ReportedClock();
   #arrivalMs = 0;
   #audioDropped: Reason | undefined;
   /** Audio frames in the window, and those without a place in time. */
@@ -178,12 +177,17 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
 
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   get clockErrorMs(): number | undefined {
-    return this.#timeline.clockErrorMs;
+    return this.#timeline.judge.clockErrorMs;
   }
 
   /** The camera's clock minus ours in milliseconds, by the sender reports of this connection. */
   get clockAheadMs(): number | undefined {
-    return this.#reportedClock.aheadMs;
+    return this.#timeline.judge.aheadMs;
+  }
+
+  /** What the camera says about time and is not believed. */
+  get rejected(): readonly Rejected[] {
+    return this.#timeline.judge.rejected;
   }
 
   get video(): VideoParameters | undefined {
@@ -248,7 +252,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     const nowMs = this.#options.clock.monotonicMs();
     for (const { streamIndex, ssrc, rtpTime, carrier } of playing.streams) {
       const stream = this.#streams[streamIndex];
-      if (stream && rtpTime !== undefined) this.#timeline.startsAt(this.#placeOf(stream), rtpTime, nowMs);
+      if (stream && rtpTime !== undefined) this.#timeline.judge.startsAt(this.#placeOf(stream), rtpTime, nowMs);
       stream?.begin(playing.transport === 'udp', ssrc, carrier);
     }
   }
@@ -283,8 +287,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       stream.receiver.noteSenderReport(report, nowMs);
       const wallMs = senderWallMs(report);
       if (wallMs === undefined) continue;
-      this.#timeline.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
-      this.#reportedClock.note(wallMs, this.#options.clock.wallMs(), nowMs);
+      this.#timeline.judge.report(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
     }
   }
 

@@ -14,24 +14,21 @@ const MAX_REORDER = 16;
 const PAUSE_MS = 1_000;
 /** This many odd timestamps in a row that agree are a new clock, not errors. */
 const PERSISTENT = 3;
-/**
- * After this many odd or repeated timestamps in a row they are useless, and so are those of pictures this close to each other.
- */
-const USELESS = 8;
-const MIN_DISTANCE_MS = 5;
 const HISTORY = 15;
 
 /**
  * `ok`; `odd`: an error, placed one usual distance after the last one; `new-clock`: odd like those before it, so the following
- * ones are trusted from there; `useless`: these timestamps do not show the time.
+ * ones are trusted from there.
  */
-type StampVerdict = 'ok' | 'odd' | 'new-clock' | 'useless';
+type StampVerdict = 'ok' | 'odd' | 'new-clock';
 
 export class RtpClock {
   readonly #ticksPerMs: number;
   /** Of the last timestamp. */
   #ticks = 0;
   verdict: StampVerdict = 'ok';
+  /** The last timestamp is odd, or does not advance. */
+  isIdle = false;
   /** By how much it exceeded all before it; 0 if it did not. */
   #advance = 0;
   #started = false;
@@ -44,7 +41,6 @@ export class RtpClock {
   #framesSinceHighest = 0;
   #oddStamp = 0;
   #odd = 0;
-  #useless = 0;
   /** The last distances of frames, a ring with `#distanceCount` entries. */
   readonly #distances = new Float64Array(HISTORY);
   #distanceCount = 0;
@@ -55,10 +51,6 @@ export class RtpClock {
   constructor(clockRate: number) {
     this.#ticksPerMs = clockRate / 1000;
     this.#usualTicks = 40 * this.#ticksPerMs;
-  }
-
-  get isStarted(): boolean {
-    return this.#started;
   }
 
   /** Media time of the last timestamp, in milliseconds since the first one. */
@@ -98,12 +90,11 @@ export class RtpClock {
     const limit = Math.max(MAX_STEP_MS * this.#ticksPerMs, MAX_STEP_DISTANCES * usual);
     const back = mayReorder ? Math.max(limit, MAX_REORDER * usual) : limit * INEXACT;
     const ahead = ticks - this.#highest;
-    const stands = timestamp === this.#raw || (ahead <= 0 && !mayReorder);
-    const isOdd =
-      timestamp !== this.#raw && (ahead > limit ? ahead - slackMs * this.#ticksPerMs > limit : ahead < -back);
+    const repeats = timestamp === this.#raw;
+    const isOdd = !repeats && (ahead > limit ? ahead - slackMs * this.#ticksPerMs > limit : ahead < -back);
     this.verdict = 'ok';
+    this.isIdle = isOdd || repeats || (ahead <= 0 && !mayReorder);
     this.#framesSinceHighest++;
-    this.#useless = isOdd || stands ? this.#useless + 1 : 0;
     if (isOdd) {
       const paused = elapsedMs > PAUSE_MS && elapsedMs * this.#ticksPerMs > limit;
       this.#placeOdd(timestamp, paused ? elapsedMs * this.#ticksPerMs : usual, Math.max(limit, back));
@@ -113,8 +104,6 @@ export class RtpClock {
       this.#believe(timestamp, ticks);
       this.#place(mayReorder ? ticks : Math.max(ticks, this.#highest + 1));
     }
-    const isTooFine = this.#distanceCount >= USELESS && this.usualMs < MIN_DISTANCE_MS;
-    if (this.#useless >= USELESS || isTooFine) this.verdict = 'useless';
   }
 
   #placeOdd(timestamp: number, distance: number, tolerance: number): void {
@@ -156,7 +145,7 @@ export class RtpClock {
     this.#nextDistance = (this.#nextDistance + 1) % HISTORY;
     if (this.#distanceCount < HISTORY) this.#distanceCount++;
     // Sorted for each of the first frames, then only sometimes.
-    if (this.#distanceCount > USELESS && ++this.#sinceMedian < HISTORY) return;
+    if (this.#distanceCount > HISTORY / 2 && ++this.#sinceMedian < HISTORY) return;
     this.#sinceMedian = 0;
     const sorted = this.#distances.slice(0, this.#distanceCount).sort();
     this.#usualTicks = Math.round(sorted[sorted.length >> 1] as number);

@@ -5,10 +5,10 @@ import type { AccessUnit, AudioParameters } from '../codec/access-unit.ts';
 import { TICKS_PER_MS, type TrackParameters } from '../mp4/sample.ts';
 import { ArrivalClock } from './arrival-clock.ts';
 import { DecodeOrder } from './decode-order.ts';
-import type { Reports } from './reports.ts';
+import { MAX_DELAY_MS, type Judge, type JudgeMemory } from './judge.ts';
 import type { RtpClock } from './rtp-clock.ts';
 import type { EndReason, SampleSink } from './sink.ts';
-import { SoundPlace, type SoundBias } from './sound-place.ts';
+import { SoundPlace } from './sound-place.ts';
 import { WallLine } from './wall-line.ts';
 
 /**
@@ -24,16 +24,6 @@ const BURST_MS = 100;
 /** Maximum number of frames held back, whatever a camera sends meanwhile. */
 const MAX_SETTLING_UNITS = 1_000;
 /**
- * The delay that camera and sockets can cause by buffering. Frames dated further before their arrival have wrong timestamps...
- */
-const MAX_DELAY_MS = 12_000;
-/** ...if this lasts: a process that was frozen gets all of its frames at once. */
-const BROKEN_LASTS_MS = 2_000;
-/** A clock that took this long to go wrong, or went wrong twice within the second time, was not just delayed. */
-const PROVEN_MS = 60_000;
-const AGAIN_MS = 300_000;
-const RIGHT_MS = 1_000;
-/**
  * If the host clock steps by more, the run ends; a smaller step is followed at this rate, above the noise of reading two clocks.
  */
 const MAX_HOST_STEP_MS = 1_000;
@@ -45,14 +35,10 @@ const RUN_START_MS = 10_000;
 const ASSUMED_DISTANCE_MS = 40;
 
 /** What was learnt from a camera's connections beyond its parameter sets and timestamps; kept across connections. */
-export interface TimelineMemory {
+export interface TimelineMemory extends JudgeMemory {
   reorderDepth: number;
   /** The deviation of the camera's clock: wall milliseconds per media millisecond, minus one. */
   slope?: number;
-  /** Its timestamps are useless: pictures are dated by arrival. */
-  useless?: boolean;
-  /** Monotonic time at which its timestamps were last found to be wrong. */
-  wrongAtMs?: number;
 }
 
 /** Receives the outcome of the frames of a connection. */
@@ -71,8 +57,7 @@ interface RunOptions {
   readonly memory: TimelineMemory;
   readonly runId: string;
   readonly owner: TimelineOwner;
-  readonly statedShift: Reports['shift'];
-  readonly soundBias: SoundBias;
+  readonly judge: Judge;
 }
 
 interface Unit {
@@ -127,23 +112,19 @@ export class Run {
   #arrivals: ArrivalClock | undefined;
   #videoLine: WallLine;
   #audioLine = new WallLine(0);
-  readonly #sound: SoundPlace;
+  readonly #sound = new SoundPlace();
   #hostOffsetMs: number;
   #hostReadMs: number;
-  /** The largest difference between a picture's wall time and its arrival, or what its timestamp called for. */
-  clockErrorMs = 0;
   /** The delay of the last picture: from its wall time to its arrival. */
   #delayMs = 0;
-  #rightAtMs: number;
-  /** For how long this process had stood still then. */
-  #stoodMs = 0;
-  #wrongSinceMs: number | undefined;
 
-  /** Starts with the key frame that `clock` has just taken; it must still be passed to `lead`. */
-  constructor(options: RunOptions, clock: RtpClock, depth: number, arrivalMs: number) {
+  /** Starts with the key frame that the judge has just taken; it must still be passed to `lead`. */
+  constructor(options: RunOptions, depth: number, arrivalMs: number) {
+    const { judge, memory } = options;
+    const clock = judge.clocks.video;
     this.#options = options;
     this.#clock = clock;
-    this.#sound = new SoundPlace(options.soundBias);
+    judge.begin(arrivalMs);
     this.#state = {
       kind: 'settling',
       units: [],
@@ -155,12 +136,10 @@ export class Run {
     this.#mediaMs = clock.mediaMs;
     this.#usualMs = clock.usualMs;
     this.#order = new DecodeOrder(depth);
-    this.#videoLine = new WallLine(options.memory.slope ?? 0);
+    this.#videoLine = new WallLine(memory.slope ?? 0);
     this.#hostOffsetMs = this.#readHost();
     this.#hostReadMs = arrivalMs;
-    this.#rightAtMs = arrivalMs;
-    this.#stoodMs = options.clock.monotonicMs() - options.clock.ranMs();
-    if (options.memory.useless) this.#arrivals = this.#newArrivals(arrivalMs);
+    if (judge.isByArrival) this.#arrivals = this.#newArrivals(arrivalMs);
   }
 
   get depth(): number {
@@ -180,7 +159,7 @@ export class Run {
   /** Takes the access unit whose timestamp the clock has just taken: a picture, or an audio frame if there is no video. */
   lead(unit: AccessUnit, parameters: TrackParameters, arrivalMs: number): void {
     const clock = this.#clock;
-    if (this.#state.kind === 'flowing' && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
+    if (this.#state.kind === 'flowing' && this.#areContradicted(this.#delayMs, arrivalMs)) this.#startOver(arrivalMs);
     const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
     // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
     if (mediaMs < this.#originMs) return this.#options.owner.discarded(parameters.kind, 1);
@@ -264,7 +243,8 @@ export class Run {
     const first = units.find(({ leads }) => leads) as Unit;
     const lead = first.parameters;
     // More than can be buffered: the timestamps are ahead from the start.
-    if (first.arrivalMs - this.#videoLine.at(first.mediaMs) > MAX_DELAY_MS) this.#startOver(first.arrivalMs);
+    const delayMs = first.arrivalMs - this.#videoLine.at(first.mediaMs);
+    if (delayMs > MAX_DELAY_MS && this.#areContradicted(delayMs, first.arrivalMs, 0)) this.#startOver(first.arrivalMs);
     const audio = units.find(({ leads }) => !leads)?.parameters as AudioParameters | undefined;
     const state: Flowing = { kind: 'flowing', lead, audio };
     this.#state = state;
@@ -310,9 +290,8 @@ export class Run {
     }
     const { sampleRate } = parameters;
     const { durationTicks } = unit;
-    const stated = this.#arrivals ? undefined : this.#options.statedShift(arrivalMs);
     const frameMs = (durationTicks * 1000) / sampleRate;
-    const shiftMs = this.#sound.shift(mediaMs, arrivalMs, frameMs, this.#videoLine, this.#audioLine, stated);
+    const shiftMs = this.#sound.shift(this.#soundShift(mediaMs, arrivalMs), arrivalMs, frameMs);
     const videoMs = mediaMs + shiftMs;
     if (videoMs < this.#originMs) return;
     const dts = this.#sound.place(RUN_START_MS + videoMs - this.#originMs, durationTicks, sampleRate);
@@ -329,38 +308,24 @@ export class Run {
     });
   }
 
-  /** Whether the last picture violates the limits, and has for some time. The next one is then placed at its arrival. */
-  #isWrong(arrivalMs: number): boolean {
-    const line = this.#videoLine;
-    const delayMs = this.#delayMs;
-    const errorMs = Math.max(delayMs, line.pushedMs);
-    this.clockErrorMs = Math.max(this.clockErrorMs, errorMs);
-    const stoodMs = this.#options.clock.monotonicMs() - this.#options.clock.ranMs();
-    if (errorMs < RIGHT_MS) {
-      this.#rightAtMs = arrivalMs;
-      this.#stoodMs = stoodMs;
-    }
-    // What waited while this process stood still is late because of that.
-    if (delayMs <= MAX_DELAY_MS + stoodMs - this.#stoodMs) this.#wrongSinceMs = undefined;
-    else this.#wrongSinceMs ??= arrivalMs;
-    const lasts = this.#wrongSinceMs !== undefined && arrivalMs - this.#wrongSinceMs >= BROKEN_LASTS_MS;
-    return lasts || line.pushedMs > MAX_DELAY_MS || line.isTooSteep;
+  /** What to add to the media time of an audio frame to get that of the video; undefined if the arrival does not show it now. */
+  #soundShift(mediaMs: number, arrivalMs: number): number | undefined {
+    const video = this.#videoLine;
+    if (video.isEmpty) return undefined;
+    const byArrivalMs = video.mediaAt(this.#audioLine.at(mediaMs)) - mediaMs;
+    return this.#options.judge.soundShift(byArrivalMs, arrivalMs);
   }
 
-  /**
-   * Restarts the mapping from the arrival. If the error developed slowly, or occurred before recently, the timestamps are no
-   * longer trusted.
-   */
+  #areContradicted(delayMs: number, arrivalMs: number, passingMs?: number): boolean {
+    const { pushedMs, isTooSteep } = this.#videoLine;
+    return this.#options.judge.areContradicted({ delayMs, pushedMs, isTooSteep }, arrivalMs, passingMs);
+  }
+
+  /** Restarts the mapping from the arrival. */
   #startOver(arrivalMs: number): void {
-    const { memory, owner } = this.#options;
-    const lately = arrivalMs - (memory.wrongAtMs ?? -Infinity) < AGAIN_MS;
-    const proven = arrivalMs - this.#rightAtMs >= PROVEN_MS || this.#videoLine.isTooSteep;
-    memory.wrongAtMs = arrivalMs;
-    if (lately || proven) memory.useless = true;
+    const { judge, owner } = this.#options;
     this.stampByArrival(arrivalMs);
-    owner.clockWrong(this.clockErrorMs, memory.useless ?? false);
-    this.#rightAtMs = arrivalMs;
-    this.#wrongSinceMs = undefined;
+    owner.clockWrong(judge.clockErrorMs, judge.isByArrival);
     this.#delayMs = 0;
   }
 

@@ -1,7 +1,4 @@
-// Places a run's audio relative to its video: according to the camera if plausible, otherwise by arrival.
-
-import type { StatedShift } from './reports.ts';
-import type { WallLine } from './wall-line.ts';
+// Moves the audio of a run to its place beside the video, by little at a time, so that frames stay end to end.
 
 /** Smaller corrections change at most one frame per second. */
 const MAX_JUMP_MS = 300;
@@ -11,40 +8,15 @@ const DEAD_BAND_MS = 10;
 /** Frames further than this from their place, and than half their duration, are moved there. */
 const TOLERANCE_MS = 15;
 
-/** The last difference between the camera's statement and the arrival; used while the camera states nothing. */
-export interface SoundBias {
-  ms: number;
-}
-
 export class SoundPlace {
-  readonly #bias: SoundBias;
   #shiftMs: number | undefined;
   #correctedAtMs = -Infinity;
   /** Where the next frame starts if it follows the last one, in samples. */
   #nextTicks: number | undefined;
 
-  /** `bias`: of the connection, modified in place. */
-  constructor(bias: SoundBias) {
-    this.#bias = bias;
-  }
-
-  /** What to add to the media time of an audio frame to get that of the video. */
-  shift(
-    mediaMs: number,
-    arrivalMs: number,
-    frameMs: number,
-    video: WallLine,
-    audio: WallLine,
-    said: StatedShift | 'wrong' | undefined,
-  ): number {
-    if (said === 'wrong') this.#bias.ms = 0;
-    const stated = said === 'wrong' ? undefined : said;
-    if (video.isEmpty) return this.#shiftMs ?? stated?.ms ?? 0;
-    const byArrivalMs = video.mediaAt(audio.at(mediaMs)) - mediaMs;
-    const biasMs = (stated?.ms ?? Infinity) - byArrivalMs;
-    const isBelieved = stated !== undefined && Math.abs(biasMs) <= stated.withinMs;
-    if (isBelieved && stated.lasts) this.#bias.ms = biasMs;
-    const wantedMs = byArrivalMs + (isBelieved ? biasMs : this.#bias.ms);
+  /** What to add to the media time of an audio frame to get that of the video, if it should be `wantedMs`; undefined: as before. */
+  shift(wantedMs: number | undefined, arrivalMs: number, frameMs: number): number {
+    if (wantedMs === undefined) return this.#shiftMs ?? 0;
     const errorMs = wantedMs - (this.#shiftMs ?? Infinity);
     if (Math.abs(errorMs) >= MAX_JUMP_MS) this.#shiftMs = wantedMs;
     else if (Math.abs(errorMs) > DEAD_BAND_MS && arrivalMs - this.#correctedAtMs >= CORRECTION_INTERVAL_MS) {

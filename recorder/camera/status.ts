@@ -4,6 +4,7 @@ import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { Faults, type Fault } from '../codec/faults.ts';
 import { newStatistics, type RtpStatistics } from '../rtp/receiver.ts';
+import type { Rejected } from './judge.ts';
 import type { PacketPlace } from './packet-place.ts';
 import type { TransportKind } from './session-options.ts';
 
@@ -93,6 +94,8 @@ export interface CameraStatus {
   readonly usualFrameRate: number | undefined;
   /** Arrival of the last frame in milliseconds since 1970: of the video, or of audio without video. */
   readonly lastFrameMs: number | undefined;
+  /** What the camera says about time on its connection, and is not believed. */
+  readonly notBelieved: readonly Rejected[];
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   readonly clockErrorMs: number | undefined;
   /** The camera's clock minus ours in milliseconds, by the sender reports of its connection. */
@@ -150,6 +153,7 @@ export function stoppedStatus(
     frameRate: 0,
     usualFrameRate: undefined,
     lastFrameMs: undefined,
+    notBelieved: [],
     clockErrorMs: undefined,
     clockAheadMs: undefined,
     counters: newCounters(),

@@ -1,6 +1,7 @@
 // The report on an examined camera, for responses of the API and as text for a terminal.
 
 import { z } from 'zod';
+import { NotBelieved } from './not-believed.ts';
 import { Reason } from './reason.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';
@@ -60,6 +61,7 @@ export const ProbeReport = z
     unanswered: z.array(z.string()).describe('Requests without an answer.'),
     streams: z.array(StreamReport),
     not_recorded: z.array(z.object({ kind: z.string(), encoding: z.string(), payload_type: Count })),
+    not_believed: z.array(NotBelieved),
     recorded: z.object({
       video: z.object({ codec: z.string(), width: Count, height: Count }).optional(),
       audio: z.object({ codec: z.string(), sample_rate: Count, channels: Count }).optional(),
@@ -100,6 +102,10 @@ export function reportOf(examined: Examined, status: CameraStatus): ProbeReport 
     not_recorded: examined.offered
       .filter((media) => !chosen.has(media))
       .map((media) => ({ kind: media.kind, encoding: media.encodingName, payload_type: media.payloadType })),
+    not_believed: status.notBelieved.map(({ sinceMs, ...rest }) => ({
+      ...rest,
+      since: new Date(sinceMs).toISOString(),
+    })),
     recorded: {
       video: status.video && {
         codec: status.video.codecString,
@@ -184,6 +190,7 @@ export function formatReport(report: ProbeReport): string {
   add('will be recorded', video ? `${video.codec}, ${video.width}x${video.height}` : 'no video');
   add('', audio ? `${audio.codec}, ${audio.sample_rate} Hz, ${audio.channels} channels` : undefined);
   add('', dropped && `no sound: ${dropped.message} (${dropped.code})`);
+  for (const { witness, message } of report.not_believed) add('not believed', `${message} (${witness})`);
   add('runs ended', report.runs_ended.join(', '));
   const width = Math.max(...lines.map(([name]) => name.length)) + 2;
   const table = lines.map(([name, value]) => `${name.padEnd(width)}${value}`);

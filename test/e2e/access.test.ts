@@ -261,6 +261,7 @@ const probeReport: ProbeReport = {
   unanswered: [],
   streams: [],
   not_recorded: [],
+  not_believed: [],
   recorded: {},
   runs_ended: [],
   rows: [],

@@ -153,7 +153,15 @@ test('an address is tried out by the doctor, one at a time, and the audit has it
     async tryOut(camera, seconds) {
       if (busy) throw new DoctorBusy('another camera is being examined');
       asked.push([camera, seconds]);
-      const none = { login: [], methods: [], answers: [], unanswered: [], streams: [], not_recorded: [] };
+      const none = {
+        login: [],
+        methods: [],
+        answers: [],
+        unanswered: [],
+        streams: [],
+        not_recorded: [],
+        not_believed: [],
+      };
       const reason = { code: 'refused-login', message: 'the camera refuses the login' };
       return { seconds: 1, state: 'retrying', reason, ...none, recorded: {}, runs_ended: [], rows: [] };
     },

@@ -87,6 +87,7 @@ const PROBE = {
     },
   ],
   not_recorded: [{ kind: 'application', encoding: 'VND.ONVIF.METADATA', payload_type: 107 }],
+  not_believed: [],
   recorded: { video: { codec: 'avc1.64001f', width: 1920, height: 1080 } },
   runs_ended: [],
   rows: [{ row: 37, seen: 'metadata' }],

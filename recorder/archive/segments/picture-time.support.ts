@@ -1,6 +1,7 @@
 // Computes at which times files show frames whose true capture times are known: with timeline and segmenter on a
 // virtual clock, without a camera and without a disk.
 
+import assert from 'node:assert/strict';
 import { VirtualClock } from '../../../base/clock.ts';
 import type { TimelineMemory } from '../../camera/run.ts';
 import type { EndReason } from '../../camera/sink.ts';
@@ -35,6 +36,8 @@ export interface Scene {
   readonly reports?: readonly { readonly arrivalMs: number; readonly clockMs: number; readonly stampMs: number }[];
   /** Sets the host's clock. */
   readonly hostSteps?: readonly { readonly atMs: number; readonly byMs: number }[];
+  /** This process stands still, while pictures arrive. */
+  readonly frozen?: { readonly fromMs: number; readonly toMs: number };
   /** When the camera's last file ended, as the recorder knows from before. */
   readonly lastEndMs?: number;
 }
@@ -167,7 +170,9 @@ export function record(scene: Scene) {
   for (frame of scene.video) {
     const dueMs = zeroMs + frame.arrivalMs;
     while (clock.monotonicMs() < dueMs) {
-      clock.advance(Math.min(500, dueMs - clock.monotonicMs()));
+      const { fromMs, toMs } = scene.frozen ?? NEVER;
+      if (clock.monotonicMs() - zeroMs >= fromMs) clock.standStill(Math.max(0, zeroMs + toMs - clock.monotonicMs()));
+      clock.advance(Math.min(500, Math.max(0, dueMs - clock.monotonicMs())));
       const step = steps[0];
       if (step && clock.monotonicMs() - zeroMs >= step.atMs) {
         clock.stepWall(step.byMs);
@@ -179,7 +184,7 @@ export function record(scene: Scene) {
       perform(segmenter.tick());
     }
     for (let report = reports[0]; report && report.arrivalMs <= frame.arrivalMs; report = reports[0]) {
-      timeline.senderReport('video', report.clockMs, ticksOf(report.stampMs), clock.monotonicMs());
+      timeline.judge.report('video', report.clockMs, ticksOf(report.stampMs), clock.monotonicMs());
       reports.shift();
     }
     frames.set(++id, frame);
@@ -201,6 +206,7 @@ export function record(scene: Scene) {
   return { pictures, files, ends, wrong, discarded, memory, runs: run };
 }
 
+const NEVER = { fromMs: Infinity, toMs: 0 };
 const ticksOf = (stampMs: number): number => (Math.round(stampMs * 90) % 2 ** 32) >>> 0;
 
 export type Recorded = ReturnType<typeof record>;
@@ -249,4 +255,35 @@ export function random(seed: number): () => number {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
+}
+
+/** The virtual clock adds steps to times since 1970, and loses up to a quarter of a microsecond with each. */
+export const EXACT_MS = 1;
+
+export const least = (values: readonly number[]): number => values.reduce((a, b) => Math.min(a, b), Infinity);
+export const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), -Infinity);
+
+/** What holds for every recording, whatever the stamps and the network do. */
+export function assertInvariants({ pictures, files }: Recorded): void {
+  for (const { wallMs, arrivalMs } of pictures)
+    assert.ok(wallMs <= arrivalMs + EXACT_MS, `${wallMs} after ${arrivalMs}`);
+  const late = most(pictures.map(({ fileMs, arrivalMs }) => fileMs - arrivalMs));
+  assert.ok(late <= 1_000, `a picture is dated ${late} ms after its arrival`);
+  assertOrder(pictures);
+  for (let i = 1; i < files.length; i++) {
+    const [before, file] = [files[i - 1], files[i]];
+    assert.ok(before && file);
+    const holeMs = file.startMs - before.endMs;
+    assert.ok(holeMs > -EXACT_MS, `files overlap by ${-holeMs} ms`);
+    if (before.run === file.run) assert.ok(holeMs < EXACT_MS, `a hole of ${holeMs} ms in a run`);
+  }
+}
+
+/** In decoding order here, so without B-frames. */
+export function assertOrder(pictures: readonly Picture[]): void {
+  for (let i = 1; i < pictures.length; i++) {
+    const [a, b] = [pictures[i - 1] as Picture, pictures[i] as Picture];
+    assert.ok(b.fileMs > a.fileMs - EXACT_MS, `picture ${i} is dated before the one before it`);
+    if (a.run === b.run) assert.ok(b.dts > a.dts);
+  }
 }

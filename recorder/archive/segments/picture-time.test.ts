@@ -1,16 +1,30 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { TimelineMemory } from '../../camera/run.ts';
 import { VIDEO } from '../test-support.ts';
-import { frames, random, record, type Frame, type Picture, type Recorded, type Scene } from './picture-time.support.ts';
+import {
+  assertInvariants,
+  assertOrder,
+  EXACT_MS,
+  frames,
+  least,
+  most,
+  random,
+  record,
+  type Frame,
+  type Picture,
+  type Recorded,
+  type Scene,
+} from './picture-time.support.ts';
 
+/** What an earlier connection has taught. */
+const REJECTED = { witness: 'timestamps', message: 'they tell no time', sinceMs: 0 } as const;
 /** A camera's own delay in these scenes, and its jitter. */
 const DELAY_MS = 50;
 const JITTER_MS = 5;
 /** What a clock that is up to 2 % off costs while it is learnt, and the straight line of a file: docs/design/time.md. */
 const LEEWAY_MS = 1_000;
-/** The virtual clock adds steps to times since 1970, and loses up to a quarter of a microsecond with each. */
-const EXACT_MS = 1;
 
 const jitter = (seed: number): (() => number) => {
   const next = random(seed);
@@ -28,33 +42,6 @@ function queue(rate: (second: number) => number, fps = 25): (second: number) => 
 }
 
 const errorMs = ({ fileMs, captureMs }: Picture): number => fileMs - captureMs;
-const least = (values: readonly number[]): number => values.reduce((a, b) => Math.min(a, b), Infinity);
-const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), -Infinity);
-
-/** What holds for every recording, whatever the stamps and the network do. */
-function assertInvariants({ pictures, files }: Recorded): void {
-  for (const { wallMs, arrivalMs } of pictures)
-    assert.ok(wallMs <= arrivalMs + EXACT_MS, `${wallMs} after ${arrivalMs}`);
-  const late = most(pictures.map(({ fileMs, arrivalMs }) => fileMs - arrivalMs));
-  assert.ok(late <= 1_000, `a picture is dated ${late} ms after its arrival`);
-  assertOrder(pictures);
-  for (let i = 1; i < files.length; i++) {
-    const [before, file] = [files[i - 1], files[i]];
-    assert.ok(before && file);
-    const holeMs = file.startMs - before.endMs;
-    assert.ok(holeMs > -EXACT_MS, `files overlap by ${-holeMs} ms`);
-    if (before.run === file.run) assert.ok(holeMs < EXACT_MS, `a hole of ${holeMs} ms in a run`);
-  }
-}
-
-/** In decoding order here, so without B-frames. */
-function assertOrder(pictures: readonly Picture[]): void {
-  for (let i = 1; i < pictures.length; i++) {
-    const [a, b] = [pictures[i - 1] as Picture, pictures[i] as Picture];
-    assert.ok(b.fileMs > a.fileMs - EXACT_MS, `picture ${i} is dated before the one before it`);
-    if (a.run === b.run) assert.ok(b.dts > a.dts);
-  }
-}
 
 /** Nothing was lost, one run, and durations are the camera's own. */
 function assertUntouched({ pictures, runs, wrong }: Recorded, sent: readonly Frame[]): void {
@@ -160,7 +147,7 @@ describe('a step of the stamps is a new clock: a new run at the next key frame, 
     test(`a clock that ${name} tells no time: files end for it three times at most`, () => {
       const video = frames({ seconds: 300, delayMs: jitter(3), stampMs });
       const { pictures, memory, files } = play({ video, segmentMs: 300_000 });
-      assert.ok(memory.useless);
+      assert.ok(memory.rejected);
       assert.equal(pictures.length, video.length);
       assert.ok(files.length <= 6, `${files.length} files`);
       assert.ok(most(pictures.map((picture) => Math.abs(errorMs(picture)))) <= 150);
@@ -215,10 +202,10 @@ describe('stamps that tell no time: the pictures are dated by their arrival, and
   ];
   for (const [name, stampMs, startsRightMs] of cases) {
     test(`stamps ${name}: right after ${startsRightMs / 1000} s, and from the start at the next connection`, () => {
-      const memory = { reorderDepth: 0, useless: false };
+      const memory: TimelineMemory = { reorderDepth: 0 };
       const video = frames({ seconds: 120, delayMs: jitter(6), stampMs });
       const { pictures, wrong } = play({ video, memory });
-      assert.ok(memory.useless);
+      assert.ok(memory.rejected);
       assert.ok(wrong.at(-1)?.isUseless);
       assert.equal(pictures.length, video.length);
       const late = pictures.filter(({ captureMs }) => captureMs >= startsRightMs);
@@ -242,7 +229,11 @@ describe('stamps that tell no time: the pictures are dated by their arrival, and
         const burstMs = together * 40;
         const delayMs = (s: number): number => DELAY_MS + burstMs - 40 - (Math.round(s * 1_000) % burstMs);
         const video = frames({ seconds: 180, delayMs, stampMs: (_ms, n) => stampMs(n, together) });
-        const { pictures, files } = play({ video, memory: { reorderDepth: 0, useless: true }, segmentMs: 180_000 });
+        const { pictures, files } = play({
+          video,
+          memory: { reorderDepth: 0, rejected: REJECTED },
+          segmentMs: 180_000,
+        });
         assert.equal(pictures.length, video.length);
         const errors = pictures.map(errorMs);
         assert.ok(least(errors) >= -500 && most(errors) <= 500, `${together}: ${least(errors)} to ${most(errors)}`);
@@ -251,10 +242,10 @@ describe('stamps that tell no time: the pictures are dated by their arrival, and
     });
 
   test('stamps that are right again are believed after a minute', () => {
-    const memory = { reorderDepth: 0, useless: true };
+    const memory: TimelineMemory = { reorderDepth: 0, rejected: REJECTED };
     const video = frames({ seconds: 120, delayMs: jitter(6) });
     const { ends, pictures, wrong } = play({ video, memory });
-    assert.equal(memory.useless, false);
+    assert.equal(memory.rejected, undefined);
     assert.deepEqual(ends, ['clock', 'stopped']);
     assert.deepEqual(wrong, []);
     assert.equal(pictures.length, video.length);
@@ -287,7 +278,7 @@ describe('an encoder that stamps 25 pictures a second and makes fewer: dated rig
         second += 0.04 / rate(second);
       }
       const { pictures, memory } = play({ video });
-      assert.ok(memory.useless);
+      assert.ok(memory.rejected);
       assert.equal(pictures.length, video.length);
       for (const picture of pictures) assert.ok(errorMs(picture) >= -15_000, `${errorMs(picture)}`);
       const late = pictures.filter(({ captureMs }) => captureMs > rightAfter * 1000).map(errorMs);
@@ -307,7 +298,7 @@ describe('sender reports tell a camera that stamps too many pictures from a slow
 
   test('25 stamped, 21 made: dated right after 40 s', () => {
     const { pictures, memory, wrong } = play({ video, reports });
-    assert.ok(memory.useless);
+    assert.ok(memory.rejected);
     assert.equal(wrong.length, 1);
     assert.equal(pictures.length, video.length);
     const errors = pictures.filter(({ captureMs }) => captureMs > 40_000).map(errorMs);
