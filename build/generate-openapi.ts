@@ -31,6 +31,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     archive: unasked,
     nodeName: '',
     address: '',
+    issuers: unasked,
     cameras: unasked,
     segments: unasked,
     gaps: unasked,

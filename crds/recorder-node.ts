@@ -26,6 +26,7 @@ import { MAX_CAMERAS_PER_NODE } from './recorder-pool.ts';
 
 /** How many requests of one recorder may be open. */
 export const MAX_REQUESTS = 32;
+const MAX_ENDED_SESSIONS = 200;
 
 const CAMERA_STATES = ['Connecting', 'Recording', 'Silent', 'Failed', 'Stopped'] as const;
 const STANDBY_STATES = ['Connecting', 'Holding', 'Failed'] as const;
@@ -155,6 +156,11 @@ const status = statusObject({
     .optional()
     .describe(
       'Public key (Ed25519) of the sessions that begin at this node: the other nodes accept them as long as the node is a member.',
+    ),
+  endedSessions: listMap(statusObject({ of: z.string().min(1).max(64), endedTime: time() }), MAX_ENDED_SESSIONS, 'of')
+    .optional()
+    .describe(
+      'Sessions that were ended at this node, for the other nodes: the id of a session, or a digest of a user or a person, whose sessions that began before this time are ended.',
     ),
   version: z.string().max(128).optional(),
   archiveID: z.string().max(128).optional().describe('The id in the marker file of the archive.'),

@@ -121,7 +121,7 @@ const auth = withRules(
     tokensSecretRef: reference()
       .optional()
       .describe(
-        "A Secret whose key tokens.yaml is the list auth.tokens of the recorder's file. Without it, mode Token uses the Secret <pool>-tokens, which the operator makes once, with an admin token in <pool>-admin-token. With mode Kubernetes these tokens count as well, also while the API server is away.",
+        "A Secret whose key tokens.yaml is the list auth.tokens of the recorder's file. Without it, mode Token uses the Secret <pool>-tokens, which the operator makes once, with an admin token in <pool>-admin-token. With mode Kubernetes these tokens count as well, also while the API server is away. Its keys users.yaml and issuers.yaml, which may be missing, are the lists auth.users and auth.issuers.",
       ),
     audiences: listSet(z.string().min(1).max(256), 8)
       .default([TOKEN_AUDIENCE])

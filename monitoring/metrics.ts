@@ -14,6 +14,7 @@ import { noAudit } from '../recorder/audit/entry.ts';
 import { auditLostLines } from '../recorder/audit/trail.ts';
 import { DatabaseMetrics } from '../recorder/database/metrics.ts';
 import { AuthFailures } from '../recorder/http/auth-failures.ts';
+import { LocalSignIns } from '../recorder/http/local-sign-ins.ts';
 import { WorkBudget } from '../recorder/http/work-budget.ts';
 import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
 import { EdgeMetrics } from '../recorder/edge/recovery/metrics.ts';
@@ -81,6 +82,7 @@ function recorderRegistry(): Registry {
   });
   void new DatabaseMetrics(own, { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) });
   void new AuthFailures({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
+  void new LocalSignIns({ log: silentLog, registry: own });
   void new WorkBudget({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
   auditLostLines(own);
   registerCertificateMetrics(own, { listeners: () => undefined, nodes: () => undefined });

@@ -8,7 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { messageOf } from '../base/error.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { COMMANDS } from './commands/table.ts';
-import { inEnvironment, metricsTokenFile, usersFileIn, withMetricsToken } from './config/environment.ts';
+import { filesIn, inEnvironment, metricsTokenFile, withMetricsToken } from './config/environment.ts';
 import { ConfigError, loadConfig, located } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { DatabaseError } from './database/error.ts';
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
   await new RecorderProcess(config, { file, load, namedFiles, logs, version, pod, manager }).run();
 }
 
-const loadFiles = (file: string): Promise<Config> => loadConfig(file, { usersFile: usersFileIn(process.env) });
+const loadFiles = (file: string): Promise<Config> => loadConfig(file, filesIn(process.env));
 
 function parseArguments() {
   try {
@@ -162,9 +162,14 @@ function abortsOn(...signals: readonly NodeJS.Signals[]): AbortSignal {
 
 /** Files besides those of the configuration that are read again when they change. */
 const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
-  [auth.tokensFile, auth.usersFile, auth.sessionKeyFile, webhooksFile, metricsTokenFile(process.env)].filter(
-    (file) => file !== undefined,
-  );
+  [
+    auth.tokensFile,
+    auth.usersFile,
+    auth.issuersFile,
+    auth.sessionKeyFile,
+    webhooksFile,
+    metricsTokenFile(process.env),
+  ].filter((file) => file !== undefined);
 
 main().catch((err: unknown) => {
   // One line for an error in the configuration; a stack trace for a bug.

@@ -120,6 +120,8 @@ test('recorders get the key of sessions and the users of the pool as files that 
     assert.equal(users?.split('/').at(-1), 'users.yaml');
     const secretName = auth.tokensSecretRef?.name ?? 'north-tokens';
     assert.deepEqual(secretAt(pod, users), { secretName });
+    const issuers = valueOf(pod, 'KUBE_NVR_ISSUERS_FILE');
+    assert.equal(issuers, users?.replace('users', 'issuers'));
     const { auth: settings } = settingsOf(pool({ auth })) as Manifest;
     assert.deepEqual([settings.usersFile, settings.sessionKeyFile], [undefined, undefined]);
   }

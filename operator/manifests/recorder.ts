@@ -310,7 +310,12 @@ function environment(pool: RecorderPool) {
     ...(spec.metrics.mode === 'Token'
       ? [{ name: 'KUBE_NVR_METRICS_TOKEN_FILE', value: `${CONFIG_DIRECTORY}/${METRICS_TOKEN_FILE}` }]
       : []),
-    ...(hasTokens ? [{ name: 'KUBE_NVR_USERS_FILE', value: `${TOKENS_DIRECTORY}/users.yaml` }] : []),
+    ...(hasTokens
+      ? [
+          { name: 'KUBE_NVR_USERS_FILE', value: `${TOKENS_DIRECTORY}/users.yaml` },
+          { name: 'KUBE_NVR_ISSUERS_FILE', value: `${TOKENS_DIRECTORY}/issuers.yaml` },
+        ]
+      : []),
     ...(hasSessions(spec)
       ? [{ name: 'KUBE_NVR_SESSION_KEY_FILE', value: `${SESSION_DIRECTORY}/${SESSION_KEY_FILE}` }]
       : []),

@@ -46,6 +46,7 @@ import { probeRoutes } from './routes/probe.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
 import { sessionRoutes } from './routes/session.ts';
+import { signInRoutes } from './routes/sign-in.ts';
 import { stillRoutes } from './routes/stills.ts';
 import { timelineRoutes } from './routes/timeline.ts';
 import { tryLoginRoutes } from './routes/try-login.ts';
@@ -120,6 +121,7 @@ async function installCluster(app: FastifyInstance, deps: ApiDeps, cluster: Clus
 async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void> {
   const { auth, store, events, log, logLevels, audit, clock } = deps;
   await app.register(sessionRoutes, { deps, auth });
+  await app.register(signInRoutes, { deps, auth });
   await app.register(accountRoutes, { auth });
   await app.register(linkRoutes, { auth });
   await app.register(healthRoutes, { deps, auth });

@@ -31,6 +31,7 @@ import type { Examiner } from '../probe/doctor.ts';
 import type { Discovery } from '../onvif/discovery/discover.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
 import type { Credentials } from '../onvif/target.ts';
+import type { Issuers } from '../identity/issuers.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
 import type { Admission } from '../certificates/admission.ts';
@@ -209,6 +210,8 @@ export interface ApiDeps {
   readonly version: string;
   readonly recordPath: string;
   readonly auth: Authenticator;
+  /** Where people sign in. */
+  readonly issuers: Pick<Issuers, 'list' | 'find'>;
   readonly tls?: CertificatePair;
   /** Origins whose pages may use the API and watch live streams. */
   readonly origins: Origins;

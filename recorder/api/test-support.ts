@@ -14,6 +14,8 @@ import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts'
 import { newCounters, type CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
+import { Issuers } from '../identity/issuers.ts';
+import { CameraNetworks } from '../reach/networks.ts';
 import { buildApi } from './app.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { standaloneChecks } from './deps.ts';
@@ -164,6 +166,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
     version: '1.2.3',
     origins: [],
     trustedProxies: [],
+    issuers: new Issuers([], { clock: new VirtualClock(), networks: new CameraNetworks() }),
     cameras: { list: () => [], get: () => undefined, streams: () => undefined },
     archive: emptyArchive,
     segments: noSegments,
@@ -195,7 +198,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
 }
 
 export type ApiChanges = Omit<DepsChanges, 'auth'> & {
-  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'made'>;
+  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'made' | 'registry'>;
 };
 
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
@@ -212,6 +215,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     reviewer: options?.reviewer,
     ...(options?.seal ? { seal: options.seal } : {}),
     made: options?.made,
+    ...(options?.registry ? { registry: options.registry } : {}),
   });
   const directory = { list: () => cameras, get: viewOf, streams: viewOf };
   const app = await buildApi(apiDeps({ recordPath, auth, cameras: directory, clock, ...others }));

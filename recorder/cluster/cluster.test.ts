@@ -197,6 +197,7 @@ function stage(t: TestContext) {
         playbackAddress: 'http://a',
         certificateRequest: undefined,
         sessionKey: 'A'.repeat(43),
+        endedSessions: [],
         version: '1',
         archiveID: undefined,
         freeBytes: undefined,

@@ -45,6 +45,8 @@ export interface NodeFacts {
   readonly certificateRequest: string | undefined;
   /** By which others know the sessions that this node signs. */
   readonly sessionKey: string;
+  /** Those that were ended at this node. */
+  readonly endedSessions: readonly { readonly of: string; readonly atMs: number }[];
   readonly version: string;
   readonly archiveID: string | undefined;
   readonly freeBytes: number | undefined;
@@ -369,6 +371,9 @@ export class Cluster {
       playbackAddress: facts.playbackAddress,
       ...(facts.certificateRequest !== undefined && { certificateRequest: facts.certificateRequest }),
       sessionKey: facts.sessionKey,
+      ...(facts.endedSessions.length > 0 && {
+        endedSessions: facts.endedSessions.map(({ of, atMs }) => ({ of, endedTime: new Date(atMs).toISOString() })),
+      }),
       version: facts.version,
       ...(facts.archiveID !== undefined && { archiveID: facts.archiveID }),
       ...(facts.freeBytes !== undefined && { freeBytes: Math.round(facts.freeBytes) }),

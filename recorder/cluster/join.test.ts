@@ -20,6 +20,7 @@ const NO_FACTS: NodeFacts = {
   address: '',
   certificateRequest: undefined,
   sessionKey: 'A'.repeat(43),
+  endedSessions: [],
   playbackAddress: '',
   version: '1.0.0',
   archiveID: undefined,

@@ -83,12 +83,26 @@ test('a report that the operator refuses draws no camera to its node', () => {
   assert.equal(new Peers('a', () => ({ nodes, pool: undefined })).ownerOf('gate')?.nodeId, 'b');
 });
 
+test('sessions that a member has ended are ended everywhere, those that a removed node says are not', () => {
+  const endedSessions = [{ of: 'id-1', endedTime: '2026-01-01T12:00:00.123Z' }];
+  const nodes = new Map([nodeOf('b', { endedSessions }), nodeOf('c', {})]);
+  const peers = new Peers('a', () => ({ nodes, pool: undefined }));
+  let changes = 0;
+  peers.followSessions(() => changes++);
+  peers.changed();
+  peers.changed();
+  assert.deepEqual([peers.endedSessions, changes], [[{ of: 'id-1', atMs: Date.UTC(2026, 0, 1, 12, 0, 0, 123) }], 1]);
+  nodes.set(...nodeOf('b', { endedSessions }, { role: 'Removed' }));
+  peers.changed();
+  assert.deepEqual([peers.endedSessions, changes], [[], 2]);
+});
+
 test('sessions of a node are known by the key that it reports, until the node is removed', () => {
   const [key, other] = ['A'.repeat(43), 'B'.repeat(43)];
   const nodes = new Map([nodeOf('b', { sessionKey: key }), nodeOf('c', { sessionKey: other }), nodeOf('d', {})]);
   const peers = new Peers('a', () => ({ nodes, pool: undefined }));
   let changes = 0;
-  peers.followSessionKeys(() => changes++);
+  peers.followSessions(() => changes++);
   const known = (): readonly unknown[] => {
     peers.changed();
     return [...['b', 'c', 'd'].map((nodeId) => peers.sessionKeyOf(nodeId)), changes];

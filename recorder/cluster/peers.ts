@@ -28,6 +28,11 @@ export interface Holder extends Peer {
   readonly isRecording: boolean;
 }
 
+interface EndedSession {
+  readonly of: string;
+  readonly atMs: number;
+}
+
 interface PeerListener {
   readonly nodeId: string;
   readonly address: string;
@@ -52,7 +57,8 @@ export class Peers {
   /** Undefined until first needed. */
   #others: ReadonlyMap<string, Owner> | undefined;
   #sessionKeys: ReadonlyMap<string, string> = new Map();
-  #keysChanged = (): void => {};
+  #endedSessions: readonly EndedSession[] = [];
+  #sessionsChanged = (): void => {};
 
   constructor(nodeId: string, facts: () => PeerFacts) {
     this.#nodeId = nodeId;
@@ -63,9 +69,11 @@ export class Peers {
   changed(): void {
     this.#others = undefined;
     const keys = new Map(Array.from(this.#facts().nodes.values()).flatMap(sessionKeyOf));
-    if (isDeepStrictEqual(keys, this.#sessionKeys)) return;
+    const ended = Array.from(this.#facts().nodes.values()).flatMap(endedAt);
+    if (isDeepStrictEqual([keys, ended], [this.#sessionKeys, this.#endedSessions])) return;
     this.#sessionKeys = keys;
-    this.#keysChanged();
+    this.#endedSessions = ended;
+    this.#sessionsChanged();
   }
 
   /** Its certificate is still valid then, but no other node listens to it. */
@@ -78,9 +86,14 @@ export class Peers {
     return this.#sessionKeys.get(nodeId);
   }
 
-  /** Calls `changed` when a key of sessions has come, gone or changed. */
-  followSessionKeys(changed: () => void): void {
-    this.#keysChanged = changed;
+  /** Sessions that were ended at any node that is a member. */
+  get endedSessions(): readonly EndedSession[] {
+    return this.#endedSessions;
+  }
+
+  /** Calls `changed` when a key of sessions has come, gone or changed, or sessions were ended. */
+  followSessions(changed: () => void): void {
+    this.#sessionsChanged = changed;
   }
 
   /** The other node that records a camera. Just a lookup, so callers may ask often and for cameras that do not exist. */
@@ -173,6 +186,11 @@ export class Peers {
 
 const sessionKeyOf = ({ metadata, spec, status }: RecorderNode): [string, string][] =>
   spec.role === 'Removed' || status?.sessionKey === undefined ? [] : [[metadata.name, status.sessionKey]];
+
+const endedAt = ({ spec, status }: RecorderNode): readonly EndedSession[] =>
+  spec.role === 'Removed'
+    ? []
+    : (status?.endedSessions ?? []).map(({ of, endedTime }) => ({ of, atMs: Date.parse(endedTime) }));
 
 const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeId: metadata.name, url: spec.address });
 

@@ -93,6 +93,8 @@ export const reloadedSettings = (before: Config, after: Config): Config => ({
     tokensFile: after.auth.tokensFile,
     users: after.auth.users,
     usersFile: after.auth.usersFile,
+    issuers: after.auth.issuers,
+    issuersFile: after.auth.issuersFile,
   },
   // A node renews its Lease at the interval of its start. The operator changes that setting as the pool grows, and restarts nothing.
   cluster: { ...before.cluster, networks: after.cluster.networks, renewIntervalMs: after.cluster.renewIntervalMs },

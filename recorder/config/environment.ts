@@ -41,11 +41,14 @@ function withBrackets(address: string | undefined): string | undefined {
 }
 
 /**
- * The file with the users of a pool. This is a variable and not a setting, like everything that pods get besides the
+ * The files with the users and the issuers of a pool. These are variables and not settings, like everything that pods get besides the
  * settings: recorders of an older version that restart before their update read the settings, too, and would reject one
  * that they do not know.
  */
-export const usersFileIn = ({ KUBE_NVR_USERS_FILE: file }: Environment): string | undefined => file || undefined;
+export const filesIn = (env: Environment) => ({
+  usersFile: env['KUBE_NVR_USERS_FILE'] || undefined,
+  issuersFile: env['KUBE_NVR_ISSUERS_FILE'] || undefined,
+});
 
 /** The SHA-256 of no known text. */
 const OF_NO_TOKEN = '0'.repeat(64);

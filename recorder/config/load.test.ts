@@ -66,6 +66,8 @@ test('a file without settings is a recorder without cameras and every default', 
       tokensFile: undefined,
       users: [],
       usersFile: undefined,
+      issuers: [],
+      issuersFile: undefined,
       sessionKeyFile: undefined,
       audiences: ['kube-nvr.dev'],
       allowPlaintext: false,
@@ -117,6 +119,42 @@ test('the users of a pool are read from its file unless the configuration names 
   assert.deepEqual([auth.usersFile, auth.users.map(({ name }) => name)], [usersFile, ['anna']]);
   await writeFile(file, JSON.stringify({ auth: { usersFile: join(dirname(file), 'others.yaml') } }));
   assert.deepEqual((await load()).users, []);
+});
+
+test('issuers are read from the file of the pool, and refused when they lack what they need', async (t) => {
+  const file = await files(t, { 'config.yaml': '{}' });
+  const issuersFile = join(dirname(file), 'issuers.yaml');
+  const plant = {
+    name: 'plant',
+    issuer: 'https://sso.example/realms/plant',
+    clientId: 'nvr',
+    rules: [{ role: 'viewer' }],
+  };
+  const load = async () => (await loadConfig(file, { issuersFile })).auth.issuers;
+  assert.deepEqual(await load(), []);
+  await writeFile(issuersFile, JSON.stringify([plant]));
+  const [{ label, sessionMs, scopes, nameClaim } = assert.fail('it is read')] = await load();
+  assert.deepEqual(
+    [label, sessionMs, scopes, nameClaim],
+    ['plant', 12 * 3_600_000, ['openid', 'profile', 'email'], 'preferred_username'],
+  );
+  const refuse = (change: object, problem: RegExp) =>
+    refused(t, JSON.stringify({ auth: { issuers: [{ ...plant, ...change }] } }), problem);
+  await refuse({ issuer: 'http://sso.example' }, /auth\.issuers\[0\]\.issuer: expected an address such as https:/);
+  await refuse({ rules: [] }, /auth\.issuers\[0\]\.rules: expected at least one rule/);
+  await refuse({ rules: [{ claim: 'groups', role: 'viewer' }] }, /rules\[0\]\.value: claim and value belong together/);
+  await refuse({ scopes: ['profile'] }, /auth\.issuers\[0\]\.scopes: openid is missing/);
+  await refuse(
+    { clientSecret: 'x', clientSecretFile: '/x' },
+    /clientSecret: expected either clientSecret or clientSecretFile/,
+  );
+  await refuse({ clientsecret: 'x' }, /auth\.issuers\[0\]\.clientsecret: unknown key, did you mean clientSecret\?/);
+  const open = {
+    listen: '127.0.0.1:9997',
+    playback: { listen: '127.0.0.1:9996' },
+    auth: { mode: 'none', issuers: [plant] },
+  };
+  await refused(t, JSON.stringify(open), /auth\.issuers: nobody signs in with auth\.mode: none/);
 });
 
 test('users are refused whose name is taken or whose password is no hash, and zones that are unknown', async (t) => {
@@ -216,6 +254,8 @@ cameras:
       tokensFile: undefined,
       users: [{ name: 'anna', role: 'viewer', export: true, cameras: ['gate'], password: PASSWORD }],
       usersFile: undefined,
+      issuers: [],
+      issuersFile: undefined,
       sessionKeyFile: undefined,
       audiences: ['kube-nvr'],
       allowPlaintext: true,

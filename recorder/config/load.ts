@@ -11,10 +11,10 @@ import { exists } from '../../base/file-calls.ts';
 import { fileNameOf } from '../archive/disk/names.ts';
 import { KeySuggestions } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
-import { CameraFile, ConfigFile, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
+import { CameraFile, ConfigFile, IssuerList, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
 import { parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
-import type { Config, NamedLists, TokenConfig, UserConfig, WebhookConfig } from './schema.ts';
+import type { Config, IssuerConfig, NamedLists, TokenConfig, UserConfig, WebhookConfig } from './schema.ts';
 
 export { ConfigError };
 
@@ -30,6 +30,8 @@ interface LoadOptions {
   readonly hostName?: string;
   /** Replaces a missing `auth.usersFile`. */
   readonly usersFile?: string | undefined;
+  /** Replaces a missing `auth.issuersFile`. */
+  readonly issuersFile?: string | undefined;
   /**
    * A planned change of a file in `conf.d`; undefined text removes it. It is read last, so that conflicts are reported as
    * errors of this file.
@@ -52,6 +54,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   if (!parsed.success) throw ConfigError.all(mistakesIn(raw.at(-1) as RawFile, parsed));
   const { data } = parsed;
   data.auth.usersFile ??= options.usersFile;
+  data.auth.issuersFile ??= options.issuersFile;
   const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw)];
   const nodeName = data.nodeName || (options.hostName ?? hostname()).trim();
   if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, but the system has no host name'));
@@ -67,6 +70,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   const named: NamedLists = {
     tokens: await readTokens(data.auth.tokensFile).catch(orMistakes),
     users: await readUsers(data.auth).catch(orMistakes),
+    issuers: await readIssuers(data.auth).catch(orMistakes),
     webhooks: await readWebhooks(data).catch(orMistakes),
   };
   if (mistakes.length > 0) throw ConfigError.all(mistakes);
@@ -144,6 +148,20 @@ async function readUsers({
 }: z.output<typeof ConfigFile>['auth']): Promise<readonly UserConfig[]> {
   if (file === undefined || !(await exists(file))) return [];
   return readList(file, 'auth.usersFile', UserList.superRefine(unlike('name', users, 'auth.users')), 'auth.users');
+}
+
+/** Reads a list like `auth.issuers`. The Secret may be created after the pods that read it, so the file may be missing. */
+async function readIssuers({
+  issuers,
+  issuersFile: file,
+}: z.output<typeof ConfigFile>['auth']): Promise<readonly IssuerConfig[]> {
+  if (file === undefined || !(await exists(file))) return [];
+  return readList(
+    file,
+    'auth.issuersFile',
+    IssuerList.superRefine(unlike('name', issuers, 'auth.issuers')),
+    'auth.issuers',
+  );
 }
 
 /** Refuses items of a file that share their identity with one of the configuration, under `key` of it. */
@@ -288,6 +306,7 @@ function* mistakesInCameras(files: readonly RawFile[]): Generator<ConfigError> {
 function* mistakesInAccess(config: z.output<typeof ConfigFile>, files: readonly RawFile[]): Generator<ConfigError> {
   const { auth, cors, listen, playback } = config;
   if (auth.mode !== 'none') return;
+  if (auth.issuers.length > 0) yield mistakeAt(files, 'auth.issuers', 'nobody signs in with auth.mode: none');
   if (cors.origins.includes('*')) yield mistakeAt(files, 'cors.origins', '* would show every camera to every page');
   if (auth.allowAnonymousNetwork) return;
   for (const [key, address] of [

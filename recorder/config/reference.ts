@@ -109,6 +109,7 @@ also be added, changed and removed [by the API](control.md), which stores them i
 | \`KUBE_NVR_PEERS_LISTEN\` | \`cluster.listen\` |
 | \`KUBE_NVR_METRICS_TOKEN_FILE\` | a file that contains \`metrics.tokenSha256\`; if it is empty, \`metrics.requireToken\` is true without a token |
 | \`KUBE_NVR_USERS_FILE\` | \`auth.usersFile\`, unless the files set it |
+| \`KUBE_NVR_ISSUERS_FILE\` | \`auth.issuersFile\`, unless the files set it |
 | \`KUBE_NVR_SESSION_KEY_FILE\` | a file with the key by which the nodes of a pool read each other's sessions, 64 hexadecimal digits; without it, a node reads its own only. Read again when it changes |
 | \`KUBE_NVR_DATABASE_URL\` | \`database.url\` |
 | \`KUBE_NVR_REDIS_URL\` | \`redis.url\` |

@@ -23,6 +23,7 @@ import {
   isTimeZone,
   parseDuration,
   parseHostName,
+  parseIssuer,
   parseEndpoint,
   parseListen,
   parseNetwork,
@@ -359,6 +360,97 @@ export const UserList = z
   .max(1000, 'expected at most 1000 users')
   .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two users have the same name');
 
+/** Whom a claim of an issuer gives which rights. Without `claim`: everybody whom the issuer knows. */
+const RuleFile = z
+  .strictObject({
+    claim: z
+      .string()
+      .min(1, 'expected the name of a claim')
+      .optional()
+      .describe(
+        'Name of a claim, such as groups; realm_access.roles is the claim roles in realm_access. Without it, the rule is for everybody whom the issuer knows.',
+      ),
+    value: z
+      .string()
+      .min(1, 'expected a value')
+      .optional()
+      .describe('What the claim must be; of a claim with a list, one of its values.'),
+    role: z
+      .enum(['viewer', 'operator', 'admin'])
+      .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
+    cameras: cameraScope().describe(
+      'Ids of the cameras, such as gate or dock-*. Without it, all cameras and the node.',
+    ),
+    export: exportRight(),
+  })
+  .refine(({ claim, value }) => (claim === undefined) === (value === undefined), {
+    path: ['value'],
+    message: 'claim and value belong together',
+  });
+
+const IssuerFile = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/, 'expected 1 to 32 lower-case letters, digits and "-"')
+      .describe('Names the issuer in addresses, log and audit. Unique.'),
+    label: z
+      .string()
+      .min(1, 'expected a label')
+      .max(40, 'expected at most 40 characters')
+      .regex(NO_CONTROLS, 'a label has no control characters')
+      .optional()
+      .describe('What the button of the sign-in page says; default: the name.'),
+    issuer: written('URL', parseIssuer).describe(
+      'Address of the issuer, as its tokens have it: https, or http on this machine. Its /.well-known/openid-configuration has everything else.',
+    ),
+    clientId: z
+      .string()
+      .min(1, 'expected the id of a client')
+      .describe('Id of the recorder as a client of the issuer.'),
+    clientSecret: z
+      .string()
+      .min(1, 'expected a secret')
+      .optional()
+      .describe('Secret of this client. Without it and clientSecretFile, the client is a public one.'),
+    clientSecretFile: path().optional().describe('A file that holds the secret instead, read at each sign-in.'),
+    scopes: z
+      .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'expected a scope'))
+      .default(['openid', 'profile', 'email'])
+      .refine((scopes) => scopes.includes('openid'), 'openid is missing')
+      .describe('What the issuer is asked for. Some issuers need one more for groups.'),
+    nameClaim: z
+      .string()
+      .min(1, 'expected the name of a claim')
+      .default('preferred_username')
+      .describe('The claim with the name of the person, for log, audit and the console. Without it: sub.'),
+    rules: z
+      .array(RuleFile)
+      .min(1, 'expected at least one rule')
+      .max(100, 'expected at most 100 rules')
+      .describe('Who has which rights. The first rule that fits counts; a person whom none fits cannot sign in.'),
+    sessionDuration: duration(300_000, '5m', 30 * DAY_MS, '30d')
+      .prefault('12h')
+      .describe(
+        'A session ends this long after the sign-in, even when it is used: the issuer then says again who the person is.',
+      ),
+    proxy: url('http', 'https').optional().describe('The proxy through which the recorder reaches the issuer.'),
+    ca: path()
+      .optional()
+      .describe("PEM certificates of the authorities to trust for the issuer, instead of the system's."),
+  })
+  .refine(({ clientSecret, clientSecretFile }) => clientSecret === undefined || clientSecretFile === undefined, {
+    path: ['clientSecret'],
+    message: 'expected either clientSecret or clientSecretFile',
+  })
+  .transform(({ sessionDuration: sessionMs, label, ...same }) => ({ ...same, label: label ?? same.name, sessionMs }));
+
+/** The value of `auth.issuers`, and of a separate file. */
+export const IssuerList = z
+  .array(IssuerFile)
+  .max(10, 'expected at most 10 issuers')
+  .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two issuers have the same name');
+
 const WebhookFile = z
   .strictObject({
     url: url('http', 'https').describe(
@@ -543,6 +635,14 @@ export const ConfigFile = z.strictObject({
       usersFile: path()
         .optional()
         .describe('A YAML file with more users, a list like auth.users. Read again when it changes; may be missing.'),
+      issuers: IssuerList.default([]).describe(
+        'Issuers at which people sign in to the page (OpenID Connect), such as Keycloak or Entra.',
+      ),
+      issuersFile: path()
+        .optional()
+        .describe(
+          'A YAML file with more issuers, a list like auth.issuers. Read again when it changes; may be missing.',
+        ),
       audiences: z
         .array(z.string().min(1, 'expected an audience'))
         .default(['kube-nvr.dev'])
@@ -724,12 +824,14 @@ type ParsedCamera = ParsedFile['cameras'][number];
 export type Role = z.output<typeof TokenFile>['role'];
 export type TokenConfig = DeepReadonly<z.output<typeof TokenFile>>;
 export type UserConfig = DeepReadonly<z.output<typeof UserFile>>;
+export type IssuerConfig = DeepReadonly<z.output<typeof IssuerFile>>;
 export type WebhookConfig = DeepReadonly<z.output<typeof WebhookFile>>;
 
 /** Lists that may come from separate files. */
 export interface NamedLists {
   readonly tokens: readonly TokenConfig[];
   readonly users: readonly UserConfig[];
+  readonly issuers: readonly IssuerConfig[];
   readonly webhooks: readonly WebhookConfig[];
 }
 
@@ -740,7 +842,7 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 export function toConfig(
   parsed: ParsedFile,
   nodeName: string,
-  named: NamedLists = { tokens: [], users: [], webhooks: [] },
+  named: NamedLists = { tokens: [], users: [], issuers: [], webhooks: [] },
 ) {
   const { record_path: recordPath, metrics, log, audit, auth, archive, ptz, cluster, webhooks, ...same } = parsed;
   const { renewInterval: renewIntervalMs, ...sameOfCluster } = cluster;
@@ -781,6 +883,9 @@ export function toConfig(
       usersFile: auth.usersFile,
       /** Includes those of `usersFile`. */
       users: [...auth.users, ...named.users],
+      issuersFile: auth.issuersFile,
+      /** Includes those of `issuersFile`. */
+      issuers: [...auth.issuers, ...named.issuers],
       /** The key of sessions that all nodes of a pool have; from the environment. */
       sessionKeyFile: undefined as string | undefined,
     },

@@ -89,14 +89,27 @@ export const formatListen = ({ host, port }: ListenAddress): string => `${hostIn
 export const isLoopback = ({ host }: Pick<ListenAddress, 'host'>): boolean => LOOPBACK.test(host);
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i;
 
-/** The origin of a server that is reached with TLS, or on this machine. */
-export function parseEndpoint(text: string): string {
+/** An address with TLS, or on this machine; undefined for any other. */
+function safeUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback({ host: hostOfUrl(url) }));
-  if (!url || !isSafe || url.pathname !== '/' || url.username !== '') {
-    throw new ValueError('expected https://HOST:PORT, or http:// with an address of this machine');
-  }
-  return url.origin;
+  return isSafe && url.username === '' ? url : undefined;
+}
+
+/** The origin of a server that is reached with TLS, or on this machine. */
+export function parseEndpoint(text: string): string {
+  const url = safeUrl(text);
+  if (url?.pathname === '/') return url.origin;
+  throw new ValueError('expected https://HOST:PORT, or http:// with an address of this machine');
+}
+
+/** The issuer of OpenID Connect, as its tokens have it (Core 1.0 §2, `iss`). */
+export function parseIssuer(text: string): string {
+  const url = safeUrl(text);
+  if (url && url.search === '' && url.hash === '') return text;
+  throw new ValueError(
+    'expected an address such as https://sso.example/realms/plant, or http:// with one of this machine',
+  );
 }
 
 /** `https://nvr.example:8443` as browsers send it, or `*`. */

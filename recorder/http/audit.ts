@@ -101,10 +101,11 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
       route: routeOptions.url,
       path: pathOf(request.url).slice(0, MAX_PATH_LENGTH),
       ...(camera === undefined ? {} : { camera }),
-      ...told,
       address: ip,
       ...outcome,
       requestId: id,
+      // The last word: a handler may know better than the status how it went.
+      ...told,
       ...(passed.suppressed > 0 ? { suppressed: passed.suppressed } : {}),
     });
   }

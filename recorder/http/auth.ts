@@ -8,7 +8,7 @@ import { silentLog, type Log } from '../../base/log.ts';
 import { hashPassword } from '../../base/password-hash.ts';
 import type { Warning } from '../../base/reason.ts';
 import { noAudit, type AuditSink } from '../audit/entry.ts';
-import type { Role, TokenConfig, UserConfig } from '../config/schema.ts';
+import type { IssuerConfig, Role, TokenConfig, UserConfig } from '../config/schema.ts';
 import type { AdminCode } from './admin-code.ts';
 import type { Vouched } from '../peers/peer-requests.ts';
 import { AuthFailures } from './auth-failures.ts';
@@ -16,15 +16,19 @@ import { callerFor, hasRole, mayExport, scopeOf, type Caller } from './caller.ts
 import { requireOwnPage } from './cors.ts';
 import { tokenInHeader, tokenInQuery } from './credentials.ts';
 import { Devices } from './devices.ts';
+import { EndedSessions, type Ended } from './ended-sessions.ts';
+import { IssuerRules, type Claims, type IssuerRights, type PersonHolder } from './issuer-rules.ts';
 import { LastUse } from './last-use.ts';
 import { hasLink, Links, type Link } from './links.ts';
 import { networkOf } from './failed-attempts.ts';
+import { LocalSignIns } from './local-sign-ins.ts';
 import type { PageUsers } from './page-users.ts';
 import { ApiError } from './problem.ts';
 import { busy, Refusals, staleCode, staleLink, unauthorized, wrongPassword } from './refusals.ts';
 import { isStated, relayedBy, type StatedCaller } from './relayed.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
+import { SignIns } from './sign-ins.ts';
 import { TokenOwners, type TokenOptions } from './token-owners.ts';
 import type { TokenReviewer } from './token-review.ts';
 import { Users, type Attempt, type UserHolder } from './users.ts';
@@ -39,6 +43,7 @@ declare module 'fastify' {
 
 export interface AuthOptions extends TokenOptions {
   readonly users?: readonly UserConfig[];
+  readonly issuers?: readonly IssuerConfig[];
   /** With mode `none`: names accepted as `Host`, besides addresses and localhost. */
   readonly allowedHosts?: readonly string[];
 }
@@ -46,6 +51,7 @@ export interface AuthOptions extends TokenOptions {
 interface Configured {
   readonly tokens: readonly TokenConfig[];
   readonly users: readonly UserConfig[];
+  readonly issuers: readonly IssuerRights[];
 }
 
 export interface AuthDeps {
@@ -59,6 +65,8 @@ export interface AuthDeps {
   readonly made?: { readonly users: Pick<PageUsers, 'list' | 'put'>; readonly code: AdminCode } | undefined;
   /** Seals sessions; by default, they end with the process. */
   readonly seal?: Seal;
+  /** By default, they are forgotten with the process. */
+  readonly ended?: EndedSessions;
   /** Processor time of this thread. */
   readonly cpuMs?: () => number;
 }
@@ -96,8 +104,8 @@ interface SessionCaller extends Caller {
 const ANYBODY: Caller = callerFor({ name: 'anonymous', role: 'admin' });
 
 const inSession = (holder: Caller, session: Session, link?: Link): SessionCaller => {
-  const { id, expiresMs, isDue, vouchedBy, isAccepted } = session;
-  return { ...holder, holder, link, session: { id, expiresMs, isDue, vouchedBy, isAccepted } };
+  const { id, endsWith, sinceMs, expiresMs, isDue, vouchedBy, isAccepted } = session;
+  return { ...holder, holder, link, session: { id, endsWith, sinceMs, expiresMs, isDue, vouchedBy, isAccepted } };
 };
 
 const holderIn = (caller: Caller): Caller => ('holder' in caller ? (caller as SessionCaller).holder : caller);
@@ -120,10 +128,16 @@ export class Authenticator {
   readonly hosts: readonly string[] | undefined;
   /** Undefined where no token is required: nobody is told apart there. */
   readonly work: WorkBudget | undefined;
+  /** Those that wait for their issuer. */
+  readonly signIns: SignIns;
+  readonly #clock: Clock;
   readonly #refusals: Refusals;
   readonly #changed = new Set<() => void>();
   readonly #tokens: TokenOwners;
   readonly #users: Users;
+  readonly #rules: IssuerRules;
+  readonly #localSignIns: LocalSignIns;
+  readonly #ended: EndedSessions;
   readonly #seal: Seal;
   readonly #sessions: Sessions;
   readonly #devices: Devices;
@@ -132,8 +146,9 @@ export class Authenticator {
   readonly #made: AuthDeps['made'];
   #configured: readonly UserConfig[];
   #configuredTokens: readonly TokenConfig[];
+  #configuredIssuers: readonly IssuerConfig[];
   /** Of the other servers of a cluster. */
-  #shared: Configured = { tokens: [], users: [] };
+  #shared: Configured = { tokens: [], users: [], issuers: [] };
 
   constructor(
     options: AuthOptions,
@@ -144,11 +159,13 @@ export class Authenticator {
       registry,
       audit = noAudit,
       seal = newSeal(),
+      ended = new EndedSessions(clock),
       made,
       cpuMs,
     }: AuthDeps = {},
   ) {
     this.isOpen = options.mode === 'none';
+    this.#clock = clock;
     this.hosts = this.isOpen ? (options.allowedHosts ?? []) : undefined;
     this.work = this.isOpen ? undefined : new WorkBudget({ clock, log, registry, audit, ...(cpuMs && { cpuMs }) });
     this.#refusals = new Refusals(clock, new AuthFailures({ clock, log, registry, audit }));
@@ -158,8 +175,13 @@ export class Authenticator {
     this.#configured = options.users ?? [];
     this.#configuredTokens = options.tokens;
     this.#users = new Users(this.#allUsers, clock);
+    this.#configuredIssuers = options.issuers ?? [];
+    this.#rules = new IssuerRules(this.#configuredIssuers);
+    this.#localSignIns = new LocalSignIns({ log, registry });
+    this.signIns = new SignIns(seal, clock);
+    this.#ended = ended;
     this.#seal = seal;
-    this.#sessions = new Sessions(seal, clock);
+    this.#sessions = new Sessions(seal, clock, ended);
     this.#devices = new Devices(seal, clock);
     this.#links = new Links(seal, clock);
     this.#lastUse = new LastUse(clock);
@@ -174,7 +196,10 @@ export class Authenticator {
 
   /** Those of the configuration of this node. */
   get configured(): Configured {
-    return { tokens: this.#configuredTokens, users: this.#configured };
+    const issuers = this.#configuredIssuers.map(({ name, issuer, nameClaim, rules, sessionMs }) => {
+      return { name, issuer, nameClaim, rules, sessionMs };
+    });
+    return { tokens: this.#configuredTokens, users: this.#configured, issuers };
   }
 
   /** Replaces those of other servers of the cluster; users who are made on the page may have changed, too. */
@@ -182,6 +207,14 @@ export class Authenticator {
     this.#shared = shared;
     this.#tokens.replace([...this.#configuredTokens, ...shared.tokens]);
     this.#users.replace(this.#allUsers);
+    this.#rules.replace([...this.#configuredIssuers, ...shared.issuers]);
+    this.#tellChange();
+  }
+
+  /** Replaces all issuers of the configuration. */
+  replaceIssuers(issuers: readonly IssuerConfig[]): void {
+    this.#configuredIssuers = issuers;
+    this.#rules.replace([...issuers, ...this.#shared.issuers]);
     this.#tellChange();
   }
 
@@ -242,6 +275,7 @@ export class Authenticator {
       return holder && inSession(holder, caller.session);
     }
     if ('mark' in caller) return this.#users.byMark(caller.mark as string);
+    if ('rule' in caller) return this.#rules.caller(caller as PersonHolder);
     return this.#tokens.renewed(caller);
   }
 
@@ -307,18 +341,41 @@ export class Authenticator {
       ? await this.#tokens.ownerOf(credentials.token, request)
       : await this.#user(request, credentials.name, credentials.password);
     requireRole(owner, 'viewer');
+    if (this.#configuredIssuers.length > 0) this.#localSignIns.note(owner, request.ip);
     return this.#begin(request, owner, isToken ? credentials : undefined);
   }
 
-  /** Begins a session of the owner of a token, or of a user. */
+  /** Begins a session for a person whom an issuer knows; undefined if no rule gives that person a role. */
+  signInPerson(
+    request: FastifyRequest,
+    issuer: string,
+    claims: Claims,
+  ): { readonly caller: Caller; readonly cookies: readonly string[] } | undefined {
+    const holder = this.#rules.sessionOf(issuer, claims, this.#clock.wallMs());
+    const person = holder && this.#rules.caller(holder);
+    return person && this.#begin(request, person, holder);
+  }
+
+  /** Ends what has begun with one of `endsWith` until now: at this node at once, at others when they learn of it. */
+  endSessions(endsWith: readonly string[], sinceMs?: number): void {
+    this.#ended.end(endsWith, sinceMs);
+    this.#tellChange();
+  }
+
+  /** Sessions that other nodes have ended. */
+  learnEnded(others: readonly Ended[]): void {
+    if (this.#ended.learn(others)) this.#tellChange();
+  }
+
+  /** Begins a session of the owner of a token, of a person, or of a user. */
   #begin(
     request: FastifyRequest,
     owner: Caller,
-    token?: Holder,
+    known?: Holder,
   ): { readonly caller: Caller; readonly cookies: readonly string[] } {
-    const holder = token ?? { user: (owner as UserHolder).mark };
+    const holder = known ?? { user: (owner as UserHolder).mark };
     const { session, setCookie } = this.#sessions.begin(request, holder);
-    const device = token ? [] : [this.#devices.note(request, owner.name)];
+    const device = known ? [] : [this.#devices.note(request, owner.name)];
     return { caller: inSession(owner, session), cookies: [setCookie, ...device] };
   }
 
@@ -356,32 +413,39 @@ export class Authenticator {
   vouchedFor(caller: Caller): Vouched | undefined {
     const holder = holderIn(caller);
     if (this.isOpen || isStated(holder)) return undefined;
-    const digest = 'mark' in holder ? undefined : this.#tokens.digestOf(holder);
-    if (!('mark' in holder) && digest === undefined) return undefined;
-    const of = digest === undefined ? { user: (holder as UserHolder).mark } : { token: digest };
-    return { name: caller.name, cameras: scopeOf(caller), of, session: caller.session?.id };
+    const of = this.#entryOf(holder);
+    return of && { name: caller.name, cameras: scopeOf(caller), of, session: caller.session?.id };
+  }
+
+  #entryOf(holder: Caller): Vouched['of'] | undefined {
+    if ('mark' in holder) return { user: (holder as UserHolder).mark };
+    if ('rule' in holder) return { rule: (holder as PersonHolder).rule };
+    const token = this.#tokens.digestOf(holder);
+    return token === undefined ? undefined : { token };
   }
 
   /** The caller whom a member states, with the rights of the entry in the lists of this node. */
   #listed(stated: StatedCaller): StatedCaller | undefined {
     const { of, statedBy, sessionThere, may } = stated;
     if (!of) return undefined;
-    const found = 'user' in of ? this.#users.byMark(of.user) : this.#tokens.byDigest(of.token);
+    const found = this.#inLists(of, stated.name);
     return found && { ...found, of, statedBy, sessionThere, may };
+  }
+
+  #inLists(of: Vouched['of'], name: string): Caller | undefined {
+    if ('user' in of) return this.#users.byMark(of.user);
+    if ('rule' in of) return this.#rules.caller({ rule: of.rule, name });
+    return this.#tokens.byDigest(of.token);
   }
 
   /** Ends the session of a request, and returns the cookie that makes the browser forget it. */
   signOut(request: FastifyRequest): string {
     const there = relayedBy(request.raw)?.viewer?.sessionThere;
-    if (there !== undefined) {
-      this.#sessions.end({ id: there });
-      this.#tellChange();
-    }
+    if (there !== undefined) this.endSessions([there]);
     const session = this.#sessions.of(request);
     if (session) {
       requireOwnPage(request);
-      this.#sessions.end(session);
-      this.#tellChange();
+      this.endSessions([session.id], session.sinceMs);
     }
     return this.#sessions.forget(request);
   }
@@ -473,7 +537,7 @@ export class Authenticator {
       request.headers.authorization = `Bearer ${holder.token}`;
       return this.#tokens.ownerOf(holder.token, request);
     }
-    const found = this.#users.byMark(holder.user);
+    const found = 'rule' in holder ? this.#rules.caller(holder) : this.#users.byMark(holder.user);
     if (!found) throw unauthorized();
     return found;
   }

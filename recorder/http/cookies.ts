@@ -1,4 +1,5 @@
-// Cookies of the recorder's own page (RFC 6265): scripts cannot read them, and pages of other sites do not send them.
+// Cookies of the recorder's own page (RFC 6265): scripts cannot read them, and pages of other sites do not send them. One that is Lax comes
+// along when a page of another site leads the browser here.
 
 import type { FastifyRequest } from 'fastify';
 
@@ -14,8 +15,9 @@ export const setCookie = (
   value: string,
   ageMs: number,
   request: Pick<FastifyRequest, 'protocol'>,
+  sameSite: 'Strict' | 'Lax' = 'Strict',
 ): string =>
-  `${nameFor(name, request)}=${value}; Path=/; Max-Age=${Math.floor(ageMs / 1000)}; HttpOnly; SameSite=Strict${request.protocol === 'https' ? '; Secure' : ''}`;
+  `${nameFor(name, request)}=${value}; Path=/; Max-Age=${Math.floor(ageMs / 1000)}; HttpOnly; SameSite=${sameSite}${request.protocol === 'https' ? '; Secure' : ''}`;
 
 /** The value of a cookie of a request; undefined without one. */
 export function cookieIn(request: Pick<FastifyRequest, 'headers' | 'protocol'>, name: string): string | undefined {

@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { parseJson } from '../../base/parse-json.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import type { Seal } from './seal.ts';
-import { Holder, type Session } from './sessions.ts';
+import { endsOf, Holder, type Session } from './sessions.ts';
 
 export const LINK_PARAMETER = 'access_link';
 const LASTS_MS = 5 * MINUTE_MS;
@@ -59,7 +59,8 @@ export class Links {
     const { id, of: holder, untilMs: expiresMs } = data;
     const isAccepted = (): boolean => this.#seal.open(purpose, sealed) !== undefined;
     const { from, vouchedBy } = opened;
-    return { id, holder, expiresMs, from, vouchedBy, isAccepted };
+    const sinceMs = expiresMs - LASTS_MS;
+    return { id, endsWith: () => endsOf(id, holder), sinceMs, holder, expiresMs, from, vouchedBy, isAccepted };
   }
 }
 

@@ -45,7 +45,13 @@ const Statement = z.object({
   name: z.string().min(1).max(256),
   cameras: z.array(z.string().max(256)).max(1_000),
   may: z.enum(['export', 'remove-jobs', 'everything']).optional(),
-  of: z.union([z.strictObject({ user: z.string() }), z.strictObject({ token: z.string() })]).optional(),
+  of: z
+    .union([
+      z.strictObject({ user: z.string() }),
+      z.strictObject({ rule: z.string() }),
+      z.strictObject({ token: z.string() }),
+    ])
+    .optional(),
   session: z.string().max(64).optional(),
 });
 type Statement = z.output<typeof Statement>;

@@ -1,13 +1,14 @@
 // Sessions of browsers: a cookie that scripts cannot read. It holds, sealed, who signed in and until when, so no node has to
 // remember it, and every node of the cluster accepts it.
 
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { parseJson } from '../../base/parse-json.ts';
-import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import { cookieIn, setCookie } from './cookies.ts';
+import { EndedSessions, LONGEST_MS, type Endable } from './ended-sessions.ts';
 import type { Seal } from './seal.ts';
 
 /** Without TLS. */
@@ -16,10 +17,6 @@ export const SESSION_COOKIE = 'kube_nvr_session';
 const LASTS_MS = 12 * HOUR_MS;
 /** A cookie older than this is replaced. */
 const RENEWED_MS = HOUR_MS;
-/** With requests: then the password is needed once more. */
-const LONGEST_MS = 30 * DAY_MS;
-/** Beyond this, the session that was ended longest ago is forgotten. */
-const MAX_ENDED = 10_000;
 const PURPOSE = 'session';
 
 /** Whose rights a session or a link has: who signed in, with what. */
@@ -28,13 +25,18 @@ export const Holder = z.union([
   z.strictObject({ user: z.string() }),
   /** A token, which other nodes of a cluster are shown for requests that this one passes on. */
   z.strictObject({ token: z.string() }),
+  /**
+   * A person whom an issuer knows. `rule`: the digest of the rule that gives the rights, so that a changed rule ends the session;
+   * `ofIssuer`: digests by which the issuer ends it; `untilMs`: then the issuer is asked again.
+   */
+  z.strictObject({ rule: z.string(), name: z.string(), ofIssuer: z.array(z.string()), untilMs: z.number() }),
 ]);
 export type Holder = z.output<typeof Holder>;
 
 const Sealed = z.strictObject({ id: z.string(), of: Holder, sinceMs: z.number(), issuedMs: z.number() });
 
 /** What a caller with a cookie may know about it. */
-export interface Session {
+export interface Session extends Endable {
   readonly id: string;
   readonly expiresMs: number;
   /** The cookie should be replaced by a newer one. */
@@ -47,7 +49,6 @@ export interface Session {
 
 interface OpenSession extends Session {
   readonly holder: Holder;
-  readonly sinceMs: number;
   /** The node at which the password was entered. */
   readonly from: string;
 }
@@ -55,12 +56,13 @@ interface OpenSession extends Session {
 export class Sessions {
   readonly #seal: Seal;
   readonly #clock: Pick<Clock, 'wallMs'>;
-  /** Sessions that were signed out on this node before they expired: a copy of the cookie is useless. */
-  readonly #ended = new Set<string>();
+  /** Before they expired: a copy of the cookie is useless. */
+  readonly #ended: EndedSessions;
 
-  constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>) {
+  constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>, ended = new EndedSessions(clock)) {
     this.#seal = seal;
     this.#clock = clock;
+    this.#ended = ended;
   }
 
   /** The session of a request's cookie; undefined without one, and for one that is invalid, expired or signed out. */
@@ -71,27 +73,21 @@ export class Sessions {
     if (cookie === undefined || !opened || !data) return undefined;
     const { id, of: holder, sinceMs, issuedMs } = data;
     const nowMs = this.#clock.wallMs();
-    const expiresMs = expiryOf(sinceMs, issuedMs);
-    if (nowMs >= expiresMs || this.#ended.has(id)) return undefined;
-    const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(sinceMs, nowMs) > expiresMs;
+    const expiresMs = expiryOf(holder, sinceMs, issuedMs);
+    const endsWith = (): readonly string[] => endsOf(id, holder);
+    if (nowMs >= expiresMs || this.#ended.has({ endsWith, sinceMs })) return undefined;
+    const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(holder, sinceMs, nowMs) > expiresMs;
     const { from, vouchedBy } = opened;
-    return { id, holder, sinceMs, expiresMs, isDue, from, vouchedBy, isAccepted: this.#accepts(cookie) };
+    return { id, endsWith, holder, sinceMs, expiresMs, isDue, from, vouchedBy, isAccepted: this.#accepts(cookie) };
   }
 
   /** For a caller with a link instead of the cookie: the link ends with the session. */
   linked(link: Omit<Session, 'isDue'>): Session | undefined {
-    return this.#ended.has(link.id) ? undefined : { ...link, isDue: false };
+    return this.#ended.has(link) ? undefined : { ...link, isDue: false };
   }
 
-  isEnded({ id, isAccepted }: Session): boolean {
-    return this.#ended.has(id) || !isAccepted();
-  }
-
-  /** The session is not accepted any more. */
-  end({ id }: Pick<Session, 'id'>): void {
-    this.#ended.add(id);
-    const [oldest] = this.#ended;
-    if (this.#ended.size > MAX_ENDED) this.#ended.delete(oldest as string);
+  isEnded(session: Session): boolean {
+    return this.#ended.has(session) || !session.isAccepted();
   }
 
   /** Begins a session, or continues one. Returns it with the header `Set-Cookie` (RFC 6265). */
@@ -102,10 +98,19 @@ export class Sessions {
   ): { readonly session: Session; readonly setCookie: string } {
     const nowMs = this.#clock.wallMs();
     const { id = randomUUID(), sinceMs = nowMs, from } = continued ?? {};
-    const expiresMs = expiryOf(sinceMs, nowMs);
+    const expiresMs = expiryOf(holder, sinceMs, nowMs);
+    const endsWith = (): readonly string[] => endsOf(id, holder);
     const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }), from);
     return {
-      session: { id, expiresMs, isDue: false, vouchedBy: undefined, isAccepted: this.#accepts(sealed) },
+      session: {
+        id,
+        endsWith,
+        sinceMs,
+        expiresMs,
+        isDue: false,
+        vouchedBy: undefined,
+        isAccepted: this.#accepts(sealed),
+      },
       setCookie: setCookie(SESSION_COOKIE, sealed, expiresMs - nowMs, request),
     };
   }
@@ -120,4 +125,11 @@ export class Sessions {
   }
 }
 
-const expiryOf = (sinceMs: number, issuedMs: number): number => Math.min(issuedMs + LASTS_MS, sinceMs + LONGEST_MS);
+const expiryOf = (holder: Holder, sinceMs: number, issuedMs: number): number =>
+  Math.min(issuedMs + LASTS_MS, sinceMs + LONGEST_MS, 'untilMs' in holder ? holder.untilMs : Infinity);
+
+/** What ends a session or a link with this id. */
+export function endsOf(id: string, holder: Holder): readonly string[] {
+  if ('ofIssuer' in holder) return [id, ...holder.ofIssuer];
+  return [id, 'user' in holder ? holder.user : hash('sha256', `of ${holder.token}`, 'base64url')];
+}

@@ -44,8 +44,8 @@ export interface Vouched {
   readonly name: string;
   /** For a peer of an older version, which lets the caller read these cameras. */
   readonly cameras: readonly string[];
-  /** The entry of the list: `user`, the digest of all that is in it; `token`, that of the token. */
-  readonly of: { readonly user: string } | { readonly token: string };
+  /** The entry of the list: `user`, and for a person of an issuer `rule`, the digest of all that is in it; `token`, that of the token. */
+  readonly of: { readonly user: string } | { readonly rule: string } | { readonly token: string };
   /** The id of the caller's session. */
   readonly session?: string | undefined;
 }

@@ -2,6 +2,7 @@
 
 import type { Registry } from 'prom-client';
 import type { Log } from '../../base/log.ts';
+import { NO_CAMERA_THERE } from '../../base/networks.ts';
 import type { AuditSink } from '../audit/entry.ts';
 import type { OpenTokenReviews } from '../cluster/join.ts';
 import { urlOf } from '../cluster/peers.ts';
@@ -9,16 +10,20 @@ import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { RecorderDeps } from './deps.ts';
 import type { ClusterMember } from './member.ts';
+import { Issuers } from '../identity/issuers.ts';
 import { AdminCode } from '../http/admin-code.ts';
 import { adminToken } from '../http/admin-token.ts';
 import { Authenticator } from '../http/auth.ts';
+import type { EndedSessions } from '../http/ended-sessions.ts';
 import { PageUsers } from '../http/page-users.ts';
 import { Seal } from '../http/seal.ts';
 import { sharedKey } from '../http/seal-key.ts';
+import { CameraNetworks } from '../reach/networks.ts';
 import type { ClusterLogins } from '../servers/cluster-logins.ts';
 
 interface NodeAccess {
   readonly auth: Authenticator;
+  readonly issuers: Issuers;
   /** Makes the code of a link for the first admin; undefined if somebody has a login already. */
   readonly firstCode: (() => Promise<string | undefined>) | undefined;
   close(): Promise<void>;
@@ -29,6 +34,7 @@ interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
   readonly audit: AuditSink;
   /** The key of this node. */
   readonly ownKey: Buffer;
+  readonly ended: EndedSessions;
   /** In a cluster. */
   readonly sessionKeys?: ClusterMember['sessionKeys'] | undefined;
   /** In a cluster of servers. */
@@ -40,10 +46,13 @@ interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
 export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<NodeAccess> {
   const { clock, log, registry, audit } = deps;
   const tokenReviews = await openReviews(config, deps);
-  const { ownKey: secret, sessionKeys } = deps;
+  const { ownKey: secret, ended, sessionKeys } = deps;
   const key = await sharedKey(config.auth.sessionKeyFile, log);
   const seal = new Seal({ nodeId: config.nodeName, secret, key, memberKey: sessionKeys?.of });
   const made = await openMade(config, deps);
+  // Who writes a pool does not own the node. Its own networks are no secret to it: an issuer may be a program of the cluster.
+  const networks = new CameraNetworks({ refused: config.cluster.mode === 'kubernetes' ? NO_CAMERA_THERE : [] });
+  const issuers = new Issuers(config.auth.issuers, { clock, networks });
   const auth = new Authenticator(
     {
       ...config.auth,
@@ -51,9 +60,12 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
       metricsSha256: config.metrics.tokenSha256,
       allowedHosts: allowedHostsOf(config),
     },
-    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal, made },
+    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal, ended, made },
   );
-  sessionKeys?.follow(() => auth.membersChanged());
+  sessionKeys?.follow(() => {
+    auth.learnEnded(sessionKeys.ended());
+    auth.membersChanged();
+  });
   await shareLogins(auth, deps.logins);
   const isFirst = (): boolean =>
     auth.accounts().accounts.every(({ kind, name }) => kind === 'token' && isOwnToken(name));
@@ -61,8 +73,9 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
   await made?.code.withdraw();
   return {
     auth,
+    issuers,
     firstCode: made && (async () => (isFirst() ? made.code.make() : undefined)),
-    close: async () => tokenReviews?.close(),
+    close: async () => void (await Promise.all([tokenReviews?.close(), issuers.close(), ended.saved()])),
   };
 }
 

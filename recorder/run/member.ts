@@ -16,6 +16,7 @@ import type { CameraReport, NodeFacts } from '../cluster/cluster.ts';
 import { joinCluster, type OpenedApi } from '../cluster/join.ts';
 import { isDown, type Vote } from '../cluster/votes.ts';
 import { nodeIdentity } from '../../crds/names.ts';
+import type { Ended, EndedSessions } from '../http/ended-sessions.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import type { Member } from '../jobs/members.ts';
 import type { PeerNode } from '../peers/peer.ts';
@@ -40,6 +41,7 @@ interface MemberDeps {
   readonly own: OwnCertificate | undefined;
   /** By which others know the sessions that this node signs. */
   readonly sessionKey: string;
+  readonly ended: Pick<EndedSessions, 'told'>;
   readonly servers: ServersMembers | undefined;
   /** Called when the cameras must be applied again. */
   readonly changed: () => void;
@@ -64,6 +66,9 @@ export interface ClusterMember {
   readonly sessionKeys: {
     /** Of another member; undefined for a node that is none. */
     readonly of: (nodeId: string) => string | undefined;
+    /** Sessions that any member has ended. */
+    readonly ended: () => readonly Ended[];
+    /** Calls `changed` when one of these has changed. */
     readonly follow: (changed: () => void) => void;
   };
   /** The retention limits of cameras of which this node may have footage. */
@@ -146,7 +151,8 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     isRemoved: (nodeId) => cluster.peers.isRemoved(nodeId),
     sessionKeys: {
       of: (nodeId) => cluster.peers.sessionKeyOf(nodeId),
-      follow: (changed) => cluster.peers.followSessionKeys(changed),
+      ended: () => cluster.peers.endedSessions,
+      follow: (changed) => cluster.peers.followSessions(changed),
     },
     cameras: () => cluster.cameras(),
     limits: () => cluster.limits(),
@@ -196,12 +202,13 @@ class ReportedFacts {
   }
 
   async read(): Promise<NodeFacts> {
-    const { config, version, cameras, standbys, archive, own, sessionKey } = this.#deps;
+    const { config, version, cameras, standbys, archive, own, sessionKey, ended } = this.#deps;
     const { listen, playback, nodeName } = config;
     await this.#refresh();
     return {
       certificateRequest: await own?.request(),
       sessionKey,
+      endedSessions: ended.told,
       address: config.cluster.advertise || reachedAt(listen, nodeName),
       playbackAddress: playback.advertise || reachedAt(playback.listen, nodeName),
       version,

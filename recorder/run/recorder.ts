@@ -19,6 +19,7 @@ import { todoOf } from '../api/todo.ts';
 import { plainListeners } from '../config/exposure.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import { adminLink, reachable } from '../http/admin-code.ts';
+import { EndedSessions } from '../http/ended-sessions.ts';
 import { publicKeyOf } from '../http/seal.ts';
 import { ownKey } from '../http/seal-key.ts';
 import { openAccess } from './access.ts';
@@ -84,7 +85,7 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
   const { address, playbackAddress, routes } = serving;
   const { nodeName: node, recordPath } = config;
   log.info({ version, node, address, cameras: cameras.list().length, recordPath }, 'recorder started');
-  const { auth, firstCode } = access;
+  const { auth, issuers, firstCode } = access;
   if (firstCode) await tellFirstLink(firstCode, address, log);
   const { networks } = reach;
   const { journal } = events;
@@ -94,7 +95,19 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
     cameras,
     routes,
     reload: (load, asked) =>
-      reload(load, asked, { current, auth, networks, database, license, wanted, webhooks, journal, logLevels, log }),
+      reload(load, asked, {
+        current,
+        auth,
+        issuers,
+        networks,
+        database,
+        license,
+        wanted,
+        webhooks,
+        journal,
+        logLevels,
+        log,
+      }),
     async close() {
       await parts.close();
       log.info({}, 'recorder stopped');
@@ -134,7 +147,13 @@ async function compose(config: Config, deps: OwnerDeps) {
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
   const sessions = await ownKey(config.workDir, log);
   const sessionKey = publicKeyOf(sessions);
-  const member = await joinCluster(config, { wanted, storage, cameras, standbys, own, sessionKey, servers }, deps);
+  const ended = new EndedSessions(clock, { workDir: config.workDir, log });
+  await ended.load();
+  const member = await joinCluster(
+    config,
+    { wanted, storage, cameras, standbys, own, sessionKey, ended, servers },
+    deps,
+  );
   wanted.join({ cameraSwitch, database, member });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
@@ -144,11 +163,12 @@ async function compose(config: Config, deps: OwnerDeps) {
     registry,
     audit: audit.sink,
     ownKey: sessions,
+    ended,
     sessionKeys: member?.sessionKeys,
     logins,
     cameraIds,
   });
-  const trust = { ...(await readTrust(config, own, member)), auth: access.auth, own };
+  const trust = { ...(await readTrust(config, own, member)), auth: access.auth, issuers: access.issuers, own };
   for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
   const recording = {
     current,
@@ -251,6 +271,7 @@ interface MemberParts {
   readonly standbys: StandbySet;
   readonly own: OwnCertificate | undefined;
   readonly sessionKey: string;
+  readonly ended: EndedSessions;
   readonly servers: ServersCluster | undefined;
 }
 
@@ -271,7 +292,7 @@ async function openServers(
 /** Resolves to undefined outside of a cluster. */
 async function joinCluster(
   config: Config,
-  { wanted, storage: { archive, gaps, events }, cameras, standbys, own, sessionKey, servers }: MemberParts,
+  { wanted, storage: { archive, gaps, events }, cameras, standbys, own, sessionKey, ended, servers }: MemberParts,
   { pod, version, clock, log }: RecorderDeps,
 ): Promise<ClusterMember | undefined> {
   if (config.cluster.mode === 'none') return undefined;
@@ -292,6 +313,7 @@ async function joinCluster(
     observer: events.assignments,
     own,
     sessionKey,
+    ended,
     servers: servers?.members,
     changed: () => wanted.changed(),
     clock,

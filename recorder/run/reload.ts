@@ -10,6 +10,7 @@ import type { Config } from '../config/schema.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
 import type { RecorderDatabase } from '../database/database.ts';
 import type { EventJournal } from '../events/journal.ts';
+import type { Issuers } from '../identity/issuers.ts';
 import type { Authenticator } from '../http/auth.ts';
 import { sharedKey } from '../http/seal-key.ts';
 import type { License } from '../license/license.ts';
@@ -22,6 +23,7 @@ import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 interface ReloadDeps {
   readonly current: CurrentConfig;
   readonly auth: Authenticator;
+  readonly issuers: Issuers;
   readonly networks: CameraNetworks;
   readonly database: RecorderDatabase | undefined;
   readonly license: License;
@@ -48,6 +50,7 @@ export async function reload(load: () => Promise<Config>, asked: Asked, deps: Re
     ['the log level', () => logLevels.configure(next.log.level)],
     ['the tokens', () => replaceTokens(before, next, deps)],
     ['the users', () => replaceUsers(before, next, deps)],
+    ['the issuers', () => replaceIssuers(before, next, deps)],
     ['the key of sessions', () => replaceSessionKey(before, deps)],
     ['the token for metrics', () => replaceMetricsToken(before, next, deps)],
     ['the settings', () => current.takeUp(next)],
@@ -80,6 +83,13 @@ function replaceUsers(before: Config, { auth: { users } }: Config, { auth, log }
   if (isDeepStrictEqual(users, before.auth.users)) return;
   auth.replaceUsers(users);
   log.info({ users: users.map(({ name }) => name) }, 'the users were replaced');
+}
+
+function replaceIssuers(before: Config, { auth: next }: Config, { auth, issuers, log }: ReloadDeps): void {
+  if (isDeepStrictEqual(next.issuers, before.auth.issuers)) return;
+  issuers.replace(next.issuers);
+  auth.replaceIssuers(next.issuers);
+  log.info({ issuers: next.issuers.map(({ name }) => name) }, 'the issuers were replaced');
 }
 
 async function replaceSessionKey(before: Config, { auth, log }: ReloadDeps): Promise<void> {

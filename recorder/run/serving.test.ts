@@ -11,6 +11,7 @@ import { silentLog } from '../../base/log.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { loadConfig } from '../config/load.ts';
+import { EndedSessions } from '../http/ended-sessions.ts';
 import { CurrentConfig } from '../config/current-config.ts';
 import { openAccess } from './access.ts';
 import { openAudit } from './audit.ts';
@@ -54,9 +55,12 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const { registry, events, archive, gaps } = storage;
   const audit = openAudit(config, { ...deps, copy: undefined, registry });
   const ownKey = randomBytes(32);
-  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ownKey, cameraIds: () => new Set() });
+  const ended = new EndedSessions(clock);
+  const known = { ownKey, ended, cameraIds: () => new Set<string>() };
+  const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
   const recording = { current, ...storage, ...node, member: undefined, audit, refusedCameras: () => [] };
-  const trust = { ...(await readTrust(config, undefined, undefined)), auth: access.auth, own: undefined };
+  const { auth, issuers } = access;
+  const trust = { ...(await readTrust(config, undefined, undefined)), auth, issuers, own: undefined };
   const serving = new Serving(config, recording, trust, deps);
   t.after(async () => {
     await serving.leaveCameras();

@@ -24,6 +24,7 @@ import type { CameraConfig, Config } from '../config/schema.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { CameraList } from '../database/camera-rows.ts';
 import type { Authenticator } from '../http/auth.ts';
+import type { Issuers } from '../identity/issuers.ts';
 import {
   followCertificate,
   MIN_TLS_VERSION,
@@ -90,6 +91,7 @@ interface Opened {
 /** Certificates to present, and to trust others by. */
 interface ServingTrust extends Trust {
   readonly auth: Authenticator;
+  readonly issuers: Issuers;
   /** The certificate by which members of a pool recognize each other. */
   readonly own: OwnCertificate | undefined;
 }
@@ -277,6 +279,7 @@ export class Serving {
     const archived = new ArchiveStills({ maker: this.#jpegs, memory, clock });
     return {
       ...this.#facing,
+      issuers: this.#trust.issuers,
       nodeName,
       site: { name: this.#config.console.site, timeZone: this.#config.console.timeZone },
       address: cluster.advertise,

@@ -40,8 +40,8 @@ const names = (list: readonly { readonly name: string }[]): readonly string[] =>
 
 test('a login of one server is one of the others, with the same key of sessions', async (t) => {
   const { first, second } = await stage(t);
-  first.state({ tokens: [token('admin.token')], users: [user('anna')] });
-  second.state({ tokens: [token('admin.token'), token('robot')], users: [] });
+  first.state({ issuers: [], tokens: [token('admin.token')], users: [user('anna')] });
+  second.state({ issuers: [], tokens: [token('admin.token'), token('robot')], users: [] });
   for (const one of [first, second, first]) await one.exchange();
   assert.deepEqual(names(first.others.tokens), ['admin.token of rack-2', 'robot']);
   assert.deepEqual([names(second.others.tokens), names(second.others.users)], [['admin.token of rack-1'], ['anna']]);
@@ -68,11 +68,11 @@ test('users who were made on a page before its server was one of a cluster are u
 
 test('a login that is taken out of the configuration, and those of a server that was removed, are none any more', async (t) => {
   const { api, first, second } = await stage(t);
-  second.state({ tokens: [token('robot')], users: [user('bert')] });
+  second.state({ issuers: [], tokens: [token('robot')], users: [user('bert')] });
   for (const one of [first, second, first]) await one.exchange();
   let changes = -1;
   first.follow(() => changes++);
-  second.state({ tokens: [], users: [user('bert')] });
+  second.state({ issuers: [], tokens: [], users: [user('bert')] });
   for (const one of [second, first]) await one.exchange();
   assert.deepEqual([names(first.others.tokens), names(first.others.users)], [[], ['bert']]);
   await mergePatch(api, `${NODES}/rack-2`, { spec: { role: 'Removed' } });
@@ -98,7 +98,7 @@ test('users who are made at two servers at the same moment are users of both, se
 
 test('without the Secret there are no users of the page, and the logins of the servers come back', async (t) => {
   const { api, first, second } = await stage(t);
-  second.state({ tokens: [token('robot')], users: [] });
+  second.state({ issuers: [], tokens: [token('robot')], users: [] });
   for (const one of [second, first]) await one.exchange();
   await first.put(user('anna'));
   await new ClusterObjects({ api, namespace: 'default' }).delete('secrets', 'kube-nvr-logins');
@@ -108,7 +108,7 @@ test('without the Secret there are no users of the page, and the logins of the s
 
 test('without etcd the copy serves, which nobody else can read', async (t) => {
   const { root, open, first, second } = await stage(t);
-  second.state({ tokens: [token('robot')], users: [] });
+  second.state({ issuers: [], tokens: [token('robot')], users: [] });
   for (const one of [first, second, first]) await one.exchange();
   const restarted = open('rack-1');
   await restarted.load();

@@ -13,12 +13,14 @@ import { readPrivate, writePrivate } from '../../base/private-file.ts';
 import { LOGINS_SECRET } from '../../crds/names.ts';
 import { nodesPath, readSecret, secretOf, secretsPath, type StoreApi } from '../certificates/secrets.ts';
 import type { TokenConfig, UserConfig } from '../config/schema.ts';
+import type { IssuerRights } from '../http/issuer-rules.ts';
 import type { PageUsers } from '../http/page-users.ts';
 import { SEAL_KEY_BYTES } from '../http/seal.ts';
 
 interface Logins {
   readonly tokens: readonly TokenConfig[];
   readonly users: readonly UserConfig[];
+  readonly issuers: readonly IssuerRights[];
 }
 
 interface ClusterLoginsOptions {
@@ -48,7 +50,7 @@ const USER = 'user.';
 
 export class ClusterLogins {
   readonly #options: ClusterLoginsOptions;
-  #own: Logins = { tokens: [], users: [] };
+  #own: Logins = { tokens: [], users: [], issuers: [] };
   #shared: Shared | undefined;
   #brought: Pick<PageUsers, 'list' | 'remove'> | undefined;
   #changed = (): void => {};
@@ -79,6 +81,8 @@ export class ClusterLogins {
     return {
       tokens: Object.values(nodes).flatMap(({ tokens }) => tokens),
       users: Object.values(nodes).flatMap(({ users }) => users),
+      // A server of an older version states none.
+      issuers: Object.values(nodes).flatMap(({ issuers }: Partial<Logins>) => issuers ?? []),
     };
   }
 
@@ -95,12 +99,12 @@ export class ClusterLogins {
   }
 
   /** What this server has configured now. */
-  state({ tokens, users }: Logins): void {
+  state({ tokens, users, issuers }: Logins): void {
     const named = ({ name, ...rest }: TokenConfig): TokenConfig => ({
       ...rest,
       name: name === 'admin.token' ? `admin.token of ${this.#options.nodeId}` : name,
     });
-    this.#own = { tokens: tokens.map(named), users };
+    this.#own = { tokens: tokens.map(named), users, issuers };
   }
 
   /** Calls `changed` with every change, and at once. */

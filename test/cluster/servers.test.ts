@@ -87,6 +87,7 @@ class Server {
         playbackAddress: `${name}:9996`,
         certificateRequest: undefined,
         sessionKey: 'A'.repeat(43),
+        endedSessions: [],
         version: '1.0.0',
         archiveID: `archive-of-${name}`,
         freeBytes: 1e12,

@@ -580,6 +580,9 @@ async function unavailable(on: Listener, routes: Readonly<Record<string, RouteFa
   return found;
 }
 
+/** They look at no cookie: one begins a session, the other does what an issuer has signed. */
+const WITHOUT_SESSION = ['POST /api/session', 'POST /api/sign-in/:issuer/logout'];
+
 /** What browsers send with requests of pages of other programs on the recorder's machine, of other sites, and of no site. */
 const FOREIGN_PAGES: readonly Readonly<Record<string, string>>[] = [
   { 'sec-fetch-site': 'same-site' },
@@ -659,7 +662,7 @@ for (const { listener, stage, routes, callers } of LISTENERS) {
     const { cookie } = await headersOf('admin', 'cookie', on.auth);
     for (const [name, facts] of asked) {
       const method = name.split(' ')[0] as 'POST';
-      const changes = !['GET', 'OPTIONS'].includes(method) && name !== 'POST /api/session';
+      const changes = !['GET', 'OPTIONS'].includes(method) && !WITHOUT_SESSION.includes(name);
       for (const page of changes ? FOREIGN_PAGES : []) {
         await on.app.ready();
         const { url, payload } = requestOf(on.app, name, facts, 'gate');

@@ -75,6 +75,21 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     request: post('/api/session', { name: 'nobody', password: 'wrong' }),
   },
   'DELETE /api/session': { role: 'anyone', cameras: 'all', status: 204 },
+  'GET /api/sign-in': { role: 'anyone', cameras: 'all', status: 200 },
+  // Without issuers, none has this name.
+  'GET /api/sign-in/:issuer': { role: 'anyone', cameras: 'all', status: 404, request: at('/api/sign-in/plant') },
+  'GET /api/sign-in/:issuer/callback': {
+    role: 'anyone',
+    cameras: 'all',
+    status: 404,
+    request: at('/api/sign-in/plant/callback'),
+  },
+  'POST /api/sign-in/:issuer/logout': {
+    role: 'anyone',
+    cameras: 'all',
+    status: 404,
+    request: post('/api/sign-in/plant/logout', { logout_token: 'x' }),
+  },
   'POST /api/links': {
     role: 'viewer',
     cameras: 'all',

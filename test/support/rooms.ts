@@ -304,6 +304,13 @@ export const ROOMS: readonly Room[] = [
     rooms: ['recorder/peers', 'recorder/http'],
     packages: ['type fastify', 'node:http', 'node:net', 'node:stream', 'node:stream/promises', 'prom-client'],
   },
+  // Asks issuers of OpenID Connect who a person is.
+  {
+    name: 'recorder/identity',
+    side: 'front',
+    rooms: ['base', 'recorder/reach', 'recorder/config'],
+    packages: ['node:fs/promises', 'node:util', 'jose', 'openid-client', 'undici'],
+  },
   {
     name: 'recorder/playback',
     side: 'front',
@@ -346,6 +353,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/onvif',
       'recorder/events',
       'recorder/http',
+      'recorder/identity',
       'recorder/relay',
       'recorder/footage',
     ],

@@ -265,6 +265,7 @@ export class Recorder extends Process {
       playbackAddress: this.name,
       certificateRequest: undefined,
       sessionKey: 'A'.repeat(43),
+      endedSessions: [],
       version: '1',
       archiveID: this.name,
       freeBytes: undefined,
