@@ -6,6 +6,7 @@ import type { JobItem } from '../../recorder/api/job-item.ts';
 import type { Camera } from '../../recorder/api/camera-item.ts';
 import type { Protection as ProtectionItem } from '../../recorder/api/protection-item.ts';
 import type { Session } from '../../recorder/api/session-item.ts';
+import type { SignInProblem, SignInWays } from '../../recorder/api/sign-in-item.ts';
 import type { Timeline } from '../../recorder/footage/timeline-item.ts';
 
 type TimelineItem = z.output<typeof Timeline>['cameras'][number];
@@ -29,3 +30,5 @@ export type UnlistedNodes = z.output<typeof Unlisted>;
 export type CameraItem = z.output<typeof Camera>;
 export type Protection = Omit<z.output<typeof ProtectionItem>, 'from' | 'to' | 'segments'>;
 export type SessionItem = z.output<typeof Session>;
+export type Issuer = z.output<typeof SignInWays>['issuers'][number];
+export type { SignInProblem };

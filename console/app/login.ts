@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../parts/html.ts';
 import { isStale } from './contact.ts';
+import { issuerProblem, Issuers } from './issuers.ts';
 import { NameField, type Typed } from './name-field.ts';
 import { useSigningIn } from './signing-in.ts';
 
@@ -32,6 +33,7 @@ export function Login(): VNode {
   return html`<main class="login">
     <form class="login-card" onSubmit=${onSubmit}>
       <h1>Sign in</h1>
+      <${Issuers} />
       <div class="login-tabs" role="tablist" aria-label="How to sign in">
         ${tab('password', 'Name')}${tab('token', 'Token')}
       </div>
@@ -94,5 +96,5 @@ function problemText(state: ReturnType<typeof useSigningIn>['state'], secondsLef
   if (state.kind === 'wrong') return state.text;
   if (state.kind === 'locked') return `Too many attempts, try again in ${Math.max(1, secondsLeft)} s`;
   if (state.kind === 'away') return 'The recorder does not answer. Trying again …';
-  return isStale.value ? 'The recorder does not answer.' : '';
+  return isStale.value ? 'The recorder does not answer.' : (issuerProblem() ?? '');
 }
