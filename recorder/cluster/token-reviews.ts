@@ -25,6 +25,7 @@ export type TokenReview =
       readonly role: Role | undefined;
       /** Ids of the cameras in the scope of the token; undefined: all cameras and the node. */
       readonly cameras: ReadonlySet<string> | undefined;
+      readonly user?: ReviewedUser;
     }
   /** No user has this token. */
   | { readonly kind: 'wrong' }
@@ -32,11 +33,11 @@ export type TokenReview =
   | { readonly kind: 'unavailable'; readonly problem: string };
 
 /** The fields of a TokenReview's `status.user` that a SubjectAccessReview needs. */
-interface User {
+export interface ReviewedUser {
   readonly username: string;
-  readonly uid: string | undefined;
-  readonly groups: unknown;
-  readonly extra: unknown;
+  readonly uid?: string | undefined;
+  readonly groups?: unknown;
+  readonly extra?: unknown;
 }
 
 interface Right {
@@ -58,11 +59,12 @@ export class TokenReviews {
     this.#options = options;
   }
 
-  async review(token: string): Promise<TokenReview> {
+  /** Of the owner of a token; or of the user whom another recorder found by one, whose rights alone are asked for. */
+  async review(whom: string | ReviewedUser): Promise<TokenReview> {
     try {
-      const user = await this.#userOf(token);
+      const user = typeof whom === 'string' ? await this.#userOf(whom) : whom;
       if (!user) return { kind: 'wrong' };
-      return { kind: 'known', name: user.username.slice(0, MAX_NAME_LENGTH), ...(await this.#rightsOf(user)) };
+      return { kind: 'known', name: user.username.slice(0, MAX_NAME_LENGTH), user, ...(await this.#rightsOf(user)) };
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
       return { kind: 'unavailable', problem: problemOf(err) };
@@ -70,7 +72,7 @@ export class TokenReviews {
   }
 
   /** The rights of a role include those of the lower ones. */
-  async #rightsOf(user: User): Promise<{ role: Role | undefined; cameras: ReadonlySet<string> | undefined }> {
+  async #rightsOf(user: ReviewedUser): Promise<{ role: Role | undefined; cameras: ReadonlySet<string> | undefined }> {
     const [mayGet, mayUpdate, mayUpdatePool] = await Promise.all([
       this.#may(user, { verb: 'get', resource: CAMERAS }),
       this.#may(user, { verb: 'update', resource: CAMERAS }),
@@ -85,12 +87,12 @@ export class TokenReviews {
     return { role: roleOf(changed.length === seen.length, mayUpdatePool), cameras: new Set(seen) };
   }
 
-  async #mayEach(user: User, verb: Right['verb'], ids: readonly string[]): Promise<readonly string[]> {
+  async #mayEach(user: ReviewedUser, verb: Right['verb'], ids: readonly string[]): Promise<readonly string[]> {
     const allowed = await concurrently(ids, AT_ONCE, (name) => this.#may(user, { verb, resource: CAMERAS, name }));
     return ids.filter((_, i) => allowed[i]);
   }
 
-  async #may(user: User, right: Right): Promise<boolean> {
+  async #may(user: ReviewedUser, right: Right): Promise<boolean> {
     const { username, uid, groups, extra } = user;
     const status = await this.#ask('authorization.k8s.io', 'SubjectAccessReview', {
       user: username,
@@ -103,7 +105,7 @@ export class TokenReviews {
   }
 
   /** Undefined for a token that is invalid or for another audience. */
-  async #userOf(token: string): Promise<User | undefined> {
+  async #userOf(token: string): Promise<ReviewedUser | undefined> {
     const { audiences } = this.#options;
     const spec = { token, ...(audiences.length > 0 && { audiences }) };
     const status = await this.#ask('authentication.k8s.io', 'TokenReview', spec);

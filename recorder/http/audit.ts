@@ -1,6 +1,7 @@
 // Writes the audit: a line for each call, allowed or refused, that changes something or reads what only admins may read, and
 // visits for footage that is watched or downloaded over time.
 
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Action, AuditEntry, AuditSink, Visit } from '../audit/entry.ts';
@@ -10,7 +11,7 @@ import { CAMERA_ID } from '../../base/camera-id.ts';
 import { callerOf } from './access.ts';
 import type { Caller } from './caller.ts';
 import { pathOf } from './problem.ts';
-import { isStated } from './relayed.ts';
+import { relayedBy } from './relayed.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -59,19 +60,19 @@ export function visit(
 
 /** The same for a live stream, which has no answer. */
 export function beginVisit(
-  { server, ip, id }: FastifyRequest,
+  { server, raw, ip, id }: FastifyRequest,
   caller: Caller,
   what: Visit,
   facts: Pick<VisitFacts, 'camera' | 'cameras' | 'job' | 'fromMs' | 'toMs'>,
 ): (bytes: number) => void {
   const { name, role } = caller;
-  const who = { caller: name, role, ...vouchedIn(caller), address: ip, requestId: id };
+  const who = { caller: name, role, ...vouchedIn(raw, caller), address: ip, requestId: id };
   return server.visits?.begin({ what, ...who, ...facts }) ?? (() => {});
 }
 
-/** The node that vouches for a caller whom this node has not checked. */
-function vouchedIn(caller: Caller | undefined): { readonly statedBy?: string } {
-  const statedBy = caller && isStated(caller) ? caller.statedBy : caller?.session?.vouchedBy;
+/** The node that vouches for a caller whom this node has not checked, also if this node believes it nothing. */
+function vouchedIn(raw: IncomingMessage, caller: Caller | undefined): { readonly statedBy?: string } {
+  const statedBy = relayedBy(raw)?.viewer?.statedBy ?? caller?.session?.vouchedBy;
   return statedBy === undefined ? {} : { statedBy };
 }
 
@@ -96,7 +97,7 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
       what: routeOptions.config.audit as Action,
       caller: caller?.name ?? null,
       role: caller?.role ?? null,
-      ...vouchedIn(caller),
+      ...vouchedIn(request.raw, caller),
       method,
       route: routeOptions.url,
       path: pathOf(request.url).slice(0, MAX_PATH_LENGTH),

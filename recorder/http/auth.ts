@@ -100,6 +100,9 @@ interface SessionCaller extends Caller {
   readonly link?: Link | undefined;
 }
 
+/** Of a caller whom a member states. */
+type Entry = NonNullable<StatedCaller['of']>;
+
 /** The caller of every request where no token is required. */
 const ANYBODY: Caller = callerFor({ name: 'anonymous', role: 'admin' });
 
@@ -269,7 +272,7 @@ export class Authenticator {
   renewed(caller: Caller): Caller | undefined {
     if (caller === ANYBODY) return caller;
     // The member that stated a caller ends the requests of that caller itself.
-    if (isStated(caller)) return caller.of ? this.#listed(caller) : caller;
+    if (isStated(caller)) return caller.of ? this.#renewedStated(caller, caller.of) : caller;
     if (caller.session) {
       const holder = this.#sessions.isEnded(caller.session) ? undefined : this.renewed(holderIn(caller));
       return holder && inSession(holder, caller.session);
@@ -309,11 +312,7 @@ export class Authenticator {
     if (stated && !stated.of) return stated;
     const isForMetrics = place === 'metrics';
     if (this.isOpen && !(isForMetrics && this.#tokens.hasMetricsToken)) return ANYBODY;
-    if (stated) {
-      const listed = this.#listed(stated);
-      if (!listed) throw unauthorized();
-      return listed;
-    }
+    if (stated?.of) return this.#listed(stated, stated.of);
     // Before a token: a node that passes a request on adds that of the link's maker, and only the link may follow a redirect.
     const link = place === 'anywhere' ? this.#links.of(request) : undefined;
     const linked = link && this.#sessions.linked(link);
@@ -420,19 +419,32 @@ export class Authenticator {
   #entryOf(holder: Caller): Vouched['of'] | undefined {
     if ('mark' in holder) return { user: (holder as UserHolder).mark };
     if ('rule' in holder) return { rule: (holder as PersonHolder).rule };
+    const kubernetes = this.#tokens.userOf(holder);
+    if (kubernetes) return { kubernetes };
     const token = this.#tokens.digestOf(holder);
     return token === undefined ? undefined : { token };
   }
 
-  /** The caller whom a member states, with the rights of the entry in the lists of this node. */
-  #listed(stated: StatedCaller): StatedCaller | undefined {
-    const { of, statedBy, sessionThere, may } = stated;
-    if (!of) return undefined;
-    const found = this.#inLists(of, stated.name);
-    return found && { ...found, of, statedBy, sessionThere, may };
+  /**
+   * The caller whom a member states, with the rights of the entry in the lists of this node, or those that the API server tells. Throws 401 if
+   * there is no such entry.
+   */
+  #listed(stated: StatedCaller, of: Entry): Caller | Promise<Caller> {
+    const found = 'kubernetes' in of ? this.#tokens.ofUser(of.kubernetes) : this.#inLists(of, stated.name);
+    if (!found) throw unauthorized();
+    return after(found, (caller) => this.#statedAs(stated, caller));
   }
 
-  #inLists(of: Vouched['of'], name: string): Caller | undefined {
+  #statedAs({ of, statedBy, sessionThere, may }: StatedCaller, found: Caller): StatedCaller {
+    return this.#tokens.also({ ...found, of, statedBy, sessionThere, may }, found);
+  }
+
+  #renewedStated(stated: StatedCaller, of: Entry): Caller | undefined {
+    const found = 'kubernetes' in of ? this.#tokens.renewed(stated) : this.#inLists(of, stated.name);
+    return found && this.#statedAs(stated, found);
+  }
+
+  #inLists(of: Exclude<Entry, { readonly kubernetes: unknown }>, name: string): Caller | undefined {
     if ('user' in of) return this.#users.byMark(of.user);
     if ('rule' in of) return this.#rules.caller({ rule: of.rule, name });
     return this.#tokens.byDigest(of.token);

@@ -33,13 +33,21 @@ export const isRelayed = ({ headers }: IncomingMessage): boolean => headers[RELA
 export interface StatedCaller extends Caller {
   readonly statedBy: string;
   readonly may: 'export' | 'remove-jobs' | 'everything' | undefined;
-  /** Set for a caller of this node's own list, which then decides what the caller may do. */
+  /** Set for a caller of this node's own list, or of the API server, which then decides what the caller may do. */
   readonly of: Statement['of'];
   /** The session of the caller at the member. */
   readonly sessionThere: string | undefined;
 }
 
 export const isStated = (caller: Caller): caller is StatedCaller => 'statedBy' in caller;
+
+/** As a TokenReview tells of it. */
+const KubernetesUser = z.strictObject({
+  username: z.string().min(1).max(1_024),
+  uid: z.string().max(1_024).optional(),
+  groups: z.array(z.string().max(1_024)).max(1_000).optional(),
+  extra: z.record(z.string(), z.array(z.string())).optional(),
+});
 
 const Statement = z.object({
   name: z.string().min(1).max(256),
@@ -50,6 +58,7 @@ const Statement = z.object({
       z.strictObject({ user: z.string() }),
       z.strictObject({ rule: z.string() }),
       z.strictObject({ token: z.string() }),
+      z.strictObject({ kubernetes: KubernetesUser }),
     ])
     .optional(),
   session: z.string().max(64).optional(),

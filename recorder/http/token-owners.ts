@@ -9,6 +9,7 @@ import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
 import type { TokenConfig } from '../config/schema.ts';
 import { isLoopback } from '../config/values.ts';
+import type { ReviewedUser } from '../cluster/token-reviews.ts';
 import { callerFor, type Caller } from './caller.ts';
 import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
@@ -53,6 +54,11 @@ interface TokenDeps {
   readonly reviewer: TokenReviewer | undefined;
   /** Called when rights that the API server told have changed. */
   readonly changed: () => void;
+}
+
+function unchecked(problem: string): ApiError {
+  const detail = `your token cannot be checked now: ${problem}; tokens that were checked in the last seconds still work`;
+  return new ApiError(503, 'auth-unavailable', detail, { headers: { 'retry-after': '5' }, isExpected: true });
 }
 
 const holderOf = ({ sha256, ...rights }: TokenConfig): TokenHolder => ({
@@ -120,6 +126,30 @@ export class TokenOwners {
     return this.#reviewed?.isOurs(caller) ? undefined : (caller as Partial<TokenHolder>).key;
   }
 
+  /** Whom the API server knows by the token of the caller; undefined for a caller who is configured. */
+  userOf(caller: Caller): ReviewedUser | undefined {
+    return this.#reviewed?.userOf(caller);
+  }
+
+  /**
+   * The caller for a user whom another member found by a token, with the rights that the API server tells here; undefined where the API
+   * server is not asked. Rejects with 503 without an answer.
+   */
+  ofUser(user: ReviewedUser): Caller | Promise<Caller> | undefined {
+    const key = sha256(JSON.stringify(user)).toString('hex');
+    const settled = (answer: Answer): Caller => {
+      if (answer.kind === 'known') return answer.caller;
+      throw answer.kind === 'wrong' ? unauthorized() : unchecked(answer.problem);
+    };
+    const known = this.#reviewed?.fresh(key);
+    return known ? settled(known) : this.#reviewed?.ask(key, user).then(settled);
+  }
+
+  /** The same caller, with what else is known of it: its rights are checked as long as it is held. */
+  also<T extends Caller>(caller: T, of: Caller): T {
+    return this.#reviewed?.also(caller, of) ?? caller;
+  }
+
   byDigest(key: string): Caller | undefined {
     return this.#holders.find((holder) => holder.key === key);
   }
@@ -181,8 +211,7 @@ export class TokenOwners {
       return answer.caller;
     }
     if (answer.kind === 'wrong') throw this.#wrong(presented);
-    const detail = `your token cannot be checked now: ${answer.problem}; tokens that were checked in the last seconds still work`;
-    throw new ApiError(503, 'auth-unavailable', detail, { headers: { 'retry-after': '5' }, isExpected: true });
+    throw unchecked(answer.problem);
   }
 
   #isForOthers({ audiences }: TokenClaims): boolean {

@@ -1,17 +1,17 @@
-// Reviews tokens with the API server of Kubernetes. Answers are cached for seconds, and the tokens of long connections are
-// reviewed repeatedly.
+// Reviews tokens with the API server of Kubernetes, and users whom other members found by a token. Answers are cached for seconds, and those
+// of long connections are asked for repeatedly.
 
 import { cameraOfFootage } from '../../base/camera-id.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { TokenReview as Review } from '../cluster/token-reviews.ts';
+import type { ReviewedUser, TokenReview as Review } from '../cluster/token-reviews.ts';
 import type { Caller } from './caller.ts';
 
 /** Asks the API server. */
 export interface TokenReviewer {
-  /** Never rejects. */
-  review(token: string): Promise<Review>;
+  /** Of a token, or of a user whom another member found by one. Never rejects. */
+  review(whom: string | ReviewedUser): Promise<Review>;
 }
 
 /** The result of a review, with the caller that requests need. */
@@ -37,10 +37,17 @@ interface Remembered {
 
 /** A token of a long connection, such as a live stream. */
 interface Held {
-  readonly token: string;
+  readonly whom: string | ReviewedUser;
   count: number;
   /** According to the last answer; undefined: no longer valid. */
   caller: Caller | undefined;
+}
+
+interface Origin {
+  readonly digest: string;
+  readonly whom: string | ReviewedUser;
+  /** As the API server told. */
+  readonly user: ReviewedUser | undefined;
 }
 
 export class ReviewedTokens {
@@ -53,8 +60,8 @@ export class ReviewedTokens {
   readonly #wrong = new Map<string, Remembered>();
   readonly #reviews = new Map<string, Promise<Answer>>();
   readonly #held = new Map<string, Held>();
-  /** The token of a caller. It is not in the caller itself, so that it cannot leak with it. */
-  readonly #origins = new WeakMap<Caller, { readonly digest: string; readonly token: string }>();
+  /** The token or user of a caller. It is not in the caller itself, so that it cannot leak with it. */
+  readonly #origins = new WeakMap<Caller, Origin>();
   #isRechecking = false;
   #isAway = false;
 
@@ -78,13 +85,13 @@ export class ReviewedTokens {
   }
 
   /** Requests with the same token share one review. */
-  ask(digest: string, token: string): Promise<Answer> {
+  ask(digest: string, whom: string | ReviewedUser): Promise<Answer> {
     const running = this.#reviews.get(digest);
     if (running) return running;
     if (this.#reviews.size >= MAX_REVIEWS && !this.wasRight(digest)) {
       return Promise.resolve({ kind: 'unavailable', problem: 'too many tokens are being checked' });
     }
-    const review = this.#review(digest, token).finally(() => this.#reviews.delete(digest));
+    const review = this.#review(digest, whom).finally(() => this.#reviews.delete(digest));
     this.#reviews.set(digest, review);
     return review;
   }
@@ -93,8 +100,8 @@ export class ReviewedTokens {
   hold(caller: Caller): () => void {
     const origin = this.#origins.get(caller);
     if (!origin) return () => {};
-    const { digest, token } = origin;
-    const held = this.#held.get(digest) ?? { token, count: 0, caller };
+    const { digest, whom } = origin;
+    const held = this.#held.get(digest) ?? { whom, count: 0, caller };
     held.count++;
     held.caller = caller;
     this.#held.set(digest, held);
@@ -118,10 +125,22 @@ export class ReviewedTokens {
     return this.#origins.has(caller);
   }
 
-  async #review(digest: string, token: string): Promise<Answer> {
+  /** Whom the API server knows by the token of the caller. */
+  userOf(caller: Caller): ReviewedUser | undefined {
+    return this.#origins.get(caller)?.user;
+  }
+
+  /** The same caller, with what else is known of it. */
+  also<T extends Caller>(caller: T, of: Caller): T {
+    const origin = this.#origins.get(of);
+    if (origin) this.#origins.set(caller, origin);
+    return caller;
+  }
+
+  async #review(digest: string, whom: string | ReviewedUser): Promise<Answer> {
     // The answer may be as old as the request.
     const askedMs = this.#clock.monotonicMs();
-    const review = await this.#reviewer.review(token);
+    const review = await this.#reviewer.review(whom);
     if (review.kind === 'unavailable') {
       if (!this.#isAway) this.#log.warn({ problem: review.problem }, 'tokens cannot be checked');
       this.#isAway = true;
@@ -133,7 +152,7 @@ export class ReviewedTokens {
     this.#right.delete(digest);
     this.#wrong.delete(digest);
     if (answer.kind === 'known') {
-      this.#origins.set(answer.caller, { digest, token });
+      this.#origins.set(answer.caller, { digest, whom, user: review.kind === 'known' ? review.user : undefined });
       const freshMs = answer.caller.role === undefined ? FRESH_REFUSAL_MS : FRESH_MS;
       remember(this.#right, digest, { answer, freshUntilMs: askedMs + freshMs });
     } else {
@@ -159,7 +178,7 @@ export class ReviewedTokens {
 
   async #recheckHeld(): Promise<void> {
     const asked = [...this.#held].filter(([digest]) => !this.fresh(digest));
-    await Promise.allSettled(asked.map(([digest, { token }]) => this.ask(digest, token)));
+    await Promise.allSettled(asked.map(([digest, { whom }]) => this.ask(digest, whom)));
     if (this.#held.size > 0) this.#recheckLater();
     else this.#isRechecking = false;
   }

@@ -79,13 +79,11 @@ test('a stated caller may read, or else request an export, or remove a job: no o
   assert.deepEqual(await allowed(undefined), ['GET /api/cameras']);
 });
 
-test('a credential that is passed on is checked by the peer', async (t) => {
+test('a member gets no credential of a caller, not even of one for whom nothing can be stated', async (t) => {
   const { ask } = await stage(t);
-  assert.equal((await ask(itself(undefined), '/api/cameras')).status, 401);
-  assert.equal((await ask(itself('Bearer wrong'), '/api/cameras')).status, 401);
-  const { status, body } = await ask(itself(as('viewer').authorization), '/api/cameras');
-  assert.equal(status, 200);
-  assert.deepEqual(idsIn(body), ['gate', 'yard']);
+  for (const credential of [undefined, 'Bearer wrong', as('viewer').authorization]) {
+    assert.equal((await ask(itself(credential), '/api/cameras')).status, 401);
+  }
 });
 
 test('clients cannot state a caller', async (t) => {

@@ -39,13 +39,20 @@ export type PeerCaller =
       readonly vouched?: Vouched | undefined;
     };
 
-/** A caller whom the peer has in its own list, which decides what the caller may do there. */
+/** A caller whom the peer has in its own list, or can ask the API server about: that decides what the caller may do there. */
 export interface Vouched {
   readonly name: string;
   /** For a peer of an older version, which lets the caller read these cameras. */
   readonly cameras: readonly string[];
-  /** The entry of the list: `user`, and for a person of an issuer `rule`, the digest of all that is in it; `token`, that of the token. */
-  readonly of: { readonly user: string } | { readonly rule: string } | { readonly token: string };
+  /**
+   * The entry of the list: `user`, and for a person of an issuer `rule`, the digest of all that is in it; `token`, that of the token;
+   * `kubernetes`, whom the API server knows.
+   */
+  readonly of:
+    | { readonly user: string }
+    | { readonly rule: string }
+    | { readonly token: string }
+    | { readonly kubernetes: object };
   /** The id of the caller's session. */
   readonly session?: string | undefined;
 }
@@ -340,14 +347,14 @@ export class PeerRequests implements PeerSender {
   #headersOf({ caller, headers = {} }: PeerRequest, { isMutual }: Channel): Record<string, string | string[]> {
     const sent: Record<string, string | string[]> = { [RELAYED_HEADER]: this.#options.nodeId };
     for (const [name, value] of Object.entries(headers)) sent[name] = typeof value === 'string' ? value : [...value];
-    // The peer may have been taken over.
-    if (isMutual) delete sent['cookie'];
-    const statement = isMutual ? statementOf(caller) : undefined;
-    if (statement) {
-      sent[CALLER_HEADER] = Buffer.from(JSON.stringify(statement)).toString('base64url');
-    } else if (caller.credential !== undefined) {
-      sent['authorization'] = caller.credential;
+    if (!isMutual) {
+      if (caller.credential !== undefined) sent['authorization'] = caller.credential;
+      return sent;
     }
+    // The peer may have been taken over.
+    delete sent['cookie'];
+    const statement = statementOf(caller);
+    if (statement) sent[CALLER_HEADER] = Buffer.from(JSON.stringify(statement)).toString('base64url');
     return sent;
   }
 

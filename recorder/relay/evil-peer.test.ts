@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { hash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
@@ -157,8 +158,54 @@ test('a caller whom a member vouches for may do what the list of this node says,
     [
       ['admin', 'admin', 'node-1'],
       ['viewer', 'viewer', 'node-1'],
-      [null, null, undefined],
+      [null, null, 'node-1'],
     ],
+  );
+});
+
+test('a caller of Kubernetes is passed on without the token, and the other node asks the API server what the user may do there', async (t) => {
+  const members = await Members.open(t);
+  const user = { username: 'anna', uid: '7', groups: ['ops'], extra: { tenant: ['north'] } };
+  const reviewed = (role: 'admin' | 'viewer', asked: unknown[]) => ({
+    mode: 'kubernetes' as const,
+    tokens: [],
+    allowPlaintext: true,
+    reviewer: {
+      review: async (whom: unknown) => {
+        asked.push(whom);
+        const isKnown = whom === 'kubernetes-token' || typeof whom === 'object';
+        return isKnown
+          ? ({ kind: 'known', name: 'anna', role, cameras: undefined, user } as const)
+          : ({ kind: 'wrong' } as const);
+      },
+    },
+  });
+  const [askedHere, askedThere, audited, got]: [unknown[], unknown[], AuditEntry[], unknown[]] = [[], [], [], []];
+  // What the API server tells at the other node counts there.
+  const far = await build(t, {
+    auth: reviewed('viewer', askedThere),
+    cluster: fakeCluster('node-2'),
+    audit: { sink: { write: (entry) => void audited.push(entry) } },
+  });
+  far.app.server.prependListener('request', ({ headers }: IncomingMessage) => got.push(headers));
+  await members.listen('node-2', { api: far.app, playback: far.app });
+  const near = await build(t, {
+    auth: reviewed('admin', askedHere),
+    cluster: fakeCluster('node-1'),
+    peers: await members.requestsOf('node-1'),
+  });
+  const headers = bearer('kubernetes-token');
+  const read = await near.app.inject({ url: '/node/node-2/api/cameras', headers });
+  const payload = { level: 'debug' };
+  const changed = await near.app.inject({ url: '/node/node-2/api/log', method: 'PUT', headers, payload });
+  const wrong = await near.app.inject({ url: '/node/node-2/api/cameras', headers: bearer('another') });
+  assert.deepEqual([read.statusCode, changed.statusCode, wrong.statusCode], [200, 403, 401]);
+  assert.deepEqual([askedHere, askedThere], [['kubernetes-token', 'another'], [user]]);
+  assert.equal(got.length, 2);
+  assert.ok(!JSON.stringify(got).includes('kubernetes-token'));
+  assert.deepEqual(
+    audited.map(({ caller, role, statedBy }) => [caller, role, statedBy]),
+    [['anna', 'viewer', 'node-1']],
   );
 });
 
