@@ -1,7 +1,7 @@
 // The CAs of a cluster: when the next one is made, which one signs, when a node's certificate must be renewed, and how a Secret
 // keeps them. The CAs overlap: the next one is published before it signs, so that every client trusts it by then.
 
-import { createHash } from 'node:crypto';
+import { createHash, hash, X509Certificate } from 'node:crypto';
 import { DAY_MS, HOUR_MS } from './units.ts';
 
 /** A CA: PEM, with the start and end of its validity in milliseconds since 1970. */
@@ -28,12 +28,34 @@ export async function withNext(
   commonName: string,
   nowMs: number,
 ): Promise<readonly KeptAuthority[] | undefined> {
-  if (!needsNext(all, nowMs)) return undefined;
+  return needsNext(all, nowMs) ? withAnother(all, commonName, nowMs) : undefined;
+}
+
+/** All CAs with one more, which is published, and signs nothing yet. */
+export async function withAnother(
+  all: readonly KeptAuthority[],
+  commonName: string,
+  nowMs: number,
+): Promise<readonly KeptAuthority[]> {
   const { newAuthority } = await import('./x509.ts');
   const toMs = nowMs + AUTHORITY_LIFE_MS;
   const made = await newAuthority({ commonName, fromMs: nowMs - BACKDATED_MS, toMs });
   return [...all, { ...made, fromMs: nowMs, toMs }];
 }
+
+/** A CA that signs from now on, because every member is known to trust it. */
+export const signingNow = (authority: KeptAuthority, nowMs: number): KeptAuthority => ({
+  ...authority,
+  fromMs: Math.min(authority.fromMs, nowMs - PUBLISHED_MS),
+});
+
+/** The name of a CA by its certificate (PEM): hexadecimal digits. */
+export const authorityId = (certificate: string): string =>
+  hash('sha256', new X509Certificate(certificate).raw, 'hex').slice(0, 16);
+
+/** The certificates in a bundle, each as PEM. */
+export const certificatesIn = (bundle: string): readonly string[] =>
+  bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
 
 /** When a certificate that is signed now begins and ends: never later than its CA. */
 export const leafTimes = (

@@ -1,6 +1,7 @@
 // Recorders among themselves: mutual TLS of the pool's CA, as the asking side and as strangers see it.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
@@ -17,6 +18,7 @@ import type { MutualTls } from '../peers/identity.ts';
 import type { Job } from '../jobs/job.ts';
 import { PeerServer } from '../../test/support/peer-server.ts';
 import { buildPeersServer } from './peers-server.ts';
+import { followAuthorities } from '../http/member-certificate.ts';
 import { relayedBy } from '../http/relayed.ts';
 import { buildServer } from '../http/server.ts';
 import { CALLER_HEADER } from '../peers/peer-requests.ts';
@@ -43,8 +45,13 @@ async function memberOf(authority: Authority, node: string): Promise<MutualTls> 
   return { key, certificate: await signRequest(await newRequest(key), authority, subject), ca: ca.certificate };
 }
 
+interface Stage {
+  readonly hasCa?: boolean;
+  readonly members?: Parameters<typeof buildPeersServer>[0]['members'];
+}
+
 /** The listener of node-1, with one export. */
-async function stage(t: TestContext, { hasCa = true } = {}) {
+async function stage(t: TestContext, { hasCa = true, members }: Stage = {}) {
   const job = {
     id: ID,
     cameraId: 'gate',
@@ -72,6 +79,7 @@ async function stage(t: TestContext, { hasCa = true } = {}) {
     authorities: hasCa ? ca.certificate : undefined,
     jobs,
     listeners: { api, playback },
+    members,
     clock: systemClock,
     log: silentLog,
   });
@@ -180,6 +188,51 @@ test('without a certificate of this CA there is no answer, before and after the 
   const next = await memberOf(other, 'node-1');
   (app.server as Server).setSecureContext({ key: next.key, cert: next.certificate, ca: other.certificate });
   assert.equal(await ask(port, path, member), undefined);
+});
+
+test('only the nodes that the store has are members; one that is not known yet is looked up before it is refused', async (t) => {
+  const known = new Set(['node-2']);
+  const look = async (): Promise<void> => void known.add('node-3');
+  const { port } = await stage(t, { members: { has: (nodeId) => known.has(nodeId), look } });
+  const path = `/api/archive/jobs/${ID}`;
+  const asked: (number | undefined)[] = [];
+  for (const node of ['node-2', 'node-3', 'node-4']) asked.push(await ask(port, path, await memberOf(ca, node)));
+  known.delete('node-2');
+  asked.push(await ask(port, path, await memberOf(ca, 'node-2')));
+  assert.deepEqual(asked, [200, 200, 403, 403]);
+});
+
+test('connections with certificates of a CA that is no longer trusted end, and the others go on', async (t) => {
+  const { app, port } = await stage(t);
+  const next = await newAuthority({ commonName: 'CA', ...TIMES });
+  const own = await memberOf(ca, 'node-1');
+  const follow = followAuthorities(app.server as Server);
+  follow(own, `${ca.certificate}${next.certificate}`);
+  const open = async (pair: MutualTls) => {
+    const { key, certificate: cert } = pair;
+    const options = { port, host: '127.0.0.1', key, cert, rejectUnauthorized: false };
+    const socket = connect(options);
+    await once(socket, 'secureConnect');
+    // In TLS 1.3 the server has not seen the certificate yet.
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    await once(socket, 'data');
+    return socket;
+  };
+  const [old, renewed] = [await open(await memberOf(ca, 'node-2')), await open(await memberOf(next, 'node-3'))];
+  const session = old.getSession();
+  follow(own, next.certificate);
+  await once(old, 'close');
+  renewed.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+  await once(renewed, 'data');
+  renewed.destroy();
+  // The session of the connection that ended does not stand for the certificate, either.
+  const again = connect({ port, host: '127.0.0.1', session, rejectUnauthorized: false });
+  again.on('error', () => {});
+  let said = '';
+  again.on('data', (data: Buffer) => (said += data.toString('latin1')));
+  again.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+  await new Promise((resolve) => again.once('close', resolve));
+  assert.equal(said, '');
 });
 
 test('a command with the key of this node may do everything here, and no other member may', async (t) => {

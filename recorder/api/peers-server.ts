@@ -40,8 +40,8 @@ interface PeersDeps {
   readonly jobs: JobKeeper;
   /** The listeners for clients, to which requests of members are passed on. */
   readonly listeners: Readonly<Record<PeerListener, FastifyInstance>>;
-  /** Whether a node with a certificate of the CA is no member any more; without it, all are. */
-  readonly isRemoved?: ((nodeId: string) => boolean) | undefined;
+  /** Which nodes are members, of those with a certificate of the CA; without it, all are. */
+  readonly members?: Members | undefined;
   /** Where other servers can join the cluster. */
   readonly joining?: Joining | undefined;
   readonly audit?: AuditSink;
@@ -50,6 +50,14 @@ interface PeersDeps {
   readonly log: Log;
 }
 
+interface Members {
+  has(nodeId: string): boolean;
+  /** To be awaited before a node that is none is refused: it may be new. Never rejects. */
+  look(): Promise<void>;
+}
+
+const EVERYBODY: Members = { has: () => true, look: () => Promise.resolve() };
+
 /** Not listening yet. */
 export async function buildPeersServer({
   nodeId,
@@ -57,7 +65,7 @@ export async function buildPeersServer({
   authorities,
   jobs,
   listeners,
-  isRemoved = () => false,
+  members = EVERYBODY,
   joining,
   audit = noAudit,
   visits,
@@ -72,7 +80,7 @@ export async function buildPeersServer({
     maxConnections: MAX_CONNECTIONS,
   });
   // Commands on the machine of this node come from the node itself.
-  const isShutOut = (member: string): boolean => member !== nodeId && isRemoved(member);
+  const isShutOut = (member: string): boolean => member !== nodeId && !members.has(member);
   installAudit(app, { audit, visits, clock });
   app.decorateRequest('caller', undefined);
   app.addHook('onRequest', async (request, reply) => {
@@ -83,7 +91,8 @@ export async function buildPeersServer({
       reply.header('connection', 'close');
       throw new ApiError(403, 'not-a-member', strangerIn(raw));
     }
-    if (isShutOut(member)) throw new ApiError(403, 'not-a-member', 'this node was removed from the cluster');
+    if (isShutOut(member)) await members.look();
+    if (isShutOut(member)) throw new ApiError(403, 'not-a-member', 'the cluster has no such node, or removed it');
     const name = `recorder ${member}`;
     // Not one of the viewers: a member asks for all of its callers.
     app.connections.identify(raw.socket, { name, role: 'admin' });

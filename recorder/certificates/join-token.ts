@@ -2,6 +2,7 @@
 // the cluster before it sends the secret.
 
 import { randomBytes, X509Certificate, hash, timingSafeEqual } from 'node:crypto';
+import { certificatesIn } from '../../base/authorities.ts';
 
 export interface JoinToken {
   /** Names the token; not secret. */
@@ -41,6 +42,3 @@ export const pinnedIn = (bundle: string, fingerprint: string): string | undefine
 
 /** SHA-256 of the DER form of a certificate in PEM; base64url, 43 characters. */
 const fingerprintOf = (pem: string): string => hash('sha256', new X509Certificate(pem).raw, 'base64url');
-
-const certificatesIn = (bundle: string): readonly string[] =>
-  bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];

@@ -111,7 +111,15 @@ test('sessions of a node are known by the key that it reports, until the node is
   assert.deepEqual(known(), [key, other, undefined, 1], 'nothing has changed');
   nodes.set(...nodeOf('b', { sessionKey: key }, { role: 'Removed' }));
   assert.deepEqual(known(), [undefined, other, undefined, 2]);
-  assert.deepEqual([peers.isRemoved('b'), peers.isRemoved('c'), peers.isRemoved('x')], [true, false, false]);
   nodes.delete('c');
   assert.deepEqual(known(), [undefined, undefined, undefined, 3]);
+});
+
+test('members are the nodes that the store has and that were not removed, once there is a list of them', () => {
+  const nodes = new Map([nodeOf('b', {}, { role: 'Removed' }), nodeOf('c', {})]);
+  const peers = new Peers('a', () => ({ nodes, pool: undefined }));
+  const known = (): readonly boolean[] => ['b', 'c', 'x'].map((nodeId) => peers.isMember(nodeId));
+  assert.deepEqual(known(), [false, true, false]);
+  nodes.clear();
+  assert.deepEqual(known(), [true, true, true]);
 });

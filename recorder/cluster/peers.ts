@@ -76,9 +76,11 @@ export class Peers {
     this.#sessionsChanged();
   }
 
-  /** Its certificate is still valid then, but no other node listens to it. */
-  isRemoved(nodeId: string): boolean {
-    return this.#facts().nodes.get(nodeId)?.spec.role === 'Removed';
+  /** Members are the nodes that the store has: the certificate of another one may still be valid. Before the first list all that have one are. */
+  isMember(nodeId: string): boolean {
+    const { nodes } = this.#facts();
+    const node = nodes.get(nodeId);
+    return nodes.size === 0 || (node !== undefined && node.spec.role !== 'Removed');
   }
 
   /** By which the sessions of a node are known; undefined for one that is no member. */

@@ -61,8 +61,8 @@ export interface ClusterMember {
   fromMs(cameraId: string): number;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;
-  /** Whether another node is no member any more. */
-  isRemoved(nodeId: string): boolean;
+  /** Whether another node is a member, as far as this one knows. */
+  isMember(nodeId: string): boolean;
   readonly sessionKeys: {
     /** Of another member; undefined for a node that is none. */
     readonly of: (nodeId: string) => string | undefined;
@@ -148,7 +148,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       const found = cluster.peers.find(nodeId);
       return found && { nodeId, urls: found.urls, mutual: mutual(nodeId, found.peerAddress) };
     },
-    isRemoved: (nodeId) => cluster.peers.isRemoved(nodeId),
+    isMember: (nodeId) => cluster.peers.isMember(nodeId),
     sessionKeys: {
       of: (nodeId) => cluster.peers.sessionKeyOf(nodeId),
       ended: () => cluster.peers.endedSessions,

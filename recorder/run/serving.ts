@@ -25,15 +25,11 @@ import type { ListenAddress } from '../config/values.ts';
 import type { CameraList } from '../database/camera-rows.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { Issuers } from '../identity/issuers.ts';
-import {
-  followCertificate,
-  MIN_TLS_VERSION,
-  registerCertificateMetrics,
-  type CertificatePair,
-} from '../http/certificate.ts';
+import { followCertificate, registerCertificateMetrics, type CertificatePair } from '../http/certificate.ts';
 import { plainListeners } from '../config/exposure.ts';
 import { footageTimes } from './footage-times.ts';
 import type { OpenApiDocument } from '../http/openapi.ts';
+import { followAuthorities } from '../http/member-certificate.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import { buildPeersServer } from '../api/peers-server.ts';
 import { FootageOfNodes } from '../footage/accounts.ts';
@@ -405,14 +401,12 @@ export class Serving {
       authorities,
       jobs,
       listeners,
-      isRemoved: (nodeId) => member?.isRemoved(nodeId) === true,
+      members: member && { has: (nodeId) => member.isMember(nodeId), look: () => member.view.lookAtNodes() },
       joining,
       clock,
       log,
     });
-    own.follow(({ certificate, key }, ca) =>
-      (peers.server as HttpsServer).setSecureContext({ cert: certificate, key, ca, minVersion: MIN_TLS_VERSION }),
-    );
+    own.follow(followAuthorities(peers.server as HttpsServer));
     await this.#listen(peers, address);
   }
 }

@@ -56,7 +56,7 @@ export class Members {
       authorities: this.authority.certificate,
       jobs: noJobs,
       listeners,
-      isRemoved: (id) => this.removed.has(id),
+      members: { has: (id) => !this.removed.has(id), look: () => Promise.resolve() },
       clock: systemClock,
       log: silentLog,
     });
