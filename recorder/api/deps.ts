@@ -35,6 +35,7 @@ import type { Issuers } from '../identity/issuers.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
 import type { Admission } from '../certificates/admission.ts';
+import type { Expulsion } from '../certificates/expulsion.ts';
 import type { KeyRotation } from '../certificates/key-rotation.ts';
 import type { ClusterObjects } from '../cluster/objects.ts';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -199,6 +200,7 @@ export interface ClusterStore {
   readonly objects: Pick<ClusterObjects, 'list' | 'get' | 'apply' | 'delete'>;
   readonly admission: Pick<Admission, 'invite'>;
   readonly rotation: Pick<KeyRotation, 'rotate'>;
+  readonly expulsion: Pick<Expulsion, 'begin' | 'state'>;
 }
 
 export interface ApiDeps {

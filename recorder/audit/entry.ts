@@ -17,6 +17,7 @@ export const ACTIONS = [
   'discover',
   'download',
   'estimate',
+  'expel-node',
   'export',
   'failed-logins',
   'invite-node',

@@ -47,7 +47,8 @@ export class Admission {
 
   /** A token with which one server joins as `nodeId`. Throws ApiError and IssueError. */
   async invite(nodeId: string): Promise<Invitation> {
-    return this.#options.tokens.make(nodeId, await this.#options.issuer.signer());
+    const { signer } = await this.#options.issuer.trust();
+    return this.#options.tokens.make(nodeId, signer);
   }
 
   /** Throws AdmissionError, and ApiError and IssueError while the store cannot be used. */

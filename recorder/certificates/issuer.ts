@@ -7,9 +7,12 @@ import {
   authoritiesData,
   authoritiesIn,
   authoritiesName,
+  authorityId,
   bundleOf,
   leafTimes,
   signerOf,
+  signingNow,
+  withAnother,
   withNext,
   type KeptAuthority,
 } from '../../base/authorities.ts';
@@ -95,14 +98,10 @@ export class Issuer {
     }
   }
 
-  /** The CA that signs, as PEM. Throws ApiError, and IssueError if the store has none. */
-  async signer(): Promise<string> {
-    return (await this.#authorities()).signer.certificate;
-  }
-
-  /** The CA certificates that clients trust, as PEM. Throws ApiError and IssueError. */
-  async bundle(): Promise<string> {
-    return bundleOf((await this.#authorities()).all, this.#options.clock.wallMs());
+  /** The CA that signs, and all that clients trust, as PEM. Throws ApiError and IssueError. */
+  async trust(): Promise<{ readonly signer: string; readonly bundle: string }> {
+    const { all, signer } = await this.#authorities();
+    return { signer: signer.certificate, bundle: bundleOf(all, this.#options.clock.wallMs()) };
   }
 
   /** Throws ApiError, IssueError, and RequestError if the request is not signed with its own key. */
@@ -141,28 +140,56 @@ export class Issuer {
     }
   }
 
+  /** Makes another CA, which members trust from now on, and which signs nothing yet. Resolves to its id. Throws ApiError and IssueError. */
+  async publishAnother(): Promise<string> {
+    const { namespace, pool } = this.#options;
+    const all = await this.#change((known, nowMs) => withAnother(known, commonNameOf(namespace, pool), nowMs));
+    return authorityId((all.at(-1) as KeptAuthority).certificate);
+  }
+
+  /** From now on this CA signs. Throws ApiError and IssueError. */
+  async signWith(id: string): Promise<void> {
+    await this.#change(async (all, nowMs) =>
+      all.map((one) => (authorityId(one.certificate) === id ? signingNow(one, nowMs) : one)),
+    );
+  }
+
+  /** From now on no other CA is trusted. Throws ApiError and IssueError. */
+  async trustOnly(id: string): Promise<void> {
+    await this.#change(async (all) => all.filter(({ certificate }) => authorityId(certificate) === id));
+  }
+
   async #authorities(): Promise<{ readonly all: readonly KeptAuthority[]; readonly signer: KeptAuthority }> {
-    const { api, namespace, pool, clock } = this.#options;
-    const secret = await readSecret(api, namespace, AUTHORITIES_SECRET);
-    const kept = authoritiesIn(secret?.data);
-    const nowMs = clock.wallMs();
-    let all = kept.get(this.#name) ?? [];
-    if (!secret || all.length === 0) throw new IssueError('the store of the cluster has no CA');
-    const next = await withNext(all, commonNameOf(namespace, pool), nowMs);
-    if (next) {
+    const { namespace, pool, clock } = this.#options;
+    const all = await this.#change(
+      async (known, nowMs) => (await withNext(known, commonNameOf(namespace, pool), nowMs)) ?? known,
+    );
+    const signer = signerOf(all, clock.wallMs());
+    if (!signer) throw new IssueError('the CA of the cluster has expired');
+    return { all, signer };
+  }
+
+  /** All CAs, after `change`, which is called again when another member has written at the same time. */
+  async #change(
+    change: (all: readonly KeptAuthority[], nowMs: number) => Promise<readonly KeptAuthority[]>,
+  ): Promise<readonly KeptAuthority[]> {
+    const { api, namespace, clock } = this.#options;
+    for (;;) {
+      const secret = await readSecret(api, namespace, AUTHORITIES_SECRET);
+      const kept = authoritiesIn(secret?.data);
+      const all = kept.get(this.#name) ?? [];
+      if (!secret || all.length === 0) throw new IssueError('the store of the cluster has no CA');
+      const next = await change(all, clock.wallMs());
+      if (next === all) return all;
       const data = authoritiesData(kept.set(this.#name, next));
       const object = secretOf(namespace, AUTHORITIES_SECRET, secret.type, data, secret);
       try {
-        // Compare-and-swap, because another member may write at the same time.
         await api.call('PUT', `${secretsPath(namespace)}/${AUTHORITIES_SECRET}`, object);
-        all = next;
+        return next;
       } catch (err) {
         if (!hasStatus(err, 409)) throw err;
       }
     }
-    const signer = signerOf(all, nowMs);
-    if (!signer) throw new IssueError('the CA of the cluster has expired');
-    return { all, signer };
   }
 
   get #name(): string {

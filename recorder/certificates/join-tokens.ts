@@ -72,14 +72,24 @@ export class JoinTokens {
     }
   }
 
+  /** From now on, none of the tokens that were made until now lets a server in. Throws ApiError. */
+  removeAll(): Promise<void> {
+    return this.#removeUntil(Infinity);
+  }
+
   /** Removes expired tokens, so that they do not fill the store. */
-  async #removeExpired(): Promise<void> {
-    const { api, namespace, clock } = this.#options;
+  #removeExpired(): Promise<void> {
+    return this.#removeUntil(this.#options.clock.wallMs());
+  }
+
+  /** Removes the tokens that end until then. */
+  async #removeUntil(nowMs: number): Promise<void> {
+    const { api, namespace } = this.#options;
     const { items } = await api.list(secretsPath(namespace));
     for (const { metadata, type, data } of items) {
       if (type !== TOKEN_TYPE) continue;
       const until = Buffer.from(String((data as Record<string, unknown>)['until']), 'base64').toString('utf8');
-      if (clock.wallMs() < Date.parse(until)) continue;
+      if (nowMs < Date.parse(until)) continue;
       await this.#remove(metadata.name, { uid: String(metadata['uid']), resourceVersion: metadata.resourceVersion });
     }
   }

@@ -3,16 +3,13 @@
 // encrypted with it. So an end at any moment leaves Secrets that every node can read, and the next rotation completes what is missing.
 
 import type { Clock } from '../../base/clock.ts';
-import { mergePatch, type KubernetesObject } from '../../base/kubernetes/client.ts';
 import { API_VERSION, RECORDER_POOLS } from '../../crds/names.ts';
 import type { ClusterKeys } from './cluster-keys.ts';
-import { nodesPath, type StoreApi } from './secrets.ts';
+import type { StoreApi } from './secrets.ts';
+import { Statements } from './statements.ts';
 
 /** On the pool: ids of the keys, in order. On a node: those that it has. The ids are no secret. */
 const KEYS_ANNOTATION = 'kube-nvr.dev/keys';
-/** How long to wait for nodes that do not answer; nodes look every two seconds. */
-const WAIT_MS = 12_000;
-const LOOK_MS = 250;
 
 /** The key was not replaced, or not everywhere. The message is for the client. */
 export class RotationError extends Error {
@@ -40,21 +37,22 @@ interface Rotated {
 
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
+  readonly #statements: Statements;
   #isRunning = false;
 
   constructor(options: KeyRotationOptions) {
     this.#options = options;
+    this.#statements = new Statements({ ...options, annotation: KEYS_ANNOTATION });
   }
 
   /** To be called every few seconds: this node has the keys of the cluster, and says so. Throws ApiError, and errors of the file system. */
   async follow(): Promise<void> {
-    const { api, namespace, nodeId, keys } = this.#options;
-    const wanted = keysOf(await api.get(this.#poolPath));
+    const { nodeId, keys } = this.#options;
+    const wanted = await this.#statements.at(this.#poolPath);
     // No key was replaced yet.
     if (wanted.length === 0) return;
     await keys.follow(wanted);
-    const path = `${nodesPath(namespace)}/${nodeId}`;
-    if (keysOf(await api.get(path)).join() !== keys.ids.join()) await this.#say(path, keys.ids);
+    await this.#statements.keepSaid(nodeId, keys.ids);
   }
 
   /** `force`: also while nodes are away, which get the key when they return. Throws RotationError and ApiError. */
@@ -69,10 +67,11 @@ export class KeyRotation {
   }
 
   async #rotate(force: boolean): Promise<Rotated> {
-    const { keys, reseal } = this.#options;
+    const { nodeId, keys, reseal } = this.#options;
     const key = await keys.grow();
-    await this.#say(this.#poolPath, keys.ids);
-    const { away, having } = await this.#untilAll((ids) => ids.includes(key));
+    await this.#statements.say(this.#poolPath, keys.ids);
+    const isMeant = (other: string): boolean => other !== nodeId;
+    const { away, having } = await this.#statements.untilAll((ids) => ids.includes(key), { isMeant });
     if (away.length > 0 && (!force || having.length === 0)) {
       throw new RotationError(
         `the key was not replaced, because ${away.join(', ')} ${away.length > 1 ? 'do' : 'does'} not have the new one: ` +
@@ -82,42 +81,14 @@ export class KeyRotation {
       );
     }
     const order = [key, ...keys.ids.filter((id) => id !== key)];
-    await this.#say(this.#poolPath, order);
+    await this.#statements.say(this.#poolPath, order);
     await keys.follow(order);
-    const used = await this.#untilAll((ids) => ids[0] === key, away);
+    const used = await this.#statements.untilAll((ids) => ids[0] === key, { isMeant, knownAway: away });
     return { key, secrets: await reseal(), away: used.away };
-  }
-
-  /** Waits for the other nodes that are not known to be away. */
-  async #untilAll(isDone: (ids: readonly string[]) => boolean, knownAway: readonly string[] = []) {
-    const { api, namespace, nodeId, clock } = this.#options;
-    const untilMs = clock.monotonicMs() + WAIT_MS;
-    for (;;) {
-      const { items } = await api.list(nodesPath(namespace));
-      const others = items.filter(({ metadata, spec }) => metadata.name !== nodeId && !isRemoved(spec));
-      const namesOf = (nodes: readonly KubernetesObject[]): readonly string[] =>
-        nodes.map(({ metadata }) => metadata.name);
-      const away = namesOf(others.filter((node) => !isDone(keysOf(node))));
-      const having = namesOf(others).filter((name) => !away.includes(name));
-      if (away.every((name) => knownAway.includes(name)) || clock.monotonicMs() > untilMs) return { away, having };
-      await clock.sleep(LOOK_MS);
-    }
   }
 
   get #poolPath(): string {
     const { namespace, pool } = this.#options;
     return `/apis/${API_VERSION}/namespaces/${namespace}/${RECORDER_POOLS}/${pool}`;
   }
-
-  async #say(path: string, ids: readonly string[]): Promise<void> {
-    const change = { metadata: { annotations: { [KEYS_ANNOTATION]: ids.join(',') } } };
-    await mergePatch(this.#options.api, path, change);
-  }
 }
-
-function keysOf({ metadata }: KubernetesObject): readonly string[] {
-  const { [KEYS_ANNOTATION]: text = '' } = (metadata['annotations'] ?? {}) as Readonly<Record<string, string>>;
-  return text.split(',').filter((id) => id !== '');
-}
-
-const isRemoved = (spec: unknown): boolean => (spec as { readonly role?: string } | undefined)?.role === 'Removed';

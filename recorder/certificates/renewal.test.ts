@@ -3,9 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
-import { silentLog, type Log } from '../../base/log.ts';
-import { DAY_MS, HOUR_MS } from '../../base/units.ts';
-import { until } from '../../test/support/until.ts';
+import { silentLog } from '../../base/log.ts';
+import { DAY_MS } from '../../base/units.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { OwnCertificate } from '../http/own-certificate.ts';
 import { foundCluster } from './found-cluster.ts';
@@ -24,12 +23,8 @@ async function stage(t: TestContext) {
   const names = ['192.0.2.1'];
   const content = await foundCluster({ ...ABOUT, nodeId: 'rack-1', names, nowMs: clock.wallMs() });
   await writeMember(files, content);
-  const problems: string[] = [];
-  const log: Log = {
-    ...silentLog,
-    warn: (about) => void problems.push((about as { problem: string }).problem),
-  };
-  const own = await OwnCertificate.open({ directory: files.directory, names: () => names, isIssued: true, clock, log });
+  const about = { directory: files.directory, names: () => names, isIssued: true, clock, log: silentLog };
+  const own = await OwnCertificate.open(about);
   const store = new MemoryStore();
   const issuer = new Issuer({ ...ABOUT, api: store, files, clock });
   const renewal = new Renewal({
@@ -40,84 +35,62 @@ async function stage(t: TestContext) {
     names: () => names,
     take: (issued) => own.take(issued),
     clock,
-    log,
   });
-  t.after(async () => {
-    await renewal.close();
-    await own.close();
-  });
+  await issuer.adopt();
+  t.after(() => own.close());
   const kept = (): string => readFileSync(files.certificate, 'utf8');
-  /** Lets the next check come, `ms` later. */
-  const pass = (ms: number): void => {
-    clock.stepWall(ms);
-    clock.advance(HOUR_MS);
-  };
-  return { files, names, content, problems, own, store, issuer, renewal, kept, pass };
+  const pass = (ms: number): void => clock.stepWall(ms);
+  return { files, names, content, own, store, issuer, renewal, kept, pass };
 }
 
-test('at the first start the CA goes into the store, and the certificate of `cluster init` stays', async (t) => {
+test('the CA of `cluster init` goes into the store, and its certificate stays', async (t) => {
   const { content, store, renewal, kept } = await stage(t);
-  renewal.start();
-  await until('the store has the CA', () => store.objects.size === 1);
+  assert.equal(store.objects.size, 1);
+  await renewal.renew();
   assert.equal(kept(), content.certificate);
 });
 
 test('a certificate is renewed 30 days before it expires, for the same key', async (t) => {
   const { content, own, renewal, kept, pass } = await stage(t);
-  renewal.start();
   const ends = new X509Certificate(content.certificate).validToDate.getTime();
   const before = own.pair;
-  await renewal.close();
   pass(ends - Date.now() - 31 * DAY_MS);
-  renewal.start();
-  await renewal.close();
+  await renewal.renew();
   assert.equal(kept(), content.certificate, 'not earlier');
-  pass(DAY_MS);
-  renewal.start();
-  await until('it is renewed', () => kept() !== content.certificate);
+  pass(2 * DAY_MS);
+  await renewal.renew();
+  assert.notEqual(kept(), content.certificate);
   assert.equal(own.pair.key, before.key);
   const next = new X509Certificate(kept());
   assert.ok(next.validToDate.getTime() > ends + 50 * DAY_MS);
   assert.equal(next.checkIP('192.0.2.1'), '192.0.2.1');
 });
 
-test('a server with another address gets a certificate for it', async (t) => {
-  const { content, names, renewal, kept } = await stage(t);
+test('a server with another address gets a certificate for it, once the store answers', async (t) => {
+  const { names, store, renewal, kept, content } = await stage(t);
   names.push('2001:db8::7', 'rack-1.example');
-  renewal.start();
-  await until('it is renewed', () => kept() !== content.certificate);
+  store.isReachable = false;
+  await assert.rejects(renewal.renew(), /the store cannot be reached/);
+  store.isReachable = true;
+  assert.equal(kept(), content.certificate);
+  await renewal.renew();
   const next = new X509Certificate(kept());
   assert.deepEqual([next.checkIP('2001:db8::7'), next.checkHost('rack-1.example')], ['2001:db8::7', 'rack-1.example']);
 });
 
-test('while the store does not answer it is asked again, and the log says so', async (t) => {
-  const { names, problems, store, renewal, kept, content, pass } = await stage(t);
-  names.push('192.0.2.7');
-  store.isReachable = false;
-  renewal.start();
-  await until('it was asked', () => problems.length === 1);
-  assert.match(problems[0] ?? '', /the store cannot be reached/);
-  store.isReachable = true;
-  pass(0);
-  await until('it is renewed', () => kept() !== content.certificate);
-});
-
-test('the next CA is trusted a day before it signs', async (t) => {
+test('the next CA is trusted a day before it signs, and then nodes get its certificates at once', async (t) => {
   const { files, own, issuer, renewal, content, kept, pass } = await stage(t);
-  renewal.start();
-  await renewal.close();
   const trusted = (): number => readFileSync(files.authorities, 'utf8').split('BEGIN').length - 1;
   // Seven years later, when the node has a certificate of 90 days.
   pass(7 * 365 * DAY_MS + DAY_MS);
-  renewal.start();
-  await until('both are trusted', () => trusted() === 2);
-  await renewal.close();
+  await renewal.renew();
+  assert.equal(trusted(), 2);
   const [first] = [new X509Certificate(content.authorities)];
   assert.ok(new X509Certificate(kept()).verify(first.publicKey), 'signed by the old one');
-  pass(90 * DAY_MS);
-  renewal.start();
-  await until('it is signed by the new one', () => !new X509Certificate(kept()).verify(first.publicKey));
-  assert.equal(own.authorities, await issuer.bundle());
+  pass(DAY_MS);
+  await renewal.renew();
+  assert.ok(!new X509Certificate(kept()).verify(first.publicKey), 'signed by the new one');
+  assert.equal(own.authorities, (await issuer.trust()).bundle);
 });
 
 test('a certificate that has expired is not replaced by one that the node makes itself', async (t) => {

@@ -178,7 +178,7 @@ test('arguments that make no sense are refused by name', async (t) => {
   const { run } = server(t, 'rack-2');
   const token = `nvrjoin.0123456789.${'A'.repeat(43)}.${'A'.repeat(43)}`;
   const cases: readonly (readonly [RegExp, readonly string[]])[] = [
-    [/expected init, token, join, rotate-key or recover/, ['found']],
+    [/expected init, token, join, rotate-key, expel or recover/, ['found']],
     [/expected the address of a member/, ['join', '--token', token]],
     [/expected the address of a member, such as/, ['join', 'a b', '--token', token]],
     [/expected --token or --token-file/, ['join', 'rack-1']],
@@ -190,7 +190,7 @@ test('arguments that make no sense are refused by name', async (t) => {
 });
 
 test('each subcommand has its help', async () => {
-  for (const name of ['init', 'token', 'join', 'rotate-key', 'recover']) {
+  for (const name of ['init', 'token', 'join', 'rotate-key', 'expel', 'recover']) {
     const { context, printed } = commandContext();
     assert.equal(await runCommand(cluster, [name, '--help'], context), 0);
     assert.match(printed.out, new RegExp(`^Usage: recorder cluster ${name}`));

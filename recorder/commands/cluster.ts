@@ -3,12 +3,15 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+// The timers of the clock do not keep a process alive.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { asOwnerOf } from '../../base/as-owner.ts';
 import { errorCode } from '../../base/error.ts';
 import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
 import { askToJoin, JoinError } from '../certificates/ask-to-join.ts';
+import { EXPULSION_STEPS } from '../certificates/expulsion.ts';
 import { foundCluster } from '../certificates/found-cluster.ts';
 import { parseJoinToken } from '../certificates/join-token.ts';
 import { nodeFiles, readCluster, writeMember } from '../certificates/node-files.ts';
@@ -27,6 +30,7 @@ const CLUSTER_USAGE = `Usage: recorder cluster init [--address HOST]
        recorder cluster token NODE
        recorder cluster join MEMBER --token TOKEN [--address HOST]
        recorder cluster rotate-key [--force]
+       recorder cluster expel NODE [--force]
        recorder cluster recover [--force]
 
 Makes a cluster of servers without Kubernetes, and lets servers join it. Each has --help.
@@ -35,6 +39,7 @@ Makes a cluster of servers without Kubernetes, and lets servers join it. Each ha
   token       on a member: make a token with which the server of this name joins, once, within an hour
   join        on another server: get a certificate of the cluster from the member at this address
   rotate-key  on a member: replace the key that encrypts the Secrets of the cluster
+  expel       on another member: take every right back from a server that was stolen or taken over
   recover     on the last server, when the others are lost for good: make a cluster of this one alone
 `;
 
@@ -68,6 +73,15 @@ Replaces the key that encrypts the Secrets of the cluster: all members get the n
   --force            also while members are away, which get the key when they return
 ${ADMIN_USAGE}`;
 
+const EXPEL_USAGE = `Usage: recorder cluster expel NODE [--force]
+
+Takes every right back from the server whose node name is NODE, which was stolen or taken over: removes it, and replaces the key that
+encrypts the Secrets of the cluster and its CA, while the other servers go on. Names the passwords of cameras that the server knows.
+Disconnect the server from the network first. Repeat the command if it fails.
+
+  --force            also while other members are away, which have to join again
+${ADMIN_USAGE}`;
+
 const RECOVER_USAGE = `Usage: recorder cluster recover [--force] [--config FILE]
 
 For the last server of a cluster whose other servers are lost for good, and with them the majority: makes a cluster of this server alone
@@ -82,6 +96,7 @@ const SUBCOMMANDS = new Map([
   ['token', { run: token, usage: CLUSTER_TOKEN_USAGE }],
   ['join', { run: joinAt, usage: JOIN_USAGE }],
   ['rotate-key', { run: rotateKey, usage: ROTATE_USAGE }],
+  ['expel', { run: expel, usage: EXPEL_USAGE }],
   ['recover', { run: recover, usage: RECOVER_USAGE }],
 ]);
 
@@ -93,12 +108,18 @@ const FILE_MODE = 0o640;
 const DIRECTORY_MODE = 0o750;
 
 const RotatedKey = z.object({ key_id: z.string(), secrets: z.number(), away: z.array(z.string()) });
+const Expulsion = z.object({
+  step: z.enum(EXPULSION_STEPS),
+  problem: z.string().nullable(),
+  away: z.array(z.string()),
+  passwords: z.array(z.string()),
+});
 const Invitation = z.object({ token: z.string(), expires_at: z.string() });
 
 /** Rejects with `ConfigError` and `NodeFileError`, too. */
 export async function run([command = '', ...args]: readonly string[], context: CommandContext): Promise<number> {
   const subcommand = SUBCOMMANDS.get(command);
-  if (!subcommand) throw new UsageError('expected init, token, join, rotate-key or recover');
+  if (!subcommand) throw new UsageError('expected init, token, join, rotate-key, expel or recover');
   return subcommand.run(args, context);
 }
 
@@ -186,6 +207,58 @@ async function rotateKey(args: readonly string[], context: CommandContext): Prom
     print(`All ${secrets} Secrets are encrypted with the key ${key} now.\n`);
     if (away.length > 0) print(`Away, and get it when they return: ${away.join(', ')}\n`);
   });
+}
+
+const EXPULSION_PATH = '/api/cluster/expulsion';
+const EXPEL_LOOK_MS = 1_000;
+/** The recorder takes another certificate meanwhile, and may not answer for a moment. */
+const EXPEL_MISSES = 30;
+const EXPEL_STEPS: Readonly<Record<z.output<typeof Expulsion>['step'], string>> = {
+  remove: 'The server is removed, with its logins and all tokens for joining.',
+  keys: 'The key that encrypts Secrets is replaced.',
+  trust: 'The other servers trust a new CA; etcd is started again on one after the other.',
+  certificate: 'The other servers get certificates of the new CA.',
+  drop: 'The other servers no longer trust the old CA; etcd is started again on one after the other.',
+  done: 'Done: nothing that the server knows opens the cluster.',
+};
+
+async function expel(args: readonly string[], context: CommandContext): Promise<number> {
+  const { print, printError, load } = context;
+  const { values, positionals } = parsedArgs(args, {
+    allowPositionals: true,
+    options: { ...ADMIN_OPTIONS, force: { type: 'boolean', default: false } },
+  });
+  const [nodeId, ...more] = positionals;
+  if (nodeId === undefined || more.length > 0) throw new UsageError('expected the node name of the server');
+  // With the certificate that the recorder has by then.
+  const call = async (method: string, body?: object): Promise<z.output<typeof Expulsion>> =>
+    Expulsion.parse(await (await AdminClient.open(values, load)).call(method, EXPULSION_PATH, body));
+  try {
+    let state = await call('POST', { node_id: nodeId, force: values.force });
+    let said: string | undefined;
+    let misses = 0;
+    for (;;) {
+      if (state.step !== said) print(`${EXPEL_STEPS[state.step]}\n`);
+      said = state.step;
+      if (state.problem !== null) throw new AdminError(state.problem);
+      if (state.step === 'done') break;
+      await sleep(EXPEL_LOOK_MS);
+      try {
+        state = await call('GET');
+        misses = 0;
+      } catch (err) {
+        if (!(err instanceof AdminError) || ++misses > EXPEL_MISSES) throw err;
+      }
+    }
+    if (state.away.length > 0) print(`Away, and have to join again: ${state.away.join(', ')}\n`);
+    if (state.passwords.length > 0)
+      print(`Change these passwords, at the cameras too: ${state.passwords.join(', ')}\n`);
+    return 0;
+  } catch (err) {
+    if (!(err instanceof AdminError)) throw err;
+    printError(`recorder: ${err.message}\n`);
+    return 1;
+  }
 }
 
 /** Posts to the recorder as an admin, and says why if that is refused. */

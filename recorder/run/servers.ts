@@ -16,7 +16,9 @@ import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import type { ClusterStore } from '../api/deps.ts';
 import { Admission } from '../certificates/admission.ts';
+import { AuthorityRotation } from '../certificates/authority-rotation.ts';
 import { ClusterKeys } from '../certificates/cluster-keys.ts';
+import { Expulsion } from '../certificates/expulsion.ts';
 import { IssueError, Issuer } from '../certificates/issuer.ts';
 import { JoinTokens } from '../certificates/join-tokens.ts';
 import { KeyRing, SealError } from '../certificates/key-ring.ts';
@@ -92,8 +94,8 @@ export class ServersCluster {
   readonly #operatorApi: RestKubeApi;
   readonly #issuer: Issuer;
   readonly #registration: Registration;
-  readonly #renewal: Renewal;
   readonly #rotation: KeyRotation;
+  readonly #authorities: AuthorityRotation;
   /** Undefined with an etcd of others. */
   readonly #votes: Votes | undefined;
   readonly #stopping = new AbortController();
@@ -142,15 +144,24 @@ export class ServersCluster {
     this.#issuer = new Issuer({ ...inStore, api, files, clock });
     this.#registration = new Registration({ ...inStore, api, recordPath, addresses: () => addressesOf(config, host) });
     this.#rotation = new KeyRotation({ ...inStore, api, keys, reseal: () => connection.reseal(), clock });
-    this.#renewal = new Renewal({
+    const current = () => ({ certificate: own.pair.certificate, authorities: own.authorities });
+    const renewal = new Renewal({
       issuer: this.#issuer,
       nodeId,
-      current: () => ({ certificate: own.pair.certificate, authorities: own.authorities }),
+      current,
       request: () => own.request(),
       names: () => reachedAs(config),
       take: (signed) => own.take(signed),
       clock,
-      log,
+    });
+    this.#authorities = new AuthorityRotation({
+      ...inStore,
+      api,
+      issuer: this.#issuer,
+      renewal,
+      current,
+      etcd: { trusted: etcd.trusted, startAgain: etcd.startAgain },
+      clock,
     });
     const tokens = new JoinTokens({ ...inStore, api, clock });
     this.logins = new ClusterLogins({ ...inStore, api, directory: files.directory, log });
@@ -159,11 +170,24 @@ export class ServersCluster {
       ? undefined
       : new Votes({ nodeId, namespace: NAMESPACE, etcd: new EtcdClient(quick), api, clock });
     this.members = { leave: (isKnown) => etcd.leave(isKnown), votes: this.#votes };
+    const objects = new ClusterObjects({ api, namespace: NAMESPACE });
     this.store = {
-      objects: new ClusterObjects({ api, namespace: NAMESPACE }),
+      objects,
       admission: new Admission({ issuer: this.#issuer, tokens, files, pool, members: etcd.invited }),
       keys,
       rotation: this.#rotation,
+      expulsion: new Expulsion({
+        ...inStore,
+        api,
+        etcd,
+        tokens,
+        logins: this.logins,
+        keys: this.#rotation,
+        authorities: this.#authorities,
+        secrets: async () => (await objects.list('secrets')).map(({ metadata }) => (metadata as { name: string }).name),
+        clock,
+        log,
+      }),
     };
   }
 
@@ -189,12 +213,11 @@ export class ServersCluster {
     if (isOwn) await this.logins.exchange().catch((err: unknown) => this.#notRegistered(err));
     this.#registering = this.#keepRegistered();
     this.#watchingVotes = this.#votes && this.#watch(this.#votes);
-    this.#renewal.start();
   }
 
   async #close(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#registering, this.#watchingVotes, this.#renewal.close()]);
+    await Promise.all([this.#registering, this.#watchingVotes]);
     await this.#votes?.close();
     this.#given?.close();
     await this.#api.close();
@@ -241,6 +264,7 @@ export class ServersCluster {
     // The keys come before what is sealed with them: a server that was away while the key was replaced can read no logins.
     await this.#rotation.follow();
     await this.logins.exchange();
+    await this.#authorities.follow();
   }
 
   /** etcd may have no majority for hours: the reason is logged when it changes. */

@@ -154,6 +154,14 @@ export class ClusterLogins {
     });
   }
 
+  /** Removes the logins of a server: they must not come back with another one of its name. Throws ApiError. */
+  async forget(nodeId: string): Promise<void> {
+    const { api, namespace } = this.#options;
+    // null removes a field (RFC 7396).
+    await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, { data: { [NODE + nodeId]: null } });
+    await this.exchange();
+  }
+
   /** Replaces the user of this name, or adds one. Rejects while the cluster cannot be reached. */
   async put(user: UserConfig): Promise<void> {
     const { api, namespace } = this.#options;

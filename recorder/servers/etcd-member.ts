@@ -73,6 +73,9 @@ export class EtcdMember {
   readonly #options: EtcdMemberOptions;
   readonly #stopping = new AbortController();
   #child: ChildProcess | undefined;
+  /** The process that ends, so that the next one trusts other CAs. */
+  #ending: ChildProcess | undefined;
+  #trusted: string | undefined;
   #supervised: Promise<void> = Promise.resolve();
   #counting: Timer | undefined;
   /** As it was kept last; undefined before it has started. */
@@ -155,6 +158,20 @@ export class EtcdMember {
     await this.#counted;
     // Also a copy that was made just before, while it ran, is older than what it has written now.
     if (this.#count !== undefined) await this.#keepCount(this.#count + 1).catch(this.#uncounted);
+  }
+
+  /** The CAs that it trusts since it was started; PEM. Undefined before, and without TLS. */
+  get trusted(): string | undefined {
+    return this.#trusted;
+  }
+
+  /** Ends it, after which it is started as at any end: with the CAs that it must trust now. The others serve its clients meanwhile. */
+  startAgain(): void {
+    const child = this.#child;
+    if (!child || child === this.#ending) return;
+    this.#ending = child;
+    this.#options.log.info({}, 'etcd is started again, because the CAs of the cluster have changed');
+    void endChild(child, STOP_TIMEOUT_MS, this.#options.clock);
   }
 
   /** It has answered once. */
@@ -251,8 +268,10 @@ export class EtcdMember {
       // Watches resume after a break from these progress notices (docs/design/store.md).
       '--experimental-watch-progress-notify-interval=10s',
     ];
+    const trusted = tls && (await readFile(tls.authorities, 'utf8'));
     const child = startChild(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'], limits: LIMITS });
     this.#child = child;
+    this.#trusted = trusted;
     child.once('error', () => {});
     let said = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-1_000)));

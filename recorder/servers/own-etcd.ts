@@ -84,6 +84,11 @@ export class OwnEtcd {
   /** Client URLs that a server is told when it joins. */
   readonly invited = (): readonly string[] => this.urls();
 
+  /** The CAs that the member trusts since it was started, PEM; undefined while this server has none. */
+  readonly trusted = (): string | undefined => this.#member?.trusted;
+  /** Starts the member again, so that it trusts the CAs of the file now. */
+  readonly startAgain = (): void => this.#member?.startAgain();
+
   /** This server was told to leave, and the cluster does not know it yet. */
   get isLeaving(): boolean {
     return this.#cluster.isLeaving === true;
@@ -179,6 +184,12 @@ export class OwnEtcd {
       log.info({ member: name }, 'a member was removed from etcd, because its node was removed or has lost its vote');
     }
     for (const id of this.#unstarted.keys()) if (!members.some((one) => one.id === id)) this.#unstarted.delete(id);
+  }
+
+  /** Removes the member of a node, if it has one. Throws EtcdError, also while etcd refuses changes for some seconds. */
+  async expel(nodeId: string): Promise<void> {
+    const members = await this.#all.members();
+    for (const { id } of members.filter(({ name }) => name === nodeId)) await this.#all.removeMember(id);
   }
 
   async close(): Promise<void> {

@@ -229,10 +229,11 @@ async function stage(t: TestContext) {
   await issuer.adopt();
   const tokens = new JoinTokens({ api: client, namespace: STORE_NAMESPACE, clock: systemClock });
   const admission = new Admission({ issuer, tokens, files, pool: 'default', members: () => [] });
+  const expulsion = { begin: () => Promise.reject(new Error('nobody is expelled here')), state: undefined };
   const rotation = { rotate: () => Promise.reject(new RotationError('rack-2 does not have the new key')) };
   const audited: AuditEntry[] = [];
   const { app } = await build(t, {
-    store: { objects: new ClusterObjects({ api: client, namespace: STORE_NAMESPACE }), admission, rotation },
+    store: { objects: new ClusterObjects({ api: client, namespace: STORE_NAMESPACE }), admission, rotation, expulsion },
     audit: { sink: { write: (entry) => void audited.push(entry) } },
   });
   t.after(() => client.close());

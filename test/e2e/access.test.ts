@@ -125,7 +125,7 @@ const CONFIGURED: Source = {
 
 const REVIEWED: Source = {
   source: 'tokens that the API server knows',
-  auth: { mode: 'kubernetes', tokens: [], reviewer: { review: async (presented) => reviewOf(presented) } },
+  auth: { mode: 'kubernetes', tokens: [], reviewer: { review: async (presented) => reviewOf(String(presented)) } },
   callers: [
     ...CALLERS,
     { name: 'somebody without a right', token: 'powerless', role: undefined, scoped: false, powerless: true },
@@ -252,6 +252,8 @@ function cameraEditor(): CameraEditor {
   };
 }
 
+const expelled = { nodeId: 'rack-3', step: 'done', problem: undefined, away: [], secrets: [] } as const;
+
 const probeReport: ProbeReport = {
   seconds: 1,
   state: 'recording',
@@ -361,6 +363,7 @@ async function apiStage(
         },
         admission: { invite: async () => ({ token: 'nvrjoin', untilMs: NOON_MS }) },
         rotation: { rotate: async () => ({ key: '0a1b2c3d', secrets: 0, away: [] }) },
+        expulsion: { begin: async () => expelled, state: expelled },
       },
       refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
       events: await eventsOf(t),

@@ -407,6 +407,16 @@ export const STORE_ROUTES: Readonly<Record<string, RouteFacts>> = {
     cameras: 'nothing',
     status: 200,
   },
+  'POST /api/cluster/expulsion': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 202,
+  },
+  'GET /api/cluster/expulsion': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+  },
 };
 
 export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {

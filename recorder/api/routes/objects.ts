@@ -1,9 +1,10 @@
-// `/api/cluster/…`: the objects of a cluster of servers as manifests, join tokens, and the key of Secrets. Used by `recorder apply`,
-// `recorder get`, `recorder delete` and `recorder cluster`.
+// `/api/cluster/…`: the objects of a cluster of servers as manifests, join tokens, the key of Secrets, and what is taken back from a server.
+// Used by `recorder apply`, `recorder get`, `recorder delete` and `recorder cluster`.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ApiError as StoreError } from '../../../base/kubernetes/api-error.ts';
+import { EXPULSION_STEPS, ExpulsionError, type ExpulsionState } from '../../certificates/expulsion.ts';
 import { IssueError } from '../../certificates/issuer.ts';
 import { RotationError } from '../../certificates/key-rotation.ts';
 import { ManifestError, OBJECT_KINDS } from '../../cluster/objects.ts';
@@ -39,6 +40,30 @@ const AppliedObject = z
   .object({ outcome: z.enum(['created', 'configured', 'unchanged']), object: ClusterObject })
   .meta({ id: 'AppliedObject', description: 'What became of a manifest.' });
 
+const Expelled = z
+  .object({
+    node_id: NodeID,
+    step: z
+      .enum(EXPULSION_STEPS)
+      .describe(
+        'What goes on. remove: its rights end. keys: the key of Secrets is replaced. trust, certificate, drop: the other servers trust another CA, get its certificates, and no longer trust the old one. done: nothing that the server knows opens the cluster.',
+      ),
+    problem: z.string().nullable().describe('Why it has ended before it was done: repeat it.'),
+    away: z.array(NodeID).describe('Nodes that were away: they have to join again.'),
+    passwords: z
+      .array(z.string())
+      .describe('When it is done: the Secrets whose passwords the server knows. Change these at the cameras.'),
+  })
+  .meta({ id: 'Expulsion', description: 'How far a server is from having no rights any more.' });
+
+const toExpelled = ({ nodeId, problem, away, secrets, step }: ExpulsionState): z.output<typeof Expelled> => ({
+  node_id: nodeId,
+  step,
+  problem: problem ?? null,
+  away: [...away],
+  passwords: [...secrets],
+});
+
 const problems = {
   400: problemResponse('A field of the manifest is missing or wrong; the detail names it.'),
   401: problemResponse('No token, or a wrong one.'),
@@ -59,12 +84,17 @@ const INVITATION = {
   expires_at: TIME,
 };
 
+const EXPULSION = { node_id: 'rack-3', step: 'keys', problem: null, away: [], passwords: [] };
+
 async function answered<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (err) {
     if (err instanceof ManifestError) throw new ApiError(400, 'invalid-request', err.message);
-    if (err instanceof RotationError) throw new ApiError(409, 'membership-conflict', err.message);
+    if (err instanceof ExpulsionError && err.code === 'unknown-node')
+      throw new ApiError(404, 'unknown-node', err.message);
+    if (err instanceof ExpulsionError || err instanceof RotationError)
+      throw new ApiError(409, 'membership-conflict', err.message);
     if (err instanceof IssueError) throw new ApiError(503, 'cluster-unavailable', err.message);
     if (!(err instanceof StoreError)) throw err;
     if (err.status === 404) throw new ApiError(404, 'not-found', err.message);
@@ -76,7 +106,7 @@ async function answered<T>(asked: Promise<T>): Promise<T> {
 }
 
 export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = async (app, { store }) => {
-  const { objects, admission, rotation } = store;
+  const { objects, admission, rotation, expulsion } = store;
   app.get(
     '/api/cluster/:kind',
     {
@@ -229,6 +259,55 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
     async ({ body }) => {
       const { key, secrets, away } = await answered(rotation.rotate({ force: body.force ?? false }));
       return { key_id: key, secrets, away: [...away] };
+    },
+  );
+
+  app.post(
+    '/api/cluster/expulsion',
+    {
+      config: {
+        role: 'admin',
+        audit: 'expel-node',
+        examples: { body: { node_id: 'rack-3' }, 202: EXPULSION },
+      },
+      schema: {
+        operationId: 'expelNode',
+        summary: 'Take every right back from a server that was stolen or taken over',
+        description:
+          'It is removed, and the key of Secrets and the CA of the cluster are replaced, while the other servers go on. Takes about a minute: GET /api/cluster/expulsion says how far it is. Repeat it after a failure.',
+        tags: ['cluster'],
+        body: z.strictObject({
+          node_id: NodeID,
+          force: z.boolean().optional().describe('Also while other nodes are away. These have to join again.'),
+        }),
+        response: {
+          202: Expelled,
+          ...problems,
+          409: problemResponse('It is this server, or another one is expelled now.'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { node_id: nodeId, force = false } = request.body;
+      tell(request, { node: nodeId });
+      return reply.code(202).send(toExpelled(await answered(expulsion.begin(nodeId, { force }))));
+    },
+  );
+
+  app.get(
+    '/api/cluster/expulsion',
+    {
+      config: { role: 'admin', examples: { 200: EXPULSION } },
+      schema: {
+        operationId: 'getExpulsion',
+        summary: 'How far the server is that was expelled last, as this node began it',
+        tags: ['cluster'],
+        response: { 200: Expelled, ...problems },
+      },
+    },
+    async () => {
+      if (!expulsion.state) throw new ApiError(404, 'not-found', 'this node has expelled no server since its start');
+      return toExpelled(expulsion.state);
     },
   );
 };

@@ -1,0 +1,101 @@
+// What the nodes of a cluster say that they have, of something that is replaced while they work: each says the ids of its keys, or of the
+// CAs that it trusts, in an annotation of its RecorderNode. The ids are no secret.
+
+import type { Clock } from '../../base/clock.ts';
+import { ApiError } from '../../base/kubernetes/api-error.ts';
+import { mergePatch, type KubernetesObject } from '../../base/kubernetes/client.ts';
+import { nodesPath, type StoreApi } from './secrets.ts';
+
+const WAIT_MS = 12_000;
+const LOOK_MS = 250;
+
+interface StatementsOptions {
+  readonly api: StoreApi;
+  readonly namespace: string;
+  readonly annotation: string;
+  /** How long to wait for nodes of which none says anything new; nodes look every two seconds. */
+  readonly waitMs?: number | undefined;
+  readonly clock: Clock;
+}
+
+interface Statement {
+  readonly nodeId: string;
+  readonly ids: readonly string[];
+}
+
+export class Statements {
+  readonly #options: StatementsOptions;
+
+  constructor(options: StatementsOptions) {
+    this.#options = options;
+  }
+
+  /** What the object at this path says, such as a pool. Throws ApiError, as all methods do. */
+  async at(path: string): Promise<readonly string[]> {
+    return this.#idsOf(await this.#options.api.get(path));
+  }
+
+  async say(path: string, ids: readonly string[]): Promise<void> {
+    const { api, annotation } = this.#options;
+    await mergePatch(api, path, { metadata: { annotations: { [annotation]: ids.join(',') } } });
+  }
+
+  /** Says it unless it was said already. */
+  async keepSaid(nodeId: string, ids: readonly string[]): Promise<void> {
+    const path = `${nodesPath(this.#options.namespace)}/${nodeId}`;
+    if ((await this.at(path)).join() !== ids.join()) await this.say(path, ids);
+  }
+
+  /** Of all members. */
+  async all(): Promise<readonly Statement[]> {
+    const { api, namespace } = this.#options;
+    const { items } = await api.list(nodesPath(namespace));
+    return items
+      .filter(({ spec }) => !isRemoved(spec))
+      .map((node) => ({ nodeId: node.metadata.name, ids: this.#idsOf(node) }));
+  }
+
+  /** Waits for the members that are meant and not known to be away. */
+  async untilAll(
+    isDone: (ids: readonly string[]) => boolean,
+    { isMeant = () => true, knownAway = [] }: Waiting = {},
+  ): Promise<{ readonly away: readonly string[]; readonly having: readonly string[] }> {
+    const { waitMs = WAIT_MS, clock } = this.#options;
+    let untilMs = clock.monotonicMs() + waitMs;
+    let missing: string | undefined;
+    for (;;) {
+      const members = (await this.#patiently(untilMs)).filter(({ nodeId }) => isMeant(nodeId));
+      const away = members.filter(({ ids }) => !isDone(ids)).map(({ nodeId }) => nodeId);
+      const having = members.map(({ nodeId }) => nodeId).filter((name) => !away.includes(name));
+      if (missing !== (missing = away.join())) untilMs = clock.monotonicMs() + waitMs;
+      if (away.every((name) => knownAway.includes(name)) || clock.monotonicMs() > untilMs) return { away, having };
+      await clock.sleep(LOOK_MS);
+    }
+  }
+
+  /** etcd may not answer for a moment, because a member of it is started again. */
+  async #patiently(untilMs: number): Promise<readonly Statement[]> {
+    const { clock } = this.#options;
+    for (;;) {
+      try {
+        return await this.all();
+      } catch (err) {
+        if (!(err instanceof ApiError) || clock.monotonicMs() > untilMs) throw err;
+        await clock.sleep(LOOK_MS);
+      }
+    }
+  }
+
+  #idsOf({ metadata }: KubernetesObject): readonly string[] {
+    const { annotation } = this.#options;
+    const { [annotation]: text = '' } = (metadata['annotations'] ?? {}) as Readonly<Record<string, string>>;
+    return text.split(',').filter((id) => id !== '');
+  }
+}
+
+interface Waiting {
+  readonly isMeant?: (nodeId: string) => boolean;
+  readonly knownAway?: readonly string[];
+}
+
+const isRemoved = (spec: unknown): boolean => (spec as { readonly role?: string } | undefined)?.role === 'Removed';
