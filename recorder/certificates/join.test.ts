@@ -14,6 +14,7 @@ import { MEMBERS, startMember } from '../../test/support/member.ts';
 import { newAuthority, newKey, newRequest, selfSigned, signRequest } from '../../base/x509.ts';
 import { buildServer } from '../http/server.ts';
 import { askToJoin, JoinError } from './ask-to-join.ts';
+import { JoinTokens } from './join-tokens.ts';
 import { formatJoinToken, parseJoinToken } from './join-token.ts';
 import { KeyRing } from './key-ring.ts';
 import { readAuthority, readCluster, readKeys } from './node-files.ts';
@@ -102,6 +103,14 @@ test('the store keeps only the digest of a token, and forgets tokens that have e
   clock.stepWall(HOUR_MS);
   await admission.invite('rack-3');
   assert.equal(tokens(), 1);
+});
+
+test('a token that was made before all were removed lets nobody in', async (t) => {
+  const { admission, store, clock, join } = await stage(t);
+  const { token } = await admission.invite('rack-2');
+  await new JoinTokens({ api: store, namespace: 'default', clock }).removeAll();
+  await assert.rejects(join(token), /the token is wrong, has expired, was used, or is for another node/);
+  await join((await admission.invite('rack-2')).token);
 });
 
 test('a wrong secret is refused, and guesses are slowed down', async (t) => {

@@ -82,6 +82,17 @@ test('a login that is taken out of the configuration, and those of a server that
   assert.equal(changes, 2);
 });
 
+test('another server of the name of one that was expelled does not bring its logins back', async (t) => {
+  const { api, first, second } = await stage(t);
+  second.state({ tokens: [token('robot')], users: [user('bert')] });
+  for (const one of [second, first]) await one.exchange();
+  await mergePatch(api, `${NODES}/rack-2`, { spec: { role: 'Removed' } });
+  await first.forget('rack-2');
+  await mergePatch(api, `${NODES}/rack-2`, { spec: { role: 'Voter' } });
+  await first.exchange();
+  assert.deepEqual([names(first.others.tokens), names(first.others.users)], [[], []]);
+});
+
 test('users who are made at two servers at the same moment are users of both, sealed in the store', async (t) => {
   const { etcd, first, second } = await stage(t);
   await first.exchange();
