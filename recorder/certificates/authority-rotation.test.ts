@@ -13,7 +13,7 @@ import { FakeEtcd, TestSeal } from '../../store/test-support.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { AuthorityRotation, type AuthorityStep } from './authority-rotation.ts';
 import { foundCluster } from './found-cluster.ts';
-import { Issuer } from './issuer.ts';
+import { IssueError, Issuer } from './issuer.ts';
 import { RotationError } from './key-rotation.ts';
 import { nodeFiles, writeMember } from './node-files.ts';
 import { Renewal } from './renewal.ts';
@@ -97,7 +97,7 @@ async function stage(t: TestContext) {
     }
     return done;
   }
-  return { servers: servers as [Server, Server, Server], replace, steps, old: founded.certificate };
+  return { servers: servers as [Server, Server, Server], issuer, replace, steps, old: founded.certificate };
 }
 
 const isTrusted = (certificate: string, bundle: string): boolean =>
@@ -151,4 +151,15 @@ test('a replacement that ended in the middle is completed by the next one', asyn
   for (const { current } of servers) assert.equal(current.authorities, first.current.authorities);
   assert.equal(certificatesIn(first.current.authorities).length, 1);
   assert.ok(!isTrusted(old, first.current.authorities));
+});
+
+test('of two replacements at the same time one has to be repeated, and the cluster is never without a CA', async (t) => {
+  const { issuer } = await stage(t);
+  const [first, second] = [await issuer.publishAnother(), await issuer.publishAnother()];
+  await issuer.signWith(first);
+  await issuer.trustOnly(first);
+  for (const late of [issuer.signWith(second), issuer.trustOnly(second)]) {
+    await assert.rejects(late, (err) => err instanceof IssueError && /meanwhile: repeat it/.test(err.message));
+  }
+  assert.equal(certificatesIn((await issuer.trust()).bundle).length, 1);
 });

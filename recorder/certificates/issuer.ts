@@ -149,14 +149,15 @@ export class Issuer {
 
   /** From now on this CA signs. Throws ApiError and IssueError. */
   async signWith(id: string): Promise<void> {
-    await this.#change(async (all, nowMs) =>
-      all.map((one) => (authorityId(one.certificate) === id ? signingNow(one, nowMs) : one)),
-    );
+    await this.#change(async (all, nowMs) => {
+      const next = named(all, id);
+      return [...all.filter((one) => one !== next), signingNow(next, nowMs)];
+    });
   }
 
   /** From now on no other CA is trusted. Throws ApiError and IssueError. */
   async trustOnly(id: string): Promise<void> {
-    await this.#change(async (all) => all.filter(({ certificate }) => authorityId(certificate) === id));
+    await this.#change(async (all) => [named(all, id)]);
   }
 
   async #authorities(): Promise<{ readonly all: readonly KeptAuthority[]; readonly signer: KeptAuthority }> {
@@ -195,6 +196,13 @@ export class Issuer {
   get #name(): string {
     return authoritiesName(this.#options.namespace, this.#options.pool);
   }
+}
+
+/** Throws IssueError: without this CA there would be none. */
+function named(all: readonly KeptAuthority[], id: string): KeptAuthority {
+  const found = all.find(({ certificate }) => authorityId(certificate) === id);
+  if (!found) throw new IssueError('another member has replaced the CA meanwhile: repeat it');
+  return found;
 }
 
 /** The name of a CA. */

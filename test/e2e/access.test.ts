@@ -125,7 +125,7 @@ const CONFIGURED: Source = {
 
 const REVIEWED: Source = {
   source: 'tokens that the API server knows',
-  auth: { mode: 'kubernetes', tokens: [], reviewer: { review: async (presented) => reviewOf(String(presented)) } },
+  auth: { mode: 'kubernetes', tokens: [], reviewer: { review: async (whom) => reviewOf(whom as string) } },
   callers: [
     ...CALLERS,
     { name: 'somebody without a right', token: 'powerless', role: undefined, scoped: false, powerless: true },
