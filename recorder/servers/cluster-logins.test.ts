@@ -84,7 +84,7 @@ test('a login that is taken out of the configuration, and those of a server that
 
 test('another server of the name of one that was expelled does not bring its logins back', async (t) => {
   const { api, first, second } = await stage(t);
-  second.state({ tokens: [token('robot')], users: [user('bert')] });
+  second.state({ issuers: [], tokens: [token('robot')], users: [user('bert')] });
   for (const one of [second, first]) await one.exchange();
   await mergePatch(api, `${NODES}/rack-2`, { spec: { role: 'Removed' } });
   await first.forget('rack-2');
