@@ -226,3 +226,33 @@ test('nothing is read while everybody speaks', () => {
   pool.pass(600);
   assert.equal(pool.reads, 0);
 });
+
+test('a node is lost only after three renewals of the others that it missed: an outage that silences all of them is no silence of the last to return', () => {
+  const detector = new LivenessDetector({ unavailableAfterMs: 3_000, renewMs: 1_000, membership: 'Automatic' });
+  const versions = new Map(['a', 'b', 'c'].map((name) => [name, 0]));
+  detector.track(
+    [...versions.keys()].map((name) => ({ name, role: 'Voter' as const })),
+    0,
+  );
+  const leaseNow = (name: string): LeaseView => leaseOf(String(versions.get(name)));
+  const renew = (names: readonly string[], nowMs: number): void => {
+    for (const name of names) {
+      versions.set(name, Math.max(...versions.values()) + 1);
+      detector.saw(name, leaseNow(name), nowMs);
+    }
+  };
+  const isLost = (nowMs: number): boolean => {
+    for (const name of detector.reads(nowMs)) detector.read(name, leaseNow(name), nowMs, nowMs);
+    return detector.liveness('a', nowMs).state === 'Unavailable';
+  };
+  for (let nowMs = 0; nowMs <= 10_000; nowMs += 1_000) renew(['a', 'b', 'c'], nowMs);
+  // The API server is away before their next renewals have come. Then b and c are heard at once, and a when it tries again.
+  renew(['b', 'c'], 12_900);
+  for (let nowMs = 12_900; nowMs < 13_900; nowMs += 100) assert.equal(isLost(nowMs), false, `${nowMs}`);
+  renew(['a', 'b', 'c'], 13_900);
+  const lostMs = Array.from({ length: 40 }, (_, i) => 14_000 + 100 * i).find((nowMs) => {
+    if (nowMs % 1_000 === 900) renew(['b', 'c'], nowMs);
+    return isLost(nowMs);
+  });
+  assert.equal(lostMs, 16_900, 'without an outage it is lost after its three seconds');
+});

@@ -7,6 +7,11 @@ import { majorityOf } from './voters.ts';
 
 /** A node counts as heard until more than this many renewals are missing. */
 const HEARD_RENEWALS = 3;
+/**
+ * A renewal shows that the API server accepts renewals until the next one is due. A quarter more, because it may come later than
+ * the one before it did.
+ */
+const SERVED_RENEWALS = 1.25;
 /** After this many missing renewals the Lease is read directly, because the watch may be late or dead. */
 const SUSPECT_RENEWALS = 2;
 /** How often the Lease of an unavailable node is read, in addition to the watch. */
@@ -33,6 +38,8 @@ type Observed = {
    * majority.
    */
   silentFromMs: number;
+  /** The same start, moved on by the time in which the API server was not seen to accept renewals. */
+  missingFromMs: number;
   readSentMs: number | undefined;
   /** When the last read was sent that found the Lease unchanged. */
   unchangedMs: number | undefined;
@@ -46,6 +53,9 @@ type Observed = {
  * cut off from every node, or if this process was frozen, no node is heard. All clocks then restart once a majority is heard
  * again, so that every node gets the full time once more. The first change of a node after such an outage, as after the start, is
  * no sign of life, because it may have happened earlier.
+ *
+ * A majority counts as heard for three renewals, so a shorter outage goes unnoticed by this rule. Therefore a node must also have
+ * missed three of its own renewals while the majority was renewing: the time in which the API server accepts none is no silence.
  */
 export class LivenessDetector {
   #options: DetectorOptions;
@@ -54,6 +64,9 @@ export class LivenessDetector {
   #majoritySinceMs: number | undefined;
   /** The time until which a majority of the voters counts as heard if no further change is seen. */
   #majorityEndMs = -Infinity;
+  /** The time until which the renewals of a majority show that the API server accepts renewals. */
+  #servedEndMs = -Infinity;
+  #advancedMs = -Infinity;
 
   constructor(options: DetectorOptions) {
     this.#options = options;
@@ -181,8 +194,12 @@ export class LivenessDetector {
 
   #isUnavailable(node: Observed): boolean {
     if (this.#majoritySinceMs === undefined) return false;
-    const condemnedFromMs = node.silentFromMs + this.#lostAfterMs(node);
-    return node.isLost || (node.unchangedMs !== undefined && node.unchangedMs >= condemnedFromMs);
+    return node.isLost || (node.unchangedMs !== undefined && node.unchangedMs >= this.#condemnedFromMs(node));
+  }
+
+  /** A read that was sent then, or later, and finds the Lease unchanged shows that the node is unavailable. */
+  #condemnedFromMs(node: Observed): number {
+    return Math.max(node.silentFromMs + this.#lostAfterMs(node), node.missingFromMs + this.#heardForMs(node));
   }
 
   #renewMsOf({ renewMs = this.#options.renewMs }: Observed): number {
@@ -202,7 +219,7 @@ export class LivenessDetector {
     const renewMs = this.#renewMsOf(node);
     const againMs = (node.readSentMs ?? -Infinity) + renewMs / 2;
     if (this.#isUnavailable(node)) return (node.readSentMs ?? nowMs) + UNAVAILABLE_READ_MS;
-    const condemnedMs = node.silentFromMs + this.#lostAfterMs(node);
+    const condemnedMs = this.#condemnedFromMs(node);
     // Exactly at this time, whenever the last read was, so that failover is not delayed.
     if (nowMs >= condemnedMs && (node.readSentMs ?? -Infinity) < condemnedMs) return condemnedMs;
     const suspectMs = (node.heardMs ?? node.silentFromMs) + SUSPECT_RENEWALS * renewMs;
@@ -218,6 +235,7 @@ export class LivenessDetector {
     node.isLost = false;
     // The change may be old. The node gets the benefit of the doubt; the majority does not.
     node.silentFromMs = nowMs;
+    node.missingFromMs = nowMs;
     if (node.isStale) {
       node.isStale = false;
       return;
@@ -227,25 +245,35 @@ export class LivenessDetector {
     this.#count(nowMs);
   }
 
-  /** Detects that the majority was lost since the last call, however long ago. */
+  /** Detects that renewals or the majority were missing since the last call, however long ago. */
   #advance(nowMs: number): void {
-    if (this.#majoritySinceMs === undefined || this.#majorityEndMs >= nowMs) return;
-    this.#majoritySinceMs = undefined;
-    for (const node of this.#nodes.values()) node.isStale = true;
+    const unservedMs = nowMs - Math.max(this.#advancedMs, this.#servedEndMs);
+    this.#advancedMs = nowMs;
+    if (this.#majoritySinceMs === undefined) return;
+    if (this.#majorityEndMs < nowMs) {
+      this.#majoritySinceMs = undefined;
+      for (const node of this.#nodes.values()) node.isStale = true;
+    } else if (unservedMs > 0) {
+      for (const node of this.#nodes.values()) if (!this.#isUnavailable(node)) node.missingFromMs += unservedMs;
+    }
   }
 
   #count(nowMs: number): void {
-    const ends: number[] = [];
-    for (const node of this.#nodes.values())
-      if (node.role === 'Voter') ends.push((node.heardMs ?? -Infinity) + this.#heardForMs(node));
-    const needed = majorityOf(ends.length, this.#options);
-    this.#majorityEndMs = ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
+    const voters = [...this.#nodes.values()].filter(({ role }) => role === 'Voter');
+    const needed = majorityOf(voters.length, this.#options);
+    const endMs = (renewals: number): number => {
+      const ends = voters.map((node) => (node.heardMs ?? -Infinity) + renewals * this.#renewMsOf(node));
+      return ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
+    };
+    this.#majorityEndMs = endMs(HEARD_RENEWALS);
+    this.#servedEndMs = endMs(SERVED_RENEWALS);
     this.#advance(nowMs);
     if (this.#majoritySinceMs === undefined && this.#majorityEndMs >= nowMs) {
       // A majority is heard again: the silence of every node starts now.
       this.#majoritySinceMs = nowMs;
       for (const node of this.#nodes.values()) {
         node.silentFromMs = nowMs;
+        node.missingFromMs = nowMs;
         node.isLost = false;
       }
     }
@@ -263,6 +291,7 @@ function newcomer(role: Role, nowMs: number): Observed {
     heardMs: undefined,
     liveSinceMs: nowMs,
     silentFromMs: nowMs,
+    missingFromMs: nowMs,
     readSentMs: undefined,
     unchangedMs: undefined,
   };

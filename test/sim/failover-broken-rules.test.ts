@@ -30,6 +30,7 @@ const SHOWS_IN: Readonly<Record<string, Scenario>> = {
   'restarts are not noticed': STANDBY,
   'the lower epoch owns': LOST_NODE,
   'renewals wait for answers': SLOW_SERVER,
+  'short outages are silence': SLOW_SERVER,
   'a longer interval is not announced': VALUES_CHANGE,
   'the pool says how nodes renew': VALUES_CHANGE,
 };
@@ -58,6 +59,7 @@ const NOTICED_IN: Readonly<Record<string, number>> = {
   'no majority': 7,
   'the pool says how nodes renew': 24,
   'clocks run through outages': 5,
+  'short outages are silence': 23,
   'early end of handovers': 9,
   'handover ends when taken up': 9,
   'nobody is suspect': 11,

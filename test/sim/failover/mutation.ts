@@ -87,7 +87,7 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   'no majority': {
     meaning: 'one voter is the majority',
     file: 'operator/plan/liveness.ts',
-    code: 'const needed = majorityOf(ends.length, this.#options);',
+    code: 'const needed = majorityOf(voters.length, this.#options);',
     broken: 'const needed = 1;',
     also: { file: 'operator/plan/voters.ts', code: 'heard: hasMajority(voters, pool),', broken: 'heard: true,' },
   },
@@ -102,6 +102,12 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     file: 'operator/plan/liveness.ts',
     code: "const state = this.#isUnavailable(node) ? 'Unavailable' : 'Unknown';",
     broken: "const state = this.#majoritySinceMs !== undefined && silentMs !== undefined ? 'Unavailable' : 'Unknown';",
+  },
+  'short outages are silence': {
+    meaning: 'the time in which the API server accepts no renewals counts against the node that renews last after it',
+    file: 'operator/plan/liveness.ts',
+    code: 'node.missingFromMs += unservedMs;',
+    broken: 'node.missingFromMs += 0;',
   },
   'epoch stays': {
     meaning: 'a camera is given to another node under the same epoch',
