@@ -256,3 +256,23 @@ test('a node is lost only after three renewals of the others that it missed: an 
   });
   assert.equal(lostMs, 16_900, 'without an outage it is lost after its three seconds');
 });
+
+test('the first voter of a new pool is lost like any other node, if most of the nodes that were heard still are', () => {
+  const detector = new LivenessDetector({ ...OPTIONS, membership: 'Automatic' });
+  const roles = { a: 'Voter', b: 'Learner', c: 'Learner', d: 'Learner' } as const;
+  detector.track(
+    Object.entries(roles).map(([name, role]) => ({ name, role })),
+    0,
+  );
+  const stateAt = (endMs: number, lastsMs: Readonly<Record<string, number>>): string => {
+    for (let nowMs = 0; nowMs <= endMs; nowMs += 2_000) {
+      for (const [name, lastMs] of Object.entries(lastsMs)) {
+        const version = String(1 + Math.min(nowMs, lastMs) / 2_000);
+        detector.saw(name, leaseOf(version), nowMs);
+        if (detector.reads(nowMs).includes(name)) detector.read(name, leaseOf(version), nowMs, nowMs);
+      }
+    }
+    return detector.liveness('a', endMs).state;
+  };
+  assert.equal(stateAt(18_000, { a: 2_000, b: 60_000, c: 60_000 }), 'Unavailable');
+});

@@ -3,7 +3,7 @@
 
 import { isNewer } from '../../base/kubernetes/resource-version.ts';
 import type { LeaseView, Liveness, PoolView, Role } from './snapshot.ts';
-import { majorityOf } from './voters.ts';
+import { electoratesOf, majorityOf } from './voters.ts';
 
 /** A node counts as heard until more than this many renewals are missing. */
 const HEARD_RENEWALS = 3;
@@ -259,12 +259,18 @@ export class LivenessDetector {
   }
 
   #count(nowMs: number): void {
-    const voters = [...this.#nodes.values()].filter(({ role }) => role === 'Voter');
-    const needed = majorityOf(voters.length, this.#options);
-    const endMs = (renewals: number): number => {
+    const groups = electoratesOf(
+      [...this.#nodes.values()],
+      ({ role }) => role === 'Voter',
+      ({ heardMs }) => heardMs !== undefined,
+      this.#options,
+    );
+    const endOf = (voters: readonly Observed[], renewals: number): number => {
+      const needed = majorityOf(voters.length, this.#options);
       const ends = voters.map((node) => (node.heardMs ?? -Infinity) + renewals * this.#renewMsOf(node));
       return ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
     };
+    const endMs = (renewals: number): number => Math.max(...groups.map((voters) => endOf(voters, renewals)));
     this.#majorityEndMs = endMs(HEARD_RENEWALS);
     this.#servedEndMs = endMs(SERVED_RENEWALS);
     this.#advance(nowMs);

@@ -91,10 +91,16 @@ const snapshots = fc
 const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `c${String(i).padStart(2, '0')}`);
 
 const hasMajority = ({ nodes, pool }: Snapshot): boolean => {
+  const isAutomatic = pool.membership === 'Automatic';
+  const isOfMost = (group: readonly PlannedNode[]): boolean => {
+    // The API server is the third of two voters that the operator chose.
+    const witnesses = group.length === 2 && isAutomatic ? 1 : 0;
+    return 2 * group.filter(({ liveness }) => liveness.heard).length + witnesses > group.length;
+  };
   const voters = nodes.filter(({ role }) => role === 'Voter');
-  // The API server is the third of two voters that the operator chose.
-  const witnesses = voters.length === 2 && pool.membership === 'Automatic' ? 1 : 0;
-  return 2 * voters.filter(({ liveness }) => liveness.heard).length + witnesses > voters.length;
+  // Beside the first vote that the operator gave, the nodes that were ever heard decide.
+  const heard = nodes.filter(({ role, liveness }) => role === 'Voter' || liveness.silentMs !== undefined);
+  return isOfMost(voters) || (voters.length === 1 && isAutomatic && isOfMost(heard));
 };
 
 const camerasOf = ({ cameras }: Snapshot, node: string): readonly string[] =>

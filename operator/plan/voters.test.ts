@@ -158,3 +158,20 @@ test('a role without a vote in etcd is no vote, and a member that does not answe
   const silent = { voters: 'b', needed: 2, live: 1, available: false, leader: undefined };
   assert.deepEqual(quorumWith({ member: 'NotAnswering' }), silent);
 });
+
+test('the first voter of a new pool is lost: the nodes that were heard decide, and get the votes', () => {
+  const lost = nodeOf('a', { liveness: UNAVAILABLE });
+  const quorum = (nodes: readonly PlannedNode[], membership: 'Automatic' | 'Manual' = 'Automatic') => {
+    const { available, heard, leader } = quorumOf(snapshotOf(nodes, [], { pool: { membership } }));
+    return { available, heard, leader };
+  };
+  const nobody = { available: false, heard: false, leader: undefined };
+  assert.deepEqual(quorum([lost, learner('b')]), { available: true, heard: true, leader: undefined });
+  assert.deepEqual(settled([lost, learner('b'), learner('c')]), { voters: 'abc', changes: 2 });
+  const silent = learner('c', { liveness: UNAVAILABLE });
+  assert.deepEqual(quorum([lost, learner('b'), silent]), nobody, 'two of three are lost');
+  const never = learner('c', { liveness: UNKNOWN });
+  assert.deepEqual(quorum([lost, learner('b'), never]).heard, true, 'a node that was never heard decides nothing');
+  assert.deepEqual(quorum([lost, learner('b'), learner('c')], 'Manual'), nobody, 'a person chose the only voter');
+  assert.deepEqual(quorum([nodeOf('a'), silent, learner('d', { liveness: UNAVAILABLE })]).leader, 'a');
+});

@@ -14,10 +14,25 @@ const ZONE_LABEL = 'topology.kubernetes.io/zone';
 export const majorityOf = (voters: number, { membership }: Pick<PoolView, 'membership'>): number =>
   voters === 2 && membership === 'Automatic' ? 1 : Math.floor(voters / 2) + 1;
 
+/**
+ * The groups of nodes of which one must have a majority: the voters, and beside a single vote that the operator gave all nodes that were
+ * ever heard. The votes of a new pool are given one after the other, so otherwise nothing would ever move away from its first voter.
+ */
+export function electoratesOf<N>(
+  nodes: readonly N[],
+  isVoter: (node: N) => boolean,
+  wasHeard: (node: N) => boolean,
+  { membership }: Pick<PoolView, 'membership'>,
+): readonly (readonly N[])[] {
+  const voters = nodes.filter(isVoter);
+  const isFirst = voters.length === 1 && membership === 'Automatic';
+  return isFirst ? [voters, nodes.filter((node) => isVoter(node) || wasHeard(node))] : [voters];
+}
+
 export type Quorum = {
   /** Whose votes answer. */
   readonly voters: readonly string[];
-  /** How many votes there are, with those that do not answer. */
+  /** How many votes there are, with those that do not answer, and with the nodes that decide beside a single vote. */
   readonly votes: number;
   /** Live voters needed for a majority. */
   readonly needed: number;
@@ -30,23 +45,29 @@ export type Quorum = {
 };
 
 export function quorumOf({ pool, nodes }: Snapshot): Quorum {
-  const voters = nodes.filter(isVoter);
   const counted = nodes.filter(isCounted).sort(byName);
   const answering = counted.filter(({ member }) => member !== 'NotAnswering');
-  const live = answering.filter(isLive);
-  // Of two members of etcd, both are needed.
   const hasEtcd = counted.some(({ member }) => member !== undefined);
-  const needed = hasEtcd ? Math.floor(counted.length / 2) + 1 : majorityOf(counted.length, pool);
+  // Of two members of etcd, both are needed.
+  const neededOf = ({ length }: readonly PlannedNode[]): number =>
+    hasEtcd ? Math.floor(length / 2) + 1 : majorityOf(length, pool);
+  const liveOf = (group: readonly PlannedNode[]): readonly PlannedNode[] =>
+    group.filter((node) => isLive(node) && node.member !== 'NotAnswering');
+  const groups = hasEtcd ? [counted] : electorates(nodes, pool);
+  const group = groups.find((one) => liveOf(one).length >= neededOf(one)) ?? counted;
+  const needed = neededOf(group);
+  const live = liveOf(group);
   const available = live.length >= needed;
-  const stays = live.some(({ name }) => name === pool.leader);
+  const leaders = liveOf(counted);
+  const stays = leaders.some(({ name }) => name === pool.leader);
   return {
     voters: answering.map(({ name }) => name),
-    votes: counted.length,
+    votes: group.length,
     needed,
     live: live.length,
     available,
-    heard: hasMajority(voters, pool),
-    leader: available ? (stays ? pool.leader : live[0]?.name) : undefined,
+    heard: isHeard(nodes, pool),
+    leader: available ? (stays ? pool.leader : leaders[0]?.name) : undefined,
   };
 }
 
@@ -59,7 +80,7 @@ export function quorumOf({ pool, nodes }: Snapshot): Quorum {
 export function planRoles({ pool, nodes, changingRoles }: Snapshot): RoleWrite | undefined {
   if (pool.membership === 'Manual' || changingRoles) return undefined;
   const voters = nodes.filter(isVoter);
-  if (voters.length > 0 && !hasMajority(voters, pool)) return undefined;
+  if (voters.length > 0 && !isHeard(nodes, pool)) return undefined;
 
   const isLost = ({ liveness }: PlannedNode): boolean =>
     liveness.state === 'Unavailable' && (liveness.silentMs ?? Infinity) >= pool.failbackAfterMs;
@@ -133,6 +154,12 @@ const isCounted = ({ member, role }: PlannedNode): boolean =>
 const isLive = ({ liveness }: PlannedNode): boolean => liveness.state === 'Live';
 const unheard = ({ liveness }: PlannedNode): number => (liveness.heard ? 0 : 1);
 const byName = (a: PlannedNode, b: PlannedNode): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+
+const electorates = (nodes: readonly PlannedNode[], pool: PoolView): readonly (readonly PlannedNode[])[] =>
+  electoratesOf(nodes, isVoter, ({ liveness }) => liveness.silentMs !== undefined, pool);
+/** A majority is heard right now, so decisions may be taken. */
+const isHeard = (nodes: readonly PlannedNode[], pool: PoolView): boolean =>
+  electorates(nodes, pool).some((group) => hasMajority(group, pool));
 
 const hasMajority = (voters: readonly PlannedNode[], pool: PoolView): boolean =>
   voters.filter(({ liveness }) => liveness.heard).length >= majorityOf(voters.length, pool);

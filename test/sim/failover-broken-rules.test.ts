@@ -6,6 +6,7 @@ import { Violation } from './failover/monitor.ts';
 import { broken, OPERATOR_MUTATIONS, RECORDER_MUTATIONS, type Rules } from './failover/mutation.ts';
 import {
   EVERYTHING_AT_ONCE,
+  FEW_NODES,
   LOST_NODE,
   scenarioOf,
   SLOW_SERVER,
@@ -31,6 +32,7 @@ const SHOWS_IN: Readonly<Record<string, Scenario>> = {
   'the lower epoch owns': LOST_NODE,
   'renewals wait for answers': SLOW_SERVER,
   'short outages are silence': SLOW_SERVER,
+  'the first vote is the only one': FEW_NODES,
   'a longer interval is not announced': VALUES_CHANGE,
   'the pool says how nodes renew': VALUES_CHANGE,
 };
@@ -46,7 +48,7 @@ const NOTICED_IN: Readonly<Record<string, number>> = {
   'recorder believes lower epochs': 14_696,
   'recorder stops without an answer': 278,
   'recorder forgets': 5,
-  'no list after a silence': 199,
+  'no list after a silence': 320,
   'an unread Secret erases the login': 5,
   'renewals wait for answers': 3,
   'a longer interval is not announced': 4,
@@ -60,6 +62,7 @@ const NOTICED_IN: Readonly<Record<string, number>> = {
   'the pool says how nodes renew': 24,
   'clocks run through outages': 5,
   'short outages are silence': 23,
+  'the first vote is the only one': 48,
   'early end of handovers': 9,
   'handover ends when taken up': 9,
   'nobody is suspect': 11,

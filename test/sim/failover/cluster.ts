@@ -16,6 +16,8 @@ type ClusterOptions = {
   readonly pool: Partial<PoolView>;
   readonly newsMs: number;
   readonly rules: Rules;
+  /** Of the nodes at the start; otherwise they vote. */
+  readonly role?: 'Learner';
 };
 
 const SAMPLE_MS = 1_000;
@@ -37,7 +39,7 @@ export class Cluster {
   /** Up to when processes are cut off: one cut may outlast another. */
   readonly #cutUntilMs = new Map<Process, number>();
 
-  constructor({ seed, nodes, cameras, pool, newsMs, rules }: ClusterOptions) {
+  constructor({ seed, nodes, cameras, pool, newsMs, rules, role }: ClusterOptions) {
     this.random = new Random(seed);
     const first: PoolView = {
       name: POOL,
@@ -68,7 +70,7 @@ export class Cluster {
 
     this.api.put('RecorderPool', { ...first, resourceVersion: '' });
     this.api.put('Lease', { name: OPERATOR_LEASE, resourceVersion: '', holder: '', renewedWallMs: 0 });
-    for (const { name } of this.recorders) this.addNode(name);
+    for (const { name } of this.recorders) this.addNode(name, role);
     for (let i = 0; i < cameras; i++) this.addCamera(`c${i + 1}`);
     for (const process of processes.values()) process.start();
     this.#sample();
@@ -113,12 +115,12 @@ export class Cluster {
       .map(({ name }) => name);
   }
 
-  addNode(name: string): void {
+  addNode(name: string, role: NodeView['role'] = 'Voter'): void {
     const node: NodeView = {
       name,
       resourceVersion: '',
       labels: {},
-      role: 'Voter',
+      role,
       drain: false,
       canRecord: true,
       hasRecorder: true,

@@ -155,12 +155,16 @@ export class Monitor {
     // What is planned on an old epoch will be refused.
     if (fromEpoch !== (now?.epoch ?? 0)) return;
     const { newsMs } = this.#limits;
-    const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
+    const isAutomatic = this.#api.all('RecorderPool').get(POOL)?.membership === 'Automatic';
+    const nodes = [...this.#api.all('RecorderNode').values()];
+    const votes = nodes.filter(({ role }) => role === 'Voter');
+    // Beside the first vote that the operator gave, all nodes decide.
+    const voters = votes.length === 1 && isAutomatic ? nodes : votes;
     const live = voters.filter(
       ({ name }) => this.#silentMs(name) < Math.max(this.limitMs(name), HEARD_RENEWALS * this.#renewMs(name) + newsMs),
     );
     // With two voters that the operator chose, the API server is the third.
-    const isPair = voters.length === 2 && this.#api.all('RecorderPool').get(POOL)?.membership === 'Automatic';
+    const isPair = voters.length === 2 && isAutomatic;
     if (2 * live.length + (isPair ? 1 : 0) <= voters.length) {
       this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
     }

@@ -89,7 +89,7 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     file: 'operator/plan/liveness.ts',
     code: 'const needed = majorityOf(voters.length, this.#options);',
     broken: 'const needed = 1;',
-    also: { file: 'operator/plan/voters.ts', code: 'heard: hasMajority(voters, pool),', broken: 'heard: true,' },
+    also: { file: 'operator/plan/voters.ts', code: 'heard: isHeard(nodes, pool),', broken: 'heard: true,' },
   },
   'the pool says how nodes renew': {
     meaning: 'nodes are judged by the interval that the pool asks for',
@@ -108,6 +108,12 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     file: 'operator/plan/liveness.ts',
     code: 'node.missingFromMs += unservedMs;',
     broken: 'node.missingFromMs += 0;',
+  },
+  'the first vote is the only one': {
+    meaning: 'nobody decides when the node with the first vote of a new pool is lost',
+    file: 'operator/plan/voters.ts',
+    code: "const isFirst = voters.length === 1 && membership === 'Automatic';",
+    broken: "const isFirst = voters.length > 99 && membership === 'Automatic';",
   },
   'epoch stays': {
     meaning: 'a camera is given to another node under the same epoch',

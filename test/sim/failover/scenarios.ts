@@ -216,10 +216,35 @@ async function loseMajority(seed: number, rules: Rules): Promise<Cluster> {
   return finish(cluster);
 }
 
-/** Two nodes: one is lost and the other one takes its cameras, unless a person chose the voters; without both, nothing moves. */
+/** The node with the first vote of a new pool is lost before there is another vote: its cameras move all the same. */
+async function firstVoter(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, {
+    nodes: new Random(seed).pick([2, 3, 4]),
+    role: 'Learner',
+    pool: { membership: 'Automatic', maxConcurrentMoves: 8 },
+  });
+  const { api, monitor, recorders } = cluster;
+  const votes = recorders.filter(({ name }) => api.all('RecorderNode').get(name)?.role === 'Voter');
+  const [first] = votes;
+  if (!first || votes.length > 1) return monitor.fail(`${votes.length} votes in a new pool`);
+  const lost = cluster.camerasOf(first.name);
+  cluster.kill(first, Infinity);
+  await cluster.run(cluster.nowMs + 1_000);
+  await cluster.run((monitor.signs.get(first.name) ?? 0) + cluster.limits.unavailableAfterMs + 5_000);
+  const moved = new Set(monitor.moves.map(({ camera }) => camera));
+  const stay = lost.filter((camera) => !moved.has(camera));
+  if (stay.length > 0) monitor.fail(`${stay.join()} stay on ${first.name}, the first voter`);
+  return finish(cluster);
+}
+
+/**
+ * Two nodes: one is lost and the other one takes its cameras, unless a person chose the voters; without both, nothing moves. Some are
+ * new pools with one vote, where the other nodes count like the second one.
+ */
 async function twoNodes(seed: number, rules: Rules): Promise<Cluster> {
   const over = { nodes: 2, pool: { membership: 'Automatic', maxConcurrentMoves: 8 } } as const;
-  const way = new Random(seed).pick(['one is lost', 'short faults', 'both are lost', 'Manual'] as const);
+  const way = new Random(seed).pick(['one is lost', 'short faults', 'both are lost', 'Manual', 'first voter'] as const);
+  if (way === 'first voter') return firstVoter(seed, rules);
   if (way === 'one is lost') return lose(seed, rules, over);
   if (way === 'short faults') return shortFaults(seed, rules, over);
   const cluster = await start(seed, rules, way === 'Manual' ? { nodes: 2, pool: { membership: 'Manual' } } : over);
@@ -408,6 +433,8 @@ export const LOST_NODE: Scenario = { name: 'a node is lost', weight: 3, run: los
 export const SLOW_SERVER: Scenario = { name: 'a slow API server', weight: 1, run: slowServer };
 export const VALUES_CHANGE: Scenario = { name: 'the values of the pool change', weight: 1, run: changeValues };
 
+export const FEW_NODES: Scenario = { name: 'two nodes, and new pools', weight: 1, run: twoNodes };
+
 export const STANDBY: Scenario = { name: 'a node is lost, and cameras have standbys', weight: 3, run: standby };
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -416,7 +443,7 @@ export const SCENARIOS: readonly Scenario[] = [
   VALUES_CHANGE,
   { name: 'short faults', weight: 2, run: shortFaults },
   { name: 'the majority is lost', weight: 1, run: loseMajority },
-  { name: 'two nodes', weight: 1, run: twoNodes },
+  FEW_NODES,
   { name: 'planned moves', weight: 2, run: planned },
   { name: 'a camera that no recorder survives', weight: 1, run: poisoned },
   { name: 'machines are lost', weight: 1, run: loseMachines },
