@@ -13,7 +13,7 @@ import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/values.ts';
 import { memberTls } from '../peers/identity.ts';
 import { CALLER_HEADER } from '../peers/peer-requests.ts';
-import { ownDirectory } from '../run/trust.ts';
+import { servedCertificate } from '../run/trust.ts';
 import { CONFIG_OPTION, UsageError } from './command.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -147,9 +147,8 @@ async function ownToken(workDir: string): Promise<string | undefined> {
 
 /** The certificate of this machine's recorder itself: its names need not include the address that is used here. */
 async function ownTrust(config: Config): Promise<object> {
-  const { tls } = config;
-  if (!tls) return {};
-  const file = tls === 'auto' ? join(ownDirectory(config), 'certificate.pem') : tls.certificate;
+  const file = servedCertificate(config);
+  if (file === undefined) return {};
   return {
     ca: await readNamed('tls.certificate', file),
     allowPartialTrustChain: true,

@@ -1,7 +1,7 @@
 // The recorder's own key and certificate, in a directory that only its user can read. Both are created at the first start,
 // with a self-signed certificate; the CA of a cluster may sign the key later. The key never leaves the directory.
 
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -204,11 +204,10 @@ function isOf(certificate: string, key: string): boolean {
   }
 }
 
-/** The SHA-256 of the certificate for people to compare, as browsers and `openssl x509 -fingerprint -sha256` show it. */
+/** The fingerprint is for people to compare, as browsers and `openssl x509 -fingerprint -sha256` show it. */
 function aboutOf(certificate: string): { readonly fingerprint: string; readonly ends: string } {
-  const { raw, validToDate } = new X509Certificate(certificate);
-  const digest = createHash('sha256').update(raw).digest('hex').toUpperCase();
-  return { fingerprint: digest.replace(/..(?=.)/g, '$&:'), ends: validToDate.toISOString() };
+  const { fingerprint256, validToDate } = new X509Certificate(certificate);
+  return { fingerprint: fingerprint256, ends: validToDate.toISOString() };
 }
 
 const readOwn = (path: string): Promise<string | undefined> =>

@@ -53,8 +53,12 @@ async function requireMember({ cluster: { dataDir }, nodeName }: Config): Promis
 }
 
 /** For a member of a cluster without Kubernetes, it is with the state of the node: deleting that deletes the certificate, too. */
-export const ownDirectory = ({ cluster, nodeName, workDir }: Config): string =>
+const ownDirectory = ({ cluster, nodeName, workDir }: Config): string =>
   cluster.mode === 'etcd' ? nodeFiles(cluster.dataDir, nodeName).directory : join(workDir, 'tls');
+
+/** The file of the certificate that viewers see; undefined over plain HTTP. */
+export const servedCertificate = (config: Config): string | undefined =>
+  config.tls === 'auto' ? join(ownDirectory(config), 'certificate.pem') : config.tls?.certificate;
 
 /** Throws ConfigError when the pair cannot be used, and what `readTrusted` throws. */
 export async function readTrust(
