@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { format, resolveConfig } from 'prettier';
-import { CAUSE_MEANINGS } from '../recorder/archive/gaps/cause.ts';
-import { isTriedAgain, meaningOf, NOT_FILLED_REASONS } from '../recorder/archive/gaps/fill.ts';
+import { CAUSE_MEANINGS } from '../recorder/contract/gap-cause.ts';
+import { isTriedAgain, meaningOf, NOT_FILLED_REASONS } from '../recorder/contract/gap-fill.ts';
 import { reasonOf } from '../crds/reasons.ts';
 import { NODE_WARNINGS, RECORDING_REASONS, type ReasonTable } from '../crds/reason-table.ts';
 import {

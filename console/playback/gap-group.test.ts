@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { GAP_CAUSES } from '../../recorder/archive/gaps/cause.ts';
+import { GAP_CAUSES } from '../../recorder/contract/gap-cause.ts';
 import { causeWords, gapGroup } from './footage.ts';
 
 test('every cause of the recorder has words, and those of disk, recorder and users have groups of their own', () => {

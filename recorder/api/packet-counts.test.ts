@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newCounters } from '../camera/status.ts';
+import { newCounters } from '../contract/camera-status.ts';
 import { PacketCounts, toPackets } from './packet-counts.ts';
 
 const WALL_MS = Date.UTC(2026, 0, 1, 12);

@@ -1,8 +1,8 @@
 // The packet counts of one stream in the API: packets that arrived, their faults, and the last faulty packet.
 
 import { z } from 'zod';
-import { describeSsrc } from '../camera/packet-place.ts';
-import { otherPayloadTypes, type LastFault, type StreamCounters } from '../camera/status.ts';
+import { describeSsrc } from '../contract/packet-place.ts';
+import { otherPayloadTypes, type LastFault, type StreamCounters } from '../contract/camera-status.ts';
 import { FAULTS, type Fault } from '../codec/faults.ts';
 import { isoTime } from './times.ts';
 

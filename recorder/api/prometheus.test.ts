@@ -6,7 +6,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { newToken, sha256 } from '../../base/new-token.ts';
 import { Authenticator, type AuthOptions } from '../http/auth.ts';
-import { newCounters } from '../camera/status.ts';
+import { newCounters } from '../contract/camera-status.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FakeSocket, SampleMaker, VIDEO, run } from '../live/test-support.ts';

@@ -5,7 +5,12 @@ import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { otherPayloadTypes, type CameraCounters, type CameraState, type StreamCounters } from '../camera/status.ts';
+import {
+  otherPayloadTypes,
+  type CameraCounters,
+  type CameraState,
+  type StreamCounters,
+} from '../contract/camera-status.ts';
 import { installAccess } from '../http/access.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';

@@ -10,18 +10,26 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { noAudit } from '../audit/entry.ts';
 import type { Visits } from '../audit/visits.ts';
-import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
-import { newCounters, type CameraStatus } from '../camera/status.ts';
+import type { CameraArchiveStatus } from '../contract/archive-status.ts';
+import { newCounters, type CameraStatus } from '../contract/camera-status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { Issuers } from '../identity/issuers.ts';
 import { CameraNetworks } from '../reach/networks.ts';
 import { buildApi } from './app.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import { standaloneChecks } from './deps.ts';
-import type { GapReport } from '../archive/gaps/camera-ledger.ts';
+import {
+  standaloneChecks,
+  type ApiDeps,
+  type ArchiveReader,
+  type Audit,
+  type FootageTimes,
+  type GapReader,
+  type JobKeeper,
+  type SegmentReader,
+} from './deps.ts';
+import type { GapReport } from '../contract/gap-report.ts';
 import type { NodeReport } from '../footage/accounts.ts';
-import type { ApiDeps, ArchiveReader, Audit, FootageTimes, GapReader, JobKeeper, SegmentReader } from './deps.ts';
 import type { PlaybackListener } from './playback-address.ts';
 import type { CameraView } from '../model/camera-view.ts';
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
-import type { Gap } from '../archive/gaps/camera-ledger.ts';
+import type { Gap } from '../contract/gap-report.ts';
 import type { FootageHolder } from '../footage/holders.ts';
 import { as, build, fakeCluster, noGaps } from './test-support.ts';
 

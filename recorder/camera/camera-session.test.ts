@@ -4,11 +4,10 @@ import { VirtualClock } from '../../base/clock.ts';
 import { packetizeH264 } from '../../test/support/packetize.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { parseSdp } from '../rtsp/sdp.ts';
-import { CameraSession } from './camera-session.ts';
-import type { Offered } from './camera-session.ts';
+import { CameraSession, type Offered } from './camera-session.ts';
 import { CameraError } from './error.ts';
 import type { CameraObserver } from './observer.ts';
-import { newCounters } from './status.ts';
+import { newCounters } from '../contract/camera-status.ts';
 
 const sdpOf = (...media: string[]): ReturnType<typeof parseSdp> => parseSdp(`v=0\r\n${media.join('')}`);
 const VIDEO = `m=video 0 RTP/AVP 96\r

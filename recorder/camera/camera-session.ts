@@ -8,9 +8,10 @@ import type { CameraError } from './error.ts';
 import { notRecorded } from './not-recorded.ts';
 import { Transcript, type CameraObserver, type Said } from './observer.ts';
 import { Pipeline, type PipelineOptions } from './pipeline.ts';
-import type { Playing, SessionHandler, TransportKind } from './session-options.ts';
+import type { Playing, SessionHandler } from './session-options.ts';
+import type { TransportKind } from '../rtsp/stream-setups.ts';
 import type { EndReason } from './sink.ts';
-import type { NotRecorded } from './status.ts';
+import type { NotRecorded } from '../contract/camera-status.ts';
 
 /** A camera without a written picture for this long is not recording, whatever else it does. */
 const STALLED_MS = 15_000;

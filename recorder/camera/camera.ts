@@ -19,8 +19,13 @@ import { runSession } from './session.ts';
 import { Rates } from './rates.ts';
 import type { SessionMemory, TransportChoice } from './session-options.ts';
 import type { SampleSink } from './sink.ts';
-import { newCounters } from './status.ts';
-import type { CameraCondition, CameraCounters, CameraState, CameraStatus } from './status.ts';
+import {
+  newCounters,
+  type CameraCondition,
+  type CameraCounters,
+  type CameraState,
+  type CameraStatus,
+} from '../contract/camera-status.ts';
 
 const CLOCK_UNUSABLE: Reason = {
   code: 'camera-clock-unusable',

@@ -1,7 +1,7 @@
 // Why a camera's connection ended: a stable code for status and metrics, and a sentence for people.
 
 import { CodedError } from '../../base/error.ts';
-import { describePacket, type PacketPlace } from './packet-place.ts';
+import { describePacket, type PacketPlace } from '../contract/packet-place.ts';
 
 /**
  * - `unreachable`: no TCP or TLS connection; `refused-login`: wrong or missing user and password;

@@ -1,7 +1,7 @@
 // Describes in a sentence what arrived instead of pictures, from counts of packets and faults.
 
 import { FAULTS, type Fault } from '../codec/faults.ts';
-import { describeCarrier, type Carrier } from './packet-place.ts';
+import { describeCarrier, type Carrier } from '../contract/packet-place.ts';
 
 /** What one stream has delivered so far. */
 export interface Brought {

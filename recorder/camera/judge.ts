@@ -2,6 +2,7 @@
 // of its pictures, the two clocks of its sender reports (RFC 3550 §6.4.1), their packet counts, and RTP-Info (RFC 2326 §12.33). Says
 // what is believed, since when and why. A witness is rejected only by a second one. No I/O.
 
+import type { Witness, Rejected } from '../contract/camera-status.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { RtpClock } from './rtp-clock.ts';
@@ -40,16 +41,6 @@ const MAX_RATE_ERROR = 0.01;
 const WRONG_RATE = 0.03;
 
 type Kind = 'video' | 'audio';
-
-/** What a camera says about time. The reports of one stream can contradict themselves; those of both say how far these are apart. */
-type Witness = 'timestamps' | 'video-reports' | 'audio-reports' | 'reports' | 'rtp-info';
-
-/** A witness that is not believed, what contradicts it, and since when (milliseconds since 1970). */
-export interface Rejected {
-  readonly witness: Witness;
-  readonly message: string;
-  readonly sinceMs: number;
-}
 
 /** What the connections of a camera have taught about its clock. Kept by the caller, modified in place. */
 export interface JudgeMemory {

@@ -8,8 +8,8 @@ import type { SlabPool } from '../codec/slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 import { RtpReceiver } from '../rtp/receiver.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
-import type { Carrier, PacketPlace } from './packet-place.ts';
-import type { CameraCounters, StreamCounters } from './status.ts';
+import type { Carrier, PacketPlace } from '../contract/packet-place.ts';
+import type { CameraCounters, StreamCounters } from '../contract/camera-status.ts';
 
 /**
  * After this many packets in a row of a type that the SDP does not name, following packets of a named one, the camera has changed

@@ -6,7 +6,7 @@ import { Faults } from '../codec/faults.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
 import { ENCRYPTED } from './media-stream.ts';
-import type { NotRecorded } from './status.ts';
+import type { NotRecorded } from '../contract/camera-status.ts';
 
 /** Names are from the camera. */
 const MAX_NAME_LENGTH = 64;

@@ -7,9 +7,9 @@ import type { PacketHook } from '../../test/support/packetize.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { parseSdp, type Media } from '../rtsp/sdp.ts';
-import type { Carrier } from './packet-place.ts';
+import type { Carrier } from '../contract/packet-place.ts';
 import { Pipeline } from './pipeline.ts';
-import { newCounters } from './status.ts';
+import { newCounters } from '../contract/camera-status.ts';
 
 const FIELDS = { ssrc: 1, payloadType: 96, marker: false };
 const rangeOf = (packet: Buffer): [Buffer, number, number] => [packet, 0, packet.length];

@@ -1,6 +1,6 @@
 // The bit rate and the frame rate of a camera over the last ten seconds, and the frame rate that it usually has.
 
-import type { CameraCounters } from './status.ts';
+import type { CameraCounters } from '../contract/camera-status.ts';
 
 const WINDOW_MS = 10_000;
 const SAMPLE_MS = 1_000;

@@ -2,9 +2,7 @@
 
 import type { Socket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
-
-/** A key frame is a burst of hundreds of datagrams. Linux grants less unless `net.core.rmem_max` allows it. */
-export const RECEIVE_BUFFER_BYTES = 2 * 1024 * 1024;
+import { RECEIVE_BUFFER_BYTES } from '../contract/camera-status.ts';
 
 /** One table for IPv4 and one for IPv6 (proc(5)). */
 const TABLES = ['/proc/net/udp', '/proc/net/udp6'];

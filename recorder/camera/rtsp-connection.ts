@@ -18,7 +18,7 @@ import { CameraError, NoConnection } from './error.ts';
 import { InterleavedStreams } from './interleaved-streams.ts';
 import { MulticastStreams } from './multicast-transport.ts';
 import type { Said } from './observer.ts';
-import type { Carrier } from './packet-place.ts';
+import type { Carrier } from '../contract/packet-place.ts';
 import type { MediaHandler, MediaStreams } from './streams.ts';
 import type { CameraConnection } from './tcp-transport.ts';
 import { UdpStreams } from './udp-transport.ts';

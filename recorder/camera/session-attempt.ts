@@ -7,7 +7,8 @@ import type { RtspUrl } from '../rtsp/url.ts';
 import { CameraError } from './error.ts';
 import { Lessons } from './lessons.ts';
 import { RtspConnection, type ConnectionOwner, type PlayAnswer } from './rtsp-connection.ts';
-import type { SessionMemory, SessionOptions, TransportKind } from './session-options.ts';
+import type { SessionMemory, SessionOptions } from './session-options.ts';
+import type { TransportKind } from '../rtsp/stream-setups.ts';
 import { Watchdog } from './watchdog.ts';
 
 const TICK_MS = 500;

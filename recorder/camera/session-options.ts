@@ -1,5 +1,6 @@
 // The inputs of a session with a camera, and the interface that gets its data.
 
+import type { TransportKind } from '../rtsp/stream-setups.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { CameraTls } from '../reach/connect.ts';
@@ -12,8 +13,6 @@ import type { ReadPacer } from './read-pacer.ts';
 import type { PacketHandler, PlayAnswer } from './rtsp-connection.ts';
 import type { Pictures } from './watchdog.ts';
 
-/** A tunnel carries media like TCP. */
-export type TransportKind = 'tcp' | 'udp' | 'multicast';
 export type TransportChoice = 'auto' | TransportKind;
 
 export interface Playing extends Omit<PlayAnswer, 'range'> {

@@ -5,7 +5,8 @@ import { RtspError } from '../rtsp/error.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
 import { SessionAttempt, TransportUnfit } from './session-attempt.ts';
 import { CameraError } from './error.ts';
-import type { SessionOptions, TransportKind } from './session-options.ts';
+import type { SessionOptions } from './session-options.ts';
+import type { TransportKind } from '../rtsp/stream-setups.ts';
 
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
 /** `auto`: TCP; UDP if the camera refuses TCP; TCP again if nothing arrives over UDP. */

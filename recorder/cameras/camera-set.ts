@@ -17,7 +17,7 @@ import { CameraError } from '../camera/error.ts';
 import { previewSource } from '../camera/preview-source.ts';
 import type { ReadPacer } from '../camera/read-pacer.ts';
 import type { SampleSink } from '../camera/sink.ts';
-import { stoppedStatus, type CameraCondition } from '../camera/status.ts';
+import { stoppedStatus, type CameraCondition } from '../contract/camera-status.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import { diffCameras } from '../config/changes.ts';
 import type { CameraConfig } from '../config/schema.ts';

@@ -7,7 +7,7 @@ import { silentLog } from '../../base/log.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts';
 import { NodeCameraSwitch, type NodeCameraSwitchDeps } from './camera-switch.ts';
-import { SwitchError } from '../camera/switch.ts';
+import { SwitchError } from '../contract/camera-switch.ts';
 import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
 
 const camera = (id: string, enabled = true): CameraConfig =>

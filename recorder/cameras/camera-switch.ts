@@ -11,7 +11,7 @@ import { parseJson } from '../../base/parse-json.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
 import { makeDirectories, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
-import { SwitchError, type CameraSwitch, type SwitchErrorCode } from '../camera/switch.ts';
+import { SwitchError, type CameraSwitch, type SwitchErrorCode } from '../contract/camera-switch.ts';
 import type { CameraConfig } from '../config/schema.ts';
 
 export interface NodeCameraSwitchDeps {

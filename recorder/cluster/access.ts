@@ -2,7 +2,7 @@
 
 import { cameraOfFootage } from '../../base/camera-id.ts';
 import type { Clock } from '../../base/clock.ts';
-import { SwitchError, type CameraSwitch } from '../camera/switch.ts';
+import { SwitchError, type CameraSwitch } from '../contract/camera-switch.ts';
 import type { CameraList, ListedCameras } from './camera-list.ts';
 import type { Cluster } from './cluster.ts';
 import type { Member, Membership } from './membership.ts';

@@ -5,7 +5,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { MediaStream } from '../camera/media-stream.ts';
 import { RtspConnection } from '../camera/rtsp-connection.ts';
 import type { ConnectionOwner, PacketHandler, PlayAnswer } from '../camera/rtsp-connection.ts';
-import { newCounters } from '../camera/status.ts';
+import { newCounters } from '../contract/camera-status.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { CameraTls } from '../reach/connect.ts';

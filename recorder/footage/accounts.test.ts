@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GapCause } from '../archive/gaps/cause.ts';
+import type { GapCause } from '../contract/gap-cause.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import { FootageOfNodes } from './accounts.ts';
 import type { Holder } from './holder.ts';

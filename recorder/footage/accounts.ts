@@ -2,10 +2,10 @@
 // asked; one that does not answer is named with the time of which it may have footage.
 
 import type { Interval } from '../../base/interval.ts';
-import type { GapReport } from '../archive/gaps/camera-ledger.ts';
+import type { GapReport } from '../contract/gap-report.ts';
 import { MIN_GAP_MS } from '../mp4/join.ts';
-import type { GapCause } from '../archive/gaps/cause.ts';
-import { IntervalSet } from '../archive/gaps/intervals.ts';
+import type { GapCause } from '../contract/gap-cause.ts';
+import { IntervalSet } from '../contract/intervals.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { Collector } from './collect.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GapCause } from '../archive/gaps/cause.ts';
+import type { GapCause } from '../contract/gap-cause.ts';
 import { elsewhereIn, withElsewhere, type NodeAccount } from './elsewhere.ts';
 
 const part = (fromMs: number, toMs: number) => ({ fromMs, toMs });

@@ -1,10 +1,10 @@
 // Which footage of a camera is on other nodes, and what that means for gaps. Pure.
 
 import type { Interval } from '../../base/interval.ts';
-import type { Gap } from '../archive/gaps/camera-ledger.ts';
+import type { Gap } from '../contract/gap-report.ts';
 import { MIN_GAP_MS } from '../mp4/join.ts';
-import type { GapCause } from '../archive/gaps/cause.ts';
-import { IntervalSet } from '../archive/gaps/intervals.ts';
+import type { GapCause } from '../contract/gap-cause.ts';
+import { IntervalSet } from '../contract/intervals.ts';
 import type { Elsewhere } from './holders.ts';
 
 /** What one node knows of a camera in an interval. */

@@ -1,8 +1,8 @@
 // A camera in the answer of `/api/archive/timeline`, which nodes also send to each other.
 
 import { z } from 'zod';
-import { GAP_CAUSES, type GapCause } from '../archive/gaps/cause.ts';
-import { NOT_FILLED_REASONS } from '../archive/gaps/fill.ts';
+import { GAP_CAUSES, type GapCause } from '../contract/gap-cause.ts';
+import { NOT_FILLED_REASONS } from '../contract/gap-fill.ts';
 import { ElsewhereItem } from './elsewhere-item.ts';
 
 const StretchFields = { start_ms: z.number().int(), end_ms: z.number().int() };

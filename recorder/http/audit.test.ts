@@ -8,7 +8,7 @@ import { LevelSwitch } from '../../base/log-level.ts';
 import { until } from '../../test/support/until.ts';
 import type { AuditSink } from '../audit/entry.ts';
 import { as, build, token, type ApiChanges } from '../api/test-support.ts';
-import type { CameraSwitch } from '../camera/switch.ts';
+import type { CameraSwitch } from '../contract/camera-switch.ts';
 
 type Line = Record<string, unknown>;
 

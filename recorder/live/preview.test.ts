@@ -5,7 +5,7 @@ import { silentLog } from '../../base/log.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
 import type { Reason } from '../../base/reason.ts';
 import type { SampleSink } from '../camera/sink.ts';
-import { stoppedStatus, type CameraState, type CameraStatus } from '../camera/status.ts';
+import { stoppedStatus, type CameraState, type CameraStatus } from '../contract/camera-status.ts';
 import { LiveLimits } from './limits.ts';
 import { PreviewStream } from './preview.ts';
 import { AUDIO, FakeSocket, run, SampleMaker, VIDEO } from './test-support.ts';

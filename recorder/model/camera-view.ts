@@ -1,9 +1,9 @@
 // The cameras of this node as the API, the metrics and the reports to the cluster show them.
 
 import type { Reason } from '../../base/reason.ts';
-import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
-import type { CameraSilence } from '../archive/gaps/ledger.ts';
-import type { CameraStatus } from '../camera/status.ts';
+import type { CameraArchiveStatus } from '../contract/archive-status.ts';
+import type { CameraSilence } from '../contract/gap-report.ts';
+import type { CameraStatus } from '../contract/camera-status.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { PreviewStream } from '../live/preview.ts';
 

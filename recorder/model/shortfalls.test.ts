@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CameraStatus } from '../camera/status.ts';
+import type { CameraStatus } from '../contract/camera-status.ts';
 import { cameraStatus } from '../api/test-support.ts';
 import { todoOf } from '../api/todo.ts';
 import { Shortfalls, type ShortfallsDeps } from './shortfalls.ts';

@@ -4,8 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Warning } from '../../base/reason.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
-import { RECEIVE_BUFFER_BYTES } from '../camera/receive-buffer.ts';
-import type { CameraStatus } from '../camera/status.ts';
+import { RECEIVE_BUFFER_BYTES, type CameraStatus } from '../contract/camera-status.ts';
 import type { CameraDirectory } from './camera-view.ts';
 
 export interface ShortfallsDeps {

@@ -1,6 +1,6 @@
 // Detects deviations of an examined camera from others: rows of docs/cameras.md, each with the evidence.
 
-import type { CameraStatus } from '../camera/status.ts';
+import type { CameraStatus } from '../contract/camera-status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';
 import { DAY_MS } from '../../base/units.ts';
 

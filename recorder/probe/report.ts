@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { NotBelieved } from './not-believed.ts';
 import { Reason } from './reason.ts';
-import type { CameraStatus } from '../camera/status.ts';
+import type { CameraStatus } from '../contract/camera-status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';
 import { findingsOf } from './findings.ts';
 

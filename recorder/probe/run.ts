@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { Camera, type CameraSource } from '../camera/camera.ts';
 import type { CameraObserver } from '../camera/observer.ts';
-import type { CameraStatus } from '../camera/status.ts';
+import type { CameraStatus } from '../contract/camera-status.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Reach } from '../reach/reach.ts';
 import type { Capture } from './capture.ts';

@@ -2,7 +2,7 @@
 
 import type { FootageTimes } from '../api/deps.ts';
 import type { Archive } from '../archive/archive.ts';
-import { keptFootage } from '../archive/gaps/kept-footage.ts';
+import { keptFootage } from '../archive/catalogue/kept-footage.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
 
 export function footageTimes({ catalogue }: Archive, gaps: GapLedger): FootageTimes {

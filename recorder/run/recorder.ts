@@ -7,7 +7,7 @@ import type { Log } from '../../base/log.ts';
 import type { Archive } from '../archive/archive.ts';
 import { Parts, type Part } from '../../base/parts.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
-import type { CameraSwitch } from '../camera/switch.ts';
+import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { ClusterMember } from './member.ts';
 import type { Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';

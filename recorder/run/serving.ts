@@ -16,7 +16,7 @@ import type { Collector } from '../footage/collect.ts';
 import { causesIn } from '../footage/elsewhere.ts';
 import { openFootage } from '../footage/open.ts';
 import { bytesOf } from '../archive/retention/plan.ts';
-import type { CameraSwitch } from '../camera/switch.ts';
+import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { ClusterMember } from './member.ts';
 import { urlOf } from '../cluster/peers.ts';
 import type { CurrentConfig } from '../config/current-config.ts';

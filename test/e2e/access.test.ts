@@ -36,7 +36,7 @@ import { PeerUnavailable, type PeerSender } from '../../recorder/peers/peer-requ
 import { Archive } from '../../recorder/archive/archive.ts';
 import { temporaryDirectory, TestCamera, TestFileSystem } from '../../recorder/archive/test-support.ts';
 import { EditError, type CameraEditor } from '../../recorder/config/editor.ts';
-import { SwitchError } from '../../recorder/camera/switch.ts';
+import { SwitchError } from '../../recorder/contract/camera-switch.ts';
 import { loadConfig } from '../../recorder/config/load.ts';
 import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
 import { EventStreams } from '../../recorder/events/event-stream.ts';

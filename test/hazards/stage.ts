@@ -12,7 +12,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { TransportChoice } from '../../recorder/camera/session-options.ts';
 import type { Reach } from '../../recorder/reach/reach.ts';
-import type { CameraStatus } from '../../recorder/camera/status.ts';
+import type { CameraStatus } from '../../recorder/contract/camera-status.ts';
 import { startCamera } from '../camera/camera.ts';
 import type { Camera } from '../camera/camera.ts';
 import { decodeFiles } from '../camera/frame-numbers.ts';

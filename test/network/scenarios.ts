@@ -1,6 +1,6 @@
 // What the links between cameras and the recorder do, and what must be said of it afterwards.
 
-import type { GapCause } from '../../recorder/archive/gaps/cause.ts';
+import type { GapCause } from '../../recorder/contract/gap-cause.ts';
 
 /** What a link does (links.py). */
 export interface Impairment {

@@ -8,7 +8,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import { GapLedger } from '../../recorder/archive/gaps/ledger.ts';
-import type { GapReport } from '../../recorder/archive/gaps/camera-ledger.ts';
+import type { GapReport } from '../../recorder/contract/gap-report.ts';
 import { allOf, type SegmentObserver } from '../../recorder/archive/catalogue/observer.ts';
 import { CameraSet, type WantedCamera } from '../../recorder/cameras/camera-set.ts';
 import { ReadPacer } from '../../recorder/camera/read-pacer.ts';

@@ -10,7 +10,7 @@ import type { FileSystem } from '../../recorder/archive/disk/file-system.ts';
 import { Camera } from '../../recorder/camera/camera.ts';
 import type { TransportChoice } from '../../recorder/camera/session-options.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
-import type { CameraStatus } from '../../recorder/camera/status.ts';
+import type { CameraStatus } from '../../recorder/contract/camera-status.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { PATIENCE_MS } from './until.ts';
 import { Witness } from './witness.ts';

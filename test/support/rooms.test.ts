@@ -40,7 +40,7 @@ test('every import, except those of tests and demos, is allowed by the table of 
   );
 });
 
-test('no room of the engine imports one of the front, except where the table says so', () => {
+test('no side imports the other, except where the table says so', () => {
   assert.deepEqual(crossings(), CROSSINGS);
 });
 

@@ -49,6 +49,19 @@ export const ROOMS: readonly Room[] = [
   { name: 'recorder/codec', side: 'both', rooms: ['base', 'recorder/rtp'], packages: [] },
   { name: 'recorder/mp4', side: 'both', rooms: ['base', 'recorder/codec'], packages: ['node:zlib'] },
   {
+    name: 'recorder/archive/disk',
+    side: 'both',
+    rooms: ['base', 'recorder/mp4'],
+    packages: ['node:crypto', 'node:fs', 'node:os'],
+  },
+  // What the side that records tells the side in front of it, and is told: values, of which neither side owns the meaning alone.
+  {
+    name: 'recorder/contract',
+    side: 'both',
+    rooms: ['base', 'recorder/rtsp', 'recorder/rtp', 'recorder/codec', 'recorder/mp4', 'recorder/archive/disk'],
+    packages: [],
+  },
+  {
     name: 'recorder/reach',
     side: 'both',
     rooms: ['base', 'recorder/rtsp'],
@@ -58,7 +71,15 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/camera',
     side: 'engine',
-    rooms: ['base', 'recorder/rtsp', 'recorder/rtp', 'recorder/codec', 'recorder/mp4', 'recorder/reach'],
+    rooms: [
+      'base',
+      'recorder/rtsp',
+      'recorder/rtp',
+      'recorder/codec',
+      'recorder/mp4',
+      'recorder/contract',
+      'recorder/reach',
+    ],
     packages: ['node:crypto', 'node:dgram', 'node:fs/promises', 'node:http', 'node:net', 'ws'],
   },
   {
@@ -76,17 +97,12 @@ export const ROOMS: readonly Room[] = [
       'recorder/rtsp',
       'recorder/rtp',
       'recorder/codec',
+      'recorder/contract',
       'recorder/reach',
       'recorder/camera',
       'recorder/onvif',
     ],
     packages: [],
-  },
-  {
-    name: 'recorder/archive/disk',
-    side: 'both',
-    rooms: ['base', 'recorder/mp4'],
-    packages: ['node:crypto', 'node:fs', 'node:os'],
   },
   {
     name: 'recorder/archive/catalogue',
@@ -103,6 +119,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/mp4',
       'recorder/camera',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/catalogue',
     ],
     packages: [METRICS],
@@ -115,8 +132,8 @@ export const ROOMS: readonly Room[] = [
       'recorder/mp4',
       'recorder/camera',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/catalogue',
-      'recorder/archive/segments',
     ],
     packages: ['node:fs/promises', METRICS],
   },
@@ -147,6 +164,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/peers',
       'recorder/mp4',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/catalogue',
       'recorder/archive/gaps',
     ],
@@ -159,6 +177,7 @@ export const ROOMS: readonly Room[] = [
       'base',
       'recorder/codec',
       'recorder/mp4',
+      'recorder/contract',
       'recorder/camera',
       'recorder/edge',
       'recorder/archive/segments',
@@ -177,7 +196,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/model',
     side: 'both',
-    rooms: ['base', 'recorder/camera', 'recorder/archive/segments', 'recorder/archive/gaps', 'recorder/live'],
+    rooms: ['base', 'recorder/contract', 'recorder/live'],
     packages: [],
   },
   {
@@ -208,8 +227,8 @@ export const ROOMS: readonly Room[] = [
       'base',
       'crds',
       'recorder/peers',
-      'recorder/camera',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/retention',
       'recorder/config',
       'recorder/footage',
@@ -240,6 +259,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/reach',
       'recorder/camera',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/segments',
       'recorder/archive/gaps',
       'recorder/archive/retention',
@@ -280,6 +300,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/rtp',
       'recorder/codec',
       'recorder/mp4',
+      'recorder/contract',
       'recorder/reach',
       'recorder/camera',
     ],
@@ -335,10 +356,9 @@ export const ROOMS: readonly Room[] = [
       'crds',
       'recorder/peers',
       'recorder/codec',
-      'recorder/camera',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/catalogue',
-      'recorder/archive/gaps',
       'recorder/archive/retention',
       'recorder/live',
       'recorder/model',
@@ -408,7 +428,6 @@ export const ROOMS: readonly Room[] = [
   { name: 'recorder/run', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify'] },
   {
     name: 'recorder/commands',
-    side: 'front',
     rooms: [
       'base',
       'crds',
@@ -470,8 +489,8 @@ export const ROOMS: readonly Room[] = [
     rooms: [
       'base',
       'crds',
+      'recorder/contract',
       'recorder/config',
-      'recorder/archive/gaps',
       'recorder/audit',
       'recorder/http',
       'recorder/playback',
@@ -487,29 +506,30 @@ export const ROOMS: readonly Room[] = [
 
 /** Imports across the border between the sides as they are today: they have to end before recording gets its threads. */
 export const CROSSINGS: readonly string[] = [
+  'recorder/footage (front) -> recorder/archive/gaps (engine)',
   'recorder/live (both) -> recorder/camera (engine)',
-  'recorder/model (both) -> recorder/camera (engine)',
-  'recorder/model (both) -> recorder/archive/segments (engine)',
-  'recorder/model (both) -> recorder/archive/gaps (engine)',
   'recorder/config (both) -> recorder/edge (engine)',
   'recorder/config (both) -> recorder/events (front)',
   'recorder/config (both) -> recorder/license (front)',
   'recorder/cluster (both) -> recorder/peers (front)',
-  'recorder/cluster (both) -> recorder/camera (engine)',
   'recorder/cluster (both) -> recorder/archive/retention (engine)',
   'recorder/cluster (both) -> recorder/footage (front)',
+  'recorder/database (front) -> recorder/archive (engine)',
   'recorder/cameras (engine) -> recorder/database (front)',
+  'recorder/probe (front) -> recorder/camera (engine)',
+  'recorder/api (front) -> recorder/archive/retention (engine)',
 ];
 
-/** Rooms of the engine that may import the front, and rooms of both sides that may import one of them. */
+/** Rooms of one side that may import the other, and rooms of both sides that may import one of them. */
 export function crossings(): string[] {
   const sides = new Map(ROOMS.map(({ name, side }) => [name, side]));
   return ROOMS.flatMap(({ name, side, rooms }) =>
-    rooms === 'all' || (side !== 'engine' && side !== 'both')
+    rooms === 'all' || side === undefined
       ? []
       : rooms
-          .filter((other) => sides.get(other) === 'front' || (side === 'both' && sides.get(other) === 'engine'))
-          .map((other) => `${name} (${side}) -> ${other} (${sides.get(other)})`),
+          .map((other) => ({ other, its: sides.get(other) }))
+          .filter(({ its }) => its !== undefined && its !== 'both' && its !== side)
+          .map(({ other, its }) => `${name} (${side}) -> ${other} (${its})`),
   );
 }
 

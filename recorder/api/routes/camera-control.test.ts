@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { SwitchError, type CameraSwitch } from '../../camera/switch.ts';
+import { SwitchError, type CameraSwitch } from '../../contract/camera-switch.ts';
 import { as, build, token, type ApiChanges, type TestApi } from '../test-support.ts';
 
 /** A node with a camera that runs, `gate`, and one that the licence does not allow, `yard`. */

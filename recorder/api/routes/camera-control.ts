@@ -2,7 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { SwitchError, type CameraSwitch } from '../../camera/switch.ts';
+import { SwitchError, type CameraSwitch } from '../../contract/camera-switch.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { printable } from '../../../base/printable.ts';
 import { callerOf } from '../../http/access.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Interval } from '../../../base/interval.ts';
-import type { GapCause } from '../../archive/gaps/cause.ts';
-import type { Gap } from '../../archive/gaps/camera-ledger.ts';
+import type { GapCause } from '../../contract/gap-cause.ts';
+import type { Gap } from '../../contract/gap-report.ts';
 import { as, build, noGaps } from '../test-support.ts';
 
 type MadeGap = Interval & { readonly cause?: GapCause };

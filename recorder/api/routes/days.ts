@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Interval } from '../../../base/interval.ts';
-import { isHalted } from '../../archive/gaps/cause.ts';
+import { isHalted } from '../../contract/gap-cause.ts';
 import { isTimeZone } from '../../config/values.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';

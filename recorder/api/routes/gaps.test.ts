@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GapReport } from '../../archive/gaps/camera-ledger.ts';
+import type { GapReport } from '../../contract/gap-report.ts';
 import { ArchiveError } from '../../archive/disk/faults.ts';
 import { archiveStatus, as, build, cameraStatus, gapReader, noGaps } from '../test-support.ts';
 

@@ -2,10 +2,10 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Gap } from '../../archive/gaps/camera-ledger.ts';
-import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
-import type { Degraded } from '../../archive/gaps/degraded.ts';
-import { NOT_FILLED_REASONS, type Filled } from '../../archive/gaps/fill.ts';
+import type { Gap } from '../../contract/gap-report.ts';
+import { GAP_CAUSES, type GapCause } from '../../contract/gap-cause.ts';
+import type { Degraded } from '../../contract/degraded.ts';
+import { NOT_FILLED_REASONS, type Filled } from '../../contract/gap-fill.ts';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { EpochNumber, flag } from '../../http/query.ts';

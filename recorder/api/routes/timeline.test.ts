@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import { ArchiveError } from '../../archive/disk/faults.ts';
-import type { Gap } from '../../archive/gaps/camera-ledger.ts';
+import type { Gap } from '../../contract/gap-report.ts';
 import { noGaps, as, build, type ApiChanges } from '../test-support.ts';
 
 const FROM = 1_767_268_800;

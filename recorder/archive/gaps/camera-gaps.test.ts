@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
 import { silentLog } from '../../../base/log.ts';
-import { newCounters } from '../../camera/status.ts';
+import { newCounters } from '../../contract/camera-status.ts';
 import { CameraGaps } from './camera-gaps.ts';
 import { CameraLedger } from './camera-ledger.ts';
 import type { LedgerRecord } from './record.ts';

@@ -4,15 +4,23 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { SampleSink } from '../../camera/sink.ts';
-import type { CameraCondition } from '../../camera/status.ts';
+import type { CameraCondition } from '../../contract/camera-status.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { Seam } from '../../mp4/meta.ts';
-import type { CameraArchiveStatus } from '../segments/camera-archive.ts';
-import { CameraLedger, type GapReport } from './camera-ledger.ts';
+import type { CameraArchiveStatus } from '../../contract/archive-status.ts';
+import { CameraLedger } from './camera-ledger.ts';
+import type { GapReport } from '../../contract/gap-report.ts';
 import { MIN_GAP_MS } from '../../mp4/join.ts';
-import { cameraCause, diskCause, isHalted, type GapCause, type HaltCause, type LedgerState } from './cause.ts';
-import { DegradedMinute, type Degraded } from './degraded.ts';
-import type { NotFilled } from './fill.ts';
+import {
+  cameraCause,
+  diskCause,
+  isHalted,
+  type GapCause,
+  type HaltCause,
+  type LedgerState,
+} from '../../contract/gap-cause.ts';
+import { DegradedMinute, type Degraded } from '../../contract/degraded.ts';
+import type { NotFilled } from '../../contract/gap-fill.ts';
 import { GapTeller, type GapObserver } from './gap-teller.ts';
 import type { LedgerRecord } from './record.ts';
 import { RunBreaks } from './run-breaks.ts';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { GapCause, LedgerState } from './cause.ts';
-import { CameraLedger, type GapReport } from './camera-ledger.ts';
+import type { GapCause, LedgerState } from '../../contract/gap-cause.ts';
+import { CameraLedger } from './camera-ledger.ts';
+import type { GapReport } from '../../contract/gap-report.ts';
 import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
 
 const S = 1_000;

@@ -1,46 +1,16 @@
 // The time account of one camera, without clock and disk. From records and footage it computes which time should have been
 // recorded, and which of it is missing and why (docs/design/gaps.md).
 
+import type { GapReport, Gap } from '../../contract/gap-report.ts';
 import type { Interval } from '../../../base/interval.ts';
 import { MIN_GAP_MS } from '../../mp4/join.ts';
-import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from './cause.ts';
-import { DegradedTime, type Degraded } from './degraded.ts';
-import { filledList, notFilledList, type Filled, type NotFilled } from './fill.ts';
-import { IntervalSet } from './intervals.ts';
+import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from '../../contract/gap-cause.ts';
+import { DegradedTime } from '../../contract/degraded.ts';
+import { filledList, notFilledList } from '../../contract/gap-fill.ts';
+import { IntervalSet } from '../../contract/intervals.ts';
 import type { LedgerRecord } from './record.ts';
 import { Stops } from './stops.ts';
-import { Stretches, type Stretch } from './stretches.ts';
-
-export interface Gap extends Interval {
-  readonly cause: GapCause;
-  /** It has not ended yet. */
-  readonly isOpen: boolean;
-  /** Its cause may still change. */
-  readonly isProvisional: boolean;
-  /** Why it could not be filled from the memory of the camera, and when that was found; undefined: not tried. */
-  readonly notFilled?: Pick<NotFilled, 'reason' | 'atMs'> | undefined;
-  /** Of a gap with the cause `stopped`: who stopped the camera and why; undefined if that is not known. */
-  readonly detail?: string | undefined;
-}
-
-/** Footage and gaps of an interval. They do not overlap, and together they cover the time that should have been recorded. */
-export interface GapReport {
-  readonly fromMs: number;
-  readonly toMs: number;
-  /** Oldest first. */
-  readonly gaps: readonly Gap[];
-  /** Later time is still being written or not explained yet; at most `toMs` and the current time. */
-  readonly knownUntilMs: number;
-  /** Time up to `knownUntilMs` in which the camera should have been recorded, and the part of it with footage. */
-  readonly wantedMs: number;
-  readonly recordedMs: number;
-  /** Time up to `toMs` with footage, also with footage that retention has removed; oldest first, without overlap. */
-  readonly recorded: readonly Interval[];
-  /** Footage in which pictures are missing; oldest first, not cut to the interval. */
-  readonly degraded: readonly Degraded[];
-  /** Former gaps that have footage from the memory of the camera now; oldest first, without overlap. */
-  readonly filled: readonly Filled[];
-}
+import { Stretches, type Stretch } from '../../contract/stretches.ts';
 
 /** A connection without data is closed after 10 s; until then the reason for missing footage is unknown. */
 const UNEXPLAINED_MS = 15_000;

@@ -1,8 +1,8 @@
 // Reports the gaps of a camera as they become certain: each gap is reported once when it opens and once when it closes, in
 // order. It compares repeated reports of the account, so that it reports what the list of gaps shows.
 
-import type { Gap, GapReport } from './camera-ledger.ts';
-import type { Filled } from './fill.ts';
+import type { Gap, GapReport } from '../../contract/gap-report.ts';
+import type { Filled } from '../../contract/gap-fill.ts';
 
 /** Times are milliseconds since 1970. No call may throw or take time. */
 export interface GapObserver {

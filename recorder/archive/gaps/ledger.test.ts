@@ -7,7 +7,7 @@ import { Registry } from 'prom-client';
 import { VirtualClock } from '../../../base/clock.ts';
 import { until } from '../../../test/support/until.ts';
 import { FanOut } from '../../camera/fan-out.ts';
-import { newCounters, type CameraState } from '../../camera/status.ts';
+import { newCounters, type CameraState } from '../../contract/camera-status.ts';
 import { Archive } from '../archive.ts';
 import type { CameraArchive } from '../segments/camera-archive.ts';
 import {

@@ -2,6 +2,7 @@
 // accounts of the cameras with their journals under `.kube-nvr/gaps`, the sign of life of the process, and the files of the
 // archive.
 
+import type { CameraSilence, GapReport } from '../../contract/gap-report.ts';
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -17,9 +18,8 @@ import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
 import { isCameraId } from '../../../base/camera-id.ts';
 import { AliveFile } from './alive.ts';
 import { CameraGaps, type LostTimeCause, type Downtime, type Observation } from './camera-gaps.ts';
-import type { GapReport } from './camera-ledger.ts';
-import type { NotFilled } from './fill.ts';
-import { diskCause, type HaltCause, type LedgerState } from './cause.ts';
+import type { NotFilled } from '../../contract/gap-fill.ts';
+import { diskCause, type HaltCause } from '../../contract/gap-cause.ts';
 import type { GapObserver } from './gap-teller.ts';
 import { Journal } from './journal.ts';
 import { registerGapMetrics } from './metrics.ts';
@@ -38,14 +38,6 @@ interface GapLedgerOptions {
   readonly observerOf?: (cameraId: string) => GapObserver;
   /** Rejects when the record path is not on the disk of the archive. */
   readonly checkDisk?: () => Promise<void>;
-}
-
-/** Since when and why a camera is silent. */
-export interface CameraSilence {
-  /** Wall time of the last written picture, or since when there should have been one. */
-  readonly sinceMs: number;
-  /** The cause, as far as it is known. */
-  readonly cause: LedgerState;
 }
 
 interface Entry {

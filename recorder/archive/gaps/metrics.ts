@@ -1,7 +1,7 @@
 // The metrics of gaps and silence, read at each scrape.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { GAP_CAUSES, type GapCause } from './cause.ts';
+import { GAP_CAUSES, type GapCause } from '../../contract/gap-cause.ts';
 
 /** A camera whose gaps this node records. */
 interface GapFigures {

@@ -2,9 +2,9 @@
 
 import { assertNever } from '../../../base/assert.ts';
 import { parseJson } from '../../../base/parse-json.ts';
-import { isGapCause, isLedgerState, type GapCause, type LedgerState } from './cause.ts';
-import type { Degraded } from './degraded.ts';
-import { isNotFilledReason, type Filled, type NotFilled } from './fill.ts';
+import { isGapCause, isLedgerState, type GapCause, type LedgerState } from '../../contract/gap-cause.ts';
+import type { Degraded } from '../../contract/degraded.ts';
+import { isNotFilledReason, type Filled, type NotFilled } from '../../contract/gap-fill.ts';
 import type { Stop } from './stops.ts';
 
 /** A record of a gap journal; records are in the order in which they happened. */

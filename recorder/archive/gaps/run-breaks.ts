@@ -3,7 +3,7 @@
 
 import type { EndReason, SampleSink } from '../../camera/sink.ts';
 import { TICKS_PER_MS, type Sample } from '../../mp4/sample.ts';
-import type { GapCause } from './cause.ts';
+import type { GapCause } from '../../contract/gap-cause.ts';
 
 const LEAP_MS = 1_000;
 

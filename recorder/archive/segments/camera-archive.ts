@@ -1,6 +1,7 @@
 // Records one camera: carries out the actions of its segmenter on files, and counts what became of the pictures. It
 // shares only the catalogue with other cameras, so that cameras can be spread over workers.
 
+import type { DropCause, CameraArchiveStatus } from '../../contract/archive-status.ts';
 import { assert, assertNever } from '../../../base/assert.ts';
 import { Backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -51,22 +52,6 @@ export interface CameraArchiveCallbacks {
   needKeyFrame(): void;
 }
 
-export interface CameraArchiveStatus {
-  /** `idle`: nothing to write, or nothing written yet; `failed`: what the camera sends is lost. */
-  readonly state: 'idle' | 'writing' | 'failed';
-  readonly reason: Reason | undefined;
-  /** Wall time at which the last written picture was captured. */
-  readonly lastWrittenMs: number | undefined;
-  readonly segmentsClosed: number;
-  readonly bytesWritten: number;
-  /** Pictures. */
-  readonly framesWritten: number;
-  /** Pictures that arrived and are not in a file, by cause. */
-  readonly framesDropped: ReadonlyMap<DropCause, number>;
-  /** Relative to the record path. */
-  readonly currentFile: string | undefined;
-}
-
 interface CameraArchiveDeps {
   readonly store: SegmentStore;
   readonly clock: Clock;
@@ -81,9 +66,6 @@ interface CameraArchiveDeps {
   /** The epoch under which this node records a camera now; undefined outside of a cluster. */
   readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
 }
-
-/** Why pictures were not written. */
-type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
 
 /** A file that is not complete yet. */
 interface Filing {

@@ -6,9 +6,9 @@ import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
 import type { Interval } from '../../../base/interval.ts';
 import { silentLog } from '../../../base/log.ts';
-import type { Gap } from '../../archive/gaps/camera-ledger.ts';
-import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
-import { isTriedAgain, NOT_FILLED_REASONS, type NotFilledReason } from '../../archive/gaps/fill.ts';
+import type { Gap } from '../../contract/gap-report.ts';
+import { GAP_CAUSES, type GapCause } from '../../contract/gap-cause.ts';
+import { isTriedAgain, NOT_FILLED_REASONS, type NotFilledReason } from '../../contract/gap-fill.ts';
 import { EdgeError, type EdgeMemory } from '../memory.ts';
 import { EdgeRecovery } from './recovery.ts';
 

@@ -6,7 +6,7 @@ import type { Interval } from '../../../base/interval.ts';
 import type { Continuation } from '../../archive/segments/extend.ts';
 import type { CameraArchive, EdgeOrigin } from '../../archive/segments/camera-archive.ts';
 import type { FileEnd } from '../../archive/segments/file-ends.ts';
-import type { NotFilledReason } from '../../archive/gaps/fill.ts';
+import type { NotFilledReason } from '../../contract/gap-fill.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import { slicesOf } from '../../codec/slices.ts';
 import type { MediaData } from '../../codec/slab.ts';

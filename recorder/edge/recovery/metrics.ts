@@ -1,7 +1,7 @@
 // The metrics of gaps that are filled from the memories of cameras.
 
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { NotFilledReason } from '../../archive/gaps/fill.ts';
+import type { NotFilledReason } from '../../contract/gap-fill.ts';
 
 export class EdgeMetrics {
   readonly #ended: Counter<'result'>;

@@ -7,14 +7,14 @@ import { VirtualClock } from '../../../base/clock.ts';
 import { silentLog } from '../../../base/log.ts';
 import type { Interval } from '../../../base/interval.ts';
 import { Archive } from '../../archive/archive.ts';
-import type { GapReport } from '../../archive/gaps/camera-ledger.ts';
-import { isTriedAgain } from '../../archive/gaps/fill.ts';
+import type { GapReport } from '../../contract/gap-report.ts';
+import { isTriedAgain } from '../../contract/gap-fill.ts';
 import { GapLedger } from '../../archive/gaps/ledger.ts';
 import type { CameraArchive } from '../../archive/segments/camera-archive.ts';
 import { readSegments, systemError, temporaryDirectory, TestFileSystem, VIDEO } from '../../archive/test-support.ts';
 import { FanOut } from '../../camera/fan-out.ts';
 import type { EndReason } from '../../camera/sink.ts';
-import { newCounters } from '../../camera/status.ts';
+import { newCounters } from '../../contract/camera-status.ts';
 import { SlabPool, SlabWriter, type MediaData } from '../../codec/slab.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';
 import {

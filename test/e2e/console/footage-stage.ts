@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { previewId } from '../../../base/camera-id.ts';
-import type { GapCause } from '../../../recorder/archive/gaps/cause.ts';
+import type { GapCause } from '../../../recorder/contract/gap-cause.ts';
 import { videoMedia, type VideoMedia, type VideoName } from '../../camera/media.ts';
 import { Footage } from '../../support/footage.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';

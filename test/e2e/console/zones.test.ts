@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import { GAP_CAUSES } from '../../../recorder/archive/gaps/cause.ts';
+import { GAP_CAUSES } from '../../../recorder/contract/gap-cause.ts';
 import { causeWords } from '../../../console/playback/footage.ts';
 import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';

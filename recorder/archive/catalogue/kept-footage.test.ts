@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SegmentColumns } from '../catalogue/catalogue.ts';
+import type { SegmentColumns } from './catalogue.ts';
 import { keptFootage, mergeWithin } from './kept-footage.ts';
 
 const MINUTE_MS = 60_000;

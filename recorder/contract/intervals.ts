@@ -1,6 +1,6 @@
 // Sets of times as sorted, disjoint intervals [from, to), in milliseconds since 1970.
 
-import type { Interval } from '../../../base/interval.ts';
+import type { Interval } from '../../base/interval.ts';
 import { Stretches, type Stretch } from './stretches.ts';
 
 /** Intervals that are at most `joinMs` apart become one. Times are whole milliseconds. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cameraCause, diskCause, isGapCause } from './cause.ts';
+import { cameraCause, diskCause, isGapCause } from './gap-cause.ts';
 
 test('a camera that refuses the login, or wants the password in readable form, is a gap of that cause', () => {
   assert.deepEqual(['refused-login', 'login-downgraded'].map(cameraCause), ['refused-login', 'refused-login']);

@@ -5,7 +5,7 @@
 import { concurrently } from '../../../base/concurrently.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { SegmentName } from '../disk/names.ts';
-import type { SegmentColumns } from '../catalogue/catalogue.ts';
+import type { SegmentColumns } from './catalogue.ts';
 import { MIN_GAP_MS } from '../../mp4/join.ts';
 
 const CONCURRENT_READS = 16;

@@ -1,8 +1,8 @@
 // The results of edge recovery: which parts of gaps were filled from the memory of the camera, and why others were not.
 
-import type { Interval } from '../../../base/interval.ts';
-import type { Seam } from '../../mp4/meta.ts';
-import type { GapCause } from './cause.ts';
+import type { Interval } from '../../base/interval.ts';
+import type { Seam } from '../mp4/meta.ts';
+import type { GapCause } from './gap-cause.ts';
 
 /** What happened, in Markdown, and whether it is tried again. docs/edge-recovery.md prints it. */
 const REASONS = {

@@ -4,15 +4,17 @@ import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { Faults, type Fault } from '../codec/faults.ts';
 import { newStatistics, type RtpStatistics } from '../rtp/receiver.ts';
-import type { Rejected } from './judge.ts';
 import type { PacketPlace } from './packet-place.ts';
-import type { TransportKind } from './session-options.ts';
+import type { TransportKind } from '../rtsp/stream-setups.ts';
 
 /**
  * `connecting`: no video yet; `recording`: video arrives; `retrying`: waits for the next attempt after a failure; `stopped`: not
  * wanted.
  */
 export type CameraState = 'connecting' | 'recording' | 'retrying' | 'stopped';
+
+/** What the kernel is asked to keep of datagrams: a key frame is a burst of hundreds of datagrams. Linux grants less unless `net.core.rmem_max` allows it. */
+export const RECEIVE_BUFFER_BYTES = 2 * 1024 * 1024;
 
 /** A stream that the camera offers but that is not recorded. */
 export interface NotRecorded {
@@ -64,6 +66,16 @@ export interface CameraCounters {
   longestHoldMs: number;
   /** Connections that ended, by `Reason.code`. */
   readonly reconnects: Map<string, number>;
+}
+
+/** What a camera says about time. The reports of one stream can contradict themselves; those of both say how far these are apart. */
+export type Witness = 'timestamps' | 'video-reports' | 'audio-reports' | 'reports' | 'rtp-info';
+
+/** A witness that is not believed, what contradicts it, and since when (milliseconds since 1970). */
+export interface Rejected {
+  readonly witness: Witness;
+  readonly message: string;
+  readonly sinceMs: number;
 }
 
 export interface CameraStatus {

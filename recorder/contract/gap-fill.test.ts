@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filledList, type Filled } from './fill.ts';
+import { filledList, type Filled } from './gap-fill.ts';
 
 const part = (fromMs: number, toMs: number, cause: Filled['cause'] = 'process-down'): Filled => ({
   fromMs,

@@ -1,8 +1,8 @@
 // Finds degraded footage: footage in which pictures are missing, each time for less than a second. It counts the pictures
 // of one camera by minutes, and joins the minutes with missing pictures.
 
-import type { Interval } from '../../../base/interval.ts';
-import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
+import type { Interval } from '../../base/interval.ts';
+import { HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 
 /** Milliseconds since 1970, from the first picture to the end of the last. */
 export interface Degraded extends Interval {

@@ -1,0 +1,23 @@
+// What the archive does with the pictures of a camera.
+
+import type { Reason } from '../../base/reason.ts';
+import type { DiskFault } from '../archive/disk/faults.ts';
+
+export interface CameraArchiveStatus {
+  /** `idle`: nothing to write, or nothing written yet; `failed`: what the camera sends is lost. */
+  readonly state: 'idle' | 'writing' | 'failed';
+  readonly reason: Reason | undefined;
+  /** Wall time at which the last written picture was captured. */
+  readonly lastWrittenMs: number | undefined;
+  readonly segmentsClosed: number;
+  readonly bytesWritten: number;
+  /** Pictures. */
+  readonly framesWritten: number;
+  /** Pictures that arrived and are not in a file, by cause. */
+  readonly framesDropped: ReadonlyMap<DropCause, number>;
+  /** Relative to the record path. */
+  readonly currentFile: string | undefined;
+}
+
+/** Why pictures were not written. */
+export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
