@@ -5,6 +5,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { RequestOptions } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import { z } from 'zod';
+import { systemClock, type Clock } from '../../base/clock.ts';
 import { errorCode, messageOf } from '../../base/error.ts';
 import { hostInUrl } from '../../base/host.ts';
 import { shortRequest } from '../../base/short-request.ts';
@@ -20,6 +21,9 @@ export const JOIN_PATH = '/cluster/join';
 export const KEYS_PATH = '/cluster/keys';
 
 const TIMEOUT_MS = 15_000;
+/** Etcd does not answer while it chooses a leader, as after a server has joined. */
+const PATIENCE_MS = 60_000;
+const RETRY_MS = 1_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 const pem = z.string().max(65_536);
@@ -41,6 +45,7 @@ interface JoinOptions {
   readonly nodeId: string;
   /** Host names and addresses of this server. */
   readonly names: readonly string[];
+  readonly clock?: Clock;
 }
 
 /** The cluster did not let the server in; the message says why. */
@@ -53,7 +58,7 @@ interface Joined extends MemberContent {
 }
 
 /** Throws JoinError. */
-export async function askToJoin({ address, token, nodeId, names }: JoinOptions): Promise<Joined> {
+export async function askToJoin({ address, token, nodeId, names, clock = systemClock }: JoinOptions): Promise<Joined> {
   const place = `${hostInUrl(address.host)}:${address.port}`;
   // From this connection only the certificate whose fingerprint is in the token is trusted.
   const { authorities } = await ask(
@@ -61,6 +66,7 @@ export async function askToJoin({ address, token, nodeId, names }: JoinOptions):
     Authorities,
     { method: 'GET', path: AUTHORITIES_PATH },
     { rejectUnauthorized: false },
+    clock,
   );
   const pinned = pinnedIn(authorities, token.fingerprint);
   if (pinned === undefined) {
@@ -79,6 +85,7 @@ export async function askToJoin({ address, token, nodeId, names }: JoinOptions):
     Answer,
     { method: 'POST', path: JOIN_PATH, body },
     { ca: pinned, checkServerIdentity: ofAnyMember },
+    clock,
   );
   requireUsable(answer, pinned, key, nodeId);
   KeyRing.parse(answer.keys);
@@ -119,13 +126,19 @@ async function ask<T>(
   schema: z.ZodType<T>,
   { path, ...question }: Question,
   tls: RequestOptions,
+  clock: Clock,
 ): Promise<T> {
+  const url = new URL(`https://${place}${path}`);
+  const untilMs = clock.monotonicMs() + PATIENCE_MS;
   let answer;
-  try {
-    const url = new URL(`https://${place}${path}`);
-    answer = await shortRequest(url, { ...question, tls, timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
-  } catch (cause) {
-    throw new JoinError(`${place} cannot be asked: ${errorCode(cause) ?? messageOf(cause)}`, { cause });
+  for (;;) {
+    try {
+      answer = await shortRequest(url, { ...question, tls, timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
+    } catch (cause) {
+      throw new JoinError(`${place} cannot be asked: ${errorCode(cause) ?? messageOf(cause)}`, { cause });
+    }
+    if (answer.status !== 503 || clock.monotonicMs() > untilMs) break;
+    await clock.sleep(RETRY_MS);
   }
   const { status, value } = answer;
   if (status !== 200) {

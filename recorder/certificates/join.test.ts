@@ -6,8 +6,10 @@ import { readFileSync, statSync } from 'node:fs';
 import type { Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { authoritiesIn } from '../../base/authorities.ts';
+import type { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { MEMBERS, startMember } from '../../test/support/member.ts';
@@ -26,7 +28,8 @@ async function stage(t: TestContext) {
   const join = async (token: string, nodeId = 'rack-2', names: readonly string[] = ['127.0.0.2']) => {
     const parsed = parseJoinToken(token);
     assert.ok(parsed, 'it is a token');
-    return askToJoin({ address: { host: '127.0.0.1', port: member.port }, token: parsed, nodeId, names });
+    const { clock, port } = member;
+    return askToJoin({ address: { host: '127.0.0.1', port }, token: parsed, nodeId, names, clock });
   };
   return { ...member, join };
 }
@@ -170,14 +173,28 @@ test('a server gets no certificate in the name or with the address of another no
   await join(token, 'rack-2', ['rack-2.example', '192.0.2.2']);
 });
 
-test('while the store cannot be used, the server is told so and the token stays valid', async (t) => {
-  const { store, admission, join } = await stage(t);
+test('while the store cannot be used, the server asks again; after a minute it is told so, and the token stays valid', async (t) => {
+  const { store, clock, admission, join } = await stage(t);
   const { token } = await admission.invite('rack-2');
   store.isReachable = false;
-  await assert.rejects(join(token), /the store cannot be reached/);
+  const began = clock.monotonicMs();
+  await assert.rejects(passing(clock, join(token)), /the store cannot be reached/);
+  assert.ok(clock.monotonicMs() - began > 60_000);
+  const joining = join(token);
   store.isReachable = true;
-  await join(token);
+  await passing(clock, joining);
 });
+
+/** Time passes while `work` waits for it, until `work` has ended. */
+async function passing<T>(clock: VirtualClock, work: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  void work.catch(() => {}).finally(() => over.abort());
+  while (!over.signal.aborted) {
+    if (clock.timers > 0) clock.advance(1_000);
+    await setImmediate();
+  }
+  return work;
+}
 
 test('a request that is not signed with its key costs no token', async (t) => {
   const { admission, port, authorities, join } = await stage(t);
