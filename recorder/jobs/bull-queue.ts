@@ -191,12 +191,15 @@ export class BullQueue implements JobQueue {
     const recorded = new Promise<void>((resolve) => this.#unwanted.set(id, resolve));
     this.#attempts.get(id)?.cancel.abort(CANCELLED);
     try {
-      await Promise.race([recorded, this.#options.clock.sleep(LOCK_MS, waited.signal)]);
+      // When the lock has expired the job may be handed out just then: the second wait is for the end of that attempt.
+      for (let waits = 2; waits > 0; waits--) {
+        await Promise.race([recorded, this.#options.clock.sleep(LOCK_MS, waited.signal)]);
+        if (await isRemoved()) return true;
+      }
     } finally {
       waited.abort();
       this.#unwanted.delete(id);
     }
-    if (await isRemoved()) return true;
     throw new JobsUnavailable('the job does not end: try again');
   }
 
