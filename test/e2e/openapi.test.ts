@@ -73,8 +73,8 @@ interface Document {
 const documentAt = async (url: string): Promise<Document> =>
   (await (await fetch(`${url}/openapi.json`)).json()) as Document;
 
-/** Pages, the document itself, and what only other nodes ask. */
-const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json|footage\/)|^OPTIONS /;
+/** Pages, the document itself, and what only other nodes, browsers on their way to an issuer, and issuers ask. */
+const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json|footage\/)|^OPTIONS |^\w+ \/api\/sign-in\//;
 
 const describedIn = ({ paths }: Document): string[] =>
   Object.entries(paths).flatMap(([path, operations]) =>
