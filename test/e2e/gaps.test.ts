@@ -18,9 +18,10 @@ import { workspace } from '../support/workspace.ts';
 
 const HOUR_SECONDS = 3_600;
 
-async function gapsOf(recorder: RecorderProcess, camera: string): Promise<GapsAnswer> {
+async function gapsOf(recorder: RecorderProcess, camera: string, untilMs?: number): Promise<GapsAnswer> {
   const now = Date.now() / 1000;
-  const interval = `from=${(now - HOUR_SECONDS).toFixed(3)}&to=${(now + HOUR_SECONDS).toFixed(3)}`;
+  const until = untilMs === undefined ? now + HOUR_SECONDS : untilMs / 1000;
+  const interval = `from=${(now - HOUR_SECONDS).toFixed(3)}&to=${until.toFixed(3)}`;
   return (await recorder.get(`/api/archive/${camera}/gaps?${interval}`)) as GapsAnswer;
 }
 
@@ -32,13 +33,17 @@ async function footageOf(recorder: RecorderProcess, camera: string): Promise<rea
   return closedFootage(files.map((file) => join(recorder.recordPath, file)));
 }
 
-/** Footage and gaps lie side by side from when the recorder was started, without overlap and with nothing between. */
+/**
+ * Footage and gaps lie side by side from when the recorder was started, without overlap and with nothing between. `untilMs`: when it was
+ * stopped; the file that is written now is not closed.
+ */
 async function assertAccount(
   recorder: RecorderProcess,
   camera: string,
   startedMs: readonly [number, number],
+  untilMs?: number,
 ): Promise<void> {
-  const answer = await gapsOf(recorder, camera);
+  const answer = await gapsOf(recorder, camera, untilMs);
   const footage = await footageOf(recorder, camera);
   assertWhole(answer, footage, camera);
   const firstMs = Math.min(...footage.map(({ fromMs }) => fromMs), ...answer.gaps.map(({ start_ms }) => start_ms));
@@ -197,9 +202,10 @@ describe('the gap ledger', { concurrency: true }, () => {
     assert.equal(await counted(recorder, 'steady', 'disk-full'), 0);
 
     assert.equal((await recorder.stop()).code, 0);
+    const stoppedMs = Date.now();
     recorder = await recorder.restart();
     for (const id of cameras.keys()) {
-      await assertAccount(recorder, id, startedMs);
+      await assertAccount(recorder, id, startedMs, stoppedMs);
       const { gaps } = await gapsOf(recorder, id);
       const before = answer(id).gaps;
       for (const [i, gap] of before.entries()) {
