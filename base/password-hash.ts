@@ -1,7 +1,9 @@
 // Hashes of passwords: scrypt (RFC 7914), written as `scrypt$N$r$p$salt$hash`, and where OpenSSL is in FIPS mode, which has no scrypt,
 // PBKDF2 with HMAC-SHA-256 (RFC 8018), written as `pbkdf2$iterations$salt$hash`. Salt and hash are in base64url.
 
-import { getFips, pbkdf2, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { getFips, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { scrypt } from './scrypt.ts';
 
 /** The cost of new hashes: as OWASP's password storage cheat sheet advises for the least memory, 16 MiB. */
 const NEW = { N: 2 ** 14, r: 8, p: 5 };
@@ -53,7 +55,7 @@ export function parsePasswordHash(text: string): PasswordHash | undefined {
   };
 }
 
-/** Takes some 0.1 s in the thread pool, as `matchesPassword` does. */
+/** Takes some 0.1 s of another thread, as `matchesPassword` does. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const cost = isFips() ? { iterations: NEW_ITERATIONS } : NEW;
@@ -70,17 +72,8 @@ export async function matchesPassword(password: string, known: PasswordHash): Pr
 function derive(password: string, { salt, hash, ...cost }: PasswordHash): Promise<Buffer> {
   // Composed, so that each keyboard yields the same bytes (RFC 8265 §4.2.2).
   const text = password.normalize('NFC');
-  return new Promise((resolve, reject) => {
-    const done = (err: Error | null, key: Buffer): void => (err ? reject(err) : resolve(key));
-    if ('iterations' in cost) pbkdf2(text, salt, cost.iterations, hash.length, 'sha256', done);
-    // Node counts some memory besides the 128 * N * r bytes of the algorithm.
-    else
-      scrypt(
-        text,
-        salt,
-        hash.length,
-        { ...cost, maxmem: 128 * cost.N * cost.r + 2 ** 20 + 128 * cost.r * cost.p },
-        done,
-      );
-  });
+  if ('iterations' in cost) return promisify(pbkdf2)(text, salt, cost.iterations, hash.length, 'sha256');
+  // Node counts some memory besides the 128 * N * r bytes of the algorithm.
+  const maxmem = 128 * cost.N * cost.r + 2 ** 20 + 128 * cost.r * cost.p;
+  return scrypt(text, salt, hash.length, { ...cost, maxmem });
 }
