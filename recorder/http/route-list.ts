@@ -46,7 +46,8 @@ export class RouteList {
 /** Whether a path matches the URL of a route, such as `/api/cameras/:id`. */
 function isAt(url: string, path: string): boolean {
   const wanted = url.split('/');
-  const given = path.split('/');
+  // A path may have thousands of parts, and is compared with each route.
+  const given = path.split('/', wanted.length + 1);
   const open = wanted.at(-1) === '*';
   if (open ? given.length < wanted.length : given.length !== wanted.length) return false;
   return wanted.every((part, i) => part === '*' || part === given[i] || (part.startsWith(':') && given[i] !== ''));
