@@ -60,6 +60,12 @@ class Looks {
 
 const looks = new Looks();
 
+/** Milliseconds for which this thread had a processor. */
+export const threadCpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   ranMs: () => looks.ranMs(),

@@ -3,7 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, type Registry } from 'prom-client';
-import type { Clock } from '../../base/clock.ts';
+import { threadCpuMs, type Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { AuditSink } from '../audit/entry.ts';
 import { LISTENERS } from './auth-failures.ts';
@@ -37,11 +37,6 @@ interface WorkBudgetDeps {
   /** Processor time of this thread: what other programs of the machine take is not the caller's. */
   readonly cpuMs?: () => number;
 }
-
-const threadCpuMs = (): number => {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-};
 
 export class WorkBudget {
   readonly #clock: WorkBudgetDeps['clock'];

@@ -4,7 +4,7 @@
 
 import type { CameraSilence, GapReport } from '../../contract/gap-report.ts';
 import type { Registry } from 'prom-client';
-import type { Clock } from '../../../base/clock.ts';
+import { threadCpuMs, type Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
 import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
@@ -62,6 +62,8 @@ interface Tick {
   readonly wallMs: number;
   readonly monotonicMs: number;
   readonly ranMs: number;
+  /** Processor time. */
+  readonly workedMs: number;
 }
 
 export class GapLedger implements SegmentObserver {
@@ -276,21 +278,25 @@ export class GapLedger implements SegmentObserver {
     const passedMs = now.monotonicMs - before.monotonicMs;
     const expectedMs = before.wallMs + passedMs;
     const stoodMs = passedMs - (now.ranMs - before.ranMs);
-    if (stoodMs >= FROZEN_MS)
-      this.#lost('machine-frozen', expectedMs - stoodMs, expectedMs, 'this process stood still');
+    if (stoodMs >= FROZEN_MS) {
+      // Nearly all of it: the process was busy with something of its own. Little: it got no processor.
+      const workedSeconds = Math.round(now.workedMs - before.workedMs) / 1000;
+      this.#lost('machine-frozen', expectedMs - stoodMs, expectedMs, 'this process stood still', { workedSeconds });
+    }
     if (Math.abs(now.wallMs - expectedMs) < CLOCK_STEP_MS) return;
     this.#lost('clock-step', expectedMs, now.wallMs, 'the wall clock of the machine was set');
   }
 
   /** What happened to all cameras from `fromMs` to `toMs` (wall time). */
-  #lost(cause: LostTimeCause, fromMs: number, toMs: number, message: string): void {
-    this.#options.log.warn({ seconds: Math.round((toMs - fromMs) / 1000) }, message);
+  #lost(cause: LostTimeCause, fromMs: number, toMs: number, message: string, more: object = {}): void {
+    this.#options.log.warn({ seconds: Math.round((toMs - fromMs) / 1000), ...more }, message);
     for (const { gaps } of this.#entries.values()) gaps.lostTime(cause, Math.floor(fromMs), Math.floor(toMs));
   }
 
   #markTime(): Tick {
     const { clock } = this.#options;
-    return (this.#lastTick = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs(), ranMs: clock.ranMs() });
+    const [wallMs, monotonicMs, ranMs] = [clock.wallMs(), clock.monotonicMs(), clock.ranMs()];
+    return (this.#lastTick = { wallMs, monotonicMs, ranMs, workedMs: threadCpuMs() });
   }
 
   /** Not before the records of earlier processes were read: they say which gaps were reported. */
