@@ -521,7 +521,8 @@ export class Authenticator {
     const attempt = this.#attemptOf(request, name);
     attempt.begin();
     if (this.#users.isBusyFor(attempt)) throw busy();
-    const user = await this.#users.signIn(name, password, attempt);
+    const letGo = request.server.connections.keep(request.raw.socket);
+    const user = await this.#users.signIn(name, password, attempt).finally(letGo);
     if (user) return user;
     throw this.#refusals.of('password', request, wrongPassword());
   }
@@ -536,6 +537,8 @@ export class Authenticator {
       isKnown: device !== undefined,
       begin: () => {
         if (attempts.isSpent(key)) throw this.#refusals.heldOff(key, request);
+        // Nobody waits for the answer any more, so the others need not wait for it either.
+        if (request.raw.socket.destroyed) throw busy();
       },
       // Each attempt counts, also with the same password: its check costs processor time.
       failed: () => void attempts.add(key, randomUUID()),

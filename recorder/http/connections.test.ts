@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
@@ -131,6 +132,27 @@ test('a connection from where a right token came outlasts those of all other str
     assert.equal(await ask(socket, '/anybody'), 200);
   }
   assert.equal(await ask(second, '/viewers', 'right'), 200);
+});
+
+test('a stranger whose password is about to be checked keeps the connection until it is', async (t) => {
+  const { open, app } = await stage(t);
+  const waiting = await open('127.0.0.50');
+  const asked = once(app.server, 'request') as Promise<[IncomingMessage]>;
+  waiting.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
+  const letGo = app.connections.keep((await asked)[0].socket);
+  const flood = async (): Promise<void> => {
+    for (let i = 0; i < 24; i++) {
+      const socket = await open(`127.0.0.${2 + (i % 6)}`);
+      const begun = once(app.server, 'request');
+      socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
+      await begun;
+    }
+  };
+  await flood();
+  assert.equal(waiting.closed, false);
+  letGo();
+  await flood();
+  await until('then it goes as the others', () => waiting.closed);
 });
 
 test('viewers leave the last tenth of the places to operators', async (t) => {

@@ -37,8 +37,8 @@ interface Connection {
   readonly key: string;
   readonly socket: Socket;
   readonly network: string;
-  /** A right token came from its network within a day. */
-  readonly isFromKnown: boolean;
+  /** A right token came from its network within a day, or its password is checked soon. */
+  isLast: boolean;
   /** The name of the valid token; undefined for a stranger. */
   caller: string | undefined;
   /** The token has no role above viewer. */
@@ -66,8 +66,8 @@ export class Connections {
   readonly #proxies = new BlockList();
   readonly #open = new Map<string, Connection>();
   /** Strangers, as they go when the listener is full; in each set, the one first that has been idle or busy for longest. */
-  readonly #unknown: Group = { idle: new Set(), busy: new Set() };
-  readonly #known: Group = { idle: new Set(), busy: new Set() };
+  readonly #first: Group = { idle: new Set(), busy: new Set() };
+  readonly #last: Group = { idle: new Set(), busy: new Set() };
   /** Strangers by network. */
   readonly #strangers = new Map<string, Set<Connection>>();
   readonly #byToken = new Map<string, Set<Connection>>();
@@ -140,6 +140,21 @@ export class Connections {
     if (caller) this.#rightPlaces.note(connection.network, ANY_TOKEN);
   }
 
+  /** The connection goes after those of other strangers until the returned function is called. For a bounded number of them. */
+  keep(socket: Socket): () => void {
+    const connection = this.#open.get(keyOf(socket));
+    if (!connection || connection.isLast) return () => {};
+    const move = (isLast: boolean): void => {
+      const before = this.#groupOf(connection);
+      connection.isLast = isLast;
+      for (const state of ['idle', 'busy'] as const) {
+        if (before[state].delete(connection)) this.#groupOf(connection)[state].add(connection);
+      }
+    };
+    move(true);
+    return () => move(false);
+  }
+
   #add(socket: Socket): void {
     const { remoteAddress } = socket;
     // Already closed.
@@ -153,11 +168,11 @@ export class Connections {
         !this.#isProxy(remoteAddress) &&
         !closeIdle(neighbours) &&
         !closeFirst(neighbours)) ||
-      (this.#open.size >= total && !closeFirstOf(this.#unknown) && !closeFirstOf(this.#known));
+      (this.#open.size >= total && !closeFirstOf(this.#first) && !closeFirstOf(this.#last));
     if (isFull) return void socket.destroy();
-    const isFromKnown = this.#rightPlaces.has(network, ANY_TOKEN);
+    const isLast = this.#rightPlaces.has(network, ANY_TOKEN);
     const key = keyOf(socket);
-    const connection = { key, socket, network, isFromKnown, caller: undefined, isViewer: false, requests: 0 };
+    const connection = { key, socket, network, isLast, caller: undefined, isViewer: false, requests: 0 };
     this.#open.set(connection.key, connection);
     this.#enter(connection);
     this.#rest(connection);
@@ -182,8 +197,8 @@ export class Connections {
     idle.add(connection);
   }
 
-  #groupOf({ isFromKnown }: Connection): Group {
-    return isFromKnown ? this.#known : this.#unknown;
+  #groupOf({ isLast }: Connection): Group {
+    return isLast ? this.#last : this.#first;
   }
 
   #enter(connection: Connection): void {
