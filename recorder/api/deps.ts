@@ -14,7 +14,7 @@ import type { AuditPage, AuditQuery } from '../audit/read.ts';
 import type { Visits } from '../audit/visits.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
-import type { Protections } from '../archive/retention/protections.ts';
+import type { ProtectedWindows } from '../contract/protection.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../contract/gap-report.ts';
@@ -92,7 +92,7 @@ export interface CameraTimes {
 
 /** Windows of cameras that retention leaves alone. */
 export interface ProtectionKeeper {
-  readonly windows: Pick<Protections, 'list' | 'add' | 'remove'>;
+  readonly windows: ProtectedWindows;
   /** How long a window is protected by default, and at most at the request of an operator. */
   readonly keptMs: number;
 }

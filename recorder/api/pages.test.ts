@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import type { SegmentReader, JobKeeper } from './deps.ts';
 import type { ListQuery } from '../archive/catalogue/listing.ts';
 import type { Segment } from '../archive/catalogue/segment.ts';
-import type { Protection } from '../archive/retention/protections.ts';
+import type { Protection } from '../contract/protection.ts';
 import type { Job } from '../jobs/job.ts';
 import { as, build, cameraStatus, fakeCluster, gapReader, noGaps } from './test-support.ts';
 

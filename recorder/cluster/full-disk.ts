@@ -3,7 +3,7 @@
 // over.
 
 import type { Space } from '../archive/disk/file-system.ts';
-import { headroomFor } from '../archive/retention/plan.ts';
+import { headroomFor } from '../archive/disk/space.ts';
 
 interface FullDiskFault {
   readonly code: 'disk-full';

@@ -36,6 +36,11 @@ export interface GapReport {
   readonly filled: readonly Filled[];
 }
 
+export interface GapReporter {
+  /** Footage and gaps of [fromMs, toMs). `files`: footage that is known from files. */
+  report(cameraId: string, fromMs: number, toMs: number, files: Iterable<Interval>): GapReport;
+}
+
 /** Since when and why a camera is silent. */
 export interface CameraSilence {
   /** Wall time of the last written picture, or since when there should have been one. */

@@ -2,11 +2,10 @@
 // asked; one that does not answer is named with the time of which it may have footage.
 
 import type { Interval } from '../../base/interval.ts';
-import type { GapReport } from '../contract/gap-report.ts';
+import type { GapReport, GapReporter } from '../contract/gap-report.ts';
 import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { GapCause } from '../contract/gap-cause.ts';
 import { IntervalSet } from '../contract/intervals.ts';
-import type { GapLedger } from '../archive/gaps/ledger.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { Collector } from './collect.ts';
 import {
@@ -41,7 +40,7 @@ export interface ClusterAccount {
 
 interface FootageOfNodesOptions {
   readonly nodeId: string;
-  readonly gaps: Pick<GapLedger, 'report'>;
+  readonly gaps: GapReporter;
   readonly collector: Pick<Collector, 'others'> & {
     readonly own: { readonly archive: Pick<OwnArchive, 'list'> };
   };

@@ -15,7 +15,7 @@ import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import type { Collector } from '../footage/collect.ts';
 import { causesIn } from '../footage/elsewhere.ts';
 import { openFootage } from '../footage/open.ts';
-import { bytesOf } from '../archive/retention/plan.ts';
+import { bytesOf } from '../archive/disk/space.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { ClusterMember } from './member.ts';
 import { urlOf } from '../cluster/peers.ts';

@@ -140,7 +140,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/archive/retention',
     side: 'engine',
-    rooms: ['base', 'recorder/archive/disk', 'recorder/archive/catalogue'],
+    rooms: ['base', 'recorder/archive/disk', 'recorder/contract', 'recorder/archive/catalogue'],
     packages: ['node:crypto', 'zod', METRICS],
   },
   {
@@ -166,7 +166,6 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/disk',
       'recorder/contract',
       'recorder/archive/catalogue',
-      'recorder/archive/gaps',
     ],
     packages: ['node:fs', 'node:stream', 'zod'],
   },
@@ -229,7 +228,6 @@ export const ROOMS: readonly Room[] = [
       'recorder/peers',
       'recorder/archive/disk',
       'recorder/contract',
-      'recorder/archive/retention',
       'recorder/config',
       'recorder/footage',
     ],
@@ -359,7 +357,6 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/disk',
       'recorder/contract',
       'recorder/archive/catalogue',
-      'recorder/archive/retention',
       'recorder/live',
       'recorder/model',
       'recorder/config',
@@ -506,18 +503,15 @@ export const ROOMS: readonly Room[] = [
 
 /** Imports across the border between the sides as they are today: they have to end before recording gets its threads. */
 export const CROSSINGS: readonly string[] = [
-  'recorder/footage (front) -> recorder/archive/gaps (engine)',
   'recorder/live (both) -> recorder/camera (engine)',
   'recorder/config (both) -> recorder/edge (engine)',
   'recorder/config (both) -> recorder/events (front)',
   'recorder/config (both) -> recorder/license (front)',
   'recorder/cluster (both) -> recorder/peers (front)',
-  'recorder/cluster (both) -> recorder/archive/retention (engine)',
   'recorder/cluster (both) -> recorder/footage (front)',
   'recorder/database (front) -> recorder/archive (engine)',
   'recorder/cameras (engine) -> recorder/database (front)',
   'recorder/probe (front) -> recorder/camera (engine)',
-  'recorder/api (front) -> recorder/archive/retention (engine)',
 ];
 
 /** Rooms of one side that may import the other, and rooms of both sides that may import one of them. */

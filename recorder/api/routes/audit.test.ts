@@ -9,7 +9,7 @@ import { readAudit } from '../../audit/read.ts';
 import { AuditTrail } from '../../audit/trail.ts';
 import { Visits } from '../../audit/visits.ts';
 import type { Job } from '../../jobs/job.ts';
-import type { Protection } from '../../archive/retention/protections.ts';
+import type { Protection } from '../../contract/protection.ts';
 import { as, archiveStatus, build, cameraStatus, type ApiChanges } from '../test-support.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
 import { diskFault } from '../../archive/disk/faults.ts';
-import { ProtectionError, type Protection as ProtectedWindow } from '../../archive/retention/protections.ts';
+import { ProtectionError, type Protection as ProtectedWindow } from '../../contract/protection.ts';
 import { callerOf, visibleCamera } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { requireRole } from '../../http/auth.ts';

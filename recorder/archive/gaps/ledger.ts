@@ -2,7 +2,7 @@
 // accounts of the cameras with their journals under `.kube-nvr/gaps`, the sign of life of the process, and the files of the
 // archive.
 
-import type { CameraSilence, GapReport } from '../../contract/gap-report.ts';
+import type { CameraSilence, GapReport, GapReporter } from '../../contract/gap-report.ts';
 import type { Registry } from 'prom-client';
 import { threadCpuMs, type Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -66,7 +66,7 @@ interface Tick {
   readonly workedMs: number;
 }
 
-export class GapLedger implements SegmentObserver {
+export class GapLedger implements SegmentObserver, GapReporter {
   readonly #options: GapLedgerOptions;
   readonly #fs: FileSystem;
   readonly #directory: string;
@@ -189,7 +189,6 @@ export class GapLedger implements SegmentObserver {
     return gaps && sinceMs !== undefined ? { sinceMs, cause: gaps.state } : undefined;
   }
 
-  /** Footage and gaps of [fromMs, toMs). `files`: footage that is known from files. */
   report(cameraId: string, fromMs: number, toMs: number, files: Iterable<Interval>): GapReport {
     const gaps = this.#entries.get(cameraId)?.gaps;
     if (gaps) return gaps.report(fromMs, toMs, files);

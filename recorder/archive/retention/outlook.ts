@@ -1,7 +1,8 @@
 // How long footage of this node can be kept with its limits and its disk at the current bit rates. Pure.
 
 import type { Space } from '../disk/file-system.ts';
-import { bytesOf, type RetentionLimits } from './plan.ts';
+import { bytesOf } from '../disk/space.ts';
+import type { RetentionLimits } from './plan.ts';
 
 interface OutlookInput {
   /** Of the node. */

@@ -3,15 +3,14 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Space } from '../disk/file-system.ts';
 import {
-  bytesOf,
   effectiveMaxSize,
-  headroomFor,
   isOverQuota,
   planRemoval,
   type CameraFootage,
   type RetentionLimits,
   type RetentionRule,
 } from './plan.ts';
+import { bytesOf, headroomFor } from '../disk/space.ts';
 
 /** A segment of the model. */
 interface Segment {

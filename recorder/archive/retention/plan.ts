@@ -3,10 +3,7 @@
 // calls again.
 
 import type { Space } from '../disk/file-system.ts';
-
-/** A part of a file system: a share of its size, or a number of bytes. */
-type SpaceAmount =
-  { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
+import { bytesOf, type SpaceAmount } from '../disk/space.ts';
 
 /** Limits of how much footage is kept; undefined means no limit. */
 export interface RetentionLimits {
@@ -80,10 +77,6 @@ export function effectiveMaxSize(protectedBytes: number, limits: RetentionLimits
   return protectedBytes + maxSizeBytes * UNPROTECTED_SHARE;
 }
 
-export function bytesOf(amount: SpaceAmount, space: Space): number {
-  return amount.kind === 'bytes' ? amount.bytes : (space.totalBytes * amount.percent) / 100;
-}
-
 function byAge({ nowMs, agePaused, limits, cameras }: PlanInput): PlannedRemoval | undefined {
   if (agePaused) return undefined;
   for (const { cameraId, oldest, limits: own } of cameras) {
@@ -134,16 +127,4 @@ export function oldestOfAll(cameras: readonly CameraFootage[], rule: RetentionRu
     if (camera.oldest && camera.oldest.startMs < (found?.oldest?.startMs ?? Infinity)) found = camera;
   }
   return found && { cameraId: found.cameraId, rule, scope: 'node' };
-}
-
-/** A disk may fill by this much before the next check. */
-const HEADROOM_SECONDS = 30;
-const MIN_HEADROOM_BYTES = 64 * 1024 * 1024;
-/** On a small file system, headroom may take only this part: otherwise there would be no space for footage. */
-const MAX_HEADROOM_SHARE = 0.05;
-
-/** Space that is kept free although no limit asks for it, so that writes seldom find the disk full. */
-export function headroomFor(bytesPerSecond: number, space: Space): number {
-  const wanted = Math.max(MIN_HEADROOM_BYTES, bytesPerSecond * HEADROOM_SECONDS);
-  return Math.min(wanted, space.totalBytes * MAX_HEADROOM_SHARE);
 }

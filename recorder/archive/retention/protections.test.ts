@@ -3,14 +3,9 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { ProtectionError } from '../../contract/protection.ts';
 import { segmentPaths, systemError, temporaryDirectory, TestFileSystem } from '../test-support.ts';
-import {
-  formatProtections,
-  MAX_PROTECTIONS_OF_ONE,
-  parseProtections,
-  ProtectionError,
-  Protections,
-} from './protections.ts';
+import { formatProtections, MAX_PROTECTIONS_OF_ONE, parseProtections, Protections } from './protections.ts';
 import { bytesIn, isFootage, RetentionBench, SmallDisk } from './test-support.ts';
 
 const window = (fromMs: number, toMs: number, cameraId = 'gate') => ({

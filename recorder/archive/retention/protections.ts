@@ -5,38 +5,19 @@ import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
 import { isFootageId } from '../../../base/camera-id.ts';
 import { readIfThere, replaceFile } from '../disk/state-file.ts';
-import { CodedError } from '../../../base/error.ts';
+import {
+  ProtectionError,
+  type NewProtection,
+  type ProtectedWindows,
+  type Protection,
+} from '../../contract/protection.ts';
 import { Turns } from '../../../base/turns.ts';
 import { parseJson } from '../../../base/parse-json.ts';
-
-export interface Protection {
-  readonly id: string;
-  readonly cameraId: string;
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly createdMs: number;
-  /** Why, in the user's words. */
-  readonly note: string | undefined;
-  /** When it ends by itself; undefined means never. */
-  readonly untilMs: number | undefined;
-  /** Name of the token that requested it; undefined when it is not known. */
-  readonly by: string | undefined;
-}
-
-/** A protection before it is stored. */
-type NewProtection = Omit<Protection, 'id' | 'createdMs'>;
 
 /** One camera's protected time: spans are sorted and do not touch. */
 interface Span {
   readonly fromMs: number;
   readonly toMs: number;
-}
-
-type ProtectionErrorCode = 'too-many-protections' | 'protections-unreadable';
-
-/** A protection cannot be stored. */
-export class ProtectionError extends CodedError<ProtectionErrorCode> {
-  override readonly name = 'ProtectionError';
 }
 
 /** Every segment that might be removed is compared with each of them. */
@@ -45,7 +26,7 @@ const MAX_PROTECTIONS = 10_000;
 export const MAX_PROTECTIONS_OF_ONE = 1_000;
 const VERSION = 1;
 
-export class Protections {
+export class Protections implements ProtectedWindows {
   readonly #fs: FileSystem;
   readonly #path: string;
   readonly #checkDisk: () => Promise<void>;
@@ -69,7 +50,6 @@ export class Protections {
     return this.#readable;
   }
 
-  /** By camera and start. */
   list(cameraId?: string): readonly Protection[] {
     return cameraId === undefined ? this.#all : this.#all.filter((one) => one.cameraId === cameraId);
   }
@@ -102,7 +82,6 @@ export class Protections {
     this.#readable = true;
   }
 
-  /** Keeps [fromMs, toMs) of a camera from now on. Resolves when the disk has it; throws ProtectionError. */
   add(window: NewProtection, nowMs: number): Promise<Protection> {
     const protection: Protection = { ...window, id: randomUUID(), createdMs: nowMs };
     const { by } = protection;
@@ -117,7 +96,6 @@ export class Protections {
     });
   }
 
-  /** Removes a protection and resolves to it; to undefined when there is none with that id. */
   remove(id: string): Promise<Protection | undefined> {
     const found = this.#all.find((one) => one.id === id);
     return this.#change(found ? [found.cameraId] : [], (all) => ({
