@@ -46,6 +46,7 @@ import { probeRoutes } from './routes/probe.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
 import { sessionRoutes } from './routes/session.ts';
+import { sessionListRoutes } from './routes/sessions.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { stillRoutes } from './routes/stills.ts';
 import { timelineRoutes } from './routes/timeline.ts';
@@ -122,6 +123,7 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   const { auth, store, events, log, logLevels, audit, clock } = deps;
   await app.register(sessionRoutes, { deps, auth });
   await app.register(signInRoutes, { deps, auth });
+  await app.register(sessionListRoutes, { deps, auth });
   await app.register(accountRoutes, { auth });
   await app.register(linkRoutes, { auth });
   await app.register(healthRoutes, { deps, auth });

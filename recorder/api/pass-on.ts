@@ -3,8 +3,8 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { Log } from '../../base/log.ts';
 import { callerOf } from '../http/access.ts';
+import type { Authenticator } from '../http/auth.ts';
 import { scopeOf } from '../http/caller.ts';
 import { harmless } from '../http/foreign-answer.ts';
 import { credentialOf } from '../http/credentials.ts';
@@ -16,7 +16,7 @@ import {
   type PeerRequest,
   type PeerSender,
 } from '../peers/peer-requests.ts';
-import { wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
+import { wholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps } from './deps.ts';
 import type { UnlistedNodes } from '../footage/elsewhere-item.ts';
 
@@ -81,33 +81,34 @@ const sendAnswer = (reply: FastifyReply, { status, headers, body }: PeerAnswer):
     .serializer((payload: unknown) => payload as string)
     .send(body);
 
-/** What another node answers to the caller; undefined if it does not answer, or not as expected. */
-function readFrom<T extends z.ZodType>(
-  request: FastifyRequest,
-  deps: { readonly peers: PeerSender; readonly log: Log },
-  nodeId: string,
-  path: string,
-  schema: T,
-): Promise<WholeAnswer<z.output<T>>> {
-  const asked = { listener: 'api', caller: statedBy(request), path, headMs: ANSWER_MS } as const;
-  return wholeAnswer(deps, nodeId, asked, MAX_ANSWER_BYTES, schema);
-}
+/** Who asks another node, and what says so to a node that cannot be asked as a member. */
+type Asking = Pick<PeerRequest, 'caller' | 'headers'>;
 
-/** The answers of all other nodes of the cluster to the caller, and the nodes that gave none. */
+/** The caller, as if it had asked the other node itself. This node has checked that the request comes from its own page. */
+export const asItself = (request: FastifyRequest, auth: Authenticator, caller = callerOf(request)): Asking => ({
+  caller: { kind: 'itself', credential: credentialOf(request), vouched: auth.vouchedFor(caller) },
+  headers: { cookie: request.headers.cookie ?? '', 'sec-fetch-site': 'same-origin' },
+});
+
+/**
+ * The answers of all other nodes of the cluster to the caller, and the nodes that gave none. By default, the caller may see there what it
+ * may see here.
+ */
 export async function askOthers<T extends z.ZodType>(
   request: FastifyRequest,
   { cluster, peers, log }: Pick<ApiDeps, 'cluster' | 'peers' | 'log'>,
   path: string,
   schema: T,
+  asking: Asking = { caller: statedBy(request) },
 ): Promise<{ readonly answers: readonly z.output<T>[]; readonly unlisted: z.output<typeof UnlistedNodes> }> {
   if (!cluster || !peers) return { answers: [], unlisted: {} };
   const { nodes } = await cluster.metrics();
   const others = nodes.filter(({ nodeId }) => nodeId !== cluster.nodeId);
   const asked = await Promise.all(
-    others.map(async ({ nodeId }) => ({
-      nodeId,
-      answer: await readFrom(request, { peers, log }, nodeId, path, schema),
-    })),
+    others.map(async ({ nodeId }) => {
+      const asked = { ...asking, listener: 'api', path, headMs: ANSWER_MS } as const;
+      return { nodeId, answer: await wholeAnswer({ peers, log }, nodeId, asked, MAX_ANSWER_BYTES, schema) };
+    }),
   );
   return {
     answers: asked.flatMap(({ answer }) => (answer.kind === 'answer' ? [answer.value] : [])),

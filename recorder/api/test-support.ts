@@ -206,7 +206,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
 }
 
 export type ApiChanges = Omit<DepsChanges, 'auth'> & {
-  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'made' | 'registry'>;
+  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'ended' | 'made' | 'registry'>;
 };
 
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
@@ -222,6 +222,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     clock,
     reviewer: options?.reviewer,
     ...(options?.seal ? { seal: options.seal } : {}),
+    ...(options?.ended ? { ended: options.ended } : {}),
     made: options?.made,
     ...(options?.registry ? { registry: options.registry } : {}),
   });

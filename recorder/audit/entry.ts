@@ -16,6 +16,7 @@ export const ACTIONS = [
   'delete-object',
   'discover',
   'download',
+  'end-session',
   'estimate',
   'expel-node',
   'export',

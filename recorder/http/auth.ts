@@ -27,6 +27,7 @@ import { ApiError } from './problem.ts';
 import { busy, Refusals, staleCode, staleLink, unauthorized, wrongPassword } from './refusals.ts';
 import { isStated, relayedBy, type StatedCaller } from './relayed.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
+import { allOf, SeenSessions, type AccountName, type SeenSession } from './seen-sessions.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
 import { SignIns } from './sign-ins.ts';
 import { TokenOwners, type TokenOptions } from './token-owners.ts';
@@ -107,8 +108,8 @@ type Entry = NonNullable<StatedCaller['of']>;
 const ANYBODY: Caller = callerFor({ name: 'anonymous', role: 'admin' });
 
 const inSession = (holder: Caller, session: Session, link?: Link): SessionCaller => {
-  const { id, endsWith, sinceMs, expiresMs, isDue, vouchedBy, isAccepted } = session;
-  return { ...holder, holder, link, session: { id, endsWith, sinceMs, expiresMs, isDue, vouchedBy, isAccepted } };
+  const { id, endsWith, sinceMs, expiresMs, isDue, vouchedBy, from, isAccepted } = session;
+  return { ...holder, holder, link, session: { id, endsWith, sinceMs, expiresMs, isDue, vouchedBy, from, isAccepted } };
 };
 
 const holderIn = (caller: Caller): Caller => ('holder' in caller ? (caller as SessionCaller).holder : caller);
@@ -146,6 +147,7 @@ export class Authenticator {
   readonly #devices: Devices;
   readonly #links: Links;
   readonly #lastUse: LastUse;
+  readonly #seen: SeenSessions;
   readonly #made: AuthDeps['made'];
   #configured: readonly UserConfig[];
   #configuredTokens: readonly TokenConfig[];
@@ -184,10 +186,11 @@ export class Authenticator {
     this.signIns = new SignIns(seal, clock);
     this.#ended = ended;
     this.#seal = seal;
-    this.#sessions = new Sessions(seal, clock, ended);
+    this.#sessions = new Sessions(seal, clock);
     this.#devices = new Devices(seal, clock);
     this.#links = new Links(seal, clock);
     this.#lastUse = new LastUse(clock);
+    this.#seen = new SeenSessions(clock);
   }
 
   /** Replaces all configured tokens. */
@@ -274,8 +277,10 @@ export class Authenticator {
     // The member that stated a caller ends the requests of that caller itself.
     if (isStated(caller)) return caller.of ? this.#renewedStated(caller, caller.of) : caller;
     if (caller.session) {
-      const holder = this.#sessions.isEnded(caller.session) ? undefined : this.renewed(holderIn(caller));
-      return holder && inSession(holder, caller.session);
+      const { session } = caller;
+      const isOpen = !this.#ended.has(session) && session.isAccepted();
+      const holder = isOpen ? this.renewed(holderIn(caller)) : undefined;
+      return holder && inSession(holder, session);
     }
     if ('mark' in caller) return this.#users.byMark(caller.mark as string);
     if ('rule' in caller) return this.#rules.caller(caller as PersonHolder);
@@ -303,6 +308,7 @@ export class Authenticator {
       const holder = holderIn(caller);
       if ('mark' in holder) this.#lastUse.note('user', holder.name);
       else if ('digest' in holder) this.#lastUse.note('token', holder.name);
+      if (caller !== holder && !(caller as SessionCaller).link) this.#noteSeen(request, caller as SessionCaller);
       return caller;
     });
   }
@@ -315,15 +321,36 @@ export class Authenticator {
     if (stated?.of) return this.#listed(stated, stated.of);
     // Before a token: a node that passes a request on adds that of the link's maker, and only the link may follow a redirect.
     const link = place === 'anywhere' ? this.#links.of(request) : undefined;
-    const linked = link && this.#sessions.linked(link);
-    if (linked) return after(this.#holding(link.holder, request), (holder) => inSession(holder, linked, link));
+    if (link) {
+      const session = { ...link, isDue: false };
+      return after(this.#holding(link.holder, request), (holder) => this.#open(holder, session, staleLink, link));
+    }
     const isInQuery = place === 'header-or-query' || place === 'anywhere';
     const token = tokenInHeader(request) ?? (isInQuery ? tokenInQuery(request) : undefined);
     if (token !== undefined) return this.#tokens.ownerOf(token, request, isForMetrics);
     const session = isForMetrics ? undefined : this.#sessions.of(request);
     if (!session) throw place === 'anywhere' && hasLink(request) ? staleLink() : unauthorized();
     requireOwnPage(request);
-    return after(this.#holding(session.holder, request), (holder) => inSession(holder, session));
+    return after(this.#holding(session.holder, request), (holder) => this.#open(holder, session, unauthorized));
+  }
+
+  /** Throws what `refused` makes if the session, or all sessions of its account, were ended. */
+  #open(holder: Caller, session: Session, refused: () => ApiError, link?: Link): SessionCaller {
+    const caller = this.#inSession(holder, session, link);
+    if (this.#ended.has(caller.session)) throw refused();
+    return caller;
+  }
+
+  #inSession(holder: Caller, session: Session, link?: Link): SessionCaller {
+    const account = this.accountOf(holder);
+    const endsWith = (): readonly string[] => [...session.endsWith(), ...(account ? [allOf(account)] : [])];
+    return inSession(holder, { ...session, endsWith }, link);
+  }
+
+  #noteSeen({ headers, ip: address }: FastifyRequest, caller: SessionCaller): void {
+    const account = this.accountOf(caller);
+    const { session } = caller;
+    if (account) this.#seen.note({ account, caller, session, address, browser: headers['user-agent'] });
   }
 
   /**
@@ -355,6 +382,31 @@ export class Authenticator {
     return person && this.#begin(request, person, holder);
   }
 
+  /** Sessions that this node has seen since `sinceMs`, milliseconds since 1970, with the present rights of their callers. */
+  sessions(): { readonly sessions: readonly SeenSession[]; readonly sinceMs: number } {
+    const open = this.#seen.list.flatMap((seen) => {
+      const caller = this.renewed(seen.caller);
+      return caller ? [{ ...seen, caller }] : [];
+    });
+    return { sessions: open, sinceMs: this.#lastUse.sinceMs };
+  }
+
+  /** Whose account a request has, or is stated to have; undefined where nobody is told apart. */
+  accountOf(caller: Caller): AccountName | undefined {
+    const holder = holderIn(caller);
+    const of = isStated(holder) ? holder.of : this.#entryOf(holder);
+    if (!of || caller === ANYBODY) return undefined;
+    const kind = 'user' in of ? 'user' : 'rule' in of ? 'person' : 'token' in of ? 'token' : 'kubernetes';
+    return { kind, name: caller.name };
+  }
+
+  /** Ends all sessions of an account, and links, that began until now: also those that no node has seen. */
+  endAllOf(account: AccountName): void {
+    const of = allOf(account);
+    const begun = this.#seen.list.filter(({ account: { kind, name } }) => allOf({ kind, name }) === of);
+    this.endSessions([of], Math.max(...begun.map(({ session }) => session.sinceMs)));
+  }
+
   /** Ends what has begun with one of `endsWith` until now: at this node at once, at others when they learn of it. */
   endSessions(endsWith: readonly string[], sinceMs?: number): void {
     this.#ended.end(endsWith, sinceMs);
@@ -375,7 +427,9 @@ export class Authenticator {
     const holder = known ?? { user: (owner as UserHolder).mark };
     const { session, setCookie } = this.#sessions.begin(request, holder);
     const device = known ? [] : [this.#devices.note(request, owner.name)];
-    return { caller: inSession(owner, session), cookies: [setCookie, ...device] };
+    const caller = this.#inSession(owner, session);
+    this.#noteSeen(request, caller);
+    return { caller, cookies: [setCookie, ...device] };
   }
 
   /**

@@ -1,14 +1,14 @@
 // Sessions of browsers: a cookie that scripts cannot read. It holds, sealed, who signed in and until when, so no node has to
 // remember it, and every node of the cluster accepts it.
 
-import { hash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { parseJson } from '../../base/parse-json.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { cookieIn, setCookie } from './cookies.ts';
-import { EndedSessions, LONGEST_MS, type Endable } from './ended-sessions.ts';
+import { LONGEST_MS, type Endable } from './ended-sessions.ts';
 import type { Seal } from './seal.ts';
 
 /** Without TLS. */
@@ -45,27 +45,24 @@ export interface Session extends Endable {
   readonly isAccepted: () => boolean;
   /** The other node on whose word it is accepted. */
   readonly vouchedBy: string | undefined;
+  /** The node at which it began: where the password was entered. */
+  readonly from: string;
 }
 
 interface OpenSession extends Session {
   readonly holder: Holder;
-  /** The node at which the password was entered. */
-  readonly from: string;
 }
 
 export class Sessions {
   readonly #seal: Seal;
   readonly #clock: Pick<Clock, 'wallMs'>;
-  /** Before they expired: a copy of the cookie is useless. */
-  readonly #ended: EndedSessions;
 
-  constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>, ended = new EndedSessions(clock)) {
+  constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>) {
     this.#seal = seal;
     this.#clock = clock;
-    this.#ended = ended;
   }
 
-  /** The session of a request's cookie; undefined without one, and for one that is invalid, expired or signed out. */
+  /** The session of a request's cookie, which may have been ended; undefined without one, and for one that is invalid or expired. */
   of(request: Pick<FastifyRequest, 'headers' | 'protocol'>): OpenSession | undefined {
     const cookie = cookieIn(request, SESSION_COOKIE);
     const opened = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
@@ -75,19 +72,10 @@ export class Sessions {
     const nowMs = this.#clock.wallMs();
     const expiresMs = expiryOf(holder, sinceMs, issuedMs);
     const endsWith = (): readonly string[] => endsOf(id, holder);
-    if (nowMs >= expiresMs || this.#ended.has({ endsWith, sinceMs })) return undefined;
+    if (nowMs >= expiresMs) return undefined;
     const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(holder, sinceMs, nowMs) > expiresMs;
     const { from, vouchedBy } = opened;
     return { id, endsWith, holder, sinceMs, expiresMs, isDue, from, vouchedBy, isAccepted: this.#accepts(cookie) };
-  }
-
-  /** For a caller with a link instead of the cookie: the link ends with the session. */
-  linked(link: Omit<Session, 'isDue'>): Session | undefined {
-    return this.#ended.has(link) ? undefined : { ...link, isDue: false };
-  }
-
-  isEnded(session: Session): boolean {
-    return this.#ended.has(session) || !session.isAccepted();
   }
 
   /** Begins a session, or continues one. Returns it with the header `Set-Cookie` (RFC 6265). */
@@ -97,7 +85,7 @@ export class Sessions {
     continued?: Pick<OpenSession, 'id' | 'sinceMs' | 'from'>,
   ): { readonly session: Session; readonly setCookie: string } {
     const nowMs = this.#clock.wallMs();
-    const { id = randomUUID(), sinceMs = nowMs, from } = continued ?? {};
+    const { id = randomUUID(), sinceMs = nowMs, from = this.#seal.nodeId } = continued ?? {};
     const expiresMs = expiryOf(holder, sinceMs, nowMs);
     const endsWith = (): readonly string[] => endsOf(id, holder);
     const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }), from);
@@ -109,6 +97,7 @@ export class Sessions {
         expiresMs,
         isDue: false,
         vouchedBy: undefined,
+        from,
         isAccepted: this.#accepts(sealed),
       },
       setCookie: setCookie(SESSION_COOKIE, sealed, expiresMs - nowMs, request),
@@ -128,8 +117,6 @@ export class Sessions {
 const expiryOf = (holder: Holder, sinceMs: number, issuedMs: number): number =>
   Math.min(issuedMs + LASTS_MS, sinceMs + LONGEST_MS, 'untilMs' in holder ? holder.untilMs : Infinity);
 
-/** What ends a session or a link with this id. */
-export function endsOf(id: string, holder: Holder): readonly string[] {
-  if ('ofIssuer' in holder) return [id, ...holder.ofIssuer];
-  return [id, 'user' in holder ? holder.user : hash('sha256', `of ${holder.token}`, 'base64url')];
-}
+/** What ends a session or a link with this id, besides what ends all of its account. */
+export const endsOf = (id: string, holder: Holder): readonly string[] =>
+  'ofIssuer' in holder ? [id, ...holder.ofIssuer] : [id];

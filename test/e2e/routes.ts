@@ -75,6 +75,20 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     request: post('/api/session', { name: 'nobody', password: 'wrong' }),
   },
   'DELETE /api/session': { role: 'anyone', cameras: 'all', status: 204 },
+  'GET /api/sessions': { role: 'viewer', cameras: 'all', status: 200 },
+  // Callers with a token have no session.
+  'DELETE /api/sessions/:id': {
+    role: 'viewer',
+    cameras: 'all',
+    status: 404,
+    request: at(`/api/sessions/${'0'.repeat(8)}-0000-4000-8000-${'0'.repeat(12)}`),
+  },
+  'DELETE /api/sessions': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 204,
+    request: at('/api/sessions?kind=person&name=plant/anna'),
+  },
   'GET /api/sign-in': { role: 'anyone', cameras: 'all', status: 200 },
   // Without issuers, none has this name.
   'GET /api/sign-in/:issuer': { role: 'anyone', cameras: 'all', status: 404, request: at('/api/sign-in/plant') },

@@ -12,6 +12,7 @@ import { mayExport, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed, relayedBy } from '../../http/relayed.ts';
 import type { ApiDeps } from '../deps.ts';
+import { asItself } from '../pass-on.ts';
 import { Session } from '../session-item.ts';
 import { TIME } from '../examples.ts';
 import { isoTime, timeOrNull } from '../times.ts';
@@ -101,16 +102,14 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
   }
 
   /** Other nodes learn only by a request that a session has ended. Nodes that do not answer now are not waited for. */
-  async function signOutElsewhere({ headers }: FastifyRequest, caller: Caller): Promise<void> {
+  async function signOutElsewhere(from: FastifyRequest, caller: Caller): Promise<void> {
     const others = new Set(cluster?.places().map(({ nodeId }) => nodeId));
     others.delete(cluster?.nodeId ?? '');
     const request = {
+      ...asItself(from, auth, caller),
       listener: 'api',
       path: '/api/session',
       method: 'DELETE',
-      caller: { kind: 'itself', credential: undefined, vouched: auth.vouchedFor(caller) },
-      // For nodes that cannot be asked as members. This node has checked that the request comes from its own page.
-      headers: { cookie: headers.cookie ?? '', 'sec-fetch-site': 'same-origin' },
       headMs: ELSEWHERE_MS,
     } as const;
     await Promise.allSettled([...others].map(async (nodeId) => (await peers?.request(nodeId, request))?.body.resume()));

@@ -260,7 +260,7 @@ async function twoNodes(t: TestContext) {
       auth: { mode: 'token', tokens: [], issuers, seal: new Seal({ nodeId, secret: secrets[nodeId], key, memberKey }) },
     });
   const [one, two] = [await open('node-1'), await open('node-2')];
-  const signedIn = one.auth.signInPerson({ protocol: 'http' } as FastifyRequest, 'plant', ANNA);
+  const signedIn = one.auth.signInPerson({ protocol: 'http', headers: {} } as FastifyRequest, 'plant', ANNA);
   assert.ok(signedIn);
   const cookie = signedIn.cookies[0]?.split(';', 1)[0] ?? '';
   const statusAt = async ({ app }: TestApi): Promise<number> =>
