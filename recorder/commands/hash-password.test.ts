@@ -11,11 +11,11 @@ test('the hash of the first line of the input is returned', async () => {
   assert.ok(parsed && (await matchesPassword('correct horse', parsed)));
 });
 
-test('passwords that are too short or too long are refused', async () => {
-  for (const password of ['', '1234567', 'x'.repeat(257)]) {
+test('passwords that are too short, too long or common are refused, with the reason', async () => {
+  for (const password of ['', '1234567', 'x'.repeat(257), 'Password1']) {
     await assert.rejects(
       runHashPassword(Readable.from([`${password}\n`]), () => {}),
-      UsageError,
+      (err) => err instanceof UsageError && /^password: (expected|it is one of the most common)/.test(err.message),
     );
   }
 });

@@ -2,19 +2,16 @@
 // for the configuration.
 
 import { createInterface } from 'node:readline/promises';
-import { hashPassword, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../base/password-hash.ts';
+import { hashPassword } from '../../base/password-hash.ts';
+import { problemOfPassword } from '../http/new-password.ts';
 import { ask, isTerminal } from './terminal.ts';
 import { UsageError } from './command.ts';
 
-/** `print` writes to the terminal. Throws `UsageError` for a password that is too short or too long. */
+/** `print` writes to the terminal. Throws `UsageError` for a password that is too short, too long, or guessed first. */
 export async function runHashPassword(input: NodeJS.ReadableStream, print: (text: string) => void): Promise<string> {
   const password = isTerminal(input) ? await typed(input, print) : await firstLine(input);
-  if (password.length < MIN_PASSWORD_LENGTH) {
-    throw new UsageError(`expected a password of at least ${MIN_PASSWORD_LENGTH} characters`);
-  }
-  if (password.length > MAX_PASSWORD_LENGTH) {
-    throw new UsageError(`expected a password of at most ${MAX_PASSWORD_LENGTH} characters`);
-  }
+  const problem = problemOfPassword(password);
+  if (problem !== undefined) throw new UsageError(`password: ${problem}`);
   return hashPassword(password);
 }
 

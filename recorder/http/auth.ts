@@ -22,6 +22,7 @@ import { LastUse } from './last-use.ts';
 import { hasLink, Links, type Link } from './links.ts';
 import { networkOf } from './failed-attempts.ts';
 import { LocalSignIns } from './local-sign-ins.ts';
+import { problemOfPassword } from './new-password.ts';
 import type { PageUsers } from './page-users.ts';
 import { ApiError } from './problem.ts';
 import { busy, Refusals, staleCode, staleLink, unauthorized, wrongPassword } from './refusals.ts';
@@ -434,7 +435,7 @@ export class Authenticator {
 
   /**
    * Makes an admin with this name and password, and begins a session. The code is that of the link; it can be used once. Rejects
-   * with 401 for another code, 429 after too many of them, 400 for a name that the configuration has.
+   * with 401 for another code, 429 after too many of them, 400 for a name that the configuration has, or a password that is guessed first.
    */
   async makeAdmin(
     request: FastifyRequest,
@@ -454,6 +455,8 @@ export class Authenticator {
         'name: the configuration has a user of this name: choose another one',
       );
     }
+    const problem = problemOfPassword(password, name);
+    if (problem !== undefined) throw new ApiError(400, 'invalid-parameter', `password: ${problem}`);
     // First: of two requests at the same moment, one makes a user.
     if (!(await this.#made.code.use())) throw refused();
     await this.#made.users.put({ name, role: 'admin', password: await hashPassword(password) });

@@ -101,6 +101,8 @@ test('a name or a password that will not do leaves the link valid', async (t) =>
     ['dora', PASSWORD, /^name: the configuration has a user of this name/],
     ['dora the second', PASSWORD, /^name: the name of a user has no spaces/],
     ['emil', 'short', /^password: expected at least 8 characters/],
+    ['emil', 'sunshine', /^password: it is one of the most common passwords/],
+    ['emil', 'EmilEmil1', /^password: it is little more than the name/],
   ] as const) {
     const answer = await post({ name, password, code: next });
     assert.equal(answer.statusCode, 400, answer.body);

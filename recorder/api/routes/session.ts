@@ -3,7 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
+import { MAX_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
 import { UserName } from '../../config/schema.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
@@ -55,13 +55,10 @@ const SESSION = {
 
 const EXAMPLES = { 200: SESSION };
 
-/** Throws ApiError for a name that the configuration could not have, and for a password that is too short. */
-function requireNew({ name, password }: { readonly name: string; readonly password: string }): void {
-  const refused = (detail: string): ApiError => new ApiError(400, 'invalid-parameter', detail);
+/** Throws ApiError for a name that the configuration could not have. */
+function requireName(name: string): void {
   const { error } = UserName.safeParse(name);
-  if (error) throw refused(`name: ${error.issues[0]?.message}`);
-  if (password.length >= MIN_PASSWORD_LENGTH) return;
-  throw refused(`password: expected at least ${MIN_PASSWORD_LENGTH} characters`);
+  if (error) throw new ApiError(400, 'invalid-parameter', `name: ${error.issues[0]?.message}`);
 }
 
 interface Options {
@@ -143,7 +140,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
       if (relayedBy(request.raw)) throw new ApiError(404, 'not-found', 'sign in at the node that your browser asks');
       if (isNew) {
         tell(request, { what: 'add-user', user: body.name });
-        requireNew(body);
+        requireName(body.name);
       }
       const { caller, cookies } = isNew ? await auth.makeAdmin(request, body) : await auth.signIn(request, body);
       if (cookies) reply.header('set-cookie', cookies);
