@@ -8,22 +8,31 @@ import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
+import type { FastifyRequest } from 'fastify';
 import { WebSocket } from 'ws';
+import { VirtualClock } from '../../base/clock.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
 import { Members, certificateOf } from '../../test/support/members.ts';
 import { build, fakeCluster, hashOf, token } from '../api/test-support.ts';
+import type { ClusterAccess } from '../api/cluster-access.ts';
 import type { ApiDeps, StillSource } from '../api/deps.ts';
 import type { AuditEntry } from '../audit/entry.ts';
+import { IssuerList, type IssuerConfig } from '../config/schema.ts';
 import { publicKeyOf, Seal } from '../http/seal.ts';
 
 const ANNA = { name: 'anna', role: 'admin', password: hashOf('correct horse') } as const;
 const SECRET = 'admin-token-0123456789abcdef';
-const auth = { mode: 'token', users: [ANNA], tokens: [token('admin', SECRET)] } as const;
+const ISSUERS = IssuerList.parse([
+  { name: 'plant', issuer: 'https://sso.example', clientId: 'nvr', rules: [{ role: 'admin' }] },
+]) as readonly IssuerConfig[];
+const auth = { mode: 'token', users: [ANNA], tokens: [token('admin', SECRET)], issuers: ISSUERS } as const;
 const JOB = `node-2.e${'0'.repeat(24)}`;
 
 const bearer = (text: string) => ({ authorization: `Bearer ${text}` });
 const stills = {} as unknown as StillSource;
 const noJobs = { ffmpegIsThere: async () => true } as unknown as NonNullable<ApiDeps['jobs']>;
+
+type Metrics = ClusterAccess['metrics'];
 
 interface Got {
   readonly url: string;
@@ -48,22 +57,32 @@ async function stage(t: TestContext) {
   t.after(() => evil.close());
   members.place('node-2', `https://127.0.0.1:${(evil.address() as AddressInfo).port}`);
   const places = () => ['node-1', 'node-2'].map((nodeId) => ({ nodeId, url: `http://${nodeId}:9997` }));
-  const { app } = await build(t, {
+  const nodes = [{ nodeId: 'node-1' }, { nodeId: 'node-2' }];
+  const metrics = (async () => ({ leader: undefined, hasMajority: true, voters: [], nodes })) as unknown as Metrics;
+  const { app, auth: identities } = await build(t, {
     auth,
     jobs: noJobs,
-    cluster: fakeCluster('node-1', { places }),
-    peers: await members.requestsOf('node-1'),
+    cluster: fakeCluster('node-1', { places, metrics }),
+    // However busy the machine is, the other node has time to answer.
+    peers: await members.requestsOf('node-1', { clock: new VirtualClock() }),
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
-  return { app, got, port: (app.server.address() as AddressInfo).port };
+  return { app, identities, got, port: (app.server.address() as AddressInfo).port };
 }
 
 test('a node that was taken over gets nothing of callers of another node that works elsewhere or later', async (t) => {
-  const { app, got, port } = await stage(t);
+  const { app, identities, got, port } = await stage(t);
+  /** All cookies that a browser gets. */
+  const cookies = (set: unknown): string =>
+    [set]
+      .flat()
+      .map((one) => String(one).split(';')[0])
+      .join('; ');
   const signIn = async (payload: object): Promise<string> =>
-    String((await app.inject({ method: 'POST', url: '/api/session', payload })).headers['set-cookie']).split(';')[0] ??
-    '';
+    cookies((await app.inject({ method: 'POST', url: '/api/session', payload })).headers['set-cookie']);
   const [user, tokens] = [await signIn({ name: 'anna', password: 'correct horse' }), await signIn({ token: SECRET })];
+  const request = { protocol: 'http', headers: {}, ip: '127.0.0.1' } as FastifyRequest;
+  const person = cookies(identities.signInPerson(request, 'plant', { sub: 'u-1' })?.cookies);
   const own = { host: 'nvr.example', origin: 'http://nvr.example' };
   const basic = `Basic ${Buffer.from(`x:${SECRET}`).toString('base64')}`;
   const callers: Record<string, Record<string, string>> = {
@@ -71,6 +90,7 @@ test('a node that was taken over gets nothing of callers of another node that wo
     basic: { authorization: basic },
     'session of a user': { cookie: user, ...own },
     'session of a token': { cookie: tokens, ...own },
+    'session of a person': { cookie: person, ...own },
   };
   const download = `/api/archive/jobs/${JOB}/download`;
   const links: string[] = [];
@@ -78,6 +98,7 @@ test('a node that was taken over gets nothing of callers of another node that wo
     await app.inject({ url: '/node/node-2/api/cameras', headers });
     await app.inject({ url: '/node/node-2/api/log', method: 'PUT', headers, payload: { level: 'debug' } });
     await app.inject({ url: download, headers });
+    await app.inject({ url: '/api/sessions?scope=cluster', headers });
     const made = await app.inject({
       url: '/api/links',
       method: 'POST',
@@ -102,14 +123,14 @@ test('a node that was taken over gets nothing of callers of another node that wo
     await once(socket, 'error');
   }
   await app.inject({ url: '/api/session', method: 'DELETE', headers: { cookie: user, ...own } });
-  // 4 callers, 3 requests and a link each; addresses, WebSockets, and that the user has signed out.
-  assert.ok(got.length >= 4 * 4 + 4 + 2 + 1, `${got.length}: it was asked each time`);
+  // 5 callers, 4 requests and a link each; addresses, WebSockets, and that the user has signed out.
+  assert.ok(got.length >= 5 * 5 + 4 + 2 + 1, `${got.length}: it was asked each time`);
 
   const all = JSON.stringify(got);
   const sealed = links.map((url) => url.split('access_link=')[1] as string);
-  for (const secret of [SECRET, basic, user.split('=')[1] as string, tokens.split('=')[1] as string, ...sealed]) {
-    assert.ok(!all.includes(secret));
-  }
+  const kept = [user, tokens, person].flatMap((all) => all.split('; ')).map((one) => one.split('=')[1] as string);
+  assert.equal(kept.length, 4, 'three sessions, and the cookie of the browser of a user');
+  for (const secret of [SECRET, basic, ...kept, ...sealed]) assert.ok(!all.includes(secret));
   for (const { url, headers } of got) {
     const query = new URL(url, 'http://x').search;
     const answer = await app.inject({ url: `/api/accounts${query}`, headers: { ...headers, connection: '' } });
@@ -272,5 +293,10 @@ test('nobody signs in at a node through another one', async (t) => {
   const ask = { method: 'POST', url: '/node/node-2/api/session', headers: bearer(SECRET) } as const;
   for (const password of ['correct horse', 'wrong']) {
     assert.equal((await near.app.inject({ ...ask, payload: { name: 'anna', password } })).statusCode, 404);
+  }
+  for (const url of ['/node/node-2/api/sign-in/plant', '/node/node-2/api/sign-in/plant/callback?code=x&state=y']) {
+    const answer = await near.app.inject({ url, headers: bearer(SECRET) });
+    assert.equal(answer.statusCode, 404);
+    assert.equal(answer.json<{ detail: string }>().detail, 'sign in at the node that your browser asks');
   }
 });
