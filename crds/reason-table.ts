@@ -145,6 +145,11 @@ export const NODE_WARNINGS = {
     todo: 'the message says why: correct the directory of the audit, or free space',
     see: '[audit](../audit.md)',
   },
+  'audit-not-sent': {
+    means: 'a collector of the audit has no line of the last 15 minutes',
+    todo: 'the message says why: repair the collector or the way to it; the lines wait in the files of the audit',
+    see: '[KubeNvrAuditSilent](../runbooks/KubeNvrAuditSilent.md)',
+  },
   'configuration-refused': {
     means: 'the files of the configuration, or the rows of cameras, were not taken up: what was in use before stays',
     todo: 'correct what the message names; or send SIGHUP to the recorder, if the cameras or tokens that are gone are to be removed',

@@ -333,13 +333,13 @@ need_coredns() {
   go_build "$ROOT/test/rig/dns" "$CACHE/coredns/$version/coredns" "" .
 }
 
-# The comparison of objects with a cluster by the libraries of Argo CD and Flux. Its version is that of its source.
-need_gitops() {
+# need_own_program NAME: a program of test/rig. Its version is that of its source.
+need_own_program() {
   local version
-  version=$(cat "$ROOT"/test/rig/gitops/{go.mod,main.go} | sha256sum | cut -c1-16)
-  if [ -x "$CACHE/gitops/$version/gitops" ]; then return 0; fi
+  version=$(cat "$ROOT/test/rig/$1"/{go.mod,main.go} | sha256sum | cut -c1-16)
+  if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
   need_go
-  go_build "$ROOT/test/rig/gitops" "$CACHE/gitops/$version/gitops" "" .
+  go_build "$ROOT/test/rig/$1" "$CACHE/$1/$version/$1" "" .
 }
 
 # The linter of the OpenAPI document, a program of 15 MB that is not part of the product.
@@ -420,7 +420,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
 setup_group() {
   case $1 in
     base)
@@ -445,6 +445,8 @@ setup_group() {
       need_redocly && need_schemathesis
       ;;
     clients) need_client_generators ;;
+    # What the audit is sent to. Only the programs: tests start their own.
+    collectors) need_packages rsyslog=rsyslogd rsyslog-openssl && need_own_program collector ;;
     # HTTP clients of several languages. The compiler of Java is that of the system, which also runs what it made, as does Java 21.
     http)
       need_packages curl=curl ruby=ruby python3=python3 python3-requests python3-aiohttp || return 1
@@ -459,7 +461,8 @@ setup_group() {
       need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
       ;;
     helm) need_helm && need_chart_checks ;;
-    gitops) need_gitops ;;
+    # The comparison of objects with a cluster by the libraries of Argo CD and Flux.
+    gitops) need_own_program gitops ;;
     monitoring) need_prometheus ;;
     # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
     kubelet)
@@ -474,6 +477,6 @@ setup_group() {
     server)
       need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
       ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
   esac
 }

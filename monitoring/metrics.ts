@@ -11,6 +11,7 @@ import { registerGapMetrics } from '../recorder/archive/gaps/metrics.ts';
 import { ArchiveMetrics } from '../recorder/archive/segments/metrics.ts';
 import { RetentionMetrics, type RetentionFigures } from '../recorder/archive/retention/metrics.ts';
 import { noAudit } from '../recorder/audit/entry.ts';
+import { registerDeliveryMetrics } from '../recorder/audit/delivery-metrics.ts';
 import { auditLostLines } from '../recorder/audit/trail.ts';
 import { DatabaseMetrics } from '../recorder/database/metrics.ts';
 import { AuthFailures } from '../recorder/http/auth-failures.ts';
@@ -85,6 +86,7 @@ function recorderRegistry(): Registry {
   void new LocalSignIns({ log: silentLog, registry: own });
   void new WorkBudget({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
   auditLostLines(own);
+  registerDeliveryMetrics(own, () => []);
   registerCertificateMetrics(own, { listeners: () => undefined, nodes: () => undefined });
   registerMemoryMetrics(own, new MemoryBudget(0));
   registerLogMetrics(own, { bugs: 0 });

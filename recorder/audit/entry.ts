@@ -21,6 +21,7 @@ export const ACTIONS = [
   'expel-node',
   'export',
   'failed-logins',
+  'heartbeat',
   'invite-node',
   'join-cluster',
   'rotate-key',

@@ -74,7 +74,14 @@ test('a file without settings is a recorder without cameras and every default', 
       allowedHosts: [],
       allowAnonymousNetwork: false,
     },
-    audit: { directory: '/var/lib/recorder/audit', maxAgeMs: 90 * 86_400_000, maxBytes: 2 ** 30, views: true },
+    audit: {
+      directory: '/var/lib/recorder/audit',
+      maxAgeMs: 90 * 86_400_000,
+      maxBytes: 2 ** 30,
+      views: true,
+      syslog: undefined,
+      otlp: undefined,
+    },
     cors: { origins: [] },
     trustedProxies: [],
     cameraNetworks: [],
@@ -183,7 +190,18 @@ database: {url: postgres://user:pw@db/recorder}
 redis: {url: redis://cache}
 ffmpeg: {path: /opt/ffmpeg}
 log: {level: debug, directory: /var/log/recorder, maxFileSize: 1MiB, maxFiles: 3}
-audit: {directory: /srv/audit, maxAge: 365d, maxSize: 5GiB, views: false}
+audit:
+  directory: /srv/audit
+  maxAge: 365d
+  maxSize: 5GiB
+  views: false
+  syslog: {address: '[fd00::7]:6514', ca: /a/ca.pem, certificate: /a/own.pem, key: /a/own.key}
+  otlp:
+    url: https://otel.example:4318/v1/logs
+    headersFile: /a/headers
+    ca: /a/ca.pem
+    certificate: /a/own.pem
+    key: /a/own.key
 auth:
   mode: token
   allowAnonymousNetwork: true
@@ -244,7 +262,25 @@ cameras:
     redis: { url: 'redis://cache' },
     ffmpeg: { path: '/opt/ffmpeg' },
     log: { level: 'debug', directory: '/var/log/recorder', maxFileBytes: 2 ** 20, maxFiles: 3 },
-    audit: { directory: '/srv/audit', maxAgeMs: 365 * 86_400_000, maxBytes: 5 * 2 ** 30, views: false },
+    audit: {
+      directory: '/srv/audit',
+      maxAgeMs: 365 * 86_400_000,
+      maxBytes: 5 * 2 ** 30,
+      views: false,
+      syslog: {
+        address: { host: 'fd00::7', port: 6514 },
+        ca: '/a/ca.pem',
+        certificate: '/a/own.pem',
+        key: '/a/own.key',
+      },
+      otlp: {
+        url: 'https://otel.example:4318/v1/logs',
+        headersFile: '/a/headers',
+        ca: '/a/ca.pem',
+        certificate: '/a/own.pem',
+        key: '/a/own.key',
+      },
+    },
     auth: {
       mode: 'token',
       tokens: [
@@ -422,6 +458,22 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     name: 'an audit too small for a file',
     yaml: 'audit: {maxSize: 1MiB}',
     message: 'config.yaml: audit.maxSize: expected at least 10MiB',
+  },
+  {
+    name: 'a syslog server without a port',
+    yaml: 'audit: {syslog: {address: logs.example}}',
+    message: 'config.yaml: audit.syslog.address: expected host:port such as logs.example:6514',
+  },
+  {
+    name: 'a collector without TLS on another machine',
+    yaml: 'audit: {otlp: {url: "http://otel.example:4318/v1/logs"}}',
+    message:
+      'config.yaml: audit.otlp.url: expected an address such as https://otel.example:4318/v1/logs, or http:// with one of this machine',
+  },
+  {
+    name: 'a certificate for a collector without its key',
+    yaml: 'audit: {syslog: {address: "logs.example:6514", certificate: /a.pem}}',
+    message: 'config.yaml: audit.syslog.key: expected both certificate and key, or neither',
   },
   {
     name: 'unknown key of a camera',

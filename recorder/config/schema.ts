@@ -21,6 +21,7 @@ import {
   checkUrl,
   isCertificates,
   isTimeZone,
+  parseCollector,
   parseDuration,
   parseHostName,
   parseIssuer,
@@ -28,6 +29,7 @@ import {
   parseListen,
   parseNetwork,
   parseOrigin,
+  parseOtlp,
   parseSize,
   parseSpace,
   ValueError,
@@ -451,6 +453,36 @@ export const IssuerList = z
   .max(10, 'expected at most 10 issuers')
   .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two issuers have the same name');
 
+/** How a collector of the audit is verified, and what it verifies. */
+const collectorTls = {
+  ca: path()
+    .optional()
+    .describe("PEM certificates of the authorities to trust for the collector, instead of the system's."),
+  certificate: path().optional().describe('PEM certificate chain of the recorder, if the collector asks for one.'),
+  key: path().optional().describe('PEM private key of this certificate.'),
+};
+
+const CERTIFICATE_AND_KEY = { path: ['key'], message: 'expected both certificate and key, or neither' };
+const hasBothOrNeither = ({ certificate, key }: { certificate?: string | undefined; key?: string | undefined }) =>
+  (certificate === undefined) === (key === undefined);
+
+const SyslogFile = z
+  .strictObject({
+    address: written('host:port', parseCollector).describe('Host and port of the server, such as logs.example:6514.'),
+    ...collectorTls,
+  })
+  .refine(hasBothOrNeither, CERTIFICATE_AND_KEY);
+
+const OtlpFile = z
+  .strictObject({
+    url: written('URL', parseOtlp).describe('Where logs are sent, such as https://otel.example:4318/v1/logs.'),
+    headersFile: path()
+      .optional()
+      .describe('A file with a header a line, such as Authorization: Bearer …, read for each delivery.'),
+    ...collectorTls,
+  })
+  .refine(hasBothOrNeither, CERTIFICATE_AND_KEY);
+
 const WebhookFile = z
   .strictObject({
     url: url('http', 'https').describe(
@@ -611,6 +643,10 @@ export const ConfigFile = z.strictObject({
         .describe(
           'Also record who watched live streams, still images and playback. Downloads and windows are always recorded.',
         ),
+      syslog: SyslogFile.optional().describe(
+        'A syslog server to which each line is sent: RFC 5424 over TLS (RFC 5425).',
+      ),
+      otlp: OtlpFile.optional().describe('A collector of OpenTelemetry to which each line is sent: OTLP over HTTP.'),
     })
     .prefault({})
     .describe('The audit: who did what, and which footage was downloaded.'),
@@ -874,6 +910,8 @@ export function toConfig(
       maxAgeMs: audit.maxAge,
       maxBytes: audit.maxSize,
       views: audit.views,
+      syslog: audit.syslog,
+      otlp: audit.otlp,
     },
     auth: {
       ...auth,

@@ -71,9 +71,11 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+const LISTEN = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*)):(\d{1,5})$/;
+
 /** `0.0.0.0:9997`, `localhost:9997`, `[::1]:9997`, or `:9997` for every address of IPv6 and IPv4. */
 export function parseListen(text: string): ListenAddress {
-  const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*)):(\d{1,5})$/.exec(text);
+  const match = LISTEN.exec(text);
   const port = Number(match?.[3]);
   if (!match || port > 65_535) {
     throw new ValueError('expected host:port such as 0.0.0.0:9997, [::]:9997 or :9997');
@@ -109,6 +111,23 @@ export function parseIssuer(text: string): string {
   if (url && url.search === '' && url.hash === '') return text;
   throw new ValueError(
     'expected an address such as https://sso.example/realms/plant, or http:// with one of this machine',
+  );
+}
+
+/** Where a collector listens that is reached with TLS. */
+export function parseCollector(text: string): ListenAddress {
+  const match = LISTEN.exec(text);
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2] ?? '';
+  if (host === '' || port === 0 || port > 65_535) throw new ValueError('expected host:port such as logs.example:6514');
+  return { host, port };
+}
+
+/** Where a collector of OpenTelemetry takes logs. */
+export function parseOtlp(text: string): string {
+  if (safeUrl(text)) return text;
+  throw new ValueError(
+    'expected an address such as https://otel.example:4318/v1/logs, or http:// with one of this machine',
   );
 }
 

@@ -155,7 +155,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     deps,
   );
   wanted.join({ cameraSwitch, database, member });
-  const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
+  const audit = openAudit(config, { ...deps, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
   const logins = servers?.logins;
   const access = await openAccess(config, {
@@ -225,6 +225,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     },
     { name: 'rows', start: () => database?.start(archive) },
     { name: 'tokens', close: () => access.auth.close() },
+    { name: 'audit', start: () => audit.start() },
     ...(servers ? [servers.etcd] : []),
     // Before cameras send anything: building it blocks the event loop, and footage is dated by the arrival of packets.
     {

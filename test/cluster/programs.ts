@@ -18,7 +18,8 @@ export type ProgramName =
   | 'helm'
   | 'helm-unittest'
   | 'kubeconform'
-  | 'gitops';
+  | 'gitops'
+  | 'collector';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -44,16 +45,17 @@ function builtDirectory(name: ProgramName): string {
     case 'coredns':
       return join('coredns', requiredVersion('dns', 'github.com/coredns/coredns'));
     case 'gitops':
-      return join('gitops', gitopsVersion());
+    case 'collector':
+      return join(name, ownVersion(name));
     default:
       return join('kubernetes', kubernetesVersion());
   }
 }
 
-/** Of the program in test/rig/gitops, which is this repository's own. */
-function gitopsVersion(): string {
+/** Of a program in test/rig, which is this repository's own. */
+function ownVersion(program: string): string {
   const hash = createHash('sha256');
-  for (const name of ['go.mod', 'main.go']) hash.update(readFileSync(join(ROOT, 'test/rig/gitops', name)));
+  for (const name of ['go.mod', 'main.go']) hash.update(readFileSync(join(ROOT, 'test/rig', program, name)));
   return hash.digest('hex').slice(0, 16);
 }
 
@@ -88,6 +90,7 @@ export function needProgram(name: ProgramName): string {
 function groupOf(name: ProgramName): string {
   if (name === 'helm' || name === 'helm-unittest' || name === 'kubeconform') return 'helm';
   if (name === 'gitops') return name;
+  if (name === 'collector') return 'collectors';
   return NODE_PROGRAMS.includes(name) ? 'kubelet' : 'kube';
 }
 

@@ -218,7 +218,12 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', 'yaml', 'zod'],
   },
-  { name: 'recorder/audit', side: 'front', rooms: ['base'], packages: ['node:*', METRICS] },
+  {
+    name: 'recorder/audit',
+    side: 'front',
+    rooms: ['base'],
+    packages: ['node:*', METRICS, 'undici', '@opentelemetry/otlp-transformer', '@opentelemetry/resources'],
+  },
   {
     name: 'recorder/cluster',
     side: 'both',
