@@ -54,7 +54,7 @@ test('archive and cameras of the options are the configuration, and the director
   const { config, file, archive, run } = server(t);
   const cameras = ['--camera', 'gate=rtsp://10.0.0.9/stream1', '--camera', 'yard=rtsp://10.0.0.8/a?b=c'];
   const printed = await run(['--archive', archive, ...cameras]);
-  const { recordPath, cameras: read } = await loadConfig(config);
+  const { recordPath, cameras: read, tls } = await loadConfig(config);
   assert.equal(recordPath, archive);
   assert.deepEqual(
     read.map(({ id, source }) => [id, source]),
@@ -66,7 +66,21 @@ test('archive and cameras of the options are the configuration, and the director
   assert.equal(statSync(file).mode & 0o777, 0o640);
   assert.equal(statSync(archive).mode & 0o777, 0o750);
   assert.match(printed, /setup\.yaml: 2 cameras, footage in .*archive\n/);
-  assert.match(printed, /hot-disks\.conf\n.*systemctl enable --now recorder\n$/);
+  assert.equal(tls, 'auto');
+  assert.match(printed, /hot-disks\.conf\n.*systemctl enable --now recorder\n.* https:\/\/\S+:9997, .*admin-link\n$/);
+});
+
+test('a certificate, and a file that a package has written, stay as they are', async (t) => {
+  const { config, file, archive, run } = server(t);
+  mkdirSync(dirname(file));
+  writeFileSync(join(dirname(file), '00-https.yaml'), 'tls: auto\n');
+  await run(['--archive', archive]);
+  assert.doesNotMatch(readFileSync(file, 'utf8'), /tls/);
+  unlinkSync(file);
+  const own = { certificate: '/etc/recorder/tls.crt', key: '/etc/recorder/tls.key' };
+  writeFileSync(join(dirname(file), 'site.yaml'), `tls: ${JSON.stringify(own)}\n`);
+  await run(['--archive', archive]);
+  assert.deepEqual((await loadConfig(config)).tls, own);
 });
 
 test('at a terminal the user is asked for the archive and whether to search for cameras', async (t) => {

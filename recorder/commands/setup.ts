@@ -5,6 +5,8 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { asOwnerOf, giveAway, type Owner } from '../../base/as-owner.ts';
 import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { pageAddress } from './admin-link.ts';
 import { credentialsOf, LOGIN_OPTIONS, searched } from './discover.ts';
 import type { DeviceReport } from '../onvif/discovery/describe.ts';
 import { formatConfig } from '../onvif/discovery/output.ts';
@@ -15,7 +17,7 @@ import { ask, isTerminal } from './terminal.ts';
 export const usage = `Usage: recorder setup [--archive DIRECTORY] [--camera ID=URL]... [--discover] [--user NAME --password-file FILE] [--config FILE]
 
 Writes the configuration of a new server to conf.d/setup.yaml next to the configuration file, and makes the directory of the
-archive. Without any of the first three options it asks. It starts nothing.
+archive. Without any of the first three options it asks. Unless the configuration has tls, it is \`tls: auto\`. It starts nothing.
 
   --archive DIRECTORY   where footage is kept, such as a directory of a disk for it
   --camera ID=URL       a camera to record, such as gate=rtsp://192.168.1.20/stream1
@@ -70,13 +72,14 @@ export async function run(args: readonly string[], context: CommandContext): Pro
     throw new UsageError('--archive: expected a path that begins with /');
 
   const reports = wishes.isSearched ? await searched([], 3_000, wishes.credentials, context) : [];
-  const text = settings(wishes, reports);
-  const { cameras, recordPath } = await loadConfig(options.config, { change: { file, text } });
+  const { tls } = await loadConfig(options.config);
+  const text = settings(wishes, reports, tls === undefined);
+  const config = await loadConfig(options.config, { change: { file, text } });
 
   await asOwnerOf(directory, () => mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE }));
   if (wishes.archive !== undefined) await makeArchive(wishes.archive, statSync(directory));
   await asOwnerOf(directory, () => writeFileSync(file, text, { mode: FILE_MODE, flag: 'wx' }));
-  context.print(`${file}: ${cameras.length} cameras, footage in ${recordPath}\n${nextSteps(recordPath)}`);
+  context.print(`${file}: ${config.cameras.length} cameras, footage in ${config.recordPath}\n${nextSteps(config)}`);
   return 0;
 }
 
@@ -91,7 +94,11 @@ async function asked({ stdin, print }: CommandContext): Promise<Wishes> {
 }
 
 /** The text of a file of `conf.d`. */
-function settings({ archive, cameras, credentials }: Wishes, reports: readonly DeviceReport[]): string {
+function settings(
+  { archive, cameras, credentials }: Wishes,
+  reports: readonly DeviceReport[],
+  needsTls: boolean,
+): string {
   const document = parseDocument(formatConfig(reports, credentials));
   for (const camera of cameras) {
     const [, id, source] = /^([^=:/]+)=(.+)$/.exec(camera) ?? [];
@@ -100,8 +107,9 @@ function settings({ archive, cameras, credentials }: Wishes, reports: readonly D
   }
   const list = document.get('cameras');
   if (isSeq(list)) list.flow = list.items.length === 0;
-  if (archive !== undefined && isMap(document.contents)) {
-    document.contents.items.unshift(document.createPair('record_path', archive));
+  for (const [key, value] of Object.entries({ tls: needsTls ? 'auto' : undefined, record_path: archive })) {
+    if (value !== undefined && isMap(document.contents))
+      document.contents.items.unshift(document.createPair(key, value));
   }
   return `# Written by recorder setup.\n${document.toString({ lineWidth: 0 })}`;
 }
@@ -120,8 +128,9 @@ async function makeArchive(archive: string, owner: Owner): Promise<void> {
   giveAway(archive, owner);
 }
 
-const nextSteps = (recordPath: string): string =>
-  (WRITABLE.some((directory) => `${recordPath}/`.startsWith(`${directory}/`))
+const nextSteps = (config: Config): string =>
+  (WRITABLE.some((directory) => `${config.recordPath}/`.startsWith(`${directory}/`))
     ? ''
     : `systemd does not let the recorder write there: see /usr/share/doc/recorder/examples/hot-disks.conf\n`) +
-  'Start the recorder, now and at each boot: systemctl enable --now recorder\n';
+  'Start the recorder, now and at each boot: systemctl enable --now recorder\n' +
+  `Then make the first admin at ${pageAddress(config)}, by the link that this prints: recorder admin-link\n`;

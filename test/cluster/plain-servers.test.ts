@@ -261,7 +261,7 @@ suite('three servers with etcd', { skip: plainServersMissing() }, () => {
     writeFileSync(journal, server.output);
     const line = script
       .replaceAll('/var/lib/recorder/', `${String(server.config['workDir'])}/`)
-      .replaceAll('http://127.0.0.1:9997', server.url);
+      .replaceAll('https://127.0.0.1:9997', server.url);
     const args = ['-c', `exec 2>&1\njournalctl() { cat ${journal}; }\n${line}`];
     return new Promise((resolve) =>
       execFile('bash', args, (error, printed) => resolve({ code: error ? 1 : 0, printed })),

@@ -27,6 +27,9 @@ const SILENCE_S = 13;
 const NOTHING_S = 1;
 /** Of a server, without its footage. */
 const STATE = 'var/lib/recorder';
+/** Of a server, as the pages say. */
+const [, AUTHORITIES = ''] =
+  /^export CURL_CA_BUNDLE=(.*)$/m.exec(readFileSync('docs/operations/README.md', 'utf8')) ?? [];
 const CAMERAS = ['gate', 'hall', 'yard'] as const;
 
 type CameraName = (typeof CAMERAS)[number];
@@ -127,7 +130,11 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
       const here = line.replaceAll(/(?<![\w.])\/(mnt|var\/lib)\b/g, `${server.root}/$1`);
       return new Promise((resolve) => {
         const args = ['--target', `${server.pid}`, '--net', 'bash', '-c', `exec 2>&1\n${here}`];
-        const limits = { timeout: SLOW_MS, killSignal: 'SIGKILL' } as const;
+        const env = {
+          ...process.env,
+          CURL_CA_BUNDLE: join(server.root, AUTHORITIES.replace('$(hostname)', server.hostname)),
+        };
+        const limits = { timeout: SLOW_MS, killSignal: 'SIGKILL', env } as const;
         execFile('nsenter', args, limits, (error, printed) => resolve({ code: error ? 1 : 0, printed }));
       });
     }

@@ -3,6 +3,7 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
@@ -11,6 +12,7 @@ import { NEXT_VERSION, ownPackages, VERSION } from './packages.ts';
 import { Server, serverMissing } from './server.ts';
 
 const ARCHIVE = '/mnt/archive';
+const HTTPS = '/etc/recorder/conf.d/00-https.yaml';
 
 interface Readiness {
   readonly status: string;
@@ -55,6 +57,7 @@ suite('the Debian package', { skip: serverMissing() }, () => {
       '750 recorder:recorder /var/lib/recorder',
       '750 recorder:recorder /var/log/recorder',
     ]);
+    assert.match(readFileSync(inRoot(HTTPS), 'utf8'), /^tls: auto$/m);
     assert.equal(await server.run('recorder --version'), VERSION);
     assert.match(await server.run('recorder --check-config'), /config\.yaml: ok, 0 cameras$/);
   });
@@ -100,6 +103,21 @@ suite('the Debian package', { skip: serverMissing() }, () => {
     );
     assert.notEqual(readFileSync(inRoot('/var/log/recorder/recorder.log'), 'utf8'), '');
     assert.match(await journal(), /"msg":"recorder started"/);
+  });
+
+  test('from its first start on it answers over HTTPS alone, and the first admin is made there', async () => {
+    const plain = `exec 3<>/dev/tcp/127.0.0.1/9997; printf 'GET / HTTP/1.1\\r\\nHost: server\\r\\n\\r\\n' >&3; cat <&3`;
+    assert.doesNotMatch((await server.attempt(`timeout 60 bash -c "${plain}" | tr -d '\\0'`)).output, /HTTP/);
+    assert.match(await server.curl('/'), /^<!doctype html>/i);
+    const told = await server.run('recorder admin-link');
+    const { fingerprint256 } = new X509Certificate(readFileSync(server.certificate));
+    assert.ok(told.endsWith(`: ${fingerprint256}`), told);
+    assert.ok((await journal()).includes(`"fingerprint":"${fingerprint256}"`));
+    const [, code] = /^https:\/\/server:9997\/#\/welcome\?code=(\S+)$/m.exec(told)!;
+    const made = JSON.stringify({ name: 'anna', password: 'correct horse battery', code });
+    const json = 'Content-Type: application/json';
+    const answer = await server.curl('/api/session', '--include', '--header', json, '--data', made);
+    assert.match(answer, /^set-cookie: __Host-kube_nvr_session=[^;]+;.* secure/im);
   });
 
   test('files of the archive are 0640 in directories 0750, and of the user of the service', async () => {
@@ -171,6 +189,7 @@ suite('the Debian package', { skip: serverMissing() }, () => {
       // On the new server the user has another number, as on a real one.
       await fresh.run('useradd --system somebody');
       await install(fresh, ownPackages().nextDeb);
+      await fresh.run('rm -r /etc/recorder');
       await fresh.run(`tar -C /etc -xf ${fresh.bring(inRoot('/root/backup.tar'))}`);
       execFileSync('cp', ['--archive', inRoot(ARCHIVE), join(fresh.root, ARCHIVE)]);
       await fresh.run(`chown -R recorder:recorder ${ARCHIVE}`);

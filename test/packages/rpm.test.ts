@@ -2,11 +2,13 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/until.ts';
 import { NEXT_VERSION, ownPackages, VERSION } from './packages.ts';
 import { Server, serverMissing } from './server.ts';
+
+const HTTPS = '/etc/recorder/conf.d/00-https.yaml';
 
 suite('the RPM package', { skip: serverMissing() }, () => {
   let server: Server;
@@ -37,6 +39,8 @@ suite('the RPM package', { skip: serverMissing() }, () => {
   });
 
   test('an upgrade writes config.yaml.rpmnew next to a changed file and does not restart', async () => {
+    // Packages before this one did not write it.
+    rmSync(inRoot(HTTPS));
     const camera = await server.startCamera();
     writeFileSync(
       inRoot('/etc/recorder/conf.d/site.yaml'),
@@ -56,6 +60,7 @@ suite('the RPM package', { skip: serverMissing() }, () => {
     assert.equal(await version(), VERSION);
     await server.run('systemctl restart recorder');
     assert.equal(await version(), NEXT_VERSION);
+    assert.ok(!existsSync(inRoot(HTTPS)) && !existsSync(server.certificate));
   });
 
   test('a removal stops it and keeps archive, state and configuration', async () => {

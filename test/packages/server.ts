@@ -153,12 +153,27 @@ export class Server {
   /** The body of an answer of the recorder on it; throws unless the status is 200. `token`: whose rights. */
   async get<T>(path: string, token?: string): Promise<T> {
     const login = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
-    const address = `http://127.0.0.1:9997${path}`;
+    return JSON.parse(await this.curl(path, ...login)) as T;
+  }
+
+  /** What curl, which only trusts the recorder's own certificate, prints of its answer; throws unless the status is 200. */
+  async curl(path: string, ...options: readonly string[]): Promise<string> {
+    const { certificate } = this;
+    const own = existsSync(certificate)
+      ? ['--cacert', certificate, `https://127.0.0.1:9997${path}`]
+      : [`http://127.0.0.1:9997${path}`];
     const curl = ['curl', '--silent', '--show-error', '--fail-with-body', '--max-time', '30'];
-    const args = ['--target', `${this.#init}`, '--net', ...curl];
-    const { code, output } = await run('nsenter', [...args, ...login, address]);
+    const { code, output } = await run('nsenter', ['--target', `${this.#init}`, '--net', ...curl, ...options, ...own]);
     if (code !== 0) throw new Error(`${path}: ${output}`);
-    return JSON.parse(output) as T;
+    return output;
+  }
+
+  /** By which clients trust the recorder: its own certificate, or the authority of its cluster. */
+  get certificate(): string {
+    const [own, cluster] = ['tls/certificate.pem', `data/node_${this.hostname}/tls/authorities.pem`].map((file) =>
+      join(this.root, 'var/lib/recorder', file),
+    ) as [string, string];
+    return existsSync(cluster) ? cluster : own;
   }
 
   /** Puts a file of this machine into /root of the server, and returns where it is there. */
