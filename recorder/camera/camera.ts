@@ -199,7 +199,6 @@ export class Camera {
     return {
       state: stalled ? 'connecting' : state,
       reason: stalled ?? this.#reason ?? (state === 'recording' && this.#memory.rejected ? CLOCK_UNUSABLE : undefined),
-      isQuiet: state === 'recording' && this.#session.isQuiet,
       counters: this.#counters,
     };
   }

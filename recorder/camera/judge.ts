@@ -119,10 +119,6 @@ export class Judge {
   /** The first report of the video since its last clock step, and the rate that the last comparison with it found wrong. */
   #compared: Report | undefined;
   #wrongRate = NaN;
-  /** The packet count of the last report of the video, what had arrived then, and when that was in the time that this process ran. */
-  #counted: { readonly sent: number; readonly arrived: number; readonly ranMs: number } | undefined;
-  /** Whether that count has advanced as packets arrive. */
-  #areCounted = false;
   #ahead: { readonly ms: number; readonly atMs: number } | undefined;
 
   constructor(options: JudgeOptions) {
@@ -212,26 +208,6 @@ export class Judge {
         'the timestamps of the pictures have another rate than the clock in sender reports and the arrival',
         atMs,
       );
-  }
-
-  /** Takes the packet count of a report of the video, and how many of these packets have arrived. */
-  counted(sent: number, arrived: number): void {
-    const before = this.#counted ?? { sent, arrived };
-    const more = arrived - before.arrived;
-    const isEqual = sent - before.sent === more;
-    if (more > 0 || !isEqual) this.#areCounted = isEqual;
-    this.#counted = { sent, arrived, ranMs: this.#options.clock.ranMs() };
-  }
-
-  /**
-   * Whether the camera makes its pictures so rarely that none is missing after this time: its reports go on, and say that all that it
-   * sent has arrived; and it has made one picture only, or few of them, before. An encoder that hangs made more.
-   */
-  isQuiet(silentMs: number): boolean {
-    const { clock } = this.#options;
-    const isTold = this.#areCounted && clock.ranMs() - (this.#counted?.ranMs ?? 0) < WRONG_FOR_MS;
-    const usualMs = this.clocks.video.hasUsual ? Math.max(this.clocks.video.usualMs, this.#slowMs) : LONG_MS;
-    return isTold && silentMs < MAX_PICTURE_DISTANCES * usualMs;
   }
 
   /** Takes the `rtptime` of RTP-Info: the position at which the stream starts to play. */

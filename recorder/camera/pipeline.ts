@@ -159,11 +159,6 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     return new CameraError('not-decodable', message);
   }
 
-  /** Whether the camera has sent all of its pictures although there was none for `silentMs`: it makes few. */
-  isQuiet(silentMs: number): boolean {
-    return this.#timeline.judge.isQuiet(silentMs);
-  }
-
   /** The last RTP packet of the leading stream on this connection; undefined before the first. */
   get lastPacket(): PacketPlace | undefined {
     return this.#lead.lastPacket;
@@ -289,8 +284,6 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     for (const ssrc of byes) stream.receiver.noteBye(ssrc);
     for (const report of senderReports) {
       stream.receiver.noteSenderReport(report, nowMs);
-      const { packets } = this.#options.counters.streams[stream.kind].rtp;
-      if (stream === this.#lead) this.#timeline.judge.counted(report.packetCount, packets);
       const wallMs = senderWallMs(report);
       if (wallMs === undefined) continue;
       this.#timeline.judge.report(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);

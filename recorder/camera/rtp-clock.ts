@@ -62,11 +62,6 @@ export class RtpClock {
     return this.#advance / this.#ticksPerMs;
   }
 
-  /** Whether two frames have shown a distance. */
-  get hasUsual(): boolean {
-    return this.#distanceCount > 0;
-  }
-
   /** The usual distance of two frames: the median of the last ones. */
   get usualMs(): number {
     return this.#usualTicks / this.#ticksPerMs;

@@ -20,8 +20,6 @@ export interface Pictures {
   readonly lastPictureMs: number | undefined;
   /** When the source of the video sent a BYE (RTCP); undefined again once another packet of it arrives. */
   readonly byeMs: number | undefined;
-  /** Whether no picture is missing although there was none for `silentMs`. */
-  isQuiet(silentMs: number): boolean;
   /**
    * Why there was no picture for `silentMs`: `stream-silent`; `not-decodable` with what arrived instead; or `no-key-frame` if
    * pictures arrived and only a key frame is missing.
@@ -33,8 +31,7 @@ export class Watchdog {
   readonly #sinceMs: number;
   readonly #pictures: Pictures | undefined;
   readonly #start: Patience;
-  /** When the first packet came, or the first one after a pause of `SILENCE_MS`. */
-  #packetsSinceMs: number | undefined;
+  #firstPacketMs: number | undefined;
   #lastPacketMs: number;
   /** Time from PLAY to the first picture. */
   #joinedAfterMs: number | undefined;
@@ -57,13 +54,13 @@ export class Watchdog {
    */
   check(nowMs: number, sawVideo: boolean): 'joined' | undefined {
     if (sawVideo) {
-      if (this.#packetsSinceMs === undefined || nowMs - this.#lastPacketMs >= SILENCE_MS) this.#packetsSinceMs = nowMs;
+      this.#firstPacketMs ??= nowMs;
       this.#lastPacketMs = nowMs;
     }
     this.#checkPackets(nowMs);
-    if (!this.#pictures || this.#packetsSinceMs === undefined) return undefined;
+    if (!this.#pictures || this.#firstPacketMs === undefined) return undefined;
     const lastMs = this.#pictures.lastPictureMs;
-    this.#checkPictures(this.#pictures, Math.max(lastMs ?? 0, this.#packetsSinceMs));
+    this.#checkPictures(this.#pictures, Math.max(lastMs ?? 0, this.#firstPacketMs), nowMs);
     if (lastMs === undefined || this.#joinedAfterMs !== undefined) return undefined;
     this.#joinedAfterMs = lastMs - this.#sinceMs;
     this.#start.met(this.#joinedAfterMs);
@@ -76,17 +73,15 @@ export class Watchdog {
       throw new CameraError('closed-by-camera', 'the camera ended its stream (RTCP BYE)');
     }
     const silentMs = nowMs - this.#lastPacketMs;
-    const limitMs = this.#packetsSinceMs === undefined ? this.#start.limitMs : SILENCE_MS;
-    if (silentMs < limitMs || this.#pictures?.isQuiet(silentMs)) return;
-    if (this.#packetsSinceMs === undefined) this.#start.exceeded();
+    if (silentMs < (this.#firstPacketMs === undefined ? this.#start.limitMs : SILENCE_MS)) return;
+    if (this.#firstPacketMs === undefined) this.#start.exceeded();
     const seconds = Math.round(silentMs / 1000);
     const awaited = this.#pictures?.awaited ?? 'video';
     throw new CameraError('stream-silent', `the camera is connected but sent no ${awaited} for ${seconds} s`);
   }
 
-  /** Only packets show that a picture is missing. */
-  #checkPictures(pictures: Pictures, lastMs: number): void {
-    const silentMs = this.#lastPacketMs - lastMs;
+  #checkPictures(pictures: Pictures, lastMs: number, nowMs: number): void {
+    const silentMs = nowMs - lastMs;
     if (silentMs < NO_PICTURE_MS) return;
     const error = pictures.explainSilence(silentMs);
     if (error.code === 'no-key-frame' && silentMs < this.#keyFrameLimitMs) return;
