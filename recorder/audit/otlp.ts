@@ -74,8 +74,10 @@ function refusedIn(body: Buffer): Refusal | undefined {
 function headersIn(text: string): Record<string, string> {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const headers = lines.map((line) => {
-    const [, name = '', value = ''] = /^([!#$%&'*+.^`|~\w-]+):[ \t]*([\x20-\x7e]+?)[ \t\r]*$/.exec(line) ?? [];
-    if (name === '') throw new Error('headersFile has a line that is not NAME: VALUE');
+    const [name = '', ...rest] = line.split(':');
+    const value = rest.join(':').trim();
+    if (!/^[!#$%&'*+.^`|~\w-]+$/.test(name) || !/^[\x20-\x7e]+$/.test(value))
+      throw new Error('headersFile has a line that is not NAME: VALUE');
     return [name.toLowerCase(), value];
   });
   return Object.fromEntries(headers) as Record<string, string>;
