@@ -171,17 +171,21 @@ const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
     metricsTokenFile(process.env),
   ].filter((file) => file !== undefined);
 
-main().catch((err: unknown) => {
-  // One line for an error in the configuration; a stack trace for a bug.
-  const text =
-    err instanceof ConfigError ||
-    err instanceof DatabaseError ||
-    err instanceof TokenFileError ||
-    err instanceof UsageError
-      ? err.message
-      : err instanceof Error
-        ? (err.stack ?? err.message)
-        : String(err);
-  process.stderr.write(`recorder: ${text}\n`);
-  process.exit(1);
-});
+// Timers of the clock keep no process alive: a command that waits by one would end there, as if it had done its work.
+const awake = setInterval(() => {}, 2 ** 30);
+main()
+  .finally(() => clearInterval(awake))
+  .catch((err: unknown) => {
+    // One line for an error in the configuration; a stack trace for a bug.
+    const text =
+      err instanceof ConfigError ||
+      err instanceof DatabaseError ||
+      err instanceof TokenFileError ||
+      err instanceof UsageError
+        ? err.message
+        : err instanceof Error
+          ? (err.stack ?? err.message)
+          : String(err);
+    process.stderr.write(`recorder: ${text}\n`);
+    process.exit(1);
+  });

@@ -3,8 +3,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-// The timers of the clock do not keep a process alive.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { asOwnerOf } from '../../base/as-owner.ts';
@@ -223,7 +221,7 @@ const EXPEL_STEPS: Readonly<Record<z.output<typeof Expulsion>['step'], string>> 
 };
 
 async function expel(args: readonly string[], context: CommandContext): Promise<number> {
-  const { print, printError, load } = context;
+  const { clock, print, printError, load } = context;
   const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
     options: { ...ADMIN_OPTIONS, force: { type: 'boolean', default: false } },
@@ -242,7 +240,7 @@ async function expel(args: readonly string[], context: CommandContext): Promise<
       said = state.step;
       if (state.problem !== null) throw new AdminError(state.problem);
       if (state.step === 'done') break;
-      await sleep(EXPEL_LOOK_MS);
+      await clock.sleep(EXPEL_LOOK_MS);
       try {
         state = await call('GET');
         misses = 0;

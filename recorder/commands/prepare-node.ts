@@ -96,14 +96,12 @@ export async function untilPrepared(
   owner: string,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<void> {
-  // Keeps the process alive; timers of the clock do not.
-  const awake = setInterval(() => {}, 2 ** 30);
   for (let waited = 0; ; waited++) {
     const missing = directories.find((directory) => {
       const facts = nodeFs.statSync(directory, { throwIfNoEntry: false });
       return `${facts?.uid}:${facts?.gid}` !== owner;
     });
-    if (missing === undefined) return clearInterval(awake);
+    if (missing === undefined) return;
     if (waited % TELL_EVERY === 0) log.info({ directory: missing, owner }, 'waiting for a directory to be prepared');
     await clock.sleep(PREPARED_LOOK_MS);
   }

@@ -7,6 +7,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { startCamera } from '../camera/camera.ts';
 import { Child } from '../support/child.ts';
+import { startMember } from '../support/member.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -98,6 +99,23 @@ test('a configuration file that is not there: refused by name', async (t) => {
   const { code, output } = await recorder('--config', file);
   assert.notEqual(code, 0);
   assert.ok(output.includes(file), output);
+});
+
+test('a server that joins waits for the store of the cluster, and is a member only then', async (t) => {
+  const member = await startMember(t);
+  const { token } = await member.admission.invite('rack-2');
+  const directory = workspace(t);
+  const file = join(directory, 'config.yaml');
+  const work = join(directory, 'w');
+  writeFileSync(file, `nodeName: rack-2\nworkDir: ${work}\ncluster: { dataDir: ${join(directory, 'data')} }\n`);
+  member.store.isReachable = false;
+  const at = ['--address', '127.0.0.2', '--config', file];
+  const joining = recorder('cluster', 'join', `127.0.0.1:${member.port}`, '--token', token, ...at);
+  await until('the member has refused it once', () => member.audited.length > 0);
+  member.store.isReachable = true;
+  const { code, output } = await joining;
+  assert.equal(code, 0, output);
+  assert.match(output, /the certificate of rack-2/);
 });
 
 test('an unknown argument: refused, with how it is used', async () => {
