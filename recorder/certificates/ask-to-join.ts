@@ -5,9 +5,10 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { RequestOptions } from 'node:https';
 import type { PeerCertificate } from 'node:tls';
 import { z } from 'zod';
-import { systemClock, type Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { errorCode, messageOf } from '../../base/error.ts';
 import { hostInUrl } from '../../base/host.ts';
+import { patiently } from '../../base/patiently.ts';
 import { shortRequest } from '../../base/short-request.ts';
 import { MAX_NAMES } from './issuer.ts';
 import { pinnedIn, type JoinToken, formatJoinToken } from './join-token.ts';
@@ -45,12 +46,22 @@ interface JoinOptions {
   readonly nodeId: string;
   /** Host names and addresses of this server. */
   readonly names: readonly string[];
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 /** The cluster did not let the server in; the message says why. */
 export class JoinError extends Error {
   override readonly name = 'JoinError';
+  /** The store of the cluster is away: the member may let the server in soon. */
+  readonly mayPass: boolean;
+
+  constructor(
+    message: string,
+    { mayPass = false, cause }: { readonly mayPass?: boolean; readonly cause?: unknown } = {},
+  ) {
+    super(message, { cause });
+    this.mayPass = mayPass;
+  }
 }
 
 interface Joined extends MemberContent {
@@ -58,15 +69,14 @@ interface Joined extends MemberContent {
 }
 
 /** Throws JoinError. */
-export async function askToJoin({ address, token, nodeId, names, clock = systemClock }: JoinOptions): Promise<Joined> {
+export async function askToJoin({ address, token, nodeId, names, clock }: JoinOptions): Promise<Joined> {
   const place = `${hostInUrl(address.host)}:${address.port}`;
+  const mayPass = (err: unknown): boolean => err instanceof JoinError && err.mayPass;
+  const again = { mayPass, forMs: PATIENCE_MS, everyMs: RETRY_MS, clock };
   // From this connection only the certificate whose fingerprint is in the token is trusted.
-  const { authorities } = await ask(
-    place,
-    Authorities,
-    { method: 'GET', path: AUTHORITIES_PATH },
-    { rejectUnauthorized: false },
-    clock,
+  const { authorities } = await patiently(
+    () => ask(place, Authorities, { method: 'GET', path: AUTHORITIES_PATH }, { rejectUnauthorized: false }),
+    again,
   );
   const pinned = pinnedIn(authorities, token.fingerprint);
   if (pinned === undefined) {
@@ -80,13 +90,8 @@ export async function askToJoin({ address, token, nodeId, names, clock = systemC
     request: await newRequest(key),
     names: names.slice(0, MAX_NAMES),
   };
-  const answer = await ask(
-    place,
-    Answer,
-    { method: 'POST', path: JOIN_PATH, body },
-    { ca: pinned, checkServerIdentity: ofAnyMember },
-    clock,
-  );
+  const tls = { ca: pinned, checkServerIdentity: ofAnyMember };
+  const answer = await patiently(() => ask(place, Answer, { method: 'POST', path: JOIN_PATH, body }, tls), again);
   requireUsable(answer, pinned, key, nodeId);
   KeyRing.parse(answer.keys);
   return {
@@ -126,24 +131,18 @@ async function ask<T>(
   schema: z.ZodType<T>,
   { path, ...question }: Question,
   tls: RequestOptions,
-  clock: Clock,
 ): Promise<T> {
-  const url = new URL(`https://${place}${path}`);
-  const untilMs = clock.monotonicMs() + PATIENCE_MS;
   let answer;
-  for (;;) {
-    try {
-      answer = await shortRequest(url, { ...question, tls, timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
-    } catch (cause) {
-      throw new JoinError(`${place} cannot be asked: ${errorCode(cause) ?? messageOf(cause)}`, { cause });
-    }
-    if (answer.status !== 503 || clock.monotonicMs() > untilMs) break;
-    await clock.sleep(RETRY_MS);
+  try {
+    const url = new URL(`https://${place}${path}`);
+    answer = await shortRequest(url, { ...question, tls, timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES });
+  } catch (cause) {
+    throw new JoinError(`${place} cannot be asked: ${errorCode(cause) ?? messageOf(cause)}`, { cause });
   }
   const { status, value } = answer;
   if (status !== 200) {
     const said = Refusal.safeParse(value).data?.detail ?? `it answered ${status}`;
-    throw new JoinError(`${place} refused: ${said}`);
+    throw new JoinError(`${place} refused: ${said}`, { mayPass: status === 503 });
   }
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw new JoinError(`${place} did not answer as a member of a cluster does`);

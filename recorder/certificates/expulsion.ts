@@ -7,6 +7,7 @@ import { EtcdError } from '../../base/etcd/etcd-error.ts';
 import { ApiError, hasStatus } from '../../base/kubernetes/api-error.ts';
 import { mergePatch } from '../../base/kubernetes/client.ts';
 import type { Log } from '../../base/log.ts';
+import { patiently } from '../../base/patiently.ts';
 import type { AuthorityRotation } from './authority-rotation.ts';
 import { IssueError } from './issuer.ts';
 import type { JoinTokens } from './join-tokens.ts';
@@ -128,17 +129,10 @@ export class Expulsion {
     this.#is({ step: 'done', away, secrets: await this.#patiently(secrets) });
   }
 
-  async #patiently<T>(work: () => Promise<T>): Promise<T> {
+  #patiently<T>(work: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
-    const untilMs = clock.monotonicMs() + PATIENCE_MS;
-    for (;;) {
-      try {
-        return await work();
-      } catch (err) {
-        if (!isExpected(err, ApiError, EtcdError) || clock.monotonicMs() > untilMs) throw err;
-      }
-      await clock.sleep(RETRY_MS);
-    }
+    const mayPass = (err: unknown): boolean => isExpected(err, ApiError, EtcdError);
+    return patiently(work, { mayPass, forMs: PATIENCE_MS, everyMs: RETRY_MS, clock });
   }
 }
 

@@ -137,7 +137,7 @@ test('a server that is no member of the cluster of the token gets neither the to
 });
 
 test('a client that presents the CA of a cluster and has no certificate of it gets no token', async (t) => {
-  const { admission, authorities } = await stage(t);
+  const { clock, admission, authorities } = await stage(t);
   const parsed = parseJoinToken((await admission.invite('rack-2')).token);
   assert.ok(parsed);
   // The CA certificate is public: everybody can show it. Its key is not.
@@ -152,7 +152,13 @@ test('a client that presents the CA of a cluster and has no certificate of it ge
   t.after(() => app.close());
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;
-  const joining = askToJoin({ address: { host: '127.0.0.1', port }, token: parsed, nodeId: 'rack-2', names: [] });
+  const joining = askToJoin({
+    address: { host: '127.0.0.1', port },
+    token: parsed,
+    nodeId: 'rack-2',
+    names: [],
+    clock,
+  });
   await assert.rejects(joining, /cannot be asked: (DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE)/);
   assert.deepEqual(heard, []);
 });

@@ -4,6 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../base/kubernetes/api-error.ts';
 import { mergePatch, type KubernetesObject } from '../../base/kubernetes/client.ts';
+import { patiently } from '../../base/patiently.ts';
 import { nodesPath, type StoreApi } from './secrets.ts';
 
 const WAIT_MS = 12_000;
@@ -64,25 +65,14 @@ export class Statements {
     let untilMs = clock.monotonicMs() + waitMs;
     let missing: string | undefined;
     for (;;) {
-      const members = (await this.#patiently(untilMs)).filter(({ nodeId }) => isMeant(nodeId));
+      const forMs = untilMs - clock.monotonicMs();
+      const all = await patiently(() => this.all(), { mayPass, forMs, everyMs: LOOK_MS, clock });
+      const members = all.filter(({ nodeId }) => isMeant(nodeId));
       const away = members.filter(({ ids }) => !isDone(ids)).map(({ nodeId }) => nodeId);
       const having = members.map(({ nodeId }) => nodeId).filter((name) => !away.includes(name));
       if (missing !== (missing = away.join())) untilMs = clock.monotonicMs() + waitMs;
       if (away.every((name) => knownAway.includes(name)) || clock.monotonicMs() > untilMs) return { away, having };
       await clock.sleep(LOOK_MS);
-    }
-  }
-
-  /** etcd may not answer for a moment, because a member of it is started again. */
-  async #patiently(untilMs: number): Promise<readonly Statement[]> {
-    const { clock } = this.#options;
-    for (;;) {
-      try {
-        return await this.all();
-      } catch (err) {
-        if (!(err instanceof ApiError) || clock.monotonicMs() > untilMs) throw err;
-        await clock.sleep(LOOK_MS);
-      }
     }
   }
 
@@ -92,6 +82,9 @@ export class Statements {
     return text.split(',').filter((id) => id !== '');
   }
 }
+
+/** etcd may not answer for a moment, because a member of it is started again. */
+const mayPass = (err: unknown): boolean => err instanceof ApiError;
 
 interface Waiting {
   readonly isMeant?: (nodeId: string) => boolean;

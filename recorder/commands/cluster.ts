@@ -145,7 +145,7 @@ async function init(args: readonly string[], { clock, print, load }: CommandCont
   return 0;
 }
 
-async function joinAt(args: readonly string[], { print, printError, load }: CommandContext): Promise<number> {
+async function joinAt(args: readonly string[], { clock, print, printError, load }: CommandContext): Promise<number> {
   const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
     options: { ...SERVER_OPTIONS, token: { type: 'string' }, 'token-file': { type: 'string' } },
@@ -159,7 +159,8 @@ async function joinAt(args: readonly string[], { print, printError, load }: Comm
   const server = await serverOf(values, load);
   const { nodeName } = server.config;
   try {
-    const { pool, ...content } = await askToJoin({ address, token: parsed, nodeId: nodeName, names: server.names });
+    const asked = { address, token: parsed, nodeId: nodeName, names: server.names, clock };
+    const { pool, ...content } = await askToJoin(asked);
     // Errors in the configuration are known only once the pool is known. By then there is a certificate, and the file
     // can be corrected.
     await asOwnerOf(server.files.directory, () => writeMember(server.files, content));
