@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
-import { parseJson } from '../../base/parse-json.ts';
 import { DAY_MS } from '../../base/units.ts';
 import { cookieIn, setCookie } from './cookies.ts';
 import type { Seal } from './seal.ts';
@@ -50,9 +49,7 @@ export class Devices {
   }
 
   #opened(request: CookieRequest): Sealed | undefined {
-    const cookie = cookieIn(request, DEVICE_COOKIE);
-    const opened = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
-    const { data } = Sealed.safeParse(parseJson(opened?.text ?? ''));
+    const data = this.#seal.read(PURPOSE, cookieIn(request, DEVICE_COOKIE), Sealed)?.data;
     return data && this.#clock.wallMs() - data.issuedMs < LASTS_MS ? data : undefined;
   }
 }

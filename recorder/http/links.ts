@@ -4,7 +4,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
-import { parseJson } from '../../base/parse-json.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import type { Seal } from './seal.ts';
 import { endsOf, Holder, type Session } from './sessions.ts';
@@ -53,12 +52,11 @@ export class Links {
     const sealed = linkIn({ query });
     if (sealed === undefined || (method !== 'GET' && method !== 'HEAD')) return undefined;
     const purpose = purposeOf(withoutLink(url));
-    const opened = this.#seal.open(purpose, sealed);
-    const { data } = Sealed.safeParse(parseJson(opened?.text ?? ''));
-    if (!opened || !data || this.#clock.wallMs() >= data.untilMs) return undefined;
-    const { id, of: holder, untilMs: expiresMs } = data;
+    const read = this.#seal.read(purpose, sealed, Sealed);
+    if (!read || this.#clock.wallMs() >= read.data.untilMs) return undefined;
+    const { from, vouchedBy } = read;
+    const { id, of: holder, untilMs: expiresMs } = read.data;
     const isAccepted = (): boolean => this.#seal.open(purpose, sealed) !== undefined;
-    const { from, vouchedBy } = opened;
     const sinceMs = expiresMs - LASTS_MS;
     return { id, endsWith: () => endsOf(id, holder), sinceMs, holder, expiresMs, from, vouchedBy, isAccepted };
   }

@@ -43,6 +43,8 @@ interface Opened {
   readonly vouchedBy: string | undefined;
 }
 
+type Read<T> = Omit<Opened, 'text'> & { readonly data: T };
+
 interface SealOptions {
   /** The name of this node. */
   readonly nodeId: string;
@@ -113,6 +115,14 @@ export class Seal {
     const [oldest] = this.#remembered.keys();
     if (this.#remembered.size > MAX_REMEMBERED) this.#remembered.delete(oldest as string);
     return { text, from, vouchedBy: [by, from].find((nodeId) => nodeId !== this.nodeId) };
+  }
+
+  /** What is sealed there as JSON of this shape; undefined for another one, without a text, and where `open` is. */
+  read<T extends z.ZodType>(purpose: string, sealed: string | undefined, schema: T): Read<z.output<T>> | undefined {
+    const opened = sealed === undefined ? undefined : this.open(purpose, sealed);
+    if (!opened) return undefined;
+    const { data, success } = schema.safeParse(parseJson(opened.text));
+    return success ? { data, from: opened.from, vouchedBy: opened.vouchedBy } : undefined;
   }
 
   #publicKey(nodeId: string): string | undefined {

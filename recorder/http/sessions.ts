@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
-import { parseJson } from '../../base/parse-json.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { cookieIn, setCookie } from './cookies.ts';
 import { LONGEST_MS, type Endable } from './ended-sessions.ts';
@@ -65,16 +64,15 @@ export class Sessions {
   /** The session of a request's cookie, which may have been ended; undefined without one, and for one that is invalid or expired. */
   of(request: Pick<FastifyRequest, 'headers' | 'protocol'>): OpenSession | undefined {
     const cookie = cookieIn(request, SESSION_COOKIE);
-    const opened = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
-    const { data } = Sealed.safeParse(parseJson(opened?.text ?? ''));
-    if (cookie === undefined || !opened || !data) return undefined;
-    const { id, of: holder, sinceMs, issuedMs } = data;
+    const read = this.#seal.read(PURPOSE, cookie, Sealed);
+    if (cookie === undefined || !read) return undefined;
+    const { from, vouchedBy } = read;
+    const { id, of: holder, sinceMs, issuedMs } = read.data;
     const nowMs = this.#clock.wallMs();
     const expiresMs = expiryOf(holder, sinceMs, issuedMs);
     const endsWith = (): readonly string[] => endsOf(id, holder);
     if (nowMs >= expiresMs) return undefined;
     const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(holder, sinceMs, nowMs) > expiresMs;
-    const { from, vouchedBy } = opened;
     return { id, endsWith, holder, sinceMs, expiresMs, isDue, from, vouchedBy, isAccepted: this.#accepts(cookie) };
   }
 

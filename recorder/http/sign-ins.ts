@@ -4,7 +4,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
-import { parseJson } from '../../base/parse-json.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { cookieIn, setCookie } from './cookies.ts';
 import type { Seal } from './seal.ts';
@@ -45,9 +44,7 @@ export class SignIns {
 
   /** The sign-in that this browser has begun at this issuer; undefined without one that is recent. */
   of(request: Pick<FastifyRequest, 'headers' | 'protocol'>, issuer: string): Pending | undefined {
-    const cookie = cookieIn(request, NAME);
-    const opened = cookie === undefined ? undefined : this.#seal.open(purposeOf(issuer), cookie);
-    const { data } = Pending.safeParse(parseJson(opened?.text ?? ''));
+    const data = this.#seal.read(purposeOf(issuer), cookieIn(request, NAME), Pending)?.data;
     return data && this.#clock.wallMs() < data.untilMs ? data : undefined;
   }
 
