@@ -11,7 +11,7 @@ import { silentLog } from '../../base/log.ts';
 import { noAudit } from '../audit/entry.ts';
 import type { Visits } from '../audit/visits.ts';
 import type { CameraArchiveStatus } from '../contract/archive-status.ts';
-import { newCounters, type CameraStatus } from '../contract/camera-status.ts';
+import { stoppedStatus, type CameraStatus } from '../contract/camera-status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { Issuers } from '../identity/issuers.ts';
@@ -69,29 +69,8 @@ export const fakeCluster = (nodeId: string, known: Partial<ClusterAccess> = {}):
 });
 
 export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus {
-  return {
-    id: 'gate',
-    name: 'Gate',
-    state: 'recording',
-    reason: undefined,
-    stateSinceMs: Date.UTC(2026, 0, 1, 11),
-    transport: 'tcp',
-    receiveBufferBytes: undefined,
-    video: undefined,
-    videoRemark: undefined,
-    audio: undefined,
-    audioDropped: undefined,
-    notRecorded: [],
-    bitrate: 0,
-    frameRate: 0,
-    usualFrameRate: undefined,
-    notBelieved: [],
-    clockErrorMs: undefined,
-    clockAheadMs: undefined,
-    lastFrameMs: undefined,
-    counters: newCounters(),
-    ...changes,
-  };
+  const stopped = stoppedStatus({ id: 'gate', name: 'Gate' }, Date.UTC(2026, 0, 1, 11));
+  return { ...stopped, state: 'recording', transport: 'tcp', ...changes };
 }
 
 export function archiveStatus(changes: Partial<CameraArchiveStatus> = {}): CameraArchiveStatus {

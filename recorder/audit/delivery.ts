@@ -2,7 +2,6 @@
 // and the last line that was delivered is kept beside them, so a collector that does not answer delays nothing else and costs
 // no memory.
 
-import { createHash } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
@@ -10,7 +9,7 @@ import type { Clock } from '../../base/clock.ts';
 import { firstError, messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { parseJson } from '../../base/parse-json.ts';
-import type { ChainEnd } from './files.ts';
+import { hashOf, type ChainEnd } from './files.ts';
 import { Follower, type NextLines } from './follow.ts';
 import type { SentLine } from './sent-line.ts';
 
@@ -63,7 +62,7 @@ export class Delivery {
     this.#options = options;
     this.#startedMs = clock.wallMs();
     this.#log = log.child({ collector: address });
-    this.#file = join(directory, `sent-${to}-${createHash('sha256').update(address).digest('hex').slice(0, 16)}`);
+    this.#file = join(directory, `sent-${to}-${hashOf(address).slice(0, 16)}`);
   }
 
   get to(): 'syslog' | 'otlp' {

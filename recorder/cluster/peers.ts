@@ -68,8 +68,9 @@ export class Peers {
   /** Call when the facts have changed. */
   changed(): void {
     this.#others = undefined;
-    const keys = new Map(Array.from(this.#facts().nodes.values()).flatMap(sessionKeyOf));
-    const ended = Array.from(this.#facts().nodes.values()).flatMap(endedAt);
+    const nodes = [...this.#facts().nodes.values()];
+    const keys = new Map(nodes.flatMap(sessionKeyOf));
+    const ended = nodes.flatMap(endedAt);
     if (isDeepStrictEqual([keys, ended], [this.#sessionKeys, this.#endedSessions])) return;
     this.#sessionKeys = keys;
     this.#endedSessions = ended;

@@ -28,7 +28,7 @@ import { ApiError } from './problem.ts';
 import { busy, Refusals, staleCode, staleLink, unauthorized, wrongPassword } from './refusals.ts';
 import { isStated, relayedBy, type StatedCaller } from './relayed.ts';
 import { Seal, SEAL_KEY_BYTES } from './seal.ts';
-import { allOf, SeenSessions, type AccountName, type SeenSession } from './seen-sessions.ts';
+import { allOf, isSameAccount, SeenSessions, type AccountName, type SeenSession } from './seen-sessions.ts';
 import { Sessions, type Holder, type Session } from './sessions.ts';
 import { SignIns } from './sign-ins.ts';
 import { TokenOwners, type TokenOptions } from './token-owners.ts';
@@ -403,9 +403,8 @@ export class Authenticator {
 
   /** Ends all sessions of an account, and links, that began until now: also those that no node has seen. */
   endAllOf(account: AccountName): void {
-    const of = allOf(account);
-    const begun = this.#seen.list.filter(({ account: { kind, name } }) => allOf({ kind, name }) === of);
-    this.endSessions([of], Math.max(...begun.map(({ session }) => session.sinceMs)));
+    const begun = this.#seen.list.filter((seen) => isSameAccount(seen.account, account));
+    this.endSessions([allOf(account)], Math.max(...begun.map(({ session }) => session.sinceMs)));
   }
 
   /** Ends what has begun with one of `endsWith` until now: at this node at once, at others when they learn of it. */

@@ -2,7 +2,7 @@
 // those that were ended here in a file, reports them to the other nodes of a cluster, and keeps what those report.
 
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
@@ -44,7 +44,6 @@ interface EndedOptions {
 export class EndedSessions {
   readonly #clock: Pick<Clock, 'wallMs'>;
   readonly #file: string | undefined;
-  readonly #workDir: string | undefined;
   readonly #log: Log;
   readonly #turns = new Turns(1);
   /** By `of`, the one that was ended longest ago first. */
@@ -52,7 +51,6 @@ export class EndedSessions {
 
   constructor(clock: Pick<Clock, 'wallMs'>, { workDir, log = silentLog }: EndedOptions = {}) {
     this.#clock = clock;
-    this.#workDir = workDir;
     this.#file = workDir === undefined ? undefined : join(workDir, 'ended-sessions.json');
     this.#log = log;
   }
@@ -95,9 +93,8 @@ export class EndedSessions {
 
   /** Those that were ended at this node, for the others. */
   get told(): readonly Ended[] {
-    return Array.from(this.#ended.values(), ({ of, atMs, isOwn }) => (isOwn ? [{ of, atMs }] : []))
-      .flat()
-      .slice(-MAX_TOLD);
+    const own = [...this.#ended.values()].filter(({ isOwn }) => isOwn);
+    return own.slice(-MAX_TOLD).map(({ of, atMs }) => ({ of, atMs }));
   }
 
   /** Resolves when everything is on the disk. */
@@ -120,9 +117,9 @@ export class EndedSessions {
   }
 
   async #save(): Promise<void> {
-    if (this.#file === undefined || this.#workDir === undefined) return;
+    if (this.#file === undefined) return;
     try {
-      await mkdir(this.#workDir, { recursive: true });
+      await mkdir(dirname(this.#file), { recursive: true });
       await writePrivate(this.#file, `${JSON.stringify([...this.#ended.values()])}\n`);
     } catch (err) {
       this.#log.warn({ problem: messageOf(err) }, 'the list of ended sessions cannot be written');

@@ -53,11 +53,10 @@ export function endedBy(
 }
 
 export class IssuerRules {
-  #issuers: readonly IssuerRights[];
+  #issuers: readonly IssuerRights[] = [];
   #byMark: ReadonlyMap<string, Rule> = new Map();
 
   constructor(issuers: readonly IssuerRights[]) {
-    this.#issuers = issuers;
     this.replace(issuers);
   }
 

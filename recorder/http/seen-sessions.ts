@@ -56,5 +56,8 @@ export class SeenSessions {
   }
 }
 
+export const isSameAccount = (one: AccountName, other: AccountName | undefined): boolean =>
+  one.kind === other?.kind && one.name === other.name;
+
 /** What ends all sessions of an account, at every node. */
 export const allOf = ({ kind, name }: AccountName): string => hash('sha256', JSON.stringify([kind, name]), 'base64url');

@@ -11,7 +11,7 @@ import { requireRole, type Authenticator } from '../../http/auth.ts';
 import { hasRole, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed } from '../../http/relayed.ts';
-import { ACCOUNT_KINDS, type AccountName, type SeenSession } from '../../http/seen-sessions.ts';
+import { ACCOUNT_KINDS, isSameAccount, type SeenSession } from '../../http/seen-sessions.ts';
 import type { ApiDeps } from '../deps.ts';
 import { TIME } from '../examples.ts';
 import { askOthers, asItself } from '../pass-on.ts';
@@ -89,7 +89,7 @@ export const sessionListRoutes: FastifyPluginAsyncZod<Options> = async (app, { d
   function ownList(caller: Caller): z.output<typeof SessionList> {
     const { sessions, sinceMs } = auth.sessions();
     const account = auth.accountOf(caller);
-    const seen = sessions.filter((one) => maySeeAll(caller) || isSame(one.account, account));
+    const seen = sessions.filter((one) => maySeeAll(caller) || isSameAccount(one.account, account));
     return { sessions: seen.map(toItem), since: isoTime(sinceMs), since_ms: sinceMs };
   }
 
@@ -192,13 +192,13 @@ export const sessionListRoutes: FastifyPluginAsyncZod<Options> = async (app, { d
     async (request, reply) => {
       const { kind, name } = request.query;
       const caller = callerOf(request);
-      if (!isSame({ kind, name }, auth.accountOf(caller)) && !maySeeAll(caller)) {
+      if (!isSameAccount({ kind, name }, auth.accountOf(caller)) && !maySeeAll(caller)) {
         requireRole(caller, 'admin');
         throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
       }
-      // Who an issuer or Kubernetes knows, no list here says.
+      // No list of this node has the people of issuers, and the users of Kubernetes.
       const isListed = kind === 'user' || kind === 'token';
-      if (isListed && !auth.accounts().accounts.some((one) => isSame(one, { kind, name }))) {
+      if (isListed && !auth.accounts().accounts.some((one) => isSameAccount(one, { kind, name }))) {
         throw new ApiError(404, 'not-found', `name: there is no ${kind} ${printable(name)}`);
       }
       tell(request, { kind, of: printable(name) });
@@ -209,9 +209,6 @@ export const sessionListRoutes: FastifyPluginAsyncZod<Options> = async (app, { d
 };
 
 const maySeeAll = (caller: Caller): boolean => hasRole(caller, 'admin') && caller.seesAll;
-
-const isSame = (one: AccountName, other: AccountName | undefined): boolean =>
-  one.kind === other?.kind && one.name === other.name;
 
 function toItem({ account, caller, session, lastUsedMs, address, browser }: SeenSession): OpenSession {
   const { id, sinceMs, expiresMs, from } = session;
