@@ -31,7 +31,8 @@ RUN strip -o /usr/local/bin/node /build/node && \
     mkdir -p /recorder/usr/share/doc/ffmpeg && \
     cp /build/ffmpeg/copyright /build/ffmpeg/version /recorder/usr/share/doc/ffmpeg/
 
-# The sources of the parts under GPL and LGPL, with what builds them here, for those who pass the images on (build/images --sources).
+# The sources of the parts under GPL and LGPL, and the scripts that build them here: a person who passes the images on needs both
+# (build/images --sources).
 FROM system AS collected
 COPY build/image/licences.ts build/image/sources.ts /build/
 RUN node /build/sources.ts /recorder /sources && cp /build/ffmpeg.sh /build/pause.c /sources/

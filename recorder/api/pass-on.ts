@@ -81,7 +81,7 @@ const sendAnswer = (reply: FastifyReply, { status, headers, body }: PeerAnswer):
     .serializer((payload: unknown) => payload as string)
     .send(body);
 
-/** Who asks another node, and what says so to a node that cannot be asked as a member. */
+/** The caller of a request to another node, and the headers that show the caller to a node that cannot be asked as a member. */
 type Asking = Pick<PeerRequest, 'caller' | 'headers'>;
 
 /** The caller, as if it had asked the other node itself. This node has checked that the request comes from its own page. */
