@@ -14,7 +14,7 @@ import { ConfigError, formatKey, parseKey } from './error.ts';
 import { CameraFile, ConfigFile, IssuerList, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
 import { parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
-import type { Config, IssuerConfig, NamedLists, TokenConfig, UserConfig, WebhookConfig } from './schema.ts';
+import type { Config, NamedLists, TokenConfig, WebhookConfig } from './schema.ts';
 
 export { ConfigError };
 
@@ -69,8 +69,8 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   };
   const named: NamedLists = {
     tokens: await readTokens(data.auth.tokensFile).catch(orMistakes),
-    users: await readUsers(data.auth).catch(orMistakes),
-    issuers: await readIssuers(data.auth).catch(orMistakes),
+    users: await readNamed('auth.users', UserList, data.auth.users, data.auth.usersFile).catch(orMistakes),
+    issuers: await readNamed('auth.issuers', IssuerList, data.auth.issuers, data.auth.issuersFile).catch(orMistakes),
     webhooks: await readWebhooks(data).catch(orMistakes),
   };
   if (mistakes.length > 0) throw ConfigError.all(mistakes);
@@ -141,27 +141,15 @@ async function readTokens(file: string | undefined): Promise<readonly TokenConfi
   return file === undefined ? [] : readList(file, 'auth.tokensFile', Tokens);
 }
 
-/** Reads a list like `auth.users`. The Secret may be created after the pods that read it, so the file may be missing. */
-async function readUsers({
-  users,
-  usersFile: file,
-}: z.output<typeof ConfigFile>['auth']): Promise<readonly UserConfig[]> {
+/** Reads a list like `auth.users` or `auth.issuers`. The Secret may be created after the pods that read it, so the file may be missing. */
+async function readNamed<T extends { readonly name: string }>(
+  key: 'auth.users' | 'auth.issuers',
+  list: z.ZodType<T[]>,
+  others: readonly T[],
+  file: string | undefined,
+): Promise<readonly T[]> {
   if (file === undefined || !(await exists(file))) return [];
-  return readList(file, 'auth.usersFile', UserList.superRefine(unlike('name', users, 'auth.users')), 'auth.users');
-}
-
-/** Reads a list like `auth.issuers`. The Secret may be created after the pods that read it, so the file may be missing. */
-async function readIssuers({
-  issuers,
-  issuersFile: file,
-}: z.output<typeof ConfigFile>['auth']): Promise<readonly IssuerConfig[]> {
-  if (file === undefined || !(await exists(file))) return [];
-  return readList(
-    file,
-    'auth.issuersFile',
-    IssuerList.superRefine(unlike('name', issuers, 'auth.issuers')),
-    'auth.issuers',
-  );
+  return readList(file, `${key}File`, list.superRefine(unlike('name', others, key)), key);
 }
 
 /** Refuses items of a file that share their identity with one of the configuration, under `key` of it. */

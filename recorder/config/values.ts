@@ -71,17 +71,18 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-const LISTEN = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*)):(\d{1,5})$/;
+/** The host is empty where the text has none; undefined for a text that is no address. */
+function addressIn(text: string): ListenAddress | undefined {
+  const match = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  return match && port <= 65_535 ? { host: match[1] ?? match[2] ?? '', port } : undefined;
+}
 
 /** `0.0.0.0:9997`, `localhost:9997`, `[::1]:9997`, or `:9997` for every address of IPv6 and IPv4. */
 export function parseListen(text: string): ListenAddress {
-  const match = LISTEN.exec(text);
-  const port = Number(match?.[3]);
-  if (!match || port > 65_535) {
-    throw new ValueError('expected host:port such as 0.0.0.0:9997, [::]:9997 or :9997');
-  }
-  const host = match[1] ?? match[2] ?? '';
-  return { host: host === '' ? '::' : host, port };
+  const address = addressIn(text);
+  if (!address) throw new ValueError('expected host:port such as 0.0.0.0:9997, [::]:9997 or :9997');
+  return { ...address, host: address.host || '::' };
 }
 
 /** Writes an address as it is written in a URL. */
@@ -116,11 +117,9 @@ export function parseIssuer(text: string): string {
 
 /** Where a collector listens that is reached with TLS. */
 export function parseCollector(text: string): ListenAddress {
-  const match = LISTEN.exec(text);
-  const port = Number(match?.[3]);
-  const host = match?.[1] ?? match?.[2] ?? '';
-  if (host === '' || port === 0 || port > 65_535) throw new ValueError('expected host:port such as logs.example:6514');
-  return { host, port };
+  const address = addressIn(text);
+  if (address?.host && address.port > 0) return address;
+  throw new ValueError('expected host:port such as logs.example:6514');
 }
 
 /** Where a collector of OpenTelemetry takes logs. */
