@@ -30,8 +30,8 @@ const KEY = '[A-Za-z0-9./_-]+';
 const TERMS: readonly (readonly [RegExp, (value: string | undefined, wanted: readonly string[]) => boolean])[] = [
   [new RegExp(`^(${KEY})\\s+in\\s+\\(([^)]*)\\)$`), (value, wanted) => value !== undefined && wanted.includes(value)],
   [new RegExp(`^(${KEY})\\s+notin\\s+\\(([^)]*)\\)$`), (value, wanted) => !wanted.includes(value ?? '\0')],
-  [new RegExp(`^(${KEY})\\s*!=\\s*([^=]*)$`), (value, wanted) => value !== wanted[0]],
-  [new RegExp(`^(${KEY})\\s*==?\\s*([^=]*)$`), (value, wanted) => value === wanted[0]],
+  [new RegExp(`^(${KEY})\\s*!=([^=]*)$`), (value, wanted) => value !== wanted[0]],
+  [new RegExp(`^(${KEY})\\s*==?([^=]*)$`), (value, wanted) => value === wanted[0]],
   [new RegExp(`^!\\s*(${KEY})$`), (value) => value === undefined],
   [new RegExp(`^(${KEY})$`), (value) => value !== undefined],
 ];
