@@ -257,6 +257,26 @@ test('a node is lost only after three renewals of the others that it missed: an 
   assert.equal(lostMs, 16_900, 'without an outage it is lost after its three seconds');
 });
 
+test('a node that renews each second is lost on time although the renewals of the others are seen half a second late', () => {
+  const detector = new LivenessDetector({ unavailableAfterMs: 3_000, renewMs: 1_000, membership: 'Manual' });
+  const names = ['a', 'b', 'c'];
+  detector.track(
+    names.map((name) => ({ name, role: 'Voter' as const })),
+    0,
+  );
+  const lostMs = Array.from({ length: 100 }, (_, i) => 100 * i).find((nowMs) => {
+    for (const name of names) {
+      // Their renewals of 0 s, 1 s, 2 s ... are seen after 0.5 s, 1 s, 2.5 s, 3 s ...
+      const seen = Math.floor(nowMs / 2_000) * 2 + Number(nowMs % 2_000 >= 500) + Number(nowMs % 2_000 >= 1_000);
+      const version = String(name === 'a' ? Math.min(seen, 2) : seen);
+      detector.saw(name, leaseOf(version, 1_000), nowMs);
+      if (detector.reads(nowMs).includes(name)) detector.read(name, leaseOf(version, 1_000), nowMs, nowMs);
+    }
+    return detector.liveness('a', nowMs).state === 'Unavailable';
+  });
+  assert.equal(lostMs, 1_000 + 3_000);
+});
+
 test('the first voter of a new pool is lost like any other node, if most of the nodes that were heard still are', () => {
   const detector = new LivenessDetector({ ...OPTIONS, membership: 'Automatic' });
   const roles = { a: 'Voter', b: 'Learner', c: 'Learner', d: 'Learner' } as const;

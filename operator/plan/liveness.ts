@@ -12,6 +12,8 @@ const HEARD_RENEWALS = 3;
  * the one before it did.
  */
 const SERVED_RENEWALS = 1.25;
+/** Such a renewal may be this much late at any interval: the time that a watch needs does not depend on the interval. */
+const SERVED_LATE_MS = 500;
 /** After this many missing renewals the Lease is read directly, because the watch may be late or dead. */
 const SUSPECT_RENEWALS = 2;
 /** How often the Lease of an unavailable node is read, in addition to the watch. */
@@ -265,14 +267,16 @@ export class LivenessDetector {
       ({ heardMs }) => heardMs !== undefined,
       this.#options,
     );
-    const endOf = (voters: readonly Observed[], renewals: number): number => {
-      const needed = majorityOf(voters.length, this.#options);
-      const ends = voters.map((node) => (node.heardMs ?? -Infinity) + renewals * this.#renewMsOf(node));
-      return ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
+    const endMs = (shownForMs: (renewMs: number) => number): number => {
+      const endOf = (voters: readonly Observed[]): number => {
+        const needed = majorityOf(voters.length, this.#options);
+        const ends = voters.map((node) => (node.heardMs ?? -Infinity) + shownForMs(this.#renewMsOf(node)));
+        return ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
+      };
+      return Math.max(...groups.map(endOf));
     };
-    const endMs = (renewals: number): number => Math.max(...groups.map((voters) => endOf(voters, renewals)));
-    this.#majorityEndMs = endMs(HEARD_RENEWALS);
-    this.#servedEndMs = endMs(SERVED_RENEWALS);
+    this.#majorityEndMs = endMs((renewMs) => HEARD_RENEWALS * renewMs);
+    this.#servedEndMs = endMs((renewMs) => Math.max(SERVED_RENEWALS * renewMs, renewMs + SERVED_LATE_MS));
     this.#advance(nowMs);
     if (this.#majoritySinceMs === undefined && this.#majorityEndMs >= nowMs) {
       // A majority is heard again: the silence of every node starts now.
