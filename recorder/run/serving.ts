@@ -291,7 +291,11 @@ export class Serving {
       jobs: this.#namedJobs,
       ptz: this.#ptz,
       cameraSwitch,
-      tryLogins: (id) => reach.logins.tryAgain(id),
+      tryLogins: (id) => {
+        const ended = reach.logins.tryAgain(id);
+        this.#snapshots.forget(id);
+        return ended;
+      },
       ...(cameraEditor ? { cameraEditor } : {}),
       ...(member ? { cluster: member.view } : {}),
       ...(store ? { store } : {}),

@@ -63,6 +63,12 @@ export class SharedImages {
     return { ...image, remainingMs: entry.kept ? Math.max(0, this.#remainingMs(entry.kept, maxAgeMs)) : 0 };
   }
 
+  /** Makes the image `key` anew for the next caller. */
+  forget(key: string): void {
+    this.#entries.get(key)?.kept?.release();
+    this.#entries.delete(key);
+  }
+
   #remainingMs({ madeMs, goodForMs }: Kept, maxAgeMs: number): number {
     return madeMs + Math.min(goodForMs, maxAgeMs) - this.#options.clock.monotonicMs();
   }

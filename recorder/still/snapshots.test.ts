@@ -318,6 +318,21 @@ test('a failure is reported again for no longer than a second', async (t) => {
   assert.equal(await codeOf(snapshots.get('gate')), 'an image');
 });
 
+test('a failure that is forgotten is not reported again, also one that comes after it was forgotten', async (t) => {
+  const { camera, snapshots } = await setting(t, { answer: status(503) });
+  assert.equal(await codeOf(snapshots.get('gate')), 'camera-error');
+  camera.options.answer = image();
+  snapshots.forget('gate');
+  assert.equal(await codeOf(snapshots.get('gate')), 'an image');
+  snapshots.forget('gate');
+  camera.options.answer = status(503);
+  const early = codeOf(snapshots.get('gate'));
+  snapshots.forget('gate');
+  assert.equal(await early, 'camera-error');
+  camera.options.answer = image();
+  assert.equal(await codeOf(snapshots.get('gate')), 'an image');
+});
+
 test('a camera that cannot be reached is its own fault; one without an address, and an unknown one, are the caller’s', async (t) => {
   const { camera, snapshots } = await setting(t);
   await camera.close();

@@ -66,6 +66,11 @@ export class Snapshots {
     return this.#images.get(cameraId, from, () => this.#fetch(camera, snapshot, cameraId));
   }
 
+  /** The next caller gets an answer of the camera, not one that was kept. */
+  forget(cameraId: string): void {
+    this.#images.forget(cameraId);
+  }
+
   /** The image of a camera that is not configured. Rejects with StillError. */
   ofNew(camera: SnapshotSource & { readonly snapshot: string }): Promise<StillImage> {
     // Ids of cameras have no spaces.
