@@ -58,7 +58,10 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
     );
     const failover = { failbackAfterSeconds: FAILBACK_S };
     await servers.apply([resource('RecorderPool', 'default', { failover }), ...cameras]);
-    await home();
+    await home().catch(async (error: unknown) => {
+      console.log(await servers.journals());
+      throw error;
+    });
   });
 
   afterEach(async (t) => {
@@ -80,14 +83,18 @@ suite('three servers without Kubernetes', { skip: serversMissing() }, () => {
   /** All servers vote, and each camera is recorded where it prefers to be. */
   const home = (): Promise<true> =>
     until('everything is at home', async () => {
-      if ((await servers.etcdVoters()).length < servers.names.length) return false;
-      const { voters } = await servers.metrics('rack-1');
+      assert.deepEqual(await servers.etcdVoters(), servers.names, 'votes in etcd');
+      assert.deepEqual((await servers.metrics('rack-1')).voters.toSorted(), servers.names, 'votes');
       const all = await cameras();
+      assert.equal(all.length, CAMERAS.length);
       const isAtHome = ({ spec, status }: Camera): boolean =>
         status?.assignment?.node === spec.placement?.preferredNode &&
         status?.assignment?.handover !== 'Pending' &&
         status?.conditions?.some(({ type, status: is }) => type === 'Recording' && is === 'True') === true;
-      return voters.length === servers.names.length && all.length === CAMERAS.length && all.every(isAtHome);
+      const away = all.filter((camera) => !isAtHome(camera));
+      const told = away.map(({ metadata, status }) => ({ ...status, name: metadata.name }));
+      assert.ok(away.length === 0, `not at home: ${JSON.stringify(told)}`);
+      return true;
     });
 
   const nodeOf = async (camera: CameraName): Promise<string | undefined> =>

@@ -1,6 +1,7 @@
 // A Debian server in a container of its own: systemd is its first process, it has a network of its own, and its files are gone
 // when it is closed. systemd-nspawn starts it without a service manager on this machine. It can lose its power and boot again.
 
+import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,8 +16,6 @@ const DEBIAN = join(cacheDirectory(), 'server/bookworm');
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const CGROUPS = '/sys/fs/cgroup';
 const CAMERA_PORT = 8554;
-/** Generous: the machine may be busy with something else. */
-const SLOW_MS = 120_000;
 
 interface Outcome {
   readonly code: number;
@@ -91,19 +90,16 @@ export class Server {
         if (container.ended) throw new Error(container.output);
         return initOf(container.pid);
       },
-      SLOW_MS,
+      undefined,
       10,
     );
     this.#connect(this.#init);
-    await until(
-      'systemd runs',
-      async () => {
-        if (container.ended) throw new Error(container.output);
-        const { output } = await this.attempt('systemctl is-system-running');
-        return /^(running|degraded)$/m.test(output);
-      },
-      SLOW_MS,
-    );
+    await until(`systemd runs on ${this.hostname}`, async () => {
+      if (container.ended) throw new Error(container.output);
+      const { output } = await this.attempt('systemctl is-system-running; systemctl list-jobs --no-legend');
+      assert.match(output, /^(running|degraded)$/m);
+      return true;
+    });
   }
 
   /** As when the power goes: all its processes end at once. */

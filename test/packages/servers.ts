@@ -19,8 +19,6 @@ import { assertVotesAreTold } from '../cluster/votes.ts';
 import { until } from '../support/until.ts';
 import { installedLayer, Server, serverMissing } from './server.ts';
 
-/** Generous: two cores may be busy with something else. */
-const SLOW_MS = 240_000;
 const SELDOM_MS = 200;
 const COUNT = 3;
 const JOURNAL_LINES = 30;
@@ -118,7 +116,8 @@ export class Servers {
       for (const { hostname } of others) await made.#join(hostname, first.hostname);
       for (const { hostname } of others) await made.untilVoter(hostname);
     } catch (cause) {
-      throw new Error(await made.journals(), { cause });
+      console.log(await made.journals());
+      throw cause;
     }
     made.#ends = ends.move();
     return made;
@@ -152,7 +151,7 @@ export class Servers {
     await untilReady(this.server(name));
     const asked = this.#reached().find((one) => one !== name)!;
     const isVoter = async (): Promise<boolean> => (await this.metrics(asked)).voters.includes(name);
-    await until(`${name} has a vote`, isVoter, SLOW_MS, SELDOM_MS);
+    await until(`${name} has a vote`, isVoter, undefined, SELDOM_MS);
     assert.ok((await this.etcdVoters()).includes(name), `${name} has a vote in etcd`);
   }
 
@@ -215,7 +214,7 @@ export class Servers {
         }
         return undefined;
       },
-      SLOW_MS,
+      undefined,
       SELDOM_MS,
     );
   }
@@ -298,7 +297,7 @@ export const untilReady = async (server: Server): Promise<void> => {
   await until(
     `${server.hostname} is ready`,
     () => server.get('/api/health/ready').then(() => true),
-    SLOW_MS,
+    undefined,
     SELDOM_MS,
   );
 };

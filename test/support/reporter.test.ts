@@ -66,6 +66,19 @@ test('a skip is allowed for the variant of the run, not for another reason that 
   assert.deepEqual([long.status, long.counts], [1, ['2 5 1 it.test.cjs']], long.stdout);
 });
 
+test('where the preparation of a suite fails, the cause stands once, and its tests are named', (t) => {
+  const directory = workspace(t);
+  writeFileSync(
+    join(directory, 'it.test.cjs'),
+    `const { suite, before, test } = require('node:test');
+     suite('servers', () => { before(() => { throw new Error('rack-2 has no vote'); }); test('one'); test('two'); });`,
+  );
+  const { stdout, counts } = report(directory, ['it.test.cjs']);
+  assert.deepEqual(counts, ['0 3 0 it.test.cjs']);
+  assert.match(stdout, /^FAIL one .*\n    it was not run\nFAIL two .*\n    it was not run\n/m);
+  assert.match(stdout, /^FAIL servers .*\n    Error: rack-2 has no vote\n/m);
+});
+
 test('a file of which a test did not run fails', (t) => {
   const directory = workspace(t);
   const passes = "test('it works', () => {});";

@@ -105,7 +105,9 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
         } else if (event.type === 'test:fail') {
           // Of a test or suite in which others failed, these are reported themselves.
           const { failureType } = event.data.details.error as { failureType?: string };
-          if (failureType !== 'subtestsFailed') yield `FAIL ${data.name}${place(data)}\n${indent(errorText(data))}\n`;
+          // Of one that was not run, the suite says why.
+          const why = failureType === 'cancelledByParent' ? 'it was not run' : errorText(data);
+          if (failureType !== 'subtestsFailed') yield `FAIL ${data.name}${place(data)}\n${indent(why)}\n`;
           if (failureType !== 'subtestsFailed' || !isSuite) tally.failed++;
         } else if (!isSuite && !isProcess(data)) {
           tally.passed++;
