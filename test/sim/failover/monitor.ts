@@ -242,6 +242,17 @@ export class Monitor {
 
   // ── recordings ──
 
+  /**
+   * A recorder starts with what its disk has. Of a camera that it had given up before, it knows no epoch any more: only lists out of the
+   * past, which no API server gives to whom does not ask for them, could bring that back.
+   */
+  starts(recorder: Process, kept: ReadonlySet<string>): void {
+    for (const key of this.#highest.keys()) {
+      const [name, uid = ''] = key.split('/');
+      if (name === recorder.name && !kept.has(uid)) this.#highest.delete(key);
+    }
+  }
+
   /** The recorder learns that it is the owner under this epoch. */
   sawEpoch(recorder: Process, camera: string, uid: string, epoch: number): void {
     const key = `${recorder.name}/${uid}`;

@@ -84,6 +84,8 @@ export class Recorder extends Process {
     const { api: server, random, timeline, monitor, renewMs, Cluster } = this.#deps;
     this.#recordings = new Map();
     this.#held = new Map();
+    const kept = [...(this.#disk?.assignments.values() ?? [])].map(({ camera }) => camera.metadata.uid ?? '');
+    monitor.starts(this, new Set(kept));
     const api = new RecorderApi({
       process: this,
       server,
