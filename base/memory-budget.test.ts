@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../test/support/fast-check.ts';
 import { MemoryBudget } from './memory-budget.ts';
 
 test('when bytes are short, users give way in the order in which they were opened, and the last gives way to nobody', () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { CAMERA_ID } from '../../base/camera-id.ts';
 import { idOf } from './id.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { MAX_EXPORT_MS, splitExport } from './split.ts';
 
 test('parts follow each other over the whole selection, and none is longer than four hours', () => {

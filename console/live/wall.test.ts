@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { gridOf, MAX_TILES, neighbour, tilesPerPage, usualAspect } from './wall.ts';
 
 const WIDE = 16 / 9;

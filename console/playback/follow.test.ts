@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { correctionOf, paceOf } from './follow.ts';
 
 test('a large error is a seek, a small one another rate, a tiny one nothing', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { mediaTimeOf, wallTimeOf, type MediaPart } from './media-time.ts';
 
 /** Parts of six seconds and some gaps. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { isWithin, MAX_WIDTH_MS, MIN_WIDTH_MS, rangeAround, reveal, timeAt, widthOf, xOf, zoom } from './scale.ts';
 
 const widths = fc.integer({ min: MIN_WIDTH_MS, max: MAX_WIDTH_MS });

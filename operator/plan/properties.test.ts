@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { plan } from './plan.ts';
 import type { PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
 import { isSuspect } from './suspects.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { splitLengths } from '../../test/support/depacketize.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
 import { Faults } from './faults.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { parseSprop } from './sprop.ts';
 
 const base64 = (hex: string): string => Buffer.from(hex, 'hex').toString('base64');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { encodeVideo } from '../../test/support/encode.ts';
 import { nalType, splitAnnexB } from '../../test/support/packetize.ts';
 import { BitReader } from './bit-reader.ts';

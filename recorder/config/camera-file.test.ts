@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { parse } from 'yaml';
 import { formatCameraFile, isOurs } from './camera-file.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { CameraDay } from '../archive/catalogue/camera-day.ts';
 import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import { formatPath, parsePath, type SegmentName } from '../archive/disk/names.ts';

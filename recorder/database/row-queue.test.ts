@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import { systemError, temporaryDirectory, TestFileSystem, TestLog } from '../archive/test-support.ts';
 import { filenameOf, formatLine, parseLine, type RowChange } from './row.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as fc from 'fast-check';
+import * as fc from '../../test/support/fast-check.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
 import type { FileParts } from '../mp4/parts.ts';

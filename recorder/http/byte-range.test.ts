@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as fc from 'fast-check';
+import * as fc from '../../test/support/fast-check.ts';
 import { contentRange, parseRange } from './byte-range.ts';
 
 const SIZE = 1000;

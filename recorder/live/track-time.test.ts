@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { FRAME_TICKS, SampleMaker } from './test-support.ts';
 import { TrackTime } from './track-time.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { Mp4Error } from './error.ts';
 import type { FragmentTrack } from './fragment.ts';
 import { buildFragment, fragmentHeaderSize, writeFragment } from './fragment.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import type { Encoded } from '../../test/support/encoded-samples.ts';
 import { join, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { fakeAudio, fakeVideo, meta } from '../../test/support/recorded-file.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as fc from 'fast-check';
+import * as fc from '../../test/support/fast-check.ts';
 import type { EncodedSample } from '../../test/support/encoded-samples.ts';
 import { RecordedFile, complete, fakeAudio, fakeVideo, readFrom } from '../../test/support/recorded-file.ts';
 import { Mp4Error } from './error.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import type { PlaybackCluster, RecordingHolder } from './deps.ts';
 import { elsewhere } from './elsewhere.ts';
 import { stage } from './test-support.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import type { Footage } from '../footage/footage.ts';

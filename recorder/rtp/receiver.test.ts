@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { rtpPacket } from '../../test/support/packetize.ts';
 import type { RtpFields } from '../../test/support/packetize.ts';
 import type { RtpPacket } from './packet.ts';

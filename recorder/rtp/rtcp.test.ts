@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { compactNtp, formatReceiverReport, parseRtcp, senderWallMs } from './rtcp.ts';
 
 const SENDER_REPORT = '80c80006 0a0b0c0d eb6d4e80 80000000 00015f90 00000010 00004000'.replaceAll(' ', '');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { Authorizer, digestResponse } from './authorization.ts';
 import { formatChallenge, parseChallenges, strongest } from './challenge.ts';
 import type { Challenge } from './challenge.ts';

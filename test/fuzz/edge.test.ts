@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Dating } from '../../recorder/edge/dating.ts';
 import { EdgeError } from '../../recorder/edge/memory.ts';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { assertNever } from '../../base/assert.ts';
 import { Mp4Error } from '../../recorder/mp4/error.ts';
 import { readMeta } from '../../recorder/mp4/reader.ts';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { parseAllDocuments } from 'yaml';
 import { OnvifError } from '../../recorder/onvif/error.ts';
 import { Answers } from '../../recorder/onvif/discovery/answers.ts';

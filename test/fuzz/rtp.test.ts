@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import type { AccessUnit } from '../../recorder/codec/access-unit.ts';
 import { createDepacketizer } from '../../recorder/codec/depacketizer.ts';
 import { Faults } from '../../recorder/codec/faults.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import fc from 'fast-check';
+import fc from '../support/fast-check.ts';
 import { systemClock } from '../../base/clock.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { Snapshots } from '../../recorder/still/snapshots.ts';

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { MAX_RENEW_SECONDS } from '../../crds/renewal.ts';
 import { Random } from './failover/world.ts';
+import { newSeed } from '../support/random.ts';
 import { LONG } from '../support/variant.ts';
 import { LivenessDetector } from '../../operator/plan/liveness.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../../operator/plan/rollout.ts';
@@ -193,7 +194,7 @@ const podOf = ({ name, isCurrent, isReady }: Node): RolloutPod => ({
 });
 
 const SEEDS = LONG ? 200 : 10;
-const base = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 30));
+const base = Number(process.env['SEED'] ?? newSeed());
 const seedsOf = (count: number): number[] =>
   process.env['SEED'] === undefined ? Array.from({ length: count }, (_, i) => base + i) : [base];
 

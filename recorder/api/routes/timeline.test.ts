@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import { ArchiveError } from '../../archive/disk/faults.ts';
 import type { Gap } from '../../contract/gap-report.ts';
 import { noGaps, as, build, type ApiChanges } from '../test-support.ts';

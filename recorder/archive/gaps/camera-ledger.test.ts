@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import type { GapCause, LedgerState } from '../../contract/gap-cause.ts';
 import { CameraLedger } from './camera-ledger.ts';
 import type { GapReport } from '../../contract/gap-report.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import { ProtectionError } from '../../contract/protection.ts';
 import { segmentPaths, systemError, temporaryDirectory, TestFileSystem } from '../test-support.ts';
 import { formatProtections, MAX_PROTECTIONS_OF_ONE, parseProtections, Protections } from './protections.ts';

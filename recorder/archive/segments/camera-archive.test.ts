@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import { VirtualClock } from '../../../base/clock.ts';
 import { paceOf } from '../../mp4/meta.ts';
 import { readMeta } from '../../mp4/reader.ts';

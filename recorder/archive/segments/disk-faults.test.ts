@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import { MemoryBudget } from '../../../base/memory-budget.ts';
 import { Slab } from '../../codec/slab.ts';
 import {

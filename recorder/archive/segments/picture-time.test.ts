@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import type { TimelineMemory } from '../../camera/run.ts';
 import { VIDEO } from '../test-support.ts';
 import {

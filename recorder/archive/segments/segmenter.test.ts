@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../../test/support/fast-check.ts';
 import { VirtualClock } from '../../../base/clock.ts';
 import { MemoryBudget } from '../../../base/memory-budget.ts';
 import type { EndReason, Run } from '../../camera/sink.ts';
