@@ -11,7 +11,8 @@ const put = (path: string, receivedMs: number): Response => {
   return response;
 };
 
-test('an answer that is there is taken once, with the times of its own request', async () => {
+test('an answer that is there is taken once, with the times of its own request', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 10_000 });
   const receivedMs = Date.now() - 2_000;
   const response = put('/api/session', receivedMs);
   assert.deepEqual(await takeEarly('/api/session'), { response, receivedMs, sentMs: receivedMs - 40 });
@@ -19,7 +20,8 @@ test('an answer that is there is taken once, with the times of its own request',
   assert.equal(await takeEarly('/api/other'), undefined);
 });
 
-test('an answer that has become old while the scripts were loaded is not used', async () => {
+test('an answer that has become old while the scripts were loaded is not used', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: 10_000 });
   put('/api/cameras', Date.now() - 5_001);
   assert.equal(await takeEarly('/api/cameras'), undefined);
 });
