@@ -229,6 +229,11 @@ const assignment = withRules(
       .describe(
         'Nodes whose recorders stopped renewing their Leases while they had the camera, although the machines ran. With two such nodes, the camera is not assigned to another one.',
       ),
+    home: nodeName()
+      .optional()
+      .describe(
+        'The node where the camera belongs. The camera leaves this node during an update, a drain or a failure, and returns afterwards. Absent: the camera has not left its node yet.',
+      ),
   }),
   {
     rule: '!has(self.node) || (has(oldSelf.node) && self.node == oldSelf.node) || self.epoch > oldSelf.epoch',

@@ -310,6 +310,7 @@ export class Assigner {
           ...(!isNote && { time: secondTime(clock.wallMs()) }),
           lastSeenTime: lastSeenTime ?? null,
           lostNodes: assignment.lostNodes?.length ? assignment.lostNodes : null,
+          home: assignment.home ?? null,
         },
         ...(standby && { standby: { ...standby, node: standby.node ?? null, process: standby.process ?? null } }),
       },

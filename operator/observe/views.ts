@@ -55,6 +55,7 @@ const assignmentOf = ({
   reason,
   lastSeenTime,
   lostNodes,
+  home,
 }: CameraAssignment): Assignment => ({
   node,
   epoch,
@@ -63,6 +64,7 @@ const assignmentOf = ({
   reason: String(reason),
   lastSeenTime,
   ...(lostNodes && lostNodes.length > 0 && { lostNodes }),
+  ...(home !== undefined && { home }),
 });
 
 type NodeArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];

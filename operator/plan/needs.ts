@@ -30,6 +30,8 @@ export type Need =
 /** The camera needs another node. */
 export type Placement = {
   readonly kind: 'place';
+  /** The cause may pass, so where the camera belongs stays as it is. */
+  readonly keepsHome?: boolean;
   readonly reason: Reason;
   /** No node records the camera now. */
   readonly urgent: boolean;
@@ -66,7 +68,9 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
   }
 
   const owner = context.nodes.get(assignment.node);
-  if (!owner) return placeOf(camera, context, 'Ineligible', { kind: 'NodeGone', node: assignment.node });
+  if (!owner) {
+    return placeOf(camera, context, 'Ineligible', { kind: 'NodeGone', node: assignment.node });
+  }
   const lostNodes = lostNodesOf(camera, owner, context.nodes);
   const need = placed(assignedNeedOf(camera, owner, context), lostNodes);
   if (need.kind !== 'none' || sameNames(lostNodes, assignment.lostNodes ?? [])) return need;
@@ -130,13 +134,13 @@ function placeOf(camera: PlannedCamera, context: Context, reason: Reason, confir
   const recording = recordingNow(camera, context);
   if (recording !== undefined) {
     const back = context.nodeLoads.isOpen(recording, camera) ? recording : undefined;
-    return { kind: 'place', reason, urgent: false, recordingNow: recording, back, confirm };
+    return { kind: 'place', keepsHome: true, reason, urgent: false, recordingNow: recording, back, confirm };
   }
   // A node that left the pool may still be recording: it continues until the new node records.
   if (reason === 'Ineligible') {
-    return { kind: 'place', reason, urgent: false, recordingNow: camera.assignment?.node, confirm };
+    return { kind: 'place', keepsHome: true, reason, urgent: false, recordingNow: camera.assignment?.node, confirm };
   }
-  return { kind: 'place', reason, urgent: true, confirm };
+  return { kind: 'place', keepsHome: true, reason, urgent: true, confirm };
 }
 
 function missingOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
@@ -169,32 +173,58 @@ function handoverOf(camera: PlannedCamera, owner: PlannedNode, context: Context)
   if (forMs < HANDOVER_MS)
     return { kind: 'none', recheckMs: (forMs < IDLE_HANDOVER_MS ? IDLE_HANDOVER_MS : HANDOVER_MS) - forMs };
   if (previous && nodeLoads.isOpen(previous.name, camera)) {
-    return { kind: 'place', reason: 'NotTakenUp', urgent: false, recordingNow: previous.name, back: previous.name };
+    const back = { recordingNow: previous.name, back: previous.name };
+    return { kind: 'place', keepsHome: true, reason: 'NotTakenUp', urgent: false, ...back };
   }
   if (previous?.liveness.state === 'Live' && lacksLogin(camera, owner)) return NONE;
   return complete; // The old node is being drained, at a person's request.
 }
 
 function plannedOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
-  const { assignment, preferredNode } = camera;
-  const { nodes, nodeLoads, snapshot } = context;
-  const move = (reason: Reason, only?: string): Placement => {
-    return { kind: 'place', reason, urgent: false, recordingNow: owner.name, only };
+  const move = (reason: Reason, over: Partial<Placement> = {}): Placement => {
+    return { kind: 'place', reason, urgent: false, recordingNow: owner.name, ...over };
   };
-  if (owner.drain) return move('Drain');
-  if (!owner.canRecord || !matches(camera, owner)) return move('Ineligible');
-  if (preferredNode === undefined || preferredNode === owner.name) return NONE;
+  if (owner.drain) return move('Drain', { keepsHome: true });
+  if (!matches(camera, owner)) return move('Ineligible');
+  if (!owner.canRecord) return move('Ineligible', { keepsHome: true });
 
-  const preferred = nodes.get(preferredNode);
-  if (!preferred || preferred.reluctant || !nodeLoads.isOpen(preferredNode, camera)) return NONE;
-  const waitedMs = Math.min(preferred.liveness.liveForMs, camera.assignedForMs);
-  const { failbackAfterMs } = snapshot.pool;
-  if (waitedMs < failbackAfterMs) return { kind: 'none', recheckMs: failbackAfterMs - waitedMs };
-  return move(assignment?.previousNode === preferredNode ? 'Failback' : 'Preferred', preferredNode);
+  const only = returnsTo(camera, context);
+  if (only === undefined) return NONE;
+  const waitMs = returnsAfterMs(camera, only, context);
+  if (waitMs > 0) return { kind: 'none', recheckMs: waitMs };
+  const { previousNode, home } = camera.assignment ?? {};
+  const reason = only === home || only === previousNode ? 'Failback' : 'Preferred';
+  return move(reason, { only, keepsHome: only === home });
 }
 
-function suspended({ node, epoch }: Assignment): Assignment {
-  return { epoch, previousNode: node, handover: 'Complete', reason: 'Suspended' };
+/** The node to which a camera moves although its own can record it: the one that it prefers, or else its home. */
+function returnsTo(camera: PlannedCamera, context: Context): string | undefined {
+  const { assignment, preferredNode } = camera;
+  if (preferredNode !== undefined && mayReturn(camera, preferredNode, context)) return preferredNode;
+  const home = homeOf(camera, context);
+  return preferredNode === assignment?.node ? undefined : home;
+}
+
+/** The home of a camera that is not there, if it may return now. */
+export function homeOf(camera: PlannedCamera, context: Context): string | undefined {
+  const { home, lostNodes = [] } = camera.assignment ?? {};
+  // As long as the camera may be what made the recorder of its home fall silent, it does not return there.
+  return home !== undefined && !lostNodes.includes(home) && mayReturn(camera, home, context) ? home : undefined;
+}
+
+function mayReturn(camera: PlannedCamera, name: string, { nodes, nodeLoads }: Context): boolean {
+  return name !== camera.assignment?.node && nodes.get(name)?.reluctant === false && nodeLoads.isOpen(name, camera);
+}
+
+/** A node that was drained, and nothing else, needs no time to show that it works. */
+function returnsAfterMs(camera: PlannedCamera, to: string, { nodes, snapshot }: Context): number {
+  if (camera.assignment?.reason === 'Drain' && to === camera.assignment.home) return 0;
+  const waitedMs = Math.min(nodes.get(to)?.liveness.liveForMs ?? 0, camera.assignedForMs);
+  return Math.max(0, snapshot.pool.failbackAfterMs - waitedMs);
+}
+
+function suspended({ node, epoch, home }: Assignment): Assignment {
+  return { epoch, previousNode: node, handover: 'Complete', reason: 'Suspended', ...(home !== undefined && { home }) };
 }
 
 const sameNames = (a: readonly string[], b: readonly string[]): boolean => a.join() === b.join();

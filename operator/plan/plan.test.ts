@@ -86,6 +86,7 @@ test('cameras of an unavailable node move in order of priority, eight at once to
     previousNode: 'a',
     handover: 'Complete',
     reason: 'NodeUnavailable',
+    home: 'a',
     lostNodes: ['a'],
   });
   assert.equal(writes[0]?.camera, 'first');
@@ -227,6 +228,7 @@ test('a drained node is emptied by handovers: the old node records until the new
     previousNode: 'a',
     handover: 'Pending',
     reason: 'Drain',
+    home: 'a',
   });
   const pending = carriedOut(start, moving);
   assert.deepEqual(plan(pending).loads.get('a'), { assigned: 0, leaving: 3 });
@@ -384,6 +386,57 @@ test('a camera goes back to the node it prefers after failbackAfterSeconds, and 
   );
 });
 
+const visiting = (reason: string, over: Partial<PlannedCamera> = {}): PlannedCamera =>
+  cameraOf('x', {
+    assignment: { node: 'b', epoch: 4, previousNode: 'c', handover: 'Complete', reason, home: 'a' },
+    ...over,
+  });
+
+test('after a drain a camera goes home at once, after anything else when its home has worked for failbackAfterSeconds', () => {
+  const world = (reason: string, liveForMs: number): Plan =>
+    plan(snapshotOf([nodeOf('a', { liveness: { ...LIVE, liveForMs } }), nodeOf('b')], [visiting(reason)]));
+  const home = { node: 'a', epoch: 5, previousNode: 'b', handover: 'Pending', reason: 'Failback', home: 'a' };
+  assert.deepEqual(world('Drain', 1_000).writes[0]?.assignment, home);
+  for (const reason of ['NodeUnavailable', 'Ineligible', 'NotTakenUp']) {
+    assert.deepEqual([world(reason, 500_000).writes, world(reason, 500_000).recheckMs], [[], 100_000]);
+    assert.deepEqual(world(reason, 600_000).writes[0]?.assignment, home);
+  }
+});
+
+test('a camera that has to leave the node that it visits goes home if that is open, and remembers its home otherwise', () => {
+  const moved = (a: Partial<PlannedNode>): Plan['writes'][number]['assignment'] | undefined =>
+    plan(snapshotOf([nodeOf('a', a), nodeOf('b', { drain: true }), nodeOf('c')], [visiting('NodeUnavailable')]))
+      .writes[0]?.assignment;
+  assert.deepEqual([moved({})?.node, moved({})?.home], ['a', 'a']);
+  for (const a of [{ drain: true }, { canRecord: false }, { reluctant: true }, { liveness: QUIET }])
+    assert.deepEqual([moved(a)?.node, moved(a)?.home], ['c', 'a']);
+});
+
+test('a camera that is suspended on a visit goes home when it is recorded again', () => {
+  const [write] = plan(snapshotOf(NODES, [visiting('Drain', { suspend: true })])).writes;
+  assert.equal(write?.assignment.home, 'a');
+  const [again] = plan(
+    snapshotOf(NODES, [cameraOf('x', { assignment: write?.assignment }), recordedBy('y', 'a')]),
+  ).writes;
+  assert.deepEqual([again?.assignment.node, again?.assignment.home], ['a', 'a']);
+});
+
+test('a camera does not go home to a node that it may have made silent', () => {
+  const camera = visiting('NodeUnavailable', { assignedForMs: 1_800_000 });
+  const world = (lostNodes: string[]): Plan =>
+    plan(snapshotOf(NODES, [{ ...camera, assignment: { ...camera.assignment!, lostNodes } }]));
+  assert.deepEqual(world(['a']).writes, []);
+  assert.deepEqual(targets(world(['c'])), { x: 'a' });
+});
+
+test('a camera that moves because a person wants it has its home there', () => {
+  const nodes = [nodeOf('a', { labels: { disk: 'hdd' } }), nodeOf('b'), nodeOf('c', { labels: { disk: 'ssd' } })];
+  for (const over of [{ preferredNode: 'c' }, { nodeSelector: { disk: 'ssd' } }]) {
+    const [write] = plan(snapshotOf(nodes, [visiting('Drain', over)])).writes;
+    assert.deepEqual([write?.assignment.node, write?.assignment.home], ['c', undefined]);
+  }
+});
+
 test('suspending takes the node away with or without a majority; afterwards the camera goes back to its footage', () => {
   const quiet = NODES.map((node) => ({ ...node, liveness: UNKNOWN }));
   const start = snapshotOf(quiet, [recordedBy('x', 'c', { suspend: true }), recordedBy('y', 'b')]);
@@ -402,6 +455,7 @@ test('cameras leave a node that is no member any more by a handover, after a loo
     previousNode: 'gone',
     handover: 'Pending',
     reason: 'Ineligible',
+    home: 'gone',
   });
   assert.deepEqual(write?.confirm, { kind: 'NodeGone', node: 'gone' });
 });

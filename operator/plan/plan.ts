@@ -2,7 +2,7 @@
 // no change gives an empty plan. docs/design/failover.md has the rules.
 
 import { someOf } from '../../base/some-of.ts';
-import { lacksLogin, needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
+import { homeOf, lacksLogin, needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
 import { NodeLoads } from './node-loads.ts';
 import { condition } from './parts.ts';
 import { planStandbys, successorOf } from './standbys.ts';
@@ -143,11 +143,13 @@ function targetOf(camera: PlannedCamera, need: Placement, context: Context, shar
   const { nodeLoads } = context;
   const only = need.only ?? need.back;
   if (only !== undefined) return nodeLoads.isOpen(only, camera) ? only : undefined;
-  const successor = successorOf(camera, context);
-  if (successor !== undefined) return successor;
   const { assignment } = camera;
+  const home = homeOf(camera, context);
+  // Where footage would be missing otherwise, the standby has it.
+  const successor = need.urgent || home === undefined ? successorOf(camera, context) : undefined;
+  if (successor !== undefined) return successor;
   // A suspended camera returns to the node with its footage.
-  const favourite = assignment?.node === undefined ? assignment?.previousNode : undefined;
+  const favourite = home ?? (assignment?.node === undefined ? assignment?.previousNode : undefined);
   return nodeLoads.best(camera, assignment?.node, { favourite, ...(need.reason === 'Scheduled' && { share }) });
 }
 
@@ -156,9 +158,10 @@ function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Ass
   const epoch = (assignment?.epoch ?? 0) + 1;
   const before = assignment?.node ?? assignment?.previousNode;
   const { lostNodes = assignment?.lostNodes ?? [] } = need;
+  const home = homeAfter(camera, need);
   if (need.recordingNow !== undefined && need.recordingNow !== node) {
     const pending = { node, epoch, previousNode: need.recordingNow, handover: 'Pending', reason: need.reason } as const;
-    return withLostNodes(pending, lostNodes);
+    return withLostNodes({ ...pending, ...home }, lostNodes);
   }
   const moved: Assignment = {
     node,
@@ -169,8 +172,17 @@ function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Ass
     // The node that should have taken the camera up did not, so its footage is still missing since the same time.
     ...(wasNeverTakenUp(camera) &&
       camera.assignment?.lastSeenTime !== undefined && { lastSeenTime: camera.assignment.lastSeenTime }),
+    ...home,
   };
   return withLostNodes(moved, lostNodes);
+}
+
+/** Where the camera belongs after the move: with a cause that may pass, where it belonged before, or was recorded. */
+function homeAfter({ assignment, wasTakenUp }: PlannedCamera, need: Placement): Pick<Assignment, 'home'> {
+  const isSettled = wasTakenUp && assignment?.handover !== 'Pending';
+  const { home = isSettled ? assignment?.node : undefined } = assignment ?? {};
+  const isKept = need.keepsHome === true || need.reason === 'Scheduled';
+  return isKept && home !== undefined ? { home } : {};
 }
 
 const wasNeverTakenUp = ({ missingForMs, wasTakenUp }: PlannedCamera): boolean =>

@@ -113,6 +113,17 @@ const isOpen = ({ liveness, drain, canRecord }: PlannedNode): boolean => livenes
 const suits = (camera: PlannedCamera, { labels }: PlannedNode): boolean =>
   Object.entries(camera.nodeSelector).every(([key, value]) => labels[key] === value);
 
+const placementOf = ({ cameras }: Snapshot): readonly (readonly [string, string | undefined])[] =>
+  cameras.map(({ name, assignment }) => [name, assignment?.node]);
+
+/** Nothing is wrong with a node. */
+const WELL = { drain: false, canRecord: true, hasRecorder: true, liveness: LIVE };
+
+const changed = (snapshot: Snapshot, name: string, over: Partial<PlannedNode>): Snapshot => ({
+  ...snapshot,
+  nodes: snapshot.nodes.map((node) => (node.name === name ? { ...node, ...over } : node)),
+});
+
 /** Plans and applies the plans until nothing is left to do. */
 function settle(snapshot: Snapshot, seen: (before: Snapshot, after: Snapshot) => void = () => {}): Snapshot {
   for (let round = 0; round < 200; round++) {
@@ -345,11 +356,60 @@ test('the loss of one node moves its own cameras and no others', () => {
         else assert.notEqual(camera.assignment?.node, dead);
         if (standby?.node === dead) assert.notEqual(camera.standby?.node, dead);
       }
-      const returned = { ...after, nodes: after.nodes.map((node) => ({ ...node, liveness: LIVE })) };
-      const moves = plan(returned).writes.filter(({ isNote }) => !isNote);
-      assert.deepEqual(moves, [], 'a returned node gets nothing back by itself');
+      const returned = settle({ ...after, nodes: after.nodes.map((node) => ({ ...node, liveness: LIVE })) });
+      assert.deepEqual(
+        placementOf(returned),
+        placementOf(settled),
+        'a returned node gets its own cameras, and no others',
+      );
     }),
     { numRuns: 300 },
+  );
+});
+
+test('any history of drains, losses and full disks ends in the placement of its beginning', () => {
+  const trouble = fc.record({
+    node: fc.nat(),
+    over: fc.constantFrom(
+      { drain: true },
+      { liveness: UNAVAILABLE },
+      { canRecord: false },
+      { hasRecorder: false, liveness: UNAVAILABLE },
+    ),
+    /** How many plans are carried out before the next one begins. */
+    rounds: fc.integer({ min: 0, max: 6 }),
+    ends: fc.boolean(),
+  });
+  const world = fc.record({
+    cameras: fc.integer({ min: 1, max: 12 }),
+    nodes: fc.integer({ min: 2, max: 5 }),
+    standby: fc.boolean(),
+    prefers: fc.boolean(),
+    history: fc.array(trouble, { minLength: 1, maxLength: 8 }),
+  });
+  fc.assert(
+    fc.property(world, ({ cameras, nodes, standby, prefers, history }) => {
+      const all = Array.from({ length: nodes }, (_, i) => nodeOf(`n${i}`));
+      const fond = (i: number): Partial<PlannedCamera> =>
+        prefers && i % 3 === 0 ? { preferredNode: `n${i % nodes}` } : {};
+      const start = settle(
+        snapshotOf(
+          all,
+          names(cameras).map((name, i) => cameraOf(name, fond(i))),
+          { pool: { standby, membership: 'Automatic' } },
+        ),
+      );
+      let world = start;
+      for (const { node, over, rounds, ends } of history) {
+        const name = `n${node % nodes}`;
+        world = changed(world, name, over);
+        for (let round = 0; round < rounds; round++) world = carriedOut(world, plan(world));
+        if (ends) world = changed(world, name, WELL);
+      }
+      for (const { name } of all) world = changed(world, name, WELL);
+      assert.deepEqual(placementOf(settle(world)), placementOf(start));
+    }),
+    { numRuns: 1_000 },
   );
 });
 

@@ -19,6 +19,8 @@ export type Assignment = {
   readonly lastSeenTime?: string | undefined;
   /** Nodes that had the camera when their recorders fell silent although the machines were alive. */
   readonly lostNodes?: readonly string[] | undefined;
+  /** The node where the camera belongs: it left that for a cause that may pass, and returns to it. Absent: it has left none. */
+  readonly home?: string | undefined;
 };
 
 /** `Camera.status.standby`: the node that holds the last seconds of the camera. */

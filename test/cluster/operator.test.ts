@@ -186,7 +186,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     assert.match(table, /gate +node-\d +True +True +Recording/);
   });
 
-  test('a drained node gives its cameras away without a gap, and gets none', async () => {
+  test('a drained node gives its cameras away without a gap, gets none, and gets its own back afterwards', async () => {
     const node = await untilRecording('gate');
     const patch = { spec: { drain: true } };
     await cluster.controlPlane.api.patch(`${BASE}/recordernodes/${node}`, 'merge', patch);
@@ -198,6 +198,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
       return (await readCamera('gate')).status?.assignment?.handover === 'Complete';
     });
     await cluster.controlPlane.api.patch(`${BASE}/recordernodes/${node}`, 'merge', { spec: { drain: false } });
+    await untilRecording('gate', (back) => back.node === node && back.handover === 'Complete');
   });
 
   test('a node that dies loses its cameras to the others; footage stays where it is', async () => {
@@ -365,7 +366,13 @@ suite('the operator', { skip: clusterMissing() }, () => {
     await untilAllVote(cluster);
   });
 
-  test('another version replaces one pod after the other', async () => {
+  test('another version replaces one pod after the other, and leaves each camera where it belongs', async () => {
+    const cameras = ['gate', 'yard', 'dock'];
+    const belongs = async (name: string): Promise<string | undefined> => {
+      const { assignment } = (await readCamera(name)).status ?? {};
+      return assignment?.home ?? assignment?.node;
+    };
+    const homes = await Promise.all(cameras.map(belongs));
     const pods = async () =>
       cluster.controlPlane.api.list(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=kube-nvr.dev/pool`);
     const before = new Set((await pods()).map(({ metadata }) => metadata.uid));
@@ -397,7 +404,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
       },
       SLOW_MS * 2,
     );
-    await Promise.all(['gate', 'yard', 'dock'].map((name) => untilRecording(name)));
+    await Promise.all(cameras.map((name, i) => untilRecording(name, ({ node }) => node === homes[i])));
     const token = await metricsToken(cluster.controlPlane, NAMESPACE, 'default');
     for (const node of NODES) {
       await until(

@@ -94,7 +94,10 @@ export function carriedOut(snapshot: Snapshot, { writes, role }: Plan): Snapshot
   const cameras = snapshot.cameras.map((camera) => {
     const write = byCamera.get(camera.name);
     const assignment = written(camera, write);
-    const isTakenUp = alive.has(assignment?.node ?? '');
+    // What a node reported before it died is still there.
+    const reported = snapshot.nodes.find(({ name }) => name === assignment?.node)?.cameras.get(camera.name);
+    const isTakenUp =
+      alive.has(assignment?.node ?? '') || (reported !== undefined && reported.epoch === assignment?.epoch);
     return {
       ...camera,
       assignment,
