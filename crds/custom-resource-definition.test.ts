@@ -121,9 +121,13 @@ test('lists say how they merge; lists of objects are maps by key', () => {
     const keys = (schema['x-kubernetes-list-map-keys'] ?? []) as string[];
     return type !== 'map' || keys.length === 0 || keys.some((key) => !schema.items!.required!.includes(key));
   });
-  // The lost nodes are always written as a whole, newest first. Tolerations may differ in their effect alone, so they have no
-  // key.
-  assert.deepEqual(paths(odd), ['Camera.status.assignment.lostNodes', 'RecorderPool.spec.tolerations']);
+  // The lost nodes are always written as a whole, newest first. Tolerations may differ in their effect alone, so they
+  // have no key, and neither have windows.
+  assert.deepEqual(paths(odd), [
+    'Camera.status.assignment.lostNodes',
+    'RecorderPool.spec.tolerations',
+    'RecorderPool.spec.update.windows',
+  ]);
 });
 
 test('enumerations are CamelCase', () => {

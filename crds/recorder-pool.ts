@@ -159,7 +159,7 @@ const failover = withRules(
       ),
     failbackAfterSeconds: integer(0, 7 * 86_400)
       .default(600)
-      .describe('How long a node must be back before cameras that prefer it return to it.'),
+      .describe('How long a node must be back before the cameras that belong to it, or prefer it, return to it.'),
     maxConcurrentMoves: integer(1, 500)
       .default(8)
       .describe(
@@ -178,6 +178,22 @@ const failover = withRules(
     fieldPath: '.unavailableAfterSeconds',
   },
 );
+
+const updateWindow = z.object({
+  days: listSet(z.enum(['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday']), 7)
+    .optional()
+    .describe('The days on which the window opens. Default: every day.'),
+  start: formed(z.string().max(5), /^([01][0-9]|2[0-3]):[0-5][0-9]$/, 'must be a time such as 02:00').describe(
+    'When the window opens, in hours and minutes.',
+  ),
+  openSeconds: integer(600, 86_400).describe('How long the window is open.'),
+  timeZone: z
+    .string()
+    .min(1)
+    .max(64)
+    .default('Etc/UTC')
+    .describe('The time zone of start, such as Europe/Berlin. A window in an unknown time zone never opens.'),
+});
 
 const spec = withRules(
   z.object({
@@ -359,7 +375,7 @@ const spec = withRules(
           .enum(['Rolling', 'OnDelete'])
           .default('Rolling')
           .describe(
-            'Rolling: maxUnavailable nodes at a time, the next one when a previous one is ready and online; nodes that do not work come last. OnDelete: when somebody deletes the pod.',
+            'Rolling: maxUnavailable nodes at a time, the next one when a previous one is ready and online; nodes that do not work come last. A node that dies holds the update for ten minutes. OnDelete: when somebody deletes the pod.',
           ),
         maxUnavailable: countOrShare()
           .default('2%')
@@ -373,6 +389,11 @@ const spec = withRules(
         progressDeadlineSeconds: integer(10, 86_400)
           .default(600)
           .describe('A node that is not ready and online after this time stops the roll-out.'),
+        windows: atomicList(updateWindow, 16)
+          .optional()
+          .describe(
+            'When an update of a node may begin. Without it: at any time. A node whose update has begun is completed, and pods that do not work are replaced at any time.',
+          ),
       })
       .prefault({}),
   }),

@@ -27,6 +27,7 @@ import { allowsDaemons } from '../observe/tolerated.ts';
 import { bundleOf } from '../../base/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPlan, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
+import { opensAfterMs } from '../plan/windows.ts';
 import { addressesOf, podsByNode } from './addresses.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import type { Certificates } from './certificates.ts';
@@ -179,12 +180,15 @@ export class Recorders {
   /** The state of the pool's update, and its next step. */
   #rollout(key: string, pool: RecorderPool, pods: readonly RolloutPod[], planned: Planned | undefined): RolloutPlan {
     const nowMs = this.#options.clock.monotonicMs();
-    const { type, drain, maxUnavailable, progressDeadlineSeconds } = pool.spec.update;
+    const { type, drain, maxUnavailable, progressDeadlineSeconds, windows = [] } = pool.spec.update;
+    const wallMs = this.#options.clock.wallMs();
+    const opensMs = wallMs + (opensAfterMs(windows, wallMs) ?? Infinity);
     const rollout = planRollout({
       type,
       drain,
       maxUnavailable,
       progressDeadlineMs: progressDeadlineSeconds * 1000,
+      closedUntilMs: opensMs > wallMs ? opensMs : undefined,
       stalledForMs: nowMs - (this.#stalledSinceMs.get(key) ?? nowMs),
       leader: planned?.plan.leader,
       pods,
@@ -256,14 +260,18 @@ export class Recorders {
     const load = planned?.plan.loads.get(name);
     const liveness = planned?.nodes.get(name)?.liveness;
     const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    const online = status?.conditions?.find(({ type }) => type === 'Online');
+    const nowMs = this.#options.clock.wallMs();
+    // From the status, which the next leader sees, too.
+    const lostForMs = online?.status === 'False' ? Math.max(0, nowMs - Date.parse(online.lastTransitionTime)) : 0;
     return {
       name,
       isOnline: liveness?.heard ?? false,
-      isLost: liveness?.state === 'Unavailable',
+      lostForMs: liveness?.state === 'Unavailable' ? lostForMs : undefined,
       fault: ready?.status === 'False' ? `${ready.reason}: ${ready.message}` : undefined,
       isReachable: isReady(this.#options.caches.nodes.get(spec.nodeName)?.status),
       isVoter: spec.role === 'Voter',
-      updatingForMs: since === undefined ? undefined : Math.max(0, this.#options.clock.wallMs() - Date.parse(since)),
+      updatingForMs: since === undefined ? undefined : Math.max(0, nowMs - Date.parse(since)),
       isDrained: spec.drain,
       cameras: load ? load.assigned + load.leaving : 0,
     };

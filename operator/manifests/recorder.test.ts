@@ -177,14 +177,19 @@ test('webhooks are read from the Secret of the pool, and pods start without it',
 
 test('how long footage is kept and protected is in the settings, as the recorder’s own file takes it', () => {
   const archiveOf = (archive: object): unknown =>
-    settingsOf(pool({ archive: { hostPath: '/mnt/archive', ...archive } }))['archive'];
+    settingsOf(pool({ archive: { hostPath: '/mnt/archive', ...archive } }), [])['archive'];
   assert.equal(archiveOf({}), undefined);
   const limits = { retention: { maxAgeSeconds: 60, minFree: '5%' }, protectForSeconds: 3600 };
   assert.deepEqual(archiveOf(limits), { retention: { maxAge: '60s', minFree: '5%' }, protectFor: '3600s' });
   assert.deepEqual(archiveOf({ protectForSeconds: 3600 }), { protectFor: '3600s' });
   const read = (archive: object) =>
-    toConfig(ConfigFile.parse(settingsOf(pool({ archive: { hostPath: '/a', ...archive } }))), 'n');
+    toConfig(ConfigFile.parse(settingsOf(pool({ archive: { hostPath: '/a', ...archive } }), [])), 'n');
   assert.equal(read(limits).archive.protectForMs, 3_600_000);
+});
+
+test('another limit of the archive reaches recorders through their settings, and replaces no pod', () => {
+  const archive = { hostPath: '/mnt/archive', retention: { maxAgeSeconds: 60 } };
+  assert.deepEqual(settingsOf(pool({ archive })), settingsOf(pool({ archive: { hostPath: '/mnt/archive' } })));
 });
 
 test('where cameras may be is in the settings, and changing it replaces no pod', () => {

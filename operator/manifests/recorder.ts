@@ -61,13 +61,14 @@ const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): Kube
 
 /**
  * The recorder's configuration file, without secrets. Without `clusterNetworks` it has only the settings that a recorder reads
- * once; it follows changes of the networks, and those of the pool's renewals, while it runs.
+ * once; it follows changes of the networks, of the pool's renewals and of the limits of the archive, while it runs.
  */
 export function settingsOf(
   { metadata, spec }: RecorderPool,
   clusterNetworks?: readonly string[],
 ): Record<string, unknown> {
-  const { retention, protectForSeconds } = spec.archive;
+  const { protectForSeconds } = spec.archive;
+  const retention = clusterNetworks && spec.archive.retention;
   return {
     listen: `:${API_PORT}`,
     playback: { listen: `:${PLAYBACK_PORT}` },

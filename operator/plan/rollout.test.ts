@@ -18,7 +18,7 @@ const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
 const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
   name,
   isOnline: true,
-  isLost: false,
+  lostForMs: undefined,
   fault: undefined,
   isReachable: true,
   isVoter: true,
@@ -77,6 +77,53 @@ test('a dead machine is left out; one that dies in its turn stops the update, an
   const within = node('a', { ...dead, updatingForMs: 601_000 });
   const late = planRollout(view(pods, [within, ...NODES.slice(1)]));
   assert.deepEqual([late.condition.status, late.condition.reason], ['True', 'ProgressDeadlineExceeded']);
+});
+
+/** Of three nodes, b is lost; a and c are fit. */
+const lost = (lostForMs: number, over: Partial<RolloutNode> = {}): readonly RolloutNode[] => [
+  node('a'),
+  node('b', { isOnline: false, lostForMs, ...over }),
+  node('c'),
+];
+
+test('a node that dies holds the update for ten minutes, whatever Kubernetes says of its machine and pod', () => {
+  for (const facts of [{}, { isReachable: false }])
+    for (const dead of [old, { ...old, isReady: false, notReadyForMs: 90_000 }]) {
+      const pods = [pod('a', old), pod('b', dead), pod('c', old)];
+      const held = planRollout(view(pods, lost(599_000, facts)));
+      assert.deepEqual([held.step.kind, held.recheckMs], ['none', 1_000]);
+      assert.match(held.condition.message, /waits for b/);
+      assert.deepEqual(planRollout(view(pods, lost(600_000, facts))).step, { kind: 'begin', node: 'a', drain: true });
+    }
+});
+
+test('a node that dies while another is updated keeps the pod of that one', () => {
+  const pods = [pod('a', old), pod('b', old), pod('c', old)];
+  const [, b, c] = lost(1_000);
+  const turn = node('a', { updatingForMs: 5_000, isDrained: true, cameras: 0 });
+  assert.equal(planRollout(view(pods, [turn, b!, c!])).step.kind, 'none');
+});
+
+test('no update of a node begins while no window is open; one that has begun is completed', () => {
+  const closedUntilMs = Date.parse('2026-11-28T02:00:00Z');
+  const pods = [pod('a', old), pod('b', old), pod('c', old)];
+  const closed = planRollout(view(pods, NODES, { closedUntilMs }));
+  assert.deepEqual(
+    [closed.step.kind, closed.recheckMs, closed.isStalled, closed.condition.message],
+    [
+      'none',
+      30_000,
+      false,
+      '3 of 3 pods are to be replaced; waits for the window that opens at 2026-11-28T02:00:00.000Z',
+    ],
+  );
+  const turn = [node('a', { updatingForMs: 5_000, isDrained: true, cameras: 0 }), ...NODES.slice(1)];
+  assert.equal(planRollout(view(pods, turn, { closedUntilMs })).step.kind, 'delete');
+  const broken = [pod('a', { ...old, isReady: false, hasStarted: false }), ...pods.slice(1)];
+  const step = { kind: 'delete', pod: 'pod-a', node: 'a' };
+  assert.deepEqual(planRollout(view(broken, NODES, { closedUntilMs })).step, step, 'it records nothing anyway');
+  const never = planRollout(view(pods, NODES, { closedUntilMs: Infinity }));
+  assert.match(never.condition.message, /its time zone is unknown$/);
 });
 
 test('the pod of a drained node is deleted when its cameras have left, and after a minute in any case', () => {
@@ -161,7 +208,7 @@ test('an update of any pool ends, with at most one pod away at a time', () => {
 });
 
 const NEVER_STARTED = { isReady: false, hasStarted: false, notReadyForMs: 3_600_000, problem: 'ContainerCreating' };
-const OFFLINE = { isOnline: false, isLost: true, cameras: 0 };
+const OFFLINE = { isOnline: false, lostForMs: 600_000, cameras: 0 };
 /** Ways in which a node does not work, and what is said of it. */
 const SICK: readonly (readonly [string, Partial<RolloutPod>, Partial<RolloutNode>, RegExp])[] = [
   ['whose pod never started', NEVER_STARTED, OFFLINE, /c \(its pod has not started: ContainerCreating\)/],

@@ -25,8 +25,8 @@ export type RolloutNode = {
   readonly name: string;
   /** The node's Lease changes. A new leader has not seen any change at first. */
   readonly isOnline: boolean;
-  /** The node is unavailable: silent for too long while others were heard. */
-  readonly isLost: boolean;
+  /** How long the node has been unavailable: silent for too long while others were heard. Undefined: it is not. */
+  readonly lostForMs: number | undefined;
   /** Why the node cannot record, according to its recorder. */
   readonly fault: string | undefined;
   /** The node's kubelet works; otherwise its pod is not replaced. */
@@ -46,6 +46,8 @@ export type RolloutView = {
   /** How many working nodes may be updated at the same time, or which percentage of all nodes: `2%`. */
   readonly maxUnavailable: number | string;
   readonly progressDeadlineMs: number;
+  /** When a maintenance window opens; undefined: one is open, or none is needed; Infinity: never. */
+  readonly closedUntilMs?: number | undefined;
   /** How long no step has been possible. */
   readonly stalledForMs: number;
   readonly leader: string | undefined;
@@ -75,7 +77,11 @@ export type RolloutPlan = {
 const MAX_DRAIN_MS = 60_000;
 /** A node that has not worked for this long is not waited for: it will not come back by itself within seconds. */
 const SICK_AFTER_MS = 60_000;
+/** A node that was lost holds the update for this long: it was to record the cameras of the next one. */
+const LOST_HOLDS_MS = 10 * 60_000;
 const LOOK_AGAIN_MS = 1_000;
+/** While the update waits for a maintenance window. */
+const CLOSED_LOOK_AGAIN_MS = 30_000;
 /** A message names this many nodes and counts the others. */
 const MAX_NAMED = 3;
 
@@ -103,13 +109,14 @@ export function planRollout(view: RolloutView): RolloutPlan {
   const step = isDone ? NOTHING : (stepOfTurns(turns, view, held, limit) ?? nextTurn(view, members, held, limit));
   const isMoving = step.kind !== 'none' || held.size > 0 || (!isDone && type === 'Rolling');
   const late = isDone ? undefined : lateOf(view, members);
-  const isStalled = type === 'Rolling' && step.kind === 'none' && turns.length === 0 && outdated > 0 && held.size > 0;
+  const waits = type === 'Rolling' && step.kind === 'none' && turns.length === 0 && outdated > 0;
+  const isClosed = view.closedUntilMs !== undefined;
   return {
     step,
     updated,
-    isStalled,
+    isStalled: waits && held.size > 0 && !isClosed,
     condition: late === undefined ? progress(outdated, view, members) : stopped(late),
-    recheckMs: isMoving ? LOOK_AGAIN_MS : undefined,
+    recheckMs: !isMoving ? undefined : waits && isClosed ? CLOSED_LOOK_AGAIN_MS : LOOK_AGAIN_MS,
   };
 }
 
@@ -127,11 +134,13 @@ function membersOf({ nodes, pods }: RolloutView): readonly Member[] {
 
 function healthOf(node: RolloutNode, pod: RolloutPod): Health {
   if (node.updatingForMs !== undefined) return 'updating';
+  const isBroken = !pod.isReady && (!pod.hasStarted || node.fault !== undefined);
+  if (!isBroken && node.lostForMs !== undefined && node.lostForMs < LOST_HOLDS_MS) return 'unclear';
   if (!node.isReachable) return 'absent';
   if (pod.isTerminating) return 'unclear';
   if (pod.isReady && node.isOnline) return 'fit';
-  if (!pod.isReady && (!pod.hasStarted || node.fault !== undefined)) return 'sick';
-  const isSick = pod.isReady ? node.isLost : pod.notReadyForMs > SICK_AFTER_MS;
+  if (isBroken) return 'sick';
+  const isSick = pod.isReady ? node.lostForMs !== undefined : pod.notReadyForMs > SICK_AFTER_MS;
   // A current pod that fails may fail because of the new version.
   return isSick && !pod.isCurrent ? 'sick' : 'unclear';
 }
@@ -184,13 +193,16 @@ function nextTurn(
   if (view.type === 'OnDelete') return NOTHING;
   const outdated = members.filter(({ pod }) => !pod.isCurrent && !pod.isTerminating);
   const order = ({ node }: Member): number => (node.name === view.leader ? 2 : node.isVoter ? 1 : 0);
+  // What does not work can be replaced at any time.
   const [next] = outdated
-    .filter(({ health }) => health === 'fit')
+    .filter(({ health }) => health === 'fit' && view.closedUntilMs === undefined)
     .toSorted((a, b) => order(a) - order(b) || (a.node.name < b.node.name ? -1 : 1));
   if (!next) {
     if (view.nodes.some(({ updatingForMs }) => updatingForMs !== undefined)) return NOTHING;
     // Pods that do not work can only improve, so nothing is drained or waited for.
-    const broken = outdated.find(({ health, pod }) => health === 'sick' || (health === 'unclear' && !pod.isReady));
+    const broken = outdated.find(
+      ({ health, node, pod }) => health === 'sick' || (health === 'unclear' && !pod.isReady && node.isReachable),
+    );
     return broken ? { kind: 'delete', pod: broken.pod.name, node: broken.node.name } : NOTHING;
   }
   if (held.size >= limit || (held.size > 0 && !keepsMajority(view, next.node))) return NOTHING;
@@ -234,11 +246,16 @@ function stopped(what: string): PlannedCondition {
   return { type: 'RolloutStopped', status: 'True', reason: 'ProgressDeadlineExceeded', message };
 }
 
-function progress(outdated: number, { pods }: RolloutView, members: readonly Member[]): PlannedCondition {
+function progress(
+  outdated: number,
+  { pods, closedUntilMs }: RolloutView,
+  members: readonly Member[],
+): PlannedCondition {
   const waitedFor = outdated === 0 ? [] : members.filter(isWaitedFor);
   const notWaitedFor = members.filter(({ health }) => health === 'sick' || health === 'absent');
   const parts = [
     ...(outdated === 0 ? [] : [`${outdated} of ${pods.length} pods are to be replaced`]),
+    ...(outdated === 0 || closedUntilMs === undefined ? [] : [windowText(closedUntilMs)]),
     ...(waitedFor.length === 0 ? [] : [`waits for ${named(waitedFor)}`]),
     ...(notWaitedFor.length === 0 ? [] : [`does not wait for ${named(notWaitedFor)}`]),
   ];
@@ -249,6 +266,11 @@ function progress(outdated: number, { pods }: RolloutView, members: readonly Mem
     message: parts.join('; '),
   };
 }
+
+const windowText = (opensMs: number): string =>
+  opensMs === Infinity
+    ? 'spec.update.windows has no window that opens: its time zone is unknown'
+    : `waits for the window that opens at ${new Date(opensMs).toISOString()}`;
 
 const isWaitedFor = ({ health }: Member): boolean => health === 'unclear';
 

@@ -171,7 +171,7 @@ class World {
       name,
       isOnline: this.detector.liveness(name, this.nowMs).heard,
       isReachable: true,
-      isLost: this.detector.liveness(name, this.nowMs).state === 'Unavailable',
+      lostForMs: this.detector.liveness(name, this.nowMs).state === 'Unavailable' ? 0 : undefined,
       fault: undefined,
       isVoter: role === 'Voter',
       updatingForMs: updatingSinceMs === undefined ? undefined : this.nowMs - updatingSinceMs,
