@@ -11,6 +11,7 @@ import type { Camera as CameraResource } from '../../crds/camera.ts';
 import type { Camera } from '../camera/camera.ts';
 import { EdgeCamera } from '../camera/edge-camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
+import { imageAt } from '../support/image-at.ts';
 import { until } from '../support/until.ts';
 import { clusterMissing, type Cluster } from './cluster.ts';
 import { apply, poolOfAllNodes, resource, RESOURCES, untilAllVote } from './own-operator.ts';
@@ -206,7 +207,7 @@ const KINDS: Readonly<Record<string, (node: string, row: Row) => Promise<readonl
     const numbers: number[] = [];
     for (let atMs = fromMs + 500; atMs < toMs; atMs += 1_700) {
       const path = `/api/archive/${id}/still?at=${atMs / 1_000}`;
-      numbers.push(...(await numbersIn(await bytesIn(await fetch(urlOf(node, 9997, path))), 'still.jpg')));
+      numbers.push(...(await numbersIn(await bytesIn(await imageAt(urlOf(node, 9997, path))), 'still.jpg')));
     }
     return numbers;
   },

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { startCamera } from '../camera/camera.ts';
 import { decodeFrameNumbers } from '../camera/frame-numbers.ts';
 import { jpeg, startStillCamera } from '../camera/still-camera.ts';
+import { imageAt } from '../support/image-at.ts';
 import { RecorderProcess, type CameraAnswer } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -148,8 +149,7 @@ test('a snapshot uses the login of the stream; the thumbnail is the last picture
   assert.deepEqual([nothing.status, ((await nothing.json()) as { code: string }).code], [404, 'nothing-recorded']);
 
   const thumbnail = async (): Promise<number> => {
-    const answer = await fetch(`${recorder.url}/api/cameras/gate/thumbnail?access_token=${TOKEN}`);
-    assert.equal(answer.status, 200, await answer.clone().text());
+    const answer = await imageAt(`${recorder.url}/api/cameras/gate/thumbnail?access_token=${TOKEN}`);
     const file = join(directory, 'thumbnail.jpg');
     writeFileSync(file, Buffer.from(await answer.arrayBuffer()));
     return (await decodeFrameNumbers(file))[0] ?? -1;

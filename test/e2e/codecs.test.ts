@@ -13,6 +13,7 @@ import { videoTrack } from '../camera/tracks.ts';
 import { probePackets } from '../support/encoded-samples.ts';
 import { startMsOf } from '../support/file-start.ts';
 import { GstreamerCameras, gstreamerMissing } from '../support/gstreamer-cameras.ts';
+import { imageAt } from '../support/image-at.ts';
 import { readJpeg } from '../support/packetize-mjpeg.ts';
 import { decodingErrors, probe } from '../support/probe.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
@@ -92,8 +93,7 @@ for (const { name, codec, probed, mime } of CODECS) {
         assert.ok(numbers.length >= 76, `${path}: ${numbers.length} pictures`);
       }
 
-      const thumbnail = await fetch(`${recorder.url}/api/cameras/gate/thumbnail`);
-      assert.equal(thumbnail.status, 200);
+      const thumbnail = await imageAt(`${recorder.url}/api/cameras/gate/thumbnail`);
       assert.equal(readJpeg(Buffer.from(await thumbnail.arrayBuffer())).width, 320);
 
       for (const job of [`export?${window}`, `timelapse?${window}&speed=2`]) {
