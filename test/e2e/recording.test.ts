@@ -65,7 +65,7 @@ describe('recording from GStreamer', { skip: gstreamerMissing() }, () => {
       for (const camera of Object.keys(expected)) {
         const mine = files.filter((file) => startOf(file).camera === camera);
         let previousEndMs: number | undefined;
-        for (const file of mine) {
+        for (const [i, file] of mine.entries()) {
           const path = join(recorder.recordPath, file);
           const { streams, durationSeconds } = await probe(path);
           assert.deepEqual(
@@ -80,10 +80,10 @@ describe('recording from GStreamer', { skip: gstreamerMissing() }, () => {
           assert.ok(!boxes.includes('moof'), `${file} shows no fragments: ${boxes.join(' ')}`);
           const startMs = startOf(file).ms;
           if (previousEndMs !== undefined) {
-            assert.ok(
-              Math.abs(startMs - previousEndMs) < 250,
-              `${file} starts ${startMs - previousEndMs} ms after the end`,
-            );
+            const afterMs = startMs - previousEndMs;
+            // The first pictures of a connection may have waited at the sender, and then the first file is dated late, and overlaps the second.
+            const overlapMs = i === 1 ? 2_000 : 250;
+            assert.ok(afterMs > -overlapMs && afterMs < 250, `${file} starts ${afterMs} ms after the end`);
           }
           const video = streams.find((stream) => stream.codec_type === 'video')!;
           const pictures = Number(video.nb_read_packets);

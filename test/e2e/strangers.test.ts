@@ -15,6 +15,7 @@ import { WebSocket } from 'ws';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { selfSignedCertificate } from '../camera/certificate.ts';
 import { freePorts, RecorderProcess } from '../support/recorder-process.ts';
+import { standstillsByWork } from '../support/standstills.ts';
 import { stopwatch } from '../support/stopwatch.ts';
 import { PATIENCE_MS, until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -181,7 +182,6 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
   await recorder.untilRecording('gate');
   const status = async (): Promise<CameraAnswer> => (await recorder.get('/api/cameras/gate')) as CameraAnswer;
   const before = await status();
-  const beforeMs = performance.now();
   const ports = [recorder.url, recorder.playbackUrl].map((url) => Number(new URL(url).port));
 
   const sockets: Socket[] = [];
@@ -218,20 +218,20 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
   // Those of before have had their ten seconds; what is left of them is closed soon.
   await until('half of them are let go', () => counts.refused >= FLOOD / 2);
   const during = await status();
-  const seconds = (performance.now() - beforeMs) / 1000;
   for (const socket of sockets) socket.destroy();
 
   assert.equal(during.state, 'recording');
   assert.equal(camera.connections.length, 1, 'the camera was never left');
   assert.deepEqual([during.frames.lost_packets, during.frames.discarded], [0, 0]);
-  const framesPerSecond = (during.frames.video - before.frames.video) / seconds;
-  assert.ok(framesPerSecond > 20, `${framesPerSecond} of 25 pictures a second`);
+  assert.ok(during.frames.video > before.frames.video);
+  // A machine that runs other tests may leave the recorder without a processor for seconds; its own work may not take them.
+  assert.deepEqual(standstillsByWork(recorder.child.output), []);
   const now = Date.now() / 1000;
   const gaps = (await recorder.get(`/api/archive/gate/gaps?from=${now - 600}&to=${now}`)) as {
     gaps: { cause: string }[];
   };
   assert.deepEqual(
-    gaps.gaps.filter(({ cause }) => cause !== 'connecting' && cause !== 'starting'),
+    gaps.gaps.filter(({ cause }) => !['connecting', 'starting', 'machine-frozen'].includes(cause)),
     [],
   );
 });
