@@ -48,7 +48,7 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
       ['operator', 'recorder'].includes(metadata.labels['app.kubernetes.io/component']),
     );
   const run = (command: string, values: Values = VALUES, ...more: readonly string[]): Promise<string> =>
-    helm.run([command, 'nvr', CHART, '--namespace', NAMESPACE, '--wait', '--timeout', '120s', ...more], values);
+    helm.run([command, 'nvr', CHART, '--namespace', NAMESPACE, '--wait', '--timeout', '300s', ...more], values);
 
   const footageBytes = (): number =>
     NODES.flatMap((node) => {

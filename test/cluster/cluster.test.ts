@@ -154,7 +154,7 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
   });
 
   test('a DaemonSet runs on every node with that node’s disk, and leaves nothing on this machine', async () => {
-    await cluster.kubectl(['rollout', 'status', 'daemonset/witness', '--timeout=20s']);
+    await cluster.kubectl(['rollout', 'status', 'daemonset/witness', '--timeout=300s']);
     for (const node of cluster.nodes) {
       const seen = await look(node);
       const pod = await podOn(node);

@@ -208,7 +208,7 @@ export class ControlPlane {
   /** Makes it know our kinds, as users do: with the annotation that limits a CRD to 262144 bytes. */
   async installKinds(): Promise<void> {
     await this.kubectl(['apply', '-f', KINDS]);
-    await this.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    await this.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=300s']);
   }
 
   /** Waits until the namespace `default` can take pods. */

@@ -85,7 +85,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
       data: { 'config.yaml': JSON.stringify(configuration(camera)) },
     });
     await cluster.api.create('/api/v1/namespaces/default/pods', POD);
-    await cluster.kubectl(['wait', '--for=condition=Ready', 'pod/recorder', '--timeout=60s']).catch(async (error) => {
+    await cluster.kubectl(['wait', '--for=condition=Ready', 'pod/recorder', '--timeout=300s']).catch(async (error) => {
       throw new Error(`the recorder is not ready:\n${await cluster.kubectl(['logs', 'recorder'])}`, { cause: error });
     });
   });
@@ -133,7 +133,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
 
   test('a deleted pod closes its file and says goodbye to the camera', async () => {
     const file = recordings().at(-1)!;
-    await cluster.kubectl(['delete', 'pod', 'recorder', '--timeout=20s']);
+    await cluster.kubectl(['delete', 'pod', 'recorder', '--timeout=300s']);
     assert.ok((await probe(file)).durationSeconds > 0);
     assert.equal(camera.requests.at(-1)?.method, 'TEARDOWN');
   });

@@ -75,7 +75,7 @@ suite(
         },
       };
       await helm.kinds(VIDEO);
-      await helm.run(['install', 'nvr', CHART, '--namespace', VIDEO, '--wait', '--timeout', '120s'], values);
+      await helm.run(['install', 'nvr', CHART, '--namespace', VIDEO, '--wait', '--timeout', '300s'], values);
       const spec = { source: cameraUrl(SIGHTS, CAMERAS, 'gate'), transport: 'Tcp' };
       await apply([{ apiVersion: API_VERSION, kind: 'Camera', metadata: { name: 'gate', namespace: VIDEO }, spec }]);
       const recorders = (await list(`/api/v1/namespaces/${VIDEO}/pods`)).flatMap((pod) => pod.spec.volumes);
@@ -90,7 +90,7 @@ suite(
     });
 
     test('without the pool its pods go, and claim and footage stay', async () => {
-      await cluster.kubectl(['-n', VIDEO, 'delete', 'recorderpools', '--all', '--timeout=60s']);
+      await cluster.kubectl(['-n', VIDEO, 'delete', 'recorderpools', '--all', '--timeout=300s']);
       await until(
         'the recorder is gone',
         async () =>

@@ -60,7 +60,7 @@ suite('a node with a real kubelet', { skip: realClusterMissing() }, () => {
     const { kubectl } = cluster;
     await cluster.node.importImages(machineImage());
     await kubectl(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: WEB }) });
-    await kubectl(['wait', '--for=condition=Ready', 'pod/web', '--timeout=60s']);
+    await kubectl(['wait', '--for=condition=Ready', 'pod/web', '--timeout=300s']);
     const address = await kubectl(['get', 'service', 'site', '-o', 'jsonpath={.spec.clusterIP}']);
     await until('the Service answers', async () => (await fetch(`http://${address}/`)).ok, SLOW_MS);
     for (const url of ['http://site', 'http://site.default.svc.cluster.local']) {

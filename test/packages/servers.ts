@@ -2,7 +2,6 @@
 // commands of the recorder. Cameras are in a network namespace of their own. Servers can lose their power, be frozen, cut off and
 // brought back.
 
-import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EtcdClient } from '../../base/etcd/client.ts';
@@ -79,7 +78,7 @@ export class Servers {
     const [ca, own, secret] = [authorities, certificate, key].map((path) => readFileSync(path, 'utf8'));
     const tls = { ca: ca!, certificate: own!, key: secret! };
     const endpoints = (): readonly string[] => this.#reached().map((name) => `https://${this.address(name)}:2379`);
-    const etcd = new EtcdClient({ endpoints, tls: () => tls, callTimeoutMs: 2_000 });
+    const etcd = new EtcdClient({ endpoints, tls: () => tls });
     this.api = new StoreApi(etcd, KeyRing.parse(readFileSync(keys, 'utf8')));
   }
 
@@ -152,7 +151,7 @@ export class Servers {
     const asked = this.#reached().find((one) => one !== name)!;
     const isVoter = async (): Promise<boolean> => (await this.metrics(asked)).voters.includes(name);
     await until(`${name} has a vote`, isVoter, undefined, SELDOM_MS);
-    assert.ok((await this.etcdVoters()).includes(name), `${name} has a vote in etcd`);
+    await until(`${name} has a vote in etcd`, async () => (await this.etcdVoters()).includes(name));
   }
 
   /** The names of etcd's voters. */

@@ -7,7 +7,7 @@ import { PATIENCE_MS } from './until.ts';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
 function findBrowser(): string | undefined {
-  return NAMES.find((name) => spawnSync(name, ['--version'], { timeout: 20_000 }).status === 0);
+  return NAMES.find((name) => spawnSync(name, ['--version'], { timeout: 120_000 }).status === 0);
 }
 
 /** Why there is no browser, or false; the value for a test's `skip`. */

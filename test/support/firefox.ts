@@ -15,7 +15,7 @@ const ANSWER_MS = 60_000;
 const ENTER = '\uE007';
 
 const findFirefox = (): string | undefined =>
-  NAMES.find((name) => spawnSync(name, ['--version'], { timeout: 60_000 }).status === 0);
+  NAMES.find((name) => spawnSync(name, ['--version'], { timeout: 120_000 }).status === 0);
 
 /** Why there is no Firefox, or false; the value for a test's `skip`. */
 export const firefoxMissing = (): string | false => (findFirefox() === undefined ? 'Firefox is not installed' : false);
