@@ -14,7 +14,7 @@ import { workspace } from '../support/workspace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Of the processor until the page is there: nothing is built or installed any more. */
-const MAX_WORK_SECONDS = 20;
+const MAX_WORK_SECONDS = 10;
 /** Little more than nothing, as under a service manager. */
 const ENV = Object.fromEntries(
   ['HOME', 'PATH', 'XDG_CACHE_HOME', 'NODE_EXTRA_CA_CERTS'].flatMap((name) =>
