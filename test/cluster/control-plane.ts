@@ -327,6 +327,8 @@ function etcdArguments(directory: string, url: string, peerUrl: string): readonl
     `--initial-cluster=etcd=${peerUrl}`,
     '--logger=zap',
     '--log-level=warn',
+    // Tests kill it, but not the machine, and while others write, a disk may take seconds for each sync.
+    '--unsafe-no-fsync',
   ];
 }
 

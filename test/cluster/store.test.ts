@@ -56,13 +56,18 @@ suite('objects on a real API server', { skip: apiServerMissing() }, () => {
 });
 
 const connectionTo = (url: string): StoreConnection =>
-  new StoreConnection({ etcd: new EtcdClient({ endpoints: () => [url] }), seal: TURNING_SEAL, clock: systemClock });
+  new StoreConnection({
+    etcd: new EtcdClient({ endpoints: () => [url], callTimeoutMs: PATIENCE_MS }),
+    seal: TURNING_SEAL,
+    clock: systemClock,
+  });
 
 suite('objects in the store over etcd', { skip: etcdMissing() }, () => {
   before(async () => {
     const flags = ['--experimental-watch-progress-notify-interval=200ms'];
     controlPlane = await startControlPlane({ parts: ['etcd'], flags: { etcd: flags } });
-    clientWith = (options) => new RestKubeApi(connectionTo(controlPlane.etcd), options);
+    clientWith = (options) =>
+      new RestKubeApi(connectionTo(controlPlane.etcd), { callTimeoutMs: PATIENCE_MS, ...options });
     api = clientWith({});
   });
 
@@ -141,7 +146,7 @@ suite('objects in the store over etcd', { skip: etcdMissing() }, () => {
   test('a call to an etcd that does not answer takes its deadline, and the error is not one of the caller', async (t) => {
     const { port, hostname } = new URL(controlPlane.etcd);
     const proxy = await TcpProxy.to(Number(port), hostname);
-    const client = new RestKubeApi(connectionTo(`http://${hostname}:${proxy.port}`), { callTimeoutMs: 5_000 });
+    const client = new RestKubeApi(connectionTo(`http://${hostname}:${proxy.port}`), { callTimeoutMs: PATIENCE_MS });
     t.after(async () => {
       await client.close();
       await proxy.close();
