@@ -17,7 +17,7 @@ import { noObserver, type SegmentObserver } from './catalogue/observer.ts';
 import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
 import { takingTurns } from './disk/disk-turns.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
-import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './disk/faults.ts';
+import { ArchiveError, diskFault, WrongDiskError, type DiskFault } from './disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from './disk/file-system.ts';
 import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
 import { formatPath, parsePath, type SegmentName } from './disk/names.ts';
@@ -100,7 +100,7 @@ export class Archive {
   readonly #filling = new Set<CameraArchive>();
   /** Start of the newest segment of each camera whose end was read, or could not be. */
   readonly #askedEnds = new Map<string, number>();
-  #unwritable: DiskFaultCode | undefined;
+  #unwritable: DiskFault | undefined;
   /** Paths of files that recovery may be working on. */
   #inRecovery: ReadonlySet<string> = new Set();
   /** Cameras whose last files are being completed: one that comes back does not wait for that, but `close` does. */
@@ -430,6 +430,11 @@ export class Archive {
     return this.#cameras.get(cameraId)?.current();
   }
 
+  /** What kept recording from creating and writing a file, when that was checked last. */
+  get unwritable(): DiskFault | undefined {
+    return this.#unwritable;
+  }
+
   /** Whether recording could create and write a file now. What keeps it from that is logged when it changes. */
   async checkWritable(): Promise<boolean> {
     const { log } = this.#options;
@@ -437,12 +442,12 @@ export class Archive {
       () => undefined,
       (err: unknown) => diskFault(err),
     );
-    if (fault?.code !== this.#unwritable) {
+    if (fault?.code !== this.#unwritable?.code) {
       const path = this.#store.root;
       if (fault) log.warn({ path, code: fault.code, reason: fault.message }, 'recordings directory is not writable');
       else log.info({ path }, 'recordings directory is writable again');
     }
-    this.#unwritable = fault?.code;
+    this.#unwritable = fault;
     return fault === undefined;
   }
 

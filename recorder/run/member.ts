@@ -24,6 +24,7 @@ import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/values.ts';
 import type { CameraList } from '../database/camera-rows.ts';
 import { FullDisk } from '../cluster/full-disk.ts';
+import { isSick, SickDisk } from '../cluster/sick-disk.ts';
 import { heldMsOf, restartMs, wantedFromMs } from '../cameras/held-time.ts';
 import type { StandbySet } from '../cameras/standby-set.ts';
 
@@ -108,6 +109,8 @@ const ARCHIVES_MS = 1_000;
 const SPACE_MS = 60_000;
 /** Free space on a full disk is reported soon: the node may record again. */
 const FULL_SPACE_MS = 1_000;
+/** How often the disk is probed while it may fail. */
+const PROBE_MS = 1_000;
 
 /** Rejects if `open` does. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
@@ -192,6 +195,9 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
 class ReportedFacts {
   readonly #deps: MemberDeps;
   readonly #fullDisk = new FullDisk();
+  readonly #sickDisk = new SickDisk();
+  #probe: Promise<void> | undefined;
+  #probedMs = -Infinity;
   #archives: NodeFacts['archives'] = [];
   #archivesMs = -Infinity;
   #space: Space | undefined;
@@ -214,7 +220,7 @@ class ReportedFacts {
       version,
       archiveID: archive.id,
       freeBytes: this.#space?.freeBytes,
-      fault: archive.fault ?? this.#fullDisk.fault,
+      fault: archive.fault ?? this.#fullDisk.fault ?? this.#sickDisk.fault,
       cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
       standbys: standbys.reports(),
       archives: this.#archives,
@@ -237,6 +243,20 @@ class ReportedFacts {
       this.#space = await nodeFileSystem.space(config.recordPath).catch(() => undefined);
     }
     if (isFull) this.#fullDisk.see(isExhausted, this.#space);
+    this.#probeDisk(nowMs);
+  }
+
+  /** Nothing waits for the probe: on a disk that hangs it does not end. */
+  #probeDisk(nowMs: number): void {
+    const { archive, cameras, clock } = this.#deps;
+    if (this.#probe || nowMs - this.#probedMs < PROBE_MS) return;
+    const isDoubted = isSick(archive.unwritable) || cameras.list().some((camera) => isSick(camera.archive?.reason));
+    if (!isDoubted && !this.#sickDisk.isInDoubt) return;
+    this.#probedMs = nowMs;
+    this.#probe = archive.checkWritable().then(() => {
+      this.#sickDisk.see(archive.unwritable, clock.monotonicMs());
+      this.#probe = undefined;
+    });
   }
 }
 

@@ -1,0 +1,49 @@
+// Decides whether the disk of a node fails, from probes that write a file of their own. The node reports it to the cluster, which
+// moves its cameras to other nodes. After that only probes show that the problem is over.
+
+import type { DiskFault, DiskFaultCode } from '../archive/disk/faults.ts';
+
+/** Faults of a disk that keep every camera of a node from being recorded. A full disk is judged by its free space (`full-disk.ts`). */
+const SICK: ReadonlySet<string> = new Set<DiskFaultCode>([
+  'disk-read-only',
+  'disk-error',
+  'disk-missing',
+  'disk-denied',
+]);
+/** Probes have failed for this long: a disk that fails once is not left. */
+const SICK_AFTER_MS = 5_000;
+/** Probes have succeeded for this long: a disk that fails now and then does not get its cameras back each time. */
+const WELL_AFTER_MS = 60_000;
+
+export class SickDisk {
+  #fault: DiskFault | undefined;
+  #failedSinceMs: number | undefined;
+  #goodSinceMs: number | undefined;
+
+  /** The disk fails. */
+  get fault(): DiskFault | undefined {
+    return this.#fault;
+  }
+
+  /** The next probe may change the judgement, whatever cameras say. */
+  get isInDoubt(): boolean {
+    return this.#fault !== undefined || this.#failedSinceMs !== undefined;
+  }
+
+  /** What a probe found; undefined: it could write. */
+  see(found: DiskFault | undefined, nowMs: number): void {
+    if (isSick(found)) {
+      this.#goodSinceMs = undefined;
+      this.#failedSinceMs ??= nowMs;
+      if (nowMs - this.#failedSinceMs >= SICK_AFTER_MS) this.#fault = found;
+      return;
+    }
+    this.#failedSinceMs = undefined;
+    this.#goodSinceMs ??= nowMs;
+    if (nowMs - this.#goodSinceMs >= WELL_AFTER_MS) this.#fault = undefined;
+  }
+}
+
+/** Whether a fault may be that of the whole disk. A probe tells. */
+export const isSick = <T extends { readonly code: string }>(fault: T | undefined): fault is T =>
+  fault !== undefined && SICK.has(fault.code);
