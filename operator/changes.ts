@@ -5,24 +5,28 @@ import type { Camera } from '../crds/camera.ts';
 import type { RecorderNode } from '../crds/recorder-node.ts';
 import type { RecorderPool } from '../crds/recorder-pool.ts';
 import type { ReportJudge } from './controllers/reports.ts';
-import { keyOf, nameOfKey, type KubeObject } from './kube/api.ts';
+import { keyOf, nameOfKey, type KubeObject, type Resource } from './kube/api.ts';
 import type { Change } from './kube/informer.ts';
 import type { OperatorMetrics } from './metrics.ts';
 import { poolKeyOf, type Caches, type ClusterNode, type RecorderPod } from './observe/caches.ts';
 import { whyLeaving } from './observe/leaving.ts';
 import type { Pools } from './pools.ts';
 import type { Queues } from './queues.ts';
+import type { PoolRecorders } from './reconcilers.ts';
 
 interface ChangesOptions {
   readonly caches: Caches;
   readonly pools: Pools;
   readonly queues: Queues;
   readonly judge: ReportJudge;
+  readonly recorders: Pick<PoolRecorders, 'sawOwned'>;
   readonly metrics: OperatorMetrics;
 }
 
 /** Hundreds of nodes may report at the same time. */
 const POOL_SOON_MS = 250;
+/** An object is repaired at most this often: another program may write the opposite each time. */
+const REPAIR_MS = 1_000;
 
 /** To be called before the caches start. */
 export function followChanges(options: ChangesOptions): void {
@@ -33,6 +37,9 @@ export function followChanges(options: ChangesOptions): void {
   caches.nodes.onChange((change) => nodeChanged(change, options));
   caches.pods.onChange((change) => podChanged(change, options));
   caches.pools.onChange((change) => poolChanged(change, options));
+  for (const [resource, informers] of caches.owned) {
+    informers.onChange((change) => ownedChanged(resource, change, options));
+  }
 }
 
 function cameraChanged(change: Change<Camera>, { pools, queues }: ChangesOptions): void {
@@ -112,6 +119,15 @@ function podChanged(change: Change<RecorderPod>, { queues }: ChangesOptions): vo
   const { namespace, labels } = objectOf(change).metadata;
   const pool = labels?.[POOL_LABEL] ?? poolOfGuard(labels);
   if (pool !== undefined) queues.pool.add(keyOf({ namespace, name: pool }));
+}
+
+function ownedChanged(resource: Resource, change: Change<KubeObject>, { recorders, queues }: ChangesOptions): void {
+  // A label that was removed is part of the repair, so the one from before counts.
+  const { namespace, labels } = (change.kind === 'added' ? change.object : change.previous).metadata;
+  const pool = labels?.[POOL_LABEL];
+  if (pool === undefined) return;
+  const key = keyOf({ namespace, name: pool });
+  if (recorders.sawOwned?.(key, resource, change)) queues.pool.addAfter(key, REPAIR_MS);
 }
 
 function poolChanged(change: Change<RecorderPool>, { caches, pools, queues }: ChangesOptions): void {

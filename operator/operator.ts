@@ -190,7 +190,7 @@ async function start(options: CommonOptions, platform: Platform): Promise<Operat
   const rows = source && new PoolRows({ api, caches, isLeader, source, clock, log });
   const ended = (key: string): void => recorders.forget(key);
   const pools = new Pools({ api, caches, queues, events, metrics, isLeader, ended, clock, log });
-  followChanges({ caches, pools, queues, judge, metrics });
+  followChanges({ caches, pools, queues, judge, recorders, metrics });
   const reconcilers = new Reconcilers({
     api,
     caches,

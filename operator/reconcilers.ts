@@ -10,9 +10,10 @@ import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused, type Rollout } from './co
 import type { ReportJudge } from './controllers/reports.ts';
 import type { Guarding, Guards } from './controllers/guards.ts';
 import { answerRequests } from './controllers/requests.ts';
-import { isNotFound, keyOf, type KubeApi } from './kube/api.ts';
+import { isNotFound, keyOf, type KubeApi, type KubeObject, type Resource } from './kube/api.ts';
 import type { Transition } from './kube/conditions.ts';
 import type { EventRecorder, Regarding } from './kube/events.ts';
+import type { Change } from './kube/informer.ts';
 import { CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
 import { applyStatus } from './kube/status.ts';
 import type { Outcome } from './kube/workqueue.ts';
@@ -34,6 +35,11 @@ export interface PoolRecorders {
     lastPlan: () => LastPlan | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }>;
+  /**
+   * An object of the pool was changed or deleted. Returns whether the pool is to be reconciled. Undefined where a pool has no
+   * objects.
+   */
+  sawOwned?(key: string, resource: Resource, change: Change<KubeObject>): boolean;
   /** Another leader may have written meanwhile. `key` undefined: of all pools. */
   forget(key?: string): void;
 }

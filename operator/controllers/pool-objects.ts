@@ -11,7 +11,10 @@ import {
   tokensName,
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { isNewer } from '../../base/kubernetes/resource-version.ts';
 import type { KubeApi, KubeObject, Resource } from '../kube/api.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Change } from '../kube/informer.ts';
 import { applyOwned, deleteOwned, type Owner } from '../kube/owned.ts';
 import {
   CONFIG_MAP,
@@ -42,6 +45,7 @@ import { refusalOf } from './refusals.ts';
 interface PoolObjectsOptions {
   readonly api: KubeApi;
   readonly caches: Pick<Caches, 'camerasOf' | 'nodesOf' | 'podsOf' | 'recorderNodes'>;
+  readonly events: Pick<EventRecorder, 'record'>;
   /** The image for pools that name none. */
   readonly image: string;
   readonly priorityClass: string;
@@ -73,8 +77,10 @@ interface Problem {
   readonly isApplied: boolean;
 }
 
-/** Objects are applied again after this time, which repairs what others have changed or deleted. */
+/** All objects are applied again after this time: a watch may have missed what others have changed or deleted. */
 const APPLY_ANEW_MS = 300_000;
+/** No Secret is watched, because a watch needs the right to read all of them. */
+const SECRETS_ANEW_MS = 30_000;
 
 /** In place of a digest: the object does not exist. */
 const NONE = 'none';
@@ -83,11 +89,22 @@ const NONE = 'none';
 interface Applied {
   readonly uid: string | undefined;
   readonly digests: Map<string, string>;
+  /** What the API server made of them. */
+  readonly written: Map<string, Written>;
+  /** Objects that others have changed or deleted, with the version that they left; undefined: none. */
+  readonly disturbed: Map<string, string | undefined>;
+  secretsSinceMs: number;
   /** Digest of the token for metrics. */
   metricsSha256?: string;
   areTokensMade?: boolean;
   isSessionKeyMade?: boolean;
   readonly sinceMs: number;
+}
+
+interface Written {
+  readonly uid: string | undefined;
+  readonly resourceVersion: string;
+  readonly content: string;
 }
 
 export class PoolObjects {
@@ -101,6 +118,24 @@ export class PoolObjects {
   forget(key?: string): void {
     if (key === undefined) this.#applied.clear();
     else this.#applied.delete(key);
+  }
+
+  /** An object of the pool was changed or deleted. Returns whether it is to be applied again: another program did that. */
+  saw(key: string, { kind }: Resource, change: Change<KubeObject>): boolean {
+    const applied = this.#applied.get(key);
+    const seen = change.kind === 'deleted' ? change.previous : change.object;
+    const id = `${kind}/${seen.metadata.name}`;
+    const written = applied?.written.get(id);
+    if (!applied || !written) return false;
+    const now = writtenOf(seen);
+    const isOurs =
+      change.kind === 'deleted'
+        ? now.uid !== written.uid
+        : now.content === written.content || !isNewer(now.resourceVersion, written.resourceVersion);
+    if (isOurs) return false;
+    applied.digests.delete(id);
+    applied.disturbed.set(id, change.kind === 'deleted' ? undefined : now.resourceVersion);
+    return true;
   }
 
   /** Returns the first problem that a person has to solve. Throws ApiError when it should be tried again. */
@@ -126,14 +161,29 @@ export class PoolObjects {
       const id = `${resource.kind}/${object.metadata.name}`;
       const wanted = JSON.stringify(object);
       if (digests.get(id) === wanted) continue;
-      const refused = await refusalOf(() => applyOwned(api, resource, object, owner), id);
+      const left = applied.disturbed.has(id) ? { version: applied.disturbed.get(id) } : undefined;
+      applied.disturbed.delete(id);
+      let isWritten = false;
+      const refused = await refusalOf(async () => {
+        const made = writtenOf(await applyOwned(api, resource, object, owner));
+        if (left && left.version !== made.resourceVersion) this.#tell(pool, id);
+        applied.written.set(id, made);
+        // The watch may show it before the response does, or what others have done since.
+        isWritten = !applied.disturbed.has(id) || applied.disturbed.get(id) === made.resourceVersion;
+        if (isWritten) applied.disturbed.delete(id);
+      }, id);
       if (refused) refusal ??= refused;
-      else digests.set(id, wanted);
+      else if (isWritten) digests.set(id, wanted);
     }
     if (refusal) return { condition: refusal, isApplied: false };
     if (noTokens) return { condition: noTokens, isApplied: false };
     const lack = noMetricsToken ?? noSessionKey;
     return lack && { condition: lack, isApplied: true };
+  }
+
+  #tell(pool: RecorderPool, id: string): void {
+    const note = `another program changed or deleted ${id}: it is as it should be again`;
+    this.#options.events.record(pool, { type: 'Warning', reason: 'ObjectRestored', action: 'Apply', note });
   }
 
   /**
@@ -174,7 +224,14 @@ export class PoolObjects {
     const nowMs = this.#options.clock.monotonicMs();
     let applied = this.#applied.get(key);
     if (!applied || applied.uid !== uid || nowMs - applied.sinceMs > APPLY_ANEW_MS) {
-      this.#applied.set(key, (applied = { uid, digests: new Map(), sinceMs: nowMs }));
+      const nothing = { digests: new Map(), written: new Map(), disturbed: new Map() };
+      this.#applied.set(key, (applied = { uid, ...nothing, secretsSinceMs: nowMs, sinceMs: nowMs }));
+    }
+    if (nowMs - applied.secretsSinceMs >= SECRETS_ANEW_MS) {
+      applied.secretsSinceMs = nowMs;
+      delete applied.metricsSha256;
+      delete applied.areTokensMade;
+      delete applied.isSessionKeyMade;
     }
     return applied;
   }
@@ -266,4 +323,11 @@ export class PoolObjects {
       ...coming.filter((node) => !taken.has(node) && !caches.recorderNodes.get(`${namespace}/${node}`)),
     ];
   }
+}
+
+/** Where the API server counts changes of what is wanted (`generation`), changes of the status do not count. */
+function writtenOf({ metadata }: KubeObject): Written {
+  const { uid, resourceVersion = '', generation, labels, annotations, ownerReferences } = metadata;
+  const what = generation === undefined ? resourceVersion : [generation, labels, annotations, ownerReferences];
+  return { uid, resourceVersion, content: JSON.stringify([uid, what]) };
 }

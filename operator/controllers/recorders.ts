@@ -7,8 +7,9 @@ import { someOf } from '../../base/some-of.ts';
 import { API_VERSION, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import { isConflict, isNotFound, nameOfKey, type KubeApi } from '../kube/api.ts';
+import { isConflict, isNotFound, nameOfKey, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
 import type { EventRecorder } from '../kube/events.ts';
+import type { Change } from '../kube/informer.ts';
 import { DAEMON_SET, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
 import { allowsNode } from '../manifests/pod-template.ts';
@@ -115,6 +116,11 @@ export class Recorders {
       if (key === undefined) kept.clear();
       else kept.delete(key);
     }
+  }
+
+  /** See `PoolObjects`. */
+  sawOwned(key: string, resource: Resource, change: Change<KubeObject>): boolean {
+    return this.#objects.saw(key, resource, change);
   }
 
   /**

@@ -10,8 +10,8 @@ const followRule: PolicyRule = {
   resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES],
   verbs: FOLLOW,
 };
-/** Verbs for server-side apply; objects are deleted together with their owner. */
-const APPLY = ['get', 'create', 'patch'];
+/** Verbs for server-side apply, and to notice what others change or delete; objects are deleted together with their owner. */
+const APPLY = ['get', 'list', 'watch', 'create', 'patch'];
 
 /**
  * Rules for each namespace given to the operator. They include the rights that it grants to recorders, because the API server

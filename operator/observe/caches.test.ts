@@ -126,14 +126,14 @@ test('a recorder is on its machine when that is Ready and a container was starte
   assert.equal(has(), false);
 });
 
-test('pods and Leases are watched where there is a pool or a camera, and no longer when the last is gone', async (t) => {
+test('pods, Leases and what runs recorders are watched where there is a pool or a camera, and no longer when the last is gone', async (t) => {
   const { api, caches } = await stage(t);
   const isKnown = (): boolean[] => ['east', 'west', 'north'].map((namespace) => caches.isSyncedIn(namespace));
   const watched = api.watches;
   assert.deepEqual(isKnown(), [true, true, false]);
   await api.create(CAMERA, object('Camera', 'north', 'north-gate', { source: 'rtsp://10.0.0.9/1' }));
   await settle();
-  assert.deepEqual([isKnown(), api.watches], [[true, true, true], watched + 2]);
+  assert.deepEqual([isKnown(), api.watches], [[true, true, true], watched + 10]);
   await api.delete(RECORDER_POOL, { namespace: 'east', name: 'default' });
   await settle();
   assert.deepEqual(isKnown(), [true, true, true], 'there is a camera');

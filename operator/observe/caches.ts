@@ -8,7 +8,22 @@ import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.t
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } from '../kube/api.ts';
 import { Informer, type Change, type InformerObserver } from '../kube/informer.ts';
-import { CAMERA, LEASE, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
+import {
+  CAMERA,
+  CONFIG_MAP,
+  DAEMON_SET,
+  LEASE,
+  NETWORK_POLICY,
+  NODE,
+  POD,
+  POD_DISRUPTION_BUDGET,
+  RECORDER_NODE,
+  RECORDER_POOL,
+  ROLE,
+  ROLE_BINDING,
+  SERVICE,
+  SERVICE_ACCOUNT,
+} from '../kube/resources.ts';
 import type { PoolObjects } from '../plan/snapshot.ts';
 import { whyLeaving, type Leaving } from './leaving.ts';
 import { NamespacedInformers } from './namespaced-informers.ts';
@@ -76,6 +91,18 @@ interface CachesOptions {
 /** Label selector for the Leases and pods of recorders, and for guards. */
 const RECORDERS = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL} in (recorder,guard)`;
 
+/** What the operator makes for a pool and may watch. Secrets are not among them. */
+const OWNED: readonly Resource[] = [
+  SERVICE_ACCOUNT,
+  ROLE,
+  ROLE_BINDING,
+  CONFIG_MAP,
+  SERVICE,
+  POD_DISRUPTION_BUDGET,
+  NETWORK_POLICY,
+  DAEMON_SET,
+];
+
 export class Caches {
   readonly cameras: Informer<Camera>;
   readonly pools: Informer<RecorderPool>;
@@ -85,6 +112,8 @@ export class Caches {
   readonly nodes: Informer<ClusterNode>;
   /** In namespaces that have a pool or a camera. */
   readonly pods: NamespacedInformers<RecorderPod>;
+  /** The metadata of what runs recorders, in the same namespaces. Nothing waits for them: rights to watch them may be missing. */
+  readonly owned: ReadonlyMap<Resource, NamespacedInformers<KubeObject>>;
   readonly #namespace: string | undefined;
   readonly #hasPods: boolean;
   /** Views of cameras, cached per object, because there are thousands. */
@@ -105,6 +134,7 @@ export class Caches {
     this.recorderNodes.onChange(() => this.#reportsByPool.clear());
     const namespaced = <T extends { readonly metadata: KubeObject['metadata'] }>(
       resource: Resource,
+      parse = (object: KubeObject) => object as unknown as T,
     ): NamespacedInformers<T> => {
       const observer = observerOf?.(resource);
       const counted = (): void => observer?.counted(...informers.counts);
@@ -114,7 +144,7 @@ export class Caches {
             api,
             resource,
             selection: { namespace: inNamespace, labelSelector: RECORDERS },
-            parse: (object) => object as unknown as T,
+            parse,
             clock,
             log,
             observer: observer && { ...observer, counted },
@@ -124,6 +154,9 @@ export class Caches {
     };
     this.leases = namespaced(LEASE);
     this.pods = namespaced(POD);
+    this.owned = new Map(
+      OWNED.map((resource) => [resource, namespaced<KubeObject>(resource, ({ metadata }) => ({ metadata }))]),
+    );
     this.nodes = informer(NODE, (object) => object as ClusterNode, {});
     this.#namespace = namespace;
     this.#hasPods = hasPods;
@@ -148,7 +181,7 @@ export class Caches {
 
   /** The informers of each namespace. */
   get #namespaced(): readonly Pick<NamespacedInformers<KubeObject>, 'follow' | 'leave' | 'close'>[] {
-    return this.#hasPods ? [this.leases, this.pods] : [this.leases];
+    return this.#hasPods ? [this.leases, this.pods, ...this.owned.values()] : [this.leases];
   }
 
   /** The informers of the cluster and of the single managed namespace. */

@@ -79,6 +79,8 @@
     - configmaps
   verbs:
     - get
+    - list
+    - watch
     - create
     - patch
 - apiGroups:
@@ -94,6 +96,8 @@
     - daemonsets
   verbs:
     - get
+    - list
+    - watch
     - create
     - patch
     - delete
@@ -110,6 +114,8 @@
     - poddisruptionbudgets
   verbs:
     - get
+    - list
+    - watch
     - create
     - patch
 - apiGroups:
@@ -118,6 +124,8 @@
     - networkpolicies
   verbs:
     - get
+    - list
+    - watch
     - create
     - patch
     - delete
@@ -128,6 +136,8 @@
     - rolebindings
   verbs:
     - get
+    - list
+    - watch
     - create
     - patch
 - apiGroups:
