@@ -4,12 +4,16 @@
 import { createHash, hash, X509Certificate } from 'node:crypto';
 import { DAY_MS, HOUR_MS } from './units.ts';
 
-/** A CA: PEM, with the start and end of its validity in milliseconds since 1970. */
-export interface KeptAuthority {
+/** A CA as everybody may know it: PEM, with the start and end of its validity in milliseconds since 1970. */
+export interface PublicAuthority {
   readonly certificate: string;
-  readonly key: string;
   readonly fromMs: number;
   readonly toMs: number;
+}
+
+/** A CA with its key, PEM. */
+export interface KeptAuthority extends PublicAuthority {
+  readonly key: string;
 }
 
 export const AUTHORITY_LIFE_MS = 10 * 365 * DAY_MS;
@@ -28,23 +32,19 @@ export async function withNext(
   commonName: string,
   nowMs: number,
 ): Promise<readonly KeptAuthority[] | undefined> {
-  return needsNext(all, nowMs) ? withAnother(all, commonName, nowMs) : undefined;
+  return needsNext(all, nowMs) ? [...all, await anotherAuthority(commonName, nowMs)] : undefined;
 }
 
-/** All CAs with one more, which is published, and signs nothing yet. */
-export async function withAnother(
-  all: readonly KeptAuthority[],
-  commonName: string,
-  nowMs: number,
-): Promise<readonly KeptAuthority[]> {
+/** A new CA, which signs nothing until it was published for long enough. */
+export async function anotherAuthority(commonName: string, nowMs: number): Promise<KeptAuthority> {
   const { newAuthority } = await import('./x509.ts');
   const toMs = nowMs + AUTHORITY_LIFE_MS;
   const made = await newAuthority({ commonName, fromMs: nowMs - BACKDATED_MS, toMs });
-  return [...all, { ...made, fromMs: nowMs, toMs }];
+  return { ...made, fromMs: nowMs, toMs };
 }
 
 /** A CA that signs from now on, because every member is known to trust it. */
-export const signingNow = (authority: KeptAuthority, nowMs: number): KeptAuthority => ({
+export const signingNow = <T extends PublicAuthority>(authority: T, nowMs: number): T => ({
   ...authority,
   fromMs: Math.min(authority.fromMs, nowMs - PUBLISHED_MS),
 });
@@ -59,7 +59,7 @@ export const certificatesIn = (bundle: string): readonly string[] =>
 
 /** When a certificate that is signed now begins and ends: never later than its CA. */
 export const leafTimes = (
-  signer: KeptAuthority,
+  signer: PublicAuthority,
   nowMs: number,
 ): { readonly fromMs: number; readonly toMs: number } => ({
   fromMs: nowMs - BACKDATED_MS,
@@ -67,44 +67,44 @@ export const leafTimes = (
 });
 
 /** The CAs in the data of a Secret, by the name of their cluster. */
-export const authoritiesIn = (data: unknown): Map<string, readonly KeptAuthority[]> =>
+export const authoritiesIn = <T extends PublicAuthority = KeptAuthority>(data: unknown): Map<string, readonly T[]> =>
   new Map(
     Object.entries((data ?? {}) as Readonly<Record<string, string>>).map(([name, value]) => [
       name,
-      JSON.parse(Buffer.from(value, 'base64').toString('utf8')) as readonly KeptAuthority[],
+      JSON.parse(Buffer.from(value, 'base64').toString('utf8')) as readonly T[],
     ]),
   );
 
 /** The inverse of `authoritiesIn`. */
-export const authoritiesData = (kept: ReadonlyMap<string, readonly KeptAuthority[]>): Record<string, string> =>
+export const authoritiesData = (kept: ReadonlyMap<string, readonly PublicAuthority[]>): Record<string, string> =>
   Object.fromEntries([...kept].map(([name, all]) => [name, Buffer.from(JSON.stringify(all)).toString('base64')]));
 
 /** The name of the CAs of a pool in that Secret: names contain no underscore, so it is unique. */
 export const authoritiesName = (namespace: string, pool: string): string => `${namespace}_${pool}`;
 
 /** The CAs that have not expired, newest last. */
-const valid = (all: readonly KeptAuthority[], nowMs: number): readonly KeptAuthority[] =>
+const valid = <T extends PublicAuthority>(all: readonly T[], nowMs: number): readonly T[] =>
   all.filter(({ toMs }) => toMs > nowMs).sort((a, b) => a.fromMs - b.fromMs);
 
-export function needsNext(all: readonly KeptAuthority[], nowMs: number): boolean {
+export function needsNext(all: readonly PublicAuthority[], nowMs: number): boolean {
   const newest = valid(all, nowMs).at(-1);
   return newest === undefined || newest.toMs - nowMs < NEXT_BEFORE_MS;
 }
 
 /** The CA that signs now; undefined if there is none. */
-export function signerOf(all: readonly KeptAuthority[], nowMs: number): KeptAuthority | undefined {
+export function signerOf<T extends PublicAuthority>(all: readonly T[], nowMs: number): T | undefined {
   const now = valid(all, nowMs);
   return now.findLast(({ fromMs }) => nowMs - fromMs >= PUBLISHED_MS) ?? now[0];
 }
 
 /** The CAs that clients trust, as PEM. */
-export const bundleOf = (all: readonly KeptAuthority[], nowMs: number): string =>
+export const bundleOf = (all: readonly PublicAuthority[], nowMs: number): string =>
   valid(all, nowMs)
     .map(({ certificate }) => certificate)
     .join('');
 
 /** A digest of everything that a certificate is made from; when it changes, a new certificate is needed. */
-export const madeFrom = (request: string, names: readonly string[], signer: KeptAuthority, bundle: string): string =>
+export const madeFrom = (request: string, names: readonly string[], signer: PublicAuthority, bundle: string): string =>
   createHash('sha256')
     .update(JSON.stringify([request, [...names].sort(), signer.certificate, bundle]))
     .digest('hex')

@@ -24,6 +24,7 @@ export const ACTIONS = [
   'heartbeat',
   'invite-node',
   'join-cluster',
+  'renew-certificate',
   'rotate-key',
   'leave-cluster',
   'link',

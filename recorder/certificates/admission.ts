@@ -1,16 +1,16 @@
 // Lets servers into the cluster: makes a join token for a node, and later gives the server that brings the token its certificate.
 
 import { CodedError, RequestError } from '../../base/error.ts';
-import type { IssueRequest, Issuer } from './issuer.ts';
+import { NoKeyError, type IssueRequest, type Issuer } from './issuer.ts';
 import type { JoinTokens } from './join-tokens.ts';
 import { readCluster, readKeys, type NodeFiles } from './node-files.ts';
 
-interface JoinRequest extends IssueRequest {
+export interface JoinRequest extends IssueRequest {
   readonly token: string;
 }
 
 /** What a new member gets. Certificates are PEM; `keys` is the text of its file of keys. */
-interface Admitted {
+export interface Admitted {
   readonly certificate: string;
   readonly authorities: string;
   readonly keys: string;
@@ -36,6 +36,8 @@ interface AdmissionOptions {
   readonly files: NodeFiles;
   readonly pool: string;
   readonly members: () => readonly string[];
+  /** Asks a server with a vote, which checks and uses the token. Throws AdmissionError, and IssueError if none can be asked. */
+  readonly admitElsewhere: (request: JoinRequest) => Promise<Admitted>;
 }
 
 export class Admission {
@@ -51,9 +53,12 @@ export class Admission {
     return this.#options.tokens.make(nodeId, signer);
   }
 
-  /** Throws AdmissionError, and ApiError and IssueError while the store cannot be used. */
-  async admit({ token, ...request }: JoinRequest): Promise<Admitted> {
-    const { issuer, tokens, files, pool, members } = this.#options;
+  /**
+   * `isPassedOn`: another member has asked for the server that joins. Throws AdmissionError, and ApiError and IssueError while the store cannot
+   * be used.
+   */
+  async admit({ token, ...request }: JoinRequest, { isPassedOn = false } = {}): Promise<Admitted> {
+    const { issuer, tokens, files, pool, members, admitElsewhere } = this.#options;
     const found = await tokens.find(token, request.nodeId);
     if (!found) throw wrongToken();
     const [keys, cluster] = await Promise.all([readKeys(files), readCluster(files)]);
@@ -61,6 +66,7 @@ export class Admission {
     try {
       issued = await issuer.issue(request);
     } catch (cause) {
+      if (cause instanceof NoKeyError && !isPassedOn) return admitElsewhere({ token, ...request });
       if (!(cause instanceof RequestError)) throw cause;
       throw new AdmissionError('invalid-request', `request: ${cause.message}`, { cause });
     }

@@ -18,8 +18,9 @@ import type { MemberContent } from './node-files.ts';
 /** Paths on the listener for members. Clients without a certificate may call them. */
 export const AUTHORITIES_PATH = '/cluster/authorities';
 export const JOIN_PATH = '/cluster/join';
-/** Only members may call this one. */
+/** Only members may call these. */
 export const KEYS_PATH = '/cluster/keys';
+export const CERTIFICATE_PATH = '/cluster/certificate';
 
 const TIMEOUT_MS = 15_000;
 /** Etcd does not answer while it chooses a leader, as after a server has joined. */
@@ -29,9 +30,10 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 
 const pem = z.string().max(65_536);
 const Authorities = z.object({ authorities: pem });
-const Answer = z.object({
-  certificate: pem,
-  authorities: pem,
+/** The answer of CERTIFICATE_PATH. */
+export const IssuedAnswer = z.object({ certificate: pem, authorities: pem });
+/** The answer of JOIN_PATH. */
+export const JoinAnswer = IssuedAnswer.extend({
   keys: z.string().max(65_536),
   cluster_id: z.uuid(),
   pool: z.string(),
@@ -91,7 +93,7 @@ export async function askToJoin({ address, token, nodeId, names, clock }: JoinOp
     names: names.slice(0, MAX_NAMES),
   };
   const tls = { ca: pinned, checkServerIdentity: ofAnyMember };
-  const answer = await patiently(() => ask(place, Answer, { method: 'POST', path: JOIN_PATH, body }, tls), again);
+  const answer = await patiently(() => ask(place, JoinAnswer, { method: 'POST', path: JOIN_PATH, body }, tls), again);
   requireUsable(answer, pinned, key, nodeId);
   KeyRing.parse(answer.keys);
   return {
@@ -109,7 +111,7 @@ const ofAnyMember = (_host: string, { subjectaltname = '' }: PeerCertificate): E
   subjectaltname.includes('URI:kube-nvr://') ? undefined : new Error('the certificate is not of a member');
 
 function requireUsable(
-  { certificate, authorities }: z.output<typeof Answer>,
+  { certificate, authorities }: z.output<typeof JoinAnswer>,
   pinned: string,
   key: string,
   nodeId: string,

@@ -12,6 +12,7 @@ import { StoreConnection } from '../../store/connection.ts';
 import { FakeEtcd, TestSeal } from '../../store/test-support.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { AuthorityRotation, type AuthorityStep } from './authority-rotation.ts';
+import type { OwnPair } from './authority-copies.ts';
 import { foundCluster } from './found-cluster.ts';
 import { IssueError, Issuer } from './issuer.ts';
 import { RotationError } from './key-rotation.ts';
@@ -24,6 +25,7 @@ const NAMES = ['rack-1', 'rack-2', 'rack-3'];
 
 interface Server {
   readonly nodeId: string;
+  readonly issuer: Issuer;
   readonly rotation: AuthorityRotation;
   readonly current: { certificate: string; authorities: string };
   /** Its etcd: the CAs that it trusts, and whether it is being started. */
@@ -41,8 +43,10 @@ async function stage(t: TestContext) {
   const files = nodeFiles(workspace(t), 'rack-1');
   const founded = await foundCluster({ ...ABOUT, nodeId: 'rack-1', names: [], nowMs: clock.wallMs() });
   await writeMember(files, founded);
-  const issuer = new Issuer({ ...ABOUT, api, files, clock });
-  await issuer.adopt();
+  const issuerOf = (nodeId: string, own: () => OwnPair): Issuer =>
+    new Issuer({ ...ABOUT, nodeId, own, api, files, clock });
+  const founder = issuerOf('rack-1', () => founded);
+  await founder.adopt();
   const servers: Server[] = [];
   for (const nodeId of NAMES) {
     const spec = { nodeName: nodeId, poolRef: { name: 'default' }, role: 'Voter' };
@@ -52,11 +56,14 @@ async function stage(t: TestContext) {
       metadata: { name: nodeId },
       spec,
     });
-    const request = await newRequest(newKey());
-    const current = { ...(await issuer.issue({ nodeId, request, names: [] })) };
+    const key = nodeId === 'rack-1' ? founded.key : newKey();
+    const request = await newRequest(key);
+    const current = { ...(await founder.issue({ nodeId, request, names: [] })) };
+    const issuer = issuerOf(nodeId, () => ({ certificate: current.certificate, key }));
     const own = { trusted: current.authorities, isStarting: false };
     const renewal = new Renewal({
       issuer,
+      issueElsewhere: () => Promise.reject(new Error('it has a vote')),
       nodeId,
       current: () => current,
       request: async () => request,
@@ -75,8 +82,10 @@ async function stage(t: TestContext) {
       waitMs: 5_000,
       clock,
     });
-    servers.push({ nodeId, rotation, current, etcd: own, isAway: false });
+    servers.push({ nodeId, issuer, rotation, current, etcd: own, isAway: false });
   }
+  // Each has said its certificate, and has a copy of the key then.
+  for (let look = 0; look < 2; look++) for (const { rotation } of servers) await rotation.follow();
   const steps: AuthorityStep[] = [];
 
   /** Replaces the CA by the second server, while all look again and again. `looked` is called each time. */
@@ -97,7 +106,7 @@ async function stage(t: TestContext) {
     }
     return done;
   }
-  return { servers: servers as [Server, Server, Server], issuer, replace, steps, old: founded.certificate };
+  return { servers: servers as [Server, Server, Server], replace, steps, old: founded.certificate };
 }
 
 const isTrusted = (certificate: string, bundle: string): boolean =>
@@ -154,7 +163,8 @@ test('a replacement that ended in the middle is completed by the next one', asyn
 });
 
 test('of two replacements at the same time one has to be repeated, and the cluster is never without a CA', async (t) => {
-  const { issuer } = await stage(t);
+  const { servers } = await stage(t);
+  const [{ issuer }] = servers;
   const [first, second] = [await issuer.publishAnother(), await issuer.publishAnother()];
   await issuer.signWith(first);
   await issuer.trustOnly(first);

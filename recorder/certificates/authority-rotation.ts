@@ -6,7 +6,7 @@
 import { X509Certificate } from 'node:crypto';
 import { authorityId, certificatesIn } from '../../base/authorities.ts';
 import type { Clock } from '../../base/clock.ts';
-import type { Issuer } from './issuer.ts';
+import { CERTIFICATE_ANNOTATION, type Issuer } from './issuer.ts';
 import { RotationError } from './key-rotation.ts';
 import type { Renewal } from './renewal.ts';
 import type { StoreApi } from './secrets.ts';
@@ -23,7 +23,7 @@ interface AuthorityRotationOptions {
   readonly api: StoreApi;
   readonly namespace: string;
   readonly nodeId: string;
-  readonly issuer: Pick<Issuer, 'publishAnother' | 'signWith' | 'trustOnly'>;
+  readonly issuer: Pick<Issuer, 'requireKey' | 'keepCopies' | 'publishAnother' | 'signWith' | 'trustOnly'>;
   readonly renewal: Pick<Renewal, 'renew'>;
   /** PEM. */
   readonly current: () => { readonly certificate: string; readonly authorities: string | undefined };
@@ -43,6 +43,7 @@ export type AuthorityStep = 'trust' | 'certificate' | 'drop';
 export class AuthorityRotation {
   readonly #options: AuthorityRotationOptions;
   readonly #statements: Statements;
+  readonly #certificates: Statements;
   /** The nodes before this one, and since when it waits for them. */
   #before = '';
   #beforeMs = -Infinity;
@@ -50,16 +51,25 @@ export class AuthorityRotation {
   constructor(options: AuthorityRotationOptions) {
     this.#options = options;
     this.#statements = new Statements({ waitMs: WAIT_MS, ...options, annotation: AUTHORITIES_ANNOTATION });
+    this.#certificates = new Statements({ ...options, annotation: CERTIFICATE_ANNOTATION });
+  }
+
+  /** Throws NoKeyError if another server has to replace the CA, ApiError and IssueError. */
+  requireKey(): Promise<void> {
+    return this.#options.issuer.requireKey();
   }
 
   /**
-   * To be called every few seconds: this node has a certificate of the CA that signs, trusts those of the cluster, and says so. Throws
-   * ApiError and IssueError, and rejects with errors of the file system.
+   * To be called every few seconds: this node has a certificate of the CA that signs, trusts those of the cluster, and says so. With a vote,
+   * it has the key of the CA, too. Throws ApiError and IssueError, and rejects with errors of the file system.
    */
   async follow(): Promise<void> {
-    const { nodeId, renewal, current, etcd } = this.#options;
+    const { nodeId, issuer, renewal, current, etcd } = this.#options;
     await renewal.renew();
     const { certificate, authorities = '' } = current();
+    // Before it says that it has a certificate of the next CA: the old one may be dropped then, and with it what proves this one.
+    await this.#certificates.keepSaid(nodeId, [certificate]);
+    await issuer.keepCopies();
     const trusted = etcd.trusted() ?? authorities;
     await this.#statements.keepSaid(nodeId, idsOf(trusted, certificate));
     if (isSame(idsOf(trusted), idsOf(authorities))) this.#before = '';

@@ -5,13 +5,14 @@ import { ApiError } from '../../base/kubernetes/api-error.ts';
 import { silentLog } from '../../base/log.ts';
 import { until } from '../../test/support/until.ts';
 import { Expulsion, ExpulsionError } from './expulsion.ts';
+import { NoKeyError } from './issuer.ts';
 import { RotationError } from './key-rotation.ts';
 import { nodesPath, type StoreApi } from './secrets.ts';
 
 const NODE = `${nodesPath('default')}/rack-3`;
 
-/** A cluster in which rack-1 expels rack-3. `rotate` is what becomes of the key of Secrets. */
-function stage({ rotate = async (): Promise<void> => {} } = {}) {
+/** A cluster in which rack-1 expels rack-3. `rotate` is what becomes of the key of Secrets; `hasKey`: rack-1 has that of the CA. */
+function stage({ rotate = async (): Promise<void> => {}, hasKey = true } = {}) {
   const clock = new VirtualClock();
   const done: string[] = [];
   const nodes = new Set([NODE, `${nodesPath('default')}/rack-1`]);
@@ -41,6 +42,9 @@ function stage({ rotate = async (): Promise<void> => {} } = {}) {
       },
     },
     authorities: {
+      requireKey: async () => {
+        if (!hasKey) throw new NoKeyError('do this on one of rack-2');
+      },
       replace: async ({ began }) => {
         for (const step of ['trust', 'certificate', 'drop'] as const) began(step);
         done.push('authorities');
@@ -104,6 +108,15 @@ test('while etcd does not answer it is asked again', async () => {
     clock.advance(500);
     return expulsion.state?.step === 'done';
   });
+});
+
+test('a server without the key of the CA expels nobody, and says which one has it', async () => {
+  const { expulsion, done } = stage({ hasKey: false });
+  await assert.rejects(
+    expulsion.begin('rack-3', { force: true }),
+    (err) => err instanceof ExpulsionError && err.code === 'refused' && /one of rack-2/.test(err.message),
+  );
+  assert.deepEqual([done, expulsion.state], [[], undefined]);
 });
 
 test('a server does not expel itself, and expels one at a time', async () => {

@@ -9,7 +9,7 @@ import { mergePatch } from '../../base/kubernetes/client.ts';
 import type { Log } from '../../base/log.ts';
 import { patiently } from '../../base/patiently.ts';
 import type { AuthorityRotation } from './authority-rotation.ts';
-import { IssueError } from './issuer.ts';
+import { IssueError, NoKeyError } from './issuer.ts';
 import type { JoinTokens } from './join-tokens.ts';
 import { RotationError, type KeyRotation } from './key-rotation.ts';
 import { nodesPath, type StoreApi } from './secrets.ts';
@@ -48,7 +48,7 @@ interface ExpulsionOptions {
   /** Removes the users and tokens that the configuration of a server has. */
   readonly logins: { forget(nodeId: string): Promise<void> };
   readonly keys: Pick<KeyRotation, 'rotate'>;
-  readonly authorities: Pick<AuthorityRotation, 'replace'>;
+  readonly authorities: Pick<AuthorityRotation, 'requireKey' | 'replace'>;
   /** The names of the Secrets that people made. */
   readonly secrets: () => Promise<readonly string[]>;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export class Expulsion {
 
   /** Resolves when it has begun, or if it is under way. `force`: also while other nodes are away. Throws ExpulsionError and ApiError. */
   async begin(nodeId: string, { force }: { readonly force: boolean }): Promise<ExpulsionState> {
-    const { api, namespace, nodeId: own } = this.#options;
+    const { api, namespace, nodeId: own, authorities } = this.#options;
     const running = this.#running;
     if (running?.nodeId === nodeId) return running;
     if (running) throw new ExpulsionError('refused', `${running.nodeId} is being expelled: wait until that is done`);
@@ -85,6 +85,9 @@ export class Expulsion {
       if (hasStatus(err, 404)) throw new ExpulsionError('unknown-node', `the cluster has no node ${nodeId}`);
       throw err;
     }
+    await authorities.requireKey().catch((err: unknown) => {
+      throw err instanceof NoKeyError ? new ExpulsionError('refused', err.message) : err;
+    });
     const state: ExpulsionState = { nodeId, step: 'remove', problem: undefined, away: [], secrets: [] };
     // Another request may have begun meanwhile.
     if (this.#running) return this.begin(nodeId, { force });

@@ -18,6 +18,7 @@ import { buildServer } from '../http/server.ts';
 import { askToJoin, JoinError } from './ask-to-join.ts';
 import { JoinTokens } from './join-tokens.ts';
 import { formatJoinToken, parseJoinToken } from './join-token.ts';
+import { keyIn, type OwnPair, type StoredAuthority } from './authority-copies.ts';
 import { KeyRing } from './key-ring.ts';
 import { readAuthority, readCluster, readKeys } from './node-files.ts';
 import type { MemoryStore } from './test-support.ts';
@@ -238,7 +239,7 @@ const STATE = 'GET /api/archive/jobs/e0123456789abcdef01234567 HTTP/1.1';
 const PASSED_ON = 'GET /listener/api/api/health/live HTTP/1.1';
 
 test('strangers are told why they are not served: without a certificate, of another CA, and after it expired', async (t) => {
-  const { authorities: ca, port, files, issuer, store } = await stage(t);
+  const { authorities: ca, port, files, issuer, store, pair } = await stage(t);
   const times = { fromMs: Date.now() - HOUR_MS, toMs: Date.now() + DAY_MS };
   const other = await newAuthority({ commonName: 'kube-nvr default/default', ...times });
   const key = newKey();
@@ -247,7 +248,7 @@ test('strangers are told why they are not served: without a certificate, of anot
   const foreign = await signRequest(request, other, { ...subject, ...times });
   const own = await selfSigned(key, { ...subject, ...times });
   // As a member that was switched off for a long time has it.
-  const signer = signerIn(store);
+  const signer = signerIn(store, pair);
   const past = { fromMs: Date.now() - 2 * DAY_MS, toMs: Date.now() - DAY_MS };
   const expired = await signRequest(request, signer, { ...subject, ...past });
   for (const line of [STATE, PASSED_ON, 'GET /cluster/authorities/x HTTP/1.1', 'DELETE /cluster/join HTTP/1.1']) {
@@ -301,9 +302,10 @@ test('after the CA of the listener was replaced, members of the old one are stra
 });
 
 /** The CA with its key, as the store keeps it. */
-function signerIn(store: MemoryStore) {
+function signerIn(store: MemoryStore, own: OwnPair) {
   const secret = [...store.objects.values()].find(({ metadata }) => metadata.name === 'kube-nvr-authorities');
-  const [signer] = [...authoritiesIn(secret?.['data']).values()].flat();
-  assert.ok(signer);
-  return signer;
+  const [signer] = [...authoritiesIn<StoredAuthority>(secret?.['data']).values()].flat();
+  const key = signer && keyIn(signer, own);
+  assert.ok(key);
+  return { ...signer, key };
 }

@@ -26,9 +26,10 @@ async function stage(t: TestContext) {
   const about = { directory: files.directory, names: () => names, isIssued: true, clock, log: silentLog };
   const own = await OwnCertificate.open(about);
   const store = new MemoryStore();
-  const issuer = new Issuer({ ...ABOUT, api: store, files, clock });
+  const issuer = new Issuer({ ...ABOUT, nodeId: 'rack-1', own: () => own.pair, api: store, files, clock });
   const renewal = new Renewal({
     issuer,
+    issueElsewhere: () => Promise.reject(new Error('it has a vote')),
     nodeId: 'rack-1',
     current: () => ({ certificate: own.pair.certificate, authorities: own.authorities }),
     request: () => own.request(),

@@ -4,10 +4,12 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isLeafDue } from '../../base/authorities.ts';
 import type { Clock } from '../../base/clock.ts';
-import { MAX_NAMES, type Issued, type Issuer } from './issuer.ts';
+import { MAX_NAMES, NoKeyError, type Issued, type IssueRequest, type Issuer } from './issuer.ts';
 
 interface RenewalOptions {
   readonly issuer: Pick<Issuer, 'trust' | 'issue'>;
+  /** Asks a server with a vote, for a server without one. */
+  readonly issueElsewhere: (request: IssueRequest) => Promise<Issued>;
   readonly nodeId: string;
   /** The certificate in use and the authorities that are trusted, PEM. */
   readonly current: () => { readonly certificate: string; readonly authorities: string | undefined };
@@ -28,12 +30,18 @@ export class Renewal {
 
   /** To be called every few seconds. Throws ApiError and IssueError, and rejects with errors of the file system. */
   async renew(): Promise<void> {
-    const { issuer, nodeId, current, request, names, take } = this.#options;
+    const { issuer, issueElsewhere, nodeId, current, request, names, take } = this.#options;
     const { signer, bundle } = await issuer.trust();
     const { certificate, authorities } = current();
     const wanted = names().slice(0, MAX_NAMES);
     if (authorities === bundle && this.#isGood(certificate, signer, wanted)) return;
-    await take(await issuer.issue({ nodeId, request: await request(), names: wanted }));
+    const asked = { nodeId, request: await request(), names: wanted };
+    try {
+      await take(await issuer.issue(asked));
+    } catch (err) {
+      if (!(err instanceof NoKeyError)) throw err;
+      await take(await issueElsewhere(asked));
+    }
   }
 
   #isGood(certificate: string, signer: string, names: readonly string[]): boolean {

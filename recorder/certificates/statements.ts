@@ -1,5 +1,5 @@
 // What the nodes of a cluster say that they have, of something that is replaced while they work: each says the ids of its keys, or of the
-// CAs that it trusts, in an annotation of its RecorderNode. The ids are no secret.
+// CAs that it trusts, or its certificate, in an annotation of its RecorderNode. None of that is secret.
 
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../base/kubernetes/api-error.ts';
@@ -76,11 +76,15 @@ export class Statements {
     }
   }
 
-  #idsOf({ metadata }: KubernetesObject): readonly string[] {
-    const { annotation } = this.#options;
-    const { [annotation]: text = '' } = (metadata['annotations'] ?? {}) as Readonly<Record<string, string>>;
-    return text.split(',').filter((id) => id !== '');
+  #idsOf(object: KubernetesObject): readonly string[] {
+    return saidBy(object, this.#options.annotation);
   }
+}
+
+/** What an object says in this annotation. */
+export function saidBy({ metadata }: KubernetesObject, annotation: string): readonly string[] {
+  const { [annotation]: text = '' } = (metadata['annotations'] ?? {}) as Readonly<Record<string, string>>;
+  return text.split(',').filter((id) => id !== '');
 }
 
 /** etcd may not answer for a moment, because a member of it is started again. */
@@ -91,4 +95,5 @@ interface Waiting {
   readonly knownAway?: readonly string[];
 }
 
-const isRemoved = (spec: unknown): boolean => (spec as { readonly role?: string } | undefined)?.role === 'Removed';
+export const isRemoved = (spec: unknown): boolean =>
+  (spec as { readonly role?: string } | undefined)?.role === 'Removed';

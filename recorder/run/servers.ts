@@ -15,6 +15,7 @@ import { startServersOperator, type Operator } from '../../operator/operator.ts'
 import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import type { ClusterStore } from '../api/deps.ts';
+import type { Joining } from '../api/routes/join.ts';
 import { Admission } from '../certificates/admission.ts';
 import { AuthorityRotation } from '../certificates/authority-rotation.ts';
 import { ClusterKeys } from '../certificates/cluster-keys.ts';
@@ -42,6 +43,7 @@ import { CertificateError } from '../http/certificate.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
 import { ClusterLogins } from '../servers/cluster-logins.ts';
 import { keysOfMembers } from '../servers/keys-of-members.ts';
+import { OtherVoters } from '../servers/other-voters.ts';
 import { OwnEtcd, type Role } from '../servers/own-etcd.ts';
 import { Registration, type Addresses } from '../servers/registration.ts';
 
@@ -75,7 +77,7 @@ const NOT_REGISTERED = 'this server cannot be registered now';
 
 export class ServersCluster {
   /** For the API. */
-  readonly store: ClusterStore & { readonly admission: Admission; readonly keys: ClusterKeys };
+  readonly store: ClusterStore & Pick<Joining, 'admission' | 'issuer' | 'keys'>;
   readonly members: ServersMembers;
   readonly logins: ClusterLogins;
   /** etcd, registration and renewal: closed after everything that uses the objects. */
@@ -141,12 +143,14 @@ export class ServersCluster {
     const api = new ApiServer(connection);
     this.#api = api;
     this.#operatorApi = new RestKubeApi(this.#connect());
-    this.#issuer = new Issuer({ ...inStore, api, files, clock });
+    this.#issuer = new Issuer({ ...inStore, api, own: () => own.pair, files, clock });
+    const elsewhere = new OtherVoters({ ...inStore, api, own: memberTls, log });
     this.#registration = new Registration({ ...inStore, api, recordPath, addresses: () => addressesOf(config, host) });
     this.#rotation = new KeyRotation({ ...inStore, api, keys, reseal: () => connection.reseal(), clock });
     const current = () => ({ certificate: own.pair.certificate, authorities: own.authorities });
     const renewal = new Renewal({
       issuer: this.#issuer,
+      issueElsewhere: (request) => elsewhere.issue(request),
       nodeId,
       current,
       request: () => own.request(),
@@ -173,7 +177,15 @@ export class ServersCluster {
     const objects = new ClusterObjects({ api, namespace: NAMESPACE });
     this.store = {
       objects,
-      admission: new Admission({ issuer: this.#issuer, tokens, files, pool, members: etcd.invited }),
+      admission: new Admission({
+        issuer: this.#issuer,
+        tokens,
+        files,
+        pool,
+        members: etcd.invited,
+        admitElsewhere: (request) => elsewhere.admit(request),
+      }),
+      issuer: this.#issuer,
       keys,
       rotation: this.#rotation,
       expulsion: new Expulsion({

@@ -395,7 +395,7 @@ export class Serving {
     const { visits, sink } = audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
-    const joining = store && { admission: store.admission, keys: store.keys, authorities: () => own.authorities };
+    const joining = store && { ...store, authorities: () => own.authorities };
     const jobs = this.#namedJobs;
     const peers = await buildPeersServer({
       nodeId: this.#config.nodeName,

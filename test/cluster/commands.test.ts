@@ -218,17 +218,25 @@ async function stage(t: TestContext) {
   const files = nodeFiles(directory, 'rack-1');
   const about = { namespace: STORE_NAMESPACE, pool: 'default' };
   const nowMs = Date.now();
-  await writeMember(files, await foundCluster({ ...about, nodeId: 'rack-1', names: [], nowMs }));
+  const founded = await foundCluster({ ...about, nodeId: 'rack-1', names: [], nowMs });
+  await writeMember(files, founded);
   const etcd = new EtcdClient({ endpoints: () => [controlPlane.etcd] });
   // Each test begins without objects.
   const { kvs } = await etcd.range({ key: '/kube-nvr/', rangeEnd: '/kube-nvr0' });
   for (const { key } of kvs) await etcd.txn({ compare: [], success: [{ delete: { key } }] });
   const connection = new StoreConnection({ etcd, seal: KeyRing.parse(await readKeys(files)), clock: systemClock });
   const client = new KubernetesClient(connection, { userAgent: 'test', callTimeoutMs: 10_000 });
-  const issuer = new Issuer({ ...about, api: client, files, clock: systemClock });
+  const issuer = new Issuer({ ...about, nodeId: 'rack-1', own: () => founded, api: client, files, clock: systemClock });
   await issuer.adopt();
   const tokens = new JoinTokens({ api: client, namespace: STORE_NAMESPACE, clock: systemClock });
-  const admission = new Admission({ issuer, tokens, files, pool: 'default', members: () => [] });
+  const admission = new Admission({
+    issuer,
+    tokens,
+    files,
+    pool: 'default',
+    members: () => [],
+    admitElsewhere: () => Promise.reject(new Error('it has a vote')),
+  });
   const expulsion = { begin: () => Promise.reject(new Error('nobody is expelled here')), state: undefined };
   const rotation = { rotate: () => Promise.reject(new RotationError('rack-2 does not have the new key')) };
   const audited: AuditEntry[] = [];

@@ -12,6 +12,7 @@ import { messageOf } from '../../base/error.ts';
 import { newKey, newRequest, signRequest } from '../../base/x509.ts';
 import type { Camera } from '../../crds/camera.ts';
 import { nodeIdentity } from '../../crds/names.ts';
+import { keyIn, type StoredAuthority } from '../../recorder/certificates/authority-copies.ts';
 import { KeyRing, SealError } from '../../recorder/certificates/key-ring.ts';
 import { nodeFiles } from '../../recorder/certificates/node-files.ts';
 import { ApiServer } from '../../recorder/cluster/api-server.ts';
@@ -68,6 +69,36 @@ function ask(place: string, path: string, own: Partial<Identity>, more: Asked = 
   });
 }
 
+/** What the files of a server open. */
+interface Files {
+  readonly own: Identity;
+  readonly ring: KeyRing;
+}
+
+function filesOf(server: PlainServer, directory: string): Files {
+  const files = nodeFiles(join(directory, 'data'), server.name);
+  const paths = [files.certificate, files.key, files.authorities, files.keys];
+  const [certificate = '', key = '', ca = '', keys = ''] = paths.map((file) => readFileSync(file, 'utf8'));
+  return { own: { certificate, key, ca }, ring: KeyRing.parse(keys) };
+}
+
+/** The store of the cluster, by etcd of this server. */
+function apiAt(at: PlainServer, { own, ring }: Files): ApiServer {
+  const etcd = new EtcdClient({ endpoints: () => [`https://${at.address}:2379`], tls: () => own });
+  return new ApiServer(new StoreConnection({ etcd, seal: ring, clock: systemClock }));
+}
+
+/** The CAs as the store has them. */
+async function authoritiesAt(at: PlainServer, files: Files): Promise<readonly StoredAuthority[]> {
+  const api = apiAt(at, files);
+  try {
+    const { data } = await api.get(AUTHORITIES);
+    return [...authoritiesIn<StoredAuthority>(data).values()].flat();
+  } finally {
+    await api.close();
+  }
+}
+
 /** What a thief copies from the disk of a server, and makes of it. */
 class Thief {
   /** Where the thief is. */
@@ -90,41 +121,24 @@ class Thief {
     { address, cookie, joinToken }: Pick<Thief, 'address' | 'cookie' | 'joinToken'>,
   ) {
     this.address = address;
-    const files = nodeFiles(join(loot, 'data'), server.name);
-    const [certificate = '', key = '', ca = '', keys = ''] = [
-      files.certificate,
-      files.key,
-      files.authorities,
-      files.keys,
-    ].map((file) => readFileSync(file, 'utf8'));
-    this.own = { certificate, key, ca };
-    this.ring = KeyRing.parse(keys);
+    ({ own: this.own, ring: this.ring } = filesOf(server, loot));
     this.adminToken = readFileSync(join(loot, 'work/admin.token'), 'utf8').trim();
     this.cookie = cookie;
     this.joinToken = joinToken;
   }
 
-  /** The CA's key is in the store, encrypted with a key of the server's ring. */
+  /** The CA's key is in the store, encrypted with a key of the server's ring: a copy for each server with a vote. */
   async takeAuthority(at: PlainServer): Promise<void> {
-    const api = this.#api(at, this.own);
-    try {
-      const { data } = await api.get(AUTHORITIES);
-      [this.authority] = [...authoritiesIn(data).values()].flat();
-    } finally {
-      await api.close();
-    }
-    assert.ok(this.authority);
+    const [stored] = await authoritiesAt(at, this);
+    const opened = stored && keyIn(stored, this.own);
+    assert.ok(opened, 'rack-3 has a vote');
+    this.authority = { ...stored, key: opened };
     const key = newKey();
     // etcd wants to see the address of its other members in their certificates.
     const names = [at.name, nodeIdentity('default', 'default', at.name), at.address, this.address];
     const subject = { commonName: at.name, names, ...leafTimes(this.authority, Date.now()) };
     const certificate = await signRequest(await newRequest(key), this.authority, subject);
     this.forged = { certificate, key, ca: this.own.ca };
-  }
-
-  #api(at: PlainServer, identity: Identity): ApiServer {
-    const etcd = new EtcdClient({ endpoints: () => [`https://${at.address}:2379`], tls: () => identity });
-    return new ApiServer(new StoreConnection({ etcd, seal: this.ring, clock: systemClock }));
   }
 
   /** By door: what happened there. `open`: it let the thief in. */
@@ -148,7 +162,7 @@ class Thief {
       if (!identity) continue;
       Object.assign(doors, {
         [`etcd for clients, ${whose}`]: async () => {
-          const api = this.#api(at, identity);
+          const api = apiAt(at, { own: identity, ring: this.ring });
           try {
             return (await api.list('/apis/kube-nvr.dev/v1alpha1/namespaces/default/cameras')).items.length > 0;
           } finally {
@@ -205,6 +219,14 @@ suite('a stolen server', { skip: plainServersMissing() }, () => {
       stringData: { username: 'viewer', password },
     });
 
+  /** The servers for which the store has the key of the CA that this one can open, too. */
+  const havingKey = async (by: PlainServer): Promise<string> => {
+    const files = filesOf(by, by.directory);
+    const stored = await authoritiesAt(by, files);
+    assert.ok(stored.every((one) => keyIn(one, files.own) !== undefined && !('key' in one)));
+    return stored.map(({ copies = [] }) => copies.map(({ nodeId }) => nodeId).join(' ')).join(', ');
+  };
+
   const inEtcd = (by: PlainServer, members: string): Promise<unknown> =>
     until(`etcd has ${members}`, async () => (await by.etcdMembers()).join(' ') === members);
 
@@ -226,6 +248,10 @@ suite('a stolen server', { skip: plainServersMissing() }, () => {
       await server.start();
     }
     await inEtcd(first!, 'rack-1 rack-2 rack-3');
+    await until(
+      'each server has a copy of the key of the CA',
+      async () => (await havingKey(first!)) === 'rack-1 rack-2 rack-3',
+    );
   });
 
   afterEach((t) => {
@@ -273,6 +299,7 @@ suite('a stolen server', { skip: plainServersMissing() }, () => {
     const doors = await Promise.all([first!, second!].map((server) => thief.doors(server)));
     assert.deepEqual(doors.map(openIn), [[], []], JSON.stringify(doors, undefined, 2));
     assert.deepEqual(await first!.etcdMembers(), ['rack-1', 'rack-2']);
+    for (const server of [first!, second!]) assert.equal(await havingKey(server), 'rack-1 rack-2');
     await login('after-the-theft');
     const sealed = await askEtcd(
       first!,

@@ -29,15 +29,20 @@ export async function startMember(t: TestContext) {
   clock.stepWall(Date.now() - clock.wallMs());
   const files = nodeFiles(workspace(t), 'rack-1');
   const about = { namespace: NAMESPACE, pool: POOL };
-  await writeMember(
-    files,
-    await foundCluster({ ...about, nodeId: 'rack-1', names: ['192.0.2.1'], nowMs: clock.wallMs() }),
-  );
+  const founded = await foundCluster({ ...about, nodeId: 'rack-1', names: ['192.0.2.1'], nowMs: clock.wallMs() });
+  await writeMember(files, founded);
   const store = new MemoryStore();
-  const issuer = new Issuer({ ...about, api: store, files, clock });
+  const issuer = new Issuer({ ...about, nodeId: 'rack-1', own: () => founded, api: store, files, clock });
   await issuer.adopt();
   const tokens = new JoinTokens({ api: store, namespace: NAMESPACE, clock });
-  const admission = new Admission({ issuer, tokens, files, pool: POOL, members: () => MEMBERS });
+  const admission = new Admission({
+    issuer,
+    tokens,
+    files,
+    pool: POOL,
+    members: () => MEMBERS,
+    admitElsewhere: () => Promise.reject(new Error('it has a vote')),
+  });
   const authorities = readFileSync(files.authorities, 'utf8');
   const pair = { certificate: readFileSync(files.certificate, 'utf8'), key: readFileSync(files.key, 'utf8') };
   const audited: AuditEntry[] = [];
@@ -50,7 +55,7 @@ export async function startMember(t: TestContext) {
     authorities,
     jobs: {} as JobKeeper,
     listeners: { api, playback },
-    joining: { admission, keys: { text: readFileSync(files.keys, 'utf8') }, authorities: () => authorities },
+    joining: { admission, issuer, keys: { text: readFileSync(files.keys, 'utf8') }, authorities: () => authorities },
     audit: { write: (entry) => void audited.push(entry) },
     clock,
     log: silentLog,
