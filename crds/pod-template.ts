@@ -78,6 +78,7 @@ export const OWN_VOLUMES = [
   'session',
   'license',
   'webhooks',
+  'audit',
 ] as const;
 
 const absolutePath = (example: string) =>

@@ -110,6 +110,44 @@ const advertise = withRules(
   },
 );
 
+/** How a collector of the audit is verified, and what it verifies. */
+const collectorTls = {
+  caSecretRef: reference()
+    .optional()
+    .describe("A Secret with the key ca.crt: the authorities to trust for the collector, instead of the system's."),
+  certificateSecretRef: reference()
+    .optional()
+    .describe('A Secret of type kubernetes.io/tls: the certificate of the recorders, if the collector asks for one.'),
+};
+
+const audit = z.object({
+  syslog: z
+    .object({
+      address: formed(
+        z.string().max(270),
+        /^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$/,
+        'must be a host and port such as logs.example:6514',
+      ).describe('Host and port of the server, such as logs.example:6514.'),
+      ...collectorTls,
+    })
+    .optional()
+    .describe('A syslog server to which each line is sent: RFC 5424 over TLS (RFC 5425).'),
+  otlp: z
+    .object({
+      url: formed(
+        z.string().max(512),
+        /^https:\/\/([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(\/[^\s?#]*)?$/,
+        'must be an address such as https://otel.example:4318/v1/logs',
+      ).describe('Where logs are sent, such as https://otel.example:4318/v1/logs.'),
+      headersSecretRef: reference()
+        .optional()
+        .describe('A Secret with the key headers: a header a line, such as Authorization: Bearer ….'),
+      ...collectorTls,
+    })
+    .optional()
+    .describe('A collector of OpenTelemetry to which each line is sent: OTLP over HTTP.'),
+});
+
 const auth = withRules(
   z.object({
     mode: z
@@ -316,6 +354,11 @@ const spec = withRules(
       .optional()
       .describe(
         "A Secret with the key webhooks.yaml: the list webhooks of the recorder's file. Recorders read it again when it changes; it may be made later. With cameraNetworks, webhooks are reached at port 443 only.",
+      ),
+    audit: audit
+      .optional()
+      .describe(
+        'Where recorders send each line of their audit. Changed Secrets are read at the next delivery, and may be made later; the lines wait until then.',
       ),
     licenseSecretRef: reference()
       .optional()

@@ -60,6 +60,13 @@ test('webhooks of a pool that has some are reached by HTTPS, wherever recorders 
   assert.deepEqual(more.toSpliced(3, 1), egress({}));
 });
 
+test('collectors of the audit are reached by their ports, also in the cluster', () => {
+  const audit = { syslog: { address: 'logs.example:6514' }, otlp: { url: 'https://otel.example/v1/logs' } };
+  const more = egress({ audit });
+  assert.deepEqual(more[2], { ports: tcp(6514, 443) });
+  assert.deepEqual(more.toSpliced(2, 1), egress({}));
+});
+
 test('what recorders refuse within a network of cameras is not reached, unless it is named as narrowly', () => {
   const blocks = (...cameraNetworks: readonly string[]) => (egress({ cameraNetworks }).at(-1) as { to: object }).to;
   assert.deepEqual(blocks('10.0.0.0/8', 'fd00::/8'), [

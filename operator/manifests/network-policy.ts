@@ -51,6 +51,7 @@ export function networkPolicyOf(
         { ports: DNS },
         { ports: tcp(ports.apiServer) },
         ...(spec.databaseSecretRef || spec.redisSecretRef ? [{ ports: tcp(ports.databases) }] : []),
+        ...(spec.audit ? [{ ports: tcp(collectorPorts(spec.audit)) }] : []),
         { ports: tcp([PEERS_PORT]), to: [{ podSelector }] },
         ...(spec.webhooksSecretRef ? [{ ports: tcp([HTTPS_PORT]), to: blocks(ANYWHERE) }] : []),
         { to: blocks(spec.cameraNetworks) },
@@ -58,6 +59,12 @@ export function networkPolicyOf(
     },
   };
 }
+
+/** Of the collectors of the audit, which may be in the cluster. */
+const collectorPorts = ({ syslog, otlp }: NonNullable<RecorderPool['spec']['audit']>): readonly number[] =>
+  [syslog && `https://${syslog.address}`, otlp?.url].flatMap((url) =>
+    url === undefined ? [] : [Number(new URL(url).port || HTTPS_PORT)],
+  );
 
 /** The same rule as in recorders: of two networks that contain an address, the smaller one decides; of two equal ones, `cidr`. */
 function blockOf(cidr: string, refused: readonly string[]): { readonly cidr: string; readonly except?: string[] } {

@@ -79,6 +79,7 @@ test('no volume of a template can have the name of one that the operator makes',
     tls: { secretRef: { name: 'tls' } },
     licenseSecretRef: { name: 'l' },
     licensePublicKey: `${'A'.repeat(43)}=`,
+    audit: { syslog: { address: 'logs.example:6514', caSecretRef: { name: 'a' } } },
   };
   const all = templateOf(pool(undefined, { ...secrets, webhooksSecretRef: { name: 'w' } })).spec.volumes;
   for (const { name } of all) assert.ok((OWN_VOLUMES as readonly string[]).includes(name), name);

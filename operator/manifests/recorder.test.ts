@@ -175,6 +175,52 @@ test('webhooks are read from the Secret of the pool, and pods start without it',
   assert.ok(!podSpecOf().volumes.some(isOurs));
 });
 
+test('collectors of the audit are in the settings, with the files of their Secrets, and pods start without these', () => {
+  const tls = { caSecretRef: { name: 'logs-ca' }, certificateSecretRef: { name: 'logs-tls' } };
+  const audit = {
+    syslog: { address: 'logs.example:6514', ...tls },
+    otlp: { url: 'https://otel.example:4318/v1/logs', headersSecretRef: { name: 'otel' } },
+  };
+  const { containers, volumes } = podSpecOf({ audit });
+  const isOurs = ({ name }: Manifest): boolean => name === 'audit';
+  const { mountPath, readOnly } = containers[0].volumeMounts.find(isOurs);
+  assert.deepEqual([mountPath, readOnly], ['/etc/recorder-audit', true]);
+  const { sources } = volumes.find(isOurs).projected;
+  const files = new Map<string, string>();
+  for (const { secret } of sources) {
+    assert.equal(secret.optional, true);
+    for (const { key, path } of secret.items) files.set(`${mountPath}/${path}`, `${secret.name} ${key}`);
+  }
+  const { syslog, otlp } = toConfig(ConfigFile.parse(settingsOf(pool({ audit }))), 'n').audit;
+  assert.deepEqual(syslog?.address, { host: 'logs.example', port: 6514 });
+  assert.deepEqual(
+    [syslog?.ca, syslog?.certificate, syslog?.key].map((path) => files.get(String(path))),
+    ['logs-ca ca.crt', 'logs-tls tls.crt', 'logs-tls tls.key'],
+  );
+  assert.deepEqual([otlp?.url, otlp?.ca], [audit.otlp.url, undefined]);
+  assert.equal(files.get(String(otlp?.headersFile)), 'otel headers');
+});
+
+test('a pool without collectors, or with collectors without Secrets, has no volume for them', () => {
+  const audit = { syslog: { address: '[2001:db8::7]:6514' } };
+  for (const spec of [{}, { audit }])
+    assert.ok(!podSpecOf(spec).volumes.some(({ name }: Manifest) => name === 'audit'));
+  assert.equal(settingsOf(pool())['audit'], undefined);
+  const { address } = toConfig(ConfigFile.parse(settingsOf(pool({ audit }))), 'n').audit.syslog ?? {};
+  assert.deepEqual(address, { host: '2001:db8::7', port: 6514 });
+});
+
+for (const audit of [
+  { syslog: { address: 'logs.example' } },
+  { syslog: { address: 'https://logs.example:6514' } },
+  { otlp: { url: 'http://127.0.0.1:4318/v1/logs' } },
+  { otlp: { url: 'https://user:secret@otel.example/v1/logs' } },
+]) {
+  test(`a pool refuses a collector such as ${JSON.stringify(audit)}`, () => {
+    assert.throws(() => pool({ audit }), /must be/);
+  });
+}
+
 test('how long footage is kept and protected is in the settings, as the recorder’s own file takes it', () => {
   const archiveOf = (archive: object): unknown =>
     settingsOf(pool({ archive: { hostPath: '/mnt/archive', ...archive } }), [])['archive'];

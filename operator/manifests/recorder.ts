@@ -42,6 +42,7 @@ const TOKENS_DIRECTORY = `${CONFIG_DIRECTORY}-tokens`;
 const SESSION_DIRECTORY = `${CONFIG_DIRECTORY}-session`;
 const LICENSE_DIRECTORY = `${CONFIG_DIRECTORY}-license`;
 const WEBHOOKS_DIRECTORY = `${CONFIG_DIRECTORY}-webhooks`;
+const AUDIT_DIRECTORY = `${CONFIG_DIRECTORY}-audit`;
 /** Where Kubernetes clients look for the token of their pod. */
 const TOKEN_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** The lifetime that the kubelet itself uses for tokens; it renews them after four fifths of it. */
@@ -93,6 +94,7 @@ export function settingsOf(
     ...(spec.origins && { cors: { origins: [...spec.origins] } }),
     ...(spec.tls && { tls: tlsOf(spec.tls) }),
     ...(spec.webhooksSecretRef && { webhooksFile: `${WEBHOOKS_DIRECTORY}/webhooks.yaml` }),
+    ...(spec.audit && { audit: auditOf(spec.audit) }),
     ...(spec.licensePublicKey !== undefined && {
       license: { file: `${LICENSE_DIRECTORY}/recorder.lic`, publicKey: spec.licensePublicKey, required: true },
     }),
@@ -128,6 +130,38 @@ const retentionOf = ({
   ...(maxSize !== undefined && { maxSize }),
   ...(minFree !== undefined && { minFree }),
 });
+
+type AuditOfPool = NonNullable<RecorderPool['spec']['audit']>;
+type CollectorOfPool = NonNullable<AuditOfPool['syslog'] | AuditOfPool['otlp']>;
+
+/** The files of a collector: the setting that names one, its Secret, the key there. */
+const filesOf = (collector: CollectorOfPool | undefined) => {
+  const { caSecretRef, certificateSecretRef } = collector ?? {};
+  const headersSecretRef = collector && 'headersSecretRef' in collector ? collector.headersSecretRef : undefined;
+  return [
+    { setting: 'ca', secret: caSecretRef, key: 'ca.crt' },
+    { setting: 'certificate', secret: certificateSecretRef, key: 'tls.crt' },
+    { setting: 'key', secret: certificateSecretRef, key: 'tls.key' },
+    { setting: 'headersFile', secret: headersSecretRef, key: 'headers' },
+  ].filter(({ secret }) => secret !== undefined);
+};
+
+function auditOf({ syslog, otlp }: AuditOfPool): unknown {
+  const files = (name: string, collector: CollectorOfPool) =>
+    Object.fromEntries(filesOf(collector).map(({ setting, key }) => [setting, `${AUDIT_DIRECTORY}/${name}/${key}`]));
+  return {
+    ...(syslog && { syslog: { address: syslog.address, ...files('syslog', syslog) } }),
+    ...(otlp && { otlp: { url: otlp.url, ...files('otlp', otlp) } }),
+  };
+}
+
+/** What is mounted for the collectors. A pod starts, and records, without what is missing. */
+const auditSources = ({ audit }: RecorderPool['spec']): readonly object[] =>
+  (['syslog', 'otlp'] as const).flatMap((name) =>
+    filesOf(audit?.[name]).map(({ secret, key }) => ({
+      secret: { name: secret?.name, optional: true, items: [{ key, path: `${name}/${key}` }] },
+    })),
+  );
 
 const tlsOf = ({ mode }: NonNullable<RecorderPool['spec']['tls']>): unknown =>
   mode === 'Auto' ? 'auto' : { certificate: `${TLS_DIRECTORY}/tls.crt`, key: `${TLS_DIRECTORY}/tls.key` };
@@ -340,6 +374,7 @@ function mounts(pool: RecorderPool) {
     ...(hasSessions(spec) ? [mount('session', SESSION_DIRECTORY)] : []),
     ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
     ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
+    ...(auditSources(spec).length > 0 ? [mount('audit', AUDIT_DIRECTORY)] : []),
   ];
 }
 
@@ -367,6 +402,7 @@ function volumesOf({ metadata, spec }: RecorderPool, node: string): readonly obj
     secret: { secretName, ...options },
   });
   const tokens = tokensSecretOf({ metadata, spec });
+  const sources = auditSources(spec);
   return [
     ...storageVolumes({ metadata, spec }, node),
     { name: 'config', configMap: { name: recorderName(metadata.name) } },
@@ -387,6 +423,7 @@ function volumesOf({ metadata, spec }: RecorderPool, node: string): readonly obj
     ...(spec.licenseSecretRef ? [secret('license', spec.licenseSecretRef.name)] : []),
     // Nothing is recorded by a pod that waits for a Secret.
     ...(spec.webhooksSecretRef ? [secret('webhooks', spec.webhooksSecretRef.name, { optional: true })] : []),
+    ...(sources.length > 0 ? [{ name: 'audit', projected: { sources } }] : []),
   ];
 }
 

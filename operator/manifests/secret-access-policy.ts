@@ -11,7 +11,7 @@ import { admissionPolicy, type Validation } from './admission-policy.ts';
 const DESTINATIONS: Readonly<Record<string, readonly string[]>> = {
   Camera: ['source', 'preview', 'snapshot', 'onvif', 'edge', 'tls', 'allowPlaintextLogin'],
   // Variables of the environment can make the recorder run other code, and names can lead elsewhere.
-  RecorderPool: ['image', 'podTemplate'],
+  RecorderPool: ['image', 'podTemplate', 'audit'],
 };
 
 /** A field of a spec that names one Secret, or a list of at most `maxItems`. */

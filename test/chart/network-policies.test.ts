@@ -158,6 +158,19 @@ suite('NetworkPolicies of chart and operator', { skip: helmMissing() }, () => {
     );
   });
 
+  test('collectors of the audit are reached where the pool names some, in the cluster too, and nothing else of them is', () => {
+    const policyOf = (spec: object) =>
+      networkPolicyOf(poolOf('video', 'north', { cameraNetworks, ...spec }), PORTS, CLUSTER_NETWORKS) as Manifest;
+    const collectors: readonly Named[] = [
+      ['a collector in the cluster', north, WEB, 6514],
+      ['a collector elsewhere', north, VIEWER, 6514],
+    ];
+    const policies = [policyOf({ audit: { syslog: { address: 'logs.example:6514' } } })];
+    check(collectors, true, policies);
+    check(collectors, false, [policyOf({})]);
+    check([['another port', north, WEB, 4318]], false, policies);
+  });
+
   test('recorders and operator are reached by those that should', () => {
     const recorders = [north, plain, free[0], named[0]];
     check(
