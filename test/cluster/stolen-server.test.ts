@@ -224,7 +224,14 @@ suite('a stolen server', { skip: plainServersMissing() }, () => {
     const files = filesOf(by, by.directory);
     const stored = await authoritiesAt(by, files);
     assert.ok(stored.every((one) => keyIn(one, files.own) !== undefined && !('key' in one)));
-    return stored.map(({ copies = [] }) => copies.map(({ nodeId }) => nodeId).join(' ')).join(', ');
+    return stored
+      .map(({ copies = [] }) =>
+        copies
+          .map(({ nodeId }) => nodeId)
+          .sort()
+          .join(' '),
+      )
+      .join(', ');
   };
 
   const inEtcd = (by: PlainServer, members: string): Promise<unknown> =>
