@@ -58,6 +58,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     cluster: unasked,
     store: unasked,
     events: unasked,
+    happenings: unasked,
   };
   const [api, playback] = [
     await buildApi(deps),

@@ -15,6 +15,7 @@ const TYPES: Readonly<Record<EventType, true>> = {
   'camera.taken': true,
   'camera.given_up': true,
   'camera.removed': true,
+  'camera.event': true,
   'gap.opened': true,
   'gap.closed': true,
   'gap.filled': true,

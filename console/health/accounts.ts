@@ -12,7 +12,7 @@ const AGAIN_MS = 30_000;
 interface Account {
   readonly kind: 'user' | 'token';
   readonly name: string;
-  readonly role: 'viewer' | 'operator' | 'admin';
+  readonly role: 'viewer' | 'operator' | 'admin' | 'reporter';
   readonly may_export: boolean;
   readonly cameras: readonly string[] | null;
   readonly is_guessable: boolean;

@@ -30,6 +30,7 @@ import { clusterRoutes } from './routes/cluster.ts';
 import { dayRoutes } from './routes/days.ts';
 import { discoverRoutes } from './routes/discover.ts';
 import { eventRoutes } from './routes/events.ts';
+import { happeningRoutes } from './routes/happenings.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { exportRoutes } from './routes/exports.ts';
@@ -130,6 +131,7 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   await app.register(nodeMetricsRoutes, { deps });
   if (store) await app.register(objectRoutes, { store });
   await app.register(eventRoutes, { events, clock });
+  await app.register(happeningRoutes, { deps });
   await app.register(logRoutes, { deps: { logLevels, log } });
   await app.register(auditRoutes, { deps: { reader: audit.reader } });
 }

@@ -169,6 +169,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
     logLevels: unasked,
     audit: { sink: noAudit, visits: { begin: () => () => {} } as unknown as Visits, reader: unasked, ...audit },
     events: unasked,
+    happenings: { add: async (events) => events, find: async () => [] },
     warnings: () => [],
     checks: standaloneChecks,
     playback: { port: () => undefined, advertised: undefined, document: unasked, routes: async () => {}, ...playback },

@@ -41,6 +41,7 @@ export const ACTIONS = [
   'remove-camera',
   'remove-job',
   'remove-node',
+  'report-event',
   'sign-in',
   'sign-out',
   'start-camera',
@@ -59,6 +60,9 @@ export type Action = (typeof ACTIONS)[number];
 const LASTING = ['download', 'live', 'playback', 'still', 'window'] as const;
 export type Visit = (typeof LASTING)[number];
 export const VISITS: ReadonlySet<Action> = new Set(LASTING);
+
+/** What these did is kept elsewhere with who did it: only what was refused or failed has a line. */
+export const KEPT_ELSEWHERE: ReadonlySet<Action> = new Set(['report-event']);
 
 /** The facts of one line besides those that every line has. They contain no token, no password and no request body. */
 export interface AuditEntry {

@@ -38,7 +38,7 @@ test('arguments that make no sense are named', () => {
   for (const [args, message] of [
     [[], /token create/],
     [['create'], /--name/],
-    [['create', '--name', 'x', '--role', 'king'], /--role: expected one of viewer, operator, admin/],
+    [['create', '--name', 'x', '--role', 'king'], /--role: expected one of viewer, operator, admin, reporter/],
     [['create', '--name', 'x', '--cameras', 'a/b'], /--cameras: expected a camera id/],
     [['create', '--nam', 'x'], /--nam/],
   ] as const) {

@@ -11,7 +11,7 @@ export const usage = `Usage: recorder token create --name NAME [--role viewer] [
 Makes a token of 256 random bits. The configuration contains only its hash, so the token is shown only once.
 
   --name NAME       name of the owner, for logs and audit
-  --role ROLE       viewer (default), operator or admin
+  --role ROLE       viewer (default), operator, admin or reporter (only reports events)
   --cameras IDS     only for these cameras, separated by commas; * stands for any characters
 `;
 

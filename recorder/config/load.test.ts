@@ -743,7 +743,7 @@ const WRONG_TOKENS: readonly (readonly [name: string, text: string | undefined, 
   [
     'with a role that there is not',
     `- {name: a, role: god, sha256: ${'ab'.repeat(32)}}`,
-    'tokens.yaml: auth.tokensFile[0].role: expected one of viewer, operator, admin',
+    'tokens.yaml: auth.tokensFile[0].role: expected one of viewer, operator, admin, reporter',
   ],
   ['that is no YAML', '- {name: "a', 'tokens.yaml: auth.tokensFile: not valid YAML: Missing closing'],
 ];

@@ -326,8 +326,10 @@ const exportRight = () =>
 export const TokenFile = z.strictObject({
   name: z.string().min(1).describe('Shown in logs.'),
   role: z
-    .enum(['viewer', 'operator', 'admin'])
-    .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
+    .enum(['viewer', 'operator', 'admin', 'reporter'])
+    .describe(
+      'viewer: watch, list, download. operator: also export, move, start and stop, report events. admin: everything. reporter: only report events of cameras.',
+    ),
   sha256: sha256Digits().describe('SHA-256 of the token in hexadecimal digits, as recorder token create prints it.'),
   cameras: cameraScope().describe(
     'Ids of the cameras that the token covers, such as gate or dock-*. Without it, the token covers all cameras and the node.',

@@ -11,6 +11,7 @@ export const EVENT_TYPES = [
   'camera.taken',
   'camera.given_up',
   'camera.removed',
+  'camera.event',
   'gap.opened',
   'gap.closed',
   'gap.filled',

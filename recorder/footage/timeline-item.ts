@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { GAP_CAUSES, type GapCause } from '../contract/gap-cause.ts';
 import { NOT_FILLED_REASONS } from '../contract/gap-fill.ts';
+import { Happening } from '../happenings/happening.ts';
 import { ElsewhereItem } from './elsewhere-item.ts';
 
 const StretchFields = { start_ms: z.number().int(), end_ms: z.number().int() };
@@ -57,6 +58,10 @@ const timeline = (Cause: z.ZodType<GapCause>) =>
           .array(z.object(StretchFields))
           .optional()
           .describe('With preview=1: when its preview was recorded; with scope=cluster on any node that answers.'),
+        events: z
+          .array(Happening)
+          .optional()
+          .describe('With events=1: what other systems reported, newest first; at most 1000 for all cameras.'),
         hidden_gaps: z.number().int().describe('Gaps within spans that are shorter than the resolution.'),
         protections: z.array(z.object({ id: z.string(), ...StretchFields, note: z.string().nullable() })),
         elsewhere: z

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Action, AuditEntry, AuditSink, Visit } from '../audit/entry.ts';
-import { VISITS } from '../audit/entry.ts';
+import { KEPT_ELSEWHERE, VISITS } from '../audit/entry.ts';
 import type { VisitFacts, Visits } from '../audit/visits.ts';
 import { CAMERA_ID } from '../../base/camera-id.ts';
 import { callerOf } from './access.ts';
@@ -90,11 +90,13 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
   function write(request: FastifyRequest, reply: FastifyReply, outcome: Record<string, unknown>): void {
     const { caller, method, routeOptions, ip, id, told } = request;
     written.add(reply);
+    const { audit: what } = routeOptions.config;
+    if (what !== undefined && KEPT_ELSEWHERE.has(what) && outcome['outcome'] === 'done') return;
     const passed = caller ? { suppressed: 0 } : unknownLines.take();
     if (!passed) return;
     const camera = cameraOf(request);
     audit.write({
-      what: routeOptions.config.audit as Action,
+      what: what as Action,
       caller: caller?.name ?? null,
       role: caller?.role ?? null,
       ...vouchedIn(request.raw, caller),

@@ -288,12 +288,12 @@ export class Authenticator {
     return this.#tokens.renewed(caller);
   }
 
-  /** Undefined if the caller has no role, for any reason; wrong credentials count as a failed attempt of the address. */
+  /** Undefined if the caller may not look, for any reason; wrong credentials count as a failed attempt of the address. */
   async callerOf(request: FastifyRequest, place: CredentialPlace): Promise<Caller | undefined> {
     try {
       request.identified = (async () => this.identify(request, place))();
       const caller = await request.identified;
-      return caller.role === undefined ? undefined : caller;
+      return hasRole(caller, 'viewer') ? caller : undefined;
     } catch (err) {
       if (err instanceof ApiError) return undefined;
       throw err;

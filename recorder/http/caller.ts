@@ -4,8 +4,8 @@ import type { Role } from '../config/schema.ts';
 import { inScope } from './camera-scope.ts';
 import type { Session } from './sessions.ts';
 
-/** Each role includes the rights of the roles before it. */
-const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
+/** Each role includes the rights of the roles before it, but viewers only look: they do not report. */
+const RANKS: Readonly<Record<Role, number>> = { reporter: 0, viewer: 1, operator: 2, admin: 3 };
 
 /** Makes requests, with the rights of a user or of a token. */
 export interface Caller {
@@ -50,8 +50,12 @@ export const scopeOf = ({ seesAll, patterns, cameras }: Caller): readonly string
 
 /** Whether the caller has at least the rights of `role`. */
 export const hasRole = (caller: Pick<Caller, 'role'>, role: Role): boolean =>
-  caller.role !== undefined && RANKS[caller.role] >= RANKS[role];
+  caller.role !== undefined && (caller.role === 'viewer' ? role === 'viewer' : RANKS[caller.role] >= RANKS[role]);
 
 /** Whether the caller may export footage. */
 export const mayExport = (caller: Pick<Caller, 'role' | 'exports'>): boolean =>
-  hasRole(caller, 'operator') || (caller.role !== undefined && caller.exports === true);
+  hasRole(caller, 'operator') || (hasRole(caller, 'viewer') && caller.exports === true);
+
+/** The role of a caller who may look, as answers have it. */
+export const lookingRole = ({ role = 'viewer' }: Pick<Caller, 'role'>): Exclude<Role, 'reporter'> =>
+  role === 'reporter' ? 'viewer' : role;

@@ -8,11 +8,11 @@ import { cameraOfFootage } from '../../base/camera-id.ts';
  */
 export function inScope(patterns: readonly string[], cameraId: string): boolean {
   const ids = new Set([cameraId, cameraOfFootage(cameraId)]);
-  return patterns.some((pattern) => [...ids].some((id) => matches(pattern, id)));
+  return patterns.some((pattern) => [...ids].some((id) => matchesPattern(pattern, id)));
 }
 
 /** Takes time linear in the length of the id, which the caller chooses, for any pattern. */
-function matches(pattern: string, text: string): boolean {
+export function matchesPattern(pattern: string, text: string): boolean {
   const [first, ...rest] = pattern.split('*') as [string, ...string[]];
   const last = rest.pop();
   if (last === undefined) return text === first;

@@ -7,6 +7,7 @@ import type { MemoryBudget } from '../../base/memory-budget.ts';
 import type { Warning } from '../../base/reason.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { EventSource } from '../api/deps.ts';
+import type { Happening } from '../happenings/happening.ts';
 import { isoTime } from '../api/times.ts';
 import type { Gap } from '../contract/gap-report.ts';
 import type { GapObserver } from '../archive/gaps/gap-teller.ts';
@@ -27,6 +28,7 @@ export interface NodeEvents extends EventSource {
   readonly cameraState: (cameraId: string, condition: CameraCondition | undefined) => void;
   readonly gapsOf: (cameraId: string) => GapObserver;
   readonly jobs: JobObserver;
+  readonly happened: (event: Happening) => void;
   readonly assignments: AssignmentObserver;
   /** Wraps `account`, and reports cameras that were taken over or given up. */
   accountFor(account: TimeAccount): TimeAccount;
@@ -128,6 +130,9 @@ class ReportedEvents implements NodeEvents {
       },
     };
   };
+
+  readonly happened: NodeEvents['happened'] = ({ camera_id: cameraId, ...data }) =>
+    this.#tell({ type: 'camera.event', cameraId, data });
 
   readonly jobs: JobObserver = (change, { id, kind, cameraId, case: of, progress, reason, reasonCode, outcome }) => {
     const data = {

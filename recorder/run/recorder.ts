@@ -135,7 +135,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const current = new CurrentConfig(config);
   const wanted = new WantedCameras(current, log);
   const storage = await openStorage(current, wanted, deps);
-  const { archive, database, events, registry } = storage;
+  const { archive, database, events, happenings, registry } = storage;
   const webhooks = new NodeWebhooks({ workDir: config.workDir, journal: events.journal, clock, log });
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
@@ -186,6 +186,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const ticks = new Ticks(TICK_MS, () => {
     cameras.tick();
     archive.tick();
+    happenings.tick();
     recovery.tick();
     member?.tick();
     serving.tick();
@@ -209,7 +210,7 @@ async function compose(config: Config, deps: OwnerDeps) {
 
 /** The parts in the order in which they start; they are closed in reverse order. */
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
-  const { wanted, database, events, archive, gaps, webhooks, license, cameras, cameraSwitch } = made;
+  const { wanted, database, events, archive, gaps, happenings, webhooks, license, cameras, cameraSwitch } = made;
   const { recovery, own, servers, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
@@ -221,7 +222,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     {
       name: 'archive',
       start: () => Promise.all([recovered(archive, config), database?.open(), cameraSwitch.load(), license.start()]),
-      close: () => Promise.all([audit.close(), archive.close()]),
+      close: () => Promise.all([audit.close(), archive.close(), happenings.settled()]),
     },
     { name: 'rows', start: () => database?.start(archive) },
     { name: 'tokens', close: () => access.auth.close() },

@@ -65,7 +65,7 @@ const WARNINGS_MS = 1_000;
 /** The parts that work without the HTTP side. */
 export interface Recording
   extends
-    Pick<Storage, 'archive' | 'gaps' | 'database' | 'registry' | 'answers' | 'events'>,
+    Pick<Storage, 'archive' | 'gaps' | 'database' | 'registry' | 'answers' | 'events' | 'happenings'>,
     Pick<NodeCameras, 'cameras' | 'cameraEditor' | 'pacer' | 'reach' | 'license'> {
   readonly current: CurrentConfig;
   readonly cameraSwitch: CameraSwitch;
@@ -267,8 +267,20 @@ export class Serving {
   }
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
-    const { archive, gaps, cameras, cameraSwitch, cameraEditor, reach, database, member, store, audit, events } =
-      this.#recording;
+    const {
+      archive,
+      gaps,
+      cameras,
+      cameraSwitch,
+      cameraEditor,
+      reach,
+      database,
+      member,
+      store,
+      audit,
+      events,
+      happenings,
+    } = this.#recording;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, version, logLevels } = this.#deps;
     const memory = this.#recording.answers.images;
@@ -309,6 +321,7 @@ export class Serving {
       logLevels,
       audit,
       events,
+      happenings,
       warnings: () => this.#warnings(),
       ...(database || member ? { refusedCameras: this.#recording.refusedCameras } : {}),
       checks: this.#checks(),

@@ -3,13 +3,16 @@
 import { Registry } from 'prom-client';
 import { MemoryBudget } from '../../base/memory-budget.ts';
 import { memoryLimit } from '../../base/memory-limit.ts';
+import { DAY_MS } from '../../base/units.ts';
 import { Archive } from '../archive/archive.ts';
 import { allOf, type SegmentObserver } from '../archive/catalogue/observer.ts';
 import { readBootId } from '../archive/gaps/alive.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { GapLedger } from '../archive/gaps/ledger.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
 import type { RecorderDatabase } from '../database/database.ts';
 import type { RecorderDeps } from './deps.ts';
+import { Happenings } from '../happenings/happenings.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { forAnswers, forStandbys, forWriting, mediaBytes, registerMemoryMetrics, type AnswerMemory } from './memory.ts';
 import { openEvents, type NodeEvents } from './events.ts';
@@ -29,7 +32,11 @@ export interface Storage {
   readonly database: RecorderDatabase | undefined;
   readonly archive: Archive;
   readonly gaps: GapLedger;
+  readonly happenings: Happenings;
 }
+
+/** What was told of a camera without footage is kept for so long, unless its footage should be kept for less. */
+const KEPT_MS = 400 * DAY_MS;
 
 /** Creates the parts; archive and database are not touched until they are started. */
 export async function openStorage(
@@ -71,8 +78,22 @@ export async function openStorage(
     observerOf: events.gapsOf,
     checkDisk: () => archive.checkDisk(),
   });
+  const happenings = new Happenings({
+    root,
+    fs: nodeFileSystem,
+    clock,
+    log,
+    checkDisk: () => archive.checkDisk(),
+    keptFromMs(cameraId) {
+      // What is on the disk is not known: nothing is removed.
+      if (archive.fault || archive.catalogue.problem !== undefined) return -Infinity;
+      const [oldest] = archive.catalogue.oldestFirst(cameraId);
+      return oldest?.segment.startMs ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
+    },
+    told: events.happened,
+  });
   observers.push(gaps, ...(database ? [database] : []));
-  return { registry, memory, liveLimits, answers, standbyMemory, events, database, archive, gaps };
+  return { registry, memory, liveLimits, answers, standbyMemory, events, database, archive, gaps, happenings };
 }
 
 /** Resolves to undefined for a recorder without a database. */

@@ -41,6 +41,7 @@ import { loadConfig } from '../../recorder/config/load.ts';
 import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
 import { EventStreams } from '../../recorder/events/event-stream.ts';
 import { EventJournal } from '../../recorder/events/journal.ts';
+import type { Happening } from '../../recorder/happenings/happening.ts';
 import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
 import type { TokenReview as Review } from '../../recorder/cluster/token-reviews.ts';
@@ -71,7 +72,13 @@ const SCOPE = ['gate', 'gho*'];
 const AWAY = 'yard-3';
 
 const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
-const RANK: Readonly<Record<RouteFacts['role'], number>> = { anyone: 0, viewer: 1, operator: 2, admin: 3 };
+/** What each role may do: routes that ask for these. */
+const MAY: Readonly<Record<Role, readonly RouteFacts['role'][]>> = {
+  reporter: ['reporter'],
+  viewer: ['viewer'],
+  operator: ['reporter', 'viewer', 'operator'],
+  admin: ['reporter', 'viewer', 'operator', 'admin'],
+};
 
 interface Caller {
   readonly name: string;
@@ -91,6 +98,12 @@ const CALLERS: readonly Caller[] = [
     { name: role, token: role, role, scoped: false },
     { name: `${role} for some cameras`, token: `few-${role}`, role, scoped: true },
   ]),
+];
+
+/** Only the configuration has this role. */
+const REPORTERS: readonly Caller[] = [
+  { name: 'a reporter', token: 'reporter', role: 'reporter', scoped: false },
+  { name: 'a reporter for some cameras', token: 'few-reporter', role: 'reporter', scoped: true },
 ];
 
 /** Only the configuration gives this right to viewers. */
@@ -115,12 +128,14 @@ const CONFIGURED: Source = {
   source: 'configured tokens',
   auth: {
     mode: 'token',
-    tokens: ROLES.flatMap((role): TokenConfig[] => [
-      token(role),
-      { ...token(role, `few-${role}`), name: `few-${role}`, cameras: SCOPE },
-    ]).concat({ ...token('viewer', 'exporter'), export: true }),
+    tokens: [...ROLES, 'reporter' as const]
+      .flatMap((role): TokenConfig[] => [
+        token(role),
+        { ...token(role, `few-${role}`), name: `few-${role}`, cameras: SCOPE },
+      ])
+      .concat({ ...token('viewer', 'exporter'), export: true }),
   },
-  callers: [...CALLERS, EXPORTER],
+  callers: [...CALLERS, ...REPORTERS, EXPORTER],
 };
 
 const REVIEWED: Source = {
@@ -269,6 +284,17 @@ const probeReport: ProbeReport = {
   rows: [],
 };
 
+const happeningOf = (cameraId: string): Happening => ({
+  camera_id: cameraId,
+  id: '1',
+  source: 'door',
+  type: 'opened',
+  start_ms: NOON_MS,
+  end_ms: null,
+  reported_by: 'door',
+  received_ms: NOON_MS,
+});
+
 async function eventsOf(t: TestContext): Promise<EventSource> {
   const clock = systemClock;
   const memory = unlimitedMemory('events');
@@ -367,6 +393,10 @@ async function apiStage(
       },
       refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
       events: await eventsOf(t),
+      happenings: {
+        add: async (events) => events,
+        find: async ({ cameraIds }) => cameraIds.filter(isKnown).map(happeningOf),
+      },
       warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
     }),
   );
@@ -494,7 +524,9 @@ function statusFor(facts: RouteFacts, caller: Caller, place: Place, takesCookies
   const isRead = (place !== 'query' || facts.query) && (place !== 'link' || facts.link);
   if (powerless && isRead) return 403;
   if (role === undefined || !isRead) return 401;
-  if (RANK[role] < RANK[facts.role] && !(facts.right === 'export' && exports)) return 403;
+  // Who may not look has no session.
+  if (role === 'reporter' && place === 'cookie') return 401;
+  if (!MAY[role].includes(facts.role) && !(facts.right === 'export' && exports)) return 403;
   return scoped && facts.cameras === 'nothing' ? 403 : facts.status;
 }
 
@@ -758,14 +790,15 @@ for (const { source, auth, callers } of [CONFIGURED, REVIEWED]) {
         once(socket, 'close').then(([code, reason]) => `${code} ${reason}`),
       ]).finally(() => socket.terminate());
     };
-    for (const { token: given, role, scoped, powerless } of callers) {
+    for (const { token: given, role, scoped, powerless = role === 'reporter' } of callers) {
       for (const place of PLACES) {
         const refused = powerless && place !== 'cookie' ? '4403 the token has no role here' : '4401 a token is needed';
-        const sees = role === undefined ? refused : 'pictures';
+        const isRefused = role === undefined || role === 'reporter';
+        const sees = isRefused ? refused : 'pictures';
         assert.equal(await outcome(given, 'gate', place), sees);
         const yard = await outcome(given, 'yard', place);
-        assert.equal(yard, scoped ? await outcome(given, 'ghost', place) : sees);
-        assert.equal(yard === 'pictures', role !== undefined && !scoped);
+        assert.equal(yard, scoped && !isRefused ? await outcome(given, 'ghost', place) : sees);
+        assert.equal(yard === 'pictures', !isRefused && !scoped);
       }
     }
   });

@@ -127,6 +127,13 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     search: 'seconds=0&last_event_id=0',
   },
+  'GET /api/events/search': {
+    role: 'viewer',
+    cameras: 'some',
+    status: 200,
+    search: `camera=gate&camera=yard&${window}`,
+  },
+  'POST /api/cameras/:id/events': { role: 'reporter', cameras: 'one', status: 200 },
   'GET /api/accounts': { role: 'admin', cameras: 'nothing', status: 200 },
   'GET /api/cameras': { role: 'viewer', cameras: 'some', status: 200 },
   'GET /api/cameras/:id': {

@@ -155,6 +155,13 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: [METRICS],
   },
+  // What other systems tell of cameras, kept beside the footage.
+  {
+    name: 'recorder/happenings',
+    side: 'front',
+    rooms: ['base', 'recorder/archive/disk'],
+    packages: ['zod'],
+  },
   // The footage of a camera, wherever it lies: who holds it, whose counts, how it is read.
   {
     name: 'recorder/footage',
@@ -166,6 +173,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/disk',
       'recorder/contract',
       'recorder/archive/catalogue',
+      'recorder/happenings',
     ],
     packages: ['node:fs', 'node:stream', 'zod'],
   },
@@ -377,6 +385,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/http',
       'recorder/identity',
       'recorder/relay',
+      'recorder/happenings',
       'recorder/footage',
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],

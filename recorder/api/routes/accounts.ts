@@ -10,7 +10,7 @@ import { isoTime, timeOrNull } from '../times.ts';
 const Account = z.object({
   kind: z.enum(['user', 'token']),
   name: z.string(),
-  role: z.enum(['viewer', 'operator', 'admin']),
+  role: z.enum(['viewer', 'operator', 'admin', 'reporter']),
   may_export: z.boolean().describe('Whether it may export footage.'),
   cameras: z
     .array(z.string())

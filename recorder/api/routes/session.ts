@@ -8,7 +8,7 @@ import { UserName } from '../../config/schema.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import type { Authenticator } from '../../http/auth.ts';
-import { mayExport, type Caller } from '../../http/caller.ts';
+import { lookingRole, mayExport, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed, relayedBy } from '../../http/relayed.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -75,8 +75,7 @@ export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps,
     const expiresMs = caller.session?.expiresMs;
     return {
       name: caller.name,
-      // The routes require a role.
-      role: caller.role ?? 'viewer',
+      role: lookingRole(caller),
       may_export: mayExport(caller),
       cameras: caller.seesAll ? null : [...(caller.patterns ?? caller.cameras ?? [])],
       expires_at: timeOrNull(expiresMs),

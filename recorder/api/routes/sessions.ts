@@ -8,7 +8,7 @@ import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { requireRole, type Authenticator } from '../../http/auth.ts';
-import { hasRole, type Caller } from '../../http/caller.ts';
+import { hasRole, lookingRole, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed } from '../../http/relayed.ts';
 import { ACCOUNT_KINDS, isSameAccount, type SeenSession } from '../../http/seen-sessions.ts';
@@ -215,8 +215,7 @@ function toItem({ account, caller, session, lastUsedMs, address, browser }: Seen
   return {
     id,
     ...account,
-    // A session begins with a role.
-    role: caller.role ?? 'viewer',
+    role: lookingRole(caller),
     is_current: false,
     since: isoTime(sinceMs),
     since_ms: sinceMs,

@@ -8,6 +8,7 @@ import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { asFormed } from '../../http/answers.ts';
 import type { ApiDeps } from '../deps.ts';
+import { happeningsFor } from '../happening-list.ts';
 import { FROM } from '../examples.ts';
 import { Scope } from '../scope.ts';
 import { Timeline } from '../../footage/timeline-item.ts';
@@ -33,13 +34,18 @@ const Query = z.object({
   resolution_ms: queryNumber(z.int(RESOLUTION).min(0, RESOLUTION).max(DAY_MS, RESOLUTION))
     .default(0)
     .describe('Footage that is not further apart is one span, and gaps between that are shorter are only counted.'),
+  events: flag().optional().describe('1: also the events of the cameras that other systems reported.'),
   preview: flag().optional().describe('1: also when the previews of the cameras were recorded.'),
   scope: Scope.optional().describe('node, the default: what this node has. cluster: what all nodes have together.'),
 });
 
-type Deps = Pick<ApiDeps, 'clock'> & { readonly timelines: Timelines };
+/** The newest events of all cameras that an answer has: one page of another node. */
+const MAX_MARKS = 1_000;
 
-export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { timelines, clock } }) => {
+type Deps = Pick<ApiDeps, 'clock' | 'happenings' | 'cluster' | 'peers' | 'log'> & { readonly timelines: Timelines };
+
+export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { timelines, clock } = deps;
   app.get(
     '/api/archive/timeline',
     {
@@ -96,7 +102,7 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
       },
     },
     async (request) => {
-      const { camera, from, to, scope, resolution_ms: resolutionMs, preview = false } = request.query;
+      const { camera, from, to, scope, resolution_ms: resolutionMs, preview = false, events } = request.query;
       requireOrder({ from, to });
       const interval = { fromMs: Math.round(from * 1000), toMs: Math.round(to * 1000) };
       if (interval.toMs - interval.fromMs > MAX_MS) {
@@ -106,6 +112,21 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
       const cameras = await (scope === 'cluster'
         ? timelines.ofAllNodes(request, asked)
         : timelines.ofThisNode(request, asked));
+      if (events === true) {
+        const query = new URLSearchParams(camera.map((id) => ['camera', id] as [string, string]));
+        query.set('from', String(interval.fromMs / 1000));
+        query.set('to', String(interval.toMs / 1000));
+        const found = await happeningsFor(request, deps, {
+          cameraIds: camera,
+          ...interval,
+          wants: () => true,
+          limit: MAX_MARKS,
+          isOfAllNodes: scope === 'cluster',
+          query: query.toString(),
+        });
+        const marks = Map.groupBy(found.events, ({ camera_id }) => camera_id);
+        for (const one of cameras) one.events = marks.get(one.camera_id) ?? [];
+      }
       return { from_ms: interval.fromMs, to_ms: interval.toMs, server_time_ms: clock.wallMs(), cameras };
     },
   );

@@ -1,0 +1,161 @@
+// The events of one camera on one day: a file to which lines are appended. What `add` has resolved is on the disk; a line that a
+// crash left incomplete is no event.
+
+import { errorCode } from '../../base/error.ts';
+import type { Turns } from '../../base/turns.ts';
+import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
+import { makeDirectories, readIfThere } from '../archive/disk/state-file.ts';
+import { HappeningError, identityOf, parseHappening, type Happening } from './happening.ts';
+
+/** Of a camera and day. A source that reports without end must not fill the disk. */
+export const MAX_EVENTS = 10_000;
+const MAX_BYTES = 8 * 1024 * 1024;
+
+interface Waiting {
+  readonly events: readonly Happening[];
+  readonly resolve: (fresh: readonly Happening[]) => void;
+  readonly reject: (err: unknown) => void;
+}
+
+/** What is known of the file. */
+interface Written {
+  readonly identities: Set<string>;
+  sizeBytes: number;
+  /** The last line is incomplete. */
+  isTorn: boolean;
+}
+
+export class DayLog {
+  readonly #fs: FileSystem;
+  readonly #directory: string;
+  readonly #path: string;
+  readonly #checkDisk: () => Promise<void>;
+  readonly #turns: Turns;
+  #waiting: Waiting[] = [];
+  #isWriting = false;
+  #written: Written | undefined;
+
+  /**
+   * `directory`: absolute. `checkDisk` rejects when it is not on the disk of the archive. `turns`: of all days, so that a disk that
+   * hangs does not occupy the threads in which footage is written.
+   */
+  constructor(place: {
+    readonly fs: FileSystem;
+    readonly directory: string;
+    readonly name: string;
+    readonly checkDisk: () => Promise<void>;
+    readonly turns: Turns;
+  }) {
+    this.#fs = place.fs;
+    this.#directory = place.directory;
+    this.#path = `${place.directory}/${place.name}`;
+    this.#checkDisk = place.checkDisk;
+    this.#turns = place.turns;
+  }
+
+  get isIdle(): boolean {
+    return !this.#isWriting;
+  }
+
+  /**
+   * Resolves to those that are new, when all are on the disk: all of them or, if it rejects, any. Rejects with HappeningError
+   * `too-many`, and with the error of the system.
+   */
+  add(events: readonly Happening[]): Promise<readonly Happening[]> {
+    const { promise, resolve, reject } = Promise.withResolvers<readonly Happening[]>();
+    this.#waiting.push({ events, resolve, reject });
+    if (!this.#isWriting) void this.#writeAll();
+    return promise;
+  }
+
+  /** One write at a time: what arrives meanwhile shares the next. Never rejects. */
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#waiting.length > 0) {
+      const taken = this.#waiting;
+      this.#waiting = [];
+      try {
+        await this.#turns.take(() => this.#write(taken));
+      } catch (err) {
+        // A part of it may be in the file.
+        this.#written = undefined;
+        for (const { reject } of taken) reject(err);
+      }
+    }
+    this.#isWriting = false;
+  }
+
+  async #write(taken: readonly Waiting[]): Promise<void> {
+    await this.#checkDisk();
+    const file = await this.#open();
+    const answers: (() => void)[] = [];
+    try {
+      // Lines that an earlier process or a failed write left may not be synced: they count as known now.
+      const mustSync = this.#written === undefined;
+      const written = (this.#written ??= await this.#read(file));
+      const identities = new Set<string>();
+      const lines: string[] = [];
+      let bytes = written.isTorn ? 1 : 0;
+      for (const { events, resolve, reject } of taken) {
+        const fresh = new Map(
+          events
+            .map((event) => [identityOf(event), event] as const)
+            .filter(([identity]) => !written.identities.has(identity) && !identities.has(identity)),
+        );
+        const own = Array.from(fresh.values(), (event) => `${JSON.stringify(event)}\n`);
+        const ownBytes = own.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
+        const count = written.identities.size + identities.size + fresh.size;
+        if (fresh.size > 0 && (count > MAX_EVENTS || written.sizeBytes + bytes + ownBytes > MAX_BYTES)) {
+          const limits = `a camera may have ${MAX_EVENTS} events, and ${MAX_BYTES / 1024 ** 2} MiB of them, on one day`;
+          answers.push(() => reject(new HappeningError('too-many', limits)));
+          continue;
+        }
+        for (const identity of fresh.keys()) identities.add(identity);
+        lines.push(...own);
+        bytes += ownBytes;
+        answers.push(() => resolve([...fresh.values()]));
+      }
+      if (lines.length > 0) {
+        const text = Buffer.from((written.isTorn ? '\n' : '') + lines.join(''));
+        await file.write([text], written.sizeBytes);
+        written.sizeBytes += text.length;
+        written.isTorn = false;
+      }
+      if (lines.length > 0 || mustSync) await file.syncData();
+      for (const identity of identities) written.identities.add(identity);
+    } finally {
+      await file.close();
+    }
+    for (const answer of answers) answer();
+  }
+
+  async #read(file: OpenFile): Promise<Written> {
+    const { sizeBytes } = await file.facts();
+    const text = (await file.read(0, sizeBytes)).toString('utf8');
+    return {
+      identities: new Set(happeningsIn(text).map(identityOf)),
+      sizeBytes,
+      isTorn: text !== '' && !text.endsWith('\n'),
+    };
+  }
+
+  async #open(): Promise<OpenFile> {
+    try {
+      return await this.#fs.open(this.#path, 'read-write');
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') throw err;
+    }
+    // Retention may have removed it.
+    this.#written = undefined;
+    await makeDirectories(this.#fs, this.#directory);
+    const file = await this.#fs.create(this.#path);
+    await this.#fs.syncDirectory(this.#directory);
+    return file;
+  }
+}
+
+/** The events in a file, each once, in the order in which they came. Rejects with the error of the system. */
+export const readDay = async (fs: FileSystem, path: string): Promise<readonly Happening[]> =>
+  happeningsIn((await readIfThere(fs, path)) ?? '');
+
+const happeningsIn = (text: string): Happening[] => text.split('\n').flatMap((line) => parseHappening(line) ?? []);
