@@ -107,6 +107,7 @@ export function viewOfNode(node: RecorderNode, place: NodePlace, { cameras }: Re
     role: spec.role === 'Voter' ? 'Voter' : 'Learner',
     member: memberOf(node),
     drain: drainCause !== undefined,
+    isRemoved: spec.role === 'Removed',
     drainCause,
     canRecord: ready?.status !== 'False',
     hasRecorder: place.hasRecorder,

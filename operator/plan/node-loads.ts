@@ -9,12 +9,16 @@ export class NodeLoads {
   readonly #held = new Map<string, number>();
   /** Nodes that may get cameras. */
   readonly #open: readonly PlannedNode[];
+  /** Drained nodes: they get only cameras that would not be recorded otherwise. */
+  readonly #spare: readonly PlannedNode[];
   readonly #openByName: ReadonlyMap<string, PlannedNode>;
   readonly #limit: number;
 
   constructor({ pool, nodes, cameras }: Snapshot) {
     this.#limit = pool.maxCamerasPerNode;
-    this.#open = nodes.filter(({ drain, canRecord, liveness }) => liveness.heard && canRecord && !drain);
+    const able = nodes.filter(({ canRecord, liveness }) => liveness.heard && canRecord);
+    this.#open = able.filter(({ drain }) => !drain);
+    this.#spare = able.filter(({ drain, isRemoved }) => drain && !isRemoved);
     this.#openByName = new Map(this.#open.map((node) => [node.name, node]));
     for (const { assignment, standby } of cameras) {
       if (assignment?.node) this.#add(assignment.node, 1);
@@ -87,8 +91,23 @@ export class NodeLoads {
     except: string | undefined,
     { favourite, share = 0 }: { readonly favourite?: string | undefined; readonly share?: number } = {},
   ): string | undefined {
+    return this.#bestOf(this.#open, camera, except, favourite, share);
+  }
+
+  /** The same among nodes that are being drained. */
+  lastResort(camera: PlannedCamera, except: string | undefined, favourite: string | undefined): string | undefined {
+    return this.#bestOf(this.#spare, camera, except, favourite, 0);
+  }
+
+  #bestOf(
+    nodes: readonly PlannedNode[],
+    camera: PlannedCamera,
+    except: string | undefined,
+    favourite: string | undefined,
+    share: number,
+  ): string | undefined {
     let best: PlannedNode | undefined;
-    for (const node of this.#open) {
+    for (const node of nodes) {
       if (node.name === except || this.load(node.name) >= this.#limit || !matches(camera, node)) continue;
       if (!best || this.#compare(camera.preferredNode, favourite, share, node, best) < 0) best = node;
     }

@@ -437,6 +437,30 @@ test('a camera that moves because a person wants it has its home there', () => {
   }
 });
 
+test('a drained node gets a camera only if no other can record it, and gives it away as soon as one can', () => {
+  const nodes = [nodeOf('a', { liveness: UNAVAILABLE }), nodeOf('b', { drain: true }), nodeOf('c', { drain: true })];
+  const world = snapshotOf(nodes, [recordedBy('x', 'a'), recordedBy('y', 'b'), cameraOf('new')]);
+  const { writes } = plan(world);
+  assert.deepEqual(
+    writes.map(({ camera, assignment }) => [camera, assignment.node, assignment.handover]),
+    [
+      ['x', 'b', 'Complete'],
+      ['new', 'c', 'Complete'],
+    ],
+    'and y stays',
+  );
+  const opened = with_(carriedOut(world, { ...plan(world), writes }), 'c', { drain: false });
+  assert.deepEqual(
+    plan(opened).writes.map(({ camera, assignment }) => [camera, assignment.node, assignment.handover]),
+    [
+      ['x', 'c', 'Pending'],
+      ['y', 'c', 'Pending'],
+    ],
+  );
+  const removed = { ...world, nodes: world.nodes.map((node) => ({ ...node, isRemoved: node.drain })) };
+  assert.deepEqual(plan(removed).writes, [], 'a node that left the pool gets none');
+});
+
 test('suspending takes the node away with or without a majority; afterwards the camera goes back to its footage', () => {
   const quiet = NODES.map((node) => ({ ...node, liveness: UNKNOWN }));
   const start = snapshotOf(quiet, [recordedBy('x', 'c', { suspend: true }), recordedBy('y', 'b')]);

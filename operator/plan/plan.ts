@@ -150,7 +150,9 @@ function targetOf(camera: PlannedCamera, need: Placement, context: Context, shar
   if (successor !== undefined) return successor;
   // A suspended camera returns to the node with its footage.
   const favourite = home ?? (assignment?.node === undefined ? assignment?.previousNode : undefined);
-  return nodeLoads.best(camera, assignment?.node, { favourite, ...(need.reason === 'Scheduled' && { share }) });
+  const shared = need.reason === 'Scheduled' ? { share } : {};
+  const best = nodeLoads.best(camera, assignment?.node, { favourite, ...shared });
+  return best ?? (need.urgent ? nodeLoads.lastResort(camera, assignment?.node, favourite) : undefined);
 }
 
 function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Assignment {

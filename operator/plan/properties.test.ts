@@ -143,7 +143,7 @@ test('a write names one camera, raises its epoch when the node changes, and goes
       const { writes } = plan(snapshot);
       const cameras = new Map(snapshot.cameras.map((camera) => [camera.name, camera]));
       assert.equal(new Set(writes.map(({ camera }) => camera)).size, writes.length);
-      for (const { camera: name, assignment, fromEpoch, resourceVersion } of writes) {
+      for (const { camera: name, assignment, fromEpoch, resourceVersion, urgent } of writes) {
         const camera = cameras.get(name)!;
         assert.equal(camera.writing, false);
         assert.equal(resourceVersion, camera.resourceVersion);
@@ -155,7 +155,20 @@ test('a write names one camera, raises its epoch when the node changes, and goes
         assert.equal(assignment.epoch, fromEpoch + 1);
         assert.notEqual(assignment.previousNode, assignment.node);
         const target = snapshot.nodes.find(({ name }) => name === assignment.node)!;
-        assert.ok(isOpen(target) && suits(camera, target));
+        assert.ok(suits(camera, target));
+        if (isOpen(target)) continue;
+        // A drained node records what no other can.
+        assert.ok(
+          isOpen({ ...target, drain: false }) && !target.isRemoved && (urgent || assignment.reason === 'Scheduled'),
+        );
+        const open = snapshot.nodes.filter((node) => isOpen(node) && suits(camera, node));
+
+        const after = carriedOut(snapshot, plan(snapshot));
+        for (const { name } of open) {
+          if (name === camera.assignment?.node) continue;
+          const taken = new Set([...camerasOf(snapshot, name), ...camerasOf(after, name)]);
+          assert.ok(taken.size >= snapshot.pool.maxCamerasPerNode, name);
+        }
       }
     }),
     { numRuns: 3_000 },

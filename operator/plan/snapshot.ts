@@ -62,6 +62,8 @@ export type NodeView = {
   /** What etcd says of the node's own member of it; undefined where recorders run no etcd: the role alone says who votes. */
   readonly member?: MemberState | undefined;
   readonly drain: boolean;
+  /** It left the pool, so it records nothing at all; a node that is only drained records what no other can. */
+  readonly isRemoved: boolean;
   /** Why it is drained, for people. */
   readonly drainCause?: string | undefined;
   /** False if the node reports that it cannot record: it has no archive, or that of another node. */

@@ -44,6 +44,7 @@ export const nodeOf = (name: string, over: Partial<PlannedNode> = {}): PlannedNo
   labels: {},
   role: 'Voter',
   drain: false,
+  isRemoved: false,
   canRecord: true,
   hasRecorder: true,
   hasReported: true,

@@ -122,6 +122,7 @@ export class Cluster {
       labels: {},
       role,
       drain: false,
+      isRemoved: false,
       canRecord: true,
       hasRecorder: true,
       hasReported: true,
