@@ -427,8 +427,8 @@ setup_group() {
       need_node
       need_modules
       ;;
-    # faketime for a recorder that takes over what an older version left.
-    media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl faketime=faketime ;;
+    # faketime for a recorder that takes over what an older version left, jq for the commands of a page.
+    media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl faketime=faketime jq=jq ;;
     # iproute2 for network namespaces, in which tests search for cameras.
     cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
     # A small program that simulates many cameras; it is built at first use.
