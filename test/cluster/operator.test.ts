@@ -93,7 +93,7 @@ async function conditionOf(read: Promise<CameraObject | PoolObject>, type: strin
   return (await read).status?.conditions?.find((one) => one.type === type);
 }
 
-/** The node that records a camera, once it does. */
+/** The node that records a camera, once it says so itself: what a Camera shows is some seconds old after a move. */
 function untilRecording(name: string, where: (assignment: CameraAssignment) => boolean = () => true): Promise<string> {
   return until(
     `${name} is recorded`,
@@ -101,7 +101,10 @@ function untilRecording(name: string, where: (assignment: CameraAssignment) => b
       const { status } = await readCamera(name);
       const ready = status?.conditions?.find(({ type }) => type === 'Ready');
       const { assignment } = status ?? {};
-      return ready?.status === 'True' && assignment && where(assignment) && assignment.node;
+      if (ready?.status !== 'True' || !assignment || !where(assignment)) return false;
+      const owner = (await readNodes()).find(({ metadata }) => metadata.name === assignment.node);
+      const report = owner?.status?.cameras?.find((one) => one.name === name);
+      return report?.epoch === assignment.epoch && report.state === 'Recording' && assignment.node;
     },
     SLOW_MS,
   );
