@@ -11,6 +11,8 @@ import { RtpClock } from './rtp-clock.ts';
 const LONG_MS = 60_000;
 /** What passes within this time is a burst: a process that was frozen gets all of its pictures at once. No report comes later. */
 const PASSING_MS = 2_000;
+/** How often at most that is looked at which changes slowly, and takes longer than a comparison. */
+export const LOOK_MS = 250;
 /** Timestamps are right if the times that they give are this close to the arrival. */
 const RIGHT_MS = 1_000;
 /** The delay that camera and sockets can cause by buffering. Pictures dated further before their arrival have wrong timestamps... */
@@ -73,10 +75,8 @@ interface Heard extends Report {
   readonly verdict: 'first' | 'proven' | 'contradicted';
 }
 
-/** The wall times that a run gave to its last picture. */
+/** The wall times that a run gave to its pictures. */
 interface Dated {
-  /** How long before its arrival. */
-  readonly delayMs: number;
   /** By how much pictures were moved lately, because they would have been dated after their arrival. */
   readonly pushedMs: number;
   readonly isTooSteep: boolean;
@@ -101,8 +101,9 @@ export class Judge {
   #steppedMs: readonly [number, number] = [-Infinity, -Infinity];
   /** Since when rejected timestamps have kept a constant (arrival - media time). */
   #probation: { readonly offsetMs: number; readonly sinceMs: number } | undefined;
-  /** When timestamps and arrival last agreed, and for how long this process had stood still then. */
+  /** When timestamps and arrival last agreed, and for how long this process had stood still about then. */
   #rightAtMs = 0;
+  #stoodAtMs = -Infinity;
   #stoodMs = 0;
   #contradictedSinceMs: number | undefined;
 
@@ -171,16 +172,22 @@ export class Judge {
    * Whether timestamps and arrival have contradicted each other for longer than `passingMs`: the map of the run has to begin at arrival
    * again. If the error developed slowly, or occurred before recently, the timestamps are rejected.
    */
-  areContradicted({ delayMs, pushedMs, isTooSteep }: Dated, arrivalMs: number, passingMs = PASSING_MS): boolean {
-    const { memory } = this.#options;
+  areContradicted(
+    delayMs: number,
+    { pushedMs, isTooSteep }: Dated,
+    arrivalMs: number,
+    passingMs = PASSING_MS,
+  ): boolean {
     const errorMs = Math.max(delayMs, pushedMs);
     this.clockErrorMs = Math.max(this.clockErrorMs, errorMs);
     if (errorMs < RIGHT_MS) this.#agree(arrivalMs);
     // What waited while this process stood still is late because of that.
-    if (delayMs <= MAX_DELAY_MS + this.#standstillMs - this.#stoodMs) this.#contradictedSinceMs = undefined;
+    if (delayMs <= MAX_DELAY_MS || delayMs <= MAX_DELAY_MS + this.#standstillMs - this.#stoodMs)
+      this.#contradictedSinceMs = undefined;
     else this.#contradictedSinceMs ??= arrivalMs;
     const lasts = arrivalMs - (this.#contradictedSinceMs ?? Infinity) >= passingMs;
     if (!lasts && pushedMs <= MAX_DELAY_MS && !isTooSteep) return false;
+    const { memory } = this.#options;
     const again = arrivalMs - (memory.wrongAtMs ?? -Infinity) < AGAIN_MS;
     const message = 'the timestamps of the pictures and their arrival drift apart';
     if (again || isTooSteep || arrivalMs - this.#rightAtMs >= LONG_MS)
@@ -255,8 +262,11 @@ export class Judge {
 
   #agree(arrivalMs: number): void {
     this.#rightAtMs = arrivalMs;
-    this.#stoodMs = this.#standstillMs;
     this.#contradictedSinceMs = undefined;
+    // Two clocks are read only now and then.
+    if (arrivalMs - this.#stoodAtMs < LOOK_MS) return;
+    this.#stoodAtMs = arrivalMs;
+    this.#stoodMs = this.#standstillMs;
   }
 
   /** `message`: what contradicts the witness; undefined if nothing does. */

@@ -77,8 +77,10 @@ export class MediaStream {
   #awaitsKeyFrame = false;
   /** Discarded access units of the depacketizer that were counted already. */
   #discarded = 0;
-  /** Of the last picture. */
-  #tail: { readonly timestamp: number; readonly bytes: Buffer } = { timestamp: -1, bytes: Buffer.alloc(0) };
+  /** Of the last picture: its timestamp, and its last bytes. */
+  #tailTimestamp = -1;
+  #tailBytes = 0;
+  readonly #tail = Buffer.alloc(TAIL_BYTES);
   // Times of the current packet and of the one before it.
   #timestamp = 0;
   #nowMs = 0;
@@ -211,10 +213,13 @@ export class MediaStream {
 
   /** Whether the last picture had this timestamp and ended with the same bytes. */
   #isRepeated({ timestamp, data }: AccessUnit): boolean {
+    const { buffer } = data.slab;
     const end = data.offset + data.size;
-    const bytes = data.slab.buffer.subarray(Math.max(data.offset, end - TAIL_BYTES), end);
-    const isRepeated = timestamp === this.#tail.timestamp && bytes.equals(this.#tail.bytes);
-    this.#tail = { timestamp, bytes: Buffer.from(bytes) };
+    const start = Math.max(data.offset, end - TAIL_BYTES);
+    const hasTimestamp = timestamp === this.#tailTimestamp;
+    const isRepeated = hasTimestamp && buffer.compare(this.#tail, 0, this.#tailBytes, start, end) === 0;
+    this.#tailTimestamp = timestamp;
+    this.#tailBytes = buffer.copy(this.#tail, 0, start, end);
     return isRepeated;
   }
 

@@ -257,8 +257,10 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   }
 
   rtp(streamIndex: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void {
-    const stream = this.#ownerOf(this.#streams[streamIndex], buffer, start, end);
-    if (!stream) return;
+    const channel = this.#streams[streamIndex];
+    if (!channel) return;
+    const isUsual = ((buffer[start + 1] as number) & 0x7f) === channel.receiver.payloadType;
+    const stream = isUsual ? channel : this.#ownerOf(channel, buffer, start, end);
     this.#arrivalMs = arrivalMs;
     this.#options.counters.bytesReceived += end - start;
     if (this.#byeMs !== undefined && stream === this.#lead) this.#byeMs = undefined;
@@ -266,10 +268,9 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   }
 
   /** Some cameras send the sound on the channel of the picture: payload type and source tell. */
-  #ownerOf(stream: MediaStream | undefined, buffer: Buffer, start: number, end: number): MediaStream | undefined {
-    const payloadType = (buffer[start + 1] ?? 0) & 0x7f;
-    if (payloadType === stream?.receiver.payloadType || !stream?.hasNamed || end - start < MIN_PACKET_BYTES)
-      return stream;
+  #ownerOf(stream: MediaStream, buffer: Buffer, start: number, end: number): MediaStream {
+    if (!stream.hasNamed || end - start < MIN_PACKET_BYTES) return stream;
+    const payloadType = (buffer[start + 1] as number) & 0x7f;
     if (stream.payloadTypes.includes(payloadType) || buffer.readUInt32BE(start + 8) === stream.receiver.ssrc)
       return stream;
     return this.#streams.find(({ payloadTypes }) => payloadTypes.includes(payloadType)) ?? stream;

@@ -5,7 +5,7 @@ import type { AccessUnit, AudioParameters } from '../codec/access-unit.ts';
 import { TICKS_PER_MS, type TrackParameters } from '../mp4/sample.ts';
 import { ArrivalClock } from './arrival-clock.ts';
 import { DecodeOrder } from './decode-order.ts';
-import { MAX_DELAY_MS, type Judge, type JudgeMemory } from './judge.ts';
+import { LOOK_MS, MAX_DELAY_MS, type Judge, type JudgeMemory } from './judge.ts';
 import type { RtpClock } from './rtp-clock.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 import { SoundPlace } from './sound-place.ts';
@@ -29,7 +29,6 @@ const MAX_SETTLING_UNITS = 1_000;
 const MAX_HOST_STEP_MS = 1_000;
 const MAX_HOST_SLEW = 0.02;
 const HOST_NOISE_MS = 5;
-const HOST_INTERVAL_MS = 250;
 /** Run time at which the first picture of a run is shown, so that decoding times and early audio are not negative. */
 const RUN_START_MS = 10_000;
 const ASSUMED_DISTANCE_MS = 40;
@@ -113,6 +112,8 @@ export class Run {
   #videoLine: WallLine;
   #audioLine = new WallLine(0);
   readonly #sound = new SoundPlace();
+  /** When the place of the audio was looked at. */
+  #soundAtMs = -Infinity;
   #hostOffsetMs: number;
   #hostReadMs: number;
   /** The delay of the last picture: from its wall time to its arrival. */
@@ -189,6 +190,7 @@ export class Run {
   /** The clock of the audio has made a step. */
   audioStepped(): void {
     this.#audioLine = new WallLine(0);
+    this.#soundAtMs = -Infinity;
   }
 
   tick(nowMs: number): void {
@@ -207,6 +209,7 @@ export class Run {
     this.endsAs ??= 'clock';
     this.#videoLine = new WallLine(0);
     this.#audioLine = new WallLine(0);
+    this.#soundAtMs = -Infinity;
     if (this.#arrivals) return;
     if (this.#state.kind === 'settling') {
       for (const entry of this.#state.units.filter(({ leads }) => leads)) this.#stampAgain(entry);
@@ -308,17 +311,17 @@ export class Run {
     });
   }
 
-  /** What to add to the media time of an audio frame to get that of the video; undefined if the arrival does not show it now. */
+  /** What to add to the media time of an audio frame to get that of the video; undefined if it is as before, or not known now. */
   #soundShift(mediaMs: number, arrivalMs: number): number | undefined {
     const video = this.#videoLine;
-    if (video.isEmpty) return undefined;
+    if (video.isEmpty || arrivalMs - this.#soundAtMs < LOOK_MS) return undefined;
+    this.#soundAtMs = arrivalMs;
     const byArrivalMs = video.mediaAt(this.#audioLine.at(mediaMs)) - mediaMs;
     return this.#options.judge.soundShift(byArrivalMs, arrivalMs);
   }
 
   #areContradicted(delayMs: number, arrivalMs: number, passingMs?: number): boolean {
-    const { pushedMs, isTooSteep } = this.#videoLine;
-    return this.#options.judge.areContradicted({ delayMs, pushedMs, isTooSteep }, arrivalMs, passingMs);
+    return this.#options.judge.areContradicted(delayMs, this.#videoLine, arrivalMs, passingMs);
   }
 
   /** Restarts the mapping from the arrival. */
@@ -335,7 +338,7 @@ export class Run {
 
   #followHost(nowMs: number): void {
     const elapsedMs = nowMs - this.#hostReadMs;
-    if (elapsedMs < HOST_INTERVAL_MS) return;
+    if (elapsedMs < LOOK_MS) return;
     this.#hostReadMs = nowMs;
     const errorMs = this.#readHost() - this.#hostOffsetMs;
     if (Math.abs(errorMs) > MAX_HOST_STEP_MS) this.endsAs ??= 'clock';

@@ -27,6 +27,7 @@ import {
 import { ParameterSets } from './parameter-sets.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
 
+const NOTHING: readonly Buffer[] = [];
 const MAX_NALS = 4096;
 /** Limit for SEI and parameter sets before their picture. */
 const MAX_PREFIX_BYTES = 256 * 1024;
@@ -118,8 +119,8 @@ export class AccessUnitAssembler {
   #fragments: Fragments | undefined;
 
   /** Signatures of the current access unit, and of damaged ones before it. */
-  #signatures: Buffer[] = [];
-  #orphans: Buffer[] = [];
+  #signatures = NOTHING;
+  #orphans = NOTHING;
   /** Some cameras send it once. It is repeated at key pictures, because a file or an export may begin there. */
   #certificate: Buffer | undefined;
   /** Timestamp of the last key picture. */
@@ -270,7 +271,7 @@ export class AccessUnitAssembler {
     this.#unit = unit;
     this.#fragments = undefined;
     this.#orphans = [...this.#orphans, ...this.#signatures].slice(-MAX_SIGNATURES);
-    this.#signatures = [];
+    this.#signatures = NOTHING;
     this.#writer.discard();
     this.sets.rollback();
     return unit;
@@ -436,7 +437,7 @@ export class AccessUnitAssembler {
     if (signature === undefined || end - start > MAX_SIGNATURE_BYTES || this.#signatures.length === MAX_SIGNATURES)
       return;
     const nal = Buffer.from(block.subarray(start, end));
-    this.#signatures.push(nal);
+    this.#signatures = [...this.#signatures, nal];
     if (signature === 'certificate') this.#certificate = nal;
   }
 
@@ -460,7 +461,7 @@ export class AccessUnitAssembler {
     const isKeyPicture = this.#isKeyPicture(unit);
     this.sets.commit();
     if (unit.marked) this.#markers.noteEnd(isKeyPicture);
-    const sets = isKeyPicture || this.sets.parameters === undefined ? this.sets.activate(unit.ppsId) : [];
+    const sets = isKeyPicture || this.sets.parameters === undefined ? this.sets.activate(unit.ppsId) : NOTHING;
     if (this.sets.parameters === undefined) {
       this.#faults.count('before-parameters');
       return this.#drop();
@@ -469,9 +470,9 @@ export class AccessUnitAssembler {
       this.#keyTimestamp = unit.timestamp;
       if (!unit.randomAccess) this.remark = unit.intra ? OPEN_GROUP : GRADUAL_REFRESH;
     }
-    this.#insert([...sets, ...this.#missingSignatures(isKeyPicture)]);
-    this.#signatures = [];
-    this.#orphans = [];
+    this.#insert(sets, this.#missingSignatures(isKeyPicture));
+    this.#signatures = NOTHING;
+    this.#orphans = NOTHING;
     const lostPackets = this.#lost;
     this.#lost = 0;
     this.#unit = undefined;
@@ -489,7 +490,7 @@ export class AccessUnitAssembler {
     this.discarded++;
     // The next one must report a loss, even if no packet was lost.
     this.#lost = Math.max(1, this.#lost);
-    this.#signatures = [];
+    this.#signatures = NOTHING;
     this.#writer.discard();
     this.#unit = undefined;
   }
@@ -504,11 +505,11 @@ export class AccessUnitAssembler {
    * Prepends a parameter set that changed between key pictures and is not repeated at this one, because playback may start here, and
    * signatures.
    */
-  #insert(nals: readonly Buffer[]): void {
-    if (nals.length === 0) return;
+  #insert(sets: readonly Buffer[], signatures: readonly Buffer[]): void {
+    if (sets.length + signatures.length === 0) return;
     const rest = Buffer.from(this.#writer.peek());
     this.#writer.discard();
-    for (const nal of nals) {
+    for (const nal of [...sets, ...signatures]) {
       this.#writer.appendU32(nal.length);
       this.#writer.append(nal, 0, nal.length);
     }

@@ -66,7 +66,13 @@ export class BitReader {
   /** u(count), at most 32 bits. */
   bits(count: number): number {
     let value = 0;
-    for (let i = 0; i < count; i++) value = value * 2 + this.bit();
+    for (let missing = count; missing > 0;) {
+      if (this.#bitsLeft === 0) this.#nextByte();
+      const taken = Math.min(missing, this.#bitsLeft);
+      missing -= taken;
+      this.#bitsLeft -= taken;
+      value = value * (1 << taken) + ((this.#current >> this.#bitsLeft) & ((1 << taken) - 1));
+    }
     return value;
   }
 

@@ -139,8 +139,9 @@ export const isWholeSei = (bytes: Buffer, start: number, end: number): boolean =
 export function signatureIn(bytes: Buffer, start: number, end: number): 'certificate' | 'signature' | undefined {
   let signature: 'certificate' | 'signature' | undefined;
   readMessages(bytes, start, end, (type, from) => {
+    if (type !== USER_DATA_UNREGISTERED) return;
     const which = SIGNATURES.findIndex((id) => id.compare(bytes, from, from + id.length) === 0);
-    if (type !== USER_DATA_UNREGISTERED || which < 0) return;
+    if (which < 0) return;
     const hasCertificate = which === 0 && ((bytes[from + 16] ?? 0) & HAS_CERTIFICATE) !== 0;
     signature = hasCertificate ? 'certificate' : 'signature';
   });
