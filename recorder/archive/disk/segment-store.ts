@@ -38,6 +38,11 @@ interface DiskGuard {
   readonly device: number | undefined;
 }
 
+/** A sync has failed: Linux reports that once, and may have dropped what was written since the last good one. */
+export class Unsynced extends Error {
+  override readonly name = 'Unsynced';
+}
+
 const anyDisk: DiskGuard = { check: async () => {}, device: undefined };
 
 export class SegmentStore {
@@ -135,10 +140,15 @@ export class SegmentStore {
     }
   }
 
-  /** Turns an open file of `sizeBytes` into a finished one. A crash at any point leaves a file that recovery completes. */
+  /**
+   * Turns an open file of `sizeBytes` into a finished one. A crash at any point leaves a file that recovery completes. Rejects with
+   * `Unsynced` if what was written since the last good sync may be lost.
+   */
   async complete(file: OpenFile, sizeBytes: number, end: SegmentEnd): Promise<FileFacts> {
     await file.write([end.tail], sizeBytes);
-    await file.sync();
+    await file.sync().catch((cause: unknown) => {
+      throw new Unsynced('the file could not be synced', { cause });
+    });
     await file.write([end.patch.bytes], end.patch.offset);
     await file.sync();
     return file.facts();

@@ -152,6 +152,31 @@ test('an error of fdatasync stops the file, not the recording', async (t) => {
   await assertAllAccountedFor(b);
 });
 
+test('what no sync covered before the one at the end of a file failed is in no file either', async (t) => {
+  // A fragmented file is completed where it is; no copy of it is made.
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000, format: 'fmp4' });
+  b.camera.begin();
+  let [lastGood, failures] = [0, 0];
+  b.fs.before = ({ name, path }) => {
+    if (!isSegment(path)) return;
+    const file = join(b.root, path);
+    if (name === 'syncData') lastGood = statSync(file).size;
+    else if (name === 'sync' && failures++ === 0) {
+      const { size } = statSync(file);
+      truncateSync(file, lastGood);
+      truncateSync(file, size);
+      throw systemError('EIO');
+    }
+  };
+  await b.camera.play(8, b.fs);
+  b.camera.end();
+  await b.archive.close();
+  assert.ok(failures > 1, 'the rest is completed');
+  assert.equal((await readSegments(b.root)).length, 1);
+  assert.ok((b.recording.status().framesDropped.get('disk-error') ?? 0) > 0);
+  await assertAllAccountedFor(b);
+});
+
 test('what no sync covered before one failed is in no file, because the kernel may have dropped it', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   b.camera.begin();

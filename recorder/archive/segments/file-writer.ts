@@ -37,6 +37,9 @@ export interface WriterOutcome {
   readonly file: OpenFile | undefined;
   /** Bytes that are certainly in the file: after a failed sync, those of the last good one. */
   readonly sizeBytes: number;
+  /** Those that a sync has covered, and the pictures behind them. */
+  readonly syncedBytes: number;
+  readonly unsyncedFrames: number;
   readonly fault: DiskFault | undefined;
 }
 
@@ -115,7 +118,13 @@ export class FileWriter {
     }
     this.#drained = true;
     await this.#sync;
-    return { file: this.#file, sizeBytes: this.#position, fault: this.#fault };
+    return {
+      file: this.#file,
+      sizeBytes: this.#position,
+      syncedBytes: this.#syncedPosition,
+      unsyncedFrames: this.#frames - this.#syncedFrames,
+      fault: this.#fault,
+    };
   }
 
   /** The header is synced before any fragment is written: without a whole header, the fragments after it could not be found. */

@@ -6,9 +6,9 @@ import type { Clock } from '../../../base/clock.ts';
 import { quietly } from '../../../base/error.ts';
 import type { RecordedMeta, SegmentClosing } from '../../mp4/meta.ts';
 import { closedSegment, recordedDetails, type ClosedSegment } from '../catalogue/segment.ts';
-import type { DiskFault } from '../disk/faults.ts';
+import { diskFault, type DiskFault } from '../disk/faults.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
-import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';
+import { Unsynced, type CreatedSegment, type SegmentStore } from '../disk/segment-store.ts';
 import { FileWriter, type FileWriterEvents, type WriterOutcome } from './file-writer.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { SegmentPlan, TablePool } from './segment-plan.ts';
@@ -148,24 +148,39 @@ export class SegmentFile implements FileWriterEvents {
     return file;
   }
 
-  async #complete({ file, sizeBytes, fault }: WriterOutcome): Promise<SegmentResult> {
+  async #complete({ file, sizeBytes, syncedBytes, unsyncedFrames, fault }: WriterOutcome): Promise<SegmentResult> {
     const created = this.#created;
     if (!file || !created) return { kind: 'empty', created: undefined };
     try {
-      const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
-      if (fault && this.plan.tables.isEmpty) {
-        await this.#options.store.discard(created.path);
-        return { kind: 'empty', created };
-      }
-      // A write that failed half-way may have left a part of a fragment after the last whole one.
-      if (fault) await file.truncate(wholeBytes);
-      return await this.#finalise(file, created, wholeBytes, fault);
+      return await this.#endAt(file, created, sizeBytes, fault).catch((cause: unknown) => {
+        if (fault || !(cause instanceof Unsynced)) throw cause;
+        const failed = diskFault(cause.cause);
+        this.failed(failed, unsyncedFrames);
+        this.#closing = {};
+        return this.#endAt(file, created, syncedBytes, failed);
+      });
     } catch (cause) {
       return { kind: 'unfinished', created, cause };
     } finally {
       await quietly(file.close());
       this.#options.tables.giveBack(this.plan.tables);
     }
+  }
+
+  async #endAt(
+    file: OpenFile,
+    created: CreatedSegment,
+    sizeBytes: number,
+    fault: DiskFault | undefined,
+  ): Promise<SegmentResult> {
+    const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
+    if (fault && this.plan.tables.isEmpty) {
+      await this.#options.store.discard(created.path);
+      return { kind: 'empty', created };
+    }
+    // A write that failed half-way may have left a part of a fragment after the last whole one.
+    if (fault) await file.truncate(wholeBytes);
+    return await this.#finalise(file, created, wholeBytes, fault);
   }
 
   async #finalise(
