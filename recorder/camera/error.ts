@@ -58,3 +58,15 @@ export class NoConnection extends CameraError {
     return this;
   }
 }
+
+/**
+ * The camera closed the connection before it said anything. A port that is forwarded accepts connections while the camera behind it
+ * starts again.
+ */
+export class Unanswered extends CameraError {
+  override readonly name = 'Unanswered';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super('closed-by-camera', message, options);
+  }
+}

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CameraError, NoConnection } from './error.ts';
+import { CameraError, NoConnection, Unanswered } from './error.ts';
 import type { CameraErrorCode } from './error.ts';
 import { RetryPolicy } from './retry.ts';
+
+type Failure = CameraErrorCode | 'away' | 'unanswered';
 
 /** One camera's failures in order, with a clock that the pauses advance. */
 class Failures {
@@ -10,16 +12,21 @@ class Failures {
   nowMs = 1_000_000;
 
   /** The pause after a connection that took `tookMs` and recorded for `recordedMs` of it. */
-  fail(code: CameraErrorCode | 'away', recordedMs = 0, tookMs = recordedMs): number {
+  fail(code: Failure, recordedMs = 0, tookMs = recordedMs): number {
     this.nowMs += tookMs;
-    const error = code === 'away' ? new NoConnection('x') : new CameraError(code, 'x');
+    const error =
+      code === 'away'
+        ? new NoConnection('x')
+        : code === 'unanswered'
+          ? new Unanswered('x')
+          : new CameraError(code, 'x');
     const pauseMs = this.#policy.next(error, recordedMs, this.nowMs);
     this.nowMs += pauseMs;
     return pauseMs;
   }
 
   /** The pauses of `count` failures in a row. */
-  times(count: number, code: CameraErrorCode | 'away', recordedMs = 0, tookMs = recordedMs): number[] {
+  times(count: number, code: Failure, recordedMs = 0, tookMs = recordedMs): number[] {
     return Array.from({ length: count }, () => this.fail(code, recordedMs, tookMs));
   }
 }
@@ -97,4 +104,12 @@ test('retry: a login that never was right is not tried often when the camera sta
   const camera = new Failures();
   camera.times(20, 'away');
   assert.deepEqual(camera.times(4, 'refused-login'), LADDER.slice(0, 4));
+});
+
+test('retry: a camera that has recorded, and of which only the port answers while it starts again, is tried each 2 s', () => {
+  const camera = new Failures();
+  camera.fail('closed-by-camera', 3_600_000);
+  assert.deepEqual([...new Set(camera.times(60, 'unanswered'))], [2_000]);
+  assert.equal(camera.fail('not-found'), 2_000, 'it answers, and is still starting');
+  assert.deepEqual(new Failures().times(7, 'unanswered'), LADDER, 'a camera that never recorded may refuse us');
 });

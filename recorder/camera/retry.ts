@@ -5,7 +5,7 @@
 // the rule for users.
 
 import { Backoff } from '../../base/backoff.ts';
-import { NoConnection, type CameraError } from './error.ts';
+import { NoConnection, Unanswered, type CameraError } from './error.ts';
 
 /** A session that recorded for this long was not a failed attempt: what ended it may be over. */
 const LONG_MS = 10_000;
@@ -53,6 +53,12 @@ export class RetryPolicy implements Retry {
       this.#reset();
       this.#isAway = true;
       return this.#about(KNOCK_MS);
+    }
+    // It may also be the camera that refuses a client which it does not know.
+    if (failure instanceof Unanswered && this.#hasRecorded) {
+      this.#reset();
+      this.#isAway = true;
+      return this.#about(STARTING_RETRY_MS);
     }
     if (this.#isAway) this.#backSinceMs = nowMs;
     this.#isAway = false;

@@ -14,7 +14,7 @@ import type { Media, Presentation } from '../rtsp/sdp.ts';
 import type { EstablishedStream } from '../rtsp/stream-setups.ts';
 import type { Credentials, RtspUrl } from '../rtsp/url.ts';
 import { openConnection } from './connection.ts';
-import { CameraError, NoConnection } from './error.ts';
+import { CameraError, NoConnection, Unanswered } from './error.ts';
 import { InterleavedStreams } from './interleaved-streams.ts';
 import { MulticastStreams } from './multicast-transport.ts';
 import type { Said } from './observer.ts';
@@ -121,6 +121,8 @@ export class RtspConnection {
   /** Set by each packet and read by each tick, which is cheaper than reading the clock for each packet. */
   #seen = 0;
   #sawBytes = false;
+  /** The camera has sent something on one of the connections. */
+  #isAnswered = false;
   /** When the bytes that are being processed were read (monotonic). All packets of one read have the same arrival time. */
   #readMs = 0;
   /** For how long this process had stood still at the last tick. */
@@ -257,7 +259,9 @@ export class RtspConnection {
     const { owner } = this.#options;
     if (owner.closed) return owner.closed();
     const detail = error ? `: ${(error as { code?: string }).code ?? error.message}` : '';
-    throw new CameraError('closed-by-camera', `the camera closed the connection${detail}`, { cause: error });
+    const message = `the camera closed the connection${detail}`;
+    if (!this.#isAnswered) throw new Unanswered(message, { cause: error });
+    throw new CameraError('closed-by-camera', message, { cause: error });
   }
 
   #message(message: RtspMessage): void {
@@ -354,6 +358,7 @@ export class RtspConnection {
 
   #receive({ framing }: InterleavedStreams, buffer: Buffer, size: number): void {
     this.#sawBytes = true;
+    this.#isAnswered = true;
     this.#options.deps.pacer?.noteRead();
     this.#readMs = this.#nowMs;
     try {

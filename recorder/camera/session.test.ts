@@ -10,7 +10,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { selfSignedCertificate } from '../../test/camera/certificate.ts';
-import { CameraError, NoConnection } from './error.ts';
+import { CameraError, NoConnection, Unanswered } from './error.ts';
 import type { CameraErrorCode } from './error.ts';
 import { runSession } from './session.ts';
 import { UdpStreams } from './udp-transport.ts';
@@ -387,6 +387,20 @@ test('a camera that fails without its sound as well has its sound asked for agai
   for (const _ of [1, 2, 3]) await new Run(camera, { memory }).failsWith('closed-by-camera');
   const setups = camera.methods.split('OPTIONS').map((connection) => connection.split('SETUP').length - 1);
   assert.deepEqual(setups, [0, 2, 1, 2]);
+});
+
+test('a port that is open, and closes each connection before anything is said, is no camera that answers', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = ({ socket }) => {
+    socket.destroy();
+    return true;
+  };
+  assert.ok((await new Run(camera).failsWith('closed-by-camera')) instanceof Unanswered);
+  camera.respond = ({ method, socket }) => {
+    if (method === 'DESCRIBE') socket.destroy();
+    return method === 'DESCRIBE';
+  };
+  assert.ok(!((await new Run(camera).failsWith('closed-by-camera')) instanceof Unanswered));
 });
 
 test('nobody listens: unreachable', async (t) => {
