@@ -229,6 +229,11 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     this.#firstPictureMs ??= this.#lastPictureMs;
   }
 
+  repeated(pictures: number): void {
+    const { faults } = this.#options.counters.streams[this.#lead.kind];
+    for (let i = 0; i < pictures; i++) faults.count('picture-twice');
+  }
+
   discarded(kind: 'video' | 'audio', frames: number): void {
     if (kind === 'audio') {
       this.#sound.discarded += frames;

@@ -6,6 +6,7 @@ import { TICKS_PER_MS, type TrackParameters } from '../mp4/sample.ts';
 import { ArrivalClock } from './arrival-clock.ts';
 import { DecodeOrder } from './decode-order.ts';
 import { LOOK_MS, MAX_DELAY_MS, type Judge, type JudgeMemory } from './judge.ts';
+import type { KeyPictureMemory } from './key-pictures.ts';
 import type { RtpClock } from './rtp-clock.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 import { SoundPlace } from './sound-place.ts';
@@ -34,7 +35,7 @@ const RUN_START_MS = 10_000;
 const ASSUMED_DISTANCE_MS = 40;
 
 /** What was learnt from a camera's connections beyond its parameter sets and timestamps; kept across connections. */
-export interface TimelineMemory extends JudgeMemory {
+export interface TimelineMemory extends JudgeMemory, KeyPictureMemory {
   reorderDepth: number;
   /** The deviation of the camera's clock: wall milliseconds per media millisecond, minus one. */
   slope?: number;
@@ -44,6 +45,8 @@ export interface TimelineMemory extends JudgeMemory {
 export interface TimelineOwner {
   /** A picture is passed to the sink next, or an audio frame if there is no video. */
   leadPassed(): void;
+  /** Pictures were passed on before: the camera sends them again. */
+  repeated(pictures: number): void;
   /** Frames are dropped instead of passed on. */
   discarded(kind: 'video' | 'audio', frames: number): void;
   /** Timestamps cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now on. */
@@ -241,8 +244,24 @@ export class Run {
     this.tick(entry.arrivalMs);
   }
 
+  /** What it holds back was captured before the connection began: it came at least twice as fast as a camera makes it. */
+  get isBurst(): boolean {
+    if (this.#state.kind !== 'settling') return false;
+    const last = this.#state.units.findLast(({ leads }) => leads);
+    return last !== undefined && last.mediaMs - this.#originMs > 2 * (last.arrivalMs - this.#state.fromMs);
+  }
+
+  /** Drops what is held back; the run is over without having begun. Returns the number of pictures. */
+  discard(): number {
+    const units = this.#state.kind === 'settling' ? this.#state.units : [];
+    for (const { unit } of units) unit.data.slab.release();
+    return units.filter(({ leads }) => leads).length;
+  }
+
   /** The position of the run is known: releases the frames held back. */
   #flow(units: readonly Unit[]): void {
+    // The host's clock may have been set since the run began.
+    this.#hostOffsetMs = this.#readHost();
     const first = units.find(({ leads }) => leads) as Unit;
     const lead = first.parameters;
     // More than can be buffered: the timestamps are ahead from the start.

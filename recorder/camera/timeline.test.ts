@@ -48,6 +48,8 @@ interface Scene {
   fps?: number;
   gopFrames?: number;
   firstVideoTimestamp?: number;
+  /** The number of the first picture, which is what it contains. */
+  firstNumber?: number;
   audio?: boolean;
   /** Media from before the connection that arrives in one burst. */
   burstSeconds?: number;
@@ -71,6 +73,8 @@ interface Scene {
   audioDelayMs?: number;
   /** Bytes of each frame besides its number: as many as a block has give each frame a block of its own. */
   frameBytes?: number;
+  /** Of earlier connections. */
+  memory?: TimelineMemory;
   /** Called before any packet. */
   atStart?: (timeline: Timeline, nowMs: number) => void;
 }
@@ -81,11 +85,12 @@ function play(scene: Scene) {
   const startMonoMs = clock.monotonicMs();
   const pool = new SlabPool();
   const writer = new SlabWriter(pool);
-  const memory: TimelineMemory = { reorderDepth: 0 };
+  const memory: TimelineMemory = scene.memory ?? { reorderDepth: 0 };
   const results: Result[] = [];
   const ends: EndReason[] = [];
   const wrong: { errorMs: number; isUseless: boolean }[] = [];
   const discarded = { video: 0, audio: 0 };
+  let repeated = 0;
   let run = 0;
   const trueWall = new Map<number, number>(); // by the number in the first four bytes of the data
   const timeline = new Timeline({
@@ -96,6 +101,7 @@ function play(scene: Scene) {
     audioClockRate: 48_000,
     owner: {
       leadPassed: () => undefined,
+      repeated: (pictures) => void (repeated += pictures),
       discarded: (kind, frames) => (discarded[kind] += frames),
       clockWrong: (errorMs, isUseless) => wrong.push({ errorMs, isUseless }),
     },
@@ -123,7 +129,7 @@ function play(scene: Scene) {
   const { delayMs = 20, fps = 25, stampedFps = fps, gopFrames = 50, burstSeconds = 0, audioDelayMs = delayMs } = scene;
   const { videoClock = 1, audioClock = 1, firstVideoTimestamp = 12_345, parameters = VIDEO } = scene;
   const events: { atMs: number; go: () => void }[] = [];
-  let id = 0;
+  let id = scene.firstNumber ?? 0;
   let lastAtMs = 0;
   const frames = Math.round(scene.seconds * fps);
   for (let n = 0; n < frames; n++) {
@@ -194,7 +200,7 @@ function play(scene: Scene) {
   timeline.end('stopped');
   const video = results.filter((s) => s.kind === 'video');
   const audio = results.filter((s) => s.kind === 'audio');
-  return { video, audio, ends, discarded, memory, runs: run, pool, wrong };
+  return { video, audio, ends, discarded, repeated, memory, runs: run, pool, wrong };
 }
 
 const maxOf = (values: number[]): number => values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
@@ -398,6 +404,33 @@ describe('timeline', () => {
     });
   }
 
+  test('a relay that sends its last groups of pictures to each connection: whole groups that were recorded are left out', () => {
+    const memory: TimelineMemory = { reorderDepth: 0 };
+    const before = play({ seconds: 10, memory, gopFrames: 25 });
+    assert.equal(before.repeated, 0);
+    // The same pictures from the sixth second on, four seconds of them at once.
+    const { video, repeated } = play({
+      seconds: 10,
+      memory,
+      gopFrames: 25,
+      burstSeconds: 4,
+      firstNumber: 150,
+      firstVideoTimestamp: 12_345 + 150 * 3600,
+    });
+    assert.equal(repeated, 75, 'three of the four groups; what follows needs the last');
+    assert.equal(video.length, 250 - 75);
+    const elsewhere = play({ seconds: 10, memory: structuredClone(memory), gopFrames: 25, firstNumber: 150 });
+    assert.equal(elsewhere.repeated, 0, 'other timestamps');
+    const again = play({
+      seconds: 5,
+      memory,
+      gopFrames: 25,
+      firstVideoTimestamp: 12_345 + 150 * 3600,
+      firstNumber: 150,
+    });
+    assert.equal(again.repeated, 0, 'a source that begins again and again, but not at once');
+  });
+
   for (const stepMs of [3_600_000, -3_600_000]) {
     test(`the host's clock stepped by ${stepMs / 1000} s: a new run at the next key frame, with the new time`, () => {
       const { video, runs, ends } = play({
@@ -413,6 +446,20 @@ describe('timeline', () => {
       assert.equal(video.length, 500);
     });
   }
+
+  test('the host clock is set while the first pictures wait for their place: they get the time that it shows then', () => {
+    const { video, runs } = play({
+      seconds: 8,
+      // What has waited comes within a second, from 3.02 s on.
+      jitterMs: (n) => Math.max(0, 3_000 - n * 30),
+      second: (s, clock) => {
+        if (s === 4) clock.stepWall(-3_000);
+      },
+    });
+    assert.equal(runs, 1);
+    const off = video.map((sample) => sample.wallMs - sample.trueWallMs + 3_000);
+    assert.ok(maxOf(off.map(Math.abs)) < 200, `${Math.min(...off)} to ${maxOf(off)} ms`);
+  });
 
   test('a host clock set right by half a second is followed slowly, in one run', () => {
     const { video, runs } = play({

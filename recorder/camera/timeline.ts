@@ -4,6 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { Judge } from './judge.ts';
+import { KeyPictures } from './key-pictures.ts';
 import { Run, type TimelineMemory, type TimelineOwner } from './run.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 
@@ -28,9 +29,11 @@ export class Timeline {
   readonly judge: Judge;
   #run: Run | undefined;
   #arrivalMs = 0;
+  readonly #keyPictures: KeyPictures;
 
   constructor(options: TimelineOptions) {
     this.#options = options;
+    this.#keyPictures = new KeyPictures(options.memory);
     this.judge = new Judge({ ...options, stampsRejected: (nowMs) => this.#stampByArrival(nowMs) });
   }
 
@@ -46,6 +49,7 @@ export class Timeline {
     const { judge } = this;
     judge.picture(unit.timestamp, arrivalMs, this.#slackMs(arrivalMs), mayReorder, isBehindLoss);
     this.#arrivalMs = arrivalMs;
+    if (parameters.kind === 'video') this.#leaveOutRepeated(unit);
     const run = this.#run;
     if (judge.isNewClock && run) run.endsAs ??= 'clock';
     if (judge.stoodStill && run && !run.byArrival) this.end(isBehindLoss ? 'gap' : 'stalled');
@@ -57,6 +61,16 @@ export class Timeline {
     if (!this.#run && !unit.randomAccess) return this.#options.owner.discarded('video', 1);
     this.#run ??= this.#begin(depth, arrivalMs);
     this.#run.lead(unit, parameters, arrivalMs);
+  }
+
+  /**
+   * What a relay has kept for new viewers was recorded before, if it comes at once and with the timestamps of then. The run begins at the
+   * last key frame that is repeated, because what follows needs that one.
+   */
+  #leaveOutRepeated(unit: AccessUnit): void {
+    if (!unit.randomAccess || !this.#keyPictures.isKnown(unit) || !this.#run?.isBurst) return;
+    this.#options.owner.repeated(this.#run.discard());
+    this.#run = undefined;
   }
 
   /** Takes an audio access unit. Audio before the run's first picture is dropped. */

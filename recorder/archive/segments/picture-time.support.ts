@@ -123,6 +123,7 @@ export function record(scene: Scene) {
     audioClockRate: 48_000,
     owner: {
       leadPassed: () => undefined,
+      repeated: () => undefined,
       discarded: (kind, count) => (discarded[kind] += count),
       clockWrong: (errorMs, isUseless) => wrong.push({ errorMs, isUseless }),
     },
