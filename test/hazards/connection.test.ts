@@ -230,7 +230,8 @@ test('88. a camera that starts answers 404, 503 and 401 for a while: it plays so
   assert.ok(asked >= 8 && asked <= 14, `asked ${asked} times in 25 s`);
   starting = false;
   const ms = await untilAsked(stage, back);
-  assert.ok(ms < 3_000, `asked to play ${ms} ms after it had started`);
+  // 2.4 s with the spread of pauses, then some steps of the stage.
+  assert.ok(ms < 4_000, `asked to play ${ms} ms after it had started`);
 });
 
 test('88. a camera that keeps refusing is asked less and less often', async (t) => {
