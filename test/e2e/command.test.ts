@@ -205,7 +205,9 @@ test('--check-config accepts the configuration of a recorder that runs, and leav
   const { code, output } = await recorder('--check-config', '--config', running.configFile);
   assert.deepEqual([code, output], [0, `${running.configFile}: ok, 0 cameras\n`]);
   const other = join(workspace(t), 'config.yaml');
-  writeFileSync(other, `record_path: ${directory}/new/r\nworkDir: ${directory}/new/w\nlisten: 127.0.0.1:0\n`);
+  // It listens for a moment, and other tests may have the default ports.
+  const listeners = 'listen: 127.0.0.1:0\nplayback: {listen: 127.0.0.1:0}\nmetrics: {listen: 127.0.0.1:0}\n';
+  writeFileSync(other, `record_path: ${directory}/new/r\nworkDir: ${directory}/new/w\n${listeners}`);
   const checked = await recorder('--check-config', '--config', other);
   assert.equal(checked.code, 0, checked.output);
   assert.equal(existsSync(join(directory, 'new')), false);
