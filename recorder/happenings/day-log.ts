@@ -10,6 +10,7 @@ import { HappeningError, identityOf, parseHappening, type Happening } from './ha
 /** Of a camera and day. A source that reports without end must not fill the disk. */
 export const MAX_EVENTS = 10_000;
 const MAX_BYTES = 8 * 1024 * 1024;
+const LINES_AT_ONCE = 500;
 
 interface Waiting {
   readonly events: readonly Happening[];
@@ -133,7 +134,7 @@ export class DayLog {
     const { sizeBytes } = await file.facts();
     const text = (await file.read(0, sizeBytes)).toString('utf8');
     return {
-      identities: new Set(happeningsIn(text).map(identityOf)),
+      identities: new Set((await happeningsIn(text)).map(identityOf)),
       sizeBytes,
       isTorn: text !== '' && !text.endsWith('\n'),
     };
@@ -158,4 +159,13 @@ export class DayLog {
 export const readDay = async (fs: FileSystem, path: string): Promise<readonly Happening[]> =>
   happeningsIn((await readIfThere(fs, path)) ?? '');
 
-const happeningsIn = (text: string): Happening[] => text.split('\n').flatMap((line) => parseHappening(line) ?? []);
+/** A full day takes many milliseconds: packets of cameras are read in between. */
+async function happeningsIn(text: string): Promise<Happening[]> {
+  const found: Happening[] = [];
+  for (const [i, line] of text.split('\n').entries()) {
+    const event = parseHappening(line);
+    if (event) found.push(event);
+    if (i % LINES_AT_ONCE === LINES_AT_ONCE - 1) await new Promise((resolve) => void setImmediate(resolve));
+  }
+  return found;
+}

@@ -116,7 +116,6 @@ export class Happenings {
       const ofDay = await readDay(this.#fs, path);
       const wanted = ofDay.filter((event) => event.start_ms >= fromMs && event.start_ms < toMs && wants(event));
       found = [...found, ...wanted].sort(byStart).slice(0, limit);
-      // A full day takes milliseconds to read: packets of cameras are read in between.
       await new Promise((resolve) => void setImmediate(resolve));
     }
     return found;

@@ -155,7 +155,7 @@ test('a day that is full and a disk that does not take events are told apart', a
 });
 
 test('a search gives the newest first, in pages, by type', async (t) => {
-  const { report, search } = await stage(t);
+  const { app, report, search } = await stage(t);
   const types = ['person', 'door.opened', 'door.closed', 'car', 'person'];
   // Two of each moment.
   await report(
@@ -177,6 +177,11 @@ test('a search gives the newest first, in pages, by type', async (t) => {
   );
   assert.equal(doors.next, null);
   assert.deepEqual((await search(`camera=none&${WINDOW}`)).events, []);
+  const many = await app.inject({
+    url: `/api/events/search?camera=gate&${WINDOW}&type=${'a,'.repeat(16)}a`,
+    headers: as('viewer'),
+  });
+  assert.deepEqual([many.statusCode, many.json().detail], [400, 'type: expected at most 16 types']);
 });
 
 /** Another node that answers searches, and one that is away. */

@@ -21,6 +21,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_DATA = 4_096;
 /** Clocks of sources differ. */
 const MAX_EARLY_MS = 5 * MINUTE_MS;
+const MAX_TYPES = 16;
 const MAX_CAMERAS = 64;
 const MAX_DAYS = 31;
 const USUAL_ENTRIES = 100;
@@ -84,8 +85,11 @@ const Search = z.object({
   type: z
     .string()
     .max(1_000, 'expected at most 1000 characters')
+    .transform((list) => list.split(',').map((one) => one.trim()))
+    // Each is compared with each event.
+    .refine((list) => list.length <= MAX_TYPES, `expected at most ${MAX_TYPES} types`)
     .optional()
-    .describe('Only events of these types, separated by commas; * stands for any characters.'),
+    .describe('Only events of these types, at most 16, separated by commas; * stands for any characters.'),
   scope: Scope.optional().describe('node, the default: what was told to this node. cluster: to any node.'),
   ...PageQuery.shape,
 });
@@ -206,16 +210,15 @@ export const happeningRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app
       },
     },
     async (request) => {
-      const { camera: cameraIds, from, to, type, scope, limit = USUAL_ENTRIES, cursor } = request.query;
+      const { camera: cameraIds, from, to, type: types, scope, limit = USUAL_ENTRIES, cursor } = request.query;
       requireOrder({ from, to });
       const [fromMs, toMs] = [Math.round(from * 1000), Math.round(to * 1000)];
       if (toMs - fromMs > MAX_DAYS * DAY_MS) {
         throw new ApiError(400, 'interval-too-wide', `to: expected at most ${MAX_DAYS} days after from`);
       }
       const after = placeOf(cursor, EventPlace);
-      const types = type?.split(',').map((one) => one.trim());
       const query = new URLSearchParams(cameraIds.map((id) => ['camera', id] as [string, string]));
-      for (const [name, value] of Object.entries({ from, to, type, cursor })) {
+      for (const [name, value] of Object.entries({ from, to, type: types?.join(','), cursor })) {
         if (value !== undefined) query.set(name, String(value));
       }
       const { events, isMore, unlisted } = await happeningsFor(request, deps, {
