@@ -214,7 +214,8 @@ export function downloadStill(camera: Camera, screen: HTMLElement | null, timeMs
       if (!blob) return;
       const link = document.createElement('a');
       link.href = URL.createObjectURL(blob);
-      link.download = `${camera.name} ${stamp}Z.jpg`;
+      // Cameras may have one name.
+      link.download = `${[...new Set([camera.name, camera.id])].join(' ')} ${stamp}Z.jpg`;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     },

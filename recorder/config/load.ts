@@ -8,7 +8,6 @@ import { z } from 'zod';
 import { errorCode } from '../../base/error.ts';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { exists } from '../../base/file-calls.ts';
-import { fileNameOf } from '../archive/disk/names.ts';
 import { KeySuggestions } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
 import { CameraFile, ConfigFile, IssuerList, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
@@ -259,33 +258,17 @@ function mergeMappings(under: Mapping, over: Mapping): Mapping {
   return merged;
 }
 
-/** Finds cameras with the same id, and names that become equal in file names. */
+/** Finds cameras with the same id. */
 function* mistakesInCameras(files: readonly RawFile[]): Generator<ConfigError> {
   const ids = new Map<string, string>();
-  const names = new Map<string, string>();
   for (const { file, value, placeOf } of files) {
-    const cameras = (value['cameras'] as { id: string; name?: string }[] | undefined) ?? [];
-    for (const [index, camera] of cameras.entries()) {
-      const mistake = (key: 'id' | 'name', problem: string): ConfigError => {
-        const path = ['cameras', index, key];
-        return new ConfigError(file, formatKey(path), problem, placeOf(path, 'value'));
-      };
-      const place = `${file} cameras[${index}]`;
-      const sameId = ids.get(camera.id);
+    const cameras = (value['cameras'] as { id: string }[] | undefined) ?? [];
+    for (const [index, { id }] of cameras.entries()) {
+      const sameId = ids.get(id);
       if (sameId !== undefined) {
-        yield mistake('id', `"${camera.id}" is already the id of ${sameId}`);
-        continue;
-      }
-      ids.set(camera.id, place);
-      const part = fileNameOf(camera.name ?? camera.id);
-      const sameName = names.get(part);
-      if (sameName !== undefined) {
-        yield mistake(
-          camera.name === undefined ? 'id' : 'name',
-          `becomes "${part}" in file names, as the name of ${sameName} does; give one of them another name`,
-        );
-      }
-      names.set(part, place);
+        const path = ['cameras', index, 'id'];
+        yield new ConfigError(file, formatKey(path), `"${id}" is already the id of ${sameId}`, placeOf(path, 'value'));
+      } else ids.set(id, `${file} cameras[${index}]`);
     }
   }
 }

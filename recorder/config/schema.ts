@@ -193,7 +193,7 @@ export const CameraFile = z.strictObject({
     .regex(NO_CONTROLS, 'a name has no control characters')
     .optional()
     .describe(
-      'Name for people; default: the id. In file names, every character except ASCII letters, digits, "." and "-" becomes "-"; the results must be unique.',
+      'Name for people, in any script; default: the id. In file names, every character except ASCII letters, digits, "." and "-" becomes "-", and the id follows.',
     ),
   group: z
     .string()

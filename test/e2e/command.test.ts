@@ -67,11 +67,6 @@ const MISTAKES = [
     text: 'cameras:\n  - {id: a, source: "rtsp://h/"}\n  - {id: a, source: "rtsp://i/"}\n',
     key: 'cameras[1].id',
   },
-  {
-    name: 'two names that become one file name',
-    text: 'cameras:\n  - {id: a, name: A b, source: "rtsp://h/"}\n  - {id: b, name: A_b, source: "rtsp://i/"}\n',
-    key: 'cameras[1].name',
-  },
 ];
 
 for (const mistake of MISTAKES) {

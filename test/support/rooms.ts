@@ -215,15 +215,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/config',
     side: 'both',
-    rooms: [
-      'base',
-      'recorder/rtsp',
-      'recorder/reach',
-      'recorder/edge',
-      'recorder/events',
-      'recorder/archive/disk',
-      'recorder/license',
-    ],
+    rooms: ['base', 'recorder/rtsp', 'recorder/reach', 'recorder/edge', 'recorder/events', 'recorder/license'],
     packages: ['node:*', 'yaml', 'zod'],
   },
   {

@@ -41,16 +41,16 @@ function newId({ device, information }: DeviceReport, taken: Set<string>): strin
   return id;
 }
 
-/** Uses the device's own name if no other device has it, because file names of cameras must differ. */
+/** Uses the device's own name if no other device has it: one name for several would tell nobody which is which. */
 function withNames(entries: readonly CameraEntry[]): readonly CameraEntry[] {
   const uses = new Map<string, number>();
-  const count = (text: string) => uses.set(slug(text), (uses.get(slug(text)) ?? 0) + 1);
+  const count = (text: string) => uses.set(text, (uses.get(text) ?? 0) + 1);
   for (const { id, report } of entries) {
     count(id);
     if (report.device.name !== undefined) count(report.device.name);
   }
   return entries.map((entry) => {
     const { name } = entry.report.device;
-    return { ...entry, name: name !== undefined && uses.get(slug(name)) === 1 ? name : undefined };
+    return { ...entry, name: name && uses.get(name) === 1 ? name : undefined };
   });
 }
