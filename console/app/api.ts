@@ -4,18 +4,34 @@ import { signal } from '@preact/signals';
 import { heard, lost } from './contact.ts';
 import { takeEarly, type TimedResponse } from './early.ts';
 
+interface FieldError {
+  readonly field: string;
+  readonly detail: string;
+}
+
 /** An error answer of the recorder: a problem of RFC 9457, as in docs/api.md. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
   /** From `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
+  /** Of settings: each wrong one by its path. */
+  readonly errors: readonly FieldError[];
 
-  constructor(status: number, code: string, detail: string, retryAfterSeconds?: number) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    {
+      retryAfterSeconds,
+      errors = [],
+    }: { readonly retryAfterSeconds?: number | undefined; readonly errors?: readonly FieldError[] } = {},
+  ) {
     super(detail);
     this.status = status;
     this.code = code;
     this.retryAfterSeconds = retryAfterSeconds;
+    this.errors = errors;
   }
 }
 
@@ -29,6 +45,7 @@ interface Asked {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Sent as JSON. */
   readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   /** The base URL of another node, as `camera.base`. */
   readonly base?: string | undefined;
@@ -62,21 +79,29 @@ export async function timedRequest(path: string, asked: Asked): Promise<TimedRes
   if (response.ok || response.status === answersWith) return timed;
   if (response.status === 401 && isOwn(base)) refusals.value++;
   // A proxy answers in another format.
-  const problem = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
+  const problem = (await response.json().catch(() => ({}))) as {
+    code?: string;
+    detail?: string;
+    errors?: readonly FieldError[];
+  };
   const retryAfter = Number(response.headers.get('retry-after') ?? NaN);
   throw new Problem(
     response.status,
     problem.code ?? '',
     problem.detail ?? `the recorder answers with status ${response.status}`,
-    Number.isFinite(retryAfter) ? retryAfter : undefined,
+    { retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined, errors: problem.errors ?? [] },
   );
 }
 
-async function timedFetch(path: string, { method = 'GET', body, signal, base }: Asked): Promise<TimedResponse> {
+async function timedFetch(
+  path: string,
+  { method = 'GET', body, headers, signal, base }: Asked,
+): Promise<TimedResponse> {
   const sentMs = Date.now();
   const response = await fetch(mediaAddress(path, base), {
     method,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     signal: limited(method, signal),
   });
   return { response, sentMs, receivedMs: Date.now() };

@@ -12,6 +12,7 @@ import { icon, type IconName } from '../parts/icons.ts';
 import { Menu } from '../parts/menu.ts';
 import { formatDuration } from '../parts/format.ts';
 import { PlaybackView } from '../playback/view.ts';
+import { CameraView } from '../settings/view.ts';
 import { alarms, cameras, directory } from './cameras.ts';
 import { deviceClockErrorMs } from './clock.ts';
 import { isStale, staleSeconds } from './contact.ts';
@@ -54,7 +55,9 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
     ...(view === 'playback' ? {} : { l: () => go('live') }),
   });
   const site = session.value?.site || (directory.value ? 'Cluster' : session.value?.node) || 'Recorder';
-  document.title = `${view === 'add' ? 'Add cameras' : (TABS.find((tab) => tab.view === view)?.label ?? 'Live')} · ${site}`;
+  const title = OTHER_TITLES[view] ?? TABS.find((tab) => tab.view === view)?.label ?? 'Live';
+  // In a tab in the background, the title is all that people see.
+  document.title = `${pillOf().alarm}${title} · ${site}`;
   return html`<div class="shell">
     <header class="bar">
       <a class="site" href=${hashOf('live')}>${site}</a>
@@ -79,10 +82,16 @@ const VIEWS: Readonly<Partial<Record<ViewName, () => VNode>>> = {
   exports: ExportsView,
   health: HealthView,
   add: AddView,
+  camera: CameraView,
 };
 
-/** Shows whether everything is recorded, which is what people look for first. */
-function Pill(): VNode {
+const OTHER_TITLES: Readonly<Partial<Record<ViewName, string>>> = {
+  add: 'Add cameras',
+  camera: 'Settings of a camera',
+};
+
+/** Whether everything is recorded, which is what people look for first. `alarm`: what is wrong, for the title of the window. */
+function pillOf(): { readonly kind: string; readonly text: string; readonly alarm: string } {
   const count = alarms.value.length;
   const known = cameras.value;
   let kind = 'good';
@@ -99,6 +108,11 @@ function Pill(): VNode {
     kind = recorded === known.length ? 'good' : 'neutral';
     text = recorded === known.length ? `All ${recorded} recorded` : `${recorded} of ${known.length} recorded`;
   }
+  return { kind, text, alarm: kind === 'alarm' || kind === 'unknown' ? `${text} · ` : '' };
+}
+
+function Pill(): VNode {
+  const { kind, text } = pillOf();
   return html`<a class=${`pill pill-${kind}`} href=${hashOf('health')} hidden=${text === ''}>
     <span role="status">${text}</span>
   </a>`;

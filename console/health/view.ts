@@ -81,6 +81,7 @@ function Warnings({
                 camera.name,
                 `${wordsOfCondition(conditionOf(camera), formatTime)}.`,
                 reasonOf(camera)?.todo,
+                may('admin') && html`<a class="button" href=${hashOf('camera', { c: camera.id })}>Settings</a>`,
               ),
             )}
             ${away.map(({ node_id: id, last_seen_seconds: seconds }) =>

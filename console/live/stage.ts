@@ -181,15 +181,16 @@ function RecordingMenu({ camera, onStop, onRefused }: RecordingMenuProps): VNode
   return html`<${Menu} name="More" label=${icon('more')}>
     ${(close: () => void) =>
       html`<button
-        type="button"
-        class="menu-item"
-        onClick=${() => {
-          close();
-          change();
-        }}
-      >
-        ${isStopped ? 'Start recording' : 'Stop recording …'}
-      </button>`}
+          type="button"
+          class="menu-item"
+          onClick=${() => {
+            close();
+            change();
+          }}
+        >
+          ${isStopped ? 'Start recording' : 'Stop recording …'}
+        </button>
+        ${may('admin') && html`<a class="menu-item" href=${hashOf('camera', { c: camera.id })}>Settings …</a>`}`}
   <//>`;
 }
 

@@ -168,7 +168,7 @@ async function addCameraRoutes(app: FastifyInstance, deps: ApiDeps): Promise<voi
   await app.register(tryLoginRoutes, { deps: { cameras, tryLogins } });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });
   await app.register(stillRoutes, { stills });
-  await app.register(probeRoutes, { deps: { cameras, doctor } });
+  await app.register(probeRoutes, { deps: { cameras, doctor, cameraEditor } });
   await app.register(discoverRoutes, { discoverer });
 }
 

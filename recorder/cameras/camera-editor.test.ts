@@ -215,6 +215,75 @@ test('a file that people wrote stays as it is, byte for byte', async (t) => {
   assert.equal(taken.length, 1);
 });
 
+test('cameras in the file of recorder setup are changed and removed there, and all else in it stays', async (t) => {
+  const text = [
+    '# Written by recorder setup.',
+    'record_path: /tmp # the large disk',
+    '# 10.0.0.7: left out, it offers no H.264 or H.265',
+    'cameras:',
+    '  # Acme Dome at 10.0.0.9',
+    '  - id: gate',
+    '    source: rtsp://admin:secret@10.0.0.9/live # first input',
+    '    ptz: true',
+    '  # Acme Box at 10.0.0.8',
+    '  - id: yard',
+    '    source: rtsp://10.0.0.8/',
+    '',
+  ].join('\n');
+  const { editor, taken, file } = stage(t, { 'conf.d/setup.yaml': text });
+  const { settings, heldIn } = await editor.read('gate');
+  assert.equal(heldIn, undefined);
+  await editor.change('gate', { ...settings, name: 'Gate', ptz: undefined }, always);
+  const changed = text.replace('    ptz: true', '    name: Gate');
+  assert.equal(readFileSync(file('setup.yaml'), 'utf8'), changed);
+  assert.equal(taken.at(-1)?.[0]?.source, 'rtsp://admin:secret@10.0.0.9/live');
+  const { message } = await refusal(editor.change('yard', { source: 'x' }, always));
+  assert.match(message, /^source: expected an address/);
+  assert.equal(readFileSync(file('setup.yaml'), 'utf8'), changed);
+  await editor.remove('yard', always);
+  const kept = changed.slice(0, changed.indexOf('  # Acme Box'));
+  assert.equal(readFileSync(file('setup.yaml'), 'utf8'), kept);
+  await editor.remove('gate', always);
+  assert.deepEqual(taken.at(-1), []);
+  assert.match(
+    readFileSync(file('setup.yaml'), 'utf8'),
+    /^# Written by recorder setup\.\nrecord_path: \/tmp # the large disk\n/,
+  );
+  assert.ok(existsSync(file('setup.yaml')));
+});
+
+test('a camera that people wrote says in which file it is', async (t) => {
+  const { editor, directory } = stage(t, { 'config.yaml': `cameras: [${JSON.stringify(GATE)}]\n` });
+  assert.equal((await editor.read('gate')).heldIn, join(directory, 'config.yaml'));
+  await editor.add({ ...GATE, id: 'yard' });
+  assert.equal((await editor.read('yard')).heldIn, undefined);
+});
+
+test('each wrong setting is told by its path', async (t) => {
+  const { editor } = stage(t);
+  await editor.add(GATE);
+  const wrong = { source: 'rtsp://other@10.0.0.9/live' };
+  const err = await editor.change('gate', wrong, always).catch((error: unknown) => error);
+  assert.ok(err instanceof EditError);
+  assert.deepEqual(err.mistakes, [{ key: 'source', problem: 'its host, port or user has changed: add the password' }]);
+  const two = await editor
+    .change('gate', { ...GATE, transport: 'x', record: { retention: { maxAge: '1' } } }, always)
+    .catch((error: unknown) => error);
+  assert.ok(two instanceof EditError);
+  assert.deepEqual(
+    two.mistakes.map(({ key }) => key),
+    ['transport', 'record.retention.maxAge'],
+  );
+});
+
+test('an address is completed with the stored password on the same host alone', async (t) => {
+  const { editor } = stage(t);
+  await editor.add(GATE);
+  assert.equal(await editor.complete('gate', 'rtsp://admin@10.0.0.9/other'), 'rtsp://admin:secret@10.0.0.9/other');
+  assert.equal((await refusal(editor.complete('gate', 'rtsp://admin@10.0.0.66/live'))).code, 'invalid-parameter');
+  assert.equal((await refusal(editor.complete('yard', GATE.source))).code, 'unknown-camera');
+});
+
 test('a file in the place of a new one is not replaced', async (t) => {
   const { editor, file } = stage(t, { 'conf.d/camera-gate.yaml': 'cameras: []\n' });
   assert.equal((await refusal(editor.add(GATE))).code, 'camera-in-file');
@@ -268,9 +337,10 @@ test('an answer does not wait for longer than ten seconds for cameras that close
 });
 
 test('in a cluster cameras are the cluster’s, and those that it has not given to this node are unknown', async (t) => {
-  const { editor } = stage(t, {}, { cluster: { has: (id) => id === 'gate' } });
+  const { editor } = stage(t, {}, { cluster: { has: (id) => id === 'gate', mode: 'kubernetes' } });
   for (const change of [() => editor.add(GATE), () => editor.read('gate'), () => editor.remove('gate', always)]) {
-    assert.equal((await refusal(change())).code, 'managed-by-cluster');
+    const { code, message } = await refusal(change());
+    assert.deepEqual([code, /kubectl edit camera (gate|NAME)/.test(message)], ['managed-by-cluster', true]);
   }
   assert.equal((await refusal(editor.change('yard', GATE, always))).code, 'unknown-camera');
 });

@@ -9,8 +9,8 @@ import { Turns } from '../../base/turns.ts';
 import { ignoreMissing } from '../../base/file-calls.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
 import { makeDirectories, replaceFile } from '../archive/disk/state-file.ts';
-import { cameraFileOf, formatCameraFile, isOurs, type CameraSettings } from '../config/camera-file.ts';
-import { EditError, type CameraEditor, type EditedCamera, type MayChange } from '../config/editor.ts';
+import { cameraFileOf, formatCameraFile, isOurs, withCamera, type CameraSettings } from '../config/camera-file.ts';
+import { EditError, type CameraEditor, type EditedCamera, type MayChange, type Mistake } from '../config/editor.ts';
 import { ConfigError } from '../config/error.ts';
 import { findCamera, loadConfig, mistakesInCamera, type WrittenCamera } from '../config/load.ts';
 import { hidePassword, keepPassword, PasswordNeeded } from '../config/passwords.ts';
@@ -37,7 +37,7 @@ export interface NodeCameraEditorDeps {
   /** Forgets what is stored about a removed camera: another camera may get its id. */
   readonly forget: (cameraId: string) => Promise<void>;
   /** In a cluster: whether it has assigned the camera to this node. */
-  readonly cluster?: { has(cameraId: string): boolean };
+  readonly cluster?: { has(cameraId: string): boolean; readonly mode: 'kubernetes' | 'etcd' };
   readonly clock: Clock;
 }
 
@@ -68,7 +68,7 @@ export class NodeCameraEditor implements CameraEditor {
   async read(cameraId: string): Promise<EditedCamera> {
     this.#refuseCluster(cameraId);
     const written = await this.#find(cameraId);
-    if (written) return this.#edited(written.camera);
+    if (written) return { ...this.#edited(written.camera), heldIn: isOurs(written.text) ? undefined : written.file };
     const row = this.#deps.database?.row(cameraId);
     if (!row) throw unknownCamera();
     return this.#edited(settingsOf(row));
@@ -87,7 +87,7 @@ export class NodeCameraEditor implements CameraEditor {
       if (await this.#deps.fs.facts(file).catch(ignoreMissing)) {
         throw new EditError('camera-in-file', `${file} already exists and contains something else`);
       }
-      await this.#keep(file, settings);
+      await this.#keep(file, formatCameraFile(settings));
       return this.#edited(settings);
     });
   }
@@ -99,7 +99,7 @@ export class NodeCameraEditor implements CameraEditor {
       if (!written) return this.#changeRow(cameraId, given, mayChange);
       this.#mayChange(written, mayChange);
       const settings = changed(cameraId, given, written.camera);
-      await this.#keep(written.file, settings);
+      await this.#keep(written.file, withCamera(written.text, cameraId, settings));
       return this.#edited(settings);
     });
   }
@@ -110,7 +110,7 @@ export class NodeCameraEditor implements CameraEditor {
       const written = await this.#find(cameraId);
       if (written) {
         this.#mayChange(written, mayChange);
-        await this.#keep(written.file, undefined, [cameraId]);
+        await this.#keep(written.file, withCamera(written.text, cameraId, undefined), [cameraId]);
       } else {
         await this.#editRow(cameraId, (row) => {
           this.#requireTag(settingsOf(row), mayChange);
@@ -121,12 +121,25 @@ export class NodeCameraEditor implements CameraEditor {
     });
   }
 
+  async complete(cameraId: string, source: string): Promise<string> {
+    this.#refuseCluster(cameraId);
+    const written = await this.#find(cameraId);
+    const row = this.#deps.database?.row(cameraId);
+    const before = written?.camera ?? (row && settingsOf(row));
+    if (!before) throw unknownCamera();
+    return changed(cameraId, { ...before, source }, before)['source'] as string;
+  }
+
   #refuseCluster(cameraId?: string): void {
     const { cluster } = this.#deps;
     if (!cluster) return;
     if (cameraId !== undefined && !cluster.has(cameraId)) throw unknownCamera();
-    const detail = 'cameras of this node are Camera resources of its cluster: change them there, by their manifests';
-    throw new EditError('managed-by-cluster', detail);
+    const name = cameraId ?? 'NAME';
+    const command =
+      cluster.mode === 'kubernetes'
+        ? `kubectl edit camera ${name}`
+        : `recorder get camera ${name} -o yaml > camera.yaml, and recorder apply -f camera.yaml after the change`;
+    throw new EditError('managed-by-cluster', `cameras are resources of the cluster: change them there (${command})`);
   }
 
   async #find(cameraId: string): Promise<WrittenCamera | undefined> {
@@ -164,9 +177,8 @@ export class NodeCameraEditor implements CameraEditor {
   }
 
   /** Writes or removes `file`, and makes the recorder apply it. */
-  async #keep(file: string, settings: CameraSettings | undefined, removed: readonly string[] = []): Promise<void> {
+  async #keep(file: string, text: string | undefined, removed: readonly string[] = []): Promise<void> {
     const { fs, configFile, reload } = this.#deps;
-    const text = settings && formatCameraFile(settings);
     await loadConfig(configFile, { change: { file, text } }).catch((err: unknown) => {
       throw refused(err, file);
     });
@@ -253,18 +265,19 @@ export class NodeCameraEditor implements CameraEditor {
 
 const unknownCamera = (): EditError => new EditError('unknown-camera', 'this node does not know such a camera');
 const idTaken = (detail: string): EditError => new EditError('id-taken', `id: ${detail}`);
-const invalid = (detail: string): EditError => new EditError('invalid-parameter', detail);
+const invalid = (...mistakes: readonly Mistake[]): EditError =>
+  new EditError('invalid-parameter', mistakes.map(({ key, problem }) => `${key}: ${problem}`).join('; '), { mistakes });
 
 /** Throws EditError, whose message names every wrong field. */
 function check(settings: CameraSettings): void {
   const mistakes = mistakesInCamera(settings);
-  if (mistakes.length > 0) throw invalid(mistakes.map(({ key, problem }) => `${key}: ${problem}`).join('; '));
+  if (mistakes.length > 0) throw invalid(...mistakes);
 }
 
 /** The new settings of a camera, checked, with the stored passwords filled in. */
 function changed(cameraId: string, given: CameraSettings, before: CameraSettings): CameraSettings {
   const settings: Group = structuredClone({ id: cameraId, ...(withoutNulls(given) as CameraSettings) });
-  if (settings['id'] !== cameraId) throw invalid('id: a camera keeps its id; add another camera');
+  if (settings['id'] !== cameraId) throw invalid({ key: 'id', problem: 'a camera keeps its id; add another camera' });
   for (const [key, within] of ADDRESSES) {
     const group = groupOf(settings, within);
     const [now, old] = [group?.[key], groupOf(before, within)?.[key]];
@@ -272,7 +285,8 @@ function changed(cameraId: string, given: CameraSettings, before: CameraSettings
     try {
       group[key] = keepPassword(now, old);
     } catch (err) {
-      if (err instanceof PasswordNeeded) throw invalid(`${within ? `${within}.` : ''}${key}: ${err.message}`);
+      if (err instanceof PasswordNeeded)
+        throw invalid({ key: `${within ? `${within}.` : ''}${key}`, problem: err.message });
       throw err;
     }
   }
@@ -290,7 +304,7 @@ function groupOf(settings: Group, within: string | undefined): Group | undefined
 function toRow(settings: CameraSettings): CameraRow {
   const foreign = Object.keys(settings).find((key) => !ROW_SETTINGS.has(key));
   if (foreign !== undefined)
-    throw invalid(`${foreign}: the table cameras does not have this setting; configuration files do`);
+    throw invalid({ key: foreign, problem: 'the table cameras does not have this setting; configuration files do' });
   return rowOf(settings);
 }
 
@@ -301,5 +315,5 @@ function refused(err: unknown, file?: string): unknown {
   if (own.length === 0) {
     return new EditError('configuration-refused', `the configuration has a mistake elsewhere: ${err.message}`);
   }
-  return invalid(own.map(({ key, problem }) => `${key.replace(/^cameras\[0\]\.?/, '')}: ${problem}`).join('; '));
+  return invalid(...own.map(({ key, problem }) => ({ key: key.replace(/^cameras\[\d+\]\.?/, ''), problem })));
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'nod
 import { dirname, isAbsolute, join } from 'node:path';
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { asOwnerOf, giveAway, type Owner } from '../../base/as-owner.ts';
+import { SETUP_LINE } from '../config/camera-file.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { pageAddress } from './admin-link.ts';
@@ -111,7 +112,7 @@ function settings(
     if (value !== undefined && isMap(document.contents))
       document.contents.items.unshift(document.createPair(key, value));
   }
-  return `# Written by recorder setup.\n${document.toString({ lineWidth: 0 })}`;
+  return `${SETUP_LINE}${document.toString({ lineWidth: 0 })}`;
 }
 
 /** A directory with files of other programs is refused, so that a mistyped path changes nothing. */

@@ -9,6 +9,8 @@ export interface EditedCamera {
   readonly settings: CameraSettings;
   /** An entity tag without quotes, which changes with the settings. It is valid in this process only. */
   readonly tag: string;
+  /** The file that has the camera, if people wrote it: it is changed there, and `change` and `remove` refuse. */
+  readonly heldIn?: string | undefined;
 }
 
 /** Whether a change may be made to settings with this tag. */
@@ -21,6 +23,8 @@ export interface CameraEditor {
   /** `settings` replaces all settings. Addresses without a password keep the stored one. */
   change(cameraId: string, settings: CameraSettings, mayChange: MayChange): Promise<EditedCamera>;
   remove(cameraId: string, mayChange: MayChange): Promise<void>;
+  /** An address of the camera with the password that is stored for it, if it has none itself. */
+  complete(cameraId: string, source: string): Promise<string>;
 }
 
 /**
@@ -38,6 +42,22 @@ export type EditErrorCode =
   | 'precondition-failed'
   | 'camera-not-kept';
 
+/** What is wrong with a setting, by its path, such as `record.retention.maxAge`. */
+export interface Mistake {
+  readonly key: string;
+  readonly problem: string;
+}
+
 export class EditError extends CodedError<EditErrorCode> {
   override readonly name = 'EditError';
+  readonly mistakes: readonly Mistake[];
+
+  constructor(
+    code: EditErrorCode,
+    message: string,
+    options: ErrorOptions & { readonly mistakes?: readonly Mistake[] } = {},
+  ) {
+    super(code, message, options);
+    this.mistakes = options.mistakes ?? [];
+  }
 }

@@ -22,6 +22,10 @@ const Problem = z
     status: z.number().int(),
     detail: z.string().describe('What happened, and for 4xx what to change.'),
     code: ErrorCodes,
+    errors: z
+      .array(z.object({ field: z.string(), detail: z.string() }))
+      .optional()
+      .describe('For settings of a camera: each wrong one, by its path, such as record.retention.maxAge.'),
     request_id: z
       .string()
       .optional()
@@ -57,17 +61,23 @@ export class ApiError extends CodedError<ErrorCode> {
   readonly headers: Readonly<Record<string, string>>;
   /** The cause is logged elsewhere, once instead of for each request. */
   readonly isExpected: boolean;
+  readonly errors: ProblemBody['errors'];
 
   constructor(
     status: number,
     code: ErrorCode,
     detail: string,
-    options: ErrorOptions & { readonly headers?: Readonly<Record<string, string>>; readonly isExpected?: boolean } = {},
+    options: ErrorOptions & {
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly isExpected?: boolean;
+      readonly errors?: ProblemBody['errors'];
+    } = {},
   ) {
     super(code, detail, options);
     this.status = status;
     this.headers = options.headers ?? {};
     this.isExpected = options.isExpected ?? false;
+    this.errors = options.errors;
   }
 }
 
@@ -112,7 +122,9 @@ function validationDetail(error: FastifyError): string {
 }
 
 function problemOf(error: FastifyError | ApiError): ProblemBody {
-  if (error instanceof ApiError) return problem(error.status, error.code, error.message);
+  if (error instanceof ApiError) {
+    return { ...problem(error.status, error.code, error.message), ...(error.errors && { errors: error.errors }) };
+  }
   if (hasZodFastifySchemaValidationErrors(error)) return problem(400, 'invalid-parameter', validationDetail(error));
   const status = error.statusCode ?? 500;
   if (status < 400 || status >= 500) {

@@ -121,7 +121,7 @@ function editorOf(
         edit: (id, change) => database.editCamera(id, change),
       },
     }),
-    ...(cluster.mode !== 'none' && { cluster: { has: (id) => cameras.config(id) !== undefined } }),
+    ...(cluster.mode !== 'none' && { cluster: { has: (id) => cameras.config(id) !== undefined, mode: cluster.mode } }),
     apply: () => wanted.apply(),
     forget: (id) => cameraSwitch.forget(id),
     clock,

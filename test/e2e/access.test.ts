@@ -264,6 +264,7 @@ function cameraEditor(): CameraEditor {
     change: edit,
     add: async ({ id }) => edit(id as string),
     remove: async (id) => void (await edit(id)),
+    complete: async (id, source) => (await edit(id), source),
   };
 }
 

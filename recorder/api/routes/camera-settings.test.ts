@@ -12,7 +12,7 @@ function editor(failure?: EditErrorCode): { cameraEditor: CameraEditor; given: u
   const given: unknown[] = [];
   const edit = async (...what: unknown[]) => {
     given.push(...what);
-    if (failure) throw new EditError(failure, 'source: why');
+    if (failure) throw new EditError(failure, 'source: why', { mistakes: [{ key: 'source', problem: 'why' }] });
     return { settings: SETTINGS, tag: 'now' };
   };
   const conditional = (mayChange: (tag: string) => boolean): void => {
@@ -21,7 +21,10 @@ function editor(failure?: EditErrorCode): { cameraEditor: CameraEditor; given: u
   return {
     given,
     cameraEditor: {
-      read: (id) => edit(id),
+      read: async (id) => ({
+        ...(await edit(id)),
+        ...(id === 'by-hand' && { heldIn: '/etc/recorder/my cameras.yaml' }),
+      }),
       add: (settings) => edit(settings),
       async change(id, settings, mayChange) {
         conditional(mayChange);
@@ -30,6 +33,10 @@ function editor(failure?: EditErrorCode): { cameraEditor: CameraEditor; given: u
       async remove(id, mayChange) {
         conditional(mayChange);
         await edit(id);
+      },
+      async complete(id, source) {
+        await edit(id);
+        return source.replace('@', ':stored@');
       },
     },
   };
@@ -65,6 +72,13 @@ test('settings go to the editor as they are written, and come back with an entit
   const read = await ask('GET', '/api/cameras/gate/settings');
   assert.deepEqual([read.json(), read.headers.etag], [SETTINGS, '"now"']);
   assert.deepEqual(given, [written, 'gate', others, 'gate']);
+});
+
+test('the settings of a camera that people wrote name its file', async (t) => {
+  const { ask } = await setup(t);
+  const { headers } = await ask('GET', '/api/cameras/by-hand/settings');
+  assert.equal(headers['content-location'], 'file:///etc/recorder/my%20cameras.yaml');
+  assert.equal((await ask('GET', '/api/cameras/gate/settings')).headers['content-location'], undefined);
 });
 
 test('a removed camera’s recordings stay, and the answer says so', async (t) => {
@@ -113,7 +127,9 @@ for (const [code, status] of [
       await ask('DELETE', '/api/cameras/gate'),
     ]) {
       assert.deepEqual([answer.statusCode, answer.json().code], [status, code]);
-      if (status !== 404) assert.equal(answer.json().detail, 'source: why');
+      if (status === 404) continue;
+      assert.equal(answer.json().detail, 'source: why');
+      assert.deepEqual(answer.json().errors, [{ field: 'source', detail: 'why' }]);
     }
   });
 }
@@ -170,8 +186,12 @@ test('an address is tried out by the doctor, one at a time, and the audit has it
   const source = 'rtsp://admin:secret@10.0.0.9/live';
   const tried = await ask('POST', '/api/cameras/test', { source });
   assert.deepEqual([tried.statusCode, tried.json().reason.code], [200, 'refused-login']);
+  assert.match(tried.json().reason.todo, /password/, 'what to do');
   const defaults = { transport: 'auto', tls: { verify: false }, allowPlaintextLogin: false };
   assert.deepEqual(asked, [[{ source, ...defaults }, 10]]);
+  const own = await ask('POST', '/api/cameras/test', { source: 'rtsp://admin@10.0.0.9/live', id: 'gate' });
+  assert.equal(own.statusCode, 200);
+  assert.deepEqual(asked.at(-1), [{ source: 'rtsp://admin:stored@10.0.0.9/live', ...defaults }, 10]);
   for (const [wrong, detail] of [
     [{}, /^source: is missing/],
     [{ source: 'http://x/' }, /^source: expected an address/],

@@ -2,6 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { FastifyRequest } from 'fastify';
+import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { EditError, type CameraEditor, type EditErrorCode, type MayChange } from '../../config/editor.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
@@ -50,13 +51,14 @@ const STATUS: Readonly<Record<Exclude<EditErrorCode, 'unknown-camera'>, number>>
   'camera-not-kept': 503,
 };
 
-async function edited<T>(change: Promise<T>): Promise<T> {
+export async function edited<T>(change: Promise<T>): Promise<T> {
   try {
     return await change;
   } catch (err) {
     if (!(err instanceof EditError)) throw err;
     if (err.code === 'unknown-camera') throw unknownCamera();
-    throw new ApiError(STATUS[err.code], err.code, err.message, { cause: err });
+    const errors = err.mistakes.map(({ key, problem }) => ({ field: key, detail: problem }));
+    throw new ApiError(STATUS[err.code], err.code, err.message, { cause: err, ...(errors.length > 0 && { errors }) });
   }
 }
 
@@ -121,14 +123,16 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
       schema: {
         operationId: 'getCameraSettings',
         summary: 'The settings of a camera',
-        description: 'The body that PUT expects. Send the entity tag as If-Match with PUT or DELETE.',
+        description:
+          'The body that PUT expects. Send the entity tag as If-Match with PUT or DELETE. Content-Location names the file of a camera that people wrote: such a camera is changed there, and PUT and DELETE are refused.',
         tags: ['cameras'],
         params: Params,
         response: { 200: Shown, 404: conditional[404], ...refusals },
       },
     },
     async (request, reply) => {
-      const { settings, tag } = await edited(cameraEditor.read(request.params.id));
+      const { settings, tag, heldIn } = await edited(cameraEditor.read(request.params.id));
+      if (heldIn !== undefined) reply.header('content-location', pathToFileURL(heldIn).href);
       return reply.header('etag', `"${tag}"`).send(settings);
     },
   );

@@ -12,6 +12,9 @@ import { queryNumber } from '../../http/query.ts';
 import { DoctorBusy, type Examiner } from '../../probe/doctor.ts';
 import { ProbeReport } from '../../probe/report.ts';
 import type { CameraDirectory } from '../../model/camera-view.ts';
+import type { CameraEditor } from '../../config/editor.ts';
+import { toReason } from '../todo.ts';
+import { edited } from './camera-settings.ts';
 
 const Params = z.object({ id: z.string().meta({ examples: ['gate'] }) });
 const SECONDS = 'expected a number of seconds from 1 to 120';
@@ -23,6 +26,12 @@ const Query = z.object({
 
 const MAX_TEST = 'expected a number of seconds from 1 to 30';
 const Tested = CameraFile.pick({ source: true, transport: true, tls: true, allowPlaintextLogin: true }).extend({
+  id: z
+    .string()
+    .optional()
+    .describe(
+      'A camera of this node whose stored password is used if the address has none, and host and port are its own.',
+    ),
   seconds: z
     .number(MAX_TEST)
     .min(1, MAX_TEST)
@@ -94,9 +103,13 @@ const PROBE = {
 };
 
 export const probeRoutes: FastifyPluginAsyncZod<{
-  deps: { readonly cameras: CameraDirectory; readonly doctor: Examiner };
+  deps: {
+    readonly cameras: CameraDirectory;
+    readonly doctor: Examiner;
+    readonly cameraEditor: Pick<CameraEditor, 'complete'> | undefined;
+  };
 }> = async (app, { deps }) => {
-  const { cameras, doctor } = deps;
+  const { cameras, doctor, cameraEditor } = deps;
 
   async function unlessBusy<T>(examination: Promise<T>): Promise<T> {
     try {
@@ -167,11 +180,16 @@ export const probeRoutes: FastifyPluginAsyncZod<{
       },
     },
     async (request, reply) => {
-      const { seconds, ...camera } = request.body;
-      tell(request, { host: hostOf(camera.source) });
+      const { seconds, id, ...camera } = request.body;
+      tell(request, { host: hostOf(camera.source), ...(id !== undefined && cameras.get(id) && { camera: id }) });
+      if (id !== undefined) {
+        if (!cameraEditor) throw unknownCamera();
+        camera.source = await edited(cameraEditor.complete(id, camera.source));
+      }
       const gone = new AbortController();
       reply.raw.once('close', () => gone.abort());
-      return unlessBusy(doctor.tryOut(camera, seconds, gone.signal));
+      const report = await unlessBusy(doctor.tryOut(camera, seconds, gone.signal));
+      return { ...report, reason: toReason(report.reason) ?? undefined };
     },
   );
 
