@@ -118,6 +118,18 @@ function limited(method: string, abort: AbortSignal | undefined): AbortSignal | 
 export const wordsOf = (error: unknown): string =>
   error instanceof Problem ? sentence(error.message) : 'The recorder cannot be reached.';
 
+/** The texts of wrong fields by the field; those of others, and of all else that fails, are under the empty name. */
+export function fieldProblems(error: unknown, fields: readonly string[]): Readonly<Record<string, string>> {
+  if (!(error instanceof Problem) || error.errors.length === 0) return { '': wordsOf(error) };
+  const problems: Record<string, string> = {};
+  for (const { field, detail } of error.errors) {
+    const name = fields.includes(field) ? field : '';
+    const words = sentence(name === '' ? `${field}: ${detail}` : detail);
+    problems[name] = [problems[name], words].filter(Boolean).join(' ');
+  }
+  return problems;
+}
+
 /** Reasons of the recorder begin in lower case and have no full stop. */
 export const sentence = (text: string): string =>
   text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;

@@ -21,6 +21,7 @@ import { useKeys } from './keyboard.ts';
 import { Login } from './login.ts';
 import { go, hashOf, route, type ViewName } from './router.ts';
 import { session, signOut } from './session.ts';
+import { PasswordDialog } from './password-dialog.ts';
 import { theme, THEMES } from './theme.ts';
 import { Welcome } from './welcome.ts';
 import { DEVICE_ZONE, showDeviceZone, usesDeviceZone } from './shown-zone.ts';
@@ -119,48 +120,66 @@ function Pill(): VNode {
 }
 
 function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
+  const [isChangingPassword, changePassword] = useState(false);
   const { name = '', role = 'viewer', timeZone = '', hasEnd = false } = session.value ?? {};
   const choice = (label: string, isChosen: boolean, choose: () => void): VNode =>
     html`<button type="button" aria-pressed=${isChosen} onClick=${choose}>${label}</button>`;
-  return html`<${Menu}
-    className="person"
-    name=${hasEnd ? `${name}, ${role}` : 'Settings'}
-    label=${html`${icon('user')}<span class="person-name">${hasEnd ? name : ''}</span>`}
-  >
-    ${(close: () => void) => html`
-      ${name !== '' && html`<p class="menu-head"><b>${name}</b><span class="quiet">${role}</span></p>`}
-      <div class="menu-group" role="group" aria-label="Theme">
-        <span>Theme</span>
-        <div class="segments">
-          ${THEMES.map((one) =>
-            choice({ auto: 'Auto', light: 'Light', dark: 'Dark' }[one], theme.value === one, () => (theme.value = one)),
-          )}
-        </div>
-      </div>
-      ${
-        timeZone !== DEVICE_ZONE &&
-        html`<div class="menu-group" role="group" aria-label="Time zone">
-          <span>Times in</span>
+  return html`${isChangingPassword && html`<${PasswordDialog} onClose=${() => changePassword(false)} />`}<${Menu}
+      className="person"
+      name=${hasEnd ? `${name}, ${role}` : 'Settings'}
+      label=${html`${icon('user')}<span class="person-name">${hasEnd ? name : ''}</span>`}
+    >
+      ${(close: () => void) => html`
+        ${name !== '' && html`<p class="menu-head"><b>${name}</b><span class="quiet">${role}</span></p>`}
+        <div class="menu-group" role="group" aria-label="Theme">
+          <span>Theme</span>
           <div class="segments">
-            ${choice(timeZone, !usesDeviceZone.value, () => showDeviceZone(false))}
-            ${choice(`${DEVICE_ZONE} (this device)`, usesDeviceZone.value, () => showDeviceZone(true))}
+            ${THEMES.map((one) =>
+              choice(
+                { auto: 'Auto', light: 'Light', dark: 'Dark' }[one],
+                theme.value === one,
+                () => (theme.value = one),
+              ),
+            )}
           </div>
-        </div>`
-      }
-      <button
-        type="button"
-        class="menu-item"
-        onClick=${() => {
-          close();
-          onHelp();
-        }}
-      >
-        Keys <kbd>?</kbd>
-      </button>
-      <a class="menu-item" href="/reference">API</a>
-      ${hasEnd && html`<button type="button" class="menu-item" onClick=${() => void signOut()}>Sign out</button>`}
-    `}
-  <//>`;
+        </div>
+        ${
+          timeZone !== DEVICE_ZONE &&
+          html`<div class="menu-group" role="group" aria-label="Time zone">
+            <span>Times in</span>
+            <div class="segments">
+              ${choice(timeZone, !usesDeviceZone.value, () => showDeviceZone(false))}
+              ${choice(`${DEVICE_ZONE} (this device)`, usesDeviceZone.value, () => showDeviceZone(true))}
+            </div>
+          </div>`
+        }
+        <button
+          type="button"
+          class="menu-item"
+          onClick=${() => {
+            close();
+            onHelp();
+          }}
+        >
+          Keys <kbd>?</kbd>
+        </button>
+        <a class="menu-item" href="/reference">API</a>
+        ${
+          hasEnd &&
+          html`<button
+              type="button"
+              class="menu-item"
+              onClick=${() => {
+                close();
+                changePassword(true);
+              }}
+            >
+              Change your password …
+            </button>
+            <button type="button" class="menu-item" onClick=${() => void signOut()}>Sign out</button>`
+        }
+      `}
+    <//>`;
 }
 
 function Banners(): VNode {

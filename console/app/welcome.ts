@@ -4,12 +4,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { html } from '../parts/html.ts';
 import { wordsOf } from './api.ts';
-import { NameField, type Typed } from './name-field.ts';
+import { NameField, USER_NAME, type Typed } from './name-field.ts';
 import { hashOf, route } from './router.ts';
 import { signIn } from './session.ts';
 
 const SHORTEST = 8;
-const LIMITS = { pattern: String.raw`\S+`, title: 'A name without spaces', maxlength: '100' };
 
 export function Welcome(): VNode {
   const [name, setName] = useState('');
@@ -51,7 +50,7 @@ export function Welcome(): VNode {
       <p class="quiet">
         Choose a name and a password of at least ${SHORTEST} characters. You will be an admin of this recorder.
       </p>
-      <${NameField} name=${name} setName=${setName} limits=${LIMITS} />
+      <${NameField} name=${name} setName=${setName} limits=${USER_NAME} />
       ${secret('Password', password, setPassword)} ${secret('Password, once more', again, setAgain)}
       <p class="login-problem" role="alert">${problem}</p>
       <button type="submit" class="primary" disabled=${isBusy}>${isBusy ? 'One moment …' : 'Start'}</button>

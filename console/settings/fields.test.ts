@@ -79,5 +79,4 @@ test('an error is at its field, a missing password at that of the password', () 
   assert.equal(fieldOf('record.retention.maxAge', 'expected a duration'), 'record.retention.maxAge');
   assert.equal(fieldOf('source', 'its host, port or user has changed: add the password'), 'password');
   assert.equal(fieldOf('source', 'expected an address'), 'source');
-  assert.equal(fieldOf('id', 'a camera keeps its id'), undefined);
 });

@@ -225,8 +225,6 @@ function decoded(word: string): string {
   }
 }
 
-/** The field that an error belongs to; undefined if the form has no such field. */
-export function fieldOf(path: string, detail: string): string | undefined {
-  if (path === 'source' && /add the password/.test(detail)) return 'password';
-  return FIELDS.some((field) => field.path === path) ? path : undefined;
-}
+/** The field at which an error is shown. */
+export const fieldOf = (path: string, detail: string): string =>
+  path === 'source' && detail.includes('add the password') ? 'password' : path;

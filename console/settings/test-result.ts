@@ -48,7 +48,7 @@ export function TestCamera({ wanted, onProblem }: TestProps): VNode {
   </div>`;
 }
 
-export function wordsOfReport({ state, reason, recorded, streams }: Report): string {
+function wordsOfReport({ state, reason, recorded, streams }: Report): string {
   if (state === 'recording') {
     const { video } = recorded;
     const encoding = streams.find(({ kind }) => kind === 'video')?.encoding;

@@ -3,13 +3,13 @@
 
 import type { TargetedInputEvent, VNode } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
-import { Problem, request, sentence, wordsOf } from '../app/api.ts';
+import { fieldProblems, Problem, request, wordsOf } from '../app/api.ts';
 import { refreshCameras } from '../app/cameras.ts';
 import { hashOf, route } from '../app/router.ts';
 import { may } from '../app/session.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
-import { draftOf, fieldOf, GROUPS, settingsOf, type Draft, type Field, type Settings } from './fields.ts';
+import { draftOf, fieldOf, FIELDS, GROUPS, settingsOf, type Draft, type Field, type Settings } from './fields.ts';
 import { RemoveDialog } from './remove.ts';
 import { TestCamera } from './test-result.ts';
 
@@ -146,18 +146,14 @@ function Form({ id, read, onSaved, onOutdated }: FormProps): VNode {
 }
 
 function problemsOf(error: unknown): Problems {
-  if (!(error instanceof Problem) || error.errors.length === 0) {
-    const isOutdated = error instanceof Problem && error.status === 412;
-    return { '': wordsOf(error), ...(isOutdated && { outdated: 'yes' }) };
-  }
-  const problems: Record<string, string> = {};
-  for (const { field, detail } of error.errors) {
-    const path = fieldOf(field, detail) ?? '';
-    const words = path === '' ? `${field}: ${detail}` : detail;
-    problems[path] = [problems[path], sentence(words)].filter(Boolean).join(' ');
-  }
-  return problems;
+  if (!(error instanceof Problem)) return fieldProblems(error, []);
+  const isOutdated = error.status === 412;
+  const errors = error.errors.map(({ field, detail }) => ({ field: fieldOf(field, detail), detail }));
+  const placed = new Problem(error.status, error.code, error.message, { errors });
+  return { ...fieldProblems(placed, PATHS), ...(isOutdated && { outdated: 'yes' }) };
 }
+
+const PATHS = FIELDS.map(({ path }) => path);
 
 interface InputProps {
   readonly field: Field;

@@ -52,6 +52,7 @@ import { signInRoutes } from './routes/sign-in.ts';
 import { stillRoutes } from './routes/stills.ts';
 import { timelineRoutes } from './routes/timeline.ts';
 import { tryLoginRoutes } from './routes/try-login.ts';
+import { userRoutes } from './routes/users.ts';
 import { Timelines } from './timelines.ts';
 
 /** Viewers send no messages of their own. */
@@ -126,6 +127,7 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   await app.register(signInRoutes, { deps, auth });
   await app.register(sessionListRoutes, { deps, auth });
   await app.register(accountRoutes, { auth });
+  await app.register(userRoutes, { auth });
   await app.register(linkRoutes, { auth });
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });

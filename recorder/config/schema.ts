@@ -343,7 +343,7 @@ export const UserName = z
   .max(100, 'expected at most 100 characters')
   .regex(/^[^\s\p{Cc}]+$/u, 'the name of a user has no spaces');
 
-const UserFile = z.strictObject({
+export const UserFile = z.strictObject({
   name: UserName.describe('The name with which the user signs in. Unique. Shown in log and audit.'),
   role: z
     .enum(['viewer', 'operator', 'admin'])

@@ -64,7 +64,7 @@ export interface AuthDeps {
   readonly registry?: Registry;
   readonly audit?: AuditSink;
   /** Users who are made on the page, and the code for the first of them; without it, nobody is made there. */
-  readonly made?: { readonly users: Pick<PageUsers, 'list' | 'put'>; readonly code: AdminCode } | undefined;
+  readonly made?: { readonly users: Pick<PageUsers, 'list' | 'put' | 'delete'>; readonly code: AdminCode } | undefined;
   /** Seals sessions; by default, they end with the process. */
   readonly seal?: Seal;
   /** By default, they are forgotten with the process. */
@@ -90,8 +90,21 @@ interface Account {
   /** Patterns; undefined: all cameras. */
   readonly cameras: readonly string[] | undefined;
   readonly isGuessable: boolean;
+  /** A user who was made on the page, and can be changed there. */
+  readonly isMade: boolean;
   readonly lastUsedMs: number | undefined;
 }
+
+/** A user as an admin makes or changes one; without a password, that of the user stays. */
+interface MadeUser {
+  readonly name: string;
+  readonly role: UserConfig['role'];
+  readonly cameras?: readonly string[] | undefined;
+  readonly export?: boolean | undefined;
+  readonly password?: string | undefined;
+}
+
+const MAX_MADE_USERS = 1000;
 
 /** A caller who signed in, for one request. */
 interface SessionCaller extends Caller {
@@ -125,6 +138,17 @@ export function requireRole(caller: Caller, role: Role): void {
   const has = caller.role === undefined ? `${caller.name} has no role here` : `the token has the role ${caller.role}`;
   throw new ApiError(403, 'forbidden', `this needs the role ${role}, but ${has}`);
 }
+
+const invalid = (field: string, problem: string): ApiError =>
+  new ApiError(400, 'invalid-parameter', `${field}: ${problem}`, { errors: [{ field, detail: problem }] });
+
+/** Throws ApiError. */
+function requireGoodPassword(password: string, name: string, field = 'password'): void {
+  const problem = problemOfPassword(password, name);
+  if (problem !== undefined) throw invalid(field, problem);
+}
+
+const isThemselves = (by: Caller, userName: string): boolean => 'passwordHash' in holderIn(by) && by.name === userName;
 
 export class Authenticator {
   /** No token is required. */
@@ -454,8 +478,7 @@ export class Authenticator {
         'name: the configuration has a user of this name: choose another one',
       );
     }
-    const problem = problemOfPassword(password, name);
-    if (problem !== undefined) throw new ApiError(400, 'invalid-parameter', `password: ${problem}`);
+    requireGoodPassword(password, name);
     // First: of two requests at the same moment, one makes a user.
     if (!(await this.#made.code.use())) throw refused();
     await this.#made.users.put({ name, role: 'admin', password: await hashPassword(password) });
@@ -548,6 +571,7 @@ export class Authenticator {
   /** Users, then tokens; in the order of the configuration. Uses are known since `sinceMs`, milliseconds since 1970. */
   accounts(): { readonly accounts: readonly Account[]; readonly sinceMs: number } {
     if (this.isOpen) return { accounts: [], sinceMs: this.#lastUse.sinceMs };
+    const configured = new Set([...this.#configured, ...this.#shared.users].map(({ name }) => name));
     const account = (kind: Account['kind'], caller: Caller & { readonly isGuessable?: boolean }): Account => ({
       kind,
       name: caller.name,
@@ -556,11 +580,85 @@ export class Authenticator {
       mayExport: mayExport(caller),
       cameras: caller.patterns,
       isGuessable: caller.isGuessable === true,
+      isMade: kind === 'user' && this.makesUsers && !configured.has(caller.name),
       lastUsedMs: this.#lastUse.of(kind, caller.name),
     });
     const users = this.#users.list.map((user) => account('user', user));
     const tokens = this.#tokens.list.map((token) => account('token', token));
     return { accounts: [...users, ...tokens], sinceMs: this.#lastUse.sinceMs };
+  }
+
+  /** Whether users can be made on the page. */
+  get makesUsers(): boolean {
+    return this.#made !== undefined && !this.isOpen;
+  }
+
+  /** Makes a user, or replaces one who was made on the page. Resolves to whether the user is new. Throws ApiError. */
+  async putUser(by: Caller, { password, ...user }: MadeUser): Promise<boolean> {
+    const users = this.#requireMade(user.name);
+    const before = users.list.find(({ name }) => name === user.name);
+    if (isThemselves(by, user.name) && before?.role !== user.role) throw invalid('role', 'nobody changes the own role');
+    if (!before && users.list.length >= MAX_MADE_USERS)
+      throw invalid('name', `expected at most ${MAX_MADE_USERS} users`);
+    if (password === undefined && !before) throw invalid('password', 'is missing');
+    if (password !== undefined) requireGoodPassword(password, user.name);
+    const hash = password === undefined ? (before?.password as string) : await hashPassword(password);
+    await this.#keep(users.put({ ...user, cameras: user.cameras && [...user.cameras], password: hash }));
+    return before === undefined;
+  }
+
+  /** Removes a user who was made on the page; the sessions end. Throws ApiError. */
+  async removeUser(by: Caller, userName: string): Promise<void> {
+    const users = this.#requireMade(userName);
+    if (isThemselves(by, userName)) throw invalid('name', 'nobody removes themselves');
+    if (!users.list.some(({ name }) => name === userName))
+      throw new ApiError(404, 'not-found', 'there is no such user');
+    await this.#keep(users.delete(userName));
+  }
+
+  /** A new password for the user who is signed in; other sessions of the user end. Throws ApiError. */
+  async changePassword(
+    request: FastifyRequest,
+    by: Caller,
+    { password, next }: { readonly password: string; readonly next: string },
+  ): Promise<{ readonly caller: Caller; readonly cookies: readonly string[] }> {
+    const { name } = by;
+    if (!by.session || !('passwordHash' in holderIn(by))) {
+      throw new ApiError(403, 'forbidden', 'only users who sign in with name and password have one');
+    }
+    const users = this.#requireMade(name);
+    requireGoodPassword(next, name, 'new_password');
+    const known = await this.#user(request, name, password).catch((err: unknown) => {
+      // The session is valid all the same.
+      throw err instanceof ApiError && err.status === 401 ? invalid('password', 'is not the present password') : err;
+    });
+    const before = users.list.find((user) => user.name === name);
+    if (!before || before.password !== known.passwordHash) throw unauthorized();
+    await this.#keep(users.put({ ...before, password: await hashPassword(next) }));
+    return this.#begin(request, this.#users.named(name));
+  }
+
+  /** Throws ApiError unless a user of this name may be made or changed on the page. */
+  #requireMade(userName: string): Pick<PageUsers, 'list' | 'put' | 'delete'> {
+    if (!this.#made || this.isOpen) {
+      throw new ApiError(
+        409,
+        'user-in-configuration',
+        'users of this recorder are in its configuration, or in the Secret of its pool',
+      );
+    }
+    if ([...this.#configured, ...this.#shared.users].some(({ name }) => name === userName)) {
+      throw new ApiError(409, 'user-in-configuration', 'the configuration has this user: change it there (auth.users)');
+    }
+    return this.#made.users;
+  }
+
+  async #keep(change: Promise<void>): Promise<void> {
+    await change.catch((err: unknown) => {
+      throw new ApiError(503, 'user-not-kept', 'the change cannot be stored: nothing has changed', { cause: err });
+    });
+    this.#users.replace(this.#allUsers);
+    this.#tellChange();
   }
 
   /** Reports the tokens that were refused since the last report. */

@@ -37,8 +37,17 @@ export class PageUsers {
 
   /** Replaces the user of this name, or adds one. Rejects when it cannot be written. */
   put(user: UserConfig): Promise<void> {
+    return this.#write((users) => [...users.filter(({ name }) => name !== user.name), user]);
+  }
+
+  /** Rejects when it cannot be written. */
+  delete(userName: string): Promise<void> {
+    return this.#write((users) => users.filter(({ name }) => name !== userName));
+  }
+
+  #write(change: (users: readonly UserConfig[]) => readonly UserConfig[]): Promise<void> {
     return this.#turns.take(async () => {
-      const users = [...this.#users.filter(({ name }) => name !== user.name), user];
+      const users = change(this.#users);
       await mkdir(this.#workDir, { recursive: true });
       await writePrivate(fileIn(this.#workDir), `${JSON.stringify(users, undefined, 2)}\n`);
       this.#users = users;

@@ -105,6 +105,9 @@ test('users who are made at two servers at the same moment are users of both, se
   await second.exchange();
   assert.equal(second.list.find(({ name }) => name === 'anna')?.password, 'another');
   for (const key of etcd.keys) assert.ok(!etcd.value(key).includes('hidden-hash'), key);
+  await second.delete('anna');
+  await first.exchange();
+  assert.deepEqual([names(first.list), names(second.list)], [['bert'], ['bert']], 'removed at one, removed at both');
 });
 
 test('without the Secret there are no users of the page, and the logins of the servers come back', async (t) => {

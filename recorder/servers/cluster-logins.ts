@@ -156,18 +156,23 @@ export class ClusterLogins {
 
   /** Removes the logins of a server: they must not come back with another one of its name. Throws ApiError. */
   async forget(nodeId: string): Promise<void> {
-    const { api, namespace } = this.#options;
-    // null removes a field (RFC 7396).
-    await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, { data: { [NODE + nodeId]: null } });
-    await this.exchange();
+    await this.#patch(NODE + nodeId, null);
   }
 
   /** Replaces the user of this name, or adds one. Rejects while the cluster cannot be reached. */
-  async put(user: UserConfig): Promise<void> {
+  put(user: UserConfig): Promise<void> {
+    return this.#patch(keyOf(user.name), encode(JSON.stringify(user)));
+  }
+
+  /** Rejects while the cluster cannot be reached. */
+  delete(userName: string): Promise<void> {
+    return this.#patch(keyOf(userName), null);
+  }
+
+  async #patch(key: string, value: string | null): Promise<void> {
     const { api, namespace } = this.#options;
-    await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, {
-      data: { [keyOf(user.name)]: encode(JSON.stringify(user)) },
-    });
+    // null removes a field (RFC 7396).
+    await mergePatch(api, `${secretsPath(namespace)}/${LOGINS_SECRET}`, { data: { [key]: value } });
     await this.exchange();
   }
 

@@ -89,6 +89,21 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 204,
     request: at('/api/sessions?kind=person&name=plant/anna'),
   },
+  // The recorder of this test makes no users.
+  'PUT /api/users/:name': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 409,
+    request: post('/api/users/guard', { role: 'viewer', password: 'correct horse' }),
+  },
+  'DELETE /api/users/:name': { role: 'admin', cameras: 'nothing', status: 409, request: at('/api/users/guard') },
+  // Callers with a token have no password.
+  'PUT /api/users/me/password': {
+    role: 'viewer',
+    cameras: 'all',
+    status: 403,
+    request: post('/api/users/me/password', { password: 'correct horse', new_password: 'battery staple' }),
+  },
   'GET /api/sign-in': { role: 'anyone', cameras: 'all', status: 200 },
   // Without issuers, none has this name.
   'GET /api/sign-in/:issuer': { role: 'anyone', cameras: 'all', status: 404, request: at('/api/sign-in/plant') },

@@ -16,6 +16,7 @@ const Account = z.object({
     .array(z.string())
     .nullable()
     .describe('Ids of its cameras, in which * stands for any characters; null: all.'),
+  is_made: z.boolean().describe('A user who was made on the page: PUT and DELETE /api/users/{name} change that user.'),
   is_guessable: z.boolean().describe('A token that was used and is easy to guess.'),
   last_used: z.string().nullable().describe('The last use at this node; null: none since `since`.'),
   last_used_ms: z.number().int().nullable(),
@@ -25,6 +26,7 @@ const Accounts = z
     accounts: z.array(Account),
     since: z.string().describe('When the recorder started.'),
     since_ms: z.number().int(),
+    may_add: z.boolean().describe('Whether users can be made with PUT /api/users/{name}.'),
   })
   .meta({ id: 'Accounts', description: 'Users and tokens, without their secrets.' });
 
@@ -36,6 +38,7 @@ const EXAMPLE = {
       role: 'operator',
       may_export: true,
       cameras: ['gate'],
+      is_made: true,
       is_guessable: false,
       last_used: TIME,
       last_used_ms: Date.parse(TIME),
@@ -43,6 +46,7 @@ const EXAMPLE = {
   ],
   since: TIME,
   since_ms: Date.parse(TIME),
+  may_add: true,
 };
 
 export const accountRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = async (app, { auth }) => {
@@ -66,18 +70,20 @@ export const accountRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = asy
     async () => {
       const { accounts, sinceMs } = auth.accounts();
       return {
-        accounts: accounts.map(({ kind, name, role, mayExport, cameras, isGuessable, lastUsedMs }) => ({
+        accounts: accounts.map(({ kind, name, role, mayExport, cameras, isGuessable, isMade, lastUsedMs }) => ({
           kind,
           name,
           role,
           may_export: mayExport,
           cameras: cameras ? [...cameras] : null,
+          is_made: isMade,
           is_guessable: isGuessable,
           last_used: timeOrNull(lastUsedMs),
           last_used_ms: lastUsedMs ?? null,
         })),
         since: isoTime(sinceMs),
         since_ms: sinceMs,
+        may_add: auth.makesUsers,
       };
     },
   );

@@ -56,7 +56,7 @@ const SESSION = {
 const EXAMPLES = { 200: SESSION };
 
 /** Throws ApiError for a name that the configuration could not have. */
-function requireName(name: string): void {
+export function requireName(name: string): void {
   const { error } = UserName.safeParse(name);
   if (error) throw new ApiError(400, 'invalid-parameter', `name: ${error.issues[0]?.message}`);
 }

@@ -91,7 +91,73 @@ test(
     await remove.click();
     await until('it is gone', () => !readFileSync(setup, 'utf8').includes('gate'));
     await page.getByRole('heading', { name: 'Health' }).waitFor();
-    await until('the row is gone', async () => (await page.locator('tbody tr').count()) === 1, SLOW_MS);
+    await page.getByRole('rowheader', { name: '前门' }).waitFor({ state: 'detached' });
     assert.ok(!recorder.child.output.includes('w/rd'), 'the log has no password');
+  },
+);
+
+test(
+  'an admin adds, changes and removes a user in the page, and the user chooses another password',
+  { skip: browserMissing() },
+  async (t) => {
+    await using recorder = await RecorderProcess.start({
+      directory: workspace(t),
+      config: { auth: { mode: 'token', tokens: [token('admin')] } },
+    });
+    await using browser = await launchBrowser();
+    const open = async () => {
+      const page = await (await browser.newContext({ bypassCSP: true })).newPage();
+      page.setDefaultTimeout(SLOW_MS);
+      await until('the page', () => page.goto(`${recorder.url}/#/health`).then(Boolean, () => false), SLOW_MS);
+      return page;
+    };
+    const admin = await open();
+    await signIn(admin, 'admin');
+    await admin.getByRole('button', { name: 'Add a user' }).click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('guard');
+    await dialog.getByLabel('Cameras').fill('gate, dock-*');
+    await dialog.getByLabel('May export footage').check();
+    await dialog.getByLabel('Password').fill('sunshine');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    await dialog.getByText(/most common passwords/).waitFor();
+    await admin.evaluate(AXE);
+    const violations =
+      'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`))';
+    assert.deepEqual(await admin.evaluate(violations), []);
+    await dialog.getByLabel('Password').fill('correct horse');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    const row = admin.locator('#accounts tr', { hasText: 'guard' });
+    await row.getByText('viewer, may export').waitFor();
+    await row.getByText('gate, dock-*').waitFor();
+    await admin.locator('#accounts tr', { hasText: 'Token' }).getByText('in the configuration').waitFor();
+
+    const guard = await open();
+    const enter = async (password: string): Promise<void> => {
+      await guard.locator('input[name=username]').fill('guard');
+      await guard.locator('input[type=password]').fill(password);
+      await guard.getByRole('button', { name: 'Sign in' }).click();
+    };
+    await enter('correct horse');
+    await guard.getByRole('button', { name: 'guard, viewer' }).click();
+    await guard.getByRole('button', { name: 'Change your password …' }).click();
+    await guard.getByLabel('Present password').fill('wrong horse');
+    await guard.getByLabel('New password', { exact: true }).fill('battery staple');
+    await guard.getByLabel('Confirm the new password').fill('battery staple');
+    await guard.getByRole('button', { name: 'Change the password' }).click();
+    await guard.getByText('Is not the present password.').waitFor();
+    await guard.getByLabel('Present password').fill('correct horse');
+    await guard.getByRole('button', { name: 'Change the password' }).click();
+    await guard.getByText('The password is changed.').waitFor();
+    await guard.locator('.dialog-body .actions').getByRole('button', { name: 'Close' }).click();
+    await guard.getByRole('heading', { name: 'Health' }).waitFor();
+
+    await admin.getByRole('button', { name: 'Remove guard' }).click();
+    await dialog.getByRole('button', { name: 'Remove the user' }).click();
+    await row.waitFor({ state: 'detached' });
+    await guard.reload();
+    await guard.locator('input[name=username]').waitFor();
+    await enter('battery staple');
+    await guard.getByText(/wrong/i).waitFor();
   },
 );
