@@ -1,7 +1,9 @@
 // Keys of the console. Views add theirs while they are shown. No key has an effect while the user types or a dialogue
 // is open.
 
+import { effect, signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { keep, kept } from './settings.ts';
 
 /** By the value of `KeyboardEvent.key`, with `Shift+` before the names of arrows and letters. */
 export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
@@ -37,8 +39,13 @@ const nameOf = ({ key, shiftKey }: KeyboardEvent): string => {
   return `${shiftKey && (isLetter || key.length > 1) ? 'Shift+' : ''}${isLetter ? key.toLowerCase() : key}`;
 };
 
+/** Keys without Ctrl or Alt can be switched off (WCAG 2.1.4): speech input types them. */
+export const hasKeys = signal(kept('keys') !== 'off');
+
 export function startKeyboard(): void {
+  effect(() => keep('keys', hasKeys.value ? undefined : 'off'));
   document.addEventListener('keydown', (event) => {
+    if (!hasKeys.peek() && /^\S$/.test(event.key)) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target instanceof Element ? event.target : document.body;
     if (target.closest(TYPING) || document.querySelector('dialog[open]')) return;

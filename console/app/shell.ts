@@ -17,7 +17,7 @@ import { alarms, cameras, directory } from './cameras.ts';
 import { deviceClockErrorMs } from './clock.ts';
 import { isStale, staleSeconds } from './contact.ts';
 import { Help } from './help.ts';
-import { useKeys } from './keyboard.ts';
+import { hasKeys, useKeys } from './keyboard.ts';
 import { Login } from './login.ts';
 import { go, hashOf, route, type ViewName } from './router.ts';
 import { session, signOut } from './session.ts';
@@ -153,6 +153,13 @@ function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
             </div>
           </div>`
         }
+        <div class="menu-group" role="group" aria-label="Single keys">
+          <span>Single keys</span>
+          <div class="segments">
+            ${choice('On', hasKeys.value, () => (hasKeys.value = true))}
+            ${choice('Off', !hasKeys.value, () => (hasKeys.value = false))}
+          </div>
+        </div>
         <button
           type="button"
           class="menu-item"
@@ -161,7 +168,7 @@ function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
             onHelp();
           }}
         >
-          Keys <kbd>?</kbd>
+          List of keys <kbd>?</kbd>
         </button>
         <a class="menu-item" href="/reference">API</a>
         ${

@@ -5,6 +5,7 @@ import { configurationRows } from './reference.ts';
 
 /** A person reads a few; a caller may send thousands of unknown keys. */
 const MAX_SUGGESTIONS = 5;
+const MAX_ALTERNATIVES = 3;
 
 /**
  * Suggests a key for each of the first unknown keys of a document: its name if it belongs in the same place, otherwise its
@@ -22,8 +23,12 @@ export class KeySuggestions {
     const near = nearName(name, beside);
     if (near !== undefined) return near;
     const elsewhere = this.#known.filter((candidate) => splitKey(candidate)[1] === name);
-    // Prefers the key of the node to that of a camera.
-    return elsewhere.sort((a, b) => a.split('.').length - b.split('.').length)[0];
+    const within = elsewhere.filter((candidate) => parent !== '' && candidate.startsWith(`${parent}.`));
+    // Prefers keys of the node to those of a camera. Of several, nothing says which is meant.
+    const ofNode = elsewhere.filter((candidate) => !candidate.includes('[]'));
+    const [found = []] = [within, ofNode, elsewhere].filter(({ length }) => length > 0);
+    const nearest = found.toSorted((a, b) => a.split('.').length - b.split('.').length);
+    return nearest.length === 0 ? undefined : nearest.slice(0, MAX_ALTERNATIVES).join(' or ');
   }
 }
 

@@ -448,6 +448,16 @@ test('an empty nodeName becomes the host name, and without one the start is refu
 });
 
 const refusals: { name: string; yaml: string; message: string }[] = [
+  {
+    name: 'unknown setting that several places have',
+    yaml: 'maxAge: 30d',
+    message: 'config.yaml: maxAge: unknown key, did you mean audit.maxAge or archive.retention.maxAge?',
+  },
+  {
+    name: 'unknown setting that a group within its own has',
+    yaml: 'archive: {maxAge: 30d}',
+    message: 'config.yaml: archive.maxAge: unknown key, did you mean archive.retention.maxAge?',
+  },
   { name: 'unknown setting', yaml: 'lisen: 1', message: 'config.yaml: lisen: unknown key, did you mean listen?' },
   {
     name: 'licence key that is none',

@@ -270,6 +270,12 @@ suite('states of the console', { skip: browserMissing() }, () => {
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
     await page.keyboard.press('Escape');
     await until('closed', async () => (await page.getByRole('dialog').count()) === 0);
+    // WCAG 2.1.4: speech input types single keys, so they can be switched off.
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByRole('group', { name: 'Single keys' }).getByRole('button', { name: 'Off' }).click();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    assert.equal(await page.getByRole('dialog').count(), 0);
     await page.close();
   });
 
