@@ -24,6 +24,7 @@ import { CALLER_HEADER, RELAYED_HEADER } from '../peers/peer-requests.ts';
 import type { JobKeeper } from './deps.ts';
 import { joinRoutes, type Joining } from './routes/join.ts';
 import { jobResultRoutes } from './routes/job-results.ts';
+import { routeConfigOf } from '../http/route-config.ts';
 
 /**
  * A peer may use a quarter of them: enough for the live streams of a thousand viewers that it passes on, and some
@@ -87,7 +88,7 @@ export async function buildPeersServer({
     const { raw } = request;
     const member = memberIn(raw);
     if (member === undefined) {
-      if (request.routeOptions.config.isForStrangers) return;
+      if (routeConfigOf(request).isForStrangers) return;
       reply.header('connection', 'close');
       throw new ApiError(403, 'not-a-member', strangerIn(raw));
     }

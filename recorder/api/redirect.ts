@@ -9,6 +9,7 @@ import { ApiError } from '../http/problem.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { CameraDirectory } from '../model/camera-view.ts';
+import { routeConfigOf } from '../http/route-config.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -60,7 +61,7 @@ async function locationOf(
   if (!(owner.epoch > seen)) return undefined;
   // A client would wait for a node that is gone until its own time limit.
   if (peers && !(await peers.answers(owner.nodeId))) {
-    if (request.routeOptions.config.isAnsweredByAll) return undefined;
+    if (routeConfigOf(request).isAnsweredByAll) return undefined;
     const detail = `the node ${owner.nodeId}, which records this camera, does not answer`;
     throw new ApiError(503, 'node-away', detail, { headers: { 'retry-after': '5' }, isExpected: true });
   }
@@ -69,7 +70,7 @@ async function locationOf(
 }
 
 function cameraIdOf(request: FastifyRequest): string | undefined {
-  const { follows } = request.routeOptions.config;
+  const { follows } = routeConfigOf(request);
   if (!follows) return undefined;
   const [values, field] =
     'param' in follows

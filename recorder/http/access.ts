@@ -11,6 +11,7 @@ import { mayExport, type Caller } from './caller.ts';
 import { credentialOf } from './credentials.ts';
 import { installHostCheck } from './host.ts';
 import { ApiError, pathOf, unknownCamera } from './problem.ts';
+import { routeConfigOf } from './route-config.ts';
 
 /**
  * Which cameras a route with a role concerns, for callers whose token is for some cameras only:
@@ -69,7 +70,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   auth.work?.watch(app);
   if (auth.hosts) installHostCheck(app, auth.hosts);
   app.addHook('onRequest', (request, reply, done) => {
-    const { role, credentials = 'header' } = request.routeOptions.config;
+    const { role, credentials = 'header' } = routeConfigOf(request);
     if (role === undefined) {
       auth.work?.require(request);
       return done();
@@ -81,7 +82,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     return done();
   });
   function admit(request: FastifyRequest, reply: FastifyReply, caller: Caller, role: Role): void {
-    const { credentials, cameras, right } = request.routeOptions.config;
+    const { credentials, cameras, right } = routeConfigOf(request);
     // Set even if the role is too low: the audit names the caller.
     request.caller = caller;
     auth.work?.require(request);
@@ -110,7 +111,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     done(null, payload);
   });
   app.addHook('preHandler', (request, _reply, done) => {
-    const { role, cameras } = request.routeOptions.config;
+    const { role, cameras } = routeConfigOf(request);
     if (role === undefined || typeof cameras !== 'object') return done();
     const [values, field] = 'param' in cameras ? [request.params, cameras.param] : [request.body, cameras.body];
     const cameraId = (values as Readonly<Record<string, unknown>>)[field];
@@ -124,7 +125,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
 export function installKeepAwake(app: FastifyInstance, keepAwake: () => () => void): void {
   app.addHook('onRequest', (request, reply, done) => {
     // The request of a viewer lasts as long as its live stream, whose pictures do not need this.
-    const { isStanding } = request.routeOptions.config;
+    const { isStanding } = routeConfigOf(request);
     if (request.headers.upgrade === undefined && !isStanding) reply.raw.once('close', keepAwake());
     done();
   });

@@ -5,6 +5,7 @@ import { hash } from 'node:crypto';
 import { gzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import { listsTag } from './conditions.ts';
+import { routeConfigOf } from './route-config.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -26,9 +27,10 @@ export const asFormed = (): ((answer: unknown) => string) => JSON.stringify;
 
 /** Call it before the routes. Headers that a route sets stay. */
 export function shortenAnswers(app: FastifyInstance): void {
-  app.addHook('onSend', ({ method, headers, routeOptions }, reply, payload: unknown, done) => {
+  app.addHook('onSend', (request, reply, payload: unknown, done) => {
     if (typeof payload !== 'string' || payload.length < MIN_LENGTH) return done();
-    const { changesAlways = false } = routeOptions.config;
+    const { method, headers } = request;
+    const { changesAlways = false } = routeConfigOf(request);
     if (method === 'GET' && reply.statusCode === 200 && !changesAlways && !reply.hasHeader('etag')) {
       // Weak: the compressed and the uncompressed answer share the tag (RFC 9110 §8.8.1).
       const etag = `W/"${hash('sha1', payload, 'base64url')}"`;

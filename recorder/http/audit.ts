@@ -12,6 +12,7 @@ import { callerOf } from './access.ts';
 import type { Caller } from './caller.ts';
 import { pathOf } from './problem.ts';
 import { relayedBy } from './relayed.ts';
+import { routeConfigOf } from './route-config.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -54,7 +55,7 @@ export function visit(
 ): void {
   const { socket } = request.raw;
   const before = socket.bytesWritten;
-  const end = beginVisit(request, callerOf(request), request.routeOptions.config.audit as Visit, facts);
+  const end = beginVisit(request, callerOf(request), routeConfigOf(request).audit as Visit, facts);
   reply.raw.once('close', () => end(socket.bytesWritten - before || 0));
 }
 
@@ -113,8 +114,8 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
     });
   }
 
-  const concerns = ({ routeOptions }: FastifyRequest): boolean => {
-    const { audit } = routeOptions.config;
+  const concerns = (request: FastifyRequest): boolean => {
+    const { audit } = routeConfigOf(request);
     return audit !== undefined && !VISITS.has(audit);
   };
 
@@ -146,8 +147,9 @@ function outcomeOf(status: number): string {
 }
 
 /** The camera that a call concerns, according to the scope of its route. */
-function cameraOf({ routeOptions, params, body }: FastifyRequest): string | undefined {
-  const { cameras } = routeOptions.config;
+function cameraOf(request: FastifyRequest): string | undefined {
+  const { params, body } = request;
+  const { cameras } = routeConfigOf(request);
   if (typeof cameras !== 'object') return undefined;
   const [values, field] = 'param' in cameras ? [params, cameras.param] : [body, cameras.body];
   const value = (values as Readonly<Record<string, unknown>> | null | undefined)?.[field];

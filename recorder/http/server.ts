@@ -22,6 +22,7 @@ import {
 import { refuseMisspelt } from './query.ts';
 import { RouteList } from './route-list.ts';
 import { MIN_TLS_VERSION, type CertificatePair } from './certificate.ts';
+import { routeConfigOf } from './route-config.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -86,6 +87,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
   app.decorate('connections', connections);
   app.decorate('listenerName', name);
+  app.decorateRequest('routeConfig', undefined);
   answerHalfClosed(app.server, options.tls ? 'secureConnection' : 'connection');
   connections.watch(app);
   app.setValidatorCompiler(validatorCompiler);
@@ -98,7 +100,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     if (host !== undefined) return done(new ApiError(400, 'malformed-request', `Host: ${host}`));
     // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
-    else if (request.routeOptions.config.role === undefined && connections.has(request.raw.socket)) {
+    else if (routeConfigOf(request).role === undefined && connections.has(request.raw.socket)) {
       endUnlessRead(request.raw, timeouts.strangerBodyMs);
     }
     return done();
@@ -170,10 +172,13 @@ function answerHalfClosed(server: Server, connected: 'connection' | 'secureConne
   });
 }
 
+const HOST = /^host$/i;
+
 /** RFC 9112 §3.2 */
 function hostProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): string | undefined {
   if (headers.host === undefined) return httpVersion === '1.1' ? 'is missing, and HTTP/1.1 requires it' : undefined;
-  const lines = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length;
+  let lines = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) if (HOST.test(rawHeaders[i] as string)) lines++;
   return lines > 1 ? 'is there twice' : undefined;
 }
 
