@@ -97,6 +97,7 @@ test('a node that was taken over gets nothing of callers of another node that wo
   for (const headers of Object.values(callers)) {
     await app.inject({ url: '/node/node-2/api/cameras', headers });
     await app.inject({ url: '/node/node-2/api/log', method: 'PUT', headers, payload: { level: 'debug' } });
+    await app.inject({ url: '/node/node-2/playback/hls/gate/index.m3u8', headers });
     await app.inject({ url: download, headers });
     await app.inject({ url: '/api/sessions?scope=cluster', headers });
     const made = await app.inject({
@@ -109,7 +110,7 @@ test('a node that was taken over gets nothing of callers of another node that wo
   }
   for (const url of links) await app.inject({ url });
   for (const name of ['access_token', 'access%5Ftoken']) {
-    for (const path of ['/node/node-2/api/cameras', download])
+    for (const path of ['/node/node-2/api/cameras', '/node/node-2/playback/hls/gate/index.m3u8', download])
       await app.inject({ url: `${path}?a=b&${name}=${SECRET}&c` });
   }
   for (const [query, headers] of [
@@ -123,8 +124,8 @@ test('a node that was taken over gets nothing of callers of another node that wo
     await once(socket, 'error');
   }
   await app.inject({ url: '/api/session', method: 'DELETE', headers: { cookie: user, ...own } });
-  // 5 callers, 4 requests and a link each; addresses, WebSockets, and that the user has signed out.
-  assert.ok(got.length >= 5 * 5 + 4 + 2 + 1, `${got.length}: it was asked each time`);
+  // 5 callers, 5 requests and a link each; addresses, WebSockets, and that the user has signed out.
+  assert.ok(got.length >= 5 * 6 + 6 + 2 + 1, `${got.length}: it was asked each time`);
 
   const all = JSON.stringify(got);
   const sealed = links.map((url) => url.split('access_link=')[1] as string);

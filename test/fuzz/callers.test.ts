@@ -10,47 +10,15 @@ import { nearName } from '../../base/near-name.ts';
 import { KeySuggestions } from '../../recorder/config/did-you-mean.ts';
 import { labelSelector } from '../../store/selectors.ts';
 import { as, build } from '../../recorder/api/test-support.ts';
+import { BUDGET_MS, expensiveText, LENGTH, TOKENS } from '../support/expensive-text.ts';
 import { processorCost, processorCostOfAll } from '../support/processor-cost.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const BUDGET_MS = 5;
-const LENGTH = 16 * 1024;
-/** A text of this length that takes less than `SUSPECT_MS` takes less than the budget at the full length, also by square. */
-const FIRST_LENGTH = LENGTH / 8;
-const SUSPECT_MS = BUDGET_MS / 64;
+/** Of a body whose JSON escapes each character: as long as a recorder reads one. */
+const BODY_LENGTH = 30 * 1024;
 
 /** Literals, found by what stands before them. */
 const LITERAL = /(?:^|[=(,:;!&|?[{}]|return|=>)\s*(\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*)/gm;
-const TOKENS =
-  '@:|:|/|#|?|%|[|]|;|,|=|"|\\|&|<|>|a|0|-|*|(|{|}|.|_| |\t|\n|+|^|!|A|%zz|\\"|""|, | ,|[a|{a|(a|a=|a.|a-|a/|0.|a | a|\r\n|<a|a:|é|..|yyyy'
-    .split('|')
-    .concat('|', 'rtsp://');
-const PREFIXES = ['', 'a', 'rtsp://a', '"', 'bytes=', '['];
-const ENDS = ['x', '\u2028'];
-
-const elapsed = (step: () => void): number => {
-  const before = performance.now();
-  step();
-  return performance.now() - before;
-};
-
-/** The text that costs too much; undefined if none does. */
-function expensiveText(pattern: RegExp, tokens = TOKENS): string | undefined {
-  const step = (text: string) => () => {
-    text.replace(pattern, '');
-    if (!pattern.global) pattern.exec(text);
-  };
-  for (const prefix of PREFIXES)
-    for (const token of tokens)
-      for (const end of ENDS) {
-        const text = (length: number): string => prefix + token.repeat(Math.ceil(length / token.length)) + end;
-        if (elapsed(step(text(FIRST_LENGTH))) < SUSPECT_MS) continue;
-        if (processorCost(step(text(LENGTH)), BUDGET_MS) > BUDGET_MS)
-          return `${prefix}${JSON.stringify(token)}…${JSON.stringify(end)}`;
-      }
-  return undefined;
-}
-
 test('no regular expression of the product takes more than 5 ms for 16 KiB of a repeated text', () => {
   const files = globSync('{base,console,crds,operator,recorder,store}/**/*.{ts,js}', { cwd: ROOT }).filter(
     (file) => !/\.test\.|support/.test(file),
@@ -160,6 +128,11 @@ function* placesOf(text: string): Generator<Asked> {
   yield { method: 'POST', url: '/api/sign-in/plant/logout', body: { logout_token: short } };
   yield { method: 'POST', url: '/api/links', body: { path: `/${text}` }, headers: as('viewer') };
   yield { method: 'POST', url: '/api/links', body: { [text]: 1 }, headers: as('viewer') };
+  // As much as an admin may send.
+  const long = text.repeat(Math.ceil(BODY_LENGTH / text.length)).slice(0, BODY_LENGTH);
+  for (const body of [{ source: long }, { id: long, source: 'rtsp://a' }, { source: `rtsp://${long}` }, { [long]: 1 }])
+    for (const url of ['/api/cameras/test', '/api/cameras/test/still'])
+      yield { method: 'POST', url, body, headers: as('admin') };
 }
 
 /** Sends the bytes of a request, and resolves when the answer begins. */
