@@ -40,6 +40,7 @@ function clockOf(timeZone: string): LocalClock | undefined {
   try {
     return localClockOf(timeZone);
   } catch (err) {
+    // A window in an unknown zone never opens, and the condition of the update says so.
     if (err instanceof RangeError) return undefined;
     throw err;
   }
