@@ -84,7 +84,7 @@ interface Dated {
 
 export class Judge {
   readonly #options: JudgeOptions;
-  readonly clocks: { readonly [K in Kind]: RtpClock };
+  readonly clocks: { readonly video: RtpClock; audio: RtpClock };
   /** Whether the last picture shows a new clock: the run has to end at the next key frame. */
   isNewClock = false;
   /** Whether there was no picture before the last one for so long that the one before it cannot stand for that time. */
@@ -160,6 +160,12 @@ export class Judge {
     clock.push(timestamp, arrivalMs, slackMs, false);
     if (clock.verdict === 'new-clock') this.#forget('audio');
     return clock.verdict === 'new-clock';
+  }
+
+  /** The timestamps of the audio count at another rate than the camera states. */
+  countSoundAt(clockRate: number): void {
+    this.clocks.audio = new RtpClock(clockRate);
+    this.#forget('audio');
   }
 
   /** A run begins with a picture that arrived at `arrivalMs`. */

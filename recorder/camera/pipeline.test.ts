@@ -9,6 +9,7 @@ import type { Sample } from '../mp4/sample.ts';
 import { parseSdp, type Media } from '../rtsp/sdp.ts';
 import type { Carrier } from '../contract/packet-place.ts';
 import { Pipeline } from './pipeline.ts';
+import type { Run } from './sink.ts';
 import { newCounters } from '../contract/camera-status.ts';
 
 const FIELDS = { ssrc: 1, payloadType: 96, marker: false };
@@ -31,7 +32,13 @@ const INTER = Buffer.from('419a222222', 'hex');
 function recording(counters = newCounters()) {
   const clock = new VirtualClock();
   const samples: Sample[] = [];
-  const sink = { begin() {}, change() {}, sample: (sample: Sample) => void samples.push(sample), end() {} };
+  const runs: string[] = [];
+  const sink = {
+    begin: ({ runId }: Run) => void runs.push(runId),
+    change() {},
+    sample: (sample: Sample) => void samples.push(sample),
+    end() {},
+  };
   const pipeline = new Pipeline(parseSdp(SDP), {
     clock,
     pool: new SlabPool(),
@@ -45,6 +52,7 @@ function recording(counters = newCounters()) {
     clock,
     pipeline,
     samples,
+    runs,
     counters,
     /** The camera agrees to play its video, which comes by `carrier`. */
     playing: (carrier: Carrier | undefined): void => {
@@ -137,15 +145,14 @@ test('pipeline: a goodbye of the video holds until its next packet', () => {
   assert.equal(pipeline.byeMs, undefined, 'the sound’s goodbye is none of the video');
 });
 
-test('pipeline: sound of which more than a twentieth has no place in time says so, until it has', () => {
-  const { pipeline, video, clock } = recording();
+/** Pictures, and frames of 64 ms of sound whose stamps advance by `tick` from one to the next. */
+function soundPlayer({ pipeline, video, clock }: ReturnType<typeof recording>) {
   const frame = Buffer.from('21'.repeat(20), 'hex');
   const config = Buffer.concat([Buffer.from([0xff, 0xf1, 0x60, 0x40, 0x03, 0x7f, 0xfc]), frame]); // ADTS, 16 kHz, mono
   let sequenceNumber = 0;
-  const play = (seconds: number, tick: number): void => {
+  return (seconds: number, tick: number): void => {
     for (let i = 0; i < seconds * 16; i++) {
       if (i % 2 === 0) video(i % 32 === 0 ? IDR : INTER, Math.round(clock.monotonicMs() * 90) >>> 0);
-      // A frame has 64 ms.
       const timestamp = (sequenceNumber * tick) >>> 0;
       const options = { timestamp, sequenceNumber: sequenceNumber++ & 0xffff, ssrc: 2, payloadType: 97 };
       for (const packet of packetizePayloads([config], options))
@@ -154,12 +161,39 @@ test('pipeline: sound of which more than a twentieth has no place in time says s
       pipeline.tick(clock.monotonicMs());
     }
   };
-  const reasonNow = (): Reason | undefined => pipeline.audioDropped;
+}
+
+test('pipeline: sound of which more than a twentieth has no place in time says so, until it has', () => {
+  const camera = recording();
+  const play = soundPlayer(camera);
+  const reasonNow = (): Reason | undefined => camera.pipeline.audioDropped;
   play(30, 1024);
   assert.equal(reasonNow(), undefined);
   play(30, 0);
   assert.equal(reasonNow()?.code, 'audio-clock');
   assert.match(reasonNow()?.message ?? '', /^\d+ % of the sound is left out/);
+});
+
+test('pipeline: sound whose stamps count at another rate than the stated one has its right time, and the video its own', () => {
+  for (const tick of [3072, 512]) {
+    const camera = recording();
+    const play = soundPlayer(camera);
+    play(25, tick);
+    const before = camera.samples.length;
+    play(10, tick);
+    const later = camera.samples.slice(before);
+    const sound = later.filter(({ kind }) => kind === 'audio');
+    assert.ok(sound.length >= 159, `${sound.length} of 160 frames, ${tick} ticks each`);
+    assert.equal(camera.pipeline.audioDropped, undefined);
+    const seconds = ({ dts, kind }: Sample): number => dts / (kind === 'audio' ? 16_000 : 90_000);
+    const [first, last] = [sound[0] as Sample, sound.at(-1) as Sample];
+    assert.ok(Math.abs(seconds(last) - seconds(first) - (sound.length - 1) * 0.064) < 0.02, 'end to end');
+    for (const { wallMs, dts } of [first, last]) {
+      const picture = later.find((sample) => sample.kind === 'video' && Math.abs(sample.wallMs - wallMs) < 70);
+      assert.ok(picture && Math.abs(seconds(picture) - dts / 16_000) < 0.2, 'beside its picture');
+    }
+    assert.equal(camera.runs.length, 1, 'the sound ends no run of the video');
+  }
 });
 
 /** The second of three fragments. */

@@ -30,6 +30,11 @@ const MIN_SOUND_FRAMES = 50;
 /** RTP's header. */
 const MIN_PACKET_BYTES = 12;
 const MAX_SOUND_DISCARDED_PERCENT = 5;
+/** What the timestamps of sound may count at: its frames and their arrival agree to the first share, and the rate to the second. */
+const SOUND_RATES = [8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 90_000];
+const SAME_TIME = 0.05;
+const SAME_RATE = 0.02;
+const isNear = (a: number, b: number, share: number): boolean => Math.abs(a - b) <= share * b;
 
 const NOTHING: Brought = {
   packets: 0,
@@ -44,13 +49,19 @@ const NOTHING: Brought = {
 const copyOf = <K, V>(map: ReadonlyMap<K, V>, none: ReadonlyMap<K, V>): ReadonlyMap<K, V> =>
   map.size === 0 ? none : new Map(map);
 
+/** The clock rate that a camera states for its sound, and the one at which the timestamps count. */
+interface SoundRate {
+  readonly stated: number;
+  readonly counted: number;
+}
+
 export interface PipelineOptions {
   readonly clock: Clock;
   readonly pool: SlabPool;
   readonly sink: SampleSink;
   readonly counters: CameraCounters;
-  /** `way`: how many attempts brought no picture that could be decoded. */
-  readonly memory: TimelineMemory & { way?: number };
+  /** `way`: how many attempts brought no picture that could be decoded; `soundRate`: what `#judgeSound` has found. */
+  readonly memory: TimelineMemory & { way?: number; soundRate?: SoundRate };
   /**
    * Notified of timestamps that cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now
    * on.
@@ -70,8 +81,8 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   #timeline: Timeline;
   #arrivalMs = 0;
   #audioDropped: Reason | undefined;
-  /** Audio frames in the window, and those without a place in time. */
-  #sound = { sinceMs: 0, frames: 0, discarded: 0 };
+  /** Audio frames in the window, those without a place in time, how long they all last, and the media time at its begin. */
+  #sound = { sinceMs: 0, frames: 0, discarded: 0, framesMs: 0, fromMs: 0 };
   #soundClock: Reason | undefined;
   #beforeKeyFrame = 0;
   /** What the video had delivered when its last picture was written. */
@@ -210,8 +221,14 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
       owner: this,
       newRunId: () => randomBytes(8).toString('hex'),
       videoClockRate: this.#lead.clockRate,
-      audioClockRate: this.#audio?.clockRate ?? 0,
+      audioClockRate: this.#soundRate,
     });
+  }
+
+  get #soundRate(): number {
+    const stated = this.#audio?.clockRate ?? 0;
+    const { soundRate } = this.#options.memory;
+    return soundRate?.stated === stated ? soundRate.counted : stated;
   }
 
   unit(unit: AccessUnit, stream: MediaStream): void {
@@ -222,6 +239,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
   clockRateChanged(): void {
     this.#timeline.end('parameters');
     this.#timeline = this.#newTimeline();
+    this.#sound.fromMs = NaN;
   }
 
   leadPassed(): void {
@@ -324,10 +342,22 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     counters.packetsDropped += more;
   }
 
-  /** Reports when much of the audio has no place in time: its clock rate is not the announced one. */
+  /**
+   * Reports when much of the audio has no place in time. If its frames last as long as they take to arrive, and the timestamps count at
+   * another rate than the stated one, that rate is used.
+   */
   #judgeSound(nowMs: number): void {
-    const { frames, discarded } = this.#sound;
-    this.#sound = { sinceMs: nowMs, frames: 0, discarded: 0 };
+    const { sinceMs, frames, discarded, framesMs, fromMs } = this.#sound;
+    const { mediaMs } = this.#timeline.judge.clocks.audio;
+    this.#sound = { sinceMs: nowMs, frames: 0, discarded: 0, framesMs: 0, fromMs: mediaMs };
+    const rate = (this.#soundRate * (mediaMs - fromMs)) / framesMs;
+    const counted = SOUND_RATES.find((known) => isNear(rate, known, SAME_RATE));
+    const isInTime = frames >= MIN_SOUND_FRAMES && isNear(framesMs, nowMs - sinceMs, SAME_TIME);
+    if (this.#audio && counted && isInTime && !isNear(this.#soundRate, counted, SAME_TIME)) {
+      this.#options.memory.soundRate = { stated: this.#audio.clockRate, counted };
+      this.#timeline.countSoundAt(counted);
+      this.#sound.fromMs = 0;
+    }
     const percent = Math.round((discarded * 100) / Math.max(1, frames));
     this.#soundClock = undefined;
     if (frames < MIN_SOUND_FRAMES || percent <= MAX_SOUND_DISCARDED_PERCENT) return;
@@ -369,6 +399,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
     if (!parameters) return;
     // A frame can be sent only when its last sample has been captured.
     const frameMs = (unit.durationTicks * 1000) / parameters.sampleRate;
+    this.#sound.framesMs += frameMs;
     if (stream === this.#lead) this.#timeline.lead(unit, parameters, this.#arrivalMs - frameMs);
     else this.#timeline.audio(unit, parameters, this.#arrivalMs);
   }

@@ -80,6 +80,12 @@ export class Timeline {
     this.#run?.audio(unit, parameters, this.judge.clocks.audio.mediaMs, arrivalMs);
   }
 
+  /** See `Judge.countSoundAt`: the audio goes on at its place, and the video as it is. */
+  countSoundAt(clockRate: number): void {
+    this.judge.countSoundAt(clockRate);
+    this.#run?.audioStepped();
+  }
+
   /** Call regularly, so that a run settles even if nothing follows. */
   tick(nowMs: number): void {
     this.#run?.tick(nowMs);
