@@ -135,6 +135,7 @@ function open({ sealed }: KeyCopy, authority: string, key: string): string | und
       .setAuthTag(bytes.subarray(POINT_BYTES, tagEnd));
     return Buffer.concat([decipher.update(bytes.subarray(tagEnd)), decipher.final()]).toString();
   } catch {
+    // Another key sealed the text, or somebody has changed it: it opens for nobody here.
     return undefined;
   }
 }

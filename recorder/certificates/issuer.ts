@@ -299,6 +299,7 @@ function readable(certificate: string | undefined): string | undefined {
   try {
     return certificate === undefined ? undefined : new X509Certificate(certificate).toString();
   } catch {
+    // It counts as no certificate.
     return undefined;
   }
 }
