@@ -221,6 +221,7 @@ function decoded(word: string): string {
   try {
     return decodeURIComponent(word);
   } catch {
+    // A percent sign that begins no escape stands for itself.
     return word;
   }
 }
