@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { CameraFile } from '../../recorder/config/schema.ts';
 import { hidePassword, keepPassword } from '../../recorder/config/passwords.ts';
 import { draftOf, fieldOf, FIELDS, settingsOf, type Draft } from './fields.ts';

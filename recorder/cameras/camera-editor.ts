@@ -137,8 +137,8 @@ export class NodeCameraEditor implements CameraEditor {
     const name = cameraId ?? 'NAME';
     const command =
       cluster.mode === 'kubernetes'
-        ? `kubectl edit camera ${name}`
-        : `recorder get camera ${name} -o yaml > camera.yaml, and recorder apply -f camera.yaml after the change`;
+        ? `with Kubernetes: kubectl edit camera ${name}`
+        : `without Kubernetes: recorder get camera ${name} -o yaml > camera.yaml, and recorder apply -f camera.yaml after the change`;
     throw new EditError('managed-by-cluster', `cameras are resources of the cluster: change them there (${command})`);
   }
 
