@@ -10,6 +10,7 @@ const viewOf = ({
   assignedForMs: _a,
   missingForMs: _m,
   wasTakenUp: _t,
+  loginForMs: _l,
   ...view
 }: PlannedCamera): CameraView => view;
 const camera = (over: Partial<PlannedCamera> = {}): CameraView => viewOf(cameraOf('x', over));
@@ -85,6 +86,18 @@ test('ages begin when an assignment is first seen, and a camera is missing until
   );
   const moved = seen(memory.look(objects([assigned('b', 2, '2')], [reporting('b', 1)]), 10_000));
   assert.deepEqual([moved.assignedForMs, moved.missingForMs, moved.wasTakenUp], [0, 0, false]);
+});
+
+test('a node has the login of a camera from when it stops to say that it lacks it', () => {
+  const lacking = {
+    ...reporting('a', 1),
+    cameras: new Map([['x', { epoch: 1, state: 'Failed', reason: 'NoCredentials' }]]),
+  };
+  const memory = memoryOf(objects([assigned('a', 1, '1')]));
+  const loginForMs = (node: NodeView, nowMs: number): number =>
+    seen(memory.look(objects([assigned('a', 1, '1')], [node]), nowMs)).loginForMs;
+  assert.deepEqual([loginForMs(lacking, 4_000), loginForMs(lacking, 50_000)], [0, 0]);
+  assert.deepEqual([loginForMs(reporting('a', 1), 51_000), loginForMs(reporting('a', 1), 80_000)], [1_000, 30_000]);
 });
 
 test('a Camera made again under the old name is another one', () => {

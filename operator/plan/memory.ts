@@ -3,14 +3,15 @@
 
 import { LivenessDetector } from './liveness.ts';
 import { isNewer } from '../../base/kubernetes/resource-version.ts';
-import type {
-  Assignment,
-  AssignmentWrite,
-  CameraView,
-  NodeView,
-  PlannedCamera,
-  PoolObjects,
-  Snapshot,
+import {
+  lacksLogin,
+  type Assignment,
+  type AssignmentWrite,
+  type CameraView,
+  type NodeView,
+  type PlannedCamera,
+  type PoolObjects,
+  type Snapshot,
 } from './snapshot.ts';
 
 /** For this long, a node that did not take up a camera is chosen last. */
@@ -26,6 +27,8 @@ type Known = {
   /** Since when the node has not listed the camera; undefined while it lists it. */
   missingSinceMs: number | undefined;
   wasTakenUp: boolean;
+  /** Since when the node has not said that it lacks the login of the camera. */
+  loginSinceMs: number;
 };
 
 /** What is known of a Camera beyond the cache. */
@@ -115,6 +118,7 @@ export class PoolMemory {
       assignedForMs: nowMs - known.sinceMs,
       missingForMs: known.missingSinceMs === undefined ? undefined : nowMs - known.missingSinceMs,
       wasTakenUp: known.wasTakenUp,
+      loginForMs: nowMs - known.loginSinceMs,
     };
   }
 
@@ -128,13 +132,15 @@ export class PoolMemory {
     const node = assignment?.node;
     let known = this.#known.get(uid);
     if (!known || known.epoch !== epoch || known.node !== node) {
-      known = { epoch, node, sinceMs: nowMs, missingSinceMs: undefined, wasTakenUp: false };
+      known = { epoch, node, sinceMs: nowMs, missingSinceMs: undefined, wasTakenUp: false, loginSinceMs: nowMs };
       this.#known.set(uid, known);
     }
     if (node === undefined) return known;
-    if (nodes.get(node)?.cameras.get(name)?.epoch === epoch) {
+    const report = nodes.get(node)?.cameras.get(name);
+    if (report?.epoch === epoch) {
       known.wasTakenUp = true;
       known.missingSinceMs = undefined;
+      if (lacksLogin(report)) known.loginSinceMs = nowMs;
     } else known.missingSinceMs ??= nowMs;
     return known;
   }

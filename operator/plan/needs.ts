@@ -3,15 +3,7 @@
 
 import { matches, type NodeLoads } from './node-loads.ts';
 import { isSuspect, lostNodesOf, withLostNodes } from './suspects.ts';
-import type {
-  Assignment,
-  CameraReport,
-  Confirmation,
-  PlannedCamera,
-  PlannedNode,
-  Reason,
-  Snapshot,
-} from './snapshot.ts';
+import type { Assignment, Confirmation, PlannedCamera, PlannedNode, Reason, Snapshot } from './snapshot.ts';
 
 /** A node that has not listed a new camera within this time loses it. */
 export const TAKE_UP_MS = 5_000;
@@ -105,22 +97,16 @@ function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Cont
 
 /** The state that the node reports for the camera under the epoch of its assignment, if any. */
 export function reportOf(camera: PlannedCamera, owner: PlannedNode): string | undefined {
-  return reportedBy(camera, owner)?.state;
-}
-
-function reportedBy(camera: PlannedCamera, owner: PlannedNode): CameraReport | undefined {
   const report = owner.cameras.get(camera.name);
-  return report?.epoch === camera.assignment?.epoch ? report : undefined;
+  return report?.epoch === camera.assignment?.epoch ? report?.state : undefined;
 }
 
 /**
- * The new node of a handover cannot read the login of the camera, so it would not record it: the old node continues for as long as
+ * The new node of a handover has lacked the login of the camera for longer than a handover may take: the old node continues for as long as
  * it takes.
  */
-export const lacksLogin = (camera: PlannedCamera, owner: PlannedNode): boolean =>
-  camera.assignment?.handover === 'Pending' &&
-  camera.assignedForMs >= HANDOVER_MS &&
-  reportedBy(camera, owner)?.reason === 'NoCredentials';
+export const waitsForLogin = (camera: PlannedCamera): boolean =>
+  camera.assignment?.handover === 'Pending' && camera.assignedForMs >= HANDOVER_MS && camera.loginForMs < HANDOVER_MS;
 
 /** The old node of an unfinished handover, if it still exists. */
 function recordingNow({ assignment }: PlannedCamera, { nodes }: Context): string | undefined {
@@ -176,7 +162,9 @@ function handoverOf(camera: PlannedCamera, owner: PlannedNode, context: Context)
     const back = { recordingNow: previous.name, back: previous.name };
     return { kind: 'place', keepsHome: true, reason: 'NotTakenUp', urgent: false, ...back };
   }
-  if (previous?.liveness.state === 'Live' && lacksLogin(camera, owner)) return NONE;
+  // From when it has the login, the new node gets as long as any other.
+  if (previous?.liveness.state === 'Live' && waitsForLogin(camera))
+    return { kind: 'none', recheckMs: HANDOVER_MS - camera.loginForMs };
   return complete; // The old node is being drained, at a person's request.
 }
 

@@ -299,19 +299,24 @@ test('a handover that does not end in 30 s is taken back, or forced when the old
 });
 
 test('a handover is not forced to a node without the login: the old one continues, and others do not wait for it', () => {
-  const world = (old: string, drain = true): Snapshot => {
-    const lacking = { epoch: 4, state: 'Failed', reason: 'NoCredentials' };
-    return snapshotOf(
-      [nodeOf('a', { ...report(3, old), drain }), nodeOf('b', { cameras: new Map([['x', lacking]]) }), nodeOf('c')],
-      [handover({ assignedForMs: 30_000 }), recordedBy('y', 'a')],
+  const world = (old: string, drain = true, loginForMs = 0): Snapshot =>
+    snapshotOf(
+      [
+        nodeOf('a', { ...report(3, old), drain }),
+        nodeOf('b', { cameras: new Map([['x', { epoch: 4, state: 'Connecting' }]]) }),
+        nodeOf('c'),
+      ],
+      [handover({ assignedForMs: 60_000, loginForMs }), recordedBy('y', 'a')],
       { pool: { maxConcurrentMoves: 1 } },
     );
-  };
   const written = (snapshot: Snapshot) =>
     plan(snapshot).writes.map(({ camera, assignment: { node, handover } }) => [camera, node, handover]);
   assert.deepEqual(written(world('Recording')), [['y', 'c', 'Pending']]);
   assert.deepEqual(written(world('Failed'))[0], ['x', 'b', 'Complete'], 'the old node does not record it either');
   assert.deepEqual(written(world('Recording', false)), [['x', 'a', 'Complete']], 'the drain was called off');
+  const hasJustReadIt = world('Recording', true, 29_000);
+  assert.deepEqual([written(hasJustReadIt), plan(hasJustReadIt).recheckMs], [[['y', 'c', 'Pending']], 1_000]);
+  assert.deepEqual(written(world('Recording', true, 30_000))[0], ['x', 'b', 'Complete']);
 });
 
 test('when the new node of a handover dies, the old one keeps the camera, or continues until a third has it', () => {

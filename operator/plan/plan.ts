@@ -2,7 +2,16 @@
 // no change gives an empty plan. docs/design/failover.md has the rules.
 
 import { someOf } from '../../base/some-of.ts';
-import { homeOf, lacksLogin, needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
+import {
+  homeOf,
+  needOf,
+  reportOf,
+  TAKE_UP_MS,
+  waitsForLogin,
+  type Context,
+  type Need,
+  type Placement,
+} from './needs.ts';
 import { NodeLoads } from './node-loads.ts';
 import { condition } from './parts.ts';
 import { planStandbys, successorOf } from './standbys.ts';
@@ -227,7 +236,7 @@ class Slots {
       if (assignment.reason === 'Scheduled') this.#used.scheduled += Number(isMoving);
       else if (assignment.handover === 'Pending') {
         // Others must not wait for a Secret that may never come.
-        if (!lacksLogin(camera, owner)) this.#inHandover.add(camera);
+        if (!waitsForLogin(camera)) this.#inHandover.add(camera);
       } else this.#used.urgent += Number(isMoving || isNew);
     }
   }

@@ -52,6 +52,9 @@ export type CameraView = {
 /** What a node reports about one camera (`RecorderNode.status.cameras[]`). */
 export type CameraReport = { readonly epoch: number; readonly state: string; readonly reason?: string | undefined };
 
+/** The node cannot read the login of the camera, so it does not record the camera. */
+export const lacksLogin = ({ reason }: CameraReport): boolean => reason === 'NoCredentials';
+
 /** A RecorderNode of the pool as the cache shows it. */
 export type NodeView = {
   readonly name: string;
@@ -145,6 +148,8 @@ export type PlannedCamera = CameraView & {
   readonly missingForMs: number | undefined;
   /** The node has listed the camera under this epoch before. */
   readonly wasTakenUp: boolean;
+  /** How long the node has not said that it lacks the login of the camera; 0 while it does, at most `assignedForMs`. */
+  readonly loginForMs: number;
 };
 
 export type Snapshot = {

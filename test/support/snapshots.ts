@@ -66,6 +66,7 @@ export const cameraOf = (name: string, over: Partial<PlannedCamera> = {}): Plann
   assignedForMs: LONG_AGO_MS,
   missingForMs: undefined,
   wasTakenUp: true,
+  loginForMs: LONG_AGO_MS,
   ...over,
 });
 
