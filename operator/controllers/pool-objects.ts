@@ -91,8 +91,8 @@ interface Applied {
   readonly digests: Map<string, string>;
   /** What the API server made of them. */
   readonly written: Map<string, Written>;
-  /** Objects that others have changed or deleted, with the version that they left; undefined: none. */
-  readonly disturbed: Map<string, string | undefined>;
+  /** Objects that others have changed or deleted, as they left them; undefined: deleted. */
+  readonly disturbed: Map<string, Written | undefined>;
   secretsSinceMs: number;
   /** Digest of the token for metrics. */
   metricsSha256?: string;
@@ -134,7 +134,7 @@ export class PoolObjects {
         : now.content === written.content || !isNewer(now.resourceVersion, written.resourceVersion);
     if (isOurs) return false;
     applied.digests.delete(id);
-    applied.disturbed.set(id, change.kind === 'deleted' ? undefined : now.resourceVersion);
+    applied.disturbed.set(id, change.kind === 'deleted' ? undefined : now);
     return true;
   }
 
@@ -161,15 +161,15 @@ export class PoolObjects {
       const id = `${resource.kind}/${object.metadata.name}`;
       const wanted = JSON.stringify(object);
       if (digests.get(id) === wanted) continue;
-      const left = applied.disturbed.has(id) ? { version: applied.disturbed.get(id) } : undefined;
+      const left = applied.disturbed.has(id) ? { as: applied.disturbed.get(id) } : undefined;
       applied.disturbed.delete(id);
       let isWritten = false;
       const refused = await refusalOf(async () => {
         const made = writtenOf(await applyOwned(api, resource, object, owner));
-        if (left && left.version !== made.resourceVersion) this.#tell(pool, id);
+        if (left && left.as?.content !== made.content) this.#tell(pool, id);
         applied.written.set(id, made);
-        // The watch may show it before the response does, or what others have done since.
-        isWritten = !applied.disturbed.has(id) || applied.disturbed.get(id) === made.resourceVersion;
+        // The watch may show it, and its status, before the response does; or what others have done since.
+        isWritten = !applied.disturbed.has(id) || applied.disturbed.get(id)?.content === made.content;
         if (isWritten) applied.disturbed.delete(id);
       }, id);
       if (refused) refusal ??= refused;

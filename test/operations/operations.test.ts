@@ -37,12 +37,23 @@ function ground({ shared }: { readonly shared: boolean }): Ground {
     stage = undefined;
     await old?.close();
   };
+  /** No page changes what the operator makes for a pool: its own writes are not those of others. */
+  const assertNothingRestored = async (): Promise<void> => {
+    const events = await stage!.cluster.api.list<{ reason?: string; note?: string }>(
+      '/apis/events.k8s.io/v1/namespaces/kube-nvr/events',
+    );
+    assert.deepEqual(
+      events.filter(({ reason }) => reason === 'ObjectRestored').map(({ note }) => note),
+      [],
+    );
+  };
   beforeEach(async () => {
     stage ??= await startStage();
     await stage.home();
   });
   afterEach(async (t) => {
     const hasPassed = 'passed' in t && t.passed;
+    if (hasPassed) await assertNothingRestored();
     await reportFailure(() => stage?.cluster)(t);
     if (!shared || !hasPassed) await end();
     if (hasPassed) page?.end();
@@ -179,6 +190,8 @@ suite('docs/operations', { skip: MISSING }, () => {
         'the new disk is mounted at /mnt/archive, in place of the old one': () =>
           execFileSync('bash', ['-c', 'mv "$0" "$2" && mv "$1" "$0"', now!, next!, old!]),
       },
+      // Which node has fewer cameras depends on whether hall is at home.
+      any: ['NODE'],
     });
     for (const camera of ['gate', 'hall']) {
       assert.ok(stage.lostSeconds(camera) <= NOTHING_SECONDS, camera);
