@@ -107,8 +107,8 @@ export class CameraPlayer {
   /** Called some ten times a second, and after each jump of the clock, while there is footage. */
   follow({ atMs, isRunning, speed }: Follow): void {
     this.#wantedMs = atMs;
-    if (this.isReady) this.#failures = 0;
     if (this.#hls && this.video.error) this.#fail(true);
+    else if (this.isReady) this.#failures = 0;
     if (!this.#covers(atMs)) {
       this.#load(atMs);
       return;
