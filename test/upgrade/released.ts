@@ -44,7 +44,8 @@ export function overState(directory: string, nowMs: number): Promise<RecorderPro
       ...process.env,
       TZ: 'UTC',
       LD_PRELOAD: globSync('/usr/lib/*/faketime/libfaketime.so.1')[0],
-      FAKETIME: `@${new Date(nowMs).toISOString().slice(0, 19).replace('T', ' ')}`,
+      // A whole second, and none before `nowMs`: a computer that starts quickly would answer of a time that had not come.
+      FAKETIME: `@${new Date(Math.ceil(nowMs / 1_000) * 1_000).toISOString().slice(0, 19).replace('T', ' ')}`,
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
     },
   });
