@@ -105,10 +105,12 @@ function Form({ id, read, onSaved, onOutdated }: FormProps): VNode {
   return html`
     ${
       isFixed &&
-      html`<p class="card" role="note">
-        This camera is in a file that was written by hand: <code>${file}</code>. Change the camera there. The recorder
-        reads the file again by itself.
-      </p>`
+      html`<div class="card" role="note">
+        <p>
+          This camera is in a file that was written by hand: <code>${file}</code>. Change the camera there. The recorder
+          reads the file again by itself.
+        </p>
+      </div>`
     }
     <form class="camera-form" onSubmit=${(event: SubmitEvent) => void save(event)}>
       <fieldset disabled=${isFixed}>
