@@ -36,21 +36,27 @@ export const flag = () =>
  * route is refused: without it, the answer would look right but be wrong.
  */
 export function refuseMisspelt(app: FastifyInstance): void {
-  app.addHook('preValidation', ({ query, routeOptions }, _reply, done) => {
-    const querystring = routeOptions.schema?.querystring;
-    const known = querystring instanceof z.ZodObject ? Object.keys(querystring.shape) : undefined;
-    for (const given of Object.keys(query as object)) {
-      if (!known || known.includes(given)) continue;
-      const bracket = given.endsWith(']') ? given.indexOf('[') : -1;
-      const name = bracket < 0 ? given : given.slice(0, bracket);
-      // In a name of two letters, one wrong letter is half of the name.
-      const meant = nearName(
-        name,
-        known.filter((other) => other.length > 2 || other === name.toLowerCase()),
-      );
-      if (meant === undefined) continue;
-      throw new ApiError(400, 'invalid-parameter', `${given}: no such parameter, did you mean ${meant}?`);
-    }
+  app.addHook('preValidation', (request, _reply, done) => {
+    const given = Object.keys(request.query as object);
+    // Fastify makes an object of all options of the route whenever it is asked for them.
+    if (given.length > 0) requireSpelt(given, request.routeOptions.schema?.querystring);
     done();
   });
+}
+
+function requireSpelt(names: readonly string[], querystring: unknown): void {
+  if (!(querystring instanceof z.ZodObject)) return;
+  const known = Object.keys(querystring.shape);
+  for (const given of names) {
+    if (known.includes(given)) continue;
+    const bracket = given.endsWith(']') ? given.indexOf('[') : -1;
+    const name = bracket < 0 ? given : given.slice(0, bracket);
+    // In a name of two letters, one wrong letter is half of the name.
+    const meant = nearName(
+      name,
+      known.filter((other) => other.length > 2 || other === name.toLowerCase()),
+    );
+    if (meant === undefined) continue;
+    throw new ApiError(400, 'invalid-parameter', `${given}: no such parameter, did you mean ${meant}?`);
+  }
 }

@@ -12,7 +12,7 @@ import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { Camera, type Audio, type Preview, type Recording, type Video } from '../camera-item.ts';
 import { toPackets } from '../packet-counts.ts';
 import { playbackAddress } from '../playback-address.ts';
-import { isoTime } from '../times.ts';
+import { isoTime, isoTimes, timeOrNull } from '../times.ts';
 import { toReason } from '../todo.ts';
 import { Warning, warningsFor } from '../warning.ts';
 import { FILENAME, START, TIME } from '../examples.ts';
@@ -37,8 +37,6 @@ const Cameras = z
   })
   .meta({ id: 'CameraList', description: 'The cameras of the node.' });
 
-const optionalTime = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
-
 const tenths = (rate: number): number => Math.round(rate * 10) / 10;
 
 function toVideo(video: VideoParameters): z.output<typeof Video> {
@@ -58,7 +56,7 @@ function mimeOf(video: VideoParameters | undefined, audio: AudioParameters | und
 const toRecording = (archive: CameraView['archive']): z.output<typeof Recording> => ({
   state: archive?.state ?? 'idle',
   reason: toReason(archive?.reason),
-  last_written: optionalTime(archive?.lastWrittenMs),
+  last_written: timeOrNull(archive?.lastWrittenMs),
   filename: archive?.currentFile ?? null,
 });
 
@@ -86,6 +84,7 @@ function toCamera(
   { status, group, archive, live, preview, previewArchive, silence }: CameraView,
   deps: Deps,
   playback: string | undefined,
+  time: (ms: number) => string,
 ): z.output<typeof Camera> {
   const { video, audio, counters } = status;
   const wantedMs = deps.keeping?.wantedMs(status.id);
@@ -94,7 +93,7 @@ function toCamera(
     name: status.name,
     group: group ?? null,
     state: status.state,
-    state_since: isoTime(status.stateSinceMs),
+    state_since: time(status.stateSinceMs),
     reason: toReason(status.reason),
     node: { name: deps.nodeName, address: deps.address || null, playback: playback ?? null },
     transport: status.transport ?? null,
@@ -111,7 +110,7 @@ function toCamera(
     frame_rate: tenths(status.frameRate),
     usual_frame_rate: status.usualFrameRate === undefined ? null : tenths(status.usualFrameRate),
     max_age_seconds: wantedMs === undefined ? null : Math.round(wantedMs / 1_000),
-    last_frame: optionalTime(status.lastFrameMs),
+    last_frame: status.lastFrameMs === undefined ? null : time(status.lastFrameMs),
     frames: {
       video: counters.videoFrames,
       audio: counters.audioFrames,
@@ -125,7 +124,7 @@ function toCamera(
     },
     recording: toRecording(archive),
     silent: silence !== undefined,
-    silent_since: optionalTime(silence?.sinceMs),
+    silent_since: timeOrNull(silence?.sinceMs),
     viewers: live?.stats.viewers ?? 0,
     preview: preview ? toPreview(preview, previewArchive) : null,
     ptz: typeof deps.ptz.get(status.id) === 'object',
@@ -231,7 +230,8 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
       const playback = playbackAddress(request, deps.playback);
       const { sees } = callerOf(request);
       const seen = deps.cameras.list().filter(({ status }) => sees(status.id));
-      const cameras = seen.map((view) => toCamera(view, deps, playback));
+      const time = isoTimes();
+      const cameras = seen.map((view) => toCamera(view, deps, playback, time));
       const refused = deps.refusedCameras?.().filter(({ id }) => sees(id));
       const warnings = warningsFor(callerOf(request), deps.warnings);
       const others = deps.cluster && [...deps.cluster.others().keys()];
@@ -264,7 +264,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     async (request) => {
       const view = deps.cameras.get(request.params.id);
       if (!view) throw unknownCamera();
-      return toCamera(view, deps, playbackAddress(request, deps.playback));
+      return toCamera(view, deps, playbackAddress(request, deps.playback), isoTime);
     },
   );
 };
