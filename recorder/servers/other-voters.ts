@@ -1,34 +1,15 @@
-// Asks the other servers with a vote for what only these can do, over TLS between members: they have the key of the CA.
+// Asks the other servers with a vote for what only these can do: they have the key of the CA.
 
 import { z } from 'zod';
 import { messageOf } from '../../base/error.ts';
-import type { Log } from '../../base/log.ts';
-import { shortRequest } from '../../base/short-request.ts';
-import { nodeIdentity } from '../../crds/names.ts';
 import { AdmissionError, type Admitted, type JoinRequest } from '../certificates/admission.ts';
 import { CERTIFICATE_PATH, IssuedAnswer, JOIN_PATH, JoinAnswer } from '../certificates/ask-to-join.ts';
 import { IssueError, type Issued, type IssueRequest } from '../certificates/issuer.ts';
-import { nodesPath, type StoreApi } from '../certificates/secrets.ts';
-import { memberTls, type MutualTls } from '../peers/identity.ts';
+import { otherMembers, type MembersOptions } from './other-members.ts';
 
 const TIMEOUT_MS = 5_000;
-const MAX_ANSWER_BYTES = 256 * 1024;
 
-const Node = z.object({
-  metadata: z.object({ name: z.string() }),
-  spec: z.object({ role: z.string().optional(), peerAddress: z.url().optional() }),
-});
 const Refusal = z.object({ detail: z.string() });
-
-interface VotersOptions {
-  readonly api: Pick<StoreApi, 'list'>;
-  readonly namespace: string;
-  readonly pool: string;
-  /** This server. */
-  readonly nodeId: string;
-  readonly own: () => MutualTls;
-  readonly log: Log;
-}
 
 interface Refused {
   readonly status: number;
@@ -36,9 +17,9 @@ interface Refused {
 }
 
 export class OtherVoters {
-  readonly #options: VotersOptions;
+  readonly #options: MembersOptions;
 
-  constructor(options: VotersOptions) {
+  constructor(options: MembersOptions) {
     this.#options = options;
   }
 
@@ -56,20 +37,12 @@ export class OtherVoters {
 
   /** The first answer. A server that cannot be asked, or has no key either (503), is passed over. */
   async #ask<T>(path: string, body: object, schema: z.ZodType<T>, refusal: (refused: Refused) => Error): Promise<T> {
-    const { api, namespace, pool, nodeId, own, log } = this.#options;
-    const { items } = await api.list(nodesPath(namespace));
-    for (const { metadata, spec } of items.map((item) => Node.parse(item))) {
-      const { name } = metadata;
-      if (name === nodeId || spec.role !== 'Voter' || spec.peerAddress === undefined) continue;
+    const { log } = this.#options;
+    for await (const { name, isVoter, ask } of otherMembers(this.#options)) {
+      if (!isVoter) continue;
       let answer;
       try {
-        answer = await shortRequest(new URL(path, spec.peerAddress), {
-          method: 'POST',
-          body,
-          tls: memberTls(own(), nodeIdentity(namespace, pool, name)),
-          timeoutMs: TIMEOUT_MS,
-          maxBytes: MAX_ANSWER_BYTES,
-        });
+        answer = await ask(path, { method: 'POST', body, timeoutMs: TIMEOUT_MS });
       } catch (err) {
         log.debug({ node: name, problem: messageOf(err) }, 'a server with a vote cannot be asked');
         continue;
