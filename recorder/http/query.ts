@@ -31,6 +31,17 @@ const FLAG = ['0', '1', 'false', 'true'] as const;
 export const flag = () =>
   z.enum(FLAG, { error: 'expected 0, 1, false or true' }).transform((value) => value === '1' || value === 'true');
 
+const MAX_CAMERAS = 64;
+const CAMERAS = `expected 1 to ${MAX_CAMERAS} cameras`;
+
+/** Ids of cameras, the parameter once for each. */
+export const CameraIds = z
+  .preprocess(
+    (one) => (typeof one === 'string' ? [one] : one),
+    z.array(z.string()).min(1, CAMERAS).max(MAX_CAMERAS, CAMERAS),
+  )
+  .describe('Id of a camera; once for each.');
+
 /**
  * Unknown parameters are ignored, because caches and programs add their own. One that looks like a misspelt parameter of the
  * route is refused: without it, the answer would look right but be wrong.

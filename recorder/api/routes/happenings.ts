@@ -9,7 +9,7 @@ import { callerOf } from '../../http/access.ts';
 import { matchesPattern } from '../../http/camera-scope.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
-import { EpochSeconds } from '../../http/query.ts';
+import { CameraIds, EpochSeconds } from '../../http/query.ts';
 import { isCameraOfCluster, isKnownCamera, type ApiDeps } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { HappeningList, happeningsFor } from '../happening-list.ts';
@@ -22,7 +22,6 @@ const MAX_DATA = 4_096;
 /** Clocks of sources differ. */
 const MAX_EARLY_MS = 5 * MINUTE_MS;
 const MAX_TYPES = 16;
-const MAX_CAMERAS = 64;
 const MAX_DAYS = 31;
 const USUAL_ENTRIES = 100;
 const SINGLE = 'application/cloudevents+json';
@@ -72,14 +71,8 @@ const REPORT_EXAMPLE = {
   data: EXAMPLE.data,
 };
 
-const CAMERAS = `expected 1 to ${MAX_CAMERAS} cameras`;
 const Search = z.object({
-  camera: z
-    .preprocess(
-      (one) => (typeof one === 'string' ? [one] : one),
-      z.array(z.string()).min(1, CAMERAS).max(MAX_CAMERAS, CAMERAS),
-    )
-    .describe('Id of a camera; once for each.'),
+  camera: CameraIds,
   from: EpochSeconds.describe('Start of the interval, seconds since 1970.'),
   to: EpochSeconds.describe('End of the interval, at most 31 days later.'),
   type: z

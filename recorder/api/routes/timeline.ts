@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { DAY_MS } from '../../../base/units.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
+import { CameraIds, EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { asFormed } from '../../http/answers.ts';
 import type { ApiDeps } from '../deps.ts';
 import { happeningsFor } from '../happening-list.ts';
@@ -14,21 +14,14 @@ import { Scope } from '../scope.ts';
 import { Timeline } from '../../footage/timeline-item.ts';
 import type { Timelines } from '../timelines.ts';
 
-const MAX_CAMERAS = 64;
 const MAX_DAYS = 31;
 /** A calendar month has an hour more when clocks are set back in it. */
 const MAX_MS = MAX_DAYS * DAY_MS + 3_600_000;
 
-const CAMERAS = `expected 1 to ${MAX_CAMERAS} cameras`;
 const RESOLUTION = 'expected a whole number of milliseconds, at most a day';
 
 const Query = z.object({
-  camera: z
-    .preprocess(
-      (one) => (typeof one === 'string' ? [one] : one),
-      z.array(z.string()).min(1, CAMERAS).max(MAX_CAMERAS, CAMERAS),
-    )
-    .describe('Id of a camera; once for each.'),
+  camera: CameraIds,
   from: EpochSeconds.describe('Start of the interval, seconds since 1970.'),
   to: EpochSeconds.describe('End of the interval, at most 31 days later.'),
   resolution_ms: queryNumber(z.int(RESOLUTION).min(0, RESOLUTION).max(DAY_MS, RESOLUTION))
