@@ -60,9 +60,7 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
   }
 
   const owner = context.nodes.get(assignment.node);
-  if (!owner) {
-    return placeOf(camera, context, 'Ineligible', { kind: 'NodeGone', node: assignment.node });
-  }
+  if (!owner) return placeOf(camera, context, 'Ineligible', { kind: 'NodeGone', node: assignment.node });
   const lostNodes = lostNodesOf(camera, owner, context.nodes);
   const need = placed(assignedNeedOf(camera, owner, context), lostNodes);
   if (need.kind !== 'none' || sameNames(lostNodes, assignment.lostNodes ?? [])) return need;

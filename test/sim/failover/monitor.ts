@@ -243,8 +243,8 @@ export class Monitor {
   // ── recordings ──
 
   /**
-   * A recorder starts with what its disk has. Of a camera that it had given up before, it knows no epoch any more: only lists out of the
-   * past, which no API server gives to whom does not ask for them, could bring that back.
+   * A recorder starts with what its disk has. The recorder has forgotten the epoch of a camera that it gave up. Only a list of an
+   * earlier state could bring that epoch back, and an API server gives such a list only to a client that asks for it.
    */
   starts(recorder: Process, kept: ReadonlySet<string>): void {
     for (const key of this.#highest.keys()) {
