@@ -6,10 +6,27 @@ import { sentence, wordsOf } from '../app/api.ts';
 import { formatDuration, formatSize } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { causeWords } from '../playback/footage.ts';
+import { LEAST_GAP_MS } from '../playback/gap-border.ts';
+import { lostText } from '../playback/gap-words.ts';
+import type { Range } from '../playback/scale.ts';
 import type { Span } from '../playback/spans.ts';
+import { isPreview } from '../playback/stream.ts';
+import { readTimeline } from '../playback/timeline-store.ts';
 import { gapsText } from './job-item.ts';
 import { estimate, type Estimate } from './jobs.ts';
 import { splitExport } from './split.ts';
+
+/** What is lost at one or several places. */
+interface Lost {
+  readonly count: number;
+  readonly missingMs: number;
+  readonly cause?: string | undefined;
+}
+
+interface Answer extends Estimate {
+  /** As the timeline shows it: the recorder's estimate also counts time in which a camera was not to be recorded. */
+  readonly lost: readonly Lost[];
+}
 
 /** While a user drags a mark, only its last position is requested. */
 const SETTLE_MS = 350;
@@ -30,7 +47,7 @@ export function EstimateFacts({ ids, window, speed, onEmpty }: Props): VNode {
   if (typeof answer === 'string') return html`<p class="form-problem">${answer}</p>`;
   const seconds = answer?.reduce((sum, one) => sum + one.duration_seconds, 0);
   const bytes = answer?.reduce((sum, one) => sum + one.size_bytes, 0);
-  const gaps = answer?.flatMap((one) => one.gaps);
+  const gaps = answer?.flatMap((one) => one.lost);
   const reason = answer?.find((one) => one.reason !== undefined)?.reason;
   const parts = window ? splitExport(window).length : 1;
   const row = (name: string, text: string | undefined, className = ''): VNode =>
@@ -48,8 +65,8 @@ export function EstimateFacts({ ids, window, speed, onEmpty }: Props): VNode {
 }
 
 /** The estimates of all cameras, or the text of a problem; undefined until there is an answer. */
-function useEstimates({ ids, window, speed, onEmpty }: Props): readonly Estimate[] | string | undefined {
-  const [answer, setAnswer] = useState<readonly Estimate[] | string | undefined>(undefined);
+function useEstimates({ ids, window, speed, onEmpty }: Props): readonly Answer[] | string | undefined {
+  const [answer, setAnswer] = useState<readonly Answer[] | string | undefined>(undefined);
   const { startMs, endMs } = window ?? {};
   useEffect(() => {
     if (startMs === undefined || endMs === undefined) {
@@ -57,7 +74,13 @@ function useEstimates({ ids, window, speed, onEmpty }: Props): readonly Estimate
       return undefined;
     }
     const abort = new AbortController();
-    const ask = (cameraId: string): Promise<Estimate> => estimate({ cameraId, startMs, endMs, speed }, abort.signal);
+    const ask = async (cameraId: string): Promise<Answer> => {
+      const [about, lost] = await Promise.all([
+        estimate({ cameraId, startMs, endMs, speed }, abort.signal),
+        gapsOf(cameraId, { fromMs: startMs, toMs: Math.ceil(endMs) }, abort.signal),
+      ]);
+      return { ...about, lost: lost ?? about.gaps.map(spanOf) };
+    };
     const timer = setTimeout(() => {
       Promise.all(ids.map(ask)).then(
         (found) => {
@@ -76,9 +99,24 @@ function useEstimates({ ids, window, speed, onEmpty }: Props): readonly Estimate
   return answer;
 }
 
-function gapsWords(gaps: Estimate['gaps']): string {
+/** The gaps of the timeline; undefined for a preview, of which it has none. */
+async function gapsOf(footageId: string, range: Range, signal: AbortSignal): Promise<readonly Lost[] | undefined> {
+  if (isPreview(footageId)) return undefined;
+  const found = await readTimeline({ cameras: [footageId], range, resolutionMs: 1_000 }, signal);
+  return found.get(footageId)?.gaps.filter(({ missingMs }) => missingMs >= LEAST_GAP_MS) ?? [];
+}
+
+const spanOf = ({ start, end, cause }: Estimate['gaps'][number]): Lost => ({
+  count: 1,
+  missingMs: Date.parse(end) - Date.parse(start),
+  cause,
+});
+
+function gapsWords(gaps: readonly Lost[]): string {
   if (gaps.length === 0) return 'none';
   const causes = new Set(gaps.flatMap(({ cause }) => (cause === undefined ? [] : [causeWords(cause)])));
   const words = causes.size === 0 ? '' : `: ${[...causes].slice(0, 2).join(', ')}${causes.size > 2 ? ' …' : ''}`;
-  return `${gapsText(gaps.length)}${words}`;
+  const count = gaps.reduce((sum, gap) => sum + gap.count, 0);
+  const lostMs = gaps.reduce((sum, { missingMs }) => sum + missingMs, 0);
+  return `${gapsText(count)}${count === 1 ? '' : `, ${lostText(lostMs)}`}${words}`;
 }

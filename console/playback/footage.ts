@@ -11,6 +11,10 @@ export interface GapSpan extends Span {
   readonly notFilled: { readonly means: string; readonly isTriedAgain: boolean } | undefined;
   /** Who stopped the camera and why; undefined if nobody did, or that is not known. */
   readonly detail?: string | undefined;
+  /** Over 1: several gaps that are too close together to be told apart at this resolution. */
+  readonly count: number;
+  /** What is missing: less than the time from start to end if there are several. */
+  readonly missingMs: number;
 }
 
 /** A gap that was filled from the memory of the camera. */
@@ -64,6 +68,8 @@ export function toFootage(item: TimelineCamera): CameraFootage {
     isOpen: gap.is_open,
     notFilled: gap.not_filled && { means: gap.not_filled.means, isTriedAgain: gap.not_filled.is_tried_again },
     detail: gap.detail,
+    count: gap.count ?? 1,
+    missingMs: gap.missing_ms ?? gap.end_ms - gap.start_ms,
   }));
   return {
     cameraId: item.camera_id,

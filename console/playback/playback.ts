@@ -8,12 +8,13 @@ import { followAddress, go, route } from '../app/router.ts';
 import { session } from '../app/session.ts';
 import { zone as zoneName } from '../app/shown-zone.ts';
 import { addressFields, MAX_CAMERAS, parseAddress } from './address.ts';
-import { isPlayable, momentOf, nextFootage, type CameraFootage, type Moment } from './footage.ts';
+import { isPlayable, momentOf, nextFootage, type CameraFootage, type GapSpan, type Moment } from './footage.ts';
+import { gapBorder, LEAST_GAP_MS } from './gap-border.ts';
 import { MasterClock } from './master-clock.ts';
 import { paceOf } from './follow.ts';
 import { CameraPlayer, MAX_VIDEO_SPEED, type PlayerState } from './player.ts';
 import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scale.ts';
-import { borderFrom, spanAt, type Span } from './spans.ts';
+import { spanAt, type Span } from './spans.ts';
 import { StillShow } from './still-show.ts';
 import { streamOf, type Stream } from './stream.ts';
 import { followFilled, readTimeline, TimelineStore } from './timeline-store.ts';
@@ -278,16 +279,14 @@ export class Playback {
   async goToGap(direction: 1 | -1): Promise<void> {
     const atMs = this.atMs.peek();
     const nowMs = now();
-    const gapsOf = (cameras: Iterable<CameraFootage>): Span[] => [...cameras].flatMap(({ gaps }) => gaps);
     const seen = this.seen.loaded.peek();
-    let border = seen && borderFrom(gapsOf(seen.byCamera.values()), atMs, direction);
-    if (border === undefined || (seen && !isWithin(seen.range, border))) {
-      const fromMs = direction > 0 ? atMs : Math.max(0, atMs - SEARCH_MS);
-      const range = { fromMs, toMs: direction > 0 ? Math.min(nowMs, atMs + SEARCH_MS) : atMs };
-      if (range.toMs - range.fromMs < 1_000) return;
-      const found = await readTimeline({ cameras: this.cameras.peek(), range, resolutionMs: 1_000 });
-      border = borderFrom(gapsOf(found.values()), atMs, direction);
-    }
+    const read = async (range: Range): Promise<readonly GapSpan[]> =>
+      range.toMs - range.fromMs < LEAST_GAP_MS
+        ? []
+        : gapsOf(await readTimeline({ cameras: this.cameras.peek(), range, resolutionMs: LEAST_GAP_MS }));
+    const end = direction > 0 ? Math.min(nowMs, atMs + SEARCH_MS) : Math.max(0, atMs - SEARCH_MS);
+    const known = seen && { range: seen.range, gaps: gapsOf(seen.byCamera) };
+    const border = await gapBorder(atMs, end, { known, read });
     if (border !== undefined && border < nowMs - LATEST_MS) this.seek(border);
   }
 
@@ -515,6 +514,9 @@ export class Playback {
     }, ADDRESS_MS);
   }
 }
+
+const gapsOf = (cameras: ReadonlyMap<string, CameraFootage>): readonly GapSpan[] =>
+  [...cameras.values()].flatMap(({ gaps }) => gaps);
 
 /** Tries until it is there; undefined if it is no longer needed. */
 async function loadLibrary(isOver: () => boolean): Promise<typeof Hls | undefined> {

@@ -27,6 +27,8 @@ export function streamOf({ hasMain, hasPreview, unplayable, width }: Choice): St
   return isSmall || unplayable.has('main') ? 'preview' : 'main';
 }
 
+export const isPreview = (footageId: string): boolean => footageId.endsWith(previewId(''));
+
 /** The id of a stream's footage in addresses. */
 export const footageIdOf = (cameraId: string, stream: Stream): string =>
   stream === 'preview' ? previewId(cameraId) : cameraId;

@@ -214,31 +214,43 @@ function stripes(
   context.restore();
 }
 
+/** Each mark where the row below it has that moment. */
 function drawMarks(context: CanvasRenderingContext2D, model: TimelineModel, colours: Colours): void {
-  const { selection, playheadX, nowX, height, width } = model;
-  const top = AXIS_HEIGHT;
-  if (nowX !== undefined) {
-    context.fillStyle = colours.soft;
-    for (let y = top; y < height; y += 6) context.fillRect(Math.round(nowX), y, 1, 3);
-    const end = nowX + 4 + context.measureText('now').width;
-    if (end < width) context.fillText('now', nowX + 4, height - 10);
+  const { overview, height, width, nowX, playheadX } = model;
+  for (const [marks, top, bottom] of [
+    [model, AXIS_HEIGHT, overview.y - 2],
+    [overview, overview.y, height],
+  ] as const) {
+    if (marks.nowX !== undefined) {
+      context.fillStyle = colours.soft;
+      for (let y = top; y < bottom; y += 6) context.fillRect(Math.round(marks.nowX), y, 1, 3);
+    }
+    if (marks.selection) {
+      const { x, width: wide } = marks.selection;
+      context.globalAlpha = 0.28;
+      context.fillStyle = colours.selection;
+      context.fillRect(x, top, wide, bottom - top);
+      context.globalAlpha = 1;
+      context.fillRect(x, top, 2, bottom - top);
+      context.fillRect(x + wide - 2, top, 2, bottom - top);
+    }
+    if (marks.playheadX !== undefined) {
+      context.fillStyle = colours.playhead;
+      context.fillRect(Math.round(marks.playheadX) - 1, top, 2, bottom - top);
+    }
   }
-  if (selection) {
-    context.globalAlpha = 0.28;
-    context.fillStyle = colours.selection;
-    context.fillRect(selection.x, top, selection.width, height - top);
-    context.globalAlpha = 1;
-    context.fillRect(selection.x, top, 2, height - top);
-    context.fillRect(selection.x + selection.width - 2, top, 2, height - top);
+  if (nowX !== undefined) {
+    const end = nowX + 4 + context.measureText('now').width;
+    context.fillStyle = colours.soft;
+    if (end < width) context.fillText('now', nowX + 4, overview.y - 8);
   }
   if (playheadX !== undefined) {
     const x = Math.round(playheadX);
     context.fillStyle = colours.playhead;
-    context.fillRect(x - 1, top - 4, 2, height - top + 4);
     context.beginPath();
-    context.moveTo(x - 6, top - 10);
-    context.lineTo(x + 6, top - 10);
-    context.lineTo(x, top - 2);
+    context.moveTo(x - 6, AXIS_HEIGHT - 10);
+    context.lineTo(x + 6, AXIS_HEIGHT - 10);
+    context.lineTo(x, AXIS_HEIGHT - 2);
     context.fill();
   }
 }

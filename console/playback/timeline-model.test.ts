@@ -56,6 +56,26 @@ test('a gap too short to be seen is two pixels wide', () => {
   assert.deepEqual(shapesOf({ gaps: [{ ...gap(20, 20), end_ms: 20 * SECOND + 10 }] }), [['gap', 200, 2]]);
 });
 
+test('playhead, present and selection are at their times in each row, also in that of the day', () => {
+  const shown = timelineModel({
+    width: LEFT + 1_000,
+    range: { fromMs: 0, toMs: 100 * SECOND },
+    day: { fromMs: 0, toMs: 1_000 * SECOND },
+    cameras: [],
+    atMs: 50 * SECOND,
+    nowMs: 500 * SECOND,
+    selection: { startMs: 20 * SECOND, endMs: 400 * SECOND },
+    zone: new Zone('UTC'),
+  });
+  const placesOf = ({ playheadX, nowX, selection }: typeof shown.overview | typeof shown): unknown[] => [
+    playheadX,
+    nowX,
+    selection,
+  ];
+  assert.deepEqual(placesOf(shown), [LEFT + 500, undefined, { x: LEFT + 200, width: 800 }]);
+  assert.deepEqual(placesOf(shown.overview), [LEFT + 50, LEFT + 500, { x: LEFT + 20, width: 380 }]);
+});
+
 test('a click is the time under it, beside the column of names and without one', () => {
   const wide = model({});
   assert.equal(wide.left, LEFT);

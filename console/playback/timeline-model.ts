@@ -27,8 +27,15 @@ export interface Row {
   readonly shapes: readonly Shape[];
 }
 
-/** Lengths are in units of `scale` pixels of the page. */
-export interface TimelineModel {
+/** Where moments are on the scale of a range; undefined outside of it. */
+interface Marks {
+  readonly playheadX: number | undefined;
+  readonly nowX: number | undefined;
+  readonly selection: { readonly x: number; readonly width: number } | undefined;
+}
+
+/** Lengths are in units of `scale` pixels of the page. The marks are those of the rows of cameras. */
+export interface TimelineModel extends Marks {
   readonly scale: number;
   readonly width: number;
   readonly height: number;
@@ -37,9 +44,8 @@ export interface TimelineModel {
   readonly range: Range;
   readonly ticks: readonly { readonly x: number; readonly label: string; readonly isDay: boolean }[];
   readonly rows: readonly Row[];
-  readonly playheadX: number | undefined;
-  readonly nowX: number | undefined;
-  readonly selection: { readonly x: number; readonly width: number } | undefined;
+  /** The row of the day, below the others, shows another time than they do. */
+  readonly overview: Marks & { readonly y: number };
 }
 
 interface Shown {
@@ -79,8 +85,16 @@ export function timelineModel(view: View): TimelineModel {
   const { range, day, zone, cameras, atMs, nowMs, selection } = view;
   const left = view.width < NARROW ? 0 : LABEL_WIDTH;
   const width = Math.max(1, view.width - left);
-  const place = (ms: number): number => left + xOf(range, ms, width);
-  const within = (x: number): number | undefined => (x >= left && x <= view.width ? x : undefined);
+  const marksOf = (shown: Range): Marks => {
+    const place = (ms: number): number => left + xOf(shown, ms, width);
+    const within = (x: number): number | undefined => (x >= left && x <= view.width ? x : undefined);
+    const marked = selection && clipSpans([selection], { startMs: shown.fromMs, endMs: shown.toMs })[0];
+    return {
+      playheadX: within(place(atMs)),
+      nowX: within(place(nowMs)),
+      selection: marked && { x: place(marked.startMs), width: place(marked.endMs) - place(marked.startMs) },
+    };
+  };
   const rows: Row[] = cameras.map(({ cameraId, name, footage }, i) => ({
     cameraId,
     label: name,
@@ -98,18 +112,20 @@ export function timelineModel(view: View): TimelineModel {
     range: day,
     shapes: overviewOf(cameras, day, left, width, nowMs),
   });
-  const marked = selection && clipSpans([selection], { startMs: range.fromMs, endMs: range.toMs })[0];
   return {
     scale: view.scale ?? 1,
     width: view.width,
     height: overviewY + OVERVIEW_HEIGHT + ROW_GAP,
     left,
     range,
-    ticks: ticksOf(range, width, zone).map(({ atMs, label, isDay }) => ({ x: place(atMs), label, isDay })),
+    ticks: ticksOf(range, width, zone).map(({ atMs, label, isDay }) => ({
+      x: left + xOf(range, atMs, width),
+      label,
+      isDay,
+    })),
     rows,
-    playheadX: within(place(atMs)),
-    nowX: within(place(nowMs)),
-    selection: marked && { x: place(marked.startMs), width: place(marked.endMs) - place(marked.startMs) },
+    ...marksOf(range),
+    overview: { y: overviewY, ...marksOf(day) },
   };
 }
 
@@ -159,6 +175,8 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
       cause: '',
       isOpen: false,
       notFilled: undefined,
+      count: 1,
+      missingMs: span.endMs - span.startMs,
     })),
     filled: [],
     preview: mergeSpans(

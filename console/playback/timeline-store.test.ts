@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { TimelineStore } from './timeline-store.ts';
+import { isCovered, TimelineStore } from './timeline-store.ts';
 
 const MINUTE = 60_000;
 const NOW_MS = Date.parse('2026-01-01T12:00:00Z');
@@ -63,6 +63,20 @@ test('what is not known yet is asked for: another time, another camera, a finer 
   store.refresh();
   await pass(200);
   assert.equal(asked.length, 4);
+});
+
+test('an answer is whole for what it covers of the past: all cameras, from the first moment to the last', async (t) => {
+  const { store, want, pass } = stage(t);
+  want(-60 * MINUTE, -50 * MINUTE);
+  await pass(0);
+  const isWhole = (from: number, to: number, cameras = ['gate'], nowMs = NOW_MS): boolean =>
+    isCovered(store.loaded.peek(), { cameras, range: { fromMs: NOW_MS + from, toMs: NOW_MS + to } }, nowMs);
+  assert.ok(isWhole(-65 * MINUTE, -45 * MINUTE));
+  assert.ok(!isWhole(-66 * MINUTE, -50 * MINUTE));
+  assert.ok(!isWhole(-60 * MINUTE, -44 * MINUTE));
+  assert.ok(!isWhole(-60 * MINUTE, -50 * MINUTE, ['gate', 'yard']));
+  assert.ok(isWhole(-60 * MINUTE, 60 * MINUTE, ['gate'], NOW_MS - 45 * MINUTE), 'nothing is missing of the future');
+  assert.ok(!isCovered(undefined, { cameras: [], range: { fromMs: 0, toMs: 1 } }, NOW_MS));
 });
 
 test('the present is asked for again after five seconds, and the past is not', async (t) => {

@@ -64,9 +64,7 @@ export class TimelineStore {
     const nowMs = now();
     const isPresent = range.toMs > loaded.atMs;
     return (
-      cameras.every((id) => loaded.byCamera.has(id)) &&
-      loaded.range.fromMs <= range.fromMs &&
-      loaded.range.toMs >= Math.min(range.toMs, nowMs) &&
+      isCovered(loaded, { cameras, range }, nowMs) &&
       loaded.resolutionMs <= resolutionMs * 1.5 &&
       !(isPresent && nowMs - loaded.atMs > FRESH_MS)
     );
@@ -98,6 +96,17 @@ export class TimelineStore {
     else if (next) this.want(next);
   }
 }
+
+/** Whether an answer says all of the past part of a range: until it does, nothing may be said to be complete. */
+export const isCovered = (
+  loaded: Pick<Loaded, 'byCamera' | 'range'> | undefined,
+  { cameras, range }: Pick<Wanted, 'cameras' | 'range'>,
+  nowMs: number,
+): boolean =>
+  loaded !== undefined &&
+  cameras.every((id) => loaded.byCamera.has(id)) &&
+  loaded.range.fromMs <= Math.min(range.fromMs, nowMs) &&
+  loaded.range.toMs >= Math.min(range.toMs, nowMs);
 
 /** Reads again what is shown of the past when a gap of it was filled, until the returned function is called. */
 export const followFilled = (stores: readonly TimelineStore[]): (() => void) =>

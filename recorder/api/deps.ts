@@ -83,7 +83,7 @@ export interface FootageTimes {
   of(cameraId: string, fromMs: number, toMs: number): Promise<CameraTimes>;
 }
 
-export interface CameraTimes {
+interface CameraTimes {
   /** Start of the oldest footage; undefined without any. */
   readonly keptFromMs: number | undefined;
   /** On the disk; oldest first, not cut to the interval. */

@@ -16,14 +16,15 @@ import { holdersIn, missingAt, silentAt, type Elsewhere, type FootageHolder } fr
 import type { AskedTimes } from '../footage/holder.ts';
 import { holdersOf } from '../footage/open.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
-import type { ApiDeps, CameraTimes } from './deps.ts';
+import type { ApiDeps } from './deps.ts';
 import { toElsewhere } from '../footage/elsewhere-item.ts';
 import { readable } from './interval.ts';
 import type { TimelineCamera } from '../footage/timeline-item.ts';
 
 /** Of one camera: more do not fit on a screen. */
 const MAX_SPANS = 5_000;
-const ACCOUNT_RESOLUTION_MS = 1_000;
+
+type Gaps = TimelineCamera['gaps'];
 
 type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock' | 'log' | 'times'>;
 
@@ -47,11 +48,12 @@ export class Timelines {
     const cameras: TimelineCamera[] = [];
     for (const camera_id of asked.cameraIds) {
       const cameraId = visibleCamera(request, camera_id);
-      cameras.push({
+      const whole = {
         camera_id,
-        ...(await readable(this.#of(cameraId, asked))),
+        ...(await readable(this.#of(cameraId, asked.interval))),
         ...(asked.preview && { preview: await readable(this.#previewOf(cameraId, asked)) }),
-      });
+      };
+      cameras.push(coarser(whole, asked.resolutionMs));
       // A month of many cameras takes a while: packets of cameras are read in between.
       await nextTurn();
     }
@@ -60,8 +62,10 @@ export class Timelines {
 
   /** The same with the footage, gaps and protections of all nodes. Throws ApiError. */
   async ofAllNodes(request: FastifyRequest, asked: AskedTimes): Promise<TimelineCamera[]> {
-    const own = await this.ofThisNode(request, asked);
     const { interval } = asked;
+    // What is missing on one node may be on another, to the millisecond.
+    const whole = { ...asked, resolutionMs: 0 };
+    const own = await this.ofThisNode(request, whole);
     const holders = await Promise.all(
       own.map(async ({ camera_id }) => {
         const cameraId = visibleCamera(request, camera_id);
@@ -73,46 +77,49 @@ export class Timelines {
       [...Map.groupBy(cameras, ({ holder }) => holder.nodeId)].map(async ([nodeId, [first, ...others]]) => {
         const { holder, camera_id } = first as (typeof cameras)[number];
         const cameraIds = [camera_id, ...others.map((one) => one.camera_id)];
-        return [nodeId, await holder.times({ ...asked, cameraIds }, askerOf(request))] as const;
+        return [nodeId, await holder.times({ ...whole, cameraIds }, askerOf(request))] as const;
       }),
     );
     const past = { fromMs: interval.fromMs, toMs: this.#pastOf(interval) };
-    return own.map((camera, i) => joined(camera, past, holders[i] ?? [], new Map(answers)));
+    return own.map((camera, i) =>
+      coarser(joined(camera, past, holders[i] ?? [], new Map(answers)), asked.resolutionMs),
+    );
   }
 
-  /** Footage and gaps of one camera on all nodes; gaps of less than a second are footage. Throws ApiError. */
+  /** Footage and gaps of one camera on all nodes. Throws ApiError. */
   async account(request: FastifyRequest, cameraId: string, interval: Interval): Promise<Account> {
-    const asked = { cameraIds: [cameraId], interval, resolutionMs: ACCOUNT_RESOLUTION_MS, preview: false };
+    const asked = { cameraIds: [cameraId], interval, resolutionMs: 0, preview: false };
     const [camera] = await this.ofAllNodes(request, asked);
     const { spans = [], elsewhere = [], gaps = [] } = camera ?? {};
     const footage = [...spans, ...elsewhere.filter(({ online }) => online)];
-    return { footage: unionOf(footage), gaps: gaps.map((gap) => ({ ...intervalOf(gap), cause: gap.cause })) };
+    const missing = gaps.map((gap) => ({ ...gap, end_ms: gap.start_ms + missingMs(gap) }));
+    const between = gaps.map((gap) => ({ ...gap, start_ms: gap.start_ms + missingMs(gap) }));
+    return {
+      footage: unionOf([...footage, ...between.filter(({ start_ms, end_ms }) => start_ms < end_ms)]),
+      gaps: missing.map((gap) => ({ ...intervalOf(gap), cause: gap.cause })),
+    };
   }
 
   /** `cameraId`: empty for a camera that the caller may not see. */
-  async #of(cameraId: string, { interval, resolutionMs }: AskedTimes): Promise<Omit<TimelineCamera, 'camera_id'>> {
+  async #of(cameraId: string, interval: Interval): Promise<Omit<TimelineCamera, 'camera_id'>> {
     const { times, protections, cluster } = this.#deps;
     const { fromMs, toMs } = interval;
     const found = await times.of(cameraId, fromMs, toMs);
-    const { spans, gaps, ...used } = drawn(found, interval, resolutionMs);
     const holders = cameraId === '' ? [] : ((await cluster?.footageHolders(cameraId)) ?? []);
     return {
       kept_from_ms: found.keptFromMs ?? null,
       known_until_ms: found.report.knownUntilMs,
-      resolution_ms: used.resolutionMs,
-      spans: spans.map((span) => ({ ...stretch(span), kind: 'footage' })),
-      gaps: gaps.map(toGap),
-      filled: found.report.filled
-        .filter((part) => part.toMs - part.fromMs >= used.resolutionMs)
-        .slice(-MAX_SPANS)
-        .map(({ cause, atMs, seam, ...part }) => ({
-          ...stretch(part),
-          cause,
-          from: 'edge' as const,
-          at_ms: atMs,
-          seam,
-        })),
-      hidden_gaps: found.report.gaps.length - gaps.length,
+      resolution_ms: 0,
+      spans: within(found.footage, interval).map((span) => ({ ...stretch(span), kind: 'footage' })),
+      gaps: found.report.gaps.map(toGap),
+      filled: found.report.filled.map(({ cause, atMs, seam, ...part }) => ({
+        ...stretch(part),
+        cause,
+        from: 'edge' as const,
+        at_ms: atMs,
+        seam,
+      })),
+      hidden_gaps: 0,
       protections: (cameraId === '' ? [] : (protections?.windows.list(cameraId) ?? []))
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
         .map(({ id, note, ...window }) => ({ id, ...stretch(window), note: note ?? null })),
@@ -130,7 +137,7 @@ export class Timelines {
   async #previewOf(cameraId: string, { interval, resolutionMs }: AskedTimes): Promise<TimelineCamera['preview']> {
     if (cameraId === '') return [];
     const found = await this.#deps.times.of(previewId(cameraId), interval.fromMs, interval.toMs);
-    return drawn(found, interval, resolutionMs).spans.map(stretch);
+    return mergeWithin(within(found.footage, interval), resolutionMs).map(stretch);
   }
 }
 
@@ -171,42 +178,102 @@ function joined(
 }
 
 /** The gaps of all nodes where none has footage. Of two gaps of the same time, that of the earlier node in the list counts. */
-function gapsOfAll(cameras: readonly TimelineCamera[]): TimelineCamera['gaps'] {
+function gapsOfAll(cameras: readonly TimelineCamera[]): Gaps {
   const taken = new IntervalSet().with(unionOf(cameras.flatMap(({ spans }) => spans)));
-  const left: TimelineCamera['gaps'] = [];
+  const left: Gaps = [];
   for (const gap of cameras.flatMap(({ gaps }) => gaps)) {
     const { fromMs, toMs } = intervalOf(gap);
     for (const hole of taken.holes(fromMs, toMs)) {
-      left.push({ ...gap, ...stretch(hole), is_open: gap.is_open && hole.toMs === toMs });
+      const lostMs = gap.missing_ms && { missing_ms: Math.min(gap.missing_ms, hole.toMs - hole.fromMs) };
+      left.push({ ...gap, ...stretch(hole), ...lostMs, is_open: gap.is_open && hole.toMs === toMs });
     }
     taken.add(fromMs, toMs);
   }
   return left.sort(byStart);
 }
 
-/** Spans and gaps that a page can show; with a coarser resolution if there are too many. */
-function drawn({ footage, report }: CameraTimes, { fromMs, toMs }: Interval, wantedMs: number) {
-  const cut = footage
-    .map((span) => ({ fromMs: Math.max(span.fromMs, fromMs), toMs: Math.min(span.toMs, toMs) }))
-    .filter((span) => span.fromMs < span.toMs);
-  for (let resolutionMs = wantedMs; ; resolutionMs = 2 * resolutionMs || 1_000) {
-    const spans = resolutionMs === 0 ? cut : mergeWithin(cut, resolutionMs);
-    const gaps = report.gaps.filter((gap) => gap.toMs - gap.fromMs >= resolutionMs || !isWithin(gap, spans));
-    if (resolutionMs >= DAY_MS || spans.length + gaps.length <= MAX_SPANS) return { spans, gaps, resolutionMs };
+/** What a page can show: coarser if there is too much. Spans are left out where they cannot be seen, gaps are not. */
+function coarser(camera: TimelineCamera, wantedMs: number): TimelineCamera {
+  let resolutionMs = Math.max(wantedMs, camera.resolution_ms);
+  for (; ; resolutionMs = 2 * resolutionMs || 1_000) {
+    const gaps = crowded(camera.gaps, resolutionMs);
+    const spans = joinedSpans(camera.spans, gaps, resolutionMs);
+    if (resolutionMs < DAY_MS && spans.length + gaps.length > MAX_SPANS) continue;
+    return {
+      ...camera,
+      resolution_ms: resolutionMs,
+      spans,
+      gaps,
+      filled: camera.filled.filter((part) => part.end_ms - part.start_ms >= resolutionMs).slice(-MAX_SPANS),
+      elsewhere: [...Map.groupBy(camera.elsewhere, ({ node_id, online }) => JSON.stringify([node_id, online])).values()]
+        .flatMap((parts) => joinedSpans(parts, gaps, resolutionMs))
+        .sort(byStart),
+    };
   }
 }
 
-function isWithin({ fromMs, toMs }: Interval, spans: readonly Interval[]): boolean {
-  let low = 0;
-  let high = spans.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((spans[middle] as Interval).toMs >= toMs) high = middle;
-    else low = middle + 1;
+/** Gaps within `resolutionMs` of each other are one entry, which says how many they are and how much is missing. */
+function crowded(gaps: Gaps, resolutionMs: number): Gaps {
+  const crowds: Gaps = [];
+  let crowd: Gaps = [];
+  const close = (): void => {
+    if (crowd.length > 0) crowds.push(...(crowd.length === 1 ? crowd : [crowdOf(crowd)]));
+    crowd = [];
+  };
+  for (const gap of gaps) {
+    const [first] = crowd;
+    if (first && (gap.end_ms - first.start_ms > resolutionMs || gap.is_open)) close();
+    crowd.push(gap);
   }
-  const span = spans[low];
-  return span !== undefined && span.fromMs <= fromMs;
+  close();
+  return crowds;
 }
+
+/** Its cause is that of the most missing time. */
+function crowdOf(gaps: Gaps): Gaps[number] {
+  const first = gaps[0] as Gaps[number];
+  const last = gaps.at(-1) as Gaps[number];
+  const missing = new Map<GapCause, number>();
+  for (const gap of gaps) missing.set(gap.cause, (missing.get(gap.cause) ?? 0) + missingMs(gap));
+  const [worst] = [...missing].reduce((a, b) => (b[1] > a[1] ? b : a));
+  return {
+    start_ms: first.start_ms,
+    end_ms: last.end_ms,
+    cause: worst,
+    is_open: false,
+    count: gaps.reduce((sum, { count = 1 }) => sum + count, 0),
+    missing_ms: gaps.reduce((sum, gap) => sum + missingMs(gap), 0),
+  };
+}
+
+const missingMs = ({ start_ms, end_ms, missing_ms = end_ms - start_ms }: Gaps[number]): number => missing_ms;
+
+/**
+ * Spans that are at most `resolutionMs` apart are one, but not across a gap, and footage within an entry of several gaps is left
+ * out. All lists are sorted.
+ */
+function joinedSpans<T extends ReturnType<typeof stretch>>(spans: readonly T[], gaps: Gaps, resolutionMs: number): T[] {
+  const joined: T[] = [];
+  let [within, between] = [0, 0];
+  for (const span of spans) {
+    while (within < gaps.length && (gaps[within] as Gaps[number]).end_ms < span.end_ms) within++;
+    const around = gaps[within];
+    if (around?.count !== undefined && around.start_ms <= span.start_ms) continue;
+    const last = joined.at(-1);
+    const reachedMs = last?.end_ms ?? -Infinity;
+    while (between < gaps.length && (gaps[between] as Gaps[number]).end_ms <= reachedMs) between++;
+    const isNear = last && span.start_ms - reachedMs <= resolutionMs;
+    if (isNear && (gaps[between]?.start_ms ?? Infinity) >= span.start_ms) {
+      joined[joined.length - 1] = { ...last, end_ms: Math.max(reachedMs, span.end_ms) };
+    } else joined.push(span);
+  }
+  return joined;
+}
+
+const within = (footage: readonly Interval[], { fromMs, toMs }: Interval): Interval[] =>
+  footage
+    .map((span) => ({ fromMs: Math.max(span.fromMs, fromMs), toMs: Math.min(span.toMs, toMs) }))
+    .filter((span) => span.fromMs < span.toMs);
 
 const unionOf = (stretches: readonly ReturnType<typeof stretch>[]): readonly Interval[] =>
   Array.from(new IntervalSet().with(stretches.map(intervalOf)));

@@ -25,6 +25,20 @@ const timeline = (Cause: z.ZodType<GapCause>) =>
             ...StretchFields,
             cause: Cause,
             is_open: z.boolean(),
+            count: z
+              .int()
+              .min(2)
+              .optional()
+              .describe(
+                'Set if the entry is several gaps that are closer together than the resolution: how many they are.',
+              ),
+            missing_ms: z
+              .int()
+              .min(0)
+              .optional()
+              .describe(
+                'With count: the sum of these gaps. Between them is footage. cause is that of the longest sum.',
+              ),
             not_filled: z
               .object({
                 reason: z.enum(NOT_FILLED_REASONS),
@@ -62,7 +76,12 @@ const timeline = (Cause: z.ZodType<GapCause>) =>
           .array(Happening)
           .optional()
           .describe('With events=1: what other systems reported, newest first; at most 1000 for all cameras.'),
-        hidden_gaps: z.number().int().describe('Gaps within spans that are shorter than the resolution.'),
+        hidden_gaps: z
+          .number()
+          .int()
+          .describe(
+            '0: short gaps are entries with count. Nodes of older versions leave gaps out, and count them here.',
+          ),
         protections: z.array(z.object({ id: z.string(), ...StretchFields, note: z.string().nullable() })),
         elsewhere: z
           .array(ElsewhereItem)

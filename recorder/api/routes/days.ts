@@ -23,9 +23,7 @@ const Query = z.object({
     .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
     .optional()
     .describe('IANA time zone whose days are counted, such as Europe/Berlin. Without it: that of the site.'),
-  scope: Scope.optional().describe(
-    'node, the default: the footage of this node. cluster: that of all nodes, in which gaps of less than a second are not counted.',
-  ),
+  scope: Scope.optional().describe('node, the default: the footage of this node. cluster: that of all nodes.'),
 });
 
 const Days = z

@@ -120,36 +120,52 @@ test('footage and gaps of each camera are reported, in the order in which they w
   assert.deepEqual([nobody.spans, nobody.gaps], [[], []]);
 });
 
-test('a coarse resolution joins spans and only counts the gaps between them', async (t) => {
+test('a coarse resolution joins spans, and gaps that are close together, with their number and sum', async (t) => {
   const ask = await stage(t, {
     gate: {
       footage: [
         [0, 10],
         [11, 20],
         [40, 50],
+        [51, 53],
+        [55, 58],
+        [59, 60],
       ],
       gaps: [
         [10, 11],
         [20, 40],
         [50, 51],
+        [53, 55],
+        [60, 68],
       ],
     },
   });
-  const answer = await ask(`camera=gate&from=${FROM}&to=${FROM + 51}&resolution_ms=5000`);
-  const [{ spans, gaps, hidden_gaps }] = answer.json().cameras;
+  const [{ spans, gaps, hidden_gaps }] = (
+    await ask(`camera=gate&from=${FROM}&to=${FROM + 68}&resolution_ms=8000`)
+  ).json().cameras;
   assert.deepEqual(seconds(spans), [
-    [0, 20],
+    [0, 10],
+    [11, 20],
     [40, 50],
+    [55, 60],
   ]);
-  // The last one is short as well, but no span covers it.
+  const shown = gaps.map(({ count, missing_ms }: Record<string, unknown>) => [count, missing_ms]);
   assert.deepEqual(seconds(gaps), [
+    [10, 11],
     [20, 40],
-    [50, 51],
+    [50, 55],
+    [60, 68],
   ]);
-  assert.equal(hidden_gaps, 1);
+  assert.deepEqual(shown, [
+    [undefined, undefined],
+    [undefined, undefined],
+    [2, 3_000],
+    [undefined, undefined],
+  ]);
+  assert.equal(hidden_gaps, 0);
 });
 
-test('whatever the resolution, spans and gaps cover the time, and gaps that are left out lie in spans', async (t) => {
+test('whatever the resolution, seconds listed are seconds missing, and spans and gaps cover the time', async (t) => {
   const stretches = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 60 });
   let made: Made = {};
   const ask = await stage(t, {
@@ -168,7 +184,17 @@ test('whatever the resolution, spans and gaps cover the time, and gaps that are 
       made = { footage: footage as [number, number][], gaps: gaps as [number, number][] };
       const answer = await ask(`camera=gate&from=${FROM}&to=${FROM + now}&resolution_ms=${resolution}`);
       const [camera] = answer.json().cameras;
-      assert.equal(camera.gaps.length + camera.hidden_gaps, gaps?.length);
+      const told = camera.gaps as { start_ms: number; end_ms: number; count?: number; missing_ms?: number }[];
+      const sum = told.reduce(
+        (total, { start_ms, end_ms, missing_ms }) => total + (missing_ms ?? end_ms - start_ms),
+        0,
+      );
+      assert.equal(sum, (gaps ?? []).reduce((total, [from, to]) => total + to - from, 0) * 1_000);
+      assert.equal(
+        told.reduce((total, { count = 1 }) => total + count, 0),
+        gaps?.length,
+      );
+      for (const { start_ms, end_ms, count } of told) assert.ok(!count || end_ms - start_ms <= resolution);
       const shown = [...seconds(camera.spans), ...seconds(camera.gaps)].sort(([a], [b]) => a - b);
       let reached = 0;
       for (const [from, to] of shown) {

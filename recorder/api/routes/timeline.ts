@@ -26,7 +26,9 @@ const Query = z.object({
   to: EpochSeconds.describe('End of the interval, at most 31 days later.'),
   resolution_ms: queryNumber(z.int(RESOLUTION).min(0, RESOLUTION).max(DAY_MS, RESOLUTION))
     .default(0)
-    .describe('Footage that is not further apart is one span, and gaps between that are shorter are only counted.'),
+    .describe(
+      'Footage that is not further apart is one span, and gaps within this time are one entry with their number and sum (count, missing_ms).',
+    ),
   events: flag().optional().describe('1: also the events of the cameras that other systems reported.'),
   preview: flag().optional().describe('1: also when the previews of the cameras were recorded.'),
   scope: Scope.optional().describe('node, the default: what this node has. cluster: what all nodes have together.'),
@@ -70,7 +72,7 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
                   },
                 ],
                 filled: [],
-                hidden_gaps: 2,
+                hidden_gaps: 0,
                 protections: [],
                 elsewhere: [],
               },

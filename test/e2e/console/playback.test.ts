@@ -287,7 +287,7 @@ describe('playback in the console', { skip: browserMissing() }, () => {
       ],
     );
     assert.ok((await shapes()).some(({ kind }) => kind === 'footage'));
-    assert.match(await page.locator('.gap-list h2').innerText(), /^5 gaps in view$/);
+    assert.match(await page.locator('.gap-list h2').innerText(), /^5 gaps in view, 2 min 40 s$/);
     const slider = page.getByRole('slider', { name: 'Timeline' });
     await until('what the slider says', async () =>
       ((await slider.getAttribute('aria-valuetext')) ?? '').endsWith('recorded'),
