@@ -27,7 +27,7 @@ import { observePlayback } from '../recorder/playback/metrics.ts';
 import { Sender } from '../recorder/playback/sender.ts';
 import { RelayMetrics } from '../recorder/relay/metrics.ts';
 import { registerVoteMetrics } from '../recorder/run/vote-metrics.ts';
-import { registerWebhookMetrics } from '../recorder/run/webhook-metrics.ts';
+import { registerWebhookMetrics } from '../recorder/front/webhook-metrics.ts';
 
 export interface MetricFacts {
   readonly name: string;

@@ -7,7 +7,7 @@ import type { Camera, Warning } from './camera.ts';
 import { clusterCameras } from './cluster-cameras.ts';
 import { conditionOf } from './condition.ts';
 import { isStale } from './contact.ts';
-import type { EventType } from '../../recorder/events/event.ts';
+import type { EventType } from '../../recorder/contract/event.ts';
 import { onEvent } from './events.ts';
 import { session } from './session.ts';
 

@@ -3,7 +3,7 @@
 import { effect } from '@preact/signals';
 import { heard } from './contact.ts';
 import { session } from './session.ts';
-import type { EventType } from '../../recorder/events/event.ts';
+import type { EventType } from '../../recorder/contract/event.ts';
 
 /** All that the journal has; the compiler finds a type that is missing here. */
 const TYPES: Readonly<Record<EventType, true>> = {

@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { CameraDefaults } from '../../recorder/config/schema.ts';
-import type { CameraList } from '../../recorder/database/camera-rows.ts';
+import type { CameraList } from '../../recorder/config/camera-list.ts';
 import type { RowTable } from '../../recorder/database/row-table.ts';
 import { keyOf, type KubeApi, type ObjectName } from '../kube/api.ts';
 import type { Caches } from '../observe/caches.ts';

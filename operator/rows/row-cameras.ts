@@ -20,7 +20,8 @@ import {
 } from '../../crds/names.ts';
 import type { CameraSettings } from '../../recorder/config/camera-file.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults } from '../../recorder/config/schema.ts';
-import { usableOf, type CameraList, type CameraRow } from '../../recorder/database/camera-rows.ts';
+import type { CameraList } from '../../recorder/config/camera-list.ts';
+import { usableOf, type CameraRow } from '../../recorder/database/camera-rows.ts';
 import type { RowTable } from '../../recorder/database/row-table.ts';
 import { hasStatus, isNotFound, type KubeApi, type KubeObject, type Resource } from '../kube/api.ts';
 import { CAMERA, RECORDER_NODE, RECORDER_POOL, SECRET } from '../kube/resources.ts';

@@ -1,8 +1,8 @@
 // A camera as the API shows it: its schema.
 
 import { z } from 'zod';
-import { Reason } from '../probe/reason.ts';
-import { NotBelieved } from '../probe/not-believed.ts';
+import { Reason } from '../probe/report/reason.ts';
+import { NotBelieved } from '../probe/report/not-believed.ts';
 import { PacketCounts } from './packet-counts.ts';
 
 export const Video = z

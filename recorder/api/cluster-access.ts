@@ -5,7 +5,7 @@ import type { ClusterMetrics, Leaving } from '../cluster/access.ts';
 import type { ListedCamera, ListedCameras } from '../cluster/camera-list.ts';
 import type { Holder, Owner, Peer } from '../cluster/peers.ts';
 import type { Answer } from '../cluster/requests.ts';
-import type { FootageHolder } from '../footage/holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 
 /** A camera of the cluster, whichever node records it. */
 export type ClusterCamera = ListedCamera;

@@ -7,7 +7,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
 import { stopwatch } from '../../test/support/stopwatch.ts';
 import { until } from '../../test/support/until.ts';
-import type { FootageHolder } from '../footage/holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import { as, build, fakeCluster, token } from './test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 12) / 1_000;

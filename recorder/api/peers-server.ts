@@ -19,7 +19,7 @@ import { memberIn, strangerIn } from '../http/member-certificate.ts';
 import { ApiError } from '../http/problem.ts';
 import { markRelayed, statedCaller, type StatedCaller } from '../http/relayed.ts';
 import { buildServer } from '../http/server.ts';
-import type { PeerListener } from '../peers/peer.ts';
+import type { PeerListener } from '../contract/other-node.ts';
 import { CALLER_HEADER, RELAYED_HEADER } from '../peers/peer-requests.ts';
 import type { JobKeeper } from './deps.ts';
 import { joinRoutes, type Joining } from './routes/join.ts';

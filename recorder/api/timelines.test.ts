@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { Members } from '../../test/support/members.ts';
 import type { Gap } from '../contract/gap-report.ts';
-import type { FootageHolder } from '../footage/holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import { as, build, fakeCluster, noGaps } from './test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 11) / 1_000;

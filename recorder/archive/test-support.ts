@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
 import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
-import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
+import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import { Slab, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';

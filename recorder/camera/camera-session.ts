@@ -10,7 +10,7 @@ import { Transcript, type CameraObserver, type Said } from './observer.ts';
 import { Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { Playing, SessionHandler } from './session-options.ts';
 import type { TransportKind } from '../rtsp/stream-setups.ts';
-import type { EndReason } from './sink.ts';
+import type { EndReason } from '../contract/sink.ts';
 import type { NotRecorded } from '../contract/camera-status.ts';
 
 /** A camera without a written picture for this long is not recording, whatever else it does. */

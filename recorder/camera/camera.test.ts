@@ -7,7 +7,7 @@ import { startCamera } from '../../test/camera/camera.ts';
 import { freePorts } from '../../test/support/recorder-process.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { Camera } from './camera.ts';
-import type { SampleSink } from './sink.ts';
+import type { SampleSink } from '../contract/sink.ts';
 import { anywhere } from '../reach/reach.ts';
 
 const NO_SINK: SampleSink = { begin() {}, change() {}, sample() {}, end() {} };

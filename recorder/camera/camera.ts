@@ -5,7 +5,6 @@ import type { Log } from '../../base/log.ts';
 import type { Reason } from '../../base/reason.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
-import type { CameraTls } from '../reach/connect.ts';
 import type { Reach } from '../reach/reach.ts';
 import { CameraSession, type Offered } from './camera-session.ts';
 import { CameraError, NoConnection } from './error.ts';
@@ -17,8 +16,9 @@ import type { ReadPacer } from './read-pacer.ts';
 import { RetryPolicy, type Retry } from './retry.ts';
 import { runSession } from './session.ts';
 import { Rates } from './rates.ts';
-import type { SessionMemory, TransportChoice } from './session-options.ts';
-import type { SampleSink } from './sink.ts';
+import type { CameraSource } from '../contract/camera-source.ts';
+import type { SessionMemory } from './session-options.ts';
+import type { SampleSink } from '../contract/sink.ts';
 import {
   newCounters,
   type CameraCondition,
@@ -31,19 +31,6 @@ const CLOCK_UNUSABLE: Reason = {
   code: 'camera-clock-unusable',
   message: "the camera's time stamps tell no time: its pictures are recorded at the times at which they arrive",
 };
-
-/** The configuration of a camera that this room needs. `source` may contain user and password. */
-export interface CameraSource {
-  readonly id: string;
-  readonly name: string;
-  readonly source: string;
-  readonly transport: TransportChoice;
-  readonly tls?: CameraTls;
-  /** Send the password in clear text (Basic without TLS) even if the camera accepted something better before. */
-  readonly allowPlaintextLogin?: boolean;
-  /** The maximum bit rate in bit/s, over ten seconds; default `DEFAULT_MAX_BITRATE`. */
-  readonly maxBitrate?: number;
-}
 
 /** The speed of most cameras' ports. */
 const DEFAULT_MAX_BITRATE = 100_000_000;

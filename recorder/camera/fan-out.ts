@@ -3,7 +3,7 @@
 
 import type { Log } from '../../base/log.ts';
 import type { Sample } from '../mp4/sample.ts';
-import type { EndReason, Run, SampleSink } from './sink.ts';
+import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 
 export class FanOut implements SampleSink {
   #sinks: readonly SampleSink[];

@@ -1,7 +1,7 @@
 // The interface for watching a camera's connection besides recording it: the doctor and its captures.
 
 import type { Presentation } from '../rtsp/sdp.ts';
-import type { SampleSink } from './sink.ts';
+import type { SampleSink } from '../contract/sink.ts';
 
 /** One RTSP message, as sent except for the line ends of folded fields. */
 export interface Said {

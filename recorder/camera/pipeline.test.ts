@@ -9,7 +9,7 @@ import type { Sample } from '../mp4/sample.ts';
 import { parseSdp, type Media } from '../rtsp/sdp.ts';
 import type { Carrier } from '../contract/packet-place.ts';
 import { Pipeline } from './pipeline.ts';
-import type { Run } from './sink.ts';
+import type { Run } from '../contract/sink.ts';
 import { newCounters } from '../contract/camera-status.ts';
 
 const FIELDS = { ssrc: 1, payloadType: 96, marker: false };

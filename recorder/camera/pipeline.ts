@@ -15,7 +15,7 @@ import { MediaStream, type MediaStreamDeps, type MediaStreamOwner } from './medi
 import type { PacketPlace } from '../contract/packet-place.ts';
 import { droppedAt } from './receive-buffer.ts';
 import type { Playing } from './session-options.ts';
-import type { EndReason, SampleSink } from './sink.ts';
+import type { EndReason, SampleSink } from '../contract/sink.ts';
 import type { TimelineMemory, TimelineOwner } from './run.ts';
 import type { Pictures } from './watchdog.ts';
 import { Timeline } from './timeline.ts';

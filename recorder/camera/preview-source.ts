@@ -2,7 +2,7 @@
 
 import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
-import type { CameraSource } from './camera.ts';
+import type { CameraSource } from '../contract/camera-source.ts';
 
 /**
  * The source of `preview`, an address like `source`. Without a login of its own it has that of `source`, if both have the same

@@ -8,7 +8,7 @@ import { DecodeOrder } from './decode-order.ts';
 import { LOOK_MS, MAX_DELAY_MS, type Judge, type JudgeMemory } from './judge.ts';
 import type { KeyPictureMemory } from './key-pictures.ts';
 import type { RtpClock } from './rtp-clock.ts';
-import type { EndReason, SampleSink } from './sink.ts';
+import type { EndReason, SampleSink } from '../contract/sink.ts';
 import { SoundPlace } from './sound-place.ts';
 import { WallLine } from './wall-line.ts';
 

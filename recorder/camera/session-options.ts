@@ -3,6 +3,7 @@
 import type { TransportKind } from '../rtsp/stream-setups.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { TransportChoice } from '../contract/camera-source.ts';
 import type { CameraTls } from '../reach/connect.ts';
 import type { Reach } from '../reach/reach.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
@@ -12,8 +13,6 @@ import type { ReadMeter } from './read-meter.ts';
 import type { ReadPacer } from './read-pacer.ts';
 import type { PacketHandler, PlayAnswer } from './rtsp-connection.ts';
 import type { Pictures } from './watchdog.ts';
-
-export type TransportChoice = 'auto' | TransportKind;
 
 export interface Playing extends Omit<PlayAnswer, 'range'> {
   readonly transport: TransportKind;

@@ -6,7 +6,7 @@ import { MemoryBudget } from '../../base/memory-budget.ts';
 import type { TrackParameters } from '../mp4/sample.ts';
 import { TICKS_PER_MS } from '../mp4/sample.ts';
 import { SlabPool, SlabWriter } from '../codec/slab.ts';
-import type { EndReason, Run, SampleSink } from './sink.ts';
+import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 import { StandbyRing } from './standby-ring.ts';
 
 const FRAME_MS = 40;

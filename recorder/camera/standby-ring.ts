@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import { SlabHolds } from '../codec/slab.ts';
 import { TICKS_PER_MS, type Sample } from '../mp4/sample.ts';
-import type { EndReason, Run, SampleSink } from './sink.ts';
+import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 
 /** Samples from one key frame of the leading track up to the next. */
 interface Group {

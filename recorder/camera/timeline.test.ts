@@ -4,7 +4,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { BLOCK_BYTES, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
-import type { EndReason } from './sink.ts';
+import type { EndReason } from '../contract/sink.ts';
 import type { TimelineMemory } from './run.ts';
 import { Timeline } from './timeline.ts';
 

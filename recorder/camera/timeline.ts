@@ -6,7 +6,7 @@ import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/acce
 import { Judge } from './judge.ts';
 import { KeyPictures } from './key-pictures.ts';
 import { Run, type TimelineMemory, type TimelineOwner } from './run.ts';
-import type { EndReason, SampleSink } from './sink.ts';
+import type { EndReason, SampleSink } from '../contract/sink.ts';
 
 interface TimelineOptions {
   readonly clock: Clock;

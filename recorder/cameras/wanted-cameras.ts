@@ -7,7 +7,7 @@ import type { Limits, RetentionLimits } from '../archive/retention/plan.ts';
 import type { HeldCameras, WantedCamera } from './camera-set.ts';
 import type { CameraConfig, Config } from '../config/schema.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
-import { mergeCameras, NO_CAMERAS, type CameraList } from '../database/camera-rows.ts';
+import { mergeCameras, NO_CAMERAS, type CameraList } from '../config/camera-list.ts';
 
 /** What the cluster says about the cameras of this node. */
 interface AssignedCameras {

@@ -7,7 +7,7 @@ import type { CameraList, ListedCameras } from './camera-list.ts';
 import type { Cluster } from './cluster.ts';
 import type { Member, Membership } from './membership.ts';
 import type { Holder, Owner } from './peers.ts';
-import type { FootageHolder } from '../footage/holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import type { Answer, Question } from './requests.ts';
 import type { Vote, Votes } from './votes.ts';
 

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import type { PeerNode } from '../peers/peer.ts';
+import type { PeerNode } from '../contract/other-node.ts';
 
 export interface Peer {
   readonly nodeId: string;

@@ -13,7 +13,7 @@ import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/values.ts';
 import { memberTls } from '../peers/identity.ts';
 import { CALLER_HEADER } from '../peers/peer-requests.ts';
-import { servedCertificate } from '../run/trust.ts';
+import { servedCertificate } from '../front/trust.ts';
 import { CONFIG_OPTION, UsageError } from './command.ts';
 
 const TIMEOUT_MS = 30_000;

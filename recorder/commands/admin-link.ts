@@ -8,8 +8,8 @@ import { errorCode } from '../../base/error.ts';
 import type { Config } from '../config/schema.ts';
 import { formatListen } from '../config/values.ts';
 import { AdminCode, adminLink, reachable } from '../http/admin-code.ts';
-import { makesUsers } from '../run/access.ts';
-import { servedCertificate } from '../run/trust.ts';
+import { makesUsers } from '../front/access.ts';
+import { servedCertificate } from '../front/trust.ts';
 import { CONFIG_OPTION, parsedArgs, UsageError, type CommandContext } from './command.ts';
 
 export const usage = `Usage: recorder admin-link [--config FILE]

@@ -9,7 +9,7 @@ import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { ArchiveIdentity } from '../archive/disk/identity.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { ownerOf } from '../run/owner.ts';
+import { ownerOf } from '../engine/owner.ts';
 
 /**
  * Returns the id of the archive. Rejects with ConfigError when the directory does not exist. A running recorder notices the

@@ -16,7 +16,7 @@ import { formatListen, type ListenAddress } from '../config/values.ts';
 import { ETCD_PORTS, hostOfServer } from '../config/exposure.ts';
 import { CertificateError, readCertificate } from '../http/certificate.ts';
 import { readTrusted } from '../http/trusted.ts';
-import { HOW_TO_JOIN } from '../run/trust.ts';
+import { HOW_TO_JOIN } from '../front/trust.ts';
 import { nodeNameProblem } from './node-name.ts';
 
 const PROBE_MS = 2_000;

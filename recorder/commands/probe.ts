@@ -3,7 +3,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { silentLog } from '../../base/log.ts';
-import type { TransportChoice } from '../camera/session-options.ts';
+import type { TransportChoice } from '../contract/camera-source.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { checkCameraUrl, ValueError } from '../config/values.ts';
 import { lookForMemory } from '../edge/look.ts';

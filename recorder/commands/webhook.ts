@@ -1,10 +1,10 @@
 // `recorder webhook`: sends a test event to each webhook of the configuration, or makes a secret.
 
-import { makeEvent } from '../events/event.ts';
+import { makeEvent } from '../contract/event.ts';
 import { newWebhookSecret } from '../events/signature.ts';
 import { postEvent, webhookAgent } from '../events/webhook-post.ts';
 import { CameraNetworks } from '../reach/networks.ts';
-import { webhookRules } from '../run/webhooks.ts';
+import { webhookRules } from '../front/webhooks.ts';
 import { CONFIG_OPTION, parsedArgs, UsageError, type CommandContext } from './command.ts';
 
 export const usage = `Usage: recorder webhook test [--config FILE]

@@ -10,10 +10,8 @@ import { parsePasswordHash } from '../../base/password-hash.ts';
 import { NO_CONTROLS } from '../../base/printable.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
-import { addressFault } from '../edge/address.ts';
-import type { EdgeSource } from '../edge/open.ts';
-import { EVENT_TYPES, matchesType } from '../events/event.ts';
-import { WEBHOOK_SECRET } from '../events/signature.ts';
+import { addressFault, type EdgeSource } from '../contract/edge-source.ts';
+import { EVENT_TYPES, matchesType } from '../contract/event.ts';
 import { parsePublicKey } from '../license/statement.ts';
 import {
   checkCameraUrl,
@@ -33,6 +31,7 @@ import {
   parseSize,
   parseSpace,
   ValueError,
+  WEBHOOK_SECRET,
 } from './values.ts';
 
 /** The type that the reference shows for a value that is written as a string; `x-value-type` in JSON Schema. */

@@ -239,3 +239,6 @@ export function isTimeZone(text: string): boolean {
     return false;
   }
 }
+
+/** Of Standard Webhooks: `whsec_` and 24 to 64 bytes in base64. */
+export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;

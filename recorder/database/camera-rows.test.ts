@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CameraConfig } from '../config/schema.ts';
-import { mergeCameras, toCameras, type CameraRow } from './camera-rows.ts';
+import { mergeCameras } from '../config/camera-list.ts';
+import { toCameras, type CameraRow } from './camera-rows.ts';
 
 const DEFAULTS = { segmentDurationMs: 300_000, maxBitrate: 1e8 };
 const row = (changes: Partial<CameraRow> = {}): CameraRow => ({

@@ -1,8 +1,8 @@
 // Converts rows of the table `cameras` to cameras to record, and reports what is wrong with the others.
 
-import type { Reason } from '../../base/reason.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { CameraSettings } from '../config/camera-file.ts';
+import type { CameraList, RefusedCamera } from '../config/camera-list.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
 import { DatabaseError } from './error.ts';
@@ -108,19 +108,6 @@ export function rowIn({ row }: { readonly row: Readonly<Record<string, unknown>>
   } as CameraRow;
 }
 
-/** A camera that is not recorded as configured. */
-interface RefusedCamera {
-  readonly id: string;
-  readonly reason: Reason;
-}
-
-export interface CameraList {
-  readonly cameras: readonly CameraConfig[];
-  readonly refused: readonly RefusedCamera[];
-}
-
-export const NO_CAMERAS: CameraList = { cameras: [], refused: [] };
-
 /**
  * The cameras of rows. A camera with a mistake is recorded as in `before`, or not at all; a mistake in a setting that recording
  * does not need, such as the still image, only disables that setting.
@@ -148,28 +135,6 @@ export function toCameras(
     }
   }
   return { cameras, refused };
-}
-
-/** Combines the cameras of files and of the database. Files take precedence, because their author controls the machine anyway. */
-export function mergeCameras<T extends CameraConfig>(
-  files: readonly T[],
-  database: CameraList,
-): CameraList & { readonly cameras: readonly (T | CameraConfig)[] } {
-  const ids = new Set(files.map(({ id }) => id));
-  const shadowed = database.cameras.filter(({ id }) => ids.has(id));
-  return {
-    cameras: [...files, ...database.cameras.filter(({ id }) => !ids.has(id))],
-    refused: [
-      ...database.refused,
-      ...shadowed.map(({ id }) => ({
-        id,
-        reason: {
-          code: 'id-taken',
-          message: 'a camera of the configuration files has this id; the row of the table cameras is not used',
-        },
-      })),
-    ],
-  };
 }
 
 function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraConfig; problem?: string } {

@@ -11,7 +11,8 @@ import { messageOf, quietly } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { lostByAccident, type Asked } from '../config/changes.ts';
 import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
-import { CAMERA_COLUMNS, NO_CAMERAS, rowIn, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
+import { NO_CAMERAS, type CameraList } from '../config/camera-list.ts';
+import { CAMERA_COLUMNS, rowIn, toCameras, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
 import { unlessLogged } from './error.ts';
 

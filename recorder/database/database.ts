@@ -9,14 +9,15 @@ import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
 import { messageOf, quietly } from '../../base/error.ts';
 import type { Warning } from '../../base/reason.ts';
-import type { Archive } from '../archive/archive.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts';
+import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import { formatPath, type SegmentName } from '../archive/disk/names.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
-import type { ClosedSegment } from '../archive/catalogue/segment.ts';
-import type { CameraList, CameraRow } from './camera-rows.ts';
+import type { ClosedSegment, OpenSegment } from '../archive/catalogue/segment.ts';
+import type { CameraList } from '../config/camera-list.ts';
+import type { CameraRow } from './camera-rows.ts';
 import { CameraTable } from './camera-table.ts';
 import { Connection } from './connection.ts';
 import { DatabaseError, unlessLogged } from './error.ts';
@@ -60,7 +61,13 @@ const PUSHED_AT_ONCE = 500;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 
 /** The part of the archive that is used. */
-type ArchiveView = Pick<Archive, 'catalogue' | 'openEntries' | 'inProgress'>;
+interface ArchiveView {
+  readonly catalogue: Catalogue;
+  /** Segments that are being written or completed: of one camera, or of all. */
+  openEntries(cameraId?: string): readonly OpenSegment[];
+  /** The same with what is complete and not listed yet. */
+  inProgress(cameraId: string): OpenSegment[];
+}
 
 export class RecorderDatabase implements SegmentObserver {
   readonly #options: DatabaseOptions;

@@ -1,28 +1,8 @@
-// Addresses of cameras that take the times of a replay in the URL: a pattern with the places `{start}` and `{end}`, in the form that
-// the camera expects.
+// The addresses of cameras that take the times of a replay in the URL.
 
+import { PART, PLACE, USUAL_FORM } from '../contract/edge-source.ts';
 import type { CameraWindow } from './memory.ts';
 import { localWindow } from './times.ts';
-
-/** A place for a time, with its form if it is not the usual one, such as `{start:yyyy_MM_dd_HH_mm_ss}`. */
-const PLACE = /\{(start|end)(?::([^{}]*))?\}/g;
-/** Hikvision's form. */
-const USUAL_FORM = 'yyyyMMddTHHmmssZ';
-const PART = /yyyy|MM|dd|HH|mm|ss/g;
-
-/** Why a pattern is invalid; undefined if it is valid. */
-export function addressFault(pattern: string): string | undefined {
-  const places = [...pattern.matchAll(PLACE)];
-  for (const name of ['start', 'end']) {
-    if (!places.some((place) => place[1] === name)) return `expected {${name}} in the address`;
-  }
-  for (const [place, , form = USUAL_FORM] of places) {
-    const parts = form.match(PART) ?? [];
-    if (new Set(parts).size !== 6) return `expected yyyy, MM, dd, HH, mm and ss in ${place}`;
-    if (!/^[\w.:+-]+$/.test(form)) return `expected letters, digits and . : + - _ in ${place}`;
-  }
-  return undefined;
-}
 
 /** The address of a window, and the moment at which its replay is asked to start, which is not after the window's begin. */
 export function addressOf(

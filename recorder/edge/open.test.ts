@@ -14,7 +14,8 @@ import { anywhere } from '../reach/reach.ts';
 import { EdgeError } from './memory.ts';
 import type { EdgeClock, EdgeErrorCode, EdgeMemory, EdgeRecording, EdgeUnit, ReplayRequest } from './memory.ts';
 import { lookForMemory } from './look.ts';
-import { openEdgeMemory, type EdgeSource } from './open.ts';
+import type { EdgeSource } from '../contract/edge-source.ts';
+import { openEdgeMemory } from './open.ts';
 
 const ONVIF: EdgeSource = { kind: 'onvif', recording: undefined };
 const CREDENTIALS = { username: 'operator', password: 'pass word' };

@@ -1,5 +1,6 @@
 // Opens the memory of a camera as its configuration says: over ONVIF Profile G, or at addresses with times.
 
+import type { EdgeSource } from '../contract/edge-source.ts';
 import { OnvifError } from '../onvif/error.ts';
 import { streamAt } from '../onvif/discovery/describe.ts';
 import { OnvifRecordings, type Recording } from '../onvif/recordings.ts';
@@ -12,13 +13,6 @@ import { EdgeError } from './memory.ts';
 import type { CameraWindow, EdgeClock, EdgeMemory, EdgeRecording, Replay, ReplayRequest } from './memory.ts';
 import { LazyReplay, replayFrom, type Units } from './replay.ts';
 import type { ReplayDeps } from './replay-session.ts';
-
-/** How a camera replays its footage. */
-export type EdgeSource =
-  /** `recording`: the token of the recording that belongs to this camera, if the device has recordings of several. */
-  | { readonly kind: 'onvif'; readonly recording: string | undefined }
-  /** `replay`: an address with places for times; `timeZone`: whose wall clock these show, UTC if undefined. */
-  | { readonly kind: 'address'; readonly replay: string; readonly timeZone: string | undefined };
 
 /** The fields of a camera's configuration that its memory needs. */
 export interface EdgeCamera extends CameraAddress {

@@ -1,6 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { addressFault, addressOf } from './address.ts';
+import { addressFault } from '../contract/edge-source.ts';
+import { addressOf } from './address.ts';
 import { clockRange, localWindow, startOfRange } from './times.ts';
 
 const HOUR_MS = 3_600_000;

@@ -3,7 +3,7 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import type { NodeEvent } from './event.ts';
+import type { NodeEvent } from '../contract/event.ts';
 import type { EventJournal } from './journal.ts';
 
 /** The connection of a client. */

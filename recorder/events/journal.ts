@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { quietly } from '../../base/error.ts';
-import { makeEvent, parseEvent, type NodeEvent, type Told } from './event.ts';
+import { makeEvent, parseEvent, type NodeEvent, type Told } from '../contract/event.ts';
 
 export interface JournalOptions {
   /** Created if it is missing. */

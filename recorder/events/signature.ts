@@ -3,9 +3,6 @@
 
 import { createHmac, randomBytes } from 'node:crypto';
 
-/** `whsec_` and 24 to 64 bytes in base64. */
-export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
-
 export const newWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
 /** The headers of a delivery. `seconds`: time of sending since 1970; receivers refuse deliveries that are minutes old. */

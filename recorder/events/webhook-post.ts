@@ -6,8 +6,9 @@ import { hostOfUrl } from '../../base/host.ts';
 import { quietly } from '../../base/error.ts';
 import { HTTP_1 } from '../../base/http-answer.ts';
 import { AddressRefused, type CameraNetworks } from '../reach/networks.ts';
-import type { NodeEvent } from './event.ts';
-import { signedHeaders, WEBHOOK_SECRET } from './signature.ts';
+import type { NodeEvent } from '../contract/event.ts';
+import { WEBHOOK_SECRET } from '../config/values.ts';
+import { signedHeaders } from './signature.ts';
 
 /** Where events are sent. */
 interface WebhookTarget {

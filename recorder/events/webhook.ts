@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { parseEventId, type NodeEvent } from './event.ts';
+import { parseEventId, type NodeEvent } from '../contract/event.ts';
 import type { EventJournal } from './journal.ts';
 import type { Delivery } from './webhook-post.ts';
 

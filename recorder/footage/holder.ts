@@ -7,7 +7,7 @@ import type { Interval } from '../../base/interval.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { Footage } from './footage.ts';
-import type { FootageHolder } from './holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import type { SegmentItem } from './segment-item.ts';
 import type { TimelineCamera } from './timeline-item.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { holdersIn, missingAt, type Elsewhere, type FootageHolder } from './holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
+import { holdersIn, missingAt, type Elsewhere } from './holders.ts';
 
 const MINUTE = 60_000;
 

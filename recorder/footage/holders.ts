@@ -2,17 +2,8 @@
 // one of them is silent.
 
 import type { Interval } from '../../base/interval.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import type { NoAnswer, Refusal } from '../peers/peer.ts';
-
-/** What is known of a holder without asking it. Times are milliseconds since 1970, minutes old; undefined: not reported, or up to now. */
-export interface FootageHolder {
-  /** As answers name it. */
-  readonly nodeId: string;
-  readonly oldestMs: number | undefined;
-  readonly newestMs: number | undefined;
-  /** Whether it has renewed its Lease lately; undefined while the API server cannot be asked. */
-  readonly isOnline: boolean | undefined;
-}
 
 /**
  * A stretch of time whose footage is at another holder. `isOnline`: the holder has reported it; otherwise it did not

@@ -3,11 +3,11 @@
 
 import { z } from 'zod';
 import type { Log } from '../../base/log.ts';
-import type { PeerListener } from '../peers/peer.ts';
+import type { PeerListener } from '../contract/other-node.ts';
 import type { Asker, PeerAnswer, PeerSender } from '../peers/peer-requests.ts';
 import { viewerOf, wholeAnswer, type WholeAnswer } from '../peers/whole-answer.ts';
 import type { Footage } from './footage.ts';
-import type { FootageHolder } from './holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import type { AskedTimes, ByteRange, Holder } from './holder.ts';
 import { footageOf } from './message.ts';
 import { FileGone, HolderLost } from './remote-file.ts';

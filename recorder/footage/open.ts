@@ -5,7 +5,7 @@ import type { Log } from '../../base/log.ts';
 import type { PeerSender } from '../peers/peer-requests.ts';
 import { ArchiveFiles, type KeepAwake } from './archive-file.ts';
 import { Collector } from './collect.ts';
-import type { FootageHolder } from './holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import type { Holder } from './holder.ts';
 import { nodeHolder } from './node-holder.ts';
 import { OwnFootage, type OwnArchive } from './own-footage.ts';

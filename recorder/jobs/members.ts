@@ -1,15 +1,7 @@
 // Finds the member of the cluster for an address in a request. Requests always go to the member's own address, never to the
 // address that the caller sent.
 
-/** A recorder of the cluster, from the configuration or the membership. */
-export interface Member {
-  /** `host:port`, or `https://host:port` if its scheme differs from that of this node. */
-  readonly address: string;
-  /** Undefined for a member that only the configuration names. */
-  readonly nodeId?: string;
-  /** The listener that accepts members only, and its identity there: a URI in its certificate. */
-  readonly mutual?: { readonly address: string; readonly identity: string };
-}
+import type { Member } from '../contract/other-node.ts';
 
 export type Scheme = 'http' | 'https';
 

@@ -11,7 +11,8 @@ import { request as requestHttps, type RequestOptions } from 'node:https';
 import { getCACertificates } from 'node:tls';
 import { isRedirect } from '../../base/http-answer.ts';
 import { memberTls, type MutualTls } from '../peers/identity.ts';
-import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
+import type { Member } from '../contract/other-node.ts';
+import { memberOf, hostPort, type Scheme } from './members.ts';
 
 /** `passing`: a later attempt may succeed. */
 export class PeerFailure extends Error {

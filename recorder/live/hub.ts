@@ -2,7 +2,7 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
+import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 import { initSegment } from '../mp4/init.ts';
 import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
 import { GopCache, type CachedSample } from './gop-cache.ts';

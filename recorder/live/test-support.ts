@@ -3,7 +3,7 @@
 import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import type { Slab } from '../codec/slab.ts';
 import { SlabPool, SlabWriter } from '../codec/slab.ts';
-import type { Run } from '../camera/sink.ts';
+import type { Run } from '../contract/sink.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { parseFragment } from '../mp4/parse-fragment.ts';
 import type { ViewerSocket } from './viewer.ts';

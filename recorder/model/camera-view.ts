@@ -1,17 +1,43 @@
 // The cameras of this node as the API, the metrics and the reports to the cluster show them.
 
 import type { Reason } from '../../base/reason.ts';
+import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { CameraArchiveStatus } from '../contract/archive-status.ts';
 import type { CameraSilence } from '../contract/gap-report.ts';
 import type { CameraStatus } from '../contract/camera-status.ts';
 import type { LiveHub } from '../live/hub.ts';
-import type { PreviewStream } from '../live/preview.ts';
+import type { Viewer, ViewerOptions, ViewerSocket } from '../live/viewer.ts';
+
+export interface PreviewStatus {
+  readonly state: 'idle' | 'connecting' | 'live' | 'failed';
+  /** Why it failed. */
+  readonly reason: Reason | undefined;
+  /** Of the current connection, or of the last one that delivered pictures; undefined before. */
+  readonly video: VideoParameters | undefined;
+  readonly audio: AudioParameters | undefined;
+  /** Bit rate over the last ten seconds, in bit/s; 0 without a connection. */
+  readonly bitrate: number;
+  /** Bytes of RTP received since the start. */
+  readonly bytesReceived: number;
+  /** Failures since the start, by `Reason.code`. */
+  readonly failures: ReadonlyMap<string, number>;
+}
+
+/** The preview of a camera, for its viewers. */
+export interface PreviewView {
+  readonly stats: LiveHub['stats'];
+  status(): PreviewStatus;
+  /** Adds a viewer, and connects for the first one. Undefined if it was refused with a close code. */
+  add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined;
+  /** Call it when the connection of the viewer has closed. */
+  remove(viewer: Viewer): void;
+}
 
 export interface CameraStreams {
   /** Undefined for a camera that is not enabled. */
   readonly live: LiveHub | undefined;
   /** Absent for a camera without one, or that is not enabled. */
-  readonly preview?: PreviewStream;
+  readonly preview?: PreviewView;
 }
 
 /** One camera, as the node knows it now. */
@@ -33,10 +59,4 @@ export interface CameraDirectory {
   get(cameraId: string): CameraView | undefined;
   /** The live streams of a camera, for callers that need nothing else of it. */
   streams(cameraId: string): CameraStreams | undefined;
-}
-
-/** A camera whose settings cannot be used. */
-export interface RefusedCamera {
-  readonly id: string;
-  readonly reason: Reason;
 }

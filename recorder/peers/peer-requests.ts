@@ -12,7 +12,7 @@ import { CodedError, errorCode } from '../../base/error.ts';
 import { HTTP_1 } from '../../base/http-answer.ts';
 import { promptly } from '../../base/promptly.ts';
 import { memberTls, type MutualTls } from './identity.ts';
-import type { PeerListener, PeerNode } from './peer.ts';
+import type { PeerListener, PeerNode } from '../contract/other-node.ts';
 
 /**
  * On whose behalf a node asks. `viewer`: this node has checked the caller, and states its name and what it may see; the peer

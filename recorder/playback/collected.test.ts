@@ -14,7 +14,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { runOf, segmentPaths } from '../archive/test-support.ts';
 import type { Footage } from '../footage/footage.ts';
-import type { FootageHolder } from '../footage/holders.ts';
+import type { FootageHolder } from '../contract/other-node.ts';
 import { openFootage } from '../footage/open.ts';
 import { exportWindow } from '../jobs/export.ts';
 import type { ReadAt } from '../mp4/reader.ts';

@@ -3,18 +3,13 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import type { CameraSource } from '../camera/camera.ts';
 import type { Reach } from '../reach/reach.ts';
 import { formatCapture } from './capture.ts';
+import { DoctorBusy, type Examiner, type TriedCamera } from './report/examiner.ts';
 import { examine, probe, type ObservedCamera, type Probed } from './run.ts';
 
 /** Limit for a capture in the memory of a process that records. */
 const MAX_RECORDER_CAPTURE_BYTES = 16 * 1024 * 1024;
-
-/** Another camera is being examined. */
-export class DoctorBusy extends Error {
-  override readonly name = 'DoctorBusy';
-}
 
 interface DoctorDeps {
   readonly clock: Clock;
@@ -23,18 +18,6 @@ interface DoctorDeps {
   /** A camera that is recorded or is to be, and its source. */
   readonly find: (cameraId: string) => { readonly camera: ObservedCamera; readonly source: string } | undefined;
 }
-
-export interface Examiner {
-  /** Undefined if the camera is not connected. Throws `DoctorBusy`. */
-  report(cameraId: string, seconds: number, signal: AbortSignal): Promise<Probed['report'] | undefined>;
-  /** The capture as a gzip file. */
-  capture(cameraId: string, seconds: number, signal: AbortSignal): Promise<Buffer | undefined>;
-  /** Connects to an address; disconnects after that time or at the first failure. Throws `DoctorBusy`. */
-  tryOut(camera: TriedCamera, seconds: number, signal: AbortSignal): Promise<Probed['report']>;
-}
-
-/** A camera that is not configured. */
-type TriedCamera = Omit<CameraSource, 'id' | 'name'>;
 
 export class Doctor implements Examiner {
   readonly #deps: DoctorDeps;

@@ -3,7 +3,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { CameraObserver, Said } from '../camera/observer.ts';
 import type { TransportKind } from '../rtsp/stream-setups.ts';
-import type { EndReason } from '../camera/sink.ts';
+import type { EndReason } from '../contract/sink.ts';
 import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
 import { parseRtcp, senderWallMs } from '../rtp/rtcp.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';

@@ -2,14 +2,16 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { Camera, type CameraSource } from '../camera/camera.ts';
+import type { CameraSource } from '../contract/camera-source.ts';
+import { Camera } from '../camera/camera.ts';
 import type { CameraObserver } from '../camera/observer.ts';
 import type { CameraStatus } from '../contract/camera-status.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Reach } from '../reach/reach.ts';
 import type { Capture } from './capture.ts';
 import { Examination } from './examination.ts';
-import { reportOf, type ProbeReport } from './report.ts';
+import type { ProbeReport } from './report/report.ts';
+import { reportOf } from './report.ts';
 
 interface ProbeOptions {
   readonly seconds: number;

@@ -12,7 +12,7 @@ import { credentialOf, tokenInQuery } from '../http/credentials.ts';
 import { harmless } from '../http/foreign-answer.ts';
 import { ApiError } from '../http/problem.ts';
 import { isRelayed } from '../http/relayed.ts';
-import type { PeerListener } from '../peers/peer.ts';
+import type { PeerListener } from '../contract/other-node.ts';
 import {
   CALLER_HEADER,
   NOT_PASSED_ON as NO_TOKEN,

@@ -1,19 +1,19 @@
 // One recorder, composed of its parts: archive, cameras, live streams, HTTP. Two recorders can run in one process.
 
+import { Registry } from 'prom-client';
 import { cameraOfFootage } from '../../base/camera-id.ts';
-import { errorCode, messageOf } from '../../base/error.ts';
-import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
+import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
-import type { Archive } from '../archive/archive.ts';
+import { MemoryBudget } from '../../base/memory-budget.ts';
+import { memoryLimit } from '../../base/memory-limit.ts';
 import { Parts, type Part } from '../../base/parts.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
-import type { ClusterMember } from './member.ts';
+import type { ClusterMember } from '../engine/member.ts';
 import type { Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import { CurrentConfig } from '../config/current-config.ts';
-import { openEdgeRecovery } from './edge-recovery.ts';
 import type { RecorderDeps } from './deps.ts';
 import { todoOf } from '../api/todo.ts';
 import { plainListeners } from '../config/exposure.ts';
@@ -22,22 +22,27 @@ import { adminLink, reachable } from '../http/admin-code.ts';
 import { EndedSessions } from '../http/ended-sessions.ts';
 import { publicKeyOf } from '../http/seal.ts';
 import { ownKey } from '../http/seal-key.ts';
-import { openAccess } from './access.ts';
-import { openAudit } from './audit.ts';
-import { openCameras } from './cameras.ts';
-import { NodeWebhooks } from './node-webhooks.ts';
-import { takeState, type ArchiveOwner } from './owner.ts';
+import { openAccess } from '../front/access.ts';
+import { openAudit } from '../front/audit.ts';
+import { openCameraEditor } from '../front/camera-editor.ts';
+import { NodeWebhooks } from '../front/node-webhooks.ts';
+import { openEngine, recovered } from '../engine/engine.ts';
+import { joinCluster } from '../engine/join.ts';
+import { takeState, type ArchiveOwner } from '../engine/owner.ts';
+import { registerLogMetrics } from './logs.ts';
+import { mediaBytes, registerMemoryMetrics } from './memory.ts';
 import { reload } from './reload.ts';
 import type { ServersCluster } from './servers.ts';
-import { Serving } from './serving.ts';
+import { Serving } from '../front/serving.ts';
+import { LiveLimits } from '../live/limits.ts';
+import type { Engine, EngineArchive, EngineCameras } from '../model/engine.ts';
 import type { RowTable } from '../database/row-table.ts';
-import { openStorage, type Storage } from './storage.ts';
-import type { StandbySet } from '../cameras/standby-set.ts';
 import { Ticks } from './ticks.ts';
-import { openOwnCertificate, readTrust } from './trust.ts';
+import { openFrontStorage, openHappenings } from '../front/storage.ts';
+import { openOwnCertificate, readTrust } from '../front/trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 import { registerVoteMetrics } from './vote-metrics.ts';
-import { registerWebhookMetrics } from './webhook-metrics.ts';
+import { registerWebhookMetrics } from '../front/webhook-metrics.ts';
 
 const TICK_MS = 250;
 
@@ -131,33 +136,34 @@ type Made = Awaited<ReturnType<typeof compose>>;
 
 /** Creates the parts from top to bottom, each from the previous ones. */
 async function compose(config: Config, deps: OwnerDeps) {
-  const { clock, log } = deps;
+  const { clock, log, version } = deps;
   const current = new CurrentConfig(config);
   const wanted = new WantedCameras(current, log);
-  const storage = await openStorage(current, wanted, deps);
-  const { archive, database, events, happenings, registry } = storage;
+  const registry = new Registry();
+  const memory = new MemoryBudget(mediaBytes(memoryLimit()));
+  registerMemoryMetrics(registry, memory);
+  registerLogMetrics(registry, deps.logLevels);
+  const around = { ...deps, registry, memory };
+  const liveLimits = new LiveLimits({}, memory);
+  const storage = await openFrontStorage(current, { ...around, camerasChanged: () => wanted.changed() });
+  const { database, events } = storage;
   const webhooks = new NodeWebhooks({ workDir: config.workDir, journal: events.journal, clock, log });
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
-  const node = await openCameras(config, wanted, storage, deps);
-  const { cameras, standbys, cameraSwitch } = node;
-  const recovery = openEdgeRecovery(config, wanted, storage, node, deps);
+  const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows: database });
+  const { archive, cameras, cameraSwitch } = opened;
+  const happenings = openHappenings({ ...deps, recordPath: config.recordPath, archive, told: events.happened });
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
   const sessions = await ownKey(config.workDir, log);
-  const sessionKey = publicKeyOf(sessions);
   const ended = new EndedSessions(clock, { workDir: config.workDir, log });
   await ended.load();
-  const member = await joinCluster(
-    config,
-    { wanted, storage, cameras, standbys, own, sessionKey, ended, servers },
-    deps,
-  );
+  const identity = { own, sessionKey: publicKeyOf(sessions), ended };
+  const { pod } = deps;
+  const member = await joinCluster(config, opened, { front: events, identity, pod, servers, version, clock, log });
   wanted.join({ cameraSwitch, database, member });
   const audit = openAudit(config, { ...deps, copy: deps.audit, registry });
-  const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);
-  const logins = servers?.logins;
   const access = await openAccess(config, {
     ...deps,
     registry,
@@ -165,39 +171,46 @@ async function compose(config: Config, deps: OwnerDeps) {
     ownKey: sessions,
     ended,
     sessionKeys: member?.sessionKeys,
-    logins,
-    cameraIds,
+    logins: servers?.logins,
+    cameraIds: () => knownCameras(cameras, archive, member),
   });
   const trust = { ...(await readTrust(config, own, member)), auth: access.auth, issuers: access.issuers, own };
   for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
-  const recording = {
-    current,
-    ...storage,
-    ...node,
-    cameraSwitch: switchOf(cameraSwitch, wanted, member),
+  const engine: Engine = {
+    ...opened,
     member,
-    store: servers?.store,
-    operatorMetrics: servers && (() => servers.metrics()),
-    audit,
+    cameraSwitch: switchOf(cameraSwitch, wanted, member),
     refusedCameras: () => [...wanted.list().refused, ...(servers?.rows?.refused ?? [])],
-    rowWarnings: () => servers?.rows?.warnings() ?? [],
   };
-  const serving = new Serving(config, recording, trust, deps);
+  const serving = new Serving(
+    config,
+    {
+      ...storage,
+      engine,
+      current,
+      registry,
+      happenings,
+      cameraEditor: openCameraEditor(config, engine, database, deps),
+      store: servers?.store,
+      operatorMetrics: servers && (() => servers.metrics()),
+      audit,
+      rowWarnings: () => servers?.rows?.warnings() ?? [],
+    },
+    trust,
+    deps,
+  );
   const ticks = new Ticks(TICK_MS, () => {
-    cameras.tick();
-    archive.tick();
-    happenings.tick();
-    recovery.tick();
+    opened.tick();
     member?.tick();
+    happenings.tick();
     serving.tick();
   });
   return {
     ...storage,
-    ...node,
+    ...opened,
     current,
-    wanted,
     webhooks,
-    recovery,
+    happenings,
     own,
     servers,
     member,
@@ -256,27 +269,6 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
   ];
 }
 
-/** The record path may be missing or foreign for a while, but not unusable. */
-async function recovered(archive: Archive, { recordPath }: Config): Promise<void> {
-  try {
-    await archive.recover();
-  } catch (err) {
-    if (errorCode(err) === undefined) throw err;
-    throw new ConfigError('', 'record_path', `${recordPath} cannot be used: ${messageOf(err)}`);
-  }
-}
-
-interface MemberParts {
-  readonly wanted: WantedCameras;
-  readonly storage: Storage;
-  readonly cameras: CameraSet;
-  readonly standbys: StandbySet;
-  readonly own: OwnCertificate | undefined;
-  readonly sessionKey: string;
-  readonly ended: EndedSessions;
-  readonly servers: ServersCluster | undefined;
-}
-
 /** Resolves to undefined unless this is a server of a cluster without Kubernetes. */
 async function openServers(
   current: CurrentConfig,
@@ -291,40 +283,12 @@ async function openServers(
   return ServersCluster.open({ config, own, table, defaults: () => current.value.archive, clock, log });
 }
 
-/** Resolves to undefined outside of a cluster. */
-async function joinCluster(
-  config: Config,
-  { wanted, storage: { archive, gaps, events }, cameras, standbys, own, sessionKey, ended, servers }: MemberParts,
-  { pod, version, clock, log }: RecorderDeps,
-): Promise<ClusterMember | undefined> {
-  if (config.cluster.mode === 'none') return undefined;
-  if (!servers && !pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
-  // Loaded only in a cluster.
-  const [{ openMember }, { openApiServer }] = await Promise.all([import('./member.ts'), import('../cluster/join.ts')]);
-  return openMember({
-    config,
-    open: servers ? () => servers.open() : (connections) => openApiServer(pod as PodPlace, clock, connections),
-    version,
-    cameras,
-    standbys,
-    archive,
-    gaps: events.accountFor({
-      takeOver: (cameraId, sinceMs) => gaps.takeOver(cameraId, sinceMs, standbys.heldSinceMs(cameraId)),
-      giveUp: (cameraId, sinceMs) => gaps.giveUp(cameraId, sinceMs),
-    }),
-    observer: events.assignments,
-    own,
-    sessionKey,
-    ended,
-    servers: servers?.members,
-    changed: () => wanted.changed(),
-    clock,
-    log,
-  });
-}
-
 /** Cameras about which this node may give information: its own, those of its archive, and those of the cluster. */
-const knownCameras = (cameras: CameraSet, archive: Archive, member: ClusterMember | undefined): ReadonlySet<string> =>
+const knownCameras = (
+  cameras: EngineCameras,
+  archive: EngineArchive,
+  member: ClusterMember | undefined,
+): ReadonlySet<string> =>
   new Set([
     ...cameras.list().map(({ status }) => status.id),
     ...archive.extents().map(({ camera }) => cameraOfFootage(camera)),

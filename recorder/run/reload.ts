@@ -14,9 +14,9 @@ import type { Issuers } from '../identity/issuers.ts';
 import type { Authenticator } from '../http/auth.ts';
 import { sharedKey } from '../http/seal-key.ts';
 import type { License } from '../license/license.ts';
-import { tokensOf } from './access.ts';
-import { networksOf } from './cameras.ts';
-import type { NodeWebhooks } from './node-webhooks.ts';
+import { tokensOf } from '../front/access.ts';
+import { networksOf } from '../engine/cameras.ts';
+import type { NodeWebhooks } from '../front/node-webhooks.ts';
 import type { CameraNetworks } from '../reach/networks.ts';
 import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 

@@ -51,7 +51,7 @@ import { LiveLimits } from '../../recorder/live/limits.ts';
 import { run } from '../../recorder/live/test-support.ts';
 import { buildPlayback, openPlayback } from '../../recorder/playback/app.ts';
 import { startRecorder } from '../../recorder/run/recorder.ts';
-import type { ProbeReport } from '../../recorder/probe/report.ts';
+import type { ProbeReport } from '../../recorder/probe/report/report.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { workspace } from '../support/workspace.ts';
 import {

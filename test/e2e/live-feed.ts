@@ -2,7 +2,7 @@
 
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../recorder/codec/slab.ts';
-import type { SampleSink } from '../../recorder/camera/sink.ts';
+import type { SampleSink } from '../../recorder/contract/sink.ts';
 import { nalType } from '../support/packetize.ts';
 import type { VideoMedia } from '../camera/media.ts';
 

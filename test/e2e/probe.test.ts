@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { parseCapture } from '../../recorder/probe/capture.ts';
-import type { ProbeReport } from '../../recorder/probe/report.ts';
+import type { ProbeReport } from '../../recorder/probe/report/report.ts';
 import { startCamera } from '../camera/camera.ts';
 import { EdgeCamera } from '../camera/edge-camera.ts';
 import type { CameraOptions } from '../camera/options.ts';

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import type { TransportChoice } from '../../recorder/camera/session-options.ts';
+import type { TransportChoice } from '../../recorder/contract/camera-source.ts';
 import { GstreamerCameras, gstreamerMissing } from '../support/gstreamer-cameras.ts';
 import { record } from '../support/record.ts';
 

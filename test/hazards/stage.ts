@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { inspect, promisify } from 'node:util';
 import { VirtualClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { TransportChoice } from '../../recorder/camera/session-options.ts';
+import type { TransportChoice } from '../../recorder/contract/camera-source.ts';
 import type { Reach } from '../../recorder/reach/reach.ts';
 import type { CameraStatus } from '../../recorder/contract/camera-status.ts';
 import { startCamera } from '../camera/camera.ts';

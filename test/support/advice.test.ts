@@ -44,7 +44,7 @@ const PLACES: Readonly<Record<Kind, readonly string[]>> = {
     'operator/plan/rollout.ts',
     'recorder/cluster/token-reviews.ts',
     'recorder/http/refusals.ts',
-    'recorder/run/owner.ts',
+    'recorder/engine/owner.ts',
   ],
   servers: [
     'base/etcd/',
@@ -52,7 +52,7 @@ const PLACES: Readonly<Record<Kind, readonly string[]>> = {
     'recorder/certificates/',
     'recorder/cluster/votes.ts',
     'recorder/run/servers.ts',
-    'recorder/run/trust.ts',
+    'recorder/front/trust.ts',
     'recorder/run/vote-metrics.ts',
     'recorder/servers/',
     'store/',
@@ -68,9 +68,9 @@ const CHOSEN: readonly string[] = [
   'recorder/cluster/assignment-mirror.ts',
   'recorder/commands/',
   'recorder/config/schema.ts',
-  'recorder/run/access.ts',
-  'recorder/run/member.ts',
-  'recorder/run/recorder.ts',
+  'recorder/engine/join.ts',
+  'recorder/engine/member.ts',
+  'recorder/front/access.ts',
 ];
 
 const TOKENS = /\/\*[^]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g;

@@ -13,7 +13,7 @@ import type { RetentionLimits } from '../../recorder/archive/retention/plan.ts';
 import { AUDIO, runOf, TestCamera } from '../../recorder/archive/test-support.ts';
 import { FanOut } from '../../recorder/camera/fan-out.ts';
 import { newCounters } from '../../recorder/contract/camera-status.ts';
-import type { Run, SampleSink } from '../../recorder/camera/sink.ts';
+import type { Run, SampleSink } from '../../recorder/contract/sink.ts';
 import { RowQueue } from '../../recorder/database/row-queue.ts';
 import { filenameOf, rowOf, type RowChange } from '../../recorder/database/row.ts';
 import { CrashDisk, type DiskImage } from './crash-disk.ts';

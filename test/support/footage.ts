@@ -10,7 +10,7 @@ import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import type { CameraArchive } from '../../recorder/archive/segments/camera-archive.ts';
 import { TestFileSystem } from '../../recorder/archive/test-support.ts';
-import type { EndReason, Run } from '../../recorder/camera/sink.ts';
+import type { EndReason, Run } from '../../recorder/contract/sink.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../recorder/codec/slab.ts';
 import type { Sample } from '../../recorder/mp4/sample.ts';

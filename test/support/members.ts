@@ -10,7 +10,7 @@ import { newAuthority, newKey, newRequest, signRequest, type Authority } from '.
 import { buildPeersServer } from '../../recorder/api/peers-server.ts';
 import type { JobKeeper } from '../../recorder/api/deps.ts';
 import type { MutualTls } from '../../recorder/peers/identity.ts';
-import type { PeerListener, PeerNode } from '../../recorder/peers/peer.ts';
+import type { PeerListener, PeerNode } from '../../recorder/contract/other-node.ts';
 import { PeerRequests } from '../../recorder/peers/peer-requests.ts';
 
 const TIMES = { fromMs: Date.now() - 3_600_000, toMs: Date.now() + 86_400_000 };

@@ -8,8 +8,8 @@ export interface Room {
   /** Directory relative to the root of the repository; files belong to the room with the longest matching name. */
   readonly name: string;
   /**
-   * Where it will stand when recording has threads of its own: in a thread that records (`engine`), in the thread in front of them
-   * (`front`), or in `both`. Undefined: another program, or what puts both sides together.
+   * In the side that records (`engine`), in the one in front of it (`front`), or in `both` (docs/design/cores.md). Undefined: another
+   * program, or what puts both sides together.
    */
   readonly side?: 'engine' | 'front' | 'both';
   /** Rooms above it in the table, `all` for each of these; with the prefix `type ` for their types only. */
@@ -37,12 +37,6 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:crypto', 'node:net', 'node:util', '@marcbachmann/cel-js'],
   },
   { name: 'recorder/certificates', side: 'front', rooms: ['base', 'crds'], packages: ['node:*', 'zod'] },
-  {
-    name: 'recorder/peers',
-    side: 'front',
-    rooms: ['base'],
-    packages: ['node:http', 'node:stream', 'node:tls', 'undici', 'type zod'],
-  },
   // Pure rooms: no sockets, files, timers, processes or logs.
   { name: 'recorder/rtsp', side: 'both', rooms: ['base'], packages: ['node:crypto'] },
   { name: 'recorder/rtp', side: 'both', rooms: [], packages: [] },
@@ -54,20 +48,40 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'recorder/mp4'],
     packages: ['node:crypto', 'node:fs', 'node:os'],
   },
-  // What the side that records tells the side in front of it, and is told: values, of which neither side owns the meaning alone.
-  {
-    name: 'recorder/contract',
-    side: 'both',
-    rooms: ['base', 'recorder/rtsp', 'recorder/rtp', 'recorder/codec', 'recorder/mp4', 'recorder/archive/disk'],
-    packages: [],
-  },
   {
     name: 'recorder/reach',
     side: 'both',
     rooms: ['base', 'recorder/rtsp'],
     packages: ['node:dns', 'node:net', 'node:tls', 'undici'],
   },
-  { name: 'recorder/events', side: 'front', rooms: ['base', 'recorder/reach'], packages: ['node:*', 'undici'] },
+  // What the side that records tells the side in front of it, and is told: values, of which neither side owns the meaning alone.
+  {
+    name: 'recorder/contract',
+    side: 'both',
+    rooms: [
+      'base',
+      'recorder/rtsp',
+      'recorder/rtp',
+      'recorder/codec',
+      'recorder/mp4',
+      'recorder/archive/disk',
+      'recorder/reach',
+    ],
+    packages: [],
+  },
+  {
+    name: 'recorder/peers',
+    side: 'front',
+    rooms: ['base', 'recorder/contract'],
+    packages: ['node:http', 'node:stream', 'node:tls', 'undici', 'type zod'],
+  },
+  // What is told of an examined camera.
+  {
+    name: 'recorder/probe/report',
+    side: 'both',
+    rooms: ['recorder/contract'],
+    packages: ['zod'],
+  },
   {
     name: 'recorder/camera',
     side: 'engine',
@@ -127,14 +141,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/archive/gaps',
     side: 'engine',
-    rooms: [
-      'base',
-      'recorder/mp4',
-      'recorder/camera',
-      'recorder/archive/disk',
-      'recorder/contract',
-      'recorder/archive/catalogue',
-    ],
+    rooms: ['base', 'recorder/mp4', 'recorder/archive/disk', 'recorder/contract', 'recorder/archive/catalogue'],
     packages: ['node:fs/promises', METRICS],
   },
   {
@@ -196,27 +203,26 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/live',
     side: 'both',
-    rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'],
-    packages: [],
-  },
-  // What several rooms above show of the cameras: types alone.
-  {
-    name: 'recorder/model',
-    side: 'both',
-    rooms: ['base', 'recorder/contract', 'recorder/live'],
+    rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/contract'],
     packages: [],
   },
   {
     name: 'recorder/license',
-    side: 'front',
+    side: 'both',
     rooms: ['base'],
     packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'zod', METRICS],
   },
   {
     name: 'recorder/config',
     side: 'both',
-    rooms: ['base', 'recorder/rtsp', 'recorder/reach', 'recorder/edge', 'recorder/events', 'recorder/license'],
+    rooms: ['base', 'recorder/rtsp', 'recorder/contract', 'recorder/reach', 'recorder/license'],
     packages: ['node:*', 'yaml', 'zod'],
+  },
+  {
+    name: 'recorder/events',
+    side: 'front',
+    rooms: ['base', 'recorder/contract', 'recorder/reach', 'recorder/config'],
+    packages: ['node:*', 'undici'],
   },
   {
     name: 'recorder/audit',
@@ -227,28 +233,30 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/cluster',
     side: 'both',
+    rooms: ['base', 'crds', 'recorder/archive/disk', 'recorder/contract', 'recorder/config'],
+    packages: ['node:crypto', 'node:net', 'node:path', 'node:util', 'zod'],
+  },
+  // What the front asks of the side that records, and what it is shown: types alone.
+  {
+    name: 'recorder/model',
+    side: 'both',
     rooms: [
       'base',
-      'crds',
-      'recorder/peers',
-      'recorder/archive/disk',
+      'recorder/codec',
       'recorder/contract',
+      'recorder/reach',
+      'recorder/probe/report',
+      'recorder/archive/catalogue',
+      'recorder/live',
       'recorder/config',
-      'recorder/footage',
+      'recorder/cluster',
     ],
-    packages: ['node:crypto', 'node:net', 'node:path', 'node:util', 'zod'],
+    packages: [],
   },
   {
     name: 'recorder/database',
     side: 'front',
-    rooms: [
-      'base',
-      'recorder/mp4',
-      'recorder/archive/disk',
-      'recorder/archive/catalogue',
-      'recorder/archive',
-      'recorder/config',
-    ],
+    rooms: ['base', 'recorder/mp4', 'recorder/archive/disk', 'recorder/archive/catalogue', 'recorder/config'],
     packages: ['node:*', 'pg', METRICS],
   },
   // Which cameras this node records, holds or stops, and why.
@@ -271,9 +279,8 @@ export const ROOMS: readonly Room[] = [
       'recorder/model',
       'recorder/config',
       'recorder/cluster',
-      'recorder/database',
     ],
-    packages: ['node:crypto', 'node:path', 'node:util'],
+    packages: ['node:util'],
   },
   {
     name: 'recorder/jobs',
@@ -283,6 +290,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/peers',
       'recorder/mp4',
       'recorder/archive/disk',
+      'recorder/contract',
       'recorder/archive/catalogue',
       'recorder/footage',
     ],
@@ -296,7 +304,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/probe',
-    side: 'front',
+    side: 'engine',
     rooms: [
       'base',
       'recorder/rtsp',
@@ -306,6 +314,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/contract',
       'recorder/reach',
       'recorder/camera',
+      'recorder/probe/report',
     ],
     packages: ['node:zlib', 'zod'],
   },
@@ -325,7 +334,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/relay',
     side: 'front',
-    rooms: ['recorder/peers', 'recorder/http'],
+    rooms: ['recorder/contract', 'recorder/peers', 'recorder/http'],
     packages: ['type fastify', 'node:http', 'node:net', 'node:stream', 'node:stream/promises', 'prom-client'],
   },
   // Asks issuers of OpenID Connect who a person is.
@@ -371,7 +380,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/database',
       'recorder/jobs',
       'recorder/still',
-      'recorder/probe',
+      'recorder/probe/report',
       'recorder/onvif',
       'recorder/events',
       'recorder/http',
@@ -386,7 +395,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'console',
     side: 'front',
-    rooms: ['type recorder/events', 'type recorder/footage', 'type recorder/api'],
+    rooms: ['type recorder/contract', 'type recorder/footage', 'type recorder/api'],
     packages: ['@preact/signals', 'hls.js', 'htm', 'preact', 'type zod'],
   },
   { name: 'operator/kube', rooms: ['base', 'crds'], packages: ['@kubernetes/client-node', 'type undici'] },
@@ -427,8 +436,69 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', 'pino', METRICS],
   },
+  // An engine, put together: it records.
+  {
+    name: 'recorder/engine',
+    side: 'engine',
+    rooms: [
+      'base',
+      'crds',
+      'recorder/codec',
+      'recorder/reach',
+      'recorder/contract',
+      'recorder/camera',
+      'recorder/edge',
+      'recorder/archive/disk',
+      'recorder/archive/catalogue',
+      'recorder/archive/gaps',
+      'recorder/archive/retention',
+      'recorder/archive',
+      'recorder/edge/recovery',
+      'recorder/live',
+      'recorder/license',
+      'recorder/config',
+      'recorder/cluster',
+      'recorder/model',
+      'recorder/cameras',
+      'recorder/probe',
+    ],
+    packages: ['node:*', METRICS],
+  },
+  // The front, put together: it answers.
+  {
+    name: 'recorder/front',
+    side: 'front',
+    rooms: [
+      'base',
+      'recorder/certificates',
+      'recorder/rtsp',
+      'recorder/archive/disk',
+      'recorder/reach',
+      'recorder/contract',
+      'recorder/peers',
+      'recorder/onvif',
+      'recorder/archive/catalogue',
+      'recorder/happenings',
+      'recorder/footage',
+      'recorder/config',
+      'recorder/events',
+      'recorder/audit',
+      'recorder/cluster',
+      'recorder/model',
+      'recorder/database',
+      'recorder/jobs',
+      'recorder/still',
+      'recorder/http',
+      'recorder/servers',
+      'recorder/relay',
+      'recorder/identity',
+      'recorder/playback',
+      'recorder/api',
+    ],
+    packages: ['node:*', METRICS, 'type fastify'],
+  },
   // One recorder, put together. In a cluster of servers without Kubernetes each recorder has the operator in it.
-  { name: 'recorder/run', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify'] },
+  { name: 'recorder/run', rooms: 'all', packages: ['node:*', 'pino', METRICS] },
   {
     name: 'recorder/commands',
     rooms: [
@@ -439,9 +509,9 @@ export const ROOMS: readonly Room[] = [
       'recorder/peers',
       'recorder/rtsp',
       'recorder/codec',
+      'recorder/contract',
       'recorder/reach',
       'recorder/events',
-      'recorder/camera',
       'recorder/onvif',
       'recorder/edge',
       'recorder/archive/disk',
@@ -454,6 +524,8 @@ export const ROOMS: readonly Room[] = [
       'recorder/probe',
       'recorder/http',
       'recorder/servers',
+      'recorder/engine',
+      'recorder/front',
       'recorder/run',
     ],
     packages: ['node:*', 'yaml', 'zod'],
@@ -483,6 +555,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/playback',
       'recorder/api',
       'operator',
+      'recorder/front',
       'recorder/run',
     ],
     packages: ['@grafana/schema', METRICS],
@@ -505,19 +578,6 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:*', 'esbuild', 'prettier', 'yaml', 'zod'],
   },
-];
-
-/** Imports across the border between the sides as they are today: they have to end before recording gets its threads. */
-export const CROSSINGS: readonly string[] = [
-  'recorder/live (both) -> recorder/camera (engine)',
-  'recorder/config (both) -> recorder/edge (engine)',
-  'recorder/config (both) -> recorder/events (front)',
-  'recorder/config (both) -> recorder/license (front)',
-  'recorder/cluster (both) -> recorder/peers (front)',
-  'recorder/cluster (both) -> recorder/footage (front)',
-  'recorder/database (front) -> recorder/archive (engine)',
-  'recorder/cameras (engine) -> recorder/database (front)',
-  'recorder/probe (front) -> recorder/camera (engine)',
 ];
 
 /** Rooms of one side that may import the other, and rooms of both sides that may import one of them. */

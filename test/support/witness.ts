@@ -9,7 +9,7 @@ import { CameraGaps } from '../../recorder/archive/gaps/camera-gaps.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { SegmentObserver } from '../../recorder/archive/catalogue/observer.ts';
 import type { ClosedSegment } from '../../recorder/archive/catalogue/segment.ts';
-import type { SampleSink } from '../../recorder/camera/sink.ts';
+import type { SampleSink } from '../../recorder/contract/sink.ts';
 import type { CameraStatus } from '../../recorder/contract/camera-status.ts';
 import { closedFootage } from './closed-footage.ts';
 import { ACCOUNT_TOLERANCE_MS, assertApart, FUTURE_TOLERANCE_MS } from './invariants.ts';

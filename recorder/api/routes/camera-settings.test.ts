@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { AuditEntry } from '../../audit/entry.ts';
 import { EditError, type CameraEditor, type EditErrorCode } from '../../config/editor.ts';
-import { DoctorBusy, type Examiner } from '../../probe/doctor.ts';
+import { DoctorBusy, type Examiner } from '../../probe/report/examiner.ts';
 import { as, build } from '../test-support.ts';
 
 const SETTINGS = { id: 'gate', source: 'rtsp://admin@10.0.0.9/live' };

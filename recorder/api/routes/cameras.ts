@@ -2,7 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { Reason } from '../../probe/reason.ts';
+import { Reason } from '../../probe/report/reason.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CameraView } from '../../model/camera-view.ts';

@@ -2,7 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { Reason } from '../../probe/reason.ts';
+import { Reason } from '../../probe/report/reason.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { callerOf } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';

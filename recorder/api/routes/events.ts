@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
-import { EVENT_TYPES, matchesType, parseEventId } from '../../events/event.ts';
+import { EVENT_TYPES, matchesType, parseEventId } from '../../contract/event.ts';
 import type { StreamSink } from '../../events/event-stream.ts';
 import { callerOf } from '../../http/access.ts';
 import { inScope } from '../../http/camera-scope.ts';

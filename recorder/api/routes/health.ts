@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
 import { MINUTE_MS } from '../../../base/units.ts';
-import { Reason } from '../../probe/reason.ts';
+import { Reason } from '../../probe/report/reason.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CameraDirectory } from '../../model/camera-view.ts';

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import type { SampleSink } from '../../camera/sink.ts';
+import type { SampleSink } from '../../contract/sink.ts';
 import type { CameraCondition } from '../../contract/camera-status.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { Seam } from '../../mp4/meta.ts';

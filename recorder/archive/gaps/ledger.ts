@@ -10,7 +10,7 @@ import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
 import { withoutTrailingSlash } from '../../../base/paths.ts';
 import { DAY_MS } from '../../../base/units.ts';
-import type { SampleSink } from '../../camera/sink.ts';
+import type { SampleSink } from '../../contract/sink.ts';
 import type { Interval } from '../../../base/interval.ts';
 import type { SegmentObserver } from '../catalogue/observer.ts';
 import type { ClosedSegment } from '../catalogue/segment.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../base/clock.ts';
-import type { EndReason } from '../../camera/sink.ts';
+import type { EndReason } from '../../contract/sink.ts';
 import { TestCamera } from '../test-support.ts';
 import { RunBreaks } from './run-breaks.ts';
 

@@ -1,7 +1,7 @@
 // Finds missing pictures in the samples of one camera: between two runs of a connection, and within a run. The states of
 // camera and disk do not show these, because the camera continues to send.
 
-import type { EndReason, SampleSink } from '../../camera/sink.ts';
+import type { EndReason, SampleSink } from '../../contract/sink.ts';
 import { TICKS_PER_MS, type Sample } from '../../mp4/sample.ts';
 import type { GapCause } from '../../contract/gap-cause.ts';
 

@@ -9,7 +9,7 @@ import type { Interval } from '../../../base/interval.ts';
 import type { Log } from '../../../base/log.ts';
 import type { MemoryAccount } from '../../../base/memory-budget.ts';
 import type { Reason } from '../../../base/reason.ts';
-import type { EndReason, Run, SampleSink } from '../../camera/sink.ts';
+import type { EndReason, Run, SampleSink } from '../../contract/sink.ts';
 import type { Seam, SegmentClosing } from '../../mp4/meta.ts';
 import type { Sample } from '../../mp4/sample.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';

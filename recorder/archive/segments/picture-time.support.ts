@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { VirtualClock } from '../../../base/clock.ts';
 import type { TimelineMemory } from '../../camera/run.ts';
-import type { EndReason } from '../../camera/sink.ts';
+import type { EndReason } from '../../contract/sink.ts';
 import { Timeline } from '../../camera/timeline.ts';
 import type { AccessUnit, VideoParameters } from '../../codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../codec/slab.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from '../../../test/support/fast-check.ts';
 import { VirtualClock } from '../../../base/clock.ts';
 import { MemoryBudget } from '../../../base/memory-budget.ts';
-import type { EndReason, Run } from '../../camera/sink.ts';
+import type { EndReason, Run } from '../../contract/sink.ts';
 import { Slab, type SlabPool } from '../../codec/slab.ts';
 import type { Sample } from '../../mp4/sample.ts';
 import { AUDIO, VIDEO, runOf } from '../test-support.ts';

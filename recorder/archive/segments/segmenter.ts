@@ -6,7 +6,7 @@
 // file in which it begins, whichever of the two arrives first.
 
 import type { Clock } from '../../../base/clock.ts';
-import type { EndReason, Run } from '../../camera/sink.ts';
+import type { EndReason, Run } from '../../contract/sink.ts';
 import { Mp4Error } from '../../mp4/error.ts';
 import type { Seam, SegmentMeta } from '../../mp4/meta.ts';
 import { TICKS_PER_MS, VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../../mp4/sample.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AUDIO, VIDEO } from '../../archive/test-support.ts';
-import type { SampleSink } from '../../camera/sink.ts';
+import type { SampleSink } from '../../contract/sink.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import { SlabPool, SlabWriter, type MediaData } from '../../codec/slab.ts';
 import type { EdgePicture, EdgeSound } from '../memory.ts';

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { DecodeOrder } from '../../camera/decode-order.ts';
-import type { EndReason, SampleSink } from '../../camera/sink.ts';
+import type { EndReason, SampleSink } from '../../contract/sink.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import { TICKS_PER_MS, VIDEO_TIMESCALE, type Sample } from '../../mp4/sample.ts';
 import type { EdgePicture, EdgeSound } from '../memory.ts';

@@ -13,7 +13,7 @@ import { GapLedger } from '../../archive/gaps/ledger.ts';
 import type { CameraArchive } from '../../archive/segments/camera-archive.ts';
 import { readSegments, systemError, temporaryDirectory, TestFileSystem, VIDEO } from '../../archive/test-support.ts';
 import { FanOut } from '../../camera/fan-out.ts';
-import type { EndReason } from '../../camera/sink.ts';
+import type { EndReason } from '../../contract/sink.ts';
 import { newCounters } from '../../contract/camera-status.ts';
 import { SlabPool, SlabWriter, type MediaData } from '../../codec/slab.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';

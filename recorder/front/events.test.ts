@@ -17,16 +17,15 @@ test('after a restart, gaps and warnings that had ended are over, and those that
   const cause = 'camera-unreachable';
   const warning = (cameraId: string) => ({ code: 'edge-refused', message: 'no', cameraId });
   const first = await open();
-  for (const camera of ['closed', 'open']) first.gapsOf(camera).opened({ fromMs, cause });
-  first.gapsOf('closed').closed({ fromMs, toMs: fromMs + 1_000, cause });
+  for (const cameraId of ['closed', 'open']) first.tell({ cameraId, kind: 'gap-opened', gap: { fromMs, cause } });
+  first.tell({ cameraId: 'closed', kind: 'gap-closed', gap: { fromMs, toMs: fromMs + 1_000, cause } });
   first.warningsAre([warning('closed'), warning('open')]);
   first.warningsAre([warning('open')]);
   await first.close();
 
   const second = await open();
   t.after(() => second.close());
-  assert.equal(second.gapsOf('closed').openBefore, undefined);
-  assert.deepEqual(second.gapsOf('open').openBefore, { fromMs, cause });
+  assert.deepEqual([...second.openGaps], [['open', { fromMs, cause }]]);
   second.warningsAre([warning('closed')]);
   const told = await until('they are told', () => {
     const since = [...second.journal.after(second.beginId)];

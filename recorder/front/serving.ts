@@ -8,7 +8,7 @@ import { assert } from '../../base/assert.ts';
 import type { Warning } from '../../base/reason.ts';
 import { buildApi } from '../api/app.ts';
 import { buildHealthServer } from '../api/health-server.ts';
-import { standaloneChecks, type ApiDeps, type ReadinessChecks } from '../api/deps.ts';
+import { standaloneChecks, type ApiDeps, type ClusterStore, type ReadinessChecks } from '../api/deps.ts';
 import { LocalMachine } from '../api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../api/prometheus.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
@@ -16,13 +16,10 @@ import type { Collector } from '../footage/collect.ts';
 import { causesIn } from '../footage/elsewhere.ts';
 import { openFootage } from '../footage/open.ts';
 import { bytesOf } from '../archive/disk/space.ts';
-import type { CameraSwitch } from '../contract/camera-switch.ts';
-import type { ClusterMember } from './member.ts';
 import { urlOf } from '../cluster/peers.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
 import type { CameraConfig, Config } from '../config/schema.ts';
 import type { ListenAddress } from '../config/values.ts';
-import type { CameraList } from '../database/camera-rows.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { Issuers } from '../identity/issuers.ts';
 import { followCertificate, registerCertificateMetrics, type CertificatePair } from '../http/certificate.ts';
@@ -40,41 +37,41 @@ import { mayHaveJobs, openQueue } from '../jobs/open-queue.ts';
 import { Shortfalls } from '../model/shortfalls.ts';
 import { Ptz } from '../onvif/ptz.ts';
 import type { MutualTls } from '../peers/identity.ts';
-import type { PeerListener } from '../peers/peer.ts';
+import type { PeerListener } from '../contract/other-node.ts';
 import { PeerRequests } from '../peers/peer-requests.ts';
 import { RelayMetrics } from '../relay/metrics.ts';
-import { Doctor } from '../probe/doctor.ts';
 import { buildPlayback, openPlayback } from '../playback/app.ts';
 import type { PlaybackDeps } from '../playback/deps.ts';
 import type { NodeAudit } from './audit.ts';
-import type { NodeCameras } from './cameras.ts';
-import type { RecorderDeps } from './deps.ts';
 import { networkSearch } from './network-search.ts';
 import { ArchiveStills } from '../still/archive-stills.ts';
 import { JpegMaker } from '../still/jpeg-maker.ts';
 import { Snapshots } from '../still/snapshots.ts';
 import { Thumbnails } from '../still/thumbnails.ts';
-import type { ServersCluster } from './servers.ts';
-import type { Storage } from './storage.ts';
+import type { FrontDeps } from './deps.ts';
+import type { FrontStorage } from './storage.ts';
+import type { CameraEditor } from '../config/editor.ts';
+import type { Happenings } from '../happenings/happenings.ts';
+import type { Engine } from '../model/engine.ts';
+import type { Joining } from '../api/routes/join.ts';
 import type { Trust } from './trust.ts';
 
 /** Time limit for a PTZ command: a request waits for the previous command and its own. */
 const PTZ_ANSWER_TIMEOUT_MS = 10_000;
 const WARNINGS_MS = 1_000;
 
-/** The parts that work without the HTTP side. */
-export interface Recording
-  extends
-    Pick<Storage, 'archive' | 'gaps' | 'database' | 'registry' | 'answers' | 'events' | 'happenings'>,
-    Pick<NodeCameras, 'cameras' | 'cameraEditor' | 'pacer' | 'reach' | 'license'> {
+export interface ServingParts extends FrontStorage {
+  readonly engine: Engine;
   readonly current: CurrentConfig;
-  readonly cameraSwitch: CameraSwitch;
-  readonly member: ClusterMember | undefined;
+  /** Metrics of the whole recorder. */
+  readonly registry: Registry;
+  readonly happenings: Happenings;
+  /** Undefined when the configuration files are not known. */
+  readonly cameraEditor: CameraEditor | undefined;
   /** Set in a cluster of servers without Kubernetes. */
-  readonly store?: ServersCluster['store'] | undefined;
-  readonly operatorMetrics?: ServersCluster['metrics'] | undefined;
+  readonly store?: (ClusterStore & Pick<Joining, 'admission' | 'issuer' | 'keys'>) | undefined;
+  readonly operatorMetrics?: (() => Promise<string>) | undefined;
   readonly audit: NodeAudit;
-  readonly refusedCameras: () => CameraList['refused'];
   readonly rowWarnings?: () => readonly Warning[];
 }
 
@@ -95,9 +92,9 @@ interface ServingTrust extends Trust {
 /** Jobs, still images and PTZ are created by the constructor; the listeners by `open`. */
 export class Serving {
   readonly #config: Config;
-  readonly #recording: Recording;
+  readonly #parts: ServingParts;
   readonly #trust: ServingTrust;
-  readonly #deps: RecorderDeps;
+  readonly #deps: FrontDeps;
   readonly #snapshots: Snapshots;
   readonly #jpegs: JpegMaker;
   readonly #thumbnails: Thumbnails;
@@ -117,12 +114,13 @@ export class Serving {
   #playbackPort: number | undefined;
   #toldMs = -Infinity;
 
-  constructor(config: Config, recording: Recording, trust: ServingTrust, deps: RecorderDeps) {
-    const { cameras, archive, answers, reach, registry } = recording;
+  constructor(config: Config, parts: ServingParts, trust: ServingTrust, deps: FrontDeps) {
+    const { engine, answers, registry } = parts;
+    const { cameras, archive, reach } = engine;
     const { clock, log } = deps;
     const { moveTimeoutMs } = config.ptz;
     this.#config = config;
-    this.#recording = recording;
+    this.#parts = parts;
     this.#trust = trust;
     this.#deps = deps;
     this.#shortfalls = new Shortfalls({ clock, cameras, keeping: archive.keeping });
@@ -138,20 +136,20 @@ export class Serving {
       memory: answers.images,
       clock,
     });
-    this.#peers = openPeerRequests(recording, trust, deps);
+    this.#peers = openPeerRequests(engine, trust, deps);
     this.#relayMetrics = new RelayMetrics(registry);
     this.#collector = openFootage({
       recordPath: config.recordPath,
       archive,
-      cluster: recording.member?.view,
+      cluster: engine.member?.view,
       peers: this.#peers,
       clock,
       log,
-      keepAwake: () => recording.pacer.keepAwake(),
+      keepAwake: engine.keepAwake,
     });
-    this.#footage = new FootageOfNodes({ nodeId: config.nodeName, gaps: recording.gaps, collector: this.#collector });
-    this.#jobs = openJobs(config, recording, { collector: this.#collector, times: this.#footage }, trust, deps);
-    this.#namedJobs = new NamedJobs(this.#jobs, recording.member?.view.nodeId);
+    this.#footage = new FootageOfNodes({ nodeId: config.nodeName, gaps: engine.gaps, collector: this.#collector });
+    this.#jobs = openJobs(config, parts, { collector: this.#collector, times: this.#footage }, trust, deps);
+    this.#namedJobs = new NamedJobs(this.#jobs, engine.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
     this.#certificateInUse = trust.tls;
     registerCertificateMetrics(registry, {
@@ -206,7 +204,7 @@ export class Serving {
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - this.#toldMs < WARNINGS_MS) return;
     this.#toldMs = nowMs;
-    this.#recording.events.warningsAre(this.#warnings());
+    this.#parts.events.warningsAre(this.#warnings());
   }
 
   /** Sets the cameras that are wanted now. */
@@ -238,7 +236,7 @@ export class Serving {
   get #facing() {
     const { auth, tls } = this.#trust;
     const { cors, trustedProxies } = this.#config;
-    const { pacer } = this.#recording;
+    const { engine } = this.#parts;
     return {
       version: this.#deps.version,
       recordPath: this.#config.recordPath,
@@ -246,18 +244,18 @@ export class Serving {
       ...(tls ? { tls } : {}),
       origins: cors.origins,
       trustedProxies,
-      keepAwake: () => pacer.keepAwake(),
+      keepAwake: engine.keepAwake,
       clock: this.#deps.clock,
       log: this.#deps.log,
     };
   }
 
   get #playbackDeps(): PlaybackDeps {
-    const { member, answers, registry, audit } = this.#recording;
+    const { engine, answers, registry, audit } = this.#parts;
     return {
       ...this.#facing,
       footage: this.#collector,
-      cluster: member?.view,
+      cluster: engine.member?.view,
       peers: this.#peers,
       relayMetrics: this.#relayMetrics,
       memory: answers.playback,
@@ -267,23 +265,11 @@ export class Serving {
   }
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
-    const {
-      archive,
-      gaps,
-      cameras,
-      cameraSwitch,
-      cameraEditor,
-      reach,
-      database,
-      member,
-      store,
-      audit,
-      events,
-      happenings,
-    } = this.#recording;
+    const { engine, cameraEditor, database, store, audit, events, happenings } = this.#parts;
+    const { archive, gaps, cameras, cameraSwitch, reach, examiner, member, refusedCameras } = engine;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
-    const { clock, version, logLevels } = this.#deps;
-    const memory = this.#recording.answers.images;
+    const { clock, logLevels } = this.#deps;
+    const memory = this.#parts.answers.images;
     const archived = new ArchiveStills({ maker: this.#jpegs, memory, clock });
     return {
       ...this.#facing,
@@ -317,13 +303,13 @@ export class Serving {
         archived: async (id, atMs, width, by) => archived.get(id, await keyFrameAt(id, atMs, by), width),
       },
       discoverer: networkSearch({ cameras, snapshots: this.#snapshots, reach, clock }),
-      doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
+      doctor: examiner,
       logLevels,
       audit,
       events,
       happenings,
       warnings: () => this.#warnings(),
-      ...(database || member ? { refusedCameras: this.#recording.refusedCameras } : {}),
+      ...(database || member ? { refusedCameras } : {}),
       checks: this.#checks(),
       playback: {
         port: () => this.#playbackPort,
@@ -336,7 +322,8 @@ export class Serving {
   }
 
   #checks(): ReadinessChecks {
-    const { license, member, database } = this.#recording;
+    const { engine, database } = this.#parts;
+    const { license, member } = engine;
     return {
       ...standaloneChecks,
       license: () => Promise.resolve(license.check()),
@@ -355,7 +342,8 @@ export class Serving {
 
   /** The current warnings. */
   #warnings(): readonly Warning[] {
-    const { current, events, archive, reach, database, member, audit } = this.#recording;
+    const { engine, current, events, database, audit } = this.#parts;
+    const { archive, reach, member } = engine;
     return [
       ...current.warnings(),
       ...events.removals(),
@@ -365,7 +353,7 @@ export class Serving {
       ...this.#jobs.warnings(),
       ...(database?.warnings() ?? []),
       ...(member?.warnings() ?? []),
-      ...(this.#recording.rowWarnings?.() ?? []),
+      ...(this.#parts.rowWarnings?.() ?? []),
       ...plainListeners(this.#config),
       ...this.#trust.auth.warnings(),
       ...audit.warnings(),
@@ -373,7 +361,8 @@ export class Serving {
   }
 
   #buildMetrics() {
-    const { cameras, registry: own, operatorMetrics: more } = this.#recording;
+    const { engine, registry: own, operatorMetrics: more } = this.#parts;
+    const { cameras } = engine;
     const { version, clock, log } = this.#deps;
     const { auth, tls } = this.#trust;
     const { nodeName, metrics } = this.#config;
@@ -404,7 +393,8 @@ export class Serving {
     own: OwnCertificate,
     listeners: Readonly<Record<PeerListener, FastifyInstance>>,
   ): Promise<void> {
-    const { audit, member, store } = this.#recording;
+    const { engine, audit, store } = this.#parts;
+    const { member } = engine;
     const { visits, sink } = audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
@@ -430,9 +420,9 @@ export class Serving {
 
 /** Undefined outside of a cluster. */
 function openPeerRequests(
-  { member }: Recording,
+  { member }: Engine,
   { own, peerCa }: ServingTrust,
-  { clock }: RecorderDeps,
+  { clock }: FrontDeps,
 ): PeerRequests | undefined {
   return (
     member &&
@@ -451,10 +441,10 @@ const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
 
 function openJobs(
   config: Config,
-  { archive, member, registry, answers, events }: Recording,
+  { engine: { archive, member }, registry, answers, events }: ServingParts,
   { collector, times }: { readonly collector: Collector; readonly times: FootageOfNodes },
   { own, peerCa, redisCa }: ServingTrust,
-  { version, clock, log }: RecorderDeps,
+  { version, clock, log }: FrontDeps,
 ): Jobs {
   const { nodeName, recordPath } = config;
   const directory = join(config.workDir, 'jobs');

@@ -3,7 +3,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
 import type { Discoverer } from '../api/deps.ts';
-import type { CameraSet } from '../cameras/camera-set.ts';
+import type { EngineCameras } from '../model/engine.ts';
 import { discover } from '../onvif/discovery/discover.ts';
 import { addressesOf } from '../onvif/discovery/probe.ts';
 import type { Reach } from '../reach/reach.ts';
@@ -11,7 +11,7 @@ import { parseRtspUrl } from '../rtsp/url.ts';
 import type { Snapshots } from '../still/snapshots.ts';
 
 interface SearchDeps {
-  readonly cameras: Pick<CameraSet, 'list' | 'config'>;
+  readonly cameras: Pick<EngineCameras, 'list' | 'config'>;
   readonly snapshots: Pick<Snapshots, 'ofNew'>;
   readonly reach: Reach;
   readonly clock: Clock;

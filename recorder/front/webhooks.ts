@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { NO_CAMERA_THERE } from '../../base/networks.ts';
 import type { Config, WebhookConfig } from '../config/schema.ts';
-import { matchesType } from '../events/event.ts';
+import { matchesType } from '../contract/event.ts';
 import type { EventJournal } from '../events/journal.ts';
 import { Webhook } from '../events/webhook.ts';
 import { postEvent, webhookAgent } from '../events/webhook-post.ts';

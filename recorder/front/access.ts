@@ -8,8 +8,8 @@ import type { OpenTokenReviews } from '../cluster/join.ts';
 import { urlOf } from '../cluster/peers.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
-import type { RecorderDeps } from './deps.ts';
-import type { ClusterMember } from './member.ts';
+import type { FrontDeps } from './deps.ts';
+import type { EngineMember } from '../model/engine.ts';
 import { Issuers } from '../identity/issuers.ts';
 import { AdminCode } from '../http/admin-code.ts';
 import { adminToken } from '../http/admin-token.ts';
@@ -29,14 +29,14 @@ interface NodeAccess {
   close(): Promise<void>;
 }
 
-interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
+interface NodeAccessDeps extends Pick<FrontDeps, 'clock' | 'log' | 'pod'> {
   readonly registry: Registry;
   readonly audit: AuditSink;
   /** The key of this node. */
   readonly ownKey: Buffer;
   readonly ended: EndedSessions;
   /** In a cluster. */
-  readonly sessionKeys?: ClusterMember['sessionKeys'] | undefined;
+  readonly sessionKeys?: EngineMember['sessionKeys'] | undefined;
   /** In a cluster of servers. */
   readonly logins?: ClusterLogins | undefined;
   /** Cameras about which this node may give information. */

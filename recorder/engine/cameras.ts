@@ -1,20 +1,20 @@
-// The cameras of a node: which are recorded, which may be recorded, and how users change them.
+// The cameras of an engine: which are recorded, and which may be recorded.
 
 import { NO_CAMERA_THERE } from '../../base/networks.ts';
 import { nodeFileSystem as fs } from '../archive/disk/file-system.ts';
-import { NodeCameraEditor } from '../cameras/camera-editor.ts';
 import { CameraSet } from '../cameras/camera-set.ts';
 import { NodeCameraSwitch } from '../cameras/camera-switch.ts';
 import { ReadPacer } from '../camera/read-pacer.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Config } from '../config/schema.ts';
-import type { RecorderDeps } from './deps.ts';
 import { openCameraLogins } from './kept-logins.ts';
 import { License } from '../license/license.ts';
-import { forCameras } from './memory.ts';
+import type { EngineDeps } from './deps.ts';
+import { forCameras, type forStandbys } from './memory.ts';
+import type { Archive } from '../archive/archive.ts';
+import type { GapLedger } from '../archive/gaps/ledger.ts';
 import { CameraNetworks, type NetworkRules } from '../reach/networks.ts';
 import { StandbySet } from '../cameras/standby-set.ts';
-import type { Storage } from './storage.ts';
 import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 export interface NodeCameras {
@@ -25,20 +25,24 @@ export interface NodeCameras {
   /** Cameras that other nodes record. */
   readonly standbys: StandbySet;
   readonly cameraSwitch: NodeCameraSwitch;
-  /** Undefined when the configuration files are not known. */
-  readonly cameraEditor: NodeCameraEditor | undefined;
 }
 
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
 
+interface Recorded {
+  readonly archive: Archive;
+  readonly gaps: GapLedger;
+  /** Opens the account of cameras that are held for other nodes. */
+  readonly standbyMemory: ReturnType<typeof forStandbys>;
+}
+
 export async function openCameras(
   config: Config,
   wanted: WantedCameras,
-  storage: Storage,
-  deps: RecorderDeps,
+  { archive, gaps, standbyMemory }: Recorded,
+  deps: EngineDeps,
 ): Promise<NodeCameras> {
-  const { clock, log } = deps;
-  const { archive, gaps, events, registry, liveLimits, memory } = storage;
+  const { registry, liveLimits, memory, front, clock, log } = deps;
   const license = new License({
     ...config.license,
     wanted: () => wanted.enabledCount,
@@ -56,7 +60,7 @@ export async function openCameras(
   const connecting = { clock, log, pool: new SlabPool(), pacer, reach, receiveBuffer };
   const standbys = new StandbySet({
     ...connecting,
-    memory: storage.standbyMemory,
+    memory: standbyMemory,
     recordingOf: ({ id, name, record }) =>
       archive.sinkFor({ cameraId: id, name, ...record }, { needKeyFrame: () => {} }),
   });
@@ -68,29 +72,27 @@ export async function openCameras(
     wantedFromMs: (cameraId) => wanted.fromMs(cameraId),
     liveLimits,
     memory: forCameras(memory),
-    state: events.cameraState,
+    state: (cameraId, condition) => front.tell({ cameraId, kind: 'state', condition }),
     refusals: (candidates, running) => license.refusals(candidates, running),
   });
-  const cameraSwitch = switchOf(config, wanted, storage, { license, cameras }, deps);
-  const cameraEditor = editorOf(config, wanted, storage, { cameras, cameraSwitch }, deps);
-  return { license, pacer, reach, cameras, standbys, cameraSwitch, cameraEditor };
+  const cameraSwitch = switchOf(config, wanted, { license, cameras }, deps);
+  return { license, pacer, reach, cameras, standbys, cameraSwitch };
 }
 
 function switchOf(
   { workDir }: Config,
   wanted: WantedCameras,
-  { database }: Storage,
   { license, cameras }: Pick<NodeCameras, 'license' | 'cameras'>,
-  { clock, log }: RecorderDeps,
+  { rows, clock, log }: EngineDeps,
 ): NodeCameraSwitch {
   return new NodeCameraSwitch({
     fs,
     workDir,
     files: () => wanted.files,
-    ...(database && {
+    ...(rows && {
       database: {
-        cameras: () => database.cameras.cameras,
-        setEnabled: (id: string, enabled: boolean) => database.setCameraEnabled(id, enabled),
+        cameras: () => rows.cameras.cameras,
+        setEnabled: (id: string, enabled: boolean) => rows.setCameraEnabled(id, enabled),
       },
     }),
     refusal(cameraId) {
@@ -100,31 +102,6 @@ function switchOf(
     apply: () => wanted.apply(),
     clock,
     log,
-  });
-}
-
-function editorOf(
-  { cluster }: Config,
-  wanted: WantedCameras,
-  { database }: Storage,
-  { cameras, cameraSwitch }: Pick<NodeCameras, 'cameras' | 'cameraSwitch'>,
-  { configuration, clock }: RecorderDeps,
-): NodeCameraEditor | undefined {
-  if (!configuration) return undefined;
-  return new NodeCameraEditor({
-    fs,
-    configFile: configuration.file,
-    reload: configuration.reload,
-    ...(database && {
-      database: {
-        row: (id: string) => database.cameraRow(id),
-        edit: (id, change) => database.editCamera(id, change),
-      },
-    }),
-    ...(cluster.mode !== 'none' && { cluster: { has: (id) => cameras.config(id) !== undefined, mode: cluster.mode } }),
-    apply: () => wanted.apply(),
-    forget: (id) => cameraSwitch.forget(id),
-    clock,
   });
 }
 

@@ -1,15 +1,16 @@
 // Connects edge recovery with the cameras of this node: gives it their settings and states, and calls it regularly.
 
+import type { Archive } from '../archive/archive.ts';
+import type { GapLedger } from '../archive/gaps/ledger.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { CameraConfig, Config } from '../config/schema.ts';
-import type { RecorderDeps } from './deps.ts';
+import type { EngineDeps } from './deps.ts';
 import type { EdgeMemory } from '../edge/memory.ts';
 import { openEdgeMemory } from '../edge/open.ts';
 import { EdgeRecovery } from '../edge/recovery/recovery.ts';
 import { unwrittenMs } from '../cameras/held-time.ts';
 import type { NodeCameras } from './cameras.ts';
-import type { Storage } from './storage.ts';
 import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 /** As a multiple of the live bit rate: fast enough to catch up, and the link keeps capacity for the live stream. */
@@ -17,12 +18,17 @@ const DEFAULT_SHARE = 2;
 /** While the bit rate of the live stream is not known. */
 const LEAST_BITRATE = 1_000_000;
 
+interface Footage {
+  readonly archive: Archive;
+  readonly gaps: GapLedger;
+}
+
 export function openEdgeRecovery(
   { archive: { syncIntervalMs } }: Config,
   wanted: WantedCameras,
-  { archive, gaps, registry }: Pick<Storage, 'archive' | 'gaps' | 'registry'>,
+  { archive, gaps, registry }: Footage & Pick<EngineDeps, 'registry'>,
   { cameras, reach }: Pick<NodeCameras, 'cameras' | 'reach'>,
-  { clock, log }: Pick<RecorderDeps, 'clock' | 'log'>,
+  { clock, log }: Pick<EngineDeps, 'clock' | 'log'>,
 ): EdgeRecovery {
   const pool = new SlabPool();
   const memories = new WeakMap<NonNullable<CameraConfig['edge']>, EdgeMemory>();

@@ -7,6 +7,9 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { randomBytes } from 'node:crypto';
 import { VirtualClock } from '../../base/clock.ts';
+import { Registry } from 'prom-client';
+import { LiveLimits } from '../live/limits.ts';
+import { MemoryBudget } from '../../base/memory-budget.ts';
 import { silentLog } from '../../base/log.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
 import { workspace } from '../../test/support/workspace.ts';
@@ -15,10 +18,10 @@ import { EndedSessions } from '../http/ended-sessions.ts';
 import { CurrentConfig } from '../config/current-config.ts';
 import { openAccess } from './access.ts';
 import { openAudit } from './audit.ts';
-import { openCameras } from './cameras.ts';
-import { takeState } from './owner.ts';
-import { Serving, type Recording } from './serving.ts';
-import { openStorage } from './storage.ts';
+import { openEngine } from '../engine/engine.ts';
+import { takeState } from '../engine/owner.ts';
+import { Serving, type ServingParts } from './serving.ts';
+import { openFrontStorage, openHappenings } from './storage.ts';
 import { readTrust } from './trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
@@ -27,7 +30,7 @@ const ANY_PORT = '127.0.0.1:0';
 interface Stage {
   readonly serving: Serving;
   readonly clock: VirtualClock;
-  readonly recording: Recording;
+  readonly parts: ServingParts;
 }
 
 async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
@@ -50,18 +53,25 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const deps = { clock, log: silentLog, logLevels: new LevelSwitch('info'), version: '1.2.3', owner: state.owner };
   const current = new CurrentConfig(config);
   const wanted = new WantedCameras(current, silentLog);
-  const storage = await openStorage(current, wanted, deps);
-  const node = await openCameras(config, wanted, storage, deps);
-  const { registry, events, archive, gaps } = storage;
+  const memory = new MemoryBudget(Infinity);
+  const around = { ...deps, registry: new Registry(), memory };
+  const storage = await openFrontStorage(current, { ...around, camerasChanged: () => wanted.changed() });
+  const { events, database: rows } = storage;
+  const liveLimits = new LiveLimits({}, memory);
+  const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows });
+  const { archive, gaps, cameras } = opened;
+  const { registry } = around;
   const audit = openAudit(config, { ...deps, copy: undefined, registry });
   const ownKey = randomBytes(32);
   const ended = new EndedSessions(clock);
   const known = { ownKey, ended, cameraIds: () => new Set<string>() };
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
-  const recording = { current, ...storage, ...node, member: undefined, audit, refusedCameras: () => [] };
+  const happenings = openHappenings({ ...deps, recordPath: config.recordPath, archive, told: events.happened });
+  const engine = { ...opened, member: undefined, refusedCameras: () => [] };
+  const parts = { ...storage, engine, current, registry, happenings, cameraEditor: undefined, audit };
   const { auth, issuers } = access;
   const trust = { ...(await readTrust(config, undefined, undefined)), auth, issuers, own: undefined };
-  const serving = new Serving(config, recording, trust, deps);
+  const serving = new Serving(config, parts, trust, deps);
   t.after(async () => {
     await serving.leaveCameras();
     await serving.close();
@@ -70,11 +80,11 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
     await audit.close();
     await archive.close();
     await gaps.close();
-    await node.cameras.close();
+    await cameras.close();
     await events.close();
     state.lock.release();
   });
-  return { serving, clock, recording };
+  return { serving, clock, parts };
 }
 
 test('addresses are known once it listens, and it answers until it is closed', async (t) => {
@@ -101,9 +111,9 @@ test('an address that is taken is an error', async (t) => {
 });
 
 test('warnings come and go as events, looked at once a second', async (t) => {
-  const { serving, clock, recording } = await stage(t, { listen: '0.0.0.0:0' });
+  const { serving, clock, parts } = await stage(t, { listen: '0.0.0.0:0' });
   const told: (readonly string[])[] = [];
-  const { events } = recording;
+  const { events } = parts;
   t.mock.method(events, 'warningsAre', (warnings: readonly { readonly code: string }[]) => {
     told.push(warnings.map(({ code }) => code));
   });

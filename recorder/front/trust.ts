@@ -3,10 +3,10 @@
 
 import { join } from 'node:path';
 import { NodeFileError, nodeFiles, readCluster } from '../certificates/node-files.ts';
-import type { ClusterMember } from './member.ts';
+import type { EngineMember } from '../model/engine.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
-import type { RecorderDeps } from './deps.ts';
+import type { FrontDeps } from './deps.ts';
 import { reachedAs } from '../config/exposure.ts';
 import { CertificateError, readCertificate, type CertificatePair, type CertificatePaths } from '../http/certificate.ts';
 import { OwnCertificate } from '../http/own-certificate.ts';
@@ -24,7 +24,7 @@ export interface Trust {
 /** The certificate by which members of a pool recognize each other; it may serve all clients. Rejects with ConfigError. */
 export async function openOwnCertificate(
   config: Config,
-  { clock, log }: RecorderDeps,
+  { clock, log }: FrontDeps,
 ): Promise<OwnCertificate | undefined> {
   if (config.tls !== 'auto' && !config.cluster.listen) return undefined;
   const directory = ownDirectory(config);
@@ -64,7 +64,7 @@ export const servedCertificate = (config: Config): string | undefined =>
 export async function readTrust(
   config: Config,
   own: OwnCertificate | undefined,
-  member: ClusterMember | undefined,
+  member: EngineMember | undefined,
 ): Promise<Trust> {
   const certificate = config.tls === 'auto' ? own?.paths : config.tls;
   const tls = certificate && (await readTls(certificate));

@@ -4,12 +4,12 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
 import type { Reason } from '../../base/reason.ts';
-import type { SampleSink } from '../camera/sink.ts';
+import type { SampleSink } from '../contract/sink.ts';
 import { stoppedStatus, type CameraState, type CameraStatus } from '../contract/camera-status.ts';
-import { LiveLimits } from './limits.ts';
+import { LiveLimits } from '../live/limits.ts';
 import { PreviewStream } from './preview.ts';
-import { AUDIO, FakeSocket, run, SampleMaker, VIDEO } from './test-support.ts';
-import { CLOSE } from './viewer.ts';
+import { AUDIO, FakeSocket, run, SampleMaker, VIDEO } from '../live/test-support.ts';
+import { CLOSE } from '../live/viewer.ts';
 
 /** A connection that does what the test says. */
 class FakeConnection {

@@ -1,11 +1,10 @@
 // When each camera has footage on the disk of this node, and why there is none at other times: for timeline and calendar.
 
 import type { FootageTimes } from '../api/deps.ts';
-import type { Archive } from '../archive/archive.ts';
 import { keptFootage } from '../archive/catalogue/kept-footage.ts';
-import type { GapLedger } from '../archive/gaps/ledger.ts';
+import type { EngineArchive, EngineGaps } from '../model/engine.ts';
 
-export function footageTimes({ catalogue }: Archive, gaps: GapLedger): FootageTimes {
+export function footageTimes({ catalogue }: EngineArchive, gaps: EngineGaps): FootageTimes {
   return {
     refresh: (fromMs, toMs) => catalogue.refresh(fromMs, toMs),
     async of(cameraId, fromMs, toMs) {

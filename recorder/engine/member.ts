@@ -8,21 +8,18 @@ import type { Warning } from '../../base/reason.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { RetentionLimits } from '../archive/retention/plan.ts';
 import type { CameraView } from '../model/camera-view.ts';
+import type { EngineMember } from '../model/engine.ts';
 import { nodeFileSystem, type Space } from '../archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from '../cameras/camera-set.ts';
-import type { ClusterSwitch, ClusterView, ServersMembers } from '../cluster/access.ts';
+import type { ServersMembers } from '../cluster/access.ts';
 import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
-import type { CameraReport, NodeFacts } from '../cluster/cluster.ts';
+import type { CameraReport, ClusterOptions, NodeFacts } from '../cluster/cluster.ts';
 import { joinCluster, type OpenedApi } from '../cluster/join.ts';
 import { isDown, type Vote } from '../cluster/votes.ts';
 import { nodeIdentity } from '../../crds/names.ts';
-import type { Ended, EndedSessions } from '../http/ended-sessions.ts';
-import type { OwnCertificate } from '../http/own-certificate.ts';
-import type { Member } from '../jobs/members.ts';
-import type { PeerNode } from '../peers/peer.ts';
 import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/values.ts';
-import type { CameraList } from '../database/camera-rows.ts';
+import type { CameraList } from '../config/camera-list.ts';
 import { FullDisk } from '../cluster/full-disk.ts';
 import { isSick, SickDisk } from '../cluster/sick-disk.ts';
 import { heldMsOf, restartMs, wantedFromMs } from '../cameras/held-time.ts';
@@ -38,11 +35,7 @@ interface MemberDeps {
   readonly archive: Archive;
   readonly gaps: TimeAccount;
   readonly observer: AssignmentObserver;
-  /** The certificate that the operator signs. */
-  readonly own: OwnCertificate | undefined;
-  /** By which others know the sessions that this node signs. */
-  readonly sessionKey: string;
-  readonly ended: Pick<EndedSessions, 'told'>;
+  readonly identity: NodeIdentity;
   readonly servers: ServersMembers | undefined;
   /** Called when the cameras must be applied again. */
   readonly changed: () => void;
@@ -50,9 +43,22 @@ interface MemberDeps {
   readonly log: Log;
 }
 
-export interface ClusterMember {
-  readonly view: ClusterView;
-  readonly cameraSwitch: ClusterSwitch;
+/** By what others know this node. */
+export interface NodeIdentity {
+  /** The certificate that the operator signs. */
+  readonly own: NodeCertificate | undefined;
+  /** By which others know the sessions that this node signs. */
+  readonly sessionKey: string;
+  /** Sessions that were ended at this node. */
+  readonly ended: { readonly told: NodeFacts['endedSessions'] };
+}
+
+interface NodeCertificate {
+  request(): Promise<string>;
+  take(signed: Parameters<ClusterOptions['certified']>[0]): Promise<void>;
+}
+
+export interface ClusterMember extends EngineMember {
   cameras(): CameraList;
   /** The epoch under which this node writes a camera. */
   epochOf(cameraId: string): number | undefined;
@@ -60,29 +66,8 @@ export interface ClusterMember {
   held(): HeldCameras;
   /** Wall time from which to write the pictures of a camera that this node held before. */
   fromMs(cameraId: string): number;
-  /** Another member by the name of its node. */
-  find(nodeId: string): PeerNode | undefined;
-  /** Whether another node is a member, as far as this one knows. */
-  isMember(nodeId: string): boolean;
-  readonly sessionKeys: {
-    /** Of another member; undefined for a node that is none. */
-    readonly of: (nodeId: string) => string | undefined;
-    /** Sessions that any member has ended. */
-    readonly ended: () => readonly Ended[];
-    /** Calls `changed` when one of these has changed. */
-    readonly follow: (changed: () => void) => void;
-  };
   /** The retention limits of cameras of which this node may have footage. */
   limits(): ReadonlyMap<string, RetentionLimits>;
-  /** The members of the cluster, with their addresses. */
-  members(): readonly Member[];
-  /**
-   * Time since the last accepted renewal: 0 while renewals are accepted, Infinity when none was accepted since the start.
-   */
-  unreachableMs(): number;
-  /** This server should have a member of etcd, which does not answer. */
-  isMemberDown(): boolean;
-  warnings(): readonly Warning[];
   start(): Promise<void>;
   /** To be called a few times a second. */
   tick(): void;
@@ -114,7 +99,8 @@ const PROBE_MS = 1_000;
 
 /** Rejects if `open` does. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
-  const { config, open, cameras, standbys, archive, gaps, own, changed, clock, log } = deps;
+  const { config, open, cameras, standbys, archive, gaps, changed, clock, log } = deps;
+  const { own } = deps.identity;
   const { cluster: settings, nodeName, recordPath } = config;
   const votes = deps.servers?.votes;
   const facts = new ReportedFacts(deps);
@@ -208,7 +194,8 @@ class ReportedFacts {
   }
 
   async read(): Promise<NodeFacts> {
-    const { config, version, cameras, standbys, archive, own, sessionKey, ended } = this.#deps;
+    const { config, version, cameras, standbys, archive, identity } = this.#deps;
+    const { own, sessionKey, ended } = identity;
     const { listen, playback, nodeName } = config;
     await this.#refresh();
     return {

@@ -8,10 +8,11 @@ import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { Camera } from '../camera/camera.ts';
 import type { CameraError } from '../camera/error.ts';
-import type { SampleSink } from '../camera/sink.ts';
-import { LiveHub } from './hub.ts';
-import type { LiveLimits } from './limits.ts';
-import { CLOSE, type Viewer, type ViewerOptions, type ViewerSocket } from './viewer.ts';
+import type { SampleSink } from '../contract/sink.ts';
+import type { PreviewStatus, PreviewView } from '../model/camera-view.ts';
+import { LiveHub } from '../live/hub.ts';
+import type { LiveLimits } from '../live/limits.ts';
+import { CLOSE, type Viewer, type ViewerOptions, type ViewerSocket } from '../live/viewer.ts';
 
 /** A viewer that changes the page or the layout returns within this time, and the stream is still connected. */
 const LINGER_MS = 10_000;
@@ -51,22 +52,7 @@ type State =
   | { readonly kind: 'connecting' | 'live'; readonly camera: PreviewConnection; readonly reason?: Reason }
   | { readonly kind: 'failed'; readonly reason: Reason; readonly untilMs: number };
 
-interface PreviewStatus {
-  readonly state: 'idle' | 'connecting' | 'live' | 'failed';
-  /** Why it failed. */
-  readonly reason: Reason | undefined;
-  /** Of the current connection, or of the last one that delivered pictures; undefined before. */
-  readonly video: VideoParameters | undefined;
-  readonly audio: AudioParameters | undefined;
-  /** Bit rate over the last ten seconds, in bit/s; 0 without a connection. */
-  readonly bitrate: number;
-  /** Bytes of RTP received since the start. */
-  readonly bytesReceived: number;
-  /** Failures since the start, by `Reason.code`. */
-  readonly failures: ReadonlyMap<string, number>;
-}
-
-export class PreviewStream {
+export class PreviewStream implements PreviewView {
   readonly #options: PreviewOptions;
   readonly #hub: LiveHub;
   readonly #backoff = new Backoff(RETRY);

@@ -7,15 +7,19 @@ import type { Clock } from '../../base/clock.ts';
 import { errorCode, messageOf } from '../../base/error.ts';
 import { Turns } from '../../base/turns.ts';
 import { ignoreMissing } from '../../base/file-calls.ts';
-import type { FileSystem } from '../archive/disk/file-system.ts';
+import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts';
 import { makeDirectories, replaceFile } from '../archive/disk/state-file.ts';
 import { cameraFileOf, formatCameraFile, isOurs, withCamera, type CameraSettings } from '../config/camera-file.ts';
 import { EditError, type CameraEditor, type EditedCamera, type MayChange, type Mistake } from '../config/editor.ts';
 import { ConfigError } from '../config/error.ts';
 import { findCamera, loadConfig, mistakesInCamera, type WrittenCamera } from '../config/load.ts';
 import { hidePassword, keepPassword, PasswordNeeded } from '../config/passwords.ts';
+import type { Config } from '../config/schema.ts';
 import { withoutNulls } from '../config/yaml-file.ts';
 import { ROW_SETTINGS, rowOf, settingsOf, type CameraRow } from '../database/camera-rows.ts';
+import type { RecorderDatabase } from '../database/database.ts';
+import type { Engine } from '../model/engine.ts';
+import type { FrontDeps } from './deps.ts';
 
 export interface NodeCameraEditorDeps {
   readonly fs: FileSystem;
@@ -39,6 +43,33 @@ export interface NodeCameraEditorDeps {
   /** In a cluster: whether it has assigned the camera to this node. */
   readonly cluster?: { has(cameraId: string): boolean; readonly mode: 'kubernetes' | 'etcd' };
   readonly clock: Clock;
+}
+
+/** Undefined when the configuration files are not known. */
+export function openCameraEditor(
+  { cluster }: Config,
+  engine: Engine,
+  database: RecorderDatabase | undefined,
+  { configuration, clock }: Pick<FrontDeps, 'configuration' | 'clock'>,
+): NodeCameraEditor | undefined {
+  if (!configuration) return undefined;
+  return new NodeCameraEditor({
+    fs: nodeFileSystem,
+    configFile: configuration.file,
+    reload: configuration.reload,
+    ...(database && {
+      database: {
+        row: (id: string) => database.cameraRow(id),
+        edit: (id, change) => database.editCamera(id, change),
+      },
+    }),
+    ...(cluster.mode !== 'none' && {
+      cluster: { has: (id) => engine.cameras.config(id) !== undefined, mode: cluster.mode },
+    }),
+    apply: () => engine.applyCameras(),
+    forget: (id) => engine.forgetCamera(id),
+    clock,
+  });
 }
 
 /** Files with passwords are readable by the user and group of the recorder only. */

@@ -1,6 +1,7 @@
 // The events of a node: the parts of the recorder report to the journal, and the API reads it.
 
 import { join } from 'node:path';
+import { assertNever } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryBudget } from '../../base/memory-budget.ts';
@@ -10,28 +11,21 @@ import type { EventSource } from '../api/deps.ts';
 import type { Happening } from '../happenings/happening.ts';
 import { isoTime } from '../api/times.ts';
 import type { Gap } from '../contract/gap-report.ts';
-import type { GapObserver } from '../archive/gaps/gap-teller.ts';
 import { isGapCause } from '../contract/gap-cause.ts';
 import type { CameraCondition } from '../contract/camera-status.ts';
-import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
+import type { FrontOfEngine, OpenGap, TellNews } from '../contract/news.ts';
 import type { Config } from '../config/schema.ts';
-import type { Told } from '../events/event.ts';
+import type { Told } from '../contract/event.ts';
 import { EventStreams } from '../events/event-stream.ts';
 import { EventJournal } from '../events/journal.ts';
 import type { JobObserver } from '../jobs/job.ts';
 import { forEvents } from './memory.ts';
 
-export interface NodeEvents extends EventSource {
+export interface NodeEvents extends EventSource, FrontOfEngine {
   /** The events of this process follow this one. */
   readonly beginId: number;
-  /** Called by the parts of the recorder. */
-  readonly cameraState: (cameraId: string, condition: CameraCondition | undefined) => void;
-  readonly gapsOf: (cameraId: string) => GapObserver;
   readonly jobs: JobObserver;
   readonly happened: (event: Happening) => void;
-  readonly assignments: AssignmentObserver;
-  /** Wraps `account`, and reports cameras that were taken over or given up. */
-  accountFor(account: TimeAccount): TimeAccount;
   /** Sets the current warnings; new and cleared ones are reported. To be called about once a second. */
   warningsAre(warnings: readonly Warning[]): void;
   /** Cameras that this node has not had for less than an hour, as warnings. */
@@ -72,8 +66,7 @@ class ReportedEvents implements NodeEvents {
   readonly streams: EventStreams;
   readonly beginId: number;
   readonly #options: ReportOptions;
-  /** Gaps that were open when the previous process ended. */
-  readonly #openBefore: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
+  readonly openGaps: ReadonlyMap<string, OpenGap>;
   readonly #states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
   /** Cameras whose node was lost, or that another node has now, and since when. */
   readonly #lost = new Map<string, number | undefined>();
@@ -88,51 +81,48 @@ class ReportedEvents implements NodeEvents {
     this.#options = options;
     const { gaps, warnings, removed } = lastingOf(journal);
     this.#removed = removed;
-    this.#openBefore = gaps;
+    this.openGaps = gaps;
     this.#raised = warnings;
     this.beginId = journal.newestId;
-    this.#tell({ type: 'recorder.started', data: { version: options.version } });
+    this.#report({ type: 'recorder.started', data: { version: options.version } });
   }
 
-  readonly cameraState: NodeEvents['cameraState'] = (cameraId, condition) => {
-    if (this.#isStopping) return;
-    if (!condition) {
-      this.#states.delete(cameraId);
-      return;
-    }
-    const { state, reason } = condition;
-    const last = this.#states.get(cameraId);
-    // Not the last states of a camera that is being removed.
-    if (!last) this.#removed.delete(cameraId);
-    if (last?.state === state && last.code === reason?.code) return;
-    this.#states.set(cameraId, { state, code: reason?.code });
-    const data = { state, previous: last?.state ?? null, reason: reason ?? null };
-    this.#tell({ type: 'camera.state', cameraId, data });
-  };
-
-  readonly gapsOf: NodeEvents['gapsOf'] = (cameraId) => {
-    const tell = (type: Told['type'], data: Told['data']): void => this.#tell({ type, cameraId, data });
-    return {
-      openBefore: this.#openBefore.get(cameraId),
-      silent: (sinceMs, cause) => tell('camera.silent', { since: isoTime(sinceMs), cause }),
-      heard: (sinceMs, untilMs) => {
+  readonly tell: TellNews = (news) => {
+    const { cameraId } = news;
+    const report = (type: Told['type'], data: Told['data']): void => this.#report({ type, cameraId, data });
+    switch (news.kind) {
+      case 'state':
+        return this.#stateIs(cameraId, news.condition);
+      case 'silent':
+        return report('camera.silent', { since: isoTime(news.sinceMs), cause: news.cause });
+      case 'heard': {
+        const { sinceMs, untilMs } = news;
         const seconds = (untilMs - sinceMs) / 1000;
-        tell('camera.heard', { since: isoTime(sinceMs), until: isoTime(untilMs), seconds });
-      },
-      opened: ({ fromMs, cause }) => tell('gap.opened', { start: isoTime(fromMs), start_ms: fromMs, cause }),
-      filled: (part) => tell('gap.filled', { ...endedGap(part), filled_from: 'edge', seam: part.seam }),
-      closed: (gap) => tell('gap.closed', endedGap(gap)),
-      removed: () => {
-        // A cluster moves cameras: `camera.given_up` says so.
-        if (!this.#options.isAlone) return;
-        tell('camera.removed', {});
-        this.#removed.set(cameraId, this.#options.clock.wallMs());
-      },
-    };
+        return report('camera.heard', { since: isoTime(sinceMs), until: isoTime(untilMs), seconds });
+      }
+      case 'gap-opened': {
+        const { fromMs, cause } = news.gap;
+        return report('gap.opened', { start: isoTime(fromMs), start_ms: fromMs, cause });
+      }
+      case 'gap-closed':
+        return report('gap.closed', endedGap(news.gap));
+      case 'gap-filled':
+        return report('gap.filled', { ...endedGap(news.part), filled_from: 'edge', seam: news.part.seam });
+      case 'lost':
+        return void this.#lost.set(cameraId, news.sinceMs);
+      case 'taken':
+        return report('camera.taken', this.#moveOf(cameraId));
+      case 'given-up':
+        return report('camera.given_up', this.#moveOf(cameraId));
+      case 'removed':
+        return this.#removedNow(cameraId);
+      default:
+        return assertNever(news);
+    }
   };
 
   readonly happened: NodeEvents['happened'] = ({ camera_id: cameraId, ...data }) =>
-    this.#tell({ type: 'camera.event', cameraId, data });
+    this.#report({ type: 'camera.event', cameraId, data });
 
   readonly jobs: JobObserver = (change, { id, kind, cameraId, case: of, progress, reason, reasonCode, outcome }) => {
     const data = {
@@ -142,34 +132,16 @@ class ReportedEvents implements NodeEvents {
       ...(outcome ? { size_bytes: outcome.sizeBytes } : {}),
       ...(reason === undefined ? {} : { reason: { code: reasonCode ?? 'internal-error', message: reason } }),
     };
-    this.#tell({ type: `job.${change}`, cameraId, cameras: of?.cameras, data });
+    this.#report({ type: `job.${change}`, cameraId, cameras: of?.cameras, data });
   };
-
-  readonly assignments: AssignmentObserver = {
-    taken: (cameraId) => this.#tell({ type: 'camera.taken', cameraId, data: this.#moveOf(cameraId) }),
-    givenUp: (cameraId) => this.#tell({ type: 'camera.given_up', cameraId, data: this.#moveOf(cameraId) }),
-  };
-
-  accountFor(account: TimeAccount): TimeAccount {
-    return {
-      takeOver: (cameraId, sinceMs) => {
-        this.#lost.set(cameraId, sinceMs);
-        account.takeOver(cameraId, sinceMs);
-      },
-      giveUp: (cameraId, sinceMs) => {
-        this.#lost.set(cameraId, sinceMs);
-        account.giveUp(cameraId, sinceMs);
-      },
-    };
-  }
 
   warningsAre(warnings: readonly Warning[]): void {
     const now = new Map(warnings.map((warning) => [keyOf(warning), warning]));
     for (const [key, { code, message, cameraId }] of now) {
-      if (!this.#raised.has(key)) this.#tell({ type: 'warning.raised', cameraId, data: { code, detail: message } });
+      if (!this.#raised.has(key)) this.#report({ type: 'warning.raised', cameraId, data: { code, detail: message } });
     }
     for (const [key, { code, cameraId }] of this.#raised) {
-      if (!now.has(key)) this.#tell({ type: 'warning.cleared', cameraId, data: { code } });
+      if (!now.has(key)) this.#report({ type: 'warning.cleared', cameraId, data: { code } });
     }
     this.#raised = now;
   }
@@ -186,15 +158,38 @@ class ReportedEvents implements NodeEvents {
   stopping(): void {
     if (this.#isStopping) return;
     this.#isStopping = true;
-    this.#tell({ type: 'recorder.stopped', data: { version: this.#options.version } });
+    this.#report({ type: 'recorder.stopped', data: { version: this.#options.version } });
   }
 
   close(): Promise<void> {
     return this.journal.close();
   }
 
-  #tell(told: Told): void {
+  #report(told: Told): void {
     this.journal.tell(told);
+  }
+
+  #stateIs(cameraId: string, condition: CameraCondition | undefined): void {
+    if (this.#isStopping) return;
+    if (!condition) {
+      this.#states.delete(cameraId);
+      return;
+    }
+    const { state, reason } = condition;
+    const last = this.#states.get(cameraId);
+    // Not the last states of a camera that is being removed.
+    if (!last) this.#removed.delete(cameraId);
+    if (last?.state === state && last.code === reason?.code) return;
+    this.#states.set(cameraId, { state, code: reason?.code });
+    const data = { state, previous: last?.state ?? null, reason: reason ?? null };
+    this.#report({ type: 'camera.state', cameraId, data });
+  }
+
+  /** A cluster moves cameras: `camera.given_up` says so. */
+  #removedNow(cameraId: string): void {
+    if (!this.#options.isAlone) return;
+    this.#report({ type: 'camera.removed', cameraId, data: {} });
+    this.#removed.set(cameraId, this.#options.clock.wallMs());
   }
 
   /** For a planned move, no node was lost. */
@@ -210,11 +205,11 @@ const keyOf = ({ code, cameraId }: Pick<Warning, 'code' | 'cameraId'>): string =
 
 /** Gaps and warnings that the previous process has reported as begun, but not as ended. */
 function lastingOf(journal: EventJournal): {
-  readonly gaps: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
+  readonly gaps: ReadonlyMap<string, OpenGap>;
   readonly warnings: ReadonlyMap<string, Warning>;
   readonly removed: Map<string, number>;
 } {
-  const gaps = new Map<string, NonNullable<GapObserver['openBefore']>>();
+  const gaps = new Map<string, OpenGap>();
   const warnings = new Map<string, Warning>();
   const removed = new Map<string, number>();
   for (const { type, cameraIds, timeMs, json } of journal.after(0)) {

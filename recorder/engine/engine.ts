@@ -1,0 +1,55 @@
+// An engine, composed of its parts: it records, and it needs no listener, no account and no database for that.
+
+import { errorCode, messageOf } from '../../base/error.ts';
+import type { Archive } from '../archive/archive.ts';
+import type { WantedCameras } from '../cameras/wanted-cameras.ts';
+import { ConfigError } from '../config/error.ts';
+import type { CurrentConfig } from '../config/current-config.ts';
+import type { Config } from '../config/schema.ts';
+import { Doctor } from '../probe/doctor.ts';
+import { openArchive } from './archive.ts';
+import { openCameras } from './cameras.ts';
+import type { EngineDeps } from './deps.ts';
+import { openEdgeRecovery } from './edge-recovery.ts';
+import { forStandbys } from './memory.ts';
+
+export type OpenedEngine = Awaited<ReturnType<typeof openEngine>>;
+
+/** Creates the parts; neither the archive nor a camera is touched. */
+export async function openEngine(current: CurrentConfig, wanted: WantedCameras, deps: EngineDeps) {
+  const config = current.value;
+  // Opened before the memory for writing: it is released before it.
+  const standbyMemory = forStandbys(deps.memory);
+  const { archive, gaps } = await openArchive(config, wanted, deps);
+  const node = await openCameras(config, wanted, { archive, gaps, standbyMemory }, deps);
+  const { cameras, reach, pacer } = node;
+  const recovery = openEdgeRecovery(config, wanted, { archive, gaps, registry: deps.registry }, node, deps);
+  const { clock, version } = deps;
+  return {
+    ...node,
+    wanted,
+    archive,
+    gaps,
+    recovery,
+    examiner: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
+    applyCameras: () => wanted.apply(),
+    forgetCamera: (id: string) => node.cameraSwitch.forget(id),
+    keepAwake: () => pacer.keepAwake(),
+    /** To be called four times a second. */
+    tick() {
+      cameras.tick();
+      archive.tick();
+      recovery.tick();
+    },
+  };
+}
+
+/** The record path may be missing or foreign for a while, but not unusable. */
+export async function recovered(archive: Archive, { recordPath }: Config): Promise<void> {
+  try {
+    await archive.recover();
+  } catch (err) {
+    if (errorCode(err) === undefined) throw err;
+    throw new ConfigError('', 'record_path', `${recordPath} cannot be used: ${messageOf(err)}`);
+  }
+}

@@ -1,0 +1,35 @@
+// The share of what is recorded in the memory for media.
+
+import type { MemoryAccount, MemoryBudget } from '../../base/memory-budget.ts';
+
+/** Footage that waits for the disk may use this share, so that live streams continue meanwhile. */
+const FOR_WRITING = 7 / 8;
+/** Footage always has this share, even if there are too many cameras for the memory: it is enough for a working disk. */
+const AT_LEAST_FOR_WRITING = 1 / 4;
+
+/** Data that cameras send and that are not a fragment yet; they cannot be refused. */
+export const forCameras = (memory: MemoryBudget): MemoryAccount => memory.open('cameras', { maxBytes: Infinity });
+
+/** The share of standbys. */
+const FOR_STANDBYS = 1 / 2;
+
+/**
+ * Only recording takes precedence over it. `shed` is set later, because the order of the accounts is fixed before it is
+ * known.
+ */
+export function forStandbys(memory: MemoryBudget): (shed: (bytes: number) => void) => MemoryAccount {
+  let release = (_bytes: number): void => {};
+  const maxBytes = memory.limitBytes * FOR_STANDBYS;
+  const account = memory.open('standby', { maxBytes, shed: (bytes) => release(bytes) });
+  return (shed) => {
+    release = shed;
+    return account;
+  };
+}
+
+/** Opened last, so that all other users release memory for recording. */
+export const forWriting = (memory: MemoryBudget): MemoryAccount =>
+  memory.open('writing', {
+    maxBytes: memory.limitBytes * FOR_WRITING,
+    minBytes: memory.limitBytes * AT_LEAST_FOR_WRITING,
+  });

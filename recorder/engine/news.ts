@@ -1,0 +1,32 @@
+// Makes news for the front of what the parts of an engine observe.
+
+import type { GapObserver } from '../archive/gaps/gap-teller.ts';
+import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
+import type { FrontOfEngine, TellNews } from '../contract/news.ts';
+
+export const gapNews = ({ tell, openGaps }: FrontOfEngine, cameraId: string): GapObserver => ({
+  openBefore: openGaps.get(cameraId),
+  silent: (sinceMs, cause) => tell({ cameraId, kind: 'silent', sinceMs, cause }),
+  heard: (sinceMs, untilMs) => tell({ cameraId, kind: 'heard', sinceMs, untilMs }),
+  opened: (gap) => tell({ cameraId, kind: 'gap-opened', gap }),
+  closed: (gap) => tell({ cameraId, kind: 'gap-closed', gap }),
+  filled: (part) => tell({ cameraId, kind: 'gap-filled', part }),
+  removed: () => tell({ cameraId, kind: 'removed' }),
+});
+
+export const assignmentNews = (tell: TellNews): AssignmentObserver => ({
+  taken: (cameraId) => tell({ cameraId, kind: 'taken' }),
+  givenUp: (cameraId) => tell({ cameraId, kind: 'given-up' }),
+});
+
+/** Tells of cameras that are taken over or given up, before `account` is. */
+export const toldAccount = (tell: TellNews, account: TimeAccount): TimeAccount => ({
+  takeOver(cameraId, sinceMs) {
+    tell({ cameraId, kind: 'lost', sinceMs });
+    account.takeOver(cameraId, sinceMs);
+  },
+  giveUp(cameraId, sinceMs) {
+    tell({ cameraId, kind: 'lost', sinceMs });
+    account.giveUp(cameraId, sinceMs);
+  },
+});

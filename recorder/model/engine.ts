@@ -1,0 +1,104 @@
+// What the front may ask of the side that records. Everything else that it knows of it are the news (`contract/news.ts`).
+
+import type { Interval } from '../../base/interval.ts';
+import type { Reason, Warning } from '../../base/reason.ts';
+import type { Catalogue } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
+import type { OpenSegment } from '../archive/catalogue/segment.ts';
+import type { ClusterSwitch, ClusterView } from '../cluster/access.ts';
+import type { NodeFacts } from '../cluster/cluster.ts';
+import type { RefusedCamera } from '../config/camera-list.ts';
+import type { CameraConfig } from '../config/schema.ts';
+import type { CameraSwitch } from '../contract/camera-switch.ts';
+import type { GapReporter } from '../contract/gap-report.ts';
+import type { Member, PeerNode } from '../contract/other-node.ts';
+import type { ProtectedWindows } from '../contract/protection.ts';
+import type { Examiner } from '../probe/report/examiner.ts';
+import type { Reach } from '../reach/reach.ts';
+import type { CameraDirectory } from './camera-view.ts';
+
+export interface EngineCameras extends CameraDirectory {
+  /** The settings of a camera. `source`, `snapshot` and `onvif` may contain a password. */
+  config(cameraId: string): CameraConfig | undefined;
+}
+
+export interface EngineArchive {
+  /** What is on the disk. */
+  readonly catalogue: Catalogue;
+  /** Why nothing can be written at all. */
+  readonly fault: Error | undefined;
+  /** Undefined where nothing is ever removed. Of a camera undefined: as long as there is space; both in milliseconds. */
+  readonly keeping: { wantedMs(cameraId: string): number | undefined; outlookMs(): number | undefined } | undefined;
+  /** Windows that retention leaves alone; undefined where nothing is ever removed. */
+  readonly protections: ProtectedWindows | undefined;
+  /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
+  list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+  /** Segments that are being written or completed: of one camera, or of all. */
+  openEntries(cameraId?: string): OpenSegment[];
+  /** The same with what is complete and not listed yet. */
+  inProgress(cameraId: string): OpenSegment[];
+  /** The recording in progress; undefined when there is none that can be played. */
+  current(cameraId: string): Promise<OpenSegment | undefined>;
+  countSegments(cameraId: string, fromMs: number, toMs: number): number;
+  extents(): readonly { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[];
+  /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
+  newestFiles(cameraId: string): Iterable<string>;
+  /** Footage stays until the returned function is called. */
+  holdForReading(path: string): () => void;
+  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
+  /** Whether recording could create and write a file now. */
+  checkWritable(): Promise<boolean>;
+  /** Rejects when the record path is not this node's archive now. */
+  checkDisk(): Promise<void>;
+  warnings(): readonly Warning[];
+}
+
+export interface EngineGaps extends GapReporter {
+  /** Time of the interval with footage, as far as the ledger knows; oldest first. */
+  written(cameraId: string, fromMs: number, toMs: number): Interval[];
+}
+
+/** This node in its cluster. */
+export interface EngineMember {
+  readonly view: ClusterView;
+  readonly cameraSwitch: ClusterSwitch;
+  /** Another member by the name of its node. */
+  find(nodeId: string): PeerNode | undefined;
+  /** Whether another node is a member, as far as this one knows. */
+  isMember(nodeId: string): boolean;
+  /** The members of the cluster, with their addresses. */
+  members(): readonly Member[];
+  readonly sessionKeys: {
+    /** Of another member; undefined for a node that is none. */
+    readonly of: (nodeId: string) => string | undefined;
+    /** Sessions that any member has ended. */
+    readonly ended: () => NodeFacts['endedSessions'];
+    /** Calls `changed` when one of these has changed. */
+    readonly follow: (changed: () => void) => void;
+  };
+  /** Time since the last accepted renewal: 0 while renewals are accepted, Infinity when none was accepted since the start. */
+  unreachableMs(): number;
+  /** This server should have a member of etcd, which does not answer. */
+  isMemberDown(): boolean;
+  warnings(): readonly Warning[];
+}
+
+export interface Engine {
+  readonly cameras: EngineCameras;
+  readonly archive: EngineArchive;
+  readonly gaps: EngineGaps;
+  readonly cameraSwitch: CameraSwitch;
+  readonly examiner: Examiner;
+  /** Which addresses cameras may have, and the logins that they refused. */
+  readonly reach: Reach;
+  readonly license: { check(): { readonly valid: boolean; readonly reason?: Reason } };
+  /** Undefined outside of a cluster. */
+  readonly member: EngineMember | undefined;
+  /** Applies the cameras that are wanted now. Resolves when the change is carried out. */
+  applyCameras(): Promise<void>;
+  /** Forgets what is stored about a removed camera: another camera may get its id. */
+  forgetCamera(cameraId: string): Promise<void>;
+  readonly refusedCameras: () => readonly RefusedCamera[];
+  /** A request has arrived; the function that it returns is called when the answer is complete. See `ReadPacer`. */
+  readonly keepAwake: () => () => void;
+}
