@@ -3,6 +3,9 @@
 
 /** `leaseDurationSeconds` is this many intervals. */
 const RENEWALS_PER_LEASE = 7;
+/** The end of `holderIdentity` of a node's Lease, after the name of the node, when its recorder has ended: no process renews it. */
+export const NO_PROCESS = '/';
+
 /** The longest interval that a pool may ask for (`failover.renewSeconds`). */
 export const MAX_RENEW_SECONDS = 1200;
 

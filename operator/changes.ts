@@ -9,7 +9,6 @@ import { keyOf, nameOfKey, type KubeObject, type Resource } from './kube/api.ts'
 import type { Change } from './kube/informer.ts';
 import type { OperatorMetrics } from './metrics.ts';
 import { poolKeyOf, type Caches, type ClusterNode, type RecorderPod } from './observe/caches.ts';
-import { whyLeaving } from './observe/leaving.ts';
 import type { Pools } from './pools.ts';
 import type { Queues } from './queues.ts';
 import type { PoolRecorders } from './reconcilers.ts';
@@ -102,17 +101,19 @@ function leaseChanged(change: Change<KubeObject>, { pools, queues }: ChangesOpti
   else pools.get(`${namespace}/${pool}`)?.sawLease(node, lease);
 }
 
-/** Pools select Kubernetes nodes by labels, and leave those that are cordoned. */
+/** Pools select Kubernetes nodes by labels, and leave those whose pods are to end. A heartbeat changes nothing of this. */
 function nodeChanged(change: Change<ClusterNode>, { pools, queues }: ChangesOptions): void {
-  const isSame =
-    change.kind === 'changed' &&
-    JSON.stringify(change.previous.metadata.labels) === JSON.stringify(change.object.metadata.labels) &&
-    whyLeaving(change.previous) === whyLeaving(change.object);
+  const isSame = change.kind === 'changed' && textOf(change.previous) === textOf(change.object);
   if (isSame) return;
   for (const key of pools.keys) {
     pools.changed(key);
     queues.pool.add(key);
   }
+}
+
+function textOf({ metadata, spec, status }: ClusterNode): string {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return JSON.stringify([metadata.labels, spec?.unschedulable, spec?.taints, ready?.status, ready?.message]);
 }
 
 function podChanged(change: Change<RecorderPod>, { queues }: ChangesOptions): void {

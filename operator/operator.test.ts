@@ -138,6 +138,12 @@ class World {
     return [...JSON.stringify(spec).matchAll(/"operator":"NotIn","values":\["(\w+)"\]/g)].map(([, node = '']) => node);
   }
 
+  /** Nodes on which pods of the pool run whatever the pool selects. */
+  async named(): Promise<readonly string[]> {
+    const { spec } = await this.api.get(DAEMON_SET, { namespace: NAMESPACE, name: 'default-recorder' });
+    return [...JSON.stringify(spec).matchAll(/"operator":"In","values":\["(\w)"\]/g)].map(([, node = '']) => node);
+  }
+
   /** The condition Standby of a camera, as it is shown: its status and reason. */
   async standbyShown(camera: string): Promise<string | undefined> {
     const { status } = await this.api.get(CAMERA, { namespace: NAMESPACE, name: camera });
@@ -530,6 +536,30 @@ test('a pool that selects no node says so, with the command that labels one, unt
     'it knows of the label',
     async () => (await world.condition('default', 'NodesSelected'))?.status === 'True',
   );
+});
+
+test('the pod of a node that is selected no more stays until the node has no camera', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  const name = { namespace: NAMESPACE, name: 'default' };
+  const label = (node: string, recorder: string | null): Promise<unknown> =>
+    world.api.mergePatch(NODE, { name: node }, { metadata: { labels: { recorder, own: node } } });
+  for (const node of world.live) await label(node, 'true');
+  await world.pass(1);
+  await world.api.mergePatch(RECORDER_POOL, name, { spec: { nodeSelector: { recorder: 'true' } } });
+  const isNamed = (nodes: string) => async () => (await world.named()).join() === nodes;
+  await world.until('each node is named before it is left', isNamed('a,b,c'));
+  // Only its node can record it, and does until somebody decides otherwise.
+  await world.addCamera('gate', { placement: { nodeSelector: { own: 'a' } } });
+  await world.until('it is recorded there', async () => (await world.assignment('gate'))?.node === 'a');
+  await label('a', null);
+  await label('b', null);
+  await world.until('b has no camera', isNamed('a,c'));
+  await world.pass(30);
+  assert.deepEqual(await world.named(), ['a', 'c']);
+  await world.api.delete(CAMERA, { namespace: NAMESPACE, name: 'gate' });
+  await world.until('a has no camera', isNamed('c'));
 });
 
 test('a node on which its pod cannot be scheduled is part of the pool, and the update does not wait for it', async (t) => {

@@ -69,7 +69,7 @@ export class Assigner {
   readonly #memory: PoolMemory;
   #queue: AssignmentWrite[] = [];
   /**
-   * When silent nodes last renewed their Leases, from the reads that confirm their silence. They do not affect
+   * When silent nodes last renewed their Leases, from the reads that confirm their silence, or released them. They do not affect
    * decisions; they show where the footage of the node ends.
    */
   readonly #renewTimes = new Map<string, string>();
@@ -112,7 +112,7 @@ export class Assigner {
 
   /** Call when the Lease of a node has changed. */
   sawLease(node: string, lease: KubeObject): void {
-    this.#memory.detector.saw(node, viewOfLease(lease), this.#nowMs());
+    this.#saw(node, lease);
     this.#judge();
   }
 
@@ -120,6 +120,12 @@ export class Assigner {
     this.#closed = true;
     for (const timer of [this.#planTimer, this.#recheckTimer, this.#tickTimer]) timer?.cancel();
     this.#queue = [];
+  }
+
+  #saw(node: string, lease: KubeObject): void {
+    const view = viewOfLease(lease);
+    if (view.isReleased) this.#noteRenewal(node, lease);
+    this.#memory.detector.saw(node, view, this.#nowMs());
   }
 
   #nowMs(): number {
@@ -208,7 +214,7 @@ export class Assigner {
     const snapshot = this.#memory.look(seen, this.#nowMs());
     for (const { name } of snapshot.nodes) {
       const cached = lease(nodeLeaseName(name));
-      if (cached) this.#memory.detector.saw(name, viewOfLease(cached), this.#nowMs());
+      if (cached) this.#saw(name, cached);
     }
     if (!isLeader()) return;
     const made = plan(snapshot);

@@ -44,7 +44,12 @@ function online(liveness: Liveness | undefined): StatedCondition {
     case 'Live':
       return condition('Online', 'True', 'LeaseRenewed', 'its Lease changes');
     case 'Unavailable':
-      return condition('Online', 'False', 'NodeUnavailable', 'its Lease has not changed for too long');
+      return condition(
+        'Online',
+        'False',
+        'NodeUnavailable',
+        liveness.isReleased ? 'its recorder has ended' : 'its Lease has not changed for too long',
+      );
     default:
       return condition(
         'Online',

@@ -65,6 +65,8 @@ interface Inputs {
   readonly taken: readonly string[];
   /** Nodes on which pods of the pool may run. */
   readonly nodes: readonly string[];
+  /** Nodes on which pods stay although the pool may select these nodes no more. */
+  readonly named: readonly string[];
   /** Certificates of the authorities that recorders trust. */
   readonly bundle: string | undefined;
   /** How many guards must not be evicted. */
@@ -239,7 +241,7 @@ export class PoolObjects {
   async #objectsOf(
     key: string,
     pool: RecorderPool,
-    { digest, taken, nodes, bundle, guards }: Inputs,
+    { digest, taken, nodes, named, bundle, guards }: Inputs,
     metricsSha256: string | undefined,
   ): Promise<readonly (readonly [Resource, KubeObject])[]> {
     const { caches, image, priorityClass, logins, clusterNetworks, egress } = this.#options;
@@ -257,8 +259,8 @@ export class PoolObjects {
       [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool, guards)],
       ...(policy ? [[NETWORK_POLICY, policy] as const] : []),
       ...(usesClaims(pool.spec)
-        ? nodes.map((node) => [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, [], node)] as const)
-        : [[DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)] as const]),
+        ? nodes.map((node) => [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, {}, node)] as const)
+        : [[DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, { without: taken, named })] as const]),
     ];
   }
 

@@ -12,19 +12,11 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Change } from '../kube/informer.ts';
 import { DAEMON_SET, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
-import { allowsNode } from '../manifests/pod-template.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
 import { daemonSetNameOf, usesClaims } from '../manifests/storage.ts';
-import {
-  hasStarted,
-  isReady,
-  nodeOf,
-  unplacedBecause,
-  waitsFor,
-  type Caches,
-  type ClusterNode,
-} from '../observe/caches.ts';
-import { allowsDaemons } from '../observe/tolerated.ts';
+import { hasStarted, isReady, nodeOf, unplacedBecause, waitsFor, type Caches } from '../observe/caches.ts';
+import { isSelected } from '../observe/leaving.ts';
+import { untolerated } from '../observe/tolerated.ts';
 import { bundleOf } from '../../base/authorities.ts';
 import { planRollout, type RolloutNode, type RolloutPlan, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
@@ -137,13 +129,15 @@ export class Recorders {
     const digest = digestOf(pool, this.#options, restartedAt(daemonSet));
     const taken = this.#takenNodes(pool);
     const selected = this.#selectedNodes(pool);
+    const named = this.#keptNodes(pool, lastPlan());
     const { certificates, caches, clock } = this.#options;
     const authorities = await certificates.authoritiesOf(pool);
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
     const problem = await this.#objects.apply(key, pool, {
       digest,
       taken: [...taken.keys()],
-      nodes: selected.filter((name) => !taken.has(name)),
+      nodes: [...new Set([...selected.filter((name) => !taken.has(name)), ...named])].sort(),
+      named,
       bundle,
       guards: guarding.budget,
     });
@@ -222,6 +216,20 @@ export class Recorders {
     return nodes.map(({ metadata }) => metadata.name).sort();
   }
 
+  /**
+   * Nodes of the pool whose pods stay: those that it selects, so that no change of a label ends a pod before its cameras have moved,
+   * and those that it selects no more, until then.
+   */
+  #keptNodes(pool: RecorderPool, planned: Planned | undefined): readonly string[] {
+    const { caches } = this.#options;
+    const kept = caches.nodesOf(pool).filter(({ metadata, spec }) => {
+      const node = caches.nodes.get(spec.nodeName);
+      const { assigned, leaving } = planned?.plan.loads.get(metadata.name) ?? { assigned: 0, leaving: 0 };
+      return node && (!planned || isSelected(node, pool.spec) || assigned + leaving > 0);
+    });
+    return kept.map(({ spec }) => spec.nodeName).sort();
+  }
+
   /** Undefined: there is none (yet). */
   async #daemonSet({ metadata: { namespace } }: RecorderPool, name: string): Promise<RecorderDaemonSet | undefined> {
     try {
@@ -233,7 +241,7 @@ export class Recorders {
   }
 
   #allowsPods(node: string, { spec }: RecorderPool): boolean {
-    return allowsDaemons(this.#options.caches.nodes.get(node)?.spec ?? {}, spec.tolerations);
+    return untolerated(this.#options.caches.nodes.get(node)?.spec?.taints, spec.tolerations).length === 0;
   }
 
   #podsOf(pool: RecorderPool, digest: string): readonly RolloutPod[] {
@@ -400,21 +408,15 @@ function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
   return { type: 'NodesTaken', status: 'True', reason: 'NodeTaken', message };
 }
 
-/** Whether pods of the pool may run on a node. `node` undefined: it does not exist. */
-function isSelected(node: ClusterNode | undefined, { nodeSelector = {}, podTemplate }: RecorderPool['spec']): boolean {
-  if (!node) return false;
-  const { name, labels = {} } = node.metadata;
-  const hasLabels = Object.entries(nodeSelector).every(([key, value]) => labels[key] === value);
-  return hasLabels && allowsNode(podTemplate, name, labels);
-}
-
 /** Digest of the settings; when it changes, every pod is outdated. */
 function digestOf(
   pool: RecorderPool,
   { image, priorityClass }: RecordersOptions,
   restartedAt: string | undefined,
 ): string {
-  const { spec } = daemonSetOf(pool, image, '', priorityClass) as unknown as { spec: { template: unknown } };
+  // Which nodes have pods is no setting of a pod: the pods of other nodes stay as they are.
+  const unplaced = { ...pool, spec: { ...pool.spec, nodeSelector: undefined } };
+  const { spec } = daemonSetOf(unplaced, image, '', priorityClass) as unknown as { spec: { template: unknown } };
   return createHash('sha256')
     .update(JSON.stringify([spec.template, settingsOf(pool), ...(restartedAt === undefined ? [] : [restartedAt])]))
     .digest('hex')

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { API_VERSION } from '../../crds/names.ts';
 import { OWN_VOLUMES } from '../../crds/pod-template.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
-import { allowsNode } from './pod-template.ts';
+import { allowsNode } from '../../base/kubernetes/node-affinity.ts';
+import type { Placement } from './pod-template.ts';
 import { daemonSetOf } from './recorder.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, accessed by path
@@ -16,8 +17,8 @@ const pool = (podTemplate?: object, more = {}): RecorderPool =>
     metadata: { name: 'north', namespace: 'video', uid: 'u' },
     spec: { archive: { hostPath: '/mnt/archive' }, ...(podTemplate && { podTemplate }), ...more },
   });
-const templateOf = (made: RecorderPool, taken: readonly string[] = []): Manifest =>
-  (daemonSetOf(made, 'recorder:1', 'digest', '', taken) as Manifest).spec.template;
+const templateOf = (made: RecorderPool, nodes: Pick<Placement, 'without' | 'named'> = {}): Manifest =>
+  (daemonSetOf(made, 'recorder:1', 'digest', '', nodes) as Manifest).spec.template;
 
 test('a template adds what networks and rules of a cluster need', () => {
   const { metadata, spec } = templateOf(
@@ -115,7 +116,7 @@ test('nodes of other pools are excluded in each term of an affinity, and the res
   const notB = [{ key: 'metadata.name', operator: 'NotIn', values: ['b'] }];
   const podAffinity = { [REQUIRED]: [] };
   const template = { spec: { affinity: { podAffinity, ...required(zone('x'), zone('y')).spec.affinity } } };
-  assert.deepEqual(templateOf(pool(template), ['b']).spec.affinity, {
+  assert.deepEqual(templateOf(pool(template), { without: ['b'] }).spec.affinity, {
     podAffinity,
     nodeAffinity: {
       [REQUIRED]: {
@@ -128,9 +129,30 @@ test('nodes of other pools are excluded in each term of an affinity, and the res
   });
 });
 
+test('a named node keeps its pod, whatever its labels are and the affinity is', () => {
+  const chosen = { nodeSelector: { recorder: 'true' }, podTemplate: required(zone('x')) };
+  const made = pool(chosen.podTemplate, { nodeSelector: chosen.nodeSelector });
+  const { affinity, nodeSelector } = templateOf(made, { without: ['b'], named: ['a'] }).spec;
+  assert.equal(nodeSelector, undefined, 'it would have to hold beside each term');
+  const own = { key: 'recorder', operator: 'In', values: ['true'] };
+  const { nodeSelectorTerms } = affinity.nodeAffinity[REQUIRED];
+  assert.deepEqual(nodeSelectorTerms, [
+    {
+      matchExpressions: [...zone('x').matchExpressions, own],
+      matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['b'] }],
+    },
+    { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a'] }] },
+  ]);
+  for (const name of ['a', 'b', 'c']) {
+    assert.equal(allowsNode(affinity, name, {}), name === 'a');
+    assert.equal(allowsNode(affinity, name, { zone: 'x', recorder: 'true' }), name !== 'b');
+  }
+  assert.deepEqual(templateOf(pool(), { named: ['a'] }), templateOf(pool()), 'every node has a pod anyway');
+});
+
 test('an affinity chooses nodes as the scheduler does', () => {
   const allowed = (template: object, labels: Record<string, string>): boolean =>
-    allowsNode(pool(template).spec.podTemplate, 'a', labels);
+    allowsNode(pool(template).spec.podTemplate?.spec?.affinity, 'a', labels);
   assert.ok(allowed({}, {}));
   assert.ok(allowed(required(zone('x'), zone('y')), { zone: 'y' }), 'one term is enough');
   assert.ok(!allowed(required(zone('x')), { zone: 'y' }));

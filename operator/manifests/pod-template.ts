@@ -1,6 +1,7 @@
 // Adds `spec.podTemplate` of a pool to the pods of its recorders. Where both set the same, the operator's own value stays, except in
 // the security context. Pure.
 
+import { REQUIRED, termsOf, type Open, type Requirement } from '../../base/kubernetes/node-affinity.ts';
 import type { PodTemplate } from '../../crds/pod-template.ts';
 
 interface Pod {
@@ -23,24 +24,22 @@ interface Container {
 
 type ContainerTemplate = NonNullable<NonNullable<PodTemplate['spec']>['containers']>[number];
 
-/** A part of an affinity that only the API server checks. */
-type Open = Readonly<Record<string, unknown>>;
+/** On which nodes the pods of a DaemonSet run. */
+export interface Placement {
+  /** Labels that a node must have. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** Nodes on which no pod runs. */
+  readonly without?: readonly string[] | undefined;
+  /** Nodes on which pods run whatever their labels are. */
+  readonly named?: readonly string[] | undefined;
+  /** No other nodes have pods. */
+  readonly isOnlyNamed?: boolean;
+}
 
-const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
-
-/** No pod runs on these nodes. */
-export const notOn = (nodes: readonly string[]): readonly Requirement[] =>
-  nodes.map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
-
-export const onlyOn = (node: string): readonly Requirement[] => [
-  { key: 'metadata.name', operator: 'In', values: [node] },
-];
-
-/** `matchFields`: requirements for nodes in addition to those of the template. */
-export function withPodTemplate(template: PodTemplate | undefined, matchFields: readonly Requirement[], pod: Pod): Pod {
+export function withPodTemplate(template: PodTemplate | undefined, placement: Placement, pod: Pod): Pod {
   const { metadata, spec = {} } = template ?? {};
   const { affinity, securityContext, volumes = [], containers = [], ...others } = spec;
-  const wholeAffinity = matchFields.length === 0 ? affinity : withFields(matchFields, affinity);
+  const wholeAffinity = affinityOf(placement, affinity);
   return {
     metadata: {
       labels: { ...metadata?.labels, ...pod.metadata.labels },
@@ -50,6 +49,8 @@ export function withPodTemplate(template: PodTemplate | undefined, matchFields: 
       ...(spec.hostNetwork === true && { dnsPolicy: 'ClusterFirstWithHostNet' }),
       ...others,
       ...pod.spec,
+      // It must hold beside an affinity, of which it has become a part.
+      ...(isNamed(placement, affinity) && { nodeSelector: undefined }),
       ...(wholeAffinity && { affinity: wholeAffinity }),
       securityContext: { ...pod.spec.securityContext, ...securityContext },
       containers: pod.spec.containers.map((container) =>
@@ -93,65 +94,34 @@ export function guardTemplateOf({ metadata, spec }: PodTemplate = {}) {
   };
 }
 
-/** All requirements must hold, in each of the terms of which one must hold. */
-function withFields(matchFields: readonly Requirement[], affinity: Open = {}): Open {
-  const nodeAffinity = (affinity['nodeAffinity'] ?? {}) as Open;
+const byName = (operator: 'In' | 'NotIn', node: string): Requirement => ({
+  key: 'metadata.name',
+  operator,
+  values: [node],
+});
+
+/** Without requirements for nodes, every node has a pod, and names add nothing. */
+const isNamed = ({ labels = {}, named = [], isOnlyNamed }: Placement, affinity: Open | undefined): boolean =>
+  named.length > 0 && (isOnlyNamed === true || Object.keys(labels).length + termsOf(affinity).length > 0);
+
+/** One of the terms must hold: that of a name, or all requirements of another one. */
+function affinityOf(placement: Placement, affinity: Open | undefined): Open | undefined {
+  const { labels = {}, without = [], named = [], isOnlyNamed = false } = placement;
+  const names = isNamed(placement, affinity) ? named : [];
+  if (names.length + without.length === 0) return affinity;
   const terms = termsOf(affinity);
-  const nodeSelectorTerms = (terms.length === 0 ? [{}] : terms).map((term) => ({
+  const entries = names.length > 0 ? Object.entries(labels) : [];
+  const matchExpressions = entries.map(([key, value]) => ({ key, operator: 'In', values: [value] }));
+  const matchFields = without.map((node) => byName('NotIn', node));
+  const others = (terms.length === 0 ? [{}] : terms).map((term) => ({
     ...term,
-    matchFields: [...(term.matchFields ?? []), ...matchFields],
+    ...(entries.length > 0 && { matchExpressions: [...(term.matchExpressions ?? []), ...matchExpressions] }),
+    ...(without.length > 0 && { matchFields: [...(term.matchFields ?? []), ...matchFields] }),
   }));
+  const nodeSelectorTerms = [
+    ...(isOnlyNamed ? [] : others),
+    ...names.map((node) => ({ matchFields: [byName('In', node)] })),
+  ];
+  const nodeAffinity = (affinity?.['nodeAffinity'] ?? {}) as Open;
   return { ...affinity, nodeAffinity: { ...nodeAffinity, [REQUIRED]: { nodeSelectorTerms } } };
-}
-
-interface Requirement {
-  readonly key: string;
-  readonly operator: string;
-  readonly values?: readonly string[];
-}
-
-interface Term {
-  readonly matchExpressions?: readonly Requirement[];
-  readonly matchFields?: readonly Requirement[];
-}
-
-function termsOf(affinity: Open | undefined): readonly Term[] {
-  const { [REQUIRED]: required } = (affinity?.['nodeAffinity'] ?? {}) as { readonly [REQUIRED]?: Open };
-  const terms = required?.['nodeSelectorTerms'];
-  return Array.isArray(terms) ? (terms as readonly Term[]) : [];
-}
-
-/** Whether the required node affinity of a template allows a node; as the scheduler does, for DaemonSets too. */
-export function allowsNode(
-  template: PodTemplate | undefined,
-  name: string,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  const terms = termsOf(template?.spec?.affinity);
-  if (terms.length === 0) return true;
-  return terms.some(({ matchExpressions = [], matchFields = [] }) => {
-    // A term without requirements matches no node.
-    if (matchExpressions.length + matchFields.length === 0) return false;
-    const areLabelsRight = matchExpressions.every((requirement) => isMet(requirement, labels[requirement.key]));
-    return areLabelsRight && matchFields.every((requirement) => isMet(requirement, name));
-  });
-}
-
-function isMet({ operator, values = [] }: Requirement, value: string | undefined): boolean {
-  switch (operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-    case 'Gt':
-      return value !== undefined && Number(value) > Number(values[0]);
-    case 'Lt':
-      return value !== undefined && Number(value) < Number(values[0]);
-    default:
-      return false;
-  }
 }

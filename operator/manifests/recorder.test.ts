@@ -353,7 +353,7 @@ test('only the container that asks the API server has a token for it', () => {
 });
 
 test('no pod runs on nodes that record for another pool', () => {
-  const { spec } = daemonSetOf(pool(), 'image', 'digest', '', ['node-1', 'node-2']) as Manifest;
+  const { spec } = daemonSetOf(pool(), 'image', 'digest', '', { without: ['node-1', 'node-2'] }) as Manifest;
   const [term] =
     spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
   // The API server accepts one value per requirement of `matchFields`.

@@ -14,7 +14,7 @@ import {
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
-import { notOn, onlyOn, withPodTemplate } from './pod-template.ts';
+import { withPodTemplate, type Placement } from './pod-template.ts';
 import { nodeRecorderName, ownMounts, storageVolumes, wholeMounts } from './storage.ts';
 
 export const API_PORT = 9997;
@@ -194,20 +194,21 @@ export const configMapOf = (
 
 /**
  * `image`, `priorityClass`: defaults for pools that name none. `digest`: of the settings that pods read only at their start; a
- * new digest makes a new revision. `taken`: nodes that record for other pools of the namespace, where no pod runs. `node`: the
- * only node of the DaemonSet, for pools with claims; '' for others.
+ * new digest makes a new revision. `node`: the only node of the DaemonSet, for pools with claims; '' for others.
  */
 export function daemonSetOf(
   pool: RecorderPool,
   image: string,
   digest: string,
   priorityClass = '',
-  taken: readonly string[] = [],
+  { without, named }: Pick<Placement, 'without' | 'named'> = {},
   node = '',
 ): KubeObject {
   const { metadata, spec } = pool;
   const ofNode = node === '' ? undefined : { [NODE_DAEMON_SET_LABEL]: nodeRecorderName(metadata.name, node) };
   const priorityClassName = spec.priorityClassName ?? priorityClass;
+  const placement: Placement =
+    node === '' ? { labels: spec.nodeSelector, without, named } : { named: [node], isOnlyNamed: true };
   return {
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',
@@ -216,7 +217,7 @@ export function daemonSetOf(
       selector: { matchLabels: { [NAME_LABEL]: APP_NAME, [POOL_LABEL]: metadata.name, ...ofNode } },
       // The operator itself deletes the pods, one node at a time.
       updateStrategy: { type: 'OnDelete' },
-      template: withPodTemplate(spec.podTemplate, node === '' ? notOn(taken) : onlyOn(node), {
+      template: withPodTemplate(spec.podTemplate, placement, {
         metadata: {
           labels: { ...poolLabels(metadata.name), ...ofNode },
           annotations: {

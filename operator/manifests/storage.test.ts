@@ -16,7 +16,7 @@ const pool = (archive: object = { volumeClaimTemplate: CLAIM }, more = {}): Reco
     metadata: { name: 'north', namespace: 'video', uid: 'u' },
     spec: { archive, ...more },
   });
-const daemonSet = (of: RecorderPool, node = ''): Manifest => daemonSetOf(of, 'recorder:1', '', '', [], node);
+const daemonSet = (of: RecorderPool, node = ''): Manifest => daemonSetOf(of, 'recorder:1', '', '', {}, node);
 
 test('each node has a claim and a DaemonSet of its own, and its pod runs nowhere else', () => {
   const claim = claimOf(pool(), 'node-a') as Manifest;

@@ -28,6 +28,7 @@ async function stage(t: TestContext) {
     await api.create(RECORDER_POOL, object('RecorderPool', namespace, 'default', { archive: { hostPath: '/a' } }));
     await api.create(CAMERA, object('Camera', namespace, `${namespace}-gate`, { source: 'rtsp://10.0.0.9/1' }));
     await api.create(RECORDER_NODE, nodeOf(namespace, `${namespace}-node`));
+    await api.create(NODE, { metadata: { name: `${namespace}-node` } });
     const metadata = { namespace, name: `${namespace}-pod`, labels: { [POOL_LABEL]: 'default' } };
     await api.create(POD, { metadata });
   }
@@ -74,11 +75,27 @@ test('a node that was removed from the cluster is drained', async (t) => {
   assert.deepEqual(drained(), [true]);
 });
 
+test('a node that the pool selects no more, or that is deleted, is drained', async (t) => {
+  const { api, caches } = await stage(t);
+  const causes = (): (string | undefined)[] | undefined =>
+    caches.poolObjects('east/default')?.nodes.map(({ drainCause }) => drainCause);
+  const pool = { namespace: 'east', name: 'default' };
+  await api.mergePatch(RECORDER_POOL, pool, { spec: { nodeSelector: { recorder: 'true' } } });
+  await settle();
+  assert.match(causes()?.[0] ?? '', /does not select/);
+  await api.mergePatch(NODE, { name: 'east-node' }, { metadata: { labels: { recorder: 'true' } } });
+  await settle();
+  assert.deepEqual(causes(), [undefined]);
+  await api.delete(NODE, { name: 'east-node' });
+  await settle();
+  assert.match(causes()?.[0] ?? '', /no such Kubernetes node/);
+});
+
 test('a node that Kubernetes empties is drained, unless its pool ignores that', async (t) => {
   const { api, caches } = await stage(t);
   const drained = (): unknown =>
     caches.poolObjects('east/default')?.nodes.map(({ drain, drainCause }) => [drain, drainCause]);
-  await api.create(NODE, { metadata: { name: 'east-node' }, spec: { unschedulable: true } });
+  await api.mergePatch(NODE, { name: 'east-node' }, { spec: { unschedulable: true } });
   await settle();
   assert.deepEqual(drained(), [[true, 'the Kubernetes node is cordoned']]);
   await api.mergePatch(RECORDER_POOL, { namespace: 'east', name: 'default' }, { spec: { cordon: { mode: 'Ignore' } } });
@@ -109,7 +126,7 @@ test('a recorder is on its machine when that is Ready and a container was starte
   const node = { name: 'east-node' };
   const machine = (status: string): object => ({ status: { conditions: [{ type: 'Ready', status }] } });
   const container = (state: object): object => ({ status: { containerStatuses: [state] } });
-  await api.create(NODE, { metadata: node, ...machine('True') });
+  await api.mergePatch(NODE, node, machine('True'));
   const seen: (boolean | undefined)[] = [];
   for (const change of [
     { spec: { nodeName: 'east-node' }, ...container({ state: { waiting: { reason: 'ImagePullBackOff' } } }) },

@@ -25,13 +25,13 @@ import {
   SERVICE_ACCOUNT,
 } from '../kube/resources.ts';
 import type { PoolObjects } from '../plan/snapshot.ts';
-import { whyLeaving, type Leaving } from './leaving.ts';
+import { whyLeaving, type LeavingNode } from './leaving.ts';
 import { NamespacedInformers } from './namespaced-informers.ts';
 import { reportsOf, viewOfCamera, viewOfNode, viewOfPool, type NodePlace, type Reports } from './views.ts';
 
 /** A Kubernetes node: the fields that matter here. */
 export interface ClusterNode extends KubeObject {
-  readonly spec?: Leaving & { readonly podCIDRs?: readonly string[] };
+  readonly spec?: LeavingNode['spec'] & { readonly podCIDRs?: readonly string[] };
   readonly status?: ConditionsOf & {
     /** `type`: InternalIP, ExternalIP, or a kind of name. */
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
@@ -306,7 +306,7 @@ export class Caches {
     // Without Kubernetes, the loss of a recorder cannot be distinguished from the loss of its server.
     if (!this.#hasPods) return { labels: metadata.labels ?? {}, hasRecorder: false, leaves: undefined };
     const node = this.nodes.get(nodeName);
-    const leaves = spec.cordon.mode === 'Drain' && node ? whyLeaving(node) : undefined;
+    const leaves = this.nodes.isSynced ? whyLeaving(node, spec) : undefined;
     return { labels: node?.metadata.labels ?? {}, hasRecorder: hasStarted(pod) && isReady(node?.status), leaves };
   }
 

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { allowsDaemons } from './tolerated.ts';
+import { untolerated, type Taint } from './tolerated.ts';
 
+const allowsDaemons = (
+  { taints }: { readonly taints?: readonly Taint[] },
+  tolerations?: Parameters<typeof untolerated>[1],
+): boolean => untolerated(taints, tolerations).length === 0;
 const taint = (key: string, effect = 'NoSchedule', value?: string) => ({ key, effect, ...(value && { value }) });
 
 test('a taint keeps pods off a node, unless it only asks for that or the controller of DaemonSets tolerates it', () => {

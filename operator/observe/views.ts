@@ -2,7 +2,7 @@
 
 import { isSuspended, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { memberOf, type RecorderNode, type ReportedCamera, type ReportedStandby } from '../../crds/recorder-node.ts';
-import { renewMsOf } from '../../crds/renewal.ts';
+import { NO_PROCESS, renewMsOf } from '../../crds/renewal.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 import type { Assignment, CameraView, LeaseView, NodeView, PoolView } from '../plan/snapshot.ts';
@@ -26,7 +26,9 @@ export function viewOfLease({ metadata, spec }: KubeObject): LeaseView {
   const { leaseDurationSeconds, holderIdentity } = (spec ?? {}) as Readonly<Record<string, unknown>>;
   const renewMs = renewMsOf(leaseDurationSeconds);
   const process = typeof holderIdentity === 'string' && holderIdentity !== '' ? holderIdentity : undefined;
-  return { resourceVersion: metadata.resourceVersion ?? '', renewMs, ...(process !== undefined && { process }) };
+  const resourceVersion = metadata.resourceVersion ?? '';
+  if (process?.endsWith(NO_PROCESS)) return { resourceVersion, renewMs, isReleased: true };
+  return { resourceVersion, renewMs, ...(process !== undefined && { process }) };
 }
 
 export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {

@@ -91,6 +91,24 @@ test('a node is unavailable after 15 s of silence, and not before a read of its 
   assert.deepEqual([pool.state('a'), pool.state('b')], ['Live', 'Live']);
 });
 
+test('a node that is left is unavailable when its recorder says that it ends; another one gets its time', () => {
+  for (const drain of [true, false]) {
+    const pool = new Pool(['a', 'b', 'c']).pass(20);
+    const { detector, nowMs } = pool;
+    detector.track(
+      pool.names.map((name) => ({ name, role: 'Voter' as const, drain: drain && name === 'c' })),
+      nowMs,
+    );
+    const before = detector.summary(nowMs);
+    detector.saw('c', { resourceVersion: '1000', renewMs: 2_000, isReleased: true }, nowMs + 100);
+    assert.equal(detector.liveness('c', nowMs + 100).state, drain ? 'Unavailable' : 'Live');
+    assert.equal(detector.liveness('c', nowMs + 100).heard, !drain);
+    assert.equal(detector.summary(nowMs + 100) !== before, drain, 'a plan is called for');
+    detector.saw('c', leaseOf('1001'), nowMs + 1_000);
+    assert.equal(detector.liveness('c', nowMs + 1_000).state, 'Live', 'it renews again');
+  }
+});
+
 test('a read says how the Lease was when it was sent, however late its response comes', () => {
   const pool = new Pool(['a', 'b', 'c']).pass(20);
   pool.silent.add('c');

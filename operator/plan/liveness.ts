@@ -23,10 +23,14 @@ type DetectorOptions = Pick<PoolView, 'unavailableAfterMs' | 'renewMs' | 'member
 
 type Observed = {
   role: Role;
+  /** Its recorder does not come back after it has ended. */
+  isLeaving: boolean;
   resourceVersion: string | undefined;
   /** How often the node renews, according to its Lease; undefined until a recorder has renewed it. */
   renewMs: number | undefined;
   process: string | undefined;
+  /** Its recorder has said that it ends. */
+  isReleased: boolean;
   /** It was unavailable when the limits were changed, and has not been heard since. */
   isLost: boolean;
   /** No change was seen since the last time without a majority, so the next change may have happened during it. */
@@ -87,14 +91,18 @@ export class LivenessDetector {
   }
 
   /** Sets the nodes of the pool. New nodes are Unknown; nodes that are gone are forgotten. */
-  track(nodes: readonly { readonly name: string; readonly role: Role }[], nowMs: number): void {
+  track(
+    nodes: readonly { readonly name: string; readonly role: Role; readonly drain?: boolean }[],
+    nowMs: number,
+  ): void {
     this.#advance(nowMs);
     let isChanged = false;
-    for (const { name, role } of nodes) {
+    for (const { name, role, drain = false } of nodes) {
       const known = this.#nodes.get(name);
+      if (known) known.isLeaving = drain;
       if (known?.role === role) continue;
       if (known) known.role = role;
-      else this.#nodes.set(name, newcomer(role, nowMs));
+      else this.#nodes.set(name, newcomer(role, drain, nowMs));
       isChanged = true;
     }
     if (this.#nodes.size > nodes.length) {
@@ -165,12 +173,14 @@ export class LivenessDetector {
       return { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0, renewMs: this.#options.renewMs };
     const renewMs = this.#renewMsOf(node);
     const silentMs = node.heardMs === undefined ? undefined : nowMs - node.heardMs;
+    if (this.#hasEnded(node) && this.#isUnavailable(node))
+      return { state: 'Unavailable', heard: false, silentMs, liveForMs: 0, renewMs, isReleased: true };
     if (silentMs !== undefined && silentMs < this.#lostAfterMs(node) && !node.isLost) {
       const heard = silentMs <= this.#heardForMs(node);
       return { state: 'Live', heard, silentMs, liveForMs: nowMs - node.liveSinceMs, renewMs };
     }
     const state = this.#isUnavailable(node) ? 'Unavailable' : 'Unknown';
-    return { state, heard: false, silentMs, liveForMs: 0, renewMs };
+    return { state, heard: false, silentMs, liveForMs: 0, renewMs, ...(node.isReleased && { isReleased: true }) };
   }
 
   /** The process that renewed the Lease of the node last. */
@@ -196,7 +206,13 @@ export class LivenessDetector {
 
   #isUnavailable(node: Observed): boolean {
     if (this.#majoritySinceMs === undefined) return false;
+    if (this.#hasEnded(node)) return true;
     return node.isLost || (node.unchangedMs !== undefined && node.unchangedMs >= this.#condemnedFromMs(node));
+  }
+
+  /** A recorder that says so may be starting again; that of a node that is left is not. */
+  #hasEnded({ isReleased, isLeaving }: Observed): boolean {
+    return isReleased && isLeaving;
   }
 
   /** A read that was sent then, or later, and finds the Lease unchanged shows that the node is unavailable. */
@@ -229,7 +245,16 @@ export class LivenessDetector {
     return nowMs < condemnedMs ? Math.min(dueMs, condemnedMs) : dueMs;
   }
 
-  #changed(node: Observed, { resourceVersion, renewMs, process }: LeaseView, nowMs: number): void {
+  #changed(node: Observed, lease: LeaseView, nowMs: number): void {
+    const { resourceVersion, renewMs, process, isReleased = false } = lease;
+    node.isReleased = isReleased;
+    if (isReleased) {
+      // No sign of life, but until now it lived: a renewal before it may not have been seen.
+      node.resourceVersion = resourceVersion;
+      node.silentFromMs = nowMs;
+      node.missingFromMs = nowMs;
+      return;
+    }
     const wasAway = node.heardMs === undefined || node.isLost || nowMs - node.heardMs >= this.#lostAfterMs(node);
     node.resourceVersion = resourceVersion;
     node.renewMs = renewMs;
@@ -290,12 +315,14 @@ export class LivenessDetector {
   }
 }
 
-function newcomer(role: Role, nowMs: number): Observed {
+function newcomer(role: Role, isLeaving: boolean, nowMs: number): Observed {
   return {
     role,
+    isLeaving,
     resourceVersion: undefined,
     renewMs: undefined,
     process: undefined,
+    isReleased: false,
     isLost: false,
     isStale: true,
     heardMs: undefined,

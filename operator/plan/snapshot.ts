@@ -103,6 +103,8 @@ export type LeaseView = {
   readonly renewMs: number | undefined;
   /** `<node>/<random>` of the process that renewed it; undefined before its first renewal. */
   readonly process?: string | undefined;
+  /** The recorder has said that it ends. */
+  readonly isReleased?: boolean;
 };
 
 /** What the caches show of one pool. */
@@ -118,6 +120,8 @@ export type PoolObjects = {
  * - Unavailable: it has not changed for that long while a majority was heard all the time, and a read of the Lease confirmed
  * this.
  * - Unknown: neither, as after a start of the operator or an outage of the API server.
+ *
+ * A node that is being drained is Unavailable as soon as its recorder has said that it ends: it does not come back.
  */
 export type Liveness = {
   readonly state: 'Live' | 'Unknown' | 'Unavailable';
@@ -129,6 +133,8 @@ export type Liveness = {
   readonly liveForMs: number;
   /** How often the node renews its Lease. */
   readonly renewMs: number;
+  /** The recorder ended as it should: nothing that it recorded made it fall silent. */
+  readonly isReleased?: boolean;
 };
 
 export type PlannedNode = NodeView & {

@@ -41,7 +41,7 @@ export function withLostNodes(assignment: Assignment, lostNodes: readonly string
 }
 
 const isSilent = (node: PlannedNode | undefined): node is PlannedNode =>
-  node?.hasRecorder === true && node.liveness.state === 'Unavailable';
+  node?.hasRecorder === true && node.liveness.state === 'Unavailable' && node.liveness.isReleased !== true;
 
 /** Whether the whole machine was lost, not only its recorder. */
 function isMachineLost(node: PlannedNode | undefined): boolean {

@@ -176,6 +176,11 @@ export class Cluster {
     for (const watcher of [this.#mirror, ...this.#watchers]) watcher.start();
   }
 
+  /** Tells the others that this recorder ends, before it stops its cameras. */
+  release(): void {
+    this.#lease.release();
+  }
+
   async close(): Promise<void> {
     this.#requests.close();
     await Promise.all([this.#mirror.close(), this.#leftCameras.close()]);

@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { POOL_LABEL } from '../../crds/names.ts';
+import { renewMsOf } from '../../crds/renewal.ts';
 import { ApiServerError } from './api-server.ts';
 import { NodeLease } from './node-lease.ts';
 
@@ -16,7 +17,14 @@ const TIMEOUT_MS = 2_500;
 function stage(t: TestContext) {
   const clock = new VirtualClock();
   const server = { pool: 'default', answerMs: 0, fails: false, losesAnswer: false, isAbsent: false, renewMs: RENEW_MS };
-  const seen = { reads: 0, renewals: [] as number[], announced: [] as number[], recovered: 0, reconnects: 0 };
+  const seen = {
+    reads: 0,
+    renewals: [] as number[],
+    announced: [] as number[],
+    recovered: 0,
+    reconnects: 0,
+    holders: [] as string[],
+  };
   let version = 1;
   const object = () => ({ metadata: { name: 'node-a', resourceVersion: String(version) } });
   const lease = new NodeLease({
@@ -29,8 +37,9 @@ function stage(t: TestContext) {
       call: async (_method, _path, body) => {
         const { metadata, spec } = body as {
           metadata: { resourceVersion: string };
-          spec: { leaseDurationSeconds: number };
+          spec: { leaseDurationSeconds: number; holderIdentity: string };
         };
+        seen.holders.push(spec.holderIdentity);
         if (metadata.resourceVersion !== String(version)) throw new ApiServerError(409, 'Conflict', 'changed before');
         seen.renewals.push(clock.monotonicMs());
         seen.announced.push(spec.leaseDurationSeconds);
@@ -198,4 +207,25 @@ test('a renewal whose answer was lost is followed by the next one as soon as it 
   await pass(3);
   const [lost = 0, next = Infinity] = seen.renewals.slice(before);
   assert.ok(next - lost <= TIMEOUT_MS + STEP_MS, `${next - lost} ms`);
+});
+
+test('a recorder that ends says so once, with the name of its node and no process, and renews no more', async (t) => {
+  const { lease, pass, seen } = stage(t);
+  await pass(3);
+  const { length } = seen.holders;
+  lease.release();
+  await lease.close();
+  await pass(10);
+  assert.match(seen.holders[0] ?? '', /^a\/./);
+  assert.deepEqual(seen.holders.slice(length), ['a/']);
+  assert.equal(renewMsOf(seen.announced.at(-1)), RENEW_MS, 'the node is judged by the same interval as before');
+});
+
+test('a recorder that never renewed its Lease has nothing to release', async (t) => {
+  const { lease, pass, seen, server } = stage(t);
+  server.isAbsent = true;
+  await pass(3);
+  lease.release();
+  await pass(10);
+  assert.deepEqual(seen.holders, []);
 });

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeLeaseName, POOL_LABEL, poolLabels } from '../../crds/names.ts';
-import { leaseSecondsOf } from '../../crds/renewal.ts';
+import { leaseSecondsOf, NO_PROCESS } from '../../crds/renewal.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 
 interface NodeLeaseOptions {
@@ -35,7 +35,7 @@ const RECONNECT_AFTER = 2;
 export class NodeLease {
   readonly #options: NodeLeaseOptions;
   readonly #path: string;
-  readonly #holder: string;
+  #holder: string;
   #lease: KubernetesObject | undefined;
   #timer: Timer | undefined;
   #failures = 0;
@@ -81,11 +81,32 @@ export class NodeLease {
     this.#next(0);
   }
 
-  /** Leaves the Lease as it is: unless `release` was called, a recorder that stops looks to observers like one that died. */
+  /** Ends the renewals and says so in the Lease, as far as the API server answers. */
+  release(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#renewing = this.#release(this.#renewing);
+  }
+
+  /** Unless `release` was called, a recorder that stops looks to observers like one that died. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
     await this.#renewing;
+  }
+
+  async #release(renewing: Promise<void> | undefined): Promise<void> {
+    const { nodeId, log } = this.#options;
+    await renewing;
+    if (this.#announcedMs === undefined) return;
+    this.#holder = `${nodeId}${NO_PROCESS}`;
+    try {
+      await this.#write(this.#announcedMs);
+    } catch (err) {
+      if (!(err instanceof ApiServerError)) throw err;
+      log.info({ reason: err.reason, problem: err.message }, 'the Lease of this node could not be released');
+    }
   }
 
   #next(delayMs: number): void {

@@ -71,6 +71,8 @@ export interface ClusterMember extends EngineMember {
   start(): Promise<void>;
   /** To be called a few times a second. */
   tick(): void;
+  /** Tells the others that this recorder ends. */
+  release(): void;
   close(): Promise<void>;
 }
 
@@ -173,6 +175,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       for (const [id, { reason }] of standbys.reports()) if (reason?.code === 'refused-login') cluster.loginRefused(id);
       cluster.tick();
     },
+    release: () => cluster.release(),
     close: () => cluster.close(),
   };
 }

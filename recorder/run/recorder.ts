@@ -265,7 +265,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     { name: 'recovery', close: () => recovery.close() },
     { name: 'first tick', start: () => ticks.start() },
     { name: 'licence', close: () => license.close() },
-    { name: 'end', close: () => (wanted.leave(), events.stopping()) },
+    { name: 'end', close: () => (member?.release(), wanted.leave(), events.stopping()) },
   ];
 }
 

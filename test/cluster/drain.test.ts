@@ -121,6 +121,19 @@ const untilAllRecord = (): Promise<unknown> =>
     SLOW_MS,
   );
 
+/** No camera is on a visit. */
+const untilAtHome = (): Promise<unknown> =>
+  until(
+    'all cameras are at home',
+    async () => {
+      const assignments = await Promise.all(CAMERAS.map(assignmentOf));
+      return assignments.every((one) => one?.handover === 'Complete' && (one.home ?? one.node) === one.node);
+    },
+    SLOW_MS,
+  );
+
+const patchPool = (spec: Json): Promise<unknown> =>
+  cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec });
 const kubectl = (...args: string[]): Promise<string> => cluster.kubectl(args);
 const drain = (node: string): Promise<string> => kubectl('drain', node, ...DRAIN);
 
@@ -183,6 +196,52 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
     await untilAllRecord();
   });
 
+  test('a node whose label is removed hands over its cameras before its recorder ends, and has them back with the label', async () => {
+    await untilAtHome();
+    for (const { name } of cluster.nodes) await kubectl('label', 'node', name, 'recorder=true');
+    const pods = (): Promise<readonly Pod[]> =>
+      cluster.api.list<Pod>(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/component=recorder`);
+    const uids = (list: readonly Pod[]) => list.map(({ metadata }) => metadata.uid).sort();
+    const before = uids(await pods());
+    await patchPool({ nodeSelector: { recorder: 'true' } });
+    const daemonSet = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/default-recorder`;
+    await until('the nodes are selected', async () =>
+      JSON.stringify(await cluster.api.get(daemonSet)).includes('"values":["true"]'),
+    );
+    const { node = '' } = (await assignmentOf('hall')) ?? {};
+    const own = await camerasOf(node);
+    const startMs = Date.now();
+    await kubectl('label', 'node', node, 'recorder-');
+    const isThere = async (): Promise<boolean> => (await pods()).some(({ spec }) => spec.nodeName === node);
+    await until('its recorder has ended', async () => !(await isThere()), SLOW_MS);
+    assert.deepEqual(await camerasOf(node), [], 'they left before');
+    await nothingIsMissing(startMs - 1_000, Date.now());
+
+    await kubectl('label', 'node', node, 'recorder=true');
+    await until('it has its cameras back', async () => (await camerasOf(node)).join() === own.join(), SLOW_MS);
+    await nothingIsMissing(startMs - 1_000, Date.now());
+    const after = uids(await pods());
+    assert.equal(after.filter((uid) => before.includes(uid)).length, before.length - 1, 'other pods stay as they were');
+    await patchPool({ nodeSelector: null });
+    await untilGuarded();
+  });
+
+  test('cameras of a node that evicts its recorder are moved as soon as the recorder says that it ends', async () => {
+    // By its silence alone, the node would be lost long after this test has given up.
+    await patchPool({ failover: { unavailableAfterSeconds: 600 } });
+    const { node = '' } = (await assignmentOf('hall')) ?? {};
+    const own = await camerasOf(node);
+    await kubectl('taint', 'node', node, 'maintenance=yes:NoExecute');
+    await until('it is empty', async () => (await camerasOf(node)).length === 0, SLOW_MS);
+    await untilAllRecord();
+    await kubectl('taint', 'node', node, 'maintenance-');
+    await until('its recorder is back', async () => (await drainedOf(node)) === undefined, SLOW_MS);
+    await patchPool({ failover: { unavailableAfterSeconds: 15, failbackAfterSeconds: 30 } });
+    await until('it has its cameras back', async () => (await camerasOf(node)).join() === own.join(), SLOW_MS);
+    await patchPool({ failover: null });
+    await untilGuarded();
+  });
+
   test('the last node keeps its cameras, and kubectl drain does not wait for them', async () => {
     await untilGuarded();
     const last = cluster.nodes.at(-1)?.name ?? '';
@@ -202,8 +261,6 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
   });
 
   test('a camera whose Secret has vanished stays on the node that has its login, also when that is drained', async () => {
-    const patchPool = (cordon: Json): Promise<unknown> =>
-      cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec: { cordon } });
     const secret = {
       apiVersion: 'v1',
       kind: 'Secret',
@@ -216,7 +273,7 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
       );
       return vault.status?.conditions?.find((one) => one.type === type);
     };
-    await patchPool({ progressDeadlineSeconds: 10 });
+    await patchPool({ cordon: { progressDeadlineSeconds: 10 } });
     const spec = { source: camera.url, transport: 'Tcp', credentialsSecretRef: { name: 'vault-login' } };
     await apply(cluster.controlPlane, [secret, resource('Camera', 'vault', spec)]);
     await until('it is recorded', async () => (await conditionOf('Ready'))?.status === 'True', SLOW_MS);
@@ -249,18 +306,18 @@ suite('cordon and drain', { skip: clusterMissing() }, () => {
     await nothingIsMissing(startMs, Date.now(), ['vault']);
     await kubectl('uncordon', node);
     await kubectl('delete', 'camera', 'vault');
-    await patchPool({ progressDeadlineSeconds: 600 });
+    await patchPool({ cordon: { progressDeadlineSeconds: 600 } });
     await untilGuarded();
   });
 
   test('a pool that ignores cordons has no guards, and its cameras stay', async () => {
-    await cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec: { cordon: { mode: 'Ignore' } } });
+    await patchPool({ cordon: { mode: 'Ignore' } });
     await until('there are no guards', async () => (await guards()).length === 0, SLOW_MS);
     const { node = '' } = (await assignmentOf('gate')) ?? {};
     const before = await camerasOf(node);
     await drain(node);
     assert.deepEqual(await camerasOf(node), before);
-    await cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec: { cordon: { mode: 'Drain' } } });
+    await patchPool({ cordon: { mode: 'Drain' } });
     await until('it is empty', async () => (await camerasOf(node)).length === 0, SLOW_MS);
   });
 });

@@ -163,6 +163,13 @@ export class Cluster {
     this.#over(forMs, process, () => process.start());
   }
 
+  /** With SIGTERM: the recorder says that it ends, and does a little later. */
+  end(recorder: Recorder, forMs: number): void {
+    this.#disturb(recorder);
+    recorder.release();
+    this.at(this.nowMs + this.random.between(300, 3_000), () => this.kill(recorder, forMs));
+  }
+
   /** The recorder alone, whose machine lives: it is started again, later each time. */
   crash(recorder: Recorder): void {
     if (recorder.isUp) this.kill(recorder, this.random.between(20_000, 40_000));

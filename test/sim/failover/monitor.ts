@@ -2,7 +2,7 @@
 // The invariants are those of docs/design/failover.md.
 
 import type { AssignmentWrite, CameraView, NodeView, PoolView, Snapshot } from '../../../operator/plan/snapshot.ts';
-import { renewMsOf } from '../../../crds/renewal.ts';
+import { NO_PROCESS, renewMsOf } from '../../../crds/renewal.ts';
 import type { ApiServer, Kind, LeaseView } from './api-server.ts';
 import { Footage } from './footage.ts';
 import { POOL } from './kubernetes.ts';
@@ -54,6 +54,10 @@ export class Monitor {
   /** Last sign of life of each node: a change of its Lease that was committed. */
   readonly signs = new Map<string, number>();
   readonly renewals = new Map<string, number>();
+  /** When the recorder of a node said that it ends, and has not renewed since. */
+  readonly releasedMs = new Map<string, number>();
+  readonly #resumedMs = new Map<string, number>();
+  readonly #undrainedMs = new Map<string, number>();
   /** When each node spoke again after a silence that condemns it. */
   readonly #returnedMs = new Map<string, number>();
   /** What the network lost of each node's requests for its Lease since its last sign of life. */
@@ -104,14 +108,19 @@ export class Monitor {
     if (kind === 'Lease') {
       const { name, holder } = after as LeaseView;
       if (holder === '') return;
+      if (holder.endsWith(NO_PROCESS)) return void this.releasedMs.set(name, this.#timeline.nowMs);
       if (this.#isCondemned(name)) this.#returnedMs.set(name, this.#timeline.nowMs);
       const renewMs = renewMsOf((before as LeaseView | undefined)?.leaseDurationSeconds) ?? this.#limits.renewMs;
       if (this.#silentMs(name) >= HEARD_RENEWALS * renewMs) this.#heardAgainMs.set(name, this.#timeline.nowMs);
       this.signs.set(name, this.#timeline.nowMs);
+      if (this.releasedMs.delete(name)) this.#resumedMs.set(name, this.#timeline.nowMs);
       if (this.#isMajorityLost)
         this.#signsSinceLoss.set(name, [...(this.#signsSinceLoss.get(name) ?? []), this.#timeline.nowMs]);
       this.#losses.delete(name);
       this.renewals.set(name, (this.renewals.get(name) ?? 0) + 1);
+    } else if (kind === 'RecorderNode') {
+      const [node, now] = [before as NodeView | undefined, after as NodeView | undefined];
+      if (node?.drain === true && now?.drain !== true) this.#undrainedMs.set(node.name, this.#timeline.nowMs);
     } else if (kind === 'RecorderPool') {
       this.#poolBefore = (before as PoolView | undefined) ?? (after as PoolView);
       this.#poolChangedMs = this.#timeline.nowMs;
@@ -181,7 +190,16 @@ export class Monitor {
   }
 
   #isCondemned(node: string): boolean {
-    return this.#silentMs(node) >= this.limitMs(node) * CLOCK_TOLERANCE;
+    // An operator may not know yet that the recorder has started again.
+    const isNews = this.#timeline.nowMs - (this.#resumedMs.get(node) ?? -Infinity) <= this.#limits.newsMs;
+    const hasEnded = (this.releasedMs.has(node) || isNews) && this.#isDrained(node);
+    return hasEnded || this.#silentMs(node) >= this.limitMs(node) * CLOCK_TOLERANCE;
+  }
+
+  /** Or was until a moment ago. */
+  #isDrained(node: string): boolean {
+    const sinceMs = this.#timeline.nowMs - (this.#undrainedMs.get(node) ?? -Infinity);
+    return this.#api.all('RecorderNode').get(node)?.drain === true || sinceMs <= this.#limits.newsMs;
   }
 
   /** The silence after which this node counts as lost. A changed pool is known a little later. */

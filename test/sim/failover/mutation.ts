@@ -109,6 +109,18 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     code: 'node.missingFromMs += unservedMs;',
     broken: 'node.missingFromMs += 0;',
   },
+  'an end is not heard': {
+    meaning: 'the cameras of a node that is left wait until its silence has lasted long enough',
+    file: 'operator/plan/liveness.ts',
+    code: 'if (this.#hasEnded(node)) return true;',
+    broken: '',
+  },
+  'an end is a loss': {
+    meaning: 'a recorder that ends and starts again loses its cameras',
+    file: 'operator/plan/liveness.ts',
+    code: 'return isReleased && isLeaving;',
+    broken: 'return isReleased;',
+  },
   'the first vote is the only one': {
     meaning: 'nobody decides when the node with the first vote of a new pool is lost',
     file: 'operator/plan/voters.ts',
@@ -249,6 +261,12 @@ export const RECORDER_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     file: NODE_LEASE,
     code: 'this.#next(Math.max(0, nextMs - (clock.monotonicMs() - startMs)));',
     broken: 'this.#next(nextMs);',
+  },
+  'recorders end in silence': {
+    meaning: 'a recorder that ends does not say so',
+    file: NODE_LEASE,
+    code: 'await this.#write(this.#announcedMs);',
+    broken: '',
   },
   'a longer interval is not announced': {
     meaning: 'a recorder renews less often before its Lease says so',

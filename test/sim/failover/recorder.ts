@@ -128,6 +128,12 @@ export class Recorder extends Process {
     });
   }
 
+  /** SIGTERM: it says that it ends. */
+  release(): void {
+    this.timeline.isStirred = true;
+    this.#cluster?.release();
+  }
+
   protected override onKill(): void {
     const { monitor, timeline } = this.#deps;
     for (const [camera, { uid }] of this.#recordings) {

@@ -171,6 +171,7 @@ async function shortFaults(seed: number, rules: Rules, over: Parameters<typeof s
       (): number => during(8_000, (ms) => cluster.freeze(recorder, ms)),
       (): number => during(8_000, (ms) => cluster.cut(recorder, ms)),
       (): number => during(3_000, (ms) => cluster.kill(recorder, ms)),
+      (): number => during(3_000, (ms) => cluster.end(recorder, ms)),
       (): number => during(8_000, (ms) => cluster.apiPaused(ms)),
       (): number => during(30_000, (ms) => cluster.apiDown(ms)),
       (): number =>
@@ -300,6 +301,33 @@ async function planned(seed: number, rules: Rules): Promise<Cluster> {
   return cluster;
 }
 
+/** A recorder ends as it should on a node that is left: its cameras are recorded elsewhere at once. Where it is not left, it comes back. */
+async function leave(seed: number, rules: Rules): Promise<Cluster> {
+  // A drain moves one camera after the other; what is not recorded does not wait for that.
+  const cluster = await start(seed, rules, { nodes: 5, cameras: 20, pool: { maxConcurrentMoves: 1 } });
+  const { random, monitor, recorders } = cluster;
+  await cluster.run(cluster.nowMs + random.between(0, 4_000));
+  const node = random.pick(recorders);
+  const lost = cluster.camerasOf(node.name);
+  const isLeft = random.chance(0.7);
+  // Before the end, with it, or when Kubernetes ends the pod at once, which the operator may learn in any order.
+  const drainMs = cluster.nowMs + random.pick([0, random.between(0, 900)]);
+  if (isLeft) {
+    cluster.at(drainMs, () => cluster.changeNode(node.name, { drain: true, hasRecorder: false }));
+  }
+  const endMs = cluster.nowMs + random.pick([0, random.between(0, 900)]);
+  cluster.at(endMs, () => cluster.end(node, isLeft ? Infinity : random.between(100, 3_000)));
+  await cluster.run(Math.max(drainMs, endMs) + 3_500);
+  for (const camera of isLeft ? lost : []) {
+    const writers = monitor.activeWriters(camera).filter((name) => name !== node.name);
+    if (writers.length === 0) monitor.fail(`nobody records ${camera} of ${node.name}, which has ended`);
+  }
+  await finish(cluster, 20_000);
+  const others = monitor.moves.filter(({ camera }) => !isLeft || !lost.includes(camera));
+  if (others.length > 0) monitor.fail(`moved without need: ${JSON.stringify(others)}`);
+  return cluster;
+}
+
 /** A person stops a suspect camera and starts it again: what is held against it is forgotten. */
 async function lookAfter(cluster: Cluster, camera: string): Promise<void> {
   cluster.changeCamera(camera, { suspend: true });
@@ -407,6 +435,7 @@ async function chaos(seed: number, rules: Rules): Promise<Cluster> {
     const process = random.chance(0.7) ? random.pick(recorders) : random.pick(operators);
     random.pick([
       (): void => cluster.kill(process, forMs),
+      (): void => cluster.end(random.pick(recorders), forMs),
       (): void => cluster.freeze(process, forMs),
       (): void => cluster.cut(process, forMs),
       (): void => cluster.apiDown(Math.min(forMs, 9_000)),
@@ -435,6 +464,8 @@ export const VALUES_CHANGE: Scenario = { name: 'the values of the pool change', 
 
 export const FEW_NODES: Scenario = { name: 'two nodes, and new pools', weight: 1, run: twoNodes };
 
+export const LEFT_NODE: Scenario = { name: 'a node is left', weight: 1, run: leave };
+
 export const STANDBY: Scenario = { name: 'a node is lost, and cameras have standbys', weight: 3, run: standby };
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -445,6 +476,7 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'the majority is lost', weight: 1, run: loseMajority },
   FEW_NODES,
   { name: 'planned moves', weight: 2, run: planned },
+  LEFT_NODE,
   { name: 'a camera that no recorder survives', weight: 1, run: poisoned },
   { name: 'machines are lost', weight: 1, run: loseMachines },
   STANDBY,
