@@ -32,7 +32,7 @@ import { measureRetention } from './parts/retention.ts';
 import { measureScale } from './parts/scale.ts';
 import { measureTimeline } from './parts/timeline.ts';
 import { measureViewers } from './parts/viewers.ts';
-import { figureTable, machine, machineInWords, shortTable, verdictOf, type Figure } from './report.ts';
+import { figureTable, machine, measuredInWords, shortTable, verdictOf, type Figure } from './report.ts';
 
 const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   cpu: measureCpu,
@@ -89,7 +89,7 @@ const say = (line: string): void => {
 function saveToPage(): void {
   const path = join(import.meta.dirname, '..', '..', 'docs', 'performance.md');
   const page = readFileSync(path, 'utf8');
-  const block = `<!-- bench -->\n\n${shortTable(figures)}\n\nMeasured on ${machineInWords()}.\n\n<!-- /bench -->`;
+  const block = `<!-- bench -->\n\n${shortTable(figures)}\n\n${measuredInWords()}\n\n<!-- /bench -->`;
   writeFileSync(
     path,
     page.replace(/<!-- bench -->(.*<!-- \/bench -->)?/s, () => block),

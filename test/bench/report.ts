@@ -1,5 +1,6 @@
 // Formats figures as plain text tables, to be read in a terminal and kept in the repository.
 
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { arch, cpus, release, totalmem } from 'node:os';
 
@@ -93,7 +94,16 @@ export const machine = (): string =>
     .map(([word, text]) => `${word.padEnd(8)} ${text}`)
     .join('\n');
 
-export const machineInWords = (): string =>
+const machineInWords = (): string =>
   machineParts()
     .map(([word, text]) => (word === 'CPU' || word === 'system' ? text : `${word} ${text}`))
     .join('; ');
+
+/** Below a table: what was measured, when, and where. */
+export function measuredInWords(): string {
+  const git = (...words: readonly string[]): string =>
+    execFileSync('git', words, { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
+  const commit = git('rev-parse', '--short=8', 'HEAD');
+  const changed = git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ', with changes';
+  return `Commit ${commit}${changed}, measured on ${new Date().toISOString().slice(0, 10)}: ${machineInWords()}.`;
+}

@@ -21,7 +21,7 @@ import { parseArgs } from 'node:util';
 import { clusterMissing } from '../../cluster/cluster.ts';
 import { serversMissing } from '../../packages/servers.ts';
 import { prepareMedia, tinyPictures } from '../media.ts';
-import { machine, machineInWords } from '../report.ts';
+import { machine, measuredInWords } from '../report.ts';
 import { EVENTS as BASIC_EVENTS, type Event } from './events.ts';
 import type { RecordingStage } from './recording-stage.ts';
 import {
@@ -216,7 +216,7 @@ async function bench<S extends RecordingStage>(kind: Kind<S>, names: readonly st
     const lines = runs.toSorted((a, b) => order(a) - order(b)).map((run) => lineOf(run, rows));
     writeFileSync(join(RESULTS, `${name}.txt`), `${text}\n== runs (seconds; counts)\n${lines.join('\n')}\n`);
     const page = join(import.meta.dirname, '../../../docs/performance.md');
-    const block = `<!-- ${name} -->\n\n${shortFailoverTable(runs, rows)}\n\nMeasured on ${machineInWords()}.\n\n<!-- /${name} -->`;
+    const block = `<!-- ${name} -->\n\n${shortFailoverTable(runs, rows)}\n\n${measuredInWords()}\n\n<!-- /${name} -->`;
     writeFileSync(
       page,
       readFileSync(page, 'utf8').replace(new RegExp(`<!-- ${name} -->(.*<!-- /${name} -->)?`, 's'), () => block),
