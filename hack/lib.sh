@@ -399,11 +399,14 @@ built_with_openapi() {
   go_build "$ROOT/test/rig/openapi" "$CACHE/$1/$version/$1" "" "$2${3:+/$3}"
 }
 
-# Only the programs are needed: the service that the package starts would scrape itself.
-need_prometheus() {
-  if command -v prometheus >/dev/null && command -v promtool >/dev/null; then return 0; fi
-  need_packages prometheus || return 1
-  if [ -d /run/systemd/system ]; then as_root systemctl disable --quiet --now prometheus; fi
+# need_programs PACKAGE=COMMAND...: only the programs are needed; the service that a package starts is stopped.
+need_programs() {
+  local item
+  for item in "$@"; do
+    if command -v "${item#*=}" >/dev/null; then continue; fi
+    need_packages "${item%%=*}" || return 1
+    if [ -d /run/systemd/system ]; then as_root systemctl disable --quiet --now "${item#*=}"; fi
+  done
 }
 
 # setup GROUP...: installs a group once, also when several parts of a test run ask for it at the same moment.
@@ -420,7 +423,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, proxies, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
 setup_group() {
   case $1 in
     base)
@@ -440,6 +443,8 @@ setup_group() {
     database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
     # Only the program: recorders start it themselves.
     jobs) need_packages redis-server=redis-server ;;
+    # In front of a recorder.
+    proxies) need_packages openssl=openssl && need_programs nginx-light=nginx caddy=caddy ;;
     shell) need_packages shellcheck=shellcheck ;;
     api)
       need_redocly && need_schemathesis
@@ -463,7 +468,7 @@ setup_group() {
     helm) need_helm && need_chart_checks ;;
     # The comparison of objects with a cluster by the libraries of Argo CD and Flux.
     gitops) need_own_program gitops ;;
-    monitoring) need_prometheus ;;
+    monitoring) need_programs prometheus=prometheus && need_packages prometheus=promtool ;;
     # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
     kubelet)
       need_packages containerd=containerd runc=runc containernetworking-plugins iptables=iptables conntrack=conntrack \
@@ -477,6 +482,6 @@ setup_group() {
     server)
       need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
       ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, proxies, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
   esac
 }
