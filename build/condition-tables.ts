@@ -292,6 +292,16 @@ export const POOL_CONDITIONS = {
       todo: 'the same',
     },
   ],
+  Balanced: [
+    { status: 'True', reason: 'Even', means: 'no move would give the nodes more equally many cameras' },
+    {
+      status: 'False',
+      reason: 'Uneven',
+      means: 'the moves in the message would; `Ready` does not depend on it',
+      todo: 'if you want it, approve the moves: [nodes.md](nodes.md#cameras-are-spread-again)',
+    },
+    { status: 'Unknown', reason: 'Moving', means: 'cameras are being moved' },
+  ],
   NodesOnline: [
     { status: 'True', reason: 'AllOnline', means: 'no node of the pool is unavailable' },
     {
@@ -451,7 +461,7 @@ export const NODE_CONDITIONS = {
     {
       status: 'False',
       reason: 'NodeUnavailable',
-      means: 'it has not renewed its Lease for 15 s: its cameras move',
+      means: 'it has not renewed its Lease for 15 s, or it is left and its recorder has ended: its cameras move',
       todo: '[replace-node.md](replace-node.md)',
     },
     {

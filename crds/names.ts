@@ -13,6 +13,9 @@ export const CAMERAS = 'cameras';
 export const RECORDER_POOLS = 'recorderpools';
 export const RECORDER_NODES = 'recordernodes';
 
+/** Annotation of a RecorderPool: the id of the proposal in its condition `Balanced` that a person approves. */
+export const REBALANCE = 'kube-nvr.dev/rebalance';
+
 export const POOL_LABEL = 'kube-nvr.dev/pool';
 /** Label of a Camera: the group in which the console lists it. */
 export const CAMERA_GROUP_LABEL = 'kube-nvr.dev/group';

@@ -238,6 +238,7 @@ const PASSING: ReadonlySet<string> = new Set([
   'NotAssigned',
   'NotTakenUp',
   'Suspended',
+  'Uneven',
   'Waiting',
 ]);
 

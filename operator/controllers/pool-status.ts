@@ -24,6 +24,7 @@ const OF_THE_PLAN: ReadonlySet<string> = new Set([
   'QuorumAvailable',
   'FailoverSuspended',
   'CapacityAvailable',
+  'Balanced',
   'NamespaceGranted',
   'NodesOnline',
   'MembersAnswer',
@@ -174,13 +175,13 @@ export function statusOfRefused({ pool, command, wasOurs, nowMs }: Refusal): Sho
 /** Conditions that report a problem when they are True. */
 export const BAD_WHEN_TRUE: ReadonlySet<string> = new Set(['FailoverSuspended', 'NodesTaken', 'RolloutStopped']);
 
-/** Adds the condition `Ready`: True when no condition reports a problem. */
+/** Adds the condition `Ready`: True when no condition reports a problem. Unequal nodes are none. */
 function withReady(stated: readonly StatedCondition[]): readonly StatedCondition[] {
   if (stated.length === 0) {
     return [{ type: 'Ready', status: 'Unknown', reason: 'Pending', message: 'not examined yet' }];
   }
   const isWrong = ({ type, status }: StatedCondition): boolean =>
-    status !== (BAD_WHEN_TRUE.has(type) ? 'False' : 'True');
+    type !== 'Balanced' && status !== (BAD_WHEN_TRUE.has(type) ? 'False' : 'True');
   const wrong = stated.find(isWrong);
   return [
     ...stated,

@@ -34,6 +34,7 @@ test('every type of a condition is a state, and has its rows', () => {
   );
   assert.deepEqual(types, [
     'Assigned',
+    'Balanced',
     'CapacityAvailable',
     'CertificatesIssued',
     'CredentialsResolved',

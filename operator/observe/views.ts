@@ -3,6 +3,7 @@
 import { isSuspended, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { memberOf, type RecorderNode, type ReportedCamera, type ReportedStandby } from '../../crds/recorder-node.ts';
 import { NO_PROCESS, renewMsOf } from '../../crds/renewal.ts';
+import { REBALANCE } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 import type { Assignment, CameraView, LeaseView, NodeView, PoolView } from '../plan/snapshot.ts';
@@ -18,6 +19,7 @@ export function viewOfPool({ metadata, spec, status }: RecorderPool): PoolView {
     failbackAfterMs: failover.failbackAfterSeconds * 1000,
     membership: membership.mode,
     standby: failover.standby,
+    ...(metadata.annotations?.[REBALANCE] !== undefined && { rebalance: metadata.annotations[REBALANCE] }),
     leader: status?.leader,
   };
 }

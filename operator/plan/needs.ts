@@ -186,7 +186,7 @@ function plannedOf(camera: PlannedCamera, owner: PlannedNode, context: Context):
 /** The node to which a camera moves although its own can record it: the one that it prefers, or else its home. */
 function returnsTo(camera: PlannedCamera, context: Context): string | undefined {
   const { assignment, preferredNode } = camera;
-  if (preferredNode !== undefined && mayReturn(camera, preferredNode, context)) return preferredNode;
+  if (preferredNode !== undefined && mayTake(camera, preferredNode, context)) return preferredNode;
   const home = homeOf(camera, context);
   return preferredNode === assignment?.node ? undefined : home;
 }
@@ -195,10 +195,11 @@ function returnsTo(camera: PlannedCamera, context: Context): string | undefined 
 export function homeOf(camera: PlannedCamera, context: Context): string | undefined {
   const { home, lostNodes = [] } = camera.assignment ?? {};
   // As long as the camera may be what made the recorder of its home fall silent, it does not return there.
-  return home !== undefined && !lostNodes.includes(home) && mayReturn(camera, home, context) ? home : undefined;
+  return home !== undefined && !lostNodes.includes(home) && mayTake(camera, home, context) ? home : undefined;
 }
 
-function mayReturn(camera: PlannedCamera, name: string, { nodes, nodeLoads }: Context): boolean {
+/** Whether a camera may move to this node although its own can record it. */
+export function mayTake(camera: PlannedCamera, name: string, { nodes, nodeLoads }: Context): boolean {
   return name !== camera.assignment?.node && nodes.get(name)?.reluctant === false && nodeLoads.isOpen(name, camera);
 }
 

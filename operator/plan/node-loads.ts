@@ -75,6 +75,11 @@ export class NodeLoads {
     return Math.ceil((loads + more) / Math.max(1, this.#open.length));
   }
 
+  /** Whether the node may get cameras, as far as it has capacity. */
+  isAble(node: string): boolean {
+    return this.#openByName.has(node);
+  }
+
   /** Whether the node could be given the camera now. */
   isOpen(node: string, camera: PlannedCamera): boolean {
     const found = this.#openByName.get(node);

@@ -14,6 +14,7 @@ import {
 } from './needs.ts';
 import { NodeLoads } from './node-loads.ts';
 import { condition } from './parts.ts';
+import { balancedCondition, rebalanceOf } from './rebalance.ts';
 import { planStandbys, successorOf } from './standbys.ts';
 import { isSuspect, withLostNodes } from './suspects.ts';
 import type {
@@ -57,6 +58,15 @@ export function plan(snapshot: Snapshot): Plan {
   const placing = [...needs.filter(isPlacement), ...tooMany(needs, context)];
   const placed = place(placing, context, quorum);
 
+  const isMoving =
+    writes.length + placed.writes.length > 0 ||
+    cameras.some((camera) => camera.writing || (camera.assignment?.handover === 'Pending' && !waitsForLogin(camera)));
+  const proposal = isMoving ? undefined : rebalanceOf(cameras, context);
+  if (proposal && quorum.heard && snapshot.pool.rebalance === proposal.id) {
+    for (const { camera, assignment, to } of proposal.moves)
+      writes.push({ ...writeOf(camera, { ...assignment, home: to }), isNote: true });
+  }
+
   // Otherwise the nodes that are heard first would get all standbys.
   const waitsForNodes = isGathering && snapshot.majorityForMs < snapshot.pool.unavailableAfterMs;
   const mayChoose = quorum.heard && !waitsForNodes;
@@ -69,7 +79,7 @@ export function plan(snapshot: Snapshot): Plan {
     cameras: new Map(
       cameras.map((camera) => [camera.name, placed.conditions.get(camera.name) ?? assignedCondition(camera, nodes)]),
     ),
-    pool: poolConditions(quorum, placed, nodeLoads, snapshot),
+    pool: [...poolConditions(quorum, placed, nodeLoads, snapshot), balancedCondition(proposal)],
     leader: quorum.leader,
     voters: quorum.voters,
     quorum: { needed: quorum.needed, live: quorum.live },

@@ -92,6 +92,8 @@ export type PoolView = {
   readonly membership: 'Automatic' | 'Manual';
   /** Cameras that do not say otherwise have a standby. */
   readonly standby: boolean;
+  /** The id of the proposal to rebalance that a person approves. */
+  readonly rebalance?: string | undefined;
   /** `RecorderPool.status.leader`: kept as long as possible. */
   readonly leader?: string | undefined;
 };
@@ -220,7 +222,7 @@ export type Plan = {
   readonly cameras: ReadonlyMap<string, PlannedCondition>;
   /** The condition `Standby` of each camera that wants one; whether it is held, its node says. */
   readonly standbys: ReadonlyMap<string, PlannedCondition>;
-  /** The conditions QuorumAvailable, FailoverSuspended and CapacityAvailable of the pool. */
+  /** The conditions QuorumAvailable, FailoverSuspended, CapacityAvailable and Balanced of the pool. */
   readonly pool: readonly PlannedCondition[];
   readonly leader: string | undefined;
   readonly voters: readonly string[];
