@@ -251,6 +251,16 @@ export const NODE_WARNINGS = {
     todo: 'restore `.kube-nvr/protections.json`, or remove it to start with an empty list',
     see: '[retention](../retention.md)',
   },
+  'copies-failing': {
+    means: 'footage is not copied to a target in object storage; files wait on the disk',
+    todo: 'the message says why; `recorder archive check` tries all that copying needs',
+    see: '[copies](../copies.md)',
+  },
+  'copies-behind': {
+    means: 'a file has waited to be copied for more than an hour',
+    todo: 'compare the bit rates of the cameras with the way to the target, its `maxBitrate` and `hours`',
+    see: '[copies](../copies.md)',
+  },
   'segment-not-removable': {
     means: 'a file of footage cannot be removed',
     todo: 'the log says why: correct its owner or its mode',

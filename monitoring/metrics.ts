@@ -11,6 +11,7 @@ import { registerGapMetrics } from '../recorder/archive/gaps/metrics.ts';
 import { ArchiveMetrics } from '../recorder/archive/segments/metrics.ts';
 import { RetentionMetrics, type RetentionFigures } from '../recorder/archive/retention/metrics.ts';
 import { noAudit } from '../recorder/audit/entry.ts';
+import { registerCopyMetrics } from '../recorder/copies/metrics.ts';
 import { registerDeliveryMetrics } from '../recorder/audit/delivery-metrics.ts';
 import { auditLostLines } from '../recorder/audit/trail.ts';
 import { DatabaseMetrics } from '../recorder/database/metrics.ts';
@@ -87,6 +88,7 @@ function recorderRegistry(): Registry {
   void new WorkBudget({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
   auditLostLines(own);
   registerDeliveryMetrics(own, () => []);
+  registerCopyMetrics(own, () => []);
   registerCertificateMetrics(own, { listeners: () => undefined, nodes: () => undefined });
   registerMemoryMetrics(own, new MemoryBudget(0));
   registerLogMetrics(own, { bugs: 0 });

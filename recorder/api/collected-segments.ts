@@ -31,6 +31,10 @@ export async function collectSegments(
     }
     hasMore ||= typeof answer.value.next === 'string';
     for (const day of answer.value.days) days.add(day);
+    if (holder.copiesAt !== undefined) {
+      addCopies(segments, answer.value.archive, holder.nodeId, holder.copiesAt);
+      continue;
+    }
     for (const item of answer.value.archive) {
       // With a database, a node lists the segments of others, too.
       if (item.node_id !== undefined) continue;
@@ -39,4 +43,19 @@ export async function collectSegments(
   }
   const archive = [...segments.values()].sort((a, b) => a.start_ms - b.start_ms || (a.filename < b.filename ? -1 : 1));
   return { archive, days: [...days].sort(), elsewhere, hasMore };
+}
+
+type Item = Listed['archive'][number];
+
+/** Names the target in the segments that it has copies of, and adds those that only it has. */
+function addCopies(segments: Map<string, Item>, copies: readonly Item[], nodeId: string, target: string): void {
+  const keys = Map.groupBy(segments.keys(), (key) => segments.get(key)?.filename);
+  for (const copy of copies) {
+    const same = keys.get(copy.filename) ?? [`${nodeId} ${copy.filename}`];
+    for (const key of same) {
+      const item = segments.get(key) ?? { ...copy, node_id: nodeId };
+      // A file that was extended since is not the one that was copied.
+      if (item.size === copy.size) segments.set(key, { ...item, copies: [...(item.copies ?? []), target] });
+    }
+  }
 }

@@ -35,6 +35,7 @@ import type { MovableCamera } from '../onvif/ptz.ts';
 import type { Credentials } from '../onvif/target.ts';
 import type { Issuers } from '../identity/issuers.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
+import type { Holder } from '../footage/holder.ts';
 import type { RelayMetrics } from '../relay/metrics.ts';
 import type { Admission } from '../certificates/admission.ts';
 import type { Expulsion } from '../certificates/expulsion.ts';
@@ -237,6 +238,8 @@ export interface ApiDeps {
   readonly store?: ClusterStore;
   /** Sends requests to the other nodes of the cluster. */
   readonly peers?: PeerSender | undefined;
+  /** Without it, there are no copies in object storage. */
+  readonly copies?: { readonly holders: readonly Holder[] } | undefined;
   readonly relayMetrics?: RelayMetrics | undefined;
   readonly jobs: JobKeeper;
   readonly ptz: PtzKeeper;

@@ -27,7 +27,7 @@ const MAX_SPANS = 5_000;
 
 type Gaps = TimelineCamera['gaps'];
 
-type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'clock' | 'log' | 'times'>;
+type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times'>;
 
 /** Sorted and disjoint. */
 export interface Account {

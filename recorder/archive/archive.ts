@@ -82,6 +82,8 @@ interface ArchiveWarning {
  */
 const PLAYED_NEXT_MS = 10 * MINUTE_MS;
 const ENDS_AT_ONCE = 16;
+/** Fragments of video and sound that a camera has just completed. */
+const USUALLY_WAITING = 2;
 const UNREADABLE = 'archive-unreadable';
 
 export class Archive {
@@ -407,6 +409,11 @@ export class Archive {
     const writing = [...this.#writing()];
     const wanted = cameraId === undefined ? writing : writing.filter((camera) => camera.cameraId === cameraId);
     return wanted.flatMap((camera) => camera.openEntries());
+  }
+
+  /** Whether footage waits for the disk: work that can wait gives way. */
+  get isBehind(): boolean {
+    return [...this.#writing()].some(({ waiting }) => waiting > USUALLY_WAITING);
   }
 
   #unfinishedPaths(): ReadonlySet<string> {

@@ -95,6 +95,13 @@ export const COMMANDS: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
       load: () => import('./audit.ts'),
       pages: [[]],
     },
+    archive: {
+      usage: 'archive check|adopt [--help]',
+      subcommand: 'check',
+      text: 'try all that copies in object storage need; archive adopt: take over the copies of a lost archive',
+      load: () => import('./archive.ts'),
+      pages: [[]],
+    },
     verify: {
       usage: 'verify FILE [--help]',
       text: 'check whether an export or a case is unchanged, and which node made it',

@@ -86,6 +86,8 @@ export const reloadedSettings = (before: Config, after: Config): Config => ({
     ...after.archive,
     syncIntervalMs: before.archive.syncIntervalMs,
     protectForMs: before.archive.protectForMs,
+    targets: before.archive.targets,
+    copies: before.archive.copies,
   },
   auth: {
     ...before.auth,

@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { inScope } from '../../base/camera-scope.ts';
 import { errorCode } from '../../base/error.ts';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { exists } from '../../base/file-calls.ts';
@@ -54,7 +55,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   const { data } = parsed;
   data.auth.usersFile ??= options.usersFile;
   data.auth.issuersFile ??= options.issuersFile;
-  const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw)];
+  const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw), ...mistakesInCopies(data, raw)];
   const nodeName = data.nodeName || (options.hostName ?? hostname()).trim();
   if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, but the system has no host name'));
   const { required, publicKey } = data.license;
@@ -291,6 +292,48 @@ function* mistakesInAccess(config: z.output<typeof ConfigFile>, files: readonly 
       `with none, anyone may do everything, but ${key} is ${formatListen(address)}: use a loopback address, or set auth.allowAnonymousNetwork: true`,
     );
     return;
+  }
+}
+
+/** Refuses rules for targets that are missing, and copies that would be kept for longer than footage may be. */
+function* mistakesInCopies(
+  { archive, cameras }: z.output<typeof ConfigFile>,
+  files: readonly RawFile[],
+): Generator<ConfigError> {
+  const { targets, copies } = archive;
+  const agesOf = (patterns: readonly string[] | undefined): [key: string, maxAgeMs: number][] =>
+    [
+      ['archive.retention.maxAge', archive.retention.maxAgeMs] as const,
+      ...cameras
+        .filter(({ id }) => !patterns || inScope(patterns, id))
+        .flatMap(({ id, record, preview }) => [
+          [`maxAge of the camera ${id}`, record.retention.maxAgeMs] as const,
+          [`maxAge of the preview of ${id}`, preview?.retention.maxAgeMs] as const,
+        ]),
+    ].flatMap(([key, ms]): [string, number][] => (ms === undefined ? [] : [[key, ms]]));
+  for (const [i, rule] of copies.entries()) {
+    const key = `archive.copies[${i}]`;
+    const ages = agesOf(rule.cameras);
+    const keep = ages.find(([, maxAgeMs]) => (rule.keepMs ?? 0) > maxAgeMs);
+    if (keep)
+      yield mistakeAt(
+        files,
+        `${key}.keep`,
+        `is longer than ${keep[0]}, which holds for copies, too: limit the disk with maxSize or minFree instead`,
+      );
+    for (const name of rule.targets) {
+      const at = targets.findIndex((target) => target.name === name);
+      if (at < 0) yield mistakeAt(files, `${key}.targets`, `archive.targets has no target "${name}"`);
+      const { forMs = 0 } = targets[at]?.objectLock ?? {};
+      const kept: [string, number][] = rule.keepMs === undefined ? ages : [...ages, [`${key}.keep`, rule.keepMs]];
+      const shorter = kept.find(([, ms]) => forMs > ms);
+      if (shorter)
+        yield mistakeAt(
+          files,
+          `archive.targets[${at}].objectLock.for`,
+          `is longer than ${shorter[0]}: such copies could not be removed in time`,
+        );
+    }
   }
 }
 

@@ -24,6 +24,7 @@ import {
   parseHostName,
   parseIssuer,
   parseEndpoint,
+  parseHours,
   parseListen,
   parseNetwork,
   parseOrigin,
@@ -36,7 +37,16 @@ import {
 
 /** The type that the reference shows for a value that is written as a string; `x-value-type` in JSON Schema. */
 type ValueType =
-  'duration' | 'size' | 'size or percentage' | 'host:port' | 'URL' | 'path' | 'origin' | 'address' | 'host name';
+  | 'duration'
+  | 'hours'
+  | 'size'
+  | 'size or percentage'
+  | 'host:port'
+  | 'URL'
+  | 'path'
+  | 'origin'
+  | 'address'
+  | 'host name';
 
 /** A string that `parse` converts; the error of `parse` becomes the message for the key. */
 function written<T>(valueType: ValueType, parse: (text: string) => T) {
@@ -519,6 +529,89 @@ export const WebhookList = z
   .max(20, 'expected at most 20 webhooks')
   .refine((all) => new Set(all.map(({ url }) => url)).size === all.length, 'two webhooks have the same url');
 
+const TargetFile = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/, 'expected 1 to 32 lower-case letters, digits and "-"')
+      .describe('Names the target in rules, log, metrics and answers. Unique.'),
+    endpoint: url('http', 'https')
+      .refine((text) => new URL(text).origin === text.replace(/\/$/, ''), 'expected an address without a path')
+      .transform((text) => text.replace(/\/$/, ''))
+      .describe(
+        'Address of the S3 service, such as https://s3.eu-central-1.amazonaws.com. Buckets are addressed by path.',
+      ),
+    region: z
+      .string()
+      .min(1, 'expected a region')
+      .default('us-east-1')
+      .describe('Region for which requests are signed.'),
+    bucket: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'expected the name of a bucket')
+      .describe('The bucket, which must exist.'),
+    prefix: z
+      .string()
+      .regex(/^[A-Za-z0-9._/-]{0,200}$/, 'expected letters, digits, ".", "_", "-" and "/"')
+      .default('')
+      .transform((text) => text.replaceAll(/^\/+|\/+$/g, ''))
+      .transform((text) => (text === '' ? '' : `${text}/`))
+      .describe('Where in the bucket. Each archive, or RecorderPool, needs a prefix of its own; others are refused.'),
+    accessKeyId: z.string().min(1, 'expected an id').describe('Id of the access key.'),
+    secretAccessKey: z.string().min(1, 'expected a secret').optional().describe('The secret of the access key.'),
+    secretAccessKeyFile: path().optional().describe('A file that holds the secret instead, read for each request.'),
+    ca: path()
+      .optional()
+      .describe("PEM certificates of the authorities to trust for the service, instead of the system's."),
+    objectLock: z
+      .strictObject({
+        mode: z
+          .enum(['governance', 'compliance'])
+          .describe('governance: users with a special permission can end a lock. compliance: nobody can.'),
+        for: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d').describe(
+          'Nobody can remove a copy until it is this old. Not longer than keep and maxAge.',
+        ),
+      })
+      .transform(({ mode, for: forMs }) => ({ mode, forMs }))
+      .optional()
+      .describe('Locks copies, in a bucket with object lock.'),
+    serverSideEncryption: z
+      .enum(['AES256', 'aws:kms'])
+      .optional()
+      .describe('The service encrypts what it stores. Without it: as the bucket is configured.'),
+    maxBitrate: MAX_BITRATE().optional().describe('The most megabits a second at which one node copies.'),
+    hours: written('hours', parseHours)
+      .optional()
+      .describe('Copy only at these hours, by the clock of the system, such as 22:00-06:00.'),
+  })
+  .refine(({ secretAccessKey: a, secretAccessKeyFile: b }) => (a === undefined) !== (b === undefined), {
+    path: ['secretAccessKey'],
+    message: 'expected either secretAccessKey or secretAccessKeyFile',
+  })
+  .transform(({ serverSideEncryption: encryption, maxBitrate, ...same }) => ({
+    ...same,
+    encryption,
+    maxBitrate: maxBitrate === undefined ? undefined : maxBitrate * MEGABIT,
+  }));
+
+const CopiesFile = z
+  .strictObject({
+    targets: z
+      .array(z.string())
+      .max(4, 'expected at most 4 targets')
+      .describe('Names of targets; [] copies nothing of these cameras.'),
+    cameras: cameraScope().describe('Ids of the cameras, such as gate or dock-*. Without it, all cameras.'),
+    after: duration(0, '0s', 3_650 * DAY_MS, '3650d')
+      .prefault('0s')
+      .describe('Age at which a file is copied.'),
+    keep: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d')
+      .optional()
+      .describe(
+        'A copy that is older is removed. Default: maxAge of the camera or the node; without one, copies are never removed.',
+      ),
+  })
+  .transform(({ after: afterMs, keep: keepMs, ...same }) => ({ ...same, afterMs, keepMs }));
+
 /** `tls: auto` is short for `tls: { mode: auto }`. */
 const tls = () =>
   z.preprocess(
@@ -761,6 +854,17 @@ export const ConfigFile = z.strictObject({
       protectFor: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
         .describe('A protection ends after this time unless an admin sets another end.'),
+      targets: z
+        .array(TargetFile)
+        .max(4, 'expected at most 4 targets')
+        .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two targets have the same name')
+        .default([])
+        .describe('Places in object storage to which footage is copied.'),
+      copies: z
+        .array(CopiesFile)
+        .max(100, 'expected at most 100 rules')
+        .default([])
+        .describe('What is copied where. The first rule that fits a camera counts.'),
     })
     .prefault({}),
   ptz: z
@@ -933,6 +1037,8 @@ export function toConfig(
       syncIntervalMs: archive.syncInterval,
       retention: archive.retention,
       protectForMs: archive.protectFor,
+      targets: archive.targets,
+      copies: archive.copies,
     },
     ptz: { moveTimeoutMs: ptz.moveTimeout },
     cluster: { ...sameOfCluster, renewIntervalMs },

@@ -130,6 +130,15 @@ export function parseOtlp(text: string): string {
   );
 }
 
+/** `22:00-06:00` in minutes after midnight. */
+export function parseHours(text: string): { readonly from: number; readonly to: number } {
+  const match = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/.exec(text);
+  const [from = 0, fromMinute = 0, to = 0, toMinute = 0] = (match?.slice(1) ?? []).map(Number);
+  const hours = { from: from * 60 + fromMinute, to: to * 60 + toMinute };
+  if (!match || hours.from === hours.to) throw new ValueError('expected two times of a day such as 22:00-06:00');
+  return hours;
+}
+
 /** `https://nvr.example:8443` as browsers send it, or `*`. */
 export function parseOrigin(text: string): string {
   const origin = URL.canParse(text) ? new URL(text).origin : undefined;

@@ -14,7 +14,7 @@ import { gapNews } from './news.ts';
 export async function openArchive(
   { workDir, recordPath: root, archive: { syncIntervalMs } }: Config,
   wanted: WantedCameras,
-  { owner, registry, memory, front, rows, clock, log }: EngineDeps,
+  { owner, registry, memory, front, rows, copies, clock, log }: EngineDeps,
 ): Promise<{ readonly archive: Archive; readonly gaps: GapLedger }> {
   const observers: SegmentObserver[] = [];
   const archive = new Archive({
@@ -39,6 +39,6 @@ export async function openArchive(
     observerOf: (cameraId) => gapNews(front, cameraId),
     checkDisk: () => archive.checkDisk(),
   });
-  observers.push(gaps, ...(rows ? [rows] : []));
+  observers.push(gaps, ...(rows ? [rows] : []), ...(copies ? [copies] : []));
   return { archive, gaps };
 }

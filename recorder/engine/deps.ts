@@ -24,6 +24,8 @@ export interface EngineDeps {
   readonly liveLimits: LiveLimits;
   readonly front: FrontOfEngine;
   readonly rows: Rows | undefined;
+  /** What copies files elsewhere. */
+  readonly copies?: SegmentObserver | undefined;
   readonly version: string;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,9 +1,11 @@
-// The footage of a camera in an interval, from this node and from all others that hold some. A holder that does not answer in
-// time is listed with the time that is missing.
+// The footage of a camera in an interval, from this node and from all others that hold some; copies replace what is missing then. A
+// holder that does not answer in time is listed with the time that is missing.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { parsePath } from '../archive/disk/names.ts';
+import { IntervalSet } from '../contract/intervals.ts';
+import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { PlayedFile } from './archive-file.ts';
@@ -36,6 +38,16 @@ const ROUNDED_MS = 10_000;
 /** A list without a file shows that a holder, which may have gone since its last list, still answers. */
 const NO_TIME: Interval = { fromMs: 0, toMs: 1_000 };
 
+/** The time without footage in these files. */
+function holesIn(files: readonly Footage[], { fromMs, toMs }: Interval): Interval[] {
+  const covered = files.map(({ isOpen, parts: { meta } }) => ({
+    fromMs: meta.wallStartMs,
+    toMs: isOpen ? Infinity : meta.wallStartMs + meta.wallDurationMs,
+  }));
+  const holes = [...new IntervalSet(MIN_GAP_MS - 1).with(covered).holes(fromMs, toMs)];
+  return holes.filter((hole) => hole.toMs - hole.fromMs >= MIN_GAP_MS);
+}
+
 export class Collector {
   readonly #options: CollectorOptions;
   readonly #kept = new Map<string, Promise<WholeAnswer<readonly Footage[]>>>();
@@ -59,15 +71,27 @@ export class Collector {
     const past = { fromMs: interval.fromMs, toMs: Math.min(interval.toMs, clock.wallMs()) };
     const [here, holders] = await Promise.all([own.in(cameraId, interval), this.others(cameraId, past)]);
     if (holders.length === 0) return { footage: here, elsewhere: [] };
-    const found = await Promise.all(
-      holders.map(async (holder) => ({ holder, answer: await this.#filesOf(holder, cameraId, interval, caller) })),
-    );
     const all = [...here];
-    const elsewhere: Elsewhere[] = [];
-    for (const { holder, answer } of found) {
-      if (answer.kind === 'answer') all.push(...answer.value);
-      else elsewhere.push(silentAt(holder, past, answer));
-    }
+    const silent: Elsewhere[] = [];
+    const ask = async (asked: readonly Holder[]): Promise<void> => {
+      const found = await Promise.all(
+        asked.map(async (holder) => ({ holder, answer: await this.#filesOf(holder, cameraId, interval, caller) })),
+      );
+      for (const { holder, answer } of found) {
+        if (answer.kind !== 'answer') silent.push(silentAt(holder, past, answer));
+        else if (holder.copiesAt === undefined) all.push(...answer.value);
+        else {
+          const known = new Set(all.map(({ path }) => path));
+          all.push(...answer.value.filter(({ path }) => !known.has(path)));
+        }
+      }
+    };
+    await ask(holders.filter(({ copiesAt }) => copiesAt === undefined));
+    const copies = holders.filter(({ copiesAt }) => copiesAt !== undefined);
+    if (copies.length > 0 && holesIn(all, past).length > 0) await ask(copies);
+    // What a silent node has counts as missing only where no copy replaces it.
+    const elsewhere =
+      copies.length === 0 ? silent : silent.flatMap((part) => holesIn(all, part).map((hole) => ({ ...part, ...hole })));
     return { footage: inTurns(all), elsewhere };
   }
 

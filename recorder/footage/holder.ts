@@ -1,5 +1,5 @@
-// What can be asked of a place besides this node's disk that may hold footage of cameras. Today such a place is another node
-// (`node-holder.ts`); nothing else in this room knows that.
+// What can be asked of a place besides this node's disk that may hold footage of cameras: another node (`node-holder.ts`), or a target
+// with copies (`recorder/copies/`). Nothing else in this room knows that.
 
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
@@ -36,6 +36,8 @@ export interface ByteRange {
 }
 
 export interface Holder extends FootageHolder {
+  /** The name of a place that has only copies, of files with the same paths: it is asked for what the others lack. */
+  readonly copiesAt?: string;
   /** Its files that may have footage of the interval, in any order. Never rejects. */
   files(cameraId: string, interval: Interval, caller: Asker): Promise<WholeAnswer<readonly Footage[]>>;
   /** Its list of the segments in the interval, as `GET .../segments` answers. `query`: in the form of that route. Never rejects. */

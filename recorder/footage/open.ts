@@ -15,6 +15,8 @@ interface HoldersDeps {
   readonly cluster?:
     { readonly nodeId: string; footageHolders(cameraId: string): Promise<readonly FootageHolder[]> } | undefined;
   readonly peers?: PeerSender | undefined;
+  /** Places that have copies of all cameras. */
+  readonly copies?: { readonly holders: readonly Holder[] } | undefined;
   readonly log: Log;
 }
 
@@ -25,10 +27,13 @@ interface FootageOptions extends HoldersDeps {
   readonly keepAwake?: KeepAwake;
 }
 
-/** All others that may hold footage of a camera. Never rejects. */
-export async function holdersOf({ cluster, peers, log }: HoldersDeps, cameraId: string): Promise<readonly Holder[]> {
-  if (!cluster || !peers) return [];
-  return (await cluster.footageHolders(cameraId)).map((about) => nodeHolder(about, { peers, log }));
+/** All others that may hold footage of a camera, those with copies last. Never rejects. */
+export async function holdersOf(
+  { cluster, peers, copies, log }: HoldersDeps,
+  cameraId: string,
+): Promise<readonly Holder[]> {
+  const nodes = cluster && peers ? await cluster.footageHolders(cameraId) : [];
+  return [...nodes.map((about) => nodeHolder(about, { peers: peers as PeerSender, log })), ...(copies?.holders ?? [])];
 }
 
 export function openFootage({ recordPath, archive, clock, keepAwake, ...around }: FootageOptions): Collector {

@@ -30,7 +30,13 @@ export const SegmentItem = z
     node_id: z
       .string()
       .optional()
-      .describe('In a cluster: the node whose disk holds the segment, where that is another node.'),
+      .describe(
+        'In a cluster: the node whose disk holds the segment, where that is another node. target:NAME: only this target has it.',
+      ),
+    copies: z
+      .array(z.string())
+      .optional()
+      .describe('Names of the targets in object storage that have a copy, with a digest that they have confirmed.'),
   })
   .meta({ id: 'Segment', description: 'A file of the archive.' });
 

@@ -14,6 +14,7 @@ import { buildMetricsRegistry, buildMetricsServer } from '../api/prometheus.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import type { Collector } from '../footage/collect.ts';
 import { causesIn } from '../footage/elsewhere.ts';
+import type { Holder } from '../footage/holder.ts';
 import { openFootage } from '../footage/open.ts';
 import { bytesOf } from '../archive/disk/space.ts';
 import { urlOf } from '../cluster/peers.ts';
@@ -62,6 +63,8 @@ const WARNINGS_MS = 1_000;
 
 export interface ServingParts extends FrontStorage {
   readonly engine: Engine;
+  /** Undefined without targets. */
+  readonly copies?: { readonly holders: readonly Holder[]; warnings(): readonly Warning[] } | undefined;
   readonly current: CurrentConfig;
   /** Metrics of the whole recorder. */
   readonly registry: Registry;
@@ -143,6 +146,7 @@ export class Serving {
       archive,
       cluster: engine.member?.view,
       peers: this.#peers,
+      copies: parts.copies,
       clock,
       log,
       keepAwake: engine.keepAwake,
@@ -285,6 +289,7 @@ export class Serving {
       keeping: archive.keeping,
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
       peers: this.#peers,
+      copies: this.#parts.copies,
       relayMetrics: this.#relayMetrics,
       jobs: this.#namedJobs,
       ptz: this.#ptz,
@@ -342,12 +347,13 @@ export class Serving {
 
   /** The current warnings. */
   #warnings(): readonly Warning[] {
-    const { engine, current, events, database, audit } = this.#parts;
+    const { engine, current, events, database, audit, copies } = this.#parts;
     const { archive, reach, member } = engine;
     return [
       ...current.warnings(),
       ...events.removals(),
       ...archive.warnings(),
+      ...(copies?.warnings() ?? []),
       ...this.#shortfalls.warnings(),
       ...reach.logins.warnings(),
       ...this.#jobs.warnings(),

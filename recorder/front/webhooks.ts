@@ -9,7 +9,7 @@ import { matchesType } from '../contract/event.ts';
 import type { EventJournal } from '../events/journal.ts';
 import { Webhook } from '../events/webhook.ts';
 import { postEvent, webhookAgent } from '../events/webhook-post.ts';
-import { inScope } from '../http/camera-scope.ts';
+import { inScope } from '../../base/camera-scope.ts';
 import { CameraNetworks, type NetworkRules } from '../reach/networks.ts';
 
 interface WebhooksDeps {

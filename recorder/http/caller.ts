@@ -1,7 +1,7 @@
 // The caller of a request, and its rights.
 
 import type { Role } from '../config/schema.ts';
-import { inScope } from './camera-scope.ts';
+import { inScope } from '../../base/camera-scope.ts';
 import type { Session } from './sessions.ts';
 
 /** Each role includes the rights of the roles before it, but viewers only look: they do not report. */

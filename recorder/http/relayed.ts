@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../../base/parse-json.ts';
 import { z } from 'zod';
 import { RELAYED_HEADER } from '../peers/peer-requests.ts';
-import { inScope } from './camera-scope.ts';
+import { inScope } from '../../base/camera-scope.ts';
 import type { Caller } from './caller.ts';
 
 interface Relayed {

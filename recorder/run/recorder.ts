@@ -31,6 +31,7 @@ import { joinCluster } from '../engine/join.ts';
 import { takeState, type ArchiveOwner } from '../engine/owner.ts';
 import { registerLogMetrics } from './logs.ts';
 import { mediaBytes, registerMemoryMetrics } from './memory.ts';
+import { openCopies } from './copies.ts';
 import { reload } from './reload.ts';
 import type { ServersCluster } from './servers.ts';
 import { Serving } from '../front/serving.ts';
@@ -150,7 +151,8 @@ async function compose(config: Config, deps: OwnerDeps) {
   const webhooks = new NodeWebhooks({ workDir: config.workDir, journal: events.journal, clock, log });
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
-  const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows: database });
+  const copies = await openCopies(config, () => opened.archive, registry, deps);
+  const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows: database, copies });
   const { archive, cameras, cameraSwitch } = opened;
   const happenings = openHappenings({ ...deps, recordPath: config.recordPath, archive, told: events.happened });
   const own = await openOwnCertificate(config, deps);
@@ -187,6 +189,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     {
       ...storage,
       engine,
+      copies,
       current,
       registry,
       happenings,
@@ -208,6 +211,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   return {
     ...storage,
     ...opened,
+    copies,
     current,
     webhooks,
     happenings,
@@ -223,7 +227,8 @@ async function compose(config: Config, deps: OwnerDeps) {
 
 /** The parts in the order in which they start; they are closed in reverse order. */
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
-  const { wanted, database, events, archive, gaps, happenings, webhooks, license, cameras, cameraSwitch } = made;
+  const { wanted, database, events, archive, gaps, happenings, copies, webhooks, license, cameras, cameraSwitch } =
+    made;
   const { recovery, own, servers, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
@@ -238,6 +243,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
       close: () => Promise.all([audit.close(), archive.close(), happenings.settled()]),
     },
     { name: 'rows', start: () => database?.start(archive) },
+    { name: 'copies', start: () => copies?.start(), close: () => copies?.close() },
     { name: 'tokens', close: () => access.auth.close() },
     { name: 'audit', start: () => audit.start() },
     ...(servers ? [servers.etcd] : []),

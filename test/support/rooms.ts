@@ -184,6 +184,20 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:fs', 'node:stream', 'zod'],
   },
+  // Copies of footage in object storage, and the targets as holders of footage.
+  {
+    name: 'recorder/copies',
+    side: 'front',
+    rooms: [
+      'base',
+      'recorder/mp4',
+      'recorder/archive/disk',
+      'recorder/contract',
+      'recorder/archive/catalogue',
+      'recorder/footage',
+    ],
+    packages: ['node:crypto', 'node:fs/promises', 'type node:stream', 'undici', 'zod', METRICS],
+  },
   {
     name: 'recorder/edge/recovery',
     side: 'engine',
@@ -519,6 +533,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/config',
       'recorder/audit',
       'recorder/cluster',
+      'recorder/copies',
       'recorder/database',
       'recorder/jobs',
       'recorder/probe',
@@ -546,6 +561,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/gaps',
       'recorder/archive/retention',
       'recorder/edge/recovery',
+      'recorder/copies',
       'recorder/license',
       'recorder/audit',
       'recorder/database',

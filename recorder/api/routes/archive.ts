@@ -39,7 +39,9 @@ const Segments = z
     elsewhere: z
       .array(ElsewhereItem)
       .optional()
-      .describe('In a cluster: what may be missing in the list, because its node does not answer.'),
+      .describe(
+        'In a cluster, and with copies: what may be missing in the list, because its node or target does not answer.',
+      ),
   })
   .meta({ id: 'SegmentList', description: 'Segments of a camera in an interval, and all days with segments.' });
 
@@ -58,7 +60,7 @@ const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z
 
 const CameraParams = z.object({ camera_id: z.string() });
 
-type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers' | 'log'>;
+type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers' | 'copies' | 'log'>;
 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { archive, segments, clock, cluster } = deps;
@@ -149,7 +151,8 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
         archive: [...page.entries],
         ...next,
         days: [...whole.days],
-        ...(archives && { archives, elsewhere: elsewhere.map(toElsewhere) }),
+        ...(archives && { archives }),
+        ...((archives || elsewhere.length > 0) && { elsewhere: elsewhere.map(toElsewhere) }),
       } satisfies z.output<typeof Segments>;
     },
   );

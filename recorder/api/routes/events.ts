@@ -7,7 +7,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { EVENT_TYPES, matchesType, parseEventId } from '../../contract/event.ts';
 import type { StreamSink } from '../../events/event-stream.ts';
 import { callerOf } from '../../http/access.ts';
-import { inScope } from '../../http/camera-scope.ts';
+import { inScope } from '../../../base/camera-scope.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { queryNumber, TokenQuery } from '../../http/query.ts';
 import type { EventSource } from '../deps.ts';

@@ -6,7 +6,7 @@ import { DAY_MS, MINUTE_MS } from '../../../base/units.ts';
 import { HappeningError, type Happening } from '../../happenings/happening.ts';
 import { MAX_LATE_MS } from '../../happenings/happenings.ts';
 import { callerOf } from '../../http/access.ts';
-import { matchesPattern } from '../../http/camera-scope.ts';
+import { matchesPattern } from '../../../base/camera-scope.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { CameraIds, EpochSeconds } from '../../http/query.ts';

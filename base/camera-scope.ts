@@ -1,6 +1,6 @@
 // Decides whether the patterns of a token cover a camera.
 
-import { cameraOfFootage } from '../../base/camera-id.ts';
+import { cameraOfFootage } from './camera-id.ts';
 
 /**
  * A pattern is a camera id in which `*` stands for any characters: `gate`, `dock-*`. It covers the footage of the camera's preview,

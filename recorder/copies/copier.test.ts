@@ -1,0 +1,232 @@
+// Files of an archive and a target that behaves, and one that misbehaves: a copy counts when its digest was confirmed, and what is
+// missing is copied, whatever happened before.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { until } from '../../test/support/until.ts';
+import { HOUR_MS } from '../../base/units.ts';
+import type { Copies } from './copies.ts';
+import { copied, FakeS3, START_MS, type Copied, type Fault } from './test-support.ts';
+
+async function stage(t: TestContext): Promise<Copied & { readonly s3: FakeS3 }> {
+  const s3 = await FakeS3.start(t);
+  return { ...(await copied(t, s3)), s3 };
+}
+
+const done = (copies: Copies, files: number) => until('so many copies', () => copies.copiers[0]?.copiedFiles === files);
+const problemOf = (copies: Copies): string => copies.copiers[0]?.problem ?? '';
+const isFile = (key: string): boolean => key.endsWith('.mp4');
+
+test('each closed file is copied under its own path, byte for byte, the newest first', async (t) => {
+  const { root, paths, s3, copy } = await stage(t);
+  assert.ok(paths.length >= 3);
+  const copies = await copy();
+  await done(copies, paths.length);
+  assert.deepEqual(
+    s3.files,
+    paths.map((path) => `site/${path}`),
+  );
+  for (const path of paths) assert.deepEqual(s3.objects.get(`site/${path}`), readFileSync(join(root, path)));
+  const puts = s3.requests.filter((line) => /^PUT .*mp4$/.test(line));
+  assert.deepEqual(
+    puts,
+    paths.toReversed().map((path) => `PUT site/${path}`),
+  );
+  assert.deepEqual(copies.warnings(), []);
+});
+
+test('what is there is not copied again, and what is missing there is', async (t) => {
+  const { paths, s3, copy } = await stage(t);
+  const first = await copy();
+  await done(first, paths.length);
+  await first.close();
+  s3.objects.delete(s3.files[1] as string);
+  s3.objects.delete(s3.marks[0] as string);
+  const before = s3.requests.length;
+  await done(await copy(), 2);
+  const puts = s3.requests.slice(before).filter((line) => /^PUT .*mp4$/.test(line));
+  assert.deepEqual(
+    puts,
+    [1, 0].map((i) => `PUT site/${paths[i]}`),
+  );
+});
+
+for (const [fault, problem] of [
+  ['other-bytes', /it stored other bytes/],
+  ['no-digest', /does not tell the SHA-256/],
+  ['busy', /503 \(SlowDown\)/],
+  ['half', /cannot be reached/],
+  ['full', /507 \(XMinioStorageFull\)/],
+] satisfies [Fault, RegExp][]) {
+  test(`a target that answers files with ${fault} has no copy, and gets all when it is well`, async (t) => {
+    const { paths, s3, copy } = await stage(t);
+    s3.fault = (_, key) => (isFile(key) ? fault : undefined);
+    const copies = await copy();
+    const [copier] = copies.copiers;
+    await until('the state that the test waits for', () => problem.test(problemOf(copies)));
+    assert.deepEqual([s3.marks, copier?.copiedFiles], [[], 0]);
+    assert.equal(copies.warnings()[0]?.code, 'copies-failing');
+    assert.equal(copier?.waitingFiles, paths.length);
+    s3.fault = () => undefined;
+    if (fault === 'other-bytes' || fault === 'no-digest') {
+      // Such files are tried again later; a restart tries at once.
+      await copies.close();
+      await done(await copy(), paths.length);
+    } else await done(copies, paths.length);
+    assert.equal(s3.marks.length, paths.length);
+  });
+}
+
+test('a target whose clock is 20 minutes off is copied to', async (t) => {
+  const { paths, s3, copy } = await stage(t);
+  s3.aheadMs = 20 * 60_000;
+  await done(await copy(), paths.length);
+});
+
+test('credentials that are revoked are named, and copying goes on when they are valid again', async (t) => {
+  const { paths, s3, copy } = await stage(t);
+  const { secret } = s3;
+  s3.secret = 'another';
+  const copies = await copy();
+  await until('the state that the test waits for', () => /SignatureDoesNotMatch/.test(problemOf(copies)));
+  s3.secret = secret;
+  await done(copies, paths.length);
+  assert.equal(problemOf(copies), '');
+});
+
+test('a bucket that is missing is named', async (t) => {
+  const { copy } = await stage(t);
+  const copies = await copy({ bucket: 'elsewhere' });
+  await until('the state that the test waits for', () => /NoSuchBucket/.test(problemOf(copies)));
+});
+
+test('a prefix with the copies of another archive is refused, and nothing is changed there', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  await done(await copy(), paths.length);
+  const before = s3.requests.length;
+  told.owner = () => 'another archive';
+  const other = await copy();
+  await until('the state that the test waits for', () =>
+    /holds copies of the archive this archive, not of another archive/.test(problemOf(other)),
+  );
+  assert.ok(s3.requests.slice(before).every((line) => line.startsWith('GET')));
+});
+
+test('no byte is sent while footage waits for the disk', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  let looks = 0;
+  told.isBehind = () => ++looks > 0 && looks < 20;
+  s3.before = async (method, key) => assert.ok(!(method === 'PUT' && isFile(key)) || looks >= 20);
+  await done(await copy(), paths.length);
+});
+
+test('files that are written, too young, or of no rule are not copied', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  told.openPaths = () => new Set(paths.slice(-1));
+  const copies = await copy({}, { afterMs: Date.now() - START_MS - 15_000 });
+  await done(copies, 2);
+  assert.deepEqual(s3.files, [`site/${paths[0]}`, `site/${paths[1]}`]);
+  await until('a file is too young', () => copies.copiers[0]?.waitingFiles === paths.length - 3);
+  assert.equal(copies.copiers[0]?.lagMs(), 0);
+});
+
+test('a file that changed after its digest was taken is not a copy; what it became is copied', async (t) => {
+  const { root, paths, s3, told, copy } = await stage(t);
+  const newest = paths.at(-1) as string;
+  const bytes = readFileSync(join(root, newest));
+  let pieces = 0;
+  told.isBehind = () => {
+    // The file has one piece: it is read for the digest, and again to be sent.
+    if (++pieces === 2) writeFileSync(join(root, newest), bytes.fill(1, bytes.length - 10), { flag: 'r+' });
+    return false;
+  };
+  const copies = await copy();
+  await done(copies, paths.length - 1);
+  assert.match(problemOf(copies), /BadDigest/);
+  assert.ok(!s3.files.includes(`site/${newest}`));
+  await copies.close();
+  await done(await copy(), 1);
+  assert.deepEqual(s3.objects.get(`site/${newest}`), bytes);
+});
+
+test('a copier that ends at any request leaves no copy that counts and is not whole, and the next one completes it', async (t) => {
+  const { root, paths, copy, config } = await stage(t);
+  for (let at = 1; ; at++) {
+    const s3 = await FakeS3.start(t);
+    let count = 0;
+    let ended: Promise<void> | undefined;
+    const first = await copy({ ...config, endpoint: s3.endpoint });
+    s3.before = async () => {
+      if (++count === at) ended = first.close();
+    };
+    await until(
+      'the state that the test waits for',
+      () => ended !== undefined || first.copiers[0]?.copiedFiles === paths.length,
+    );
+    await ended;
+    for (const mark of s3.marks) {
+      const path = paths.find((one) => mark.includes(String(START_MS + 10_000 * paths.indexOf(one)))) ?? '';
+      assert.ok(path === '' || s3.objects.get(`site/${path}`)?.equals(readFileSync(join(root, path))));
+    }
+    s3.before = async () => {};
+    const second = await copy({ ...config, endpoint: s3.endpoint });
+    await until(
+      'the state that the test waits for',
+      () => s3.marks.length === paths.length && s3.files.length === paths.length,
+    );
+    await second.close();
+    if (ended === undefined) break;
+    assert.ok(at < 60);
+  }
+});
+
+test('a copy is removed when it is too old, unless it is protected', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  const first = await copy();
+  await done(first, paths.length);
+  await first.close();
+  told.isProtected = (_, fromMs, toMs) => fromMs < START_MS + 15_000 && toMs > START_MS + 12_000;
+  const second = await copy({}, { keepMs: HOUR_MS, afterMs: 400 * 24 * HOUR_MS });
+  await until('the state that the test waits for', () => s3.files.length === 1);
+  await second.close();
+  assert.deepEqual(s3.files, [`site/${paths[1]}`]);
+  assert.equal(s3.marks.length, 1);
+});
+
+test('maxAge holds for copies, too', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  const first = await copy();
+  await done(first, paths.length);
+  await first.close();
+  told.wantedMs = () => HOUR_MS;
+  const second = await copy({}, { afterMs: 400 * 24 * HOUR_MS });
+  await until('the state that the test waits for', () => s3.files.length === 0 && s3.marks.length === 0);
+  await second.close();
+});
+
+test('a copy is locked until the end of its lock, which is never later than its maxAge', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  const ageMs = Date.now() - START_MS;
+  told.wantedMs = () => ageMs + HOUR_MS;
+  const objectLock = { mode: 'compliance', forMs: ageMs + 9 * HOUR_MS } as const;
+  await done(await copy({ objectLock, encryption: 'AES256' }), paths.length);
+  const headers = s3.headers.get(s3.files[0] as string) ?? {};
+  assert.equal(headers['x-amz-object-lock-mode'], 'COMPLIANCE');
+  assert.equal(headers['x-amz-server-side-encryption'], 'AES256');
+  const untilMs = Date.parse(String(headers['x-amz-object-lock-retain-until-date']));
+  assert.ok(untilMs > Date.now() && untilMs < START_MS + ageMs + HOUR_MS + 15_000);
+});
+
+test('a file that retention removed before it was copied is counted', async (t) => {
+  const { archive, paths, s3, copy } = await stage(t);
+  s3.fault = () => 'busy';
+  const copies = await copy();
+  const [segment] = archive.catalogue.newestFirst('gate');
+  assert.ok(segment);
+  s3.fault = (_, key) => (isFile(key) ? 'busy' : undefined);
+  await until('the state that the test waits for', () => copies.copiers[0]?.waitingFiles === paths.length);
+  copies.removed(segment);
+  assert.equal(copies.copiers[0]?.missedFiles, 1);
+});

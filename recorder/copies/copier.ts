@@ -1,0 +1,333 @@
+// Copies closed files to one target, the newest first, one at a time, and only while no write of a recording waits. What is missing
+// there is the difference of two lists: no journal can be wrong, and another process continues where this one stopped. Removes
+// copies that are too old.
+
+import { createHash } from 'node:crypto';
+import { Backoff } from '../../base/backoff.ts';
+import { cameraOfFootage } from '../../base/camera-id.ts';
+import type { Clock } from '../../base/clock.ts';
+import { isExpected, messageOf } from '../../base/error.ts';
+import type { Log } from '../../base/log.ts';
+import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
+import type { CameraDay } from '../archive/catalogue/camera-day.ts';
+import type { ClosedSegment } from '../archive/catalogue/segment.ts';
+import { dayStartMs, formatPath, type SegmentName } from '../archive/disk/names.ts';
+import type { ArchiveFile, ArchiveFiles } from '../footage/archive-file.ts';
+import { footageMessage } from '../footage/message.ts';
+import { Mp4Error } from '../mp4/error.ts';
+import { originOf } from '../mp4/meta.ts';
+import { readParts } from '../mp4/parts.ts';
+import { isWithin, type Hours } from './hours.ts';
+import type { Copy } from './layout.ts';
+import { S3Error } from './s3.ts';
+import { ForeignPrefix, type Target } from './target.ts';
+
+/** Which footage of a camera is copied. */
+export interface CopyRule {
+  /** Age of a file before it is copied. */
+  readonly afterMs: number;
+  /** How long a copy is kept; undefined: as long as footage may be. */
+  readonly keepMs: number | undefined;
+}
+
+/** What the archive of this node has to do with copying. */
+export interface CopiedArchive {
+  /** Names the archive; undefined while that is not known. */
+  owner(): string | undefined;
+  /** By camera and day, oldest day first. */
+  days(): Iterable<Pick<CameraDay, 'cameraId' | 'startMs' | 'segments' | 'sizeOf'>>;
+  openPaths(): ReadonlySet<string>;
+  /** Whether footage waits for the disk. */
+  isBehind(): boolean;
+  /** How long footage of a camera may be kept anywhere; undefined: as long as there is space. */
+  wantedMs(cameraId: string): number | undefined;
+  /** Whether a part of the interval is protected, or that is not known. */
+  isProtected(cameraId: string, fromMs: number, toMs: number): boolean;
+}
+
+interface CopierOptions {
+  readonly target: Target;
+  readonly archive: CopiedArchive;
+  readonly files: ArchiveFiles;
+  /** Of a camera with this target; undefined: it is not copied there. */
+  readonly ruleOf: (cameraId: string) => CopyRule | undefined;
+  /** Bits a second. */
+  readonly maxBitrate: number | undefined;
+  /** When copying is allowed. */
+  readonly hours: Hours | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Missing {
+  readonly segment: SegmentName;
+  /** Undefined for a file that was found in the catalogue: its name tells the start. */
+  readonly endMs: number | undefined;
+  notBeforeMs: number;
+}
+
+const LOOK_MS = 1_000;
+const RETRY = { firstMs: 1_000, maxMs: MINUTE_MS };
+/** A file that could not be copied, although others can. */
+const FILE_RETRY_MS = 5 * MINUTE_MS;
+const COMPARE_EVERY_MS = DAY_MS;
+const REMOVE_EVERY_MS = 30 * MINUTE_MS;
+const BEHIND_LOOK_MS = 50;
+const PIECE_BYTES = 256 * 1024;
+/** Of one request. */
+const MAX_BYTES = 5 * 1024 ** 3;
+
+/** One file cannot be copied now; the others can. */
+class FileFailed extends Error {}
+
+export class Copier {
+  readonly #options: CopierOptions;
+  readonly #log: Log;
+  readonly #stop = new AbortController();
+  /** By path, in any order. */
+  readonly #missing = new Map<string, Missing>();
+  #running: Promise<void> | undefined;
+  #problem: string | undefined;
+  copiedFiles = 0;
+  copiedBytes = 0;
+  failures = 0;
+  /** Files that retention removed before they were copied. */
+  missedFiles = 0;
+
+  constructor(options: CopierOptions) {
+    this.#options = options;
+    this.#log = options.log.child({ target: options.target.name });
+  }
+
+  get name(): string {
+    return this.#options.target.name;
+  }
+
+  /** Why nothing is copied, or the last file was not. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  get waitingFiles(): number {
+    return this.#missing.size;
+  }
+
+  /** How long the oldest file has waited for which it was time; 0 if none waits. */
+  lagMs(): number {
+    const nowMs = this.#options.clock.wallMs();
+    let lagMs = 0;
+    for (const one of this.#missing.values()) lagMs = Math.max(lagMs, nowMs - this.#dueMs(one));
+    return lagMs;
+  }
+
+  closed({ segment, endMs }: ClosedSegment): void {
+    if (!this.#options.ruleOf(cameraOfFootage(segment.cameraId))) return;
+    this.#missing.set(formatPath(segment), { segment, endMs, notBeforeMs: -Infinity });
+  }
+
+  removed(segment: SegmentName): void {
+    if (this.#missing.delete(formatPath(segment))) this.missedFiles++;
+  }
+
+  start(): void {
+    this.#running = this.#run().catch((err: unknown) =>
+      this.#log.bug({ err }, 'footage is not copied any more because of an internal error'),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+    await this.#options.target.s3.close();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, target, archive } = this.#options;
+    const { signal } = this.#stop;
+    const backoff = new Backoff(RETRY);
+    let isTaken = false;
+    let [comparedMs, removedMs] = [-Infinity, -Infinity];
+    while (!signal.aborted) {
+      const nowMs = clock.monotonicMs();
+      try {
+        const owner = archive.owner();
+        if (owner === undefined) {
+          await clock.sleep(LOOK_MS, signal);
+          continue;
+        }
+        if (!isTaken) await target.take(owner);
+        isTaken = true;
+        if (nowMs - comparedMs >= COMPARE_EVERY_MS) {
+          await this.#compare();
+          comparedMs = nowMs;
+        }
+        if (nowMs - removedMs >= REMOVE_EVERY_MS) {
+          await this.#removeOld();
+          removedMs = nowMs;
+        }
+        const next = this.#next();
+        if (next) await this.#copy(...next);
+        else await clock.sleep(LOOK_MS, signal);
+        backoff.reset();
+        const hasFailed = [...this.#missing.values()].some(({ notBeforeMs }) => notBeforeMs > -Infinity);
+        if (!hasFailed) this.#tell(undefined);
+      } catch (err) {
+        if (signal.aborted) return;
+        if (!isExpected(err, S3Error, ForeignPrefix, FileFailed)) throw err;
+        this.failures++;
+        this.#tell(messageOf(err));
+        if (err instanceof FileFailed) continue;
+        // The next request that fails says what is wrong: one for a large file may only be cut off.
+        isTaken = false;
+        await clock.sleep(backoff.next(), signal);
+      }
+    }
+  }
+
+  /** Finds out which files the target lacks, the newest day first. */
+  async #compare(): Promise<void> {
+    const { archive, target, ruleOf } = this.#options;
+    const open = archive.openPaths();
+    const days = Map.groupBy(archive.days(), ({ startMs }) => startMs);
+    for (const [dayMs, cameras] of [...days].reverse()) {
+      const copied = cameras.filter(({ cameraId }) => ruleOf(cameraOfFootage(cameraId)));
+      if (copied.length === 0) continue;
+      const files = await target.filesOn(dayMs);
+      for (const day of copied) {
+        const marks = new Map((await target.copiesOn(day.cameraId, dayMs)).map((copy) => [copy.path, copy.sizeBytes]));
+        for (const segment of day.segments()) {
+          const path = formatPath(segment);
+          const [marked, size] = [marks.get(path), files.get(path)];
+          const isThere = marked !== undefined && marked === size && size === (day.sizeOf(segment) ?? size);
+          if (isThere || open.has(path) || this.#missing.has(path)) continue;
+          this.#missing.set(path, { segment, endMs: undefined, notBeforeMs: -Infinity });
+        }
+      }
+      this.#stop.signal.throwIfAborted();
+    }
+  }
+
+  #dueMs({ segment, endMs }: Missing): number {
+    const { afterMs = Infinity } = this.#options.ruleOf(cameraOfFootage(segment.cameraId)) ?? {};
+    return (endMs ?? segment.startMs) + afterMs;
+  }
+
+  /** The newest file for which it is time. */
+  #next(): [path: string, Missing] | undefined {
+    const { clock, hours } = this.#options;
+    const [nowMs, wallMs] = [clock.monotonicMs(), clock.wallMs()];
+    if (hours && !isWithin(hours, wallMs)) return undefined;
+    let next: [string, Missing] | undefined;
+    for (const [path, one] of this.#missing) {
+      if (one.notBeforeMs > nowMs || one.segment.startMs <= (next?.[1].segment.startMs ?? -Infinity)) continue;
+      if (this.#dueMs(one) <= wallMs) next = [path, one];
+    }
+    return next;
+  }
+
+  async #copy(path: string, missing: Missing): Promise<void> {
+    const { files, archive, clock, target } = this.#options;
+    if (archive.openPaths().has(path)) {
+      // It is told again when it is closed.
+      this.#missing.delete(path);
+      return;
+    }
+    try {
+      const isThere = await files.use(missing.segment, async (file) => {
+        const [copy, parts] = await this.#described(file);
+        const body = this.#pieces(file);
+        const maxAgeMs = archive.wantedMs(missing.segment.cameraId);
+        await target.store({ copy, body, maxAgeMs, parts }, this.#stop.signal);
+        this.copiedFiles++;
+        this.copiedBytes += copy.sizeBytes;
+      });
+      if (!isThere) this.#log.debug({ file: path }, 'a file that was to be copied is gone');
+    } catch (err) {
+      if (this.#stop.signal.aborted || !isOfFile(err)) throw err;
+      missing.notBeforeMs = clock.monotonicMs() + FILE_RETRY_MS;
+      throw new FileFailed(`${path}: ${messageOf(err)}`, { cause: err });
+    }
+    // It may have been extended meanwhile.
+    if (this.#missing.get(path) === missing) this.#missing.delete(path);
+  }
+
+  async #described(file: ArchiveFile): Promise<[Copy, parts: string]> {
+    const { segment, path, sizeBytes, mtimeMs } = file;
+    if (sizeBytes > MAX_BYTES) throw new FileFailed('it has more than 5 GiB: shorten archive.segmentDuration');
+    const hash = createHash('sha256');
+    for await (const piece of this.#pieces(file)) hash.update(piece);
+    const parts = await readParts(file.read, sizeBytes).catch((err: unknown) => {
+      // A damaged file is copied as it is.
+      if (!(err instanceof Mp4Error)) throw err;
+      return undefined;
+    });
+    const { meta } = parts ?? {};
+    const copy = {
+      segment,
+      path,
+      sizeBytes,
+      sha256: hash.digest('hex'),
+      endMs: meta ? meta.wallStartMs + meta.wallDurationMs : Math.max(segment.startMs, mtimeMs),
+      sequence: meta?.sequence ?? 0,
+      origin: meta && originOf(meta),
+    };
+    const isPlayable = parts !== undefined && parts.starts.length > 0;
+    const played = isPlayable ? [{ path, isOpen: false, sizeBytes, parts, nodeId: '' }] : [];
+    return [copy, JSON.stringify(footageMessage(played))];
+  }
+
+  /** The bytes of a file, at the rate that is allowed; they wait while recordings wait. */
+  async *#pieces(file: ArchiveFile): AsyncGenerator<Buffer> {
+    const { archive, clock, maxBitrate = Infinity } = this.#options;
+    const { signal } = this.#stop;
+    const startedMs = clock.monotonicMs();
+    for (let at = 0; at < file.sizeBytes;) {
+      while (archive.isBehind() && !signal.aborted) await clock.sleep(BEHIND_LOOK_MS, signal);
+      signal.throwIfAborted();
+      const piece = await file.read(at, Math.min(PIECE_BYTES, file.sizeBytes - at));
+      if (piece.length === 0) throw new FileFailed('it became shorter while it was copied');
+      yield piece;
+      at += piece.length;
+      const earlyMs = (at * 8 * 1000) / maxBitrate - (clock.monotonicMs() - startedMs);
+      if (earlyMs > 0) await clock.sleep(earlyMs, signal);
+    }
+  }
+
+  /** Removes copies that are older than they may be. By the clock that is behind: a wrong one must not remove footage. */
+  async #removeOld(): Promise<void> {
+    const { archive, clock, ruleOf, target } = this.#options;
+    const nowMs = Math.min(clock.wallMs(), target.s3.serverMs());
+    for (const cameraId of await target.cameras()) {
+      const limitMs = Math.min(
+        ruleOf(cameraOfFootage(cameraId))?.keepMs ?? Infinity,
+        archive.wantedMs(cameraId) ?? Infinity,
+      );
+      if (limitMs === Infinity) continue;
+      for (const day of await target.days(cameraId)) {
+        const dayMs = Date.parse(day);
+        if (!(dayMs < dayStartMs(nowMs - limitMs) + 1)) break;
+        for (const copy of await target.copiesOn(cameraId, dayMs)) {
+          const { segment, endMs, path } = copy;
+          if (endMs >= nowMs - limitMs || archive.isProtected(cameraId, segment.startMs, endMs)) continue;
+          await target.remove(copy);
+          this.#log.debug({ file: path }, 'a copy was removed because of its age');
+        }
+      }
+      this.#stop.signal.throwIfAborted();
+    }
+  }
+
+  /** Logs one line per change. */
+  #tell(problem: string | undefined): void {
+    if (this.#problem === problem) return;
+    this.#problem = problem;
+    if (problem === undefined) this.#log.info({}, 'footage is copied again');
+    else this.#log.warn({ problem }, 'footage cannot be copied: files wait on the disk');
+  }
+}
+
+/** Whether others can still be copied. */
+const isOfFile = (err: unknown): boolean =>
+  err instanceof FileFailed ||
+  (err instanceof S3Error && err.code === 'bad-digest') ||
+  (!(err instanceof S3Error) && isExpected(err));

@@ -1,0 +1,113 @@
+// Copies of footage in object storage, as configured: one copier a target, and the targets as holders of footage.
+
+import { readFile } from 'node:fs/promises';
+import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/error.ts';
+import type { Log } from '../../base/log.ts';
+import type { Warning } from '../../base/reason.ts';
+import { HOUR_MS } from '../../base/units.ts';
+import type { SegmentObserver } from '../archive/catalogue/observer.ts';
+import type { ClosedSegment } from '../archive/catalogue/segment.ts';
+import type { SegmentName } from '../archive/disk/names.ts';
+import type { ArchiveFiles } from '../footage/archive-file.ts';
+import type { Holder } from '../footage/holder.ts';
+import { Copier, type CopiedArchive, type CopyRule } from './copier.ts';
+import type { Hours } from './hours.ts';
+import { S3Error } from './s3.ts';
+import { targetHolder } from './target-holder.ts';
+import { Target, type TargetConfig } from './target.ts';
+
+/** A target as the configuration has it. */
+export interface ConfiguredTarget extends Omit<TargetConfig, 'secretAccessKey' | 'ca'> {
+  readonly secretAccessKey?: string | undefined;
+  readonly secretAccessKeyFile?: string | undefined;
+  /** A file. */
+  readonly ca?: string | undefined;
+  readonly maxBitrate?: number | undefined;
+  readonly hours?: Hours | undefined;
+}
+
+/** The first rule for a camera counts. */
+export interface ConfiguredCopies extends CopyRule {
+  readonly targets: readonly string[];
+  /** Undefined: for all cameras. */
+  readonly covers: (cameraId: string) => boolean;
+}
+
+interface CopiesOptions {
+  readonly targets: readonly ConfiguredTarget[];
+  readonly rules: readonly ConfiguredCopies[];
+  readonly archive: CopiedArchive;
+  readonly files: ArchiveFiles;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Longer is worth a warning, whatever the cause is. */
+const BEHIND_MS = HOUR_MS;
+
+export class Copies implements SegmentObserver {
+  readonly copiers: readonly Copier[];
+  /** The targets as holders of footage. */
+  readonly holders: readonly Holder[];
+
+  private constructor(targets: readonly Target[], { targets: configured, rules, ...deps }: CopiesOptions) {
+    this.holders = targets.map((target) => targetHolder(target, deps));
+    this.copiers = targets.map((target, i) => {
+      const ruleOf = (cameraId: string): CopyRule | undefined => {
+        const rule = rules.find(({ covers }) => covers(cameraId));
+        return rule?.targets.includes(target.name) ? rule : undefined;
+      };
+      const { maxBitrate, hours } = configured[i] as ConfiguredTarget;
+      return new Copier({ ...deps, target, ruleOf, maxBitrate, hours });
+    });
+  }
+
+  /** Rejects with the error of the system if the authorities of a target cannot be read. */
+  static async open(options: CopiesOptions): Promise<Copies> {
+    const targets = await Promise.all(options.targets.map((target) => openTarget(target, options.clock)));
+    return new Copies(targets, options);
+  }
+
+  start(): void {
+    for (const copier of this.copiers) copier.start();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.copiers.map((copier) => copier.close()));
+  }
+
+  closed(segment: ClosedSegment): void {
+    for (const copier of this.copiers) copier.closed(segment);
+  }
+
+  removed(segment: SegmentName): void {
+    for (const copier of this.copiers) copier.removed(segment);
+  }
+
+  warnings(): Warning[] {
+    return this.copiers.flatMap((copier): Warning[] => {
+      const { name, problem } = copier;
+      if (problem !== undefined)
+        return [{ code: 'copies-failing', message: `target ${name}: ${problem}`, cameraId: undefined }];
+      const hours = Math.floor(copier.lagMs() / HOUR_MS);
+      const message = `target ${name}: a file has waited for ${hours} hours, ${copier.waitingFiles} files wait`;
+      return copier.lagMs() > BEHIND_MS ? [{ code: 'copies-behind', message, cameraId: undefined }] : [];
+    });
+  }
+}
+
+export async function openTarget(
+  { secretAccessKey, secretAccessKeyFile, ca, ...target }: ConfiguredTarget,
+  clock: Clock,
+): Promise<Target> {
+  const authorities = ca === undefined ? undefined : await readFile(ca, 'utf8');
+  const secret = async (): Promise<string> => {
+    if (secretAccessKeyFile === undefined) return secretAccessKey ?? '';
+    const text = await readFile(secretAccessKeyFile, 'utf8').catch((err: unknown) => {
+      throw new S3Error('wrong-credentials', `the secret cannot be read: ${messageOf(err)}`, { cause: err });
+    });
+    return text.trim();
+  };
+  return new Target({ ...target, secretAccessKey: secret, ca: authorities }, clock);
+}

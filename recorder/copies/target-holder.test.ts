@@ -1,0 +1,105 @@
+// Footage that only a target has: it is listed, played and exported as it was from the disk.
+
+import assert from 'node:assert/strict';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { until } from '../../test/support/until.ts';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { openFootage } from '../footage/open.ts';
+import { copied, FakeS3, START_MS } from './test-support.ts';
+
+const BY = { name: 'guard', credential: undefined };
+const WHOLE = { fromMs: START_MS, toMs: START_MS + 40_000 };
+
+async function stage(t: TestContext) {
+  const s3 = await FakeS3.start(t);
+  const made = await copied(t, s3);
+  const copies = await made.copy();
+  await until('all files are copied', () => copies.copiers[0]?.copiedFiles === made.paths.length);
+  const { root, archive } = made;
+  const collector = openFootage({ recordPath: root, archive, copies, clock: systemClock, log: silentLog });
+  const bytes = made.paths.map((path) => readFileSync(join(root, path)));
+  /** What retention removes. */
+  const lose = (...numbers: readonly number[]): void => {
+    for (const i of numbers) rmSync(join(root, made.paths[i] as string));
+  };
+  return { ...made, s3, copies, collector, bytes, lose };
+}
+
+test('a file that only a target has takes its place among those of the disk, with the same parts and bytes', async (t) => {
+  const { collector, paths, bytes, lose } = await stage(t);
+  const before = await collector.collect('gate', WHOLE, BY);
+  lose(1);
+  const after = await collector.collect('gate', WHOLE, BY);
+  assert.deepEqual(after.elsewhere, []);
+  assert.deepEqual(
+    after.footage.map(({ path, nodeId }) => [path, nodeId]),
+    paths.map((path, i) => [path, i === 1 ? 'target:offsite' : '']),
+  );
+  assert.deepEqual(
+    after.footage.map(({ parts: { meta, ...parts }, sizeBytes }) => ({ ...parts, sizeBytes, at: meta.wallStartMs })),
+    before.footage.map(({ parts: { meta, ...parts }, sizeBytes }) => ({ ...parts, sizeBytes, at: meta.wallStartMs })),
+  );
+  const file = after.footage[1];
+  assert.ok(file);
+  let read: Buffer | undefined;
+  assert.ok(await collector.use(file, BY, async (opened) => void (read = await opened.read(0, file.sizeBytes))));
+  assert.deepEqual(read, bytes[1]);
+});
+
+test('a target is not asked for time that the disk has', async (t) => {
+  const { collector, archive, s3 } = await stage(t);
+  const { segments } = await archive.list('gate', WHOLE);
+  const before = s3.requests.length;
+  await collector.collect('gate', { fromMs: START_MS, toMs: segments[2]?.startMs ?? 0 }, BY);
+  assert.equal(s3.requests.length, before);
+});
+
+test('a target lists segments, days and times of what it has', async (t) => {
+  const { copies, archive, paths } = await stage(t);
+  const [holder] = copies.holders;
+  assert.ok(holder);
+  const { segments } = await archive.list('gate', WHOLE);
+  const listed = await holder.segments('gate', `from=${START_MS / 1000}&to=${WHOLE.toMs / 1000}`, BY);
+  assert.equal(listed.kind, 'answer');
+  assert.deepEqual(
+    listed.value.archive.map(({ filename, start_ms, end_ms, size, sequence }) => [
+      filename,
+      start_ms,
+      end_ms,
+      size,
+      sequence,
+    ]),
+    segments.map(({ path, startMs, endMs = 0, sizeBytes, sequence }) => [
+      path,
+      startMs,
+      Math.round(endMs),
+      sizeBytes,
+      sequence,
+    ]),
+  );
+  assert.equal(listed.value.archive.length, paths.length);
+  assert.deepEqual(listed.value.days, ['2026-01-01']);
+  const asked = { cameraIds: ['gate', 'yard'], interval: WHOLE, resolutionMs: 0, preview: false };
+  const times = await holder.times(asked, BY);
+  assert.equal(times.kind, 'answer');
+  assert.deepEqual(
+    times.value.map(({ spans }) => spans.length),
+    [1, 0],
+  );
+});
+
+test('a target that does not answer is away, and is not asked again at once', async (t) => {
+  const { collector, copies, s3, lose } = await stage(t);
+  await copies.close();
+  lose(0);
+  const [holder] = copies.holders;
+  const before = s3.requests.length;
+  const { footage, elsewhere } = await collector.collect('gate', WHOLE, BY);
+  assert.equal(footage.length, 3);
+  assert.ok(elsewhere.some(({ nodeId, isOnline }) => nodeId === 'target:offsite' && !isOnline));
+  assert.equal((await holder?.files('gate', WHOLE, BY))?.kind, 'away');
+  assert.equal(s3.requests.length, before);
+});

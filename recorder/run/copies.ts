@@ -1,0 +1,65 @@
+// Connects copies in object storage with the archive of this node.
+
+import type { Registry } from 'prom-client';
+import { cameraOfFootage } from '../../base/camera-id.ts';
+import { inScope } from '../../base/camera-scope.ts';
+import { withoutTrailingSlash } from '../../base/paths.ts';
+import type { Archive } from '../archive/archive.ts';
+import type { Config } from '../config/schema.ts';
+import type { Copies } from '../copies/copies.ts';
+import { ArchiveFiles } from '../footage/archive-file.ts';
+import type { RecorderDeps } from './deps.ts';
+import { ownerOf } from '../engine/owner.ts';
+
+type Owning = Pick<Config, 'cluster' | 'nodeName'>;
+
+/** Resolves to undefined without targets; `archiveOf` is called when the recorder runs. Rejects if the authorities of a target cannot be read. */
+export async function openCopies(
+  config: Config,
+  archiveOf: () => Archive,
+  registry: Registry,
+  { pod, clock, log }: Pick<RecorderDeps, 'pod' | 'clock' | 'log'>,
+): Promise<Copies | undefined> {
+  const { targets, copies: rules } = config.archive;
+  if (targets.length === 0) return undefined;
+  // Loaded only when there is a target.
+  const [{ Copies }, { registerCopyMetrics }] = await Promise.all([
+    import('../copies/copies.ts'),
+    import('../copies/metrics.ts'),
+  ]);
+  const owner = await archiveName(config, pod);
+  const copies = await Copies.open({
+    targets,
+    rules: rules.map(({ cameras, ...rule }) => ({ ...rule, covers: (id) => !cameras || inScope(cameras, id) })),
+    archive: {
+      owner: () => owner ?? archiveOf().id,
+      days: () => archiveOf().catalogue.days(),
+      openPaths: () =>
+        new Set(
+          archiveOf()
+            .openEntries()
+            .map(({ path }) => path),
+        ),
+      isBehind: () => archiveOf().isBehind,
+      wantedMs: (cameraId) => archiveOf().keeping?.wantedMs(cameraId),
+      isProtected(cameraId, fromMs, toMs) {
+        const { protections } = archiveOf();
+        if (!protections?.readable) return true;
+        const windows = protections.list(cameraOfFootage(cameraId));
+        return windows.some((window) => window.fromMs < toMs && window.toMs > fromMs);
+      },
+    },
+    files: new ArchiveFiles(withoutTrailingSlash(config.recordPath)),
+    clock,
+    log,
+  });
+  registerCopyMetrics(registry, () => copies.copiers);
+  return copies;
+}
+
+/** The name of the archive of a pool, which all its nodes have; undefined for a recorder that is alone. */
+export async function archiveName(config: Owning, pod: RecorderDeps['pod']): Promise<string | undefined> {
+  const { cluster } = config;
+  if (cluster.mode === 'none') return undefined;
+  return (await ownerOf(config, pod)).pool ?? `servers/${cluster.pool}`;
+}
