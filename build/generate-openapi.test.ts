@@ -32,6 +32,7 @@ const TWO_TYPES: Readonly<Record<string, readonly string[]>> = {
   days: ['array of object', 'array of string'],
   elsewhere: ['array of object', 'integer'],
   end: ['object', 'string'],
+  events: ['array of object', 'string'],
   expires_at: ['integer', 'string'],
   frames: ['integer', 'object'],
   from: ['integer', 'string'],

@@ -121,6 +121,12 @@ const spec = z.object({
   onvif: addressWithoutUser('http://10.0.0.5/onvif/device_service', 'http', 'https')
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
+  events: z
+    .enum(['Auto', 'Always', 'Never'])
+    .default('Auto')
+    .describe(
+      'Whether events are taken from the camera over ONVIF, such as motion. Auto: if onvif is set. Always: also at port 80 of the host of source.',
+    ),
   edge: withRules(
     z.object({
       onvif: z

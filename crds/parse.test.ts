@@ -24,6 +24,7 @@ test('what is left out has its default', () => {
     transport: 'Auto',
     maxBitrate: 100,
     ptz: false,
+    events: 'Auto',
     suspend: false,
     record: { format: 'fmp4', segmentSeconds: 300 },
     poolRef: { name: 'default' },

@@ -112,12 +112,22 @@ export const GROUPS: readonly Group[] = [
     ],
   },
   {
-    title: 'Stills and movement',
+    title: 'Stills, movement and events',
     isRare: true,
     fields: [
       text('snapshot', 'Address of a still image', 'http://192.168.1.20/snapshot.jpg'),
       text('onvif', 'Address of ONVIF', 'http://192.168.1.20/onvif/device_service'),
       check('ptz', 'The camera may be moved'),
+      {
+        path: 'events',
+        label: 'Events of the camera, such as motion',
+        kind: 'choice',
+        choices: [
+          ['', 'If it has an address of ONVIF'],
+          ['always', 'Always'],
+          ['never', 'Never'],
+        ],
+      },
     ],
   },
   {

@@ -59,6 +59,7 @@ const wanted = (source: string): WantedCamera => ({
   edge: undefined,
   snapshot: undefined,
   onvif: undefined,
+  events: 'auto',
   ptz: false,
   enabled: true,
   record: {

@@ -96,6 +96,7 @@ const wanted = (source: string, over: Partial<WantedCamera> = {}): WantedCamera 
   allowPlaintextLogin: false,
   snapshot: undefined,
   onvif: undefined,
+  events: 'auto',
   edge: undefined,
   ptz: false,
   preview: undefined,

@@ -57,6 +57,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     allowPlaintextLogin: spec.allowPlaintextLogin,
     maxBitrate: spec.maxBitrate,
     ptz: spec.ptz,
+    events: spec.events.toLowerCase(),
     enabled: !isSuspended(camera),
     record: {
       format: spec.record.format,

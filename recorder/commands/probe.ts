@@ -7,6 +7,7 @@ import type { TransportChoice } from '../contract/camera-source.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { checkCameraUrl, ValueError } from '../config/values.ts';
 import { lookForMemory } from '../edge/look.ts';
+import { lookForEvents } from '../onvif/look-for-events.ts';
 import { parsedArgs, UsageError, type CommandContext } from './command.ts';
 import { formatCapture, MAX_CAPTURE_BYTES } from '../probe/capture.ts';
 import { formatReport } from '../probe/report.ts';
@@ -18,8 +19,8 @@ import { parseRtspUrl } from '../rtsp/url.ts';
 export const usage = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--onvif URL] [--capture FILE] [--json]
 
 Connects to a camera as the recorder does, watches it, and reports what it is, which rows of docs/cameras.md apply to it, and
-what will be recorded of it, and whether it has a memory of its own (ONVIF Profile G). URL is rtsp:// or rtsps://, with user and password in it; - reads it from standard input,
-which keeps the password out of the list of processes.
+what will be recorded of it, whether it has a memory of its own (ONVIF Profile G), and which events it offers over ONVIF. URL is
+rtsp:// or rtsps://, with user and password in it; - reads it from standard input, which keeps the password out of the list of processes.
 
   --seconds N        how long to watch, 5 to 600 (default 30)
   --transport KIND   auto, tcp or udp (default auto)
@@ -62,18 +63,23 @@ export async function run(args: readonly string[], context: CommandContext): Pro
   };
   const reach = anywhere();
   const address = { source, onvif: onvifOf(values.onvif), tls: { verify: false }, allowPlaintextLogin: false };
-  const [{ report, capture }, memory] = await Promise.all([
+  const lookOverOnvif = async () => {
+    const memory = await lookForMemory(address, { clock, reach, pool: new SlabPool() }, signal);
+    // Afterwards: a password that was refused is not sent again.
+    return { memory, events: await lookForEvents(address, { clock, reach }, signal) };
+  };
+  const [{ report, capture }, { memory, events }] = await Promise.all([
     probe(
       { source, transport: values.transport as TransportChoice },
       options,
       { clock, log: silentLog, reach },
       signal,
     ),
-    lookForMemory(address, { clock, reach, pool: new SlabPool() }, signal),
+    lookOverOnvif(),
   ]);
   if (capture && values.capture !== undefined) await writeFile(values.capture, formatCapture(capture), { mode: 0o600 });
-  const text = `${formatReport(report)}\nits own memory: ${memory.answer}, ${memory.message}\n`;
-  print(values.json ? `${JSON.stringify({ ...report, memory }, null, 2)}\n` : text);
+  const text = `${formatReport(report)}\nits own memory: ${memory.answer}, ${memory.message}\nevents: ${events.answer}, ${events.message}\n`;
+  print(values.json ? `${JSON.stringify({ ...report, memory, events }, null, 2)}\n` : text);
   return report.streams.some((stream) => stream.frames > 0) ? 0 : 1;
 }
 

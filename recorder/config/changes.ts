@@ -36,6 +36,7 @@ const connectedBy = (camera: CameraConfig): unknown => ({
   preview: undefined,
   ptz: undefined,
   onvif: undefined,
+  events: undefined,
   edge: undefined,
   maxBitrate: undefined,
   record: undefined,

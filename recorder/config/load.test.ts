@@ -246,6 +246,7 @@ cameras:
     allowPlaintextLogin: true
     ptz: true
     onvif: http://10.0.0.9/onvif/device_service
+    events: never
     enabled: false
     record: {format: mp4, segmentDuration: 10m, retention: {maxAge: 7d}}
   - id: door.2
@@ -360,6 +361,7 @@ cameras:
         allowPlaintextLogin: true,
         ptz: true,
         onvif: 'http://10.0.0.9/onvif/device_service',
+        events: 'never',
         enabled: false,
         record: {
           format: 'mp4',
@@ -380,6 +382,7 @@ cameras:
         allowPlaintextLogin: false,
         ptz: false,
         onvif: undefined,
+        events: 'auto',
         enabled: true,
         record: {
           format: 'fmp4',

@@ -288,6 +288,12 @@ export const CameraFile = z.strictObject({
   onvif: cameraUrl()
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
+  events: z
+    .enum(['auto', 'always', 'never'])
+    .default('auto')
+    .describe(
+      'Whether events are taken from the camera over ONVIF, such as motion. auto: if onvif is set. always: also at port 80 of the host of source.',
+    ),
   edge: edge()
     .optional()
     .describe("The camera's own memory, such as its SD card: what is missing in the archive is filled in from there."),

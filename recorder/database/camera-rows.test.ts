@@ -28,6 +28,7 @@ test('a row becomes a camera in the words of the configuration', () => {
     ptz: true,
     onvif: 'http://10.0.0.9:8000/onvif/device_service',
     edge: { onvif: true, maxBitrate: 20 },
+    events: 'always',
     record,
   });
   assert.deepEqual(refused, []);
@@ -49,6 +50,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       allowPlaintextLogin: false,
       ptz: true,
       onvif: 'http://10.0.0.9:8000/onvif/device_service',
+      events: 'always',
       edge: { source: { kind: 'onvif', recording: undefined }, maxBitrate: 20_000_000 },
       enabled: true,
       record: {

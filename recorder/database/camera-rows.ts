@@ -24,6 +24,8 @@ export interface CameraRow {
   readonly preview?: unknown;
   /** As `preview`. */
   readonly edge?: unknown;
+  /** Absent as `onvif` is. */
+  readonly events?: string | null;
   readonly record: unknown;
   readonly enabled: boolean;
 }
@@ -39,6 +41,7 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'ptz',
   'onvif',
   'edge',
+  'events',
   'record',
   'enabled',
 ]);
@@ -46,8 +49,21 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
 /** From validated settings. */
 export function rowOf(settings: CameraSettings): CameraRow {
   const { id, name = '', source, preview = null, snapshot = null, ptz = false, onvif = null } = settings;
-  const { group = null, edge = null, record = {}, enabled = true } = settings;
-  return { id, name, group, source, preview, snapuri: snapshot, ptz, onvif, edge, record, enabled } as CameraRow;
+  const { group = null, edge = null, events = null, record = {}, enabled = true } = settings;
+  return {
+    id,
+    name,
+    group,
+    source,
+    preview,
+    snapuri: snapshot,
+    ptz,
+    onvif,
+    edge,
+    events,
+    record,
+    enabled,
+  } as CameraRow;
 }
 
 /** The settings by their names in the configuration file, without empty ones. */
@@ -61,6 +77,7 @@ export function settingsOf({
   ptz,
   onvif,
   edge,
+  events,
   record,
   enabled,
 }: CameraRow): CameraSettings {
@@ -74,6 +91,7 @@ export function settingsOf({
     ...(ptz ? { ptz } : {}),
     ...(onvif ? { onvif } : {}),
     ...(edge ? { edge } : {}),
+    ...(events ? { events } : {}),
     ...(isDeepStrictEqual(record, {}) ? {} : { record }),
     ...(enabled ? {} : { enabled }),
   };
@@ -90,7 +108,7 @@ export function rowIn({ row }: { readonly row: Readonly<Record<string, unknown>>
   if (lacking.length > 0) {
     throw new DatabaseError('REFUSED', `the table cameras has no column ${lacking.join(', ')}`);
   }
-  const { group, snapuri = null, onvif, preview, edge } = row;
+  const { group, snapuri = null, onvif, preview, edge, events } = row;
   return {
     id: String(row['id']),
     nodeName: String(row['node_name']),
@@ -102,6 +120,7 @@ export function rowIn({ row }: { readonly row: Readonly<Record<string, unknown>>
     ptz: row['ptz'] ?? false,
     onvif,
     edge,
+    events,
     record: row['record'] ?? {},
     enabled: row['enabled'] ?? true,
     // As the table has them: what is wrong with a value is said of its camera.

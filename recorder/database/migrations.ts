@@ -110,6 +110,10 @@ const MIGRATIONS: readonly Migration[] = [
     // How a cluster recognises the table `cameras` as the one that it read last (docs/design/rows-as-cameras.md).
     sql: `CREATE TABLE IF NOT EXISTS kube_nvr_rows (mark text NOT NULL)`,
   },
+  {
+    version: 8,
+    cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS events text`,
+  },
 ];
 
 /** The version that this program uses. */

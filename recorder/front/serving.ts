@@ -36,6 +36,7 @@ import { Jobs } from '../jobs/jobs.ts';
 import { NamedJobs } from '../jobs/named-jobs.ts';
 import { mayHaveJobs, openQueue } from '../jobs/open-queue.ts';
 import { Shortfalls } from '../model/shortfalls.ts';
+import type { CameraEvents } from '../onvif/camera-events.ts';
 import { Ptz } from '../onvif/ptz.ts';
 import type { MutualTls } from '../peers/identity.ts';
 import type { PeerListener } from '../contract/other-node.ts';
@@ -44,6 +45,7 @@ import { RelayMetrics } from '../relay/metrics.ts';
 import { buildPlayback, openPlayback } from '../playback/app.ts';
 import type { PlaybackDeps } from '../playback/deps.ts';
 import type { NodeAudit } from './audit.ts';
+import { openCameraEvents } from './camera-events.ts';
 import { networkSearch } from './network-search.ts';
 import { ArchiveStills } from '../still/archive-stills.ts';
 import { JpegMaker } from '../still/jpeg-maker.ts';
@@ -107,6 +109,7 @@ export class Serving {
   readonly #jobs: Jobs;
   readonly #namedJobs: NamedJobs;
   readonly #ptz: Ptz;
+  readonly #cameraEvents: CameraEvents;
   readonly #peers: PeerRequests | undefined;
   readonly #relayMetrics: RelayMetrics;
   readonly #listeners: FastifyInstance[] = [];
@@ -155,6 +158,7 @@ export class Serving {
     this.#jobs = openJobs(config, parts, { collector: this.#collector, times: this.#footage }, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, engine.member?.view.nodeId);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
+    this.#cameraEvents = openCameraEvents({ happenings: parts.happenings, clock, log, reach });
     this.#certificateInUse = trust.tls;
     registerCertificateMetrics(registry, {
       listeners: () => this.#certificateInUse,
@@ -203,8 +207,9 @@ export class Serving {
     };
   }
 
-  /** Reports the current warnings as events. */
+  /** Reports events of cameras that have ended, and the current warnings as events. */
   tick(): void {
+    this.#cameraEvents.tick();
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - this.#toldMs < WARNINGS_MS) return;
     this.#toldMs = nowMs;
@@ -214,12 +219,13 @@ export class Serving {
   /** Sets the cameras that are wanted now. */
   configure(cameras: readonly CameraConfig[]): void {
     this.#ptz.configure(cameras);
+    this.#cameraEvents.configure(cameras);
   }
 
   /** Stops all requests to cameras. */
   async leaveCameras(): Promise<void> {
     this.#jpegs.close();
-    await Promise.all([this.#snapshots.close(), this.#ptz.close()]);
+    await Promise.all([this.#snapshots.close(), this.#ptz.close(), this.#cameraEvents.close()]);
   }
 
   /** Stops listening; jobs continue at the next start. */

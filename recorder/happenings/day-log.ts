@@ -1,11 +1,11 @@
 // The events of one camera on one day: a file to which lines are appended. What `add` has resolved is on the disk; a line that a
-// crash left incomplete is no event.
+// crash left incomplete is no event. An event without an end may come again with it, as another line.
 
 import { errorCode } from '../../base/error.ts';
 import type { Turns } from '../../base/turns.ts';
 import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
 import { makeDirectories, readIfThere } from '../archive/disk/state-file.ts';
-import { HappeningError, identityOf, parseHappening, type Happening } from './happening.ts';
+import { HappeningError, identityOf, isEndOf, parseHappening, type Happening } from './happening.ts';
 
 /** Of a camera and day. A source that reports without end must not fill the disk. */
 export const MAX_EVENTS = 10_000;
@@ -20,7 +20,7 @@ interface Waiting {
 
 /** What is known of the file. */
 interface Written {
-  readonly identities: Set<string>;
+  readonly events: Map<string, Pick<Happening, 'end_ms'>>;
   sizeBytes: number;
   /** The last line is incomplete. */
   isTorn: boolean;
@@ -94,25 +94,30 @@ export class DayLog {
       // Lines that an earlier process or a failed write left may not be synced: they count as known now.
       const mustSync = this.#written === undefined;
       const written = (this.#written ??= await this.#read(file));
-      const identities = new Set<string>();
+      const added = new Map<string, Happening>();
       const lines: string[] = [];
+      let count = written.events.size;
       let bytes = written.isTorn ? 1 : 0;
       for (const { events, resolve, reject } of taken) {
-        const fresh = new Map(
-          events
-            .map((event) => [identityOf(event), event] as const)
-            .filter(([identity]) => !written.identities.has(identity) && !identities.has(identity)),
-        );
+        const fresh = new Map<string, Happening>();
+        for (const event of events) {
+          const identity = identityOf(event);
+          const known = fresh.get(identity) ?? added.get(identity) ?? written.events.get(identity);
+          if (!known || isEndOf(known, event)) fresh.set(identity, event);
+        }
         const own = Array.from(fresh.values(), (event) => `${JSON.stringify(event)}\n`);
         const ownBytes = own.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
-        const count = written.identities.size + identities.size + fresh.size;
-        if (fresh.size > 0 && (count > MAX_EVENTS || written.sizeBytes + bytes + ownBytes > MAX_BYTES)) {
+        const isNew = (identity: string): boolean => !added.has(identity) && !written.events.has(identity);
+        const ownCount = [...fresh.keys()].filter(isNew).length;
+        const isTooMany = ownCount > 0 && count + ownCount > MAX_EVENTS;
+        if (fresh.size > 0 && (isTooMany || written.sizeBytes + bytes + ownBytes > MAX_BYTES)) {
           const limits = `a camera may have ${MAX_EVENTS} events, and ${MAX_BYTES / 1024 ** 2} MiB of them, on one day`;
           answers.push(() => reject(new HappeningError('too-many', limits)));
           continue;
         }
-        for (const identity of fresh.keys()) identities.add(identity);
+        for (const [identity, event] of fresh) added.set(identity, event);
         lines.push(...own);
+        count += ownCount;
         bytes += ownBytes;
         answers.push(() => resolve([...fresh.values()]));
       }
@@ -123,7 +128,7 @@ export class DayLog {
         written.isTorn = false;
       }
       if (lines.length > 0 || mustSync) await file.syncData();
-      for (const identity of identities) written.identities.add(identity);
+      for (const [identity, { end_ms }] of added) written.events.set(identity, { end_ms });
     } finally {
       await file.close();
     }
@@ -134,7 +139,7 @@ export class DayLog {
     const { sizeBytes } = await file.facts();
     const text = (await file.read(0, sizeBytes)).toString('utf8');
     return {
-      identities: new Set((await happeningsIn(text)).map(identityOf)),
+      events: new Map((await happeningsIn(text)).map((event) => [identityOf(event), { end_ms: event.end_ms }])),
       sizeBytes,
       isTorn: text !== '' && !text.endsWith('\n'),
     };
@@ -161,11 +166,16 @@ export const readDay = async (fs: FileSystem, path: string): Promise<readonly Ha
 
 /** A full day takes many milliseconds: packets of cameras are read in between. */
 async function happeningsIn(text: string): Promise<Happening[]> {
-  const found: Happening[] = [];
+  const found = new Map<string, Happening>();
   for (const [i, line] of text.split('\n').entries()) {
     const event = parseHappening(line);
-    if (event) found.push(event);
+    if (event) {
+      const identity = identityOf(event);
+      const known = found.get(identity);
+      if (!known) found.set(identity, event);
+      else if (isEndOf(known, event)) found.set(identity, { ...event, start_ms: known.start_ms });
+    }
     if (i % LINES_AT_ONCE === LINES_AT_ONCE - 1) await new Promise((resolve) => void setImmediate(resolve));
   }
-  return found;
+  return [...found.values()];
 }

@@ -1,4 +1,4 @@
-// What another system told of a camera: an event as it is kept, one line of JSON, and as answers have it.
+// What was told of a camera, by itself or by another system: an event as it is kept, one line of JSON, and as answers have it.
 
 import { z } from 'zod';
 import { CodedError } from '../../base/error.ts';
@@ -8,20 +8,27 @@ export const Happening = z
   .object({
     camera_id: z.string(),
     id: z.string().describe('Unique for its source and camera.'),
-    source: z.string().describe('What told it, as that names itself.'),
+    source: z.string().describe('What told it, as that names itself; camera: the camera itself.'),
     type: z.string(),
     start_ms: z.number().int().describe('When it began, milliseconds since 1970.'),
-    end_ms: z.number().int().nullable().describe('When it ended; null: not told.'),
-    reported_by: z.string().describe('Name of the token with which it was reported.'),
+    end_ms: z.number().int().nullable().describe('When it ended; null: it goes on, or its end was not told.'),
+    reported_by: z.string().describe('Name of the token with which it was reported; onvif: the camera told it.'),
     received_ms: z.number().int().describe('When the recorder received it.'),
     data: z.record(z.string(), z.unknown()).optional().describe('What the source added, as it came.'),
   })
-  .meta({ id: 'CameraEvent', description: 'An event of a camera that another system reported.' });
+  .meta({ id: 'CameraEvent', description: 'An event of a camera that the camera or another system told.' });
 
 export type Happening = z.output<typeof Happening>;
 
 /** What makes two reports of a camera the same event (CloudEvents 1.0.2 §3.1.1). */
 export const identityOf = ({ source, id }: Pick<Happening, 'source' | 'id'>): string => JSON.stringify([source, id]);
+
+/** The source of what a camera tells itself. */
+export const OF_CAMERA = 'camera';
+
+/** Whether `next` completes `known`, which has no end yet. */
+export const isEndOf = (known: Pick<Happening, 'end_ms'>, next: Happening): boolean =>
+  known.end_ms === null && next.end_ms !== null;
 
 /** Newest first. */
 export const byStart = (a: Happening, b: Happening): number =>

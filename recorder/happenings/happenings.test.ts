@@ -105,6 +105,35 @@ test('an event that comes again is kept once, also in one request, at the same m
   assert.equal(readFileSync(path, 'utf8').split('\n').length, 5);
 });
 
+test('an event without an end may come again with it: it is one event then, and it ends once', async (t) => {
+  const { root, path } = fileOf(t);
+  const { happenings, ids, told } = open(root);
+  const ended = event('a', { end_ms: NOON_MS + 5 });
+  await happenings.add([event('a'), event('b', { end_ms: NOON_MS + 1 })]);
+  assert.deepEqual(await happenings.add([ended]), [ended]);
+  assert.deepEqual(await happenings.add([event('a'), event('a', { end_ms: NOON_MS + 9 })]), []);
+  assert.deepEqual(told, ['a', 'b', 'a']);
+  const next = open(root);
+  assert.deepEqual(await next.happenings.add([event('a', { end_ms: NOON_MS + 9 }), event('b')]), []);
+  assert.deepEqual(await ids(), ['a', 'b']);
+  const [a] = await next.happenings.find({
+    cameraIds: ['gate'],
+    fromMs: 0,
+    toMs: Infinity,
+    wants: () => true,
+    limit: 1,
+  });
+  assert.deepEqual(a, ended);
+  assert.equal(readFileSync(path, 'utf8').trimEnd().split('\n').length, 3);
+});
+
+test('the end of an event has space on a day that is full', async (t) => {
+  const { root } = fileOf(t);
+  const { happenings } = open(root);
+  await happenings.add(Array.from({ length: MAX_EVENTS }, (_, i) => event(String(i))));
+  assert.equal((await happenings.add([event('0', { end_ms: NOON_MS + 1 })])).length, 1);
+});
+
 test('a day that is being written stays open, however many others are opened meanwhile: nothing is lost', async (t) => {
   const { root } = fileOf(t);
   const fs = new TestFileSystem(root);

@@ -26,6 +26,8 @@ export interface Profile {
   readonly name: string;
   /** Identifies the sensor or input of the picture; undefined if not stated. */
   readonly sourceToken: string | undefined;
+  /** Identifies how that picture is taken; events may name it instead of the input. */
+  readonly sourceConfiguration: string | undefined;
   readonly video: VideoEncoding | undefined;
   readonly movable: boolean;
 }
@@ -218,9 +220,9 @@ export class OnvifClient {
     signal: AbortSignal,
   ): Promise<XmlElement> {
     const request = typeof operation === 'function' ? buildRequest(operation, paths.has('media2')) : operation;
-    const path = request.service === 'device' ? this.#target.path : paths.get(request.service);
+    const path = request.path ?? (request.service === 'device' ? this.#target.path : paths.get(request.service));
     if (path === undefined) throw new OnvifError('fault', `the camera has no service "${request.service}"`);
-    const body = formatEnvelope(request.operation, security);
+    const body = formatEnvelope(request.operation, (security ?? '') + (request.header ?? ''));
     return this.#exchange.ask({ path, action: request.action, body }, signal);
   }
 
@@ -320,6 +322,7 @@ function toProfile(element: XmlElement): Profile | undefined {
     token,
     name: printable(textAt(element, 'Name') ?? token, 64),
     sourceToken: textAt(part('VideoSource'), 'SourceToken'),
+    sourceConfiguration: part('VideoSource')?.attributes.get('token'),
     video: toVideo(part('VideoEncoder')),
     movable: part('PTZ') !== undefined,
   };

@@ -26,3 +26,12 @@ export class LoginRefused extends OnvifError {
     super('unauthorized', message, options);
   }
 }
+
+/** The camera has no ONVIF service for events. */
+export class NoEvents extends OnvifError {
+  override readonly name = 'NoEvents';
+
+  constructor() {
+    super('fault', 'the camera has no ONVIF service for events');
+  }
+}

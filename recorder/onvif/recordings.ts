@@ -2,14 +2,13 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Reach } from '../reach/reach.ts';
-import { NO_MEMORY, type LoginMemory } from '../rtsp/login.ts';
-import { OnvifClient } from './client.ts';
+import type { OnvifClient } from './client.ts';
+import { OnvifDialogue } from './dialogue.ts';
 import { OnvifError } from './error.ts';
 import type { OnvifRequest } from './request.ts';
 import { hasMemory } from './services.ts';
 import type { OnvifTarget } from './target.ts';
-import { withLogin } from './with-login.ts';
-import { childrenOf, escapeXml, textAt, type XmlElement } from './xml.ts';
+import { childrenOf, dateTime, escapeXml, textAt, type XmlElement } from './xml.ts';
 
 /** ONVIF Recording Search Specification §5.3: a recording of one source. */
 export interface Recording {
@@ -29,7 +28,6 @@ interface ClockOffset {
 }
 
 const SEARCH = 'http://www.onvif.org/ver10/search/wsdl';
-const ANSWER_TIMEOUT_MS = 10_000;
 const MAX_RECORDINGS = 256;
 /** The device is asked for its recordings for at most this long: it may answer each of hundreds of requests slowly. */
 const LIST_TIMEOUT_MS = 60_000;
@@ -42,25 +40,22 @@ const MAX_TIMES_ASKED = 8;
 const ENOUGH_ERROR_MS = 40;
 
 export class OnvifRecordings {
-  readonly #client: OnvifClient;
+  readonly #device: OnvifDialogue;
   readonly #clock: Clock;
-  readonly #login: LoginMemory;
 
   constructor(target: OnvifTarget, deps: { readonly clock: Clock; readonly reach: Reach }) {
-    const { host, port, credentials } = target;
-    this.#client = new OnvifClient(target, deps);
+    this.#device = new OnvifDialogue(target, deps);
     this.#clock = deps.clock;
-    this.#login = credentials ? deps.reach.logins.at({ kind: 'onvif', host, port }, credentials) : NO_MEMORY;
   }
 
   /** Whether the device has the services of a memory that can be searched and replayed. */
   async supported(signal: AbortSignal): Promise<boolean> {
-    return hasMemory(await this.#ask((limited) => this.#client.services(limited), signal));
+    return hasMemory(await this.#device.ask((client, limited) => client.services(limited), signal));
   }
 
   /** All recordings with video or audio. */
   async list(signal: AbortSignal): Promise<readonly Recording[]> {
-    return this.#within(LIST_TIMEOUT_MS, signal, (limited) => this.#list(limited));
+    return this.#device.within(LIST_TIMEOUT_MS, signal, (limited) => this.#list(limited));
   }
 
   async #list(signal: AbortSignal): Promise<readonly Recording[]> {
@@ -77,8 +72,8 @@ export class OnvifRecordings {
   /** Where a recording is replayed, as stated by the device; not validated. */
   async replayUri(token: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { recordingToken: escapeXml(token), protocol: 'RTSP' };
-    const answer = await this.#ask(
-      (limited) => this.#client.ask((cam, ignore) => cam.getReplayUri(options, ignore), limited),
+    const answer = await this.#device.ask(
+      (client, limited) => client.ask((cam, ignore) => cam.getReplayUri(options, ignore), limited),
       signal,
     );
     const uri = textAt(answer, 'Uri');
@@ -96,7 +91,7 @@ export class OnvifRecordings {
       if (low > Number.NEGATIVE_INFINITY) await this.#untilSecond((low + high) / 2, signal);
       const sentMs = this.#clock.monotonicMs();
       const sentWallMs = this.#clock.wallMs();
-      const secondMs = await this.#ask((limited) => this.#client.statedTime(limited), signal);
+      const secondMs = await this.#device.ask((client, limited) => client.statedTime(limited), signal);
       if (secondMs === undefined) return undefined;
       const answeredWallMs = sentWallMs + this.#clock.monotonicMs() - sentMs;
       low = Math.max(low, secondMs - answeredWallMs);
@@ -156,41 +151,12 @@ export class OnvifRecordings {
   }
 
   #send(name: string, content: string, signal: AbortSignal): Promise<XmlElement> {
-    return this.#ask((limited) => this.#client.ask(searchRequest(name, content), limited), signal);
+    return this.#device.ask((client, limited) => client.ask(searchRequest(name, content), limited), signal);
   }
 
   /** Undefined if the device refuses the operation. */
-  async #tolerant(request: Parameters<OnvifClient['ask']>[0], signal: AbortSignal): Promise<XmlElement | undefined> {
-    try {
-      return await this.#ask((limited) => this.#client.ask(request, limited), signal);
-    } catch (err) {
-      if (err instanceof OnvifError && err.code === 'fault') return undefined;
-      throw err;
-    }
-  }
-
-  async #ask<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const mayBeClock = this.#client.connected;
-    try {
-      return await this.#within(ANSWER_TIMEOUT_MS, signal, (limited) =>
-        withLogin(this.#login, () => question(limited), { mayBeClock }),
-      );
-    } catch (err) {
-      if (!(err instanceof OnvifError && err.code === 'fault')) this.#client.forget();
-      throw err;
-    }
-  }
-
-  async #within<T>(limitMs: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const late = new AbortController();
-    const timer = this.#clock.after(limitMs, () => {
-      late.abort(new OnvifError('timeout', `the camera did not answer within ${limitMs / 1000} seconds`));
-    });
-    try {
-      return await work(AbortSignal.any([signal, late.signal]));
-    } finally {
-      timer.cancel();
-    }
+  #tolerant(request: Parameters<OnvifClient['ask']>[0], signal: AbortSignal): Promise<XmlElement | undefined> {
+    return this.#device.tolerant((client, limited) => client.ask(request, limited), signal);
   }
 }
 
@@ -222,13 +188,4 @@ function toRecording(element: XmlElement | undefined): Recording | undefined {
     untilMs: isGoingOn || lastMs === Number.NEGATIVE_INFINITY ? Number.POSITIVE_INFINITY : lastMs,
     tracks: kinds,
   };
-}
-
-/** `xs:dateTime`; without a zone it is UTC, as ONVIF wants it. */
-function dateTime(text: string | undefined): number | undefined {
-  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?$/i.exec(text ?? '');
-  if (!match) return undefined;
-  const ms = Date.parse(`${match[1]}${match[2] ?? 'Z'}`);
-  // Devices without footage state 1970.
-  return Number.isFinite(ms) && ms > 0 ? ms : undefined;
 }

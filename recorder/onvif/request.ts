@@ -16,6 +16,10 @@ export interface OnvifRequest {
   readonly action: string;
   /** XML of the operation: the content of the SOAP body. */
   readonly operation: string;
+  /** Instead of the path of the service: of what the camera made for this client. */
+  readonly path?: string;
+  /** XML for the SOAP header. */
+  readonly header?: string;
 }
 
 type OnvifOperations = Pick<

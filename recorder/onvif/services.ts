@@ -38,7 +38,7 @@ export function capabilityPaths(answer: XmlElement): ServicePaths {
 }
 
 /** The path of an address from the camera, whatever host it names. */
-function pathOf(address: string | undefined): string | undefined {
+export function pathOf(address: string | undefined): string | undefined {
   if (address === undefined || !URL.canParse(address)) return undefined;
   const { protocol, pathname, search } = new URL(address);
   return protocol === 'http:' || protocol === 'https:' ? pathname + search : undefined;

@@ -5,10 +5,10 @@ import { printable } from '../../base/printable.ts';
 import { LoginRefused, OnvifError } from './error.ts';
 import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.ts';
 
-/** `content`: XML of the body. `security`: the security header, if the request has a login. */
-export function formatEnvelope(content: string, security: string | undefined): string {
-  const header = security === undefined ? '' : `<s:Header>${security}</s:Header>`;
-  return `<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope">${header}<s:Body>${content}</s:Body></s:Envelope>`;
+/** Both are XML: the content of the body, and that of the header, which may be empty. */
+export function formatEnvelope(content: string, header: string): string {
+  const head = header === '' ? '' : `<s:Header>${header}</s:Header>`;
+  return `<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope">${head}<s:Body>${content}</s:Body></s:Envelope>`;
 }
 
 const REFUSED_LOGIN = /not\s*authorized|unauthori[sz]ed|FailedAuthentication|FailedCheck|InvalidSecurity/i;

@@ -11,6 +11,8 @@ export class XmlError extends Error {
 export interface XmlElement {
   /** Without prefix. */
   readonly name: string;
+  /** Undefined if the prefix is bound to nothing. */
+  readonly namespace: string | undefined;
   /** Names without prefixes; without namespace declarations. Of several with one name, the last counts. */
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly XmlElement[];
@@ -29,11 +31,15 @@ const OPTIONS = { strictEntities: true, position: false } as SAXOptions;
 
 interface Building {
   readonly name: string;
+  readonly namespace: string | undefined;
+  /** Namespaces that the element binds, by prefix. */
+  readonly binds: ReadonlyMap<string, string>;
   readonly attributes: Map<string, string>;
   readonly children: XmlElement[];
   text: string;
 }
 
+const XMLNS = /^xmlns(?::|$)/;
 const localName = (name: string): string => name.slice(name.indexOf(':') + 1);
 
 /** Returns the root element. Throws `XmlError`. */
@@ -52,10 +58,18 @@ export function parseXml(text: string): XmlElement {
   parser.onopentag = ({ name, attributes }) => {
     if (open.length === MAX_DEPTH) throw new XmlError('nested too deeply');
     if (++elements > MAX_ELEMENTS) throw new XmlError('too many elements');
-    const own = Object.entries(attributes)
-      .filter(([key]) => key !== 'xmlns' && !key.startsWith('xmlns:'))
-      .map(([key, value]) => [localName(key), String(value)] as const);
-    open.push({ name: localName(name), attributes: new Map(own), children: [], text: '' });
+    const all = Object.entries(attributes).map(([key, value]) => [key, String(value)] as const);
+    const binds = new Map(all.filter(([key]) => XMLNS.test(key)).map(([key, value]) => [key.slice(6), value] as const));
+    const prefix = name.slice(0, Math.max(0, name.indexOf(':')));
+    const binding = binds.has(prefix) ? { binds } : open.findLast((outer) => outer.binds.has(prefix));
+    open.push({
+      name: localName(name),
+      namespace: binding?.binds.get(prefix),
+      binds,
+      attributes: new Map(all.filter(([key]) => !XMLNS.test(key)).map(([key, value]) => [localName(key), value])),
+      children: [],
+      text: '',
+    });
   };
   const addText = (more: string) => {
     const element = open.at(-1);
@@ -90,6 +104,15 @@ export const at = (element: XmlElement | undefined, ...path: readonly string[]):
 /** The text at the end of a path; undefined if it is missing or empty. */
 export const textAt = (element: XmlElement | undefined, ...path: readonly string[]): string | undefined =>
   at(element, ...path)?.text || undefined;
+
+/** `xs:dateTime`; without a zone it is UTC, as ONVIF wants it. */
+export function dateTime(text: string | undefined): number | undefined {
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?$/i.exec(text ?? '');
+  if (!match) return undefined;
+  const ms = Date.parse(`${match[1]}${match[2] ?? 'Z'}`);
+  // Devices without footage state 1970.
+  return Number.isFinite(ms) && ms > 0 ? ms : undefined;
+}
 
 /** Escapes text for element content and attribute values. */
 export function escapeXml(text: string): string {

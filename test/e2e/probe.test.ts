@@ -161,4 +161,5 @@ test('probe says whether a camera has a memory of its own', async (t) => {
   const { code, stdout, stderr } = await recorderProbe(edge.camera.url, '--seconds', '5', '--onvif', edge.device.url);
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^its own memory: yes, ONVIF search and replay \(Profile G\), /m);
+  assert.match(stdout, /^events: no, the camera has no ONVIF service for events$/m);
 });

@@ -158,6 +158,7 @@ test('whatever a device is called, the output is one line a device, and YAML tha
         token: 't',
         name: model,
         sourceToken: undefined,
+        sourceConfiguration: undefined,
         video: { codec: 'H264', width: 1, height: 1, framesPerSecond: undefined },
         movable: true,
       };

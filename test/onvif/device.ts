@@ -1,16 +1,18 @@
-// An ONVIF device as a real HTTP server: device, media (both generations) and PTZ service over SOAP 1.2, logins by
+// An ONVIF device as a real HTTP server: device, media (both generations), PTZ and event service over SOAP 1.2, logins by
 // WS-Security UsernameToken or HTTP Digest, a clock of its own, and whatever misbehaviour a test orders.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { EventService, EVENT_PATHS, type EventOptions } from './events.ts';
 import { at, childOf, escapeXml, parseXml, textAt, type XmlElement } from '../../recorder/onvif/xml.ts';
 
 interface DeviceProfile {
   readonly token: string;
   readonly name?: string;
   readonly source?: string;
+  readonly sourceConfiguration?: string;
   readonly codec?: string;
   readonly width?: number;
   readonly height?: number;
@@ -45,6 +47,8 @@ export interface DeviceOptions {
   /** Profile G: what it has stored; undefined: the card failed. */
   readonly memory?: () => readonly StoredRecording[] | undefined;
   readonly replayUri?: (recording: string) => string;
+  /** It tells of events. */
+  readonly events?: EventOptions;
   /** The real time; that of this machine when absent. */
   readonly nowMs?: () => number;
 }
@@ -88,6 +92,7 @@ const SERVICES = {
   ptz: 'http://www.onvif.org/ver20/ptz/wsdl',
   search: 'http://www.onvif.org/ver10/search/wsdl',
   replay: 'http://www.onvif.org/ver10/replay/wsdl',
+  events: 'http://www.onvif.org/ver10/events/wsdl',
 } as const;
 
 const MAX_AGE_MS = 60_000;
@@ -106,6 +111,8 @@ export class OnvifDevice {
   motion: { pan: number; tilt: number; zoom: number } | undefined;
   clockOffsetMs: number;
   readonly options: DeviceOptions;
+  /** Undefined without `events`. */
+  readonly events: EventService | undefined;
   readonly #server: Server;
   readonly #behaviours = new Map<string, Behaviour[]>();
   readonly #nonces = new Set<string>();
@@ -115,6 +122,7 @@ export class OnvifDevice {
   private constructor(options: DeviceOptions, server: Server) {
     this.options = options;
     this.clockOffsetMs = options.clockOffsetMs ?? 0;
+    this.events = options.events && new EventService(options.events, () => this.#nowMs + this.clockOffsetMs);
     this.#server = server;
     server.on('request', (request, response) => void this.#handle(request, response));
   }
@@ -166,6 +174,7 @@ export class OnvifDevice {
   }
 
   async close(): Promise<void> {
+    this.events?.close();
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
     await closed;
@@ -202,7 +211,15 @@ export class OnvifDevice {
       return misbehave(response, behaviour);
     }
     const path = (request.url ?? '').split('?')[0];
-    const answer = this.#answer(operation, content, path ?? '');
+    const isEvents = this.events && EVENT_PATHS.some((own) => path === own);
+    const answer = isEvents
+      ? await this.events?.answer(operation, content, {
+          envelope,
+          url: request.url ?? '',
+          base: this.#base(),
+          response,
+        })
+      : this.#answer(operation, content, path ?? '');
     if (answer === undefined) {
       fault(response, 'Optional Action Not Implemented', 'ter:ActionNotSupported', 500);
     } else if (typeof answer === 'object') {
@@ -283,6 +300,7 @@ export class OnvifDevice {
       ...(media === 'media2' ? [] : [['media', '/onvif/Media'] as ['media', string]]),
       ...(media === 'media1' ? [] : [['media2', '/onvif/media2_service'] as ['media2', string]]),
       ...(withoutPtzService ? [] : [['ptz', '/onvif/PTZ'] as ['ptz', string]]),
+      ...(this.events ? [['events', '/onvif/Events'] as ['events', string]] : []),
       ...(memory
         ? (
             [
@@ -483,20 +501,20 @@ const encoder = ({ codec = 'H264', width = 1920, height = 1080, framesPerSecond 
   `<tt:RateControl><tt:FrameRateLimit>${framesPerSecond}</tt:FrameRateLimit></tt:RateControl>`;
 
 function media1Profile(profile: DeviceProfile): string {
-  const { token, name = token, source = 'source-0', ptz } = profile;
+  const { token, name = token, source = 'source-0', sourceConfiguration = 'vsc', ptz } = profile;
   return (
     `<trt:Profiles token="${escapeXml(token)}" fixed="true"><tt:Name>${escapeXml(name)}</tt:Name>` +
-    `<tt:VideoSourceConfiguration token="vsc"><tt:SourceToken>${escapeXml(source)}</tt:SourceToken></tt:VideoSourceConfiguration>` +
+    `<tt:VideoSourceConfiguration token="${escapeXml(sourceConfiguration)}"><tt:SourceToken>${escapeXml(source)}</tt:SourceToken></tt:VideoSourceConfiguration>` +
     `<tt:VideoEncoderConfiguration token="vec">${encoder(profile)}</tt:VideoEncoderConfiguration>` +
     `${ptz ? '<tt:PTZConfiguration token="ptz"><tt:NodeToken>node</tt:NodeToken></tt:PTZConfiguration>' : ''}</trt:Profiles>`
   );
 }
 
 function media2Profile(profile: DeviceProfile): string {
-  const { token, name = token, source = 'source-0', ptz } = profile;
+  const { token, name = token, source = 'source-0', sourceConfiguration = 'vsc', ptz } = profile;
   return (
     `<tr2:Profiles token="${escapeXml(token)}" fixed="true"><tr2:Name>${escapeXml(name)}</tr2:Name><tr2:Configurations>` +
-    `<tr2:VideoSource token="vsc"><tt:SourceToken>${escapeXml(source)}</tt:SourceToken></tr2:VideoSource>` +
+    `<tr2:VideoSource token="${escapeXml(sourceConfiguration)}"><tt:SourceToken>${escapeXml(source)}</tt:SourceToken></tr2:VideoSource>` +
     `<tr2:VideoEncoder token="vec">${encoder(profile)}</tr2:VideoEncoder>` +
     `${ptz ? '<tr2:PTZ token="ptz"><tt:NodeToken>node</tt:NodeToken></tr2:PTZ>' : ''}</tr2:Configurations></tr2:Profiles>`
   );
@@ -505,6 +523,8 @@ function media2Profile(profile: DeviceProfile): string {
 const envelope = (body: string): string =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<env:Envelope xmlns:env="http://www.w3.org/2003/05/soap-envelope" ` +
   `xmlns:tds="${SERVICES.device}" xmlns:trt="${SERVICES.media}" xmlns:tr2="${SERVICES.media2}" xmlns:tptz="${SERVICES.ptz}" ` +
+  `xmlns:tev="${SERVICES.events}" xmlns:wsnt="http://docs.oasis-open.org/wsn/b-2" ` +
+  `xmlns:wsa5="http://www.w3.org/2005/08/addressing" xmlns:tns1="http://www.onvif.org/ver10/topics" ` +
   `xmlns:tse="${SERVICES.search}" xmlns:trp="${SERVICES.replay}" ` +
   `xmlns:tt="http://www.onvif.org/ver10/schema" xmlns:ter="http://www.onvif.org/ver10/error"><env:Body>${body}</env:Body></env:Envelope>`;
 

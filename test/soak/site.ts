@@ -247,6 +247,7 @@ export class Site {
       edge: undefined,
       snapshot: undefined,
       onvif: undefined,
+      events: 'auto',
       ptz: false,
       enabled: true,
       record: {

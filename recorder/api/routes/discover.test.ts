@@ -8,7 +8,14 @@ import type { Discoverer } from '../deps.ts';
 import { as, build } from '../test-support.ts';
 
 const VIDEO = { codec: 'H265', width: 2560, height: 1440, framesPerSecond: 25 };
-const PROFILE = { token: 'main', name: 'main', sourceToken: undefined, video: VIDEO, movable: false };
+const PROFILE = {
+  token: 'main',
+  name: 'main',
+  sourceToken: undefined,
+  sourceConfiguration: undefined,
+  video: VIDEO,
+  movable: false,
+};
 const GOOD: DeviceReport = {
   device: { address: '10.0.0.9', url: 'http://10.0.0.9/onvif/device_service', name: 'Gate', hardware: undefined },
   information: { manufacturer: 'Acme', model: 'Dome 1', firmware: '1', serial: '2' },

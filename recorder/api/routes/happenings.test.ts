@@ -108,6 +108,7 @@ test('what is wrong in an event is named, and nothing is kept', async (t) => {
     [{ id: '' }, /^id: /],
     [{ id: undefined }, /^id: /],
     [{ source: 7 }, /^source: /],
+    [{ source: 'camera' }, /^source: expected another name than camera/],
     [{ type: 'a person' }, /^type: expected at most 100 letters/],
     [{ time: '10:30' }, /^time: expected a time such as/],
     [{ time: at(NOON_MS - DAY_MS - 1) }, /^time: .*at most a day ago/],

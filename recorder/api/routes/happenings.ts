@@ -1,9 +1,9 @@
-// `POST /api/cameras/{id}/events` and `GET /api/events/search`: what other systems tell of cameras.
+// `POST /api/cameras/{id}/events` and `GET /api/events/search`: what cameras and other systems tell.
 
 import { validatorCompiler, type FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { DAY_MS, MINUTE_MS } from '../../../base/units.ts';
-import { HappeningError, type Happening } from '../../happenings/happening.ts';
+import { HappeningError, OF_CAMERA, type Happening } from '../../happenings/happening.ts';
 import { MAX_LATE_MS } from '../../happenings/happenings.ts';
 import { callerOf } from '../../http/access.ts';
 import { matchesPattern } from '../../../base/camera-scope.ts';
@@ -34,13 +34,15 @@ const Report = z
   .object({
     specversion: z.literal('1.0', 'expected 1.0'),
     id: text(200).describe('Unique for its source. An event that comes again is kept once.'),
-    source: text(200).describe('What tells it: a name, or a URI.'),
+    source: text(200)
+      .refine((source) => source !== OF_CAMERA, `expected another name than ${OF_CAMERA}, which is the camera itself`)
+      .describe('What tells it: a name, or a URI.'),
     type: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$/, 'expected at most 100 letters, digits and ._/-')
       .describe('What happened, such as person or com.example.door.opened.'),
     time: Time.optional().describe('When it began, at most a day ago; default: now.'),
-    endtime: Time.optional().describe('When it ended.'),
+    endtime: Time.optional().describe('When it ended. An event may be reported when it begins, and again with this.'),
     data: z
       .record(z.string(), z.unknown())
       .optional()
@@ -189,7 +191,7 @@ export const happeningRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app
       config: { role: 'viewer', cameras: 'filtered', examples: { 200: { events: [EXAMPLE], next: null } } },
       schema: {
         operationId: 'searchEvents',
-        summary: 'What other systems reported of cameras',
+        summary: 'What cameras told, and other systems of them',
         description:
           'Events that began in the interval, newest first, in pages. Events of a camera are kept as long as its footage.',
         tags: ['events'],

@@ -38,6 +38,7 @@ function report({
     token: `p${i}`,
     name: `main ${i}`,
     sourceToken: `s${i}`,
+    sourceConfiguration: undefined,
     video: { codec: 'H264', width: 1920, height: 1080, framesPerSecond: 25 },
     movable,
   }));
