@@ -468,7 +468,9 @@ setup_group() {
     helm) need_helm && need_chart_checks ;;
     # The comparison of objects with a cluster by the libraries of Argo CD and Flux.
     gitops) need_own_program gitops ;;
-    monitoring) need_programs prometheus=prometheus && need_packages prometheus=promtool ;;
+    monitoring)
+      need_programs prometheus=prometheus prometheus-alertmanager=prometheus-alertmanager && need_packages prometheus=promtool
+      ;;
     # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
     kubelet)
       need_packages containerd=containerd runc=runc containernetworking-plugins iptables=iptables conntrack=conntrack \

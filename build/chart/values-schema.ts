@@ -111,6 +111,11 @@ const values = z.strictObject({
     labels: stringMap(),
     runbookBaseUrl: z.string().regex(/^(https?:\/\/\S+)?$/),
   }),
+  alertmanagerConfig: z.strictObject({
+    enabled: z.boolean(),
+    labels: stringMap(),
+    receivers: z.array(z.looseObject({ name: z.string().min(1) })),
+  }),
   dashboards: z.strictObject({
     enabled: z.boolean(),
     namespace: nameOrEmpty().max(63),

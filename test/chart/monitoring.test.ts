@@ -10,7 +10,10 @@ import { METRICS_SCHEME_ANNOTATION } from '../../operator/manifests/recorder.ts'
 import { CHART, Helm, helmMissing, ofKind, one, type Manifest, type Values } from './helm.ts';
 
 const known = (...kinds: readonly string[]): readonly string[] =>
-  kinds.flatMap((kind) => ['--api-versions', `monitoring.coreos.com/v1/${kind}`]);
+  kinds.flatMap((kind) => {
+    const version = kind === 'AlertmanagerConfig' ? 'v1alpha1' : 'v1';
+    return ['--api-versions', `monitoring.coreos.com/${version}/${kind}`];
+  });
 
 /** A plain rule file of Prometheus. */
 const ruleFile = (name: string): Manifest => parse(readFileSync(join(CHART, `files/rules/${name}.yaml`), 'utf8'));
@@ -23,6 +26,7 @@ suite('what the chart gives to Prometheus and Grafana', { skip: helmMissing() },
     ['PodMonitor', 'podMonitor', 2],
     ['ServiceMonitor', 'serviceMonitor', 2],
     ['PrometheusRule', 'prometheusRule', 1],
+    ['AlertmanagerConfig', 'alertmanagerConfig', 1],
   ] as const) {
     test(`${kind}: off by default, left out where the cluster does not know it, and labelled as asked for`, async () => {
       const enabled = { [value]: { enabled: true, labels: { release: 'prometheus' } } };
@@ -140,6 +144,41 @@ suite('what the chart gives to Prometheus and Grafana', { skip: helmMissing() },
     assert.notDeepEqual(moved, files);
     assert.deepEqual(await made({ runbookBaseUrl: 'https://wiki.example.com/nvr/' }), moved);
     await assert.rejects(made({ runbookBaseUrl: 'wiki' }), /runbookBaseUrl/);
+  });
+
+  test('the AlertmanagerConfig says what the file for an Alertmanager says, and has a route once there is a receiver', async () => {
+    const file = parse(readFileSync(join(CHART, 'files/alertmanager.yaml'), 'utf8'));
+    const made = async (receivers: readonly Values[]): Promise<Manifest> => {
+      const values = { alertmanagerConfig: { enabled: true, receivers } };
+      return one(await helm.template(values, ...known('AlertmanagerConfig')), 'AlertmanagerConfig').spec;
+    };
+    const texts = (matchers: readonly { name: string; matchType: string; value: string }[]): readonly string[] =>
+      matchers.map(({ name, matchType, value }) => `${name}${matchType}"${value}"`);
+    const rulesOf = ({ inhibitRules }: Manifest) =>
+      inhibitRules.map(({ sourceMatch, targetMatch, equal }: Manifest) => ({
+        source_matchers: texts(sourceMatch),
+        target_matchers: texts(targetMatch),
+        equal,
+      }));
+    const without = await made([]);
+    assert.deepEqual(rulesOf(without), file.inhibit_rules);
+    assert.deepEqual(Object.keys(without), ['inhibitRules']);
+    const guard = { name: 'guard', webhookConfigs: [{ url: 'https://pager.example/' }] };
+    const { route, receivers, ...rest } = await made([guard, { name: 'other' }]);
+    assert.deepEqual(rulesOf(rest), file.inhibit_rules);
+    assert.deepEqual(receivers, [guard, { name: 'other' }]);
+    assert.deepEqual(
+      {
+        receiver: route.receiver,
+        matchers: texts(route.matchers),
+        group_by: route.groupBy,
+        group_wait: route.groupWait,
+        group_interval: route.groupInterval,
+        repeat_interval: route.repeatInterval,
+      },
+      { receiver: 'guard', ...file.route },
+    );
+    await assert.rejects(made([{ webhookConfigs: [] }]), /name/);
   });
 
   test('dashboards are ConfigMaps that Grafana’s sidecar finds, where it looks; off by default', async () => {
