@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from '../../test/support/fast-check.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import type { FileParts } from '../mp4/parts.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Footage } from '../footage/footage.ts';
 import { Numbering, type Listed } from './numbering.ts';
 
@@ -159,4 +160,18 @@ test('a playlist that nobody asks for is forgotten after ten minutes', () => {
   assert.equal(ask(without), 3, 'a gap is listed to those who know what was there');
   clock.advance(11 * 60_000);
   assert.equal(ask(without), 2);
+});
+
+test('the target duration of a playlist that players follow never changes (RFC 8216 §6.2.1), also where a later part is longer', () => {
+  const clock = new VirtualClock(START_MS);
+  const numbering = new Numbering(clock);
+  const ofParts = (...seconds: readonly number[]): Footage => {
+    const file = footageOf({ sequence: 0, parts: seconds.length, complete: false });
+    const ends = seconds.map((_, i) => seconds.slice(0, i + 1).reduce((sum, one) => sum + one * VIDEO_TIMESCALE, 0));
+    return { ...file, parts: { ...file.parts, times: [0, ...ends] } };
+  };
+  const first = numbering.number('gate', [ofParts(5)], true).targetSeconds;
+  clock.advance(60_000);
+  assert.equal(numbering.number('gate', [ofParts(5, 50)], true).targetSeconds, first);
+  assert.ok(numbering.number('other', [ofParts(5, 50)], true).targetSeconds > first, 'who begins now is told');
 });
