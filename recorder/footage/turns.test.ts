@@ -71,3 +71,18 @@ test('of a file whose turn ended before a time, nothing is played from that time
   assert.deepEqual(partsInTurn(lower, { fromMs: 95_000, toMs: 130_000 }), [1, 2]);
   assert.deepEqual(partsInTurn(lower, { fromMs: 105_000, toMs: 130_000 }), [1, 1]);
 });
+
+test('where a node goes on after another, its group of pictures is played whose key frame is the picture at which the other ends', () => {
+  // The clock of the node dates the picture 10 ms earlier than that of the other node does.
+  const own = file('own', 1, 60, 90, 119.99, 150, 180);
+  const [before, other, after] = inTurns([own, file('other', 2, 100, 120)]);
+  assert.deepEqual([before?.path, other?.path, after?.path], ['own/60', 'other/100', 'own/60']);
+  assert.deepEqual(partsInTurn(after as Footage, { fromMs: 0, toMs: 200_000 }), [2, 4]);
+  const late = file('own', 1, 60, 90, 119.9, 150, 180);
+  const afterLate = inTurns([late, file('other', 2, 100, 120)]).at(-1) as Footage;
+  assert.deepEqual(
+    partsInTurn(afterLate, { fromMs: 0, toMs: 200_000 }),
+    [3, 4],
+    'one that began before is not played twice',
+  );
+});
