@@ -200,6 +200,12 @@ export const NODE_WARNINGS = {
     means: 'for a minute the camera has sent less than four fifths of the pictures that it usually sends',
     todo: 'check the network to the camera, and its exposure time, which lowers the rate in the dark',
   },
+  'recorder-held': {
+    means:
+      'in the last ten minutes one piece of work kept everything else on the node waiting for two seconds or more, of recording too; if a camera is named, it was what this camera sent',
+    todo: 'report it with the log; until it is mended, disable the camera that is named, or find the request of that time in the audit',
+    see: '[requests that take long](../security.md#requests-that-take-long)',
+  },
   'receive-buffer-small': {
     means:
       'cameras send over UDP, and the kernel of the node drops what does not fit into a buffer smaller than a key frame',

@@ -22,6 +22,7 @@ import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
 import { EdgeMetrics } from '../recorder/edge/recovery/metrics.ts';
 import { JobMetrics } from '../recorder/jobs/metrics.ts';
 import { License } from '../recorder/license/license.ts';
+import { Holds } from '../recorder/engine/holds.ts';
 import { registerLogMetrics } from '../recorder/run/logs.ts';
 import { registerMemoryMetrics } from '../recorder/run/memory.ts';
 import { observePlayback } from '../recorder/playback/metrics.ts';
@@ -103,6 +104,7 @@ function recorderRegistry(): Registry {
     clock: systemClock,
     log: silentLog,
   });
+  void new Holds({ cameras: nobody, registry: own, clock: systemClock, log: silentLog });
   registerVoteMetrics(own, () => []);
   registerWebhookMetrics(own, () => []);
   observePlayback(own, new Sender({ clock: systemClock }));

@@ -11,6 +11,7 @@ import { openArchive } from './archive.ts';
 import { openCameras } from './cameras.ts';
 import type { EngineDeps } from './deps.ts';
 import { openEdgeRecovery } from './edge-recovery.ts';
+import { Holds } from './holds.ts';
 import { forStandbys } from './memory.ts';
 
 export type OpenedEngine = Awaited<ReturnType<typeof openEngine>>;
@@ -24,6 +25,7 @@ export async function openEngine(current: CurrentConfig, wanted: WantedCameras, 
   const node = await openCameras(config, wanted, { archive, gaps, standbyMemory }, deps);
   const { cameras, reach, pacer } = node;
   const recovery = openEdgeRecovery(config, wanted, { archive, gaps, registry: deps.registry }, node, deps);
+  const holds = new Holds({ ...deps, cameras });
   const { clock, version } = deps;
   return {
     ...node,
@@ -35,8 +37,10 @@ export async function openEngine(current: CurrentConfig, wanted: WantedCameras, 
     applyCameras: () => wanted.apply(),
     forgetCamera: (id: string) => node.cameraSwitch.forget(id),
     keepAwake: () => pacer.keepAwake(),
+    warnings: () => [...archive.warnings(), ...reach.logins.warnings(), ...holds.warnings()],
     /** To be called four times a second. */
     tick() {
+      holds.tick();
       cameras.tick();
       archive.tick();
       recovery.tick();

@@ -354,14 +354,13 @@ export class Serving {
   /** The current warnings. */
   #warnings(): readonly Warning[] {
     const { engine, current, events, database, audit, copies } = this.#parts;
-    const { archive, reach, member } = engine;
+    const { member } = engine;
     return [
       ...current.warnings(),
       ...events.removals(),
-      ...archive.warnings(),
+      ...engine.warnings(),
       ...(copies?.warnings() ?? []),
       ...this.#shortfalls.warnings(),
-      ...reach.logins.warnings(),
       ...this.#jobs.warnings(),
       ...(database?.warnings() ?? []),
       ...(member?.warnings() ?? []),

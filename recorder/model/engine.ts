@@ -50,7 +50,6 @@ export interface EngineArchive {
   checkWritable(): Promise<boolean>;
   /** Rejects when the record path is not this node's archive now. */
   checkDisk(): Promise<void>;
-  warnings(): readonly Warning[];
 }
 
 export interface EngineGaps extends GapReporter {
@@ -98,6 +97,8 @@ export interface Engine {
   applyCameras(): Promise<void>;
   /** Forgets what is stored about a removed camera: another camera may get its id. */
   forgetCamera(cameraId: string): Promise<void>;
+  /** Of the archive, the logins of cameras, and what held everything. */
+  warnings(): readonly Warning[];
   readonly refusedCameras: () => readonly RefusedCamera[];
   /** A request has arrived; the function that it returns is called when the answer is complete. See `ReadPacer`. */
   readonly keepAwake: () => () => void;

@@ -571,6 +571,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/playback',
       'recorder/api',
       'operator',
+      'recorder/engine',
       'recorder/front',
       'recorder/run',
     ],
