@@ -45,12 +45,15 @@ export async function run(args: readonly string[], context: CommandContext): Pro
     return 1;
   }
   const owner = await ownerOf(config);
+  // The wait for the end of a lock would not keep the process running.
+  const awake = setInterval(() => {}, 60_000);
   let failures = 0;
   for (const target of chosen) {
     const problem = await tried(target, context, (opened) => work(opened, owner, name !== undefined));
     if (problem !== undefined) failures++;
     context.print(`${target.name}: ${problem ?? (name === undefined ? 'ok' : 'belongs to this archive now')}\n`);
   }
+  clearInterval(awake);
   return failures === 0 ? 0 : 1;
 }
 

@@ -195,6 +195,22 @@ test('a copy is removed when it is too old, unless it is protected', async (t) =
   assert.equal(s3.marks.length, 1);
 });
 
+test('a copy that is locked stays, is named, and keeps no other from being removed or copied', async (t) => {
+  const { paths, s3, told, copy } = await stage(t);
+  const first = await copy();
+  await done(first, paths.length);
+  await first.close();
+  const [locked] = s3.files;
+  s3.objects.delete(s3.files.at(-1) as string);
+  s3.fault = (method, key) => (method === 'DELETE' && key === locked ? 'locked' : undefined);
+  told.wantedMs = () => HOUR_MS;
+  const second = await copy();
+  await done(second, 1);
+  assert.match(problemOf(second), /a copy that is too old cannot be removed: it answers 403 \(AccessDenied\)/);
+  await second.close();
+  assert.deepEqual(s3.files, [locked, `site/${paths.at(-1)}`]);
+});
+
 test('maxAge holds for copies, too', async (t) => {
   const { paths, s3, told, copy } = await stage(t);
   const first = await copy();

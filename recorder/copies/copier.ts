@@ -88,6 +88,8 @@ export class Copier {
   readonly #missing = new Map<string, Missing>();
   #running: Promise<void> | undefined;
   #problem: string | undefined;
+  /** Why a copy that is too old could not be removed. */
+  #kept: string | undefined;
   copiedFiles = 0;
   copiedBytes = 0;
   failures = 0;
@@ -103,9 +105,9 @@ export class Copier {
     return this.#options.target.name;
   }
 
-  /** Why nothing is copied, or the last file was not. */
+  /** Why nothing is copied, or a file was not, or a copy stays that is too old. */
   get problem(): string | undefined {
-    return this.#problem;
+    return this.#problem ?? this.#kept;
   }
 
   get waitingFiles(): number {
@@ -297,6 +299,7 @@ export class Copier {
   async #removeOld(): Promise<void> {
     const { archive, clock, ruleOf, target } = this.#options;
     const nowMs = Math.min(clock.wallMs(), target.s3.serverMs());
+    let kept: string | undefined;
     for (const cameraId of await target.cameras()) {
       const limitMs = Math.min(
         ruleOf(cameraOfFootage(cameraId))?.keepMs ?? Infinity,
@@ -309,12 +312,20 @@ export class Copier {
         for (const copy of await target.copiesOn(cameraId, dayMs)) {
           const { segment, endMs, path } = copy;
           if (endMs >= nowMs - limitMs || archive.isProtected(cameraId, segment.startMs, endMs)) continue;
-          await target.remove(copy);
-          this.#log.debug({ file: path }, 'a copy was removed because of its age');
+          try {
+            await target.remove(copy);
+            this.#log.debug({ file: path }, 'a copy was removed because of its age');
+          } catch (err) {
+            // It is locked, or the permission is missing: the others may be removed, and copying goes on.
+            if (!(err instanceof S3Error && err.code === 'forbidden')) throw err;
+            kept ??= `a copy that is too old cannot be removed: ${err.message}`;
+          }
         }
       }
       this.#stop.signal.throwIfAborted();
     }
+    if (kept !== undefined && kept !== this.#kept) this.#log.warn({ problem: kept }, 'old copies cannot be removed');
+    this.#kept = kept;
   }
 
   /** Logs one line per change. */

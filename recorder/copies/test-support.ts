@@ -17,7 +17,7 @@ import { signed } from './sign.ts';
 export const KEY = { accessKeyId: 'copier', secretAccessKey: 'secret of the copier', region: 'us-east-1' };
 
 /** What a request meets instead of an answer. */
-export type Fault = 'busy' | 'half' | 'other-bytes' | 'full' | 'no-digest' | 'silent';
+export type Fault = 'busy' | 'half' | 'other-bytes' | 'full' | 'no-digest' | 'locked';
 
 const SKEW_MS = 15 * 60_000;
 
@@ -70,8 +70,8 @@ export class FakeS3 {
     await this.before(method, key);
     response.setHeader('date', new Date(Date.now() + this.aheadMs).toUTCString());
     const fault = this.fault(method, key);
-    if (fault === 'silent') return;
     if (fault === 'busy') return refuse(response, 503, 'SlowDown');
+    if (fault === 'locked') return refuse(response, 403, 'AccessDenied');
     const wrong = this.#refusalOf(request, url);
     if (wrong) return refuse(response, 403, wrong);
     if (bucket !== this.bucket) return refuse(response, 404, 'NoSuchBucket');
