@@ -333,6 +333,15 @@ need_coredns() {
   go_build "$ROOT/test/rig/dns" "$CACHE/coredns/$version/coredns" "" .
 }
 
+# Object storage (S3) on a directory.
+need_versitygw() {
+  local version
+  version=$(module_version test/rig/s3 github.com/versity/versitygw)
+  if [ -x "$CACHE/versitygw/$version/versitygw" ]; then return 0; fi
+  need_go
+  go_build "$ROOT/test/rig/s3" "$CACHE/versitygw/$version/versitygw" "" github.com/versity/versitygw/cmd/versitygw
+}
+
 # need_own_program NAME: a program of test/rig. Its version is that of its source.
 need_own_program() {
   local version
@@ -423,7 +432,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, proxies, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, proxies, collectors, s3, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server.
 setup_group() {
   case $1 in
     base)
@@ -452,6 +461,7 @@ setup_group() {
     clients) need_client_generators ;;
     # What the audit is sent to. Only the programs: tests start their own.
     collectors) need_packages rsyslog=rsyslogd rsyslog-openssl && need_own_program collector ;;
+    s3) need_versitygw ;;
     # HTTP clients of several languages. The compiler of Java is that of the system, which also runs what it made, as does Java 21.
     http)
       need_packages curl=curl ruby=ruby python3=python3 python3-requests python3-aiohttp || return 1
@@ -484,6 +494,6 @@ setup_group() {
     server)
       need_packages debootstrap=debootstrap systemd-container=systemd-nspawn util-linux=nsenter curl=curl rpm=rpm && need_server
       ;;
-    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, proxies, collectors, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, http, proxies, collectors, s3, kube, helm, gitops, monitoring, kubelet, images, packages, signing, server)" ;;
   esac
 }

@@ -91,6 +91,16 @@ test('a target lists segments, days and times of what it has', async (t) => {
   );
 });
 
+test('the copies of another archive are not listed', async (t) => {
+  const { copy, told, s3 } = await stage(t);
+  told.owner = () => 'another archive';
+  const copies = await copy();
+  await until('the prefix is refused', () => copies.copiers[0]?.problem !== undefined);
+  const before = s3.requests.length;
+  assert.equal((await copies.holders[0]?.files('gate', WHOLE, BY))?.kind, 'away');
+  assert.equal(s3.requests.length, before);
+});
+
 test('a target that does not answer is away, and is not asked again at once', async (t) => {
   const { collector, copies, s3, lose } = await stage(t);
   await copies.close();

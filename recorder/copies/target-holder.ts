@@ -36,7 +36,8 @@ export function targetHolder(target: Target, { clock, log }: HolderDeps): Holder
   const nodeId = holderName(target.name);
   let awayUntilMs = -Infinity;
   const answer = async <T>(work: () => Promise<T>) => {
-    if (clock.monotonicMs() < awayUntilMs) return { kind: 'away' } as const;
+    // Footage of another archive is not that of a camera with the same id here.
+    if (!target.isOurs || clock.monotonicMs() < awayUntilMs) return { kind: 'away' } as const;
     try {
       return { kind: 'answer', value: await work() } as const;
     } catch (err) {

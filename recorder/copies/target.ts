@@ -50,6 +50,8 @@ export class Target {
   readonly #clock: Clock;
   readonly #days: Lru<Kept>;
   readonly #parts: Lru<Promise<Buffer | undefined>>;
+  /** What the last `take` has found out. */
+  #isOurs = false;
 
   constructor(config: TargetConfig, clock: Clock) {
     this.name = config.name;
@@ -58,6 +60,11 @@ export class Target {
     this.#clock = clock;
     this.#days = new Lru(clock, { capacity: MAX_KEPT_COPIES, weigh: ({ copies }) => 1 + copies.length });
     this.#parts = new Lru(clock, { capacity: MAX_KEPT_PARTS });
+  }
+
+  /** Whether the prefix is known to be that of this archive. */
+  get isOurs(): boolean {
+    return this.#isOurs;
   }
 
   /** Takes the prefix for the archive `owner`. Rejects with ForeignPrefix if it is another's, and with S3Error. */
@@ -76,7 +83,8 @@ export class Target {
       });
       found = await read();
     }
-    if (found !== owner) {
+    this.#isOurs = found === owner;
+    if (!this.#isOurs) {
       throw new ForeignPrefix(`the prefix holds copies of the archive ${found ?? 'without a name'}, not of ${owner}`);
     }
   }

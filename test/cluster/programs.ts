@@ -19,7 +19,8 @@ export type ProgramName =
   | 'helm-unittest'
   | 'kubeconform'
   | 'gitops'
-  | 'collector';
+  | 'collector'
+  | 'versitygw';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -44,6 +45,8 @@ function builtDirectory(name: ProgramName): string {
       return join('kubeconform', requiredVersion('helm', 'github.com/yannh/kubeconform'));
     case 'coredns':
       return join('coredns', requiredVersion('dns', 'github.com/coredns/coredns'));
+    case 'versitygw':
+      return join('versitygw', requiredVersion('s3', 'github.com/versity/versitygw'));
     case 'gitops':
     case 'collector':
       return join(name, ownVersion(name));
@@ -91,6 +94,7 @@ function groupOf(name: ProgramName): string {
   if (name === 'helm' || name === 'helm-unittest' || name === 'kubeconform') return 'helm';
   if (name === 'gitops') return name;
   if (name === 'collector') return 'collectors';
+  if (name === 'versitygw') return 's3';
   return NODE_PROGRAMS.includes(name) ? 'kubelet' : 'kube';
 }
 
