@@ -96,8 +96,8 @@ const ARCHIVES_MS = 1_000;
 const SPACE_MS = 60_000;
 /** Free space on a full disk is reported soon: the node may record again. */
 const FULL_SPACE_MS = 1_000;
-/** How often the disk is probed while it may fail. */
-const PROBE_MS = 1_000;
+/** A report does not wait longer for a disk that hangs: it has what was known before. */
+const REFRESH_MS = 5_000;
 
 /** Rejects if `open` does. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
@@ -184,9 +184,8 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
 class ReportedFacts {
   readonly #deps: MemberDeps;
   readonly #fullDisk = new FullDisk();
-  readonly #sickDisk = new SickDisk();
-  #probe: Promise<void> | undefined;
-  #probedMs = -Infinity;
+  readonly #sickDisk: SickDisk;
+  #refreshing: Promise<void> | undefined;
   #archives: NodeFacts['archives'] = [];
   #archivesMs = -Infinity;
   #space: Space | undefined;
@@ -194,13 +193,18 @@ class ReportedFacts {
 
   constructor(deps: MemberDeps) {
     this.#deps = deps;
+    this.#sickDisk = new SickDisk(deps.clock);
   }
 
   async read(): Promise<NodeFacts> {
     const { config, version, cameras, standbys, archive, identity } = this.#deps;
     const { own, sessionKey, ended } = identity;
     const { listen, playback, nodeName } = config;
-    await this.#refresh();
+    this.#probeDisk();
+    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
+    const waiting = new AbortController();
+    await Promise.race([this.#refreshing, this.#deps.clock.sleep(REFRESH_MS, waiting.signal)]);
+    waiting.abort();
     return {
       certificateRequest: await own?.request(),
       sessionKey,
@@ -233,19 +237,17 @@ class ReportedFacts {
       this.#space = await nodeFileSystem.space(config.recordPath).catch(() => undefined);
     }
     if (isFull) this.#fullDisk.see(isExhausted, this.#space);
-    this.#probeDisk(nowMs);
   }
 
-  /** Nothing waits for the probe: on a disk that hangs it does not end. */
-  #probeDisk(nowMs: number): void {
-    const { archive, cameras, clock } = this.#deps;
-    if (this.#probe || nowMs - this.#probedMs < PROBE_MS) return;
-    const isDoubted = isSick(archive.unwritable) || cameras.list().some((camera) => isSick(camera.archive?.reason));
-    if (!isDoubted && !this.#sickDisk.isInDoubt) return;
-    this.#probedMs = nowMs;
-    this.#probe = archive.checkWritable().then(() => {
-      this.#sickDisk.see(archive.unwritable, clock.monotonicMs());
-      this.#probe = undefined;
+  /** A camera that is silent may be one whose footage a hung disk does not take. */
+  #probeDisk(): void {
+    const { archive, cameras } = this.#deps;
+    const seen = cameras.list();
+    const isSickMaybe = isSick(archive.unwritable) || seen.some((camera) => isSick(camera.archive?.reason));
+    const isSilent = seen.some(({ silence }) => silence !== undefined);
+    this.#sickDisk.look(isSickMaybe ? 'sick' : isSilent ? 'silent' : undefined, async () => {
+      await archive.checkWritable();
+      return archive.unwritable;
     });
   }
 }
