@@ -111,6 +111,7 @@ const values = z.strictObject({
     labels: stringMap(),
     runbookBaseUrl: z.string().regex(/^(https?:\/\/\S+)?$/),
   }),
+  consoleUrl: z.string().regex(/^(https?:\/\/\S+)?$/),
   alertmanagerConfig: z.strictObject({
     enabled: z.boolean(),
     labels: stringMap(),

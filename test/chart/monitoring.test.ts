@@ -146,6 +146,33 @@ suite('what the chart gives to Prometheus and Grafana', { skip: helmMissing() },
     await assert.rejects(made({ runbookBaseUrl: 'wiki' }), /runbookBaseUrl/);
   });
 
+  test('with the address of the console, alerts and dashboards link to it, those of one camera to its footage', async () => {
+    const consoleUrl = 'https://nvr.example.com/';
+    const values = { consoleUrl, prometheusRule: { enabled: true }, dashboards: { enabled: true } };
+    const objects = await helm.template(values, ...known('PrometheusRule'));
+    const ofFile = ['recorder', 'operator'].flatMap((name) => ruleFile(name).groups);
+    const made = one(objects, 'PrometheusRule').spec.groups;
+    for (const [g, { rules }] of made.entries()) {
+      for (const [r, { annotations, ...rule }] of rules.entries()) {
+        const { console_url, ...others } = annotations;
+        assert.deepEqual({ ...rule, annotations: others }, ofFile[g].rules[r]);
+        const ofCamera = annotations.summary.includes('$labels.camera');
+        assert.equal(console_url, ofCamera ? `${consoleUrl}#/playback?c={{ $labels.camera }}` : consoleUrl);
+      }
+    }
+    const linksOf = (name: string): Manifest => {
+      const found = ofKind(objects, 'ConfigMap').find(({ metadata }) => metadata.name.endsWith(`-dashboard-${name}`));
+      const { links, ...rest } = JSON.parse(found?.data[`kube-nvr-${name}.json`]);
+      const { links: before, ...file } = JSON.parse(readFileSync(join(CHART, `files/dashboards/${name}.json`), 'utf8'));
+      assert.deepEqual(rest, file);
+      assert.deepEqual(links.slice(1), before);
+      return links[0].url;
+    };
+    assert.equal(linksOf('fleet'), consoleUrl);
+    assert.equal(linksOf('camera'), `${consoleUrl}#/playback?c=\${camera}&t=\${__from:date:iso}`);
+    await assert.rejects(helm.template({ consoleUrl: 'nvr' }), /consoleUrl/);
+  });
+
   test('the AlertmanagerConfig says what the file for an Alertmanager says, and has a route once there is a receiver', async () => {
     const file = parse(readFileSync(join(CHART, 'files/alertmanager.yaml'), 'utf8'));
     const made = async (receivers: readonly Values[]): Promise<Manifest> => {

@@ -75,6 +75,7 @@ export const VARIANTS: readonly Variant[] = [
         tlsConfig: { insecureSkipVerify: true },
       },
       prometheusRule: { enabled: true, runbookBaseUrl: 'https://wiki.example.com/runbooks' },
+      consoleUrl: 'https://nvr.example.com',
       alertmanagerConfig: { enabled: true, receivers: [{ name: 'guard' }] },
       dashboards: { enabled: true, annotations: { grafana_folder: 'NVR' } },
       networkPolicy: { clientsFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }], metricsFrom: [{ namespaceSelector: {} }] },
