@@ -38,6 +38,7 @@ const GROUPS: readonly (readonly [title: string, keys: readonly (readonly [keys:
       ['← →', '5 seconds back and forward, with Shift a minute'],
       ['J K L', 'Backwards, stop, forwards'],
       ['N', 'Next gap, with Shift the previous one'],
+      ['V', 'Next event, with Shift the previous one'],
       ['[ ]', 'Begin and end of the selection'],
       ['E', 'Export'],
       ['P', 'Protect'],

@@ -6,6 +6,7 @@ import { watchCameras } from './cameras.ts';
 import { startClock } from './clock.ts';
 import { watchContact } from './contact.ts';
 import { watchEvents } from './events.ts';
+import { watchHappenings } from './happening.ts';
 import { startKeyboard } from './keyboard.ts';
 import { route, startRouter } from './router.ts';
 import { loadSession, session, watchSession } from './session.ts';
@@ -23,6 +24,7 @@ watchTheme();
 watchContact();
 watchSession();
 watchEvents();
+watchHappenings();
 watchCameras();
 render(html`<${App} />`, document.querySelector('#app') as HTMLElement);
 

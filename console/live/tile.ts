@@ -6,7 +6,9 @@ import type { Camera } from '../app/camera.ts';
 import { now } from '../app/clock.ts';
 import { conditionOf, wordsOfCondition, type Level } from '../app/condition.ts';
 import { isStale } from '../app/contact.ts';
+import { happeningAt } from '../app/happening.ts';
 import { hashOf } from '../app/router.ts';
+import { eventWords } from '../parts/event-words.ts';
 import { formatTime } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
@@ -54,6 +56,7 @@ export function Tile({ camera, place, isCurrent, onFocus, onOpen, onMove }: Tile
       onClick=${onOpen}
     ></button>
     <span class="tile-name">${name}</span>
+    <${EventMark} cameraId=${id} name=${name} />
     ${badge && html`<${Badge} ...${badge} />`}
     <div class="tile-controls">
       ${
@@ -84,6 +87,19 @@ export function Tile({ camera, place, isCurrent, onFocus, onOpen, onMove }: Tile
   </li>`;
 }
 
+/** What happens now; a click shows how it began. */
+function EventMark({ cameraId, name }: { readonly cameraId: string; readonly name: string }): VNode | false {
+  const event = happeningAt(cameraId);
+  if (!event) return false;
+  const t = new Date(event.startMs - EVENT_LEAD_MS).toISOString();
+  return html`<a
+    class="tile-event"
+    href=${hashOf('playback', { c: cameraId, t })}
+    aria-label=${`${eventWords(event.type)} at ${name}: playback`}
+    >${eventWords(event.type)}</a
+  >`;
+}
+
 interface ScreenProps {
   readonly camera: Camera;
   readonly picture: PictureState;
@@ -109,6 +125,8 @@ export function Screen({ camera, picture, video }: ScreenProps): VNode {
   `;
 }
 
+/** Before an event begins. */
+const EVENT_LEAD_MS = 2_000;
 const DRAGGED = 'application/x-camera';
 
 interface BadgeProps {

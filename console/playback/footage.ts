@@ -31,6 +31,14 @@ interface ProtectedSpan extends Span {
   readonly note: string | null;
 }
 
+/** Something that the camera or another system told. */
+interface EventSpan extends Span {
+  readonly id: string;
+  readonly type: string;
+  /** It goes on, or its end was not told: then it ends where it begins. */
+  readonly isOpen: boolean;
+}
+
 /** Footage on another node of the cluster. */
 interface ElsewhereSpan extends Span {
   readonly nodeId: string;
@@ -50,6 +58,8 @@ export interface CameraFootage {
   /** Recorded time of its preview, on any node that answers, in order. */
   readonly preview: readonly Span[];
   readonly protections: readonly ProtectedSpan[];
+  /** Undefined if nobody asked for them. */
+  readonly events?: readonly EventSpan[] | undefined;
   readonly elsewhere: readonly ElsewhereSpan[];
 }
 
@@ -84,6 +94,13 @@ export function toFootage(item: TimelineCamera): CameraFootage {
     })),
     preview: (item.preview ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
+    events: item.events?.map(({ id, type, start_ms: startMs, end_ms: endMs }) => ({
+      id,
+      type,
+      startMs,
+      endMs: endMs ?? startMs,
+      isOpen: endMs === null,
+    })),
     elsewhere: item.elsewhere.map((one) => ({
       ...spanOf(one),
       nodeId: one.node_id,

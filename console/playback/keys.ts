@@ -31,6 +31,8 @@ export function playbackKeys(playback: Playback, actions: Actions): Keys {
     ']': () => playback.mark('out'),
     n: () => void playback.goToGap(1),
     'Shift+n': () => void playback.goToGap(-1),
+    v: () => void playback.goToEvent(1),
+    'Shift+v': () => void playback.goToEvent(-1),
     '+': () => playback.zoomBy(0.5),
     '=': () => playback.zoomBy(0.5),
     '-': () => playback.zoomBy(2),

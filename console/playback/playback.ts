@@ -3,6 +3,7 @@
 
 import { batch, computed, effect, signal, untracked, type Signal } from '@preact/signals';
 import type Hls from 'hls.js';
+import { api } from '../app/api.ts';
 import { now } from '../app/clock.ts';
 import { followAddress, go, route } from '../app/router.ts';
 import { session } from '../app/session.ts';
@@ -12,6 +13,7 @@ import { isPlayable, momentOf, nextFootage, type CameraFootage, type GapSpan, ty
 import { gapBorder, LEAST_GAP_MS } from './gap-border.ts';
 import { MasterClock } from './master-clock.ts';
 import { paceOf } from './follow.ts';
+import { nextEvent } from './next-event.ts';
 import { CameraPlayer, MAX_VIDEO_SPEED, type PlayerState } from './player.ts';
 import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scale.ts';
 import { spanAt, type Span } from './spans.ts';
@@ -29,6 +31,8 @@ const LATEST_MS = 12_000;
 const NEAR_MS = 10 * 60_000;
 const NEAR_RESOLUTION_MS = 100;
 const ADDRESS_MS = 400;
+/** Before an event begins. */
+const EVENT_LEAD_MS = 2_000;
 /** How far ahead the next footage is searched. */
 const SEARCH_MS = 31 * 86_400_000;
 const USUAL_FRAME_MS = 40;
@@ -79,8 +83,8 @@ export class Playback {
   readonly pause = signal<{ readonly nextMs: number | null | undefined } | undefined>(undefined);
   readonly zone = computed(() => new Zone(zoneName.value));
   /** What the timeline shows, the day around the shown moment, and what is needed to play. */
-  readonly seen = new TimelineStore();
-  readonly day = new TimelineStore();
+  readonly seen = new TimelineStore({ withEvents: true });
+  readonly day = new TimelineStore({ withEvents: true });
   readonly near = new TimelineStore();
   readonly dayRange = computed<Range>(() => {
     const { startMs, endMs } = this.zone.value.dayOf(this.#dayMs.value);
@@ -288,6 +292,27 @@ export class Playback {
     const known = seen && { range: seen.range, gaps: gapsOf(seen.byCamera) };
     const border = await gapBorder(atMs, end, { known, read });
     if (border !== undefined && border < nowMs - LATEST_MS) this.seek(border);
+  }
+
+  /** Jumps to an event, also outside the shown range. */
+  async goToEvent(direction: 1 | -1): Promise<void> {
+    const cameras = this.cameras.peek();
+    if (cameras.length === 0) return;
+    const startMs = await nextEvent(this.atMs.peek() + EVENT_LEAD_MS, direction, now(), async (fromMs, toMs, limit) => {
+      const query = new URLSearchParams(cameras.map((id) => ['camera', id] as [string, string]));
+      for (const [name, value] of Object.entries({ from: fromMs / 1000, to: toMs / 1000, limit }))
+        query.set(name, String(value));
+      const answer = await api<{ readonly events: readonly { readonly start_ms: number }[] }>(
+        `/api/events/search?scope=cluster&${query.toString()}`,
+      );
+      return answer.events.map(({ start_ms }) => start_ms);
+    });
+    if (startMs !== undefined) this.seekEvent(startMs);
+  }
+
+  /** A little before the event, so that it is seen to begin. */
+  seekEvent(startMs: number): void {
+    this.seek(startMs - EVENT_LEAD_MS);
   }
 
   /** Jumps to the next footage when all cameras are in a gap. */

@@ -1,6 +1,7 @@
 // Draws the timeline. Colours are those of the style sheet; what has no footage here differs by pattern as well as by colour.
 
 import { causeWords, gapGroup, type GapGroup } from './footage.ts';
+import { eventGroup, type EventGroup } from '../parts/event-words.ts';
 import { AXIS_HEIGHT, type Row, type Shape, type TimelineModel } from './timeline-model.ts';
 
 const COLOURS = [
@@ -19,12 +20,18 @@ const COLOURS = [
   'elsewhere',
   'not-kept',
   'protected',
+  'event-motion',
+  'event-person',
+  'event-vehicle',
+  'event-other',
   'selection',
   'playhead',
   'focus',
 ] as const;
 export type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
 
+/** Of the height of a row. Groups differ by it, too. */
+const EVENT_SHARE: Readonly<Record<EventGroup, number>> = { motion: 0.25, other: 0.4, vehicle: 0.55, person: 0.7 };
 const FONT_SIZE = '12px';
 const HATCH_PIXELS = 6;
 
@@ -158,6 +165,16 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
       context.fillStyle = colours.protected;
       context.fillRect(x, y - 3, Math.max(2, width), 3);
       break;
+    case 'event': {
+      const group = eventGroup(shape.detail ?? '');
+      const high = height * EVENT_SHARE[group];
+      // Seen on footage of any brightness.
+      context.fillStyle = colours.empty;
+      context.fillRect(x - 1, y + height - high - 1, width + 2, high + 1);
+      context.fillStyle = colours[`event-${group}`];
+      context.fillRect(x, y + height - high, width, high);
+      break;
+    }
   }
 }
 

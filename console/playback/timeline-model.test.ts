@@ -56,6 +56,25 @@ test('a gap too short to be seen is two pixels wide', () => {
   assert.deepEqual(shapesOf({ gaps: [{ ...gap(20, 20), end_ms: 20 * SECOND + 10 }] }), [['gap', 200, 2]]);
 });
 
+test('an event is marked at its time, wide enough to be seen at every zoom, above what was recorded', () => {
+  const event = (start: number, end: number | null) => ({
+    id: String(start),
+    type: 'motion',
+    start_ms: start * SECOND,
+    end_ms: end === null ? null : end * SECOND,
+  });
+  const changes = { spans: [span(0, 60 * SECOND)], events: [event(20, 25), event(40, null)] };
+  assert.deepEqual(shapesOf(changes), [
+    ['footage', 0, 600],
+    ['event', 200, 50],
+    ['event', 400, 3],
+  ]);
+  const shown = model(changes);
+  const hit = hitTest(shown, LEFT + 201, shown.rows[0]!.y + 1);
+  assert.deepEqual([hit.shape?.kind, hit.event?.detail, hit.event?.startMs], ['footage', 'motion', 20 * SECOND]);
+  assert.equal(hitTest(shown, LEFT + 300, shown.rows[0]!.y + 1).event, undefined);
+});
+
 test('playhead, present and selection are at their times in each row, also in that of the day', () => {
   const shown = timelineModel({
     width: LEFT + 1_000,

@@ -6,13 +6,13 @@ import { clipSpans, mergeSpans, subtractSpans, type Span } from './spans.ts';
 import { ticksOf } from './ticks.ts';
 import type { Zone } from './zone.ts';
 
-type ShapeKind = 'footage' | 'filled' | 'preview' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected';
+type ShapeKind = 'footage' | 'filled' | 'preview' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected' | 'event';
 
 export interface Shape extends Span {
   readonly kind: ShapeKind;
   readonly x: number;
   readonly width: number;
-  /** The cause of a gap, why only the preview has it, the node of footage elsewhere, the note of a protection. */
+  /** The cause of a gap, why only the preview has it, the node of footage elsewhere, the note of a protection, the type of an event. */
   readonly detail?: string | undefined;
 }
 
@@ -80,6 +80,7 @@ const LABEL_WIDTH = 132;
 const NARROW = 700;
 /** Gaps are drawn at least this wide, so that short ones are visible. */
 const LEAST_GAP = 2;
+const LEAST_EVENT = 3;
 
 export function timelineModel(view: View): TimelineModel {
   const { range, day, zone, cameras, atMs, nowMs, selection } = view;
@@ -154,6 +155,14 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
     ...subtractSpans(onlyPreview, camera.gaps).flatMap((span) => shape('preview', span)),
     ...camera.gaps.flatMap((gap) => clipSpans(onlyPreview, gap).flatMap((span) => shape('preview', span, gap.cause))),
     ...camera.protections.flatMap((span) => shape('protected', span, span.note ?? undefined)),
+    ...(camera.events ?? []).flatMap((event) =>
+      shape(
+        'event',
+        { startMs: event.startMs, endMs: Math.max(event.endMs, event.startMs + 1) },
+        event.type,
+        LEAST_EVENT,
+      ),
+    ),
   ];
 }
 
@@ -184,6 +193,7 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
       pixelMs,
     ),
     protections: [],
+    events: known.flatMap(({ events = [] }) => events),
     elsewhere: known.flatMap(({ elsewhere }) => elsewhere),
   };
   return shapesOf(all, day, left, width, nowMs);
@@ -192,16 +202,22 @@ function overviewOf(cameras: readonly Shown[], day: Range, left: number, width: 
 export interface Hit {
   readonly atMs: number;
   readonly row: Row | undefined;
-  /** The topmost rectangle at a place. */
+  /** The topmost rectangle of footage or of what is missing. */
   readonly shape: Shape | undefined;
+  readonly event: Shape | undefined;
 }
 
 /** What is at a place of the timeline. */
 export function hitTest(model: TimelineModel, x: number, y: number): Hit {
   const row = model.rows.find((one) => y >= one.y - ROW_GAP / 2 && y < one.y + one.height + ROW_GAP / 2);
   const atMs = timeAt(row?.range ?? model.range, x - model.left, model.width - model.left);
-  const shape = row?.shapes.findLast((one) => x >= one.x && x < one.x + one.width && one.kind !== 'protected');
-  return { atMs, row, shape };
+  const here = row?.shapes.filter((one) => x >= one.x && x < one.x + one.width) ?? [];
+  return {
+    atMs,
+    row,
+    shape: here.findLast(({ kind }) => kind !== 'protected' && kind !== 'event'),
+    event: here.findLast(({ kind }) => kind === 'event'),
+  };
 }
 
 /** What screen readers say of a moment. */

@@ -21,6 +21,11 @@ interface Wanted {
   readonly resolutionMs: number;
 }
 
+interface StoreOptions {
+  /** Also what cameras and other systems told. */
+  readonly withEvents: boolean;
+}
+
 interface Loaded extends Wanted {
   readonly atMs: number;
   readonly byCamera: ReadonlyMap<string, CameraFootage>;
@@ -34,6 +39,11 @@ export class TimelineStore {
   #asked: AbortController | undefined;
   /** What was loaded is no longer true. */
   #isOutdated = false;
+  readonly #options: StoreOptions;
+
+  constructor(options: StoreOptions = { withEvents: false }) {
+    this.#options = options;
+  }
 
   /** Call it whenever the shown range changes. */
   want(wanted: Wanted): void {
@@ -82,7 +92,7 @@ export class TimelineStore {
       const around = rangeAround((wanted.range.fromMs + wanted.range.toMs) / 2, widthOf(wanted.range) * 2);
       const range = { fromMs: Math.floor(around.fromMs), toMs: Math.ceil(around.toMs) };
       const atMs = now();
-      const byCamera = await readTimeline({ ...wanted, range }, this.#asked.signal);
+      const byCamera = await readTimeline({ ...wanted, range }, this.#asked.signal, this.#options);
       this.loaded.value = { ...wanted, range, atMs, byCamera };
       this.problem.value = undefined;
     } catch (error) {
@@ -118,12 +128,13 @@ export const followFilled = (stores: readonly TimelineStore[]): (() => void) =>
 export async function readTimeline(
   { cameras, range, resolutionMs }: Wanted,
   signal?: AbortSignal,
+  { withEvents }: StoreOptions = { withEvents: false },
 ): Promise<ReadonlyMap<string, CameraFootage>> {
   const ids = cameras.map((id) => `camera=${encodeURIComponent(id)}`).join('&');
   const toMs = Math.min(range.toMs, range.fromMs + MAX_WIDTH_MS);
   const window = `from=${range.fromMs / 1000}&to=${toMs / 1000}&resolution_ms=${Math.max(1, Math.round(resolutionMs))}`;
   const answer = await api<{ readonly cameras: readonly TimelineCamera[] }>(
-    `/api/archive/timeline?scope=cluster&preview=1&${ids}&${window}`,
+    `/api/archive/timeline?scope=cluster&preview=1${withEvents ? '&events=1' : ''}&${ids}&${window}`,
     signal ? { signal } : {},
   );
   return new Map(answer.cameras.map((item) => [item.camera_id, toFootage(item)]));

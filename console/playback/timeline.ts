@@ -7,6 +7,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { cameraName } from '../parts/camera-name.ts';
 import { now, tick } from '../app/clock.ts';
 import { theme } from '../app/theme.ts';
+import { eventWords } from '../parts/event-words.ts';
 import { html } from '../parts/html.ts';
 import { causeWords } from './footage.ts';
 import { filledWords, gapWords } from './gap-words.ts';
@@ -141,6 +142,7 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   return html`<div class="hover-card" style=${`--x: ${pageX}px`} aria-hidden="true">
     ${still && html`<img src=${still.url} alt="" />`}
     <b>${zone.date(hit.atMs, false)} ${zone.time(hit.atMs)}</b>
+    ${hit.event && html`<span>${eventWords(hit.event.detail ?? '')} ${zone.time(hit.event.startMs)}</span>`}
     ${
       shape?.kind === 'gap' &&
       html`<span class="hover-gap"

@@ -14,6 +14,7 @@ import { toggleFullScreen } from '../live/full-screen.ts';
 import { CameraList } from '../live/list.ts';
 import { html } from '../parts/html.ts';
 import { Calendar } from './calendar.ts';
+import { EventList } from './event-list.ts';
 import { GapList } from './gap-list.ts';
 import { playbackKeys } from './keys.ts';
 import { Playback } from './playback.ts';
@@ -73,6 +74,7 @@ export function PlaybackView(): VNode {
     <aside class="side" aria-label="Calendar and export">
       <${Calendar} playback=${playback} />
       <${ExportPanel} playback=${playback} wanted=${exportsWanted} onProtect=${() => setProtecting(true)} />
+      ${!isEmpty && html`<${EventList} playback=${playback} />`}
       ${!isEmpty && html`<${GapList} playback=${playback} />`}
     </aside>
     <div class="pb-controls">
