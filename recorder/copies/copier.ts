@@ -73,6 +73,7 @@ const FILE_RETRY_MS = 5 * MINUTE_MS;
 const COMPARE_EVERY_MS = DAY_MS;
 const REMOVE_EVERY_MS = 30 * MINUTE_MS;
 const BEHIND_LOOK_MS = 50;
+const LAG_FRESH_MS = 5_000;
 const PIECE_BYTES = 256 * 1024;
 /** Of one request. */
 const MAX_BYTES = 5 * 1024 ** 3;
@@ -90,6 +91,7 @@ export class Copier {
   #problem: string | undefined;
   /** Why a copy that is too old could not be removed. */
   #kept: string | undefined;
+  #lag = { atMs: -Infinity, ms: 0 };
   copiedFiles = 0;
   copiedBytes = 0;
   failures = 0;
@@ -114,12 +116,16 @@ export class Copier {
     return this.#missing.size;
   }
 
-  /** How long the oldest file has waited for which it was time; 0 if none waits. */
+  /** How long the oldest file has waited for which it was time, as of some seconds ago; 0 if none waits. */
   lagMs(): number {
-    const nowMs = this.#options.clock.wallMs();
-    let lagMs = 0;
-    for (const one of this.#missing.values()) lagMs = Math.max(lagMs, nowMs - this.#dueMs(one));
-    return lagMs;
+    const { clock } = this.#options;
+    // There may be hundreds of thousands at first, and warnings are asked for each second.
+    if (clock.monotonicMs() - this.#lag.atMs >= LAG_FRESH_MS) {
+      const nowMs = clock.wallMs();
+      this.#lag = { atMs: clock.monotonicMs(), ms: 0 };
+      for (const one of this.#missing.values()) this.#lag.ms = Math.max(this.#lag.ms, nowMs - this.#dueMs(one));
+    }
+    return this.#lag.ms;
   }
 
   closed({ segment, endMs }: ClosedSegment): void {
@@ -171,8 +177,7 @@ export class Copier {
         if (next) await this.#copy(...next);
         else await clock.sleep(LOOK_MS, signal);
         backoff.reset();
-        const hasFailed = [...this.#missing.values()].some(({ notBeforeMs }) => notBeforeMs > -Infinity);
-        if (!hasFailed) this.#tell(undefined);
+        if (!this.#hasFailed()) this.#tell(undefined);
       } catch (err) {
         if (signal.aborted) return;
         if (!isExpected(err, S3Error, ForeignPrefix, FileFailed)) throw err;
@@ -207,6 +212,12 @@ export class Copier {
       }
       this.#stop.signal.throwIfAborted();
     }
+  }
+
+  /** Whether a file waits because of its own failure. */
+  #hasFailed(): boolean {
+    for (const { notBeforeMs } of this.#missing.values()) if (notBeforeMs > -Infinity) return true;
+    return false;
   }
 
   #dueMs({ segment, endMs }: Missing): number {
@@ -257,7 +268,8 @@ export class Copier {
     const { segment, path, sizeBytes, mtimeMs } = file;
     if (sizeBytes > MAX_BYTES) throw new FileFailed('it has more than 5 GiB: shorten archive.segmentDuration');
     const hash = createHash('sha256');
-    for await (const piece of this.#pieces(file)) hash.update(piece);
+    const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+    for await (const piece of this.#pieces(file, buffer)) hash.update(piece);
     const parts = await readParts(file.read, sizeBytes).catch((err: unknown) => {
       // A damaged file is copied as it is.
       if (!(err instanceof Mp4Error)) throw err;
@@ -278,15 +290,16 @@ export class Copier {
     return [copy, JSON.stringify(footageMessage(played))];
   }
 
-  /** The bytes of a file, at the rate that is allowed; they wait while recordings wait. */
-  async *#pieces(file: ArchiveFile): AsyncGenerator<Buffer> {
+  /** The bytes of a file, at the rate that is allowed; they wait while recordings wait. `buffer` has one piece after the other. */
+  async *#pieces(file: ArchiveFile, buffer?: Buffer): AsyncGenerator<Buffer> {
     const { archive, clock, maxBitrate = Infinity } = this.#options;
     const { signal } = this.#stop;
     const startedMs = clock.monotonicMs();
     for (let at = 0; at < file.sizeBytes;) {
       while (archive.isBehind() && !signal.aborted) await clock.sleep(BEHIND_LOOK_MS, signal);
       signal.throwIfAborted();
-      const piece = await file.read(at, Math.min(PIECE_BYTES, file.sizeBytes - at));
+      const into = buffer ?? Buffer.allocUnsafe(PIECE_BYTES);
+      const piece = into.subarray(0, await file.readInto(into, at, Math.min(PIECE_BYTES, file.sizeBytes - at)));
       if (piece.length === 0) throw new FileFailed('it became shorter while it was copied');
       yield piece;
       at += piece.length;

@@ -90,9 +90,10 @@ export class Copies implements SegmentObserver {
       const { name, problem } = copier;
       if (problem !== undefined)
         return [{ code: 'copies-failing', message: `target ${name}: ${problem}`, cameraId: undefined }];
-      const hours = Math.floor(copier.lagMs() / HOUR_MS);
+      const lagMs = copier.lagMs();
+      const hours = Math.floor(lagMs / HOUR_MS);
       const message = `target ${name}: a file has waited for ${hours} hours, ${copier.waitingFiles} files wait`;
-      return copier.lagMs() > BEHIND_MS ? [{ code: 'copies-behind', message, cameraId: undefined }] : [];
+      return lagMs > BEHIND_MS ? [{ code: 'copies-behind', message, cameraId: undefined }] : [];
     });
   }
 }
