@@ -26,6 +26,30 @@ for (const [program, threads] of [
   });
 }
 
+test('a recorder that needs no database, queue, cluster or ONVIF loads none, and its texts have one byte a character', async (t) => {
+  const directory = workspace(t);
+  const { outputs } = await bundleProgram('recorder', directory);
+  const scripts = new Map(Object.entries(outputs).filter(([path]) => path.endsWith('.js')));
+  const [main] = [...scripts.keys()].filter((path) => path.endsWith('recorder/main.js'));
+  const loaded = new Set<string>();
+  const load = (path: string): void => {
+    if (loaded.has(path) || !scripts.has(path)) return;
+    loaded.add(path);
+    for (const { path: other, kind } of scripts.get(path)?.imports ?? []) if (kind === 'import-statement') load(other);
+  };
+  load(main ?? '');
+  const inputs = [...loaded].flatMap((path) => Object.keys(scripts.get(path)?.inputs ?? {}));
+  assert.ok(inputs.includes('recorder/run/recorder.ts'));
+  const later =
+    /^(operator|store)\/|node_modules\/(pg|bullmq|ioredis|onvif|@kubernetes\/client-node|@opentelemetry\/otlp-.*)\//;
+  assert.deepEqual(
+    inputs.filter((path) => later.test(path)),
+    [],
+  );
+  for (const name of readdirSync(join(directory, 'recorder')).filter((file) => file.endsWith('.js')))
+    assert.match(readFileSync(join(directory, 'recorder', name), 'latin1'), /^[\0-\x7f]*$/, name);
+});
+
 test('the bundle of the recorder has the page without types, its libraries and their licences', async (t) => {
   const directory = workspace(t);
   const metafile = await bundleProgram('recorder', directory);

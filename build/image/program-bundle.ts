@@ -64,7 +64,10 @@ export async function bundleProgram(program: Program, directory: string): Promis
     minifyWhitespace: true,
     legalComments: 'none',
     metafile: true,
+    // What is imported when it is needed costs no memory before.
+    splitting: true,
   });
+  writeAscii(Object.keys(metafile.outputs));
   // Each program finds it where it is in the repository: one directory up.
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify({ ...ABOUT, type: 'module' })}\n`);
   const { page } = PROGRAMS[program];
@@ -74,6 +77,18 @@ export async function bundleProgram(program: Program, directory: string): Promis
     for (const { path } of libraryFiles()) metafile.inputs[relative(ROOT, path)] = { bytes: 0, imports: [] };
   }
   return metafile;
+}
+
+/**
+ * esbuild escapes all other characters but those in regular expressions. With one of them, Node keeps the text of a whole file with two
+ * bytes for each character.
+ */
+function writeAscii(outputs: readonly string[]): void {
+  for (const path of outputs.filter((output) => output.endsWith('.js')).map((output) => join(ROOT, output))) {
+    const text = readFileSync(path, 'utf8');
+    const ascii = text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    if (ascii !== text) writeFileSync(path, ascii);
+  }
 }
 
 /** Scripts without types and the libraries beside them, as the recorder serves them. */

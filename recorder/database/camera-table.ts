@@ -14,7 +14,7 @@ import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
 import { NO_CAMERAS, type CameraList } from '../config/camera-list.ts';
 import { CAMERA_COLUMNS, rowIn, toCameras, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
-import { unlessLogged } from './error.ts';
+import { unlessLogged } from './driver-error.ts';
 
 interface CameraTableOptions {
   readonly url: string;

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { TestLog } from '../archive/test-support.ts';
 import { Connection, locationOf } from './connection.ts';
-import { databaseError, unlessLogged } from './error.ts';
+import { databaseError, unlessLogged } from './driver-error.ts';
 
 test('a database is named without user, password and options', () => {
   for (const [url, location] of [

@@ -3,7 +3,8 @@
 
 import pg from 'pg';
 import type { Log } from '../../base/log.ts';
-import { databaseError, isBrokenConnection, unlessLogged, type DatabaseError } from './error.ts';
+import { databaseError, isBrokenConnection, unlessLogged } from './driver-error.ts';
+import type { DatabaseError } from './error.ts';
 
 /** A database that does not accept a connection within this time counts as unreachable. */
 const CONNECT_TIMEOUT_MS = 3_000;

@@ -6,7 +6,7 @@ import { printable } from '../../base/printable.ts';
 import type { Reach } from '../reach/reach.ts';
 import { OnvifError } from './error.ts';
 import { Exchange } from './exchange.ts';
-import { buildRequest, type OnvifRequest, type Operation } from './request.ts';
+import type { OnvifRequest, Operation } from './request.ts';
 import { securityHeader } from './security.ts';
 import { capabilityPaths, servicePaths, type ServicePaths } from './services.ts';
 import { formatEnvelope } from './soap.ts';
@@ -219,7 +219,7 @@ export class OnvifClient {
     security: string | undefined,
     signal: AbortSignal,
   ): Promise<XmlElement> {
-    const request = typeof operation === 'function' ? buildRequest(operation, paths.has('media2')) : operation;
+    const request = typeof operation === 'function' ? await built(operation, paths.has('media2')) : operation;
     const path = request.path ?? (request.service === 'device' ? this.#target.path : paths.get(request.service));
     if (path === undefined) throw new OnvifError('fault', `the camera has no service "${request.service}"`);
     const body = formatEnvelope(request.operation, (security ?? '') + (request.header ?? ''));
@@ -342,4 +342,10 @@ function toVideo(encoder: XmlElement | undefined): VideoEncoding | undefined {
     height: Math.round(number(textAt(size, 'Height'))),
     framesPerSecond: number(textAt(encoder, 'RateControl', 'FrameRateLimit')) || undefined,
   };
+}
+
+/** The package behind it is loaded for the first camera that is asked: most nodes ask none. */
+async function built(operation: Operation, media2: boolean): Promise<OnvifRequest> {
+  const { buildRequest } = await import('./request.ts');
+  return buildRequest(operation, media2);
 }

@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload } from 'node:module';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { FINDINGS, NEVER_CALLED } from '../../build/vex.ts';
 import { Image, imagesMissing, PROGRAMS, ROOT, VERSION } from './image.ts';
@@ -36,6 +36,10 @@ for (const program of PROGRAMS) {
     });
 
     after(() => image?.close());
+
+    /** The files of the program with a suffix. */
+    const bundle = (suffix: string): readonly string[] =>
+      files.filter((file) => dirname(file) === `app/${program}` && file.endsWith(suffix)).map((file) => basename(file));
 
     test('it has the name and labels of its version', () => {
       // As Kubernetes completes the name.
@@ -92,11 +96,13 @@ for (const program of PROGRAMS) {
     test('it names no secret, and no place of the machine that built it', () => {
       const told = JSON.stringify(image.config);
       assert.doesNotMatch(told, /npmrc|token|password|\/tmp\/|\/home\/|\/root\//i);
-      assert.ok(!read(`app/${program}/main.js.map`).includes(ROOT));
+      for (const name of bundle('.js.map')) assert.ok(!read(`app/${program}/${name}`).includes(ROOT), name);
     });
 
     test('every npm package in the bundle is in the list of parts and has its licence with it, and no other is', () => {
-      const { sources } = JSON.parse(read(`app/${program}/main.js.map`)) as { sources: readonly string[] };
+      const sources = bundle('.js.map').flatMap(
+        (name) => (JSON.parse(read(`app/${program}/${name}`)) as { sources: readonly string[] }).sources,
+      );
       const bundled = new Set(
         sources.flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
       );
@@ -154,7 +160,10 @@ for (const program of PROGRAMS) {
 
     test('the files from which threads are started exist', () => {
       const started = [
-        ...read(`app/${program}/main.js`).matchAll(/new URL\("([^"]+-worker\.js)",import\.meta\.url\)/g),
+        ...bundle('.js')
+          .map((name) => read(`app/${program}/${name}`))
+          .join('')
+          .matchAll(/new URL\("([^"]+-worker\.js)",import\.meta\.url\)/g),
       ];
       assert.equal(started.length, program === 'recorder' ? 1 : 0);
       for (const [, name] of started) assert.ok(existsSync(join(image.root, 'app', program, name!)), name);
