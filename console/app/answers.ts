@@ -2,6 +2,7 @@
 
 import type { z } from 'zod';
 import type { UnlistedNodes as Unlisted } from '../../recorder/footage/elsewhere-item.ts';
+import type { AlarmList } from '../../recorder/api/alarm-item.ts';
 import type { JobItem } from '../../recorder/api/job-item.ts';
 import type { Camera } from '../../recorder/api/camera-item.ts';
 import type { Protection as ProtectionItem } from '../../recorder/api/protection-item.ts';
@@ -29,6 +30,8 @@ export interface TimelineCamera extends Pick<TimelineItem, 'camera_id' | 'kept_f
 export type Job = z.output<typeof JobItem>;
 export type JobGap = NonNullable<Job['gaps']>[number];
 export type UnlistedNodes = z.output<typeof Unlisted>;
+export type AlarmAnswer = z.output<typeof AlarmList>;
+export type AlarmItem = AlarmAnswer['alarms'][number];
 export type CameraItem = z.output<typeof Camera>;
 export type Protection = Omit<z.output<typeof ProtectionItem>, 'from' | 'to' | 'segments'>;
 export type SessionItem = z.output<typeof Session>;

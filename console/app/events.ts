@@ -26,6 +26,11 @@ const TYPES: Readonly<Record<EventType, true>> = {
   'job.removed': true,
   'warning.raised': true,
   'warning.cleared': true,
+  'alarm.raised': true,
+  'alarm.again': true,
+  'alarm.ended': true,
+  'alarm.acknowledged': true,
+  'alarm.noted': true,
   'webhook.test': true,
   'events.missed': true,
 };

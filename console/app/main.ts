@@ -2,6 +2,7 @@
 
 import { render } from 'preact';
 import { html } from '../parts/html.ts';
+import { watchAlarms } from './alarms.ts';
 import { watchCameras } from './cameras.ts';
 import { startClock } from './clock.ts';
 import { watchContact } from './contact.ts';
@@ -26,6 +27,7 @@ watchSession();
 watchEvents();
 watchHappenings();
 watchCameras();
+watchAlarms();
 render(html`<${App} />`, document.querySelector('#app') as HTMLElement);
 
 async function begin(): Promise<void> {

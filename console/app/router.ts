@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 
-const VIEWS = ['live', 'playback', 'exports', 'health', 'add', 'camera'] as const;
+const VIEWS = ['live', 'playback', 'exports', 'health', 'alarms', 'add', 'camera'] as const;
 export type ViewName = (typeof VIEWS)[number] | 'login' | 'welcome';
 
 interface Route {

@@ -4,6 +4,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { AddView } from '../add/view.ts';
+import { AlarmsView } from '../alarms/view.ts';
 import { ExportsView } from '../exports/view.ts';
 import { HealthView } from '../health/view.ts';
 import { LiveView } from '../live/view.ts';
@@ -13,6 +14,7 @@ import { Menu } from '../parts/menu.ts';
 import { formatDuration } from '../parts/format.ts';
 import { PlaybackView } from '../playback/view.ts';
 import { CameraView } from '../settings/view.ts';
+import { hasSound, unseenAlarms } from './alarms.ts';
 import { alarms, cameras, directory } from './cameras.ts';
 import { deviceClockErrorMs } from './clock.ts';
 import { isStale, staleSeconds } from './contact.ts';
@@ -30,6 +32,7 @@ const TABS: readonly { readonly view: ViewName; readonly label: string; readonly
   { view: 'live', label: 'Live', icon: 'live' },
   { view: 'playback', label: 'Playback', icon: 'playback' },
   { view: 'exports', label: 'Exports', icon: 'exports' },
+  { view: 'alarms', label: 'Alarms', icon: 'warning' },
   { view: 'health', label: 'Health', icon: 'health' },
 ];
 
@@ -66,7 +69,7 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
         ${TABS.map(
           (tab) =>
             html`<a href=${hashOf(tab.view)} aria-current=${tab.view === view ? 'page' : undefined}>
-              ${icon(tab.icon)}<span>${tab.label}</span>
+              ${icon(tab.icon)}<span>${tab.label}</span>${tab.view === 'alarms' && html`<${Count} />`}
             </a>`,
         )}
       </nav>
@@ -78,10 +81,17 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
   </div>`;
 }
 
+/** Of alarms that nobody has taken note of. */
+function Count(): VNode | false {
+  const count = unseenAlarms.value.length;
+  return count > 0 && html`<span class="tab-count">${count}<span class="unseen"> to acknowledge</span></span>`;
+}
+
 const VIEWS: Readonly<Partial<Record<ViewName, () => VNode>>> = {
   playback: PlaybackView,
   exports: ExportsView,
   health: HealthView,
+  alarms: AlarmsView,
   add: AddView,
   camera: CameraView,
 };
@@ -153,6 +163,13 @@ function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
             </div>
           </div>`
         }
+        <div class="menu-group" role="group" aria-label="Sound of alarms">
+          <span>Sound of alarms</span>
+          <div class="segments">
+            ${choice('On', hasSound.value, () => (hasSound.value = true))}
+            ${choice('Off', !hasSound.value, () => (hasSound.value = false))}
+          </div>
+        </div>
         <div class="menu-group" role="group" aria-label="Single keys">
           <span>Single keys</span>
           <div class="segments">

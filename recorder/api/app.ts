@@ -17,6 +17,7 @@ import { buildServer } from '../http/server.ts';
 import { playbackAddress } from './playback-address.ts';
 import { installRedirects } from './redirect.ts';
 import { accountRoutes } from './routes/accounts.ts';
+import { alarmRoutes } from './routes/alarms.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { archiveStillRoutes } from './routes/archive-still.ts';
 import { auditRoutes } from './routes/audit.ts';
@@ -134,6 +135,7 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   if (store) await app.register(objectRoutes, { store });
   await app.register(eventRoutes, { events, clock });
   await app.register(happeningRoutes, { deps });
+  await app.register(alarmRoutes, { deps });
   await app.register(logRoutes, { deps: { logLevels, log } });
   await app.register(auditRoutes, { deps: { reader: audit.reader } });
 }

@@ -16,6 +16,7 @@ import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts'
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ProtectedWindows } from '../contract/protection.ts';
 import type { EventStreams } from '../events/event-stream.ts';
+import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../contract/gap-report.ts';
@@ -255,6 +256,7 @@ export interface ApiDeps {
   readonly audit: Audit;
   readonly events: EventSource;
   readonly happenings: Pick<Happenings, 'add' | 'find'>;
+  readonly alarms: Pick<Alarms, 'list' | 'notes' | 'acknowledge' | 'write'>;
   /** Shown by `/api/health/ready`. */
   readonly warnings: () => readonly Warning[];
   readonly checks: ReadinessChecks;

@@ -170,6 +170,12 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
     audit: { sink: noAudit, visits: { begin: () => () => {} } as unknown as Visits, reader: unasked, ...audit },
     events: unasked,
     happenings: { add: async (events) => events, find: async () => [] },
+    alarms: {
+      list: [],
+      notes: [],
+      acknowledge: async () => undefined,
+      write: async (by, note) => ({ id: 'n', by, atMs: 0, note }),
+    },
     warnings: () => [],
     checks: standaloneChecks,
     playback: { port: () => undefined, advertised: undefined, document: unasked, routes: async () => {}, ...playback },

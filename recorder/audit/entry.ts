@@ -3,6 +3,7 @@
 
 /** Actions of a caller, or done to the node. */
 export const ACTIONS = [
+  'acknowledge-alarm',
   'add-camera',
   'add-node',
   'add-user',
@@ -55,6 +56,7 @@ export const ACTIONS = [
   'try-login',
   'unprotect',
   'window',
+  'write-note',
 ] as const;
 
 export type Action = (typeof ACTIONS)[number];

@@ -22,6 +22,11 @@ export const EVENT_TYPES = [
   'job.removed',
   'warning.raised',
   'warning.cleared',
+  'alarm.raised',
+  'alarm.again',
+  'alarm.ended',
+  'alarm.acknowledged',
+  'alarm.noted',
   'webhook.test',
   'events.missed',
 ] as const;

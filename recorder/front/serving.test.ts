@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { Alarms } from '../alarms/alarms.ts';
 import { randomBytes } from 'node:crypto';
 import { VirtualClock } from '../../base/clock.ts';
 import { Registry } from 'prom-client';
@@ -21,7 +22,7 @@ import { openAudit } from './audit.ts';
 import { openEngine } from '../engine/engine.ts';
 import { takeState } from '../engine/owner.ts';
 import { Serving, type ServingParts } from './serving.ts';
-import { openFrontStorage, openHappenings } from './storage.ts';
+import { openAlarmLines, openFrontStorage, openHappenings } from './storage.ts';
 import { readTrust } from './trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
@@ -67,8 +68,10 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const known = { ownKey, ended, cameraIds: () => new Set<string>() };
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
   const happenings = openHappenings({ ...deps, recordPath: config.recordPath, archive, told: events.happened });
+  const lines = openAlarmLines({ ...deps, recordPath: config.recordPath, archive });
+  const alarms = new Alarms({ journal: events.journal, lines, clock, log: silentLog });
   const engine = { ...opened, member: undefined, refusedCameras: () => [] };
-  const parts = { ...storage, engine, current, registry, happenings, cameraEditor: undefined, audit };
+  const parts = { ...storage, engine, current, registry, happenings, alarms, cameraEditor: undefined, audit };
   const { auth, issuers } = access;
   const trust = { ...(await readTrust(config, undefined, undefined)), auth, issuers, own: undefined };
   const serving = new Serving(config, parts, trust, deps);

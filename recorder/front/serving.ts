@@ -54,6 +54,7 @@ import { Thumbnails } from '../still/thumbnails.ts';
 import type { FrontDeps } from './deps.ts';
 import type { FrontStorage } from './storage.ts';
 import type { CameraEditor } from '../config/editor.ts';
+import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
 import type { Engine } from '../model/engine.ts';
 import type { Joining } from '../api/routes/join.ts';
@@ -71,6 +72,7 @@ export interface ServingParts extends FrontStorage {
   /** Metrics of the whole recorder. */
   readonly registry: Registry;
   readonly happenings: Happenings;
+  readonly alarms: Alarms;
   /** Undefined when the configuration files are not known. */
   readonly cameraEditor: CameraEditor | undefined;
   /** Set in a cluster of servers without Kubernetes. */
@@ -275,7 +277,7 @@ export class Serving {
   }
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
-    const { engine, cameraEditor, database, store, audit, events, happenings } = this.#parts;
+    const { engine, cameraEditor, database, store, audit, events, happenings, alarms } = this.#parts;
     const { archive, gaps, cameras, cameraSwitch, reach, examiner, member, refusedCameras } = engine;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, logLevels } = this.#deps;
@@ -319,6 +321,7 @@ export class Serving {
       audit,
       events,
       happenings,
+      alarms,
       warnings: () => this.#warnings(),
       ...(database || member ? { refusedCameras } : {}),
       checks: this.#checks(),

@@ -61,12 +61,28 @@ async function openDatabase(
 /** What was told of a camera without footage is kept for so long, unless its footage should be kept for less. */
 const KEPT_MS = 400 * DAY_MS;
 
-interface HappeningsDeps {
+interface BesideFootage {
   readonly recordPath: string;
   readonly archive: EngineArchive;
-  readonly told: NodeEvents['happened'];
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** The lines of alarms. */
+export const openAlarmLines = ({ recordPath, archive, clock, log }: BesideFootage): Happenings =>
+  new Happenings({
+    root: recordPath,
+    directory: '.kube-nvr/alarms',
+    fs: nodeFileSystem,
+    clock,
+    log,
+    checkDisk: () => archive.checkDisk(),
+    keptFromMs: () => clock.wallMs() - KEPT_MS,
+    told: () => {},
+  });
+
+interface HappeningsDeps extends BesideFootage {
+  readonly told: NodeEvents['happened'];
 }
 
 export const openHappenings = ({ recordPath, archive, told, clock, log }: HappeningsDeps): Happenings =>

@@ -16,6 +16,8 @@ import { byStart, HappeningError, type Happening } from './happening.ts';
 interface HappeningsOptions {
   /** The record path, absolute. */
   readonly root: string;
+  /** Below it, by camera; default: `.kube-nvr/events`. */
+  readonly directory?: string;
   readonly fs: FileSystem;
   readonly clock: Clock;
   readonly log: Log;
@@ -64,7 +66,7 @@ export class Happenings {
   constructor(options: HappeningsOptions) {
     this.#options = options;
     this.#fs = options.fs;
-    this.#directory = `${withoutTrailingSlash(options.root)}/${DIRECTORY}`;
+    this.#directory = `${withoutTrailingSlash(options.root)}/${options.directory ?? DIRECTORY}`;
   }
 
   /** Resolves to those that were new, once all are on the disk. Rejects with HappeningError; repeating it then does no harm. */

@@ -20,6 +20,7 @@ export const ERROR_STATUSES = {
   'no-such-job': [404],
   'no-such-part': [404],
   'protection-not-found': [404],
+  'alarm-not-found': [404],
   'unknown-node': [404],
   'no-recording': [404],
   'no-footage': [404],

@@ -15,6 +15,7 @@ import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import { CurrentConfig } from '../config/current-config.ts';
 import type { RecorderDeps } from './deps.ts';
+import { Alarms } from '../alarms/alarms.ts';
 import { todoOf } from '../api/todo.ts';
 import { plainListeners } from '../config/exposure.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
@@ -39,7 +40,7 @@ import { LiveLimits } from '../live/limits.ts';
 import type { Engine, EngineArchive, EngineCameras } from '../model/engine.ts';
 import type { RowTable } from '../database/row-table.ts';
 import { Ticks } from './ticks.ts';
-import { openFrontStorage, openHappenings } from '../front/storage.ts';
+import { openAlarmLines, openFrontStorage, openHappenings } from '../front/storage.ts';
 import { openOwnCertificate, readTrust } from '../front/trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 import { registerVoteMetrics } from './vote-metrics.ts';
@@ -154,7 +155,10 @@ async function compose(config: Config, deps: OwnerDeps) {
   const copies = await openCopies(config, () => opened.archive, registry, deps);
   const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows: database, copies });
   const { archive, cameras, cameraSwitch } = opened;
-  const happenings = openHappenings({ ...deps, recordPath: config.recordPath, archive, told: events.happened });
+  const beside = { ...deps, recordPath: config.recordPath, archive };
+  const happenings = openHappenings({ ...beside, told: events.happened });
+  const alarmLines = openAlarmLines(beside);
+  const alarms = new Alarms({ journal: events.journal, lines: alarmLines, clock, log });
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
@@ -193,6 +197,7 @@ async function compose(config: Config, deps: OwnerDeps) {
       current,
       registry,
       happenings,
+      alarms,
       cameraEditor: openCameraEditor(config, engine, database, deps),
       store: servers?.store,
       operatorMetrics: servers && (() => servers.metrics()),
@@ -206,6 +211,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     opened.tick();
     member?.tick();
     happenings.tick();
+    alarmLines.tick();
     serving.tick();
   });
   return {
@@ -215,6 +221,8 @@ async function compose(config: Config, deps: OwnerDeps) {
     current,
     webhooks,
     happenings,
+    alarms,
+    alarmLines,
     own,
     servers,
     member,
@@ -229,7 +237,7 @@ async function compose(config: Config, deps: OwnerDeps) {
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
   const { wanted, database, events, archive, gaps, happenings, copies, webhooks, license, cameras, cameraSwitch } =
     made;
-  const { recovery, own, servers, member, audit, access, serving, ticks } = made;
+  const { alarms, alarmLines, recovery, own, servers, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
     { name: 'database', close: () => database?.close() },
@@ -240,8 +248,9 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     {
       name: 'archive',
       start: () => Promise.all([recovered(archive, config), database?.open(), cameraSwitch.load(), license.start()]),
-      close: () => Promise.all([audit.close(), archive.close(), happenings.settled()]),
+      close: () => Promise.all([audit.close(), archive.close(), happenings.settled(), alarmLines.settled()]),
     },
+    { name: 'alarms', start: () => alarms.start(), close: () => alarms.close() },
     { name: 'rows', start: () => database?.start(archive) },
     { name: 'copies', start: () => copies?.start(), close: () => copies?.close() },
     { name: 'tokens', close: () => access.auth.close() },

@@ -41,6 +41,7 @@ import { loadConfig } from '../../recorder/config/load.ts';
 import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
 import { EventStreams } from '../../recorder/events/event-stream.ts';
 import { EventJournal } from '../../recorder/events/journal.ts';
+import type { Alarm } from '../../recorder/alarms/alarm.ts';
 import type { Happening } from '../../recorder/happenings/happening.ts';
 import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
@@ -296,6 +297,17 @@ const happeningOf = (cameraId: string): Happening => ({
   received_ms: NOON_MS,
 });
 
+const alarmOf = (cameraId: string): Alarm => ({
+  id: cameraId,
+  cameraId,
+  code: 'camera-unreachable',
+  message: undefined,
+  startMs: NOON_MS,
+  endMs: undefined,
+  count: 1,
+  acknowledged: undefined,
+});
+
 async function eventsOf(t: TestContext): Promise<EventSource> {
   const clock = systemClock;
   const memory = unlimitedMemory('events');
@@ -397,6 +409,12 @@ async function apiStage(
       happenings: {
         add: async (events) => events,
         find: async ({ cameraIds }) => cameraIds.filter(isKnown).map(happeningOf),
+      },
+      alarms: {
+        list: CAMERAS.map(alarmOf),
+        notes: [],
+        acknowledge: async (id) => CAMERAS.map(alarmOf).find((alarm) => alarm.id === id),
+        write: async (by, note) => ({ id: '1', by, atMs: NOON_MS, note }),
       },
       warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
     }),

@@ -142,6 +142,9 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     search: 'seconds=0&last_event_id=0',
   },
+  'GET /api/alarms': { role: 'viewer', cameras: 'some', status: 200 },
+  'POST /api/alarms/:id/acknowledge': { role: 'operator', cameras: 'one', status: 200 },
+  'POST /api/alarms/log': { role: 'operator', cameras: 'all', status: 201 },
   'GET /api/events/search': {
     role: 'viewer',
     cameras: 'some',

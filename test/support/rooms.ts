@@ -169,6 +169,13 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'recorder/archive/disk'],
     packages: ['zod'],
   },
+  // What a person has to know about: made of events, acknowledged by people, kept beside the footage.
+  {
+    name: 'recorder/alarms',
+    side: 'front',
+    rooms: ['base', 'recorder/contract', 'recorder/happenings'],
+    packages: [],
+  },
   // The footage of a camera, wherever it lies: who holds it, whose counts, how it is read.
   {
     name: 'recorder/footage',
@@ -401,6 +408,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/identity',
       'recorder/relay',
       'recorder/happenings',
+      'recorder/alarms',
       'recorder/footage',
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],
@@ -493,6 +501,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/onvif',
       'recorder/archive/catalogue',
       'recorder/happenings',
+      'recorder/alarms',
       'recorder/footage',
       'recorder/config',
       'recorder/events',
