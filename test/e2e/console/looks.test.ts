@@ -221,6 +221,10 @@ async function alwaysTheSame(page: Page): Promise<void> {
       static now() { return ${NOW_MS}; }
     };`);
   await page.route(
+    ({ pathname }) => pathname === '/api/alarms',
+    (route) => route.fulfill({ json: { alarms: [], log: [] } }),
+  );
+  await page.route(
     ({ pathname }) => pathname in MEASURED || pathname === '/api/cameras',
     async (route) => {
       const response = await route.fetch();
