@@ -200,6 +200,16 @@ export const CAMERA_CONDITIONS = {
       todo: '[KubeNvrEtcdMemberDown](../runbooks/KubeNvrEtcdMemberDown.md)',
     },
   ],
+  CamerasRead: [
+    { status: 'True', reason: 'AllRead', means: 'this version understands every Camera' },
+    {
+      status: 'False',
+      reason: 'InvalidCamera',
+      means:
+        'another version has written what this one does not understand; the cameras in the message are recorded with the defaults of these fields',
+      todo: 'upgrade the operator and the recorders, or correct the fields ([versions](../versions.md))',
+    },
+  ],
   RowsFollowed: [
     {
       status: 'True',
@@ -333,6 +343,13 @@ export const POOL_CONDITIONS = {
       reason: 'ForeignObject',
       means: "an object with the same name exists and is not the operator's",
       todo: 'rename the pool, or remove the object that the message names',
+    },
+    {
+      status: 'False',
+      reason: 'NotUnderstood',
+      means:
+        'another version has written fields that this one does not understand; recording and failover continue, and pods and objects stay as they are',
+      todo: 'upgrade the operator, or correct the fields ([versions](../versions.md))',
     },
     {
       status: 'False',

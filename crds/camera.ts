@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { addressWithoutUser } from './address.ts';
 import { API_VERSION, CAMERA_HOSTS } from './names.ts';
-import { parseResource } from './parse.ts';
+import { parseResource, type PartlyRead } from './parse.ts';
 import {
   atomicList,
   conditions,
@@ -319,7 +319,7 @@ export const cameraSchema = withRules(
 );
 
 export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];
-export type Camera = Immutable<z.output<typeof cameraSchema>>;
+export type Camera = Immutable<z.output<typeof cameraSchema>> & PartlyRead;
 export type CameraStatus = NonNullable<Camera['status']>;
 /** Whether the camera is not to be recorded: by the last request through the API, or else by the manifest. */
 export const isSuspended = ({ spec, status }: Pick<Camera, 'spec' | 'status'>): boolean =>
@@ -335,4 +335,20 @@ export const addressesOf = ({
 export type CameraAssignment = NonNullable<CameraStatus['assignment']>;
 
 /** Throws ResourceError. */
-export const parseCamera = (value: unknown): Camera => parseResource('Camera', cameraSchema, value);
+export const parseCamera = (value: unknown): Camera =>
+  parseResource('Camera', cameraSchema, value, {
+    // No name ends like this (RFC 2606). What proves the identity of a camera in a way that is not understood is not proven.
+    instead: {
+      [SOURCE]: 'rtsp://unread.invalid/',
+      'spec.tls': { verify: true },
+      'status.assignment.reason': 'Unknown',
+      'status.assignment.time': '1970-01-01T00:00:00Z',
+    },
+    // Nobody may take a camera whose node is not known, nor under an epoch that is lower than that of its node.
+    essential: ['spec', 'status.assignment', 'status.assignment.node', 'status.assignment.epoch', 'status'],
+  });
+
+const SOURCE = 'spec.source';
+
+/** The address of the camera is of a kind that this version does not know. */
+export const lacksSource = ({ unread }: Camera): boolean => unread?.includes(SOURCE) === true;

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { parseCamera } from './camera.ts';
+import fc from '../test/support/fast-check.ts';
+import { lacksSource, parseCamera } from './camera.ts';
 import { API_VERSION } from './names.ts';
 import { ResourceError } from './parse.ts';
 import { parseRecorderNode } from './recorder-node.ts';
@@ -35,13 +36,14 @@ test('what is left out has its default', () => {
 test('an error names every wrong field, and repeats no value: an address could hold a password', () => {
   const value = camera({
     spec: { source: 'http://user:hunter2@10.0.0.9/', record: { segmentSeconds: 0 } },
-    status: { archives: [{ node: 'a' }, { node: 5 }] },
+    status: { archives: [{ node: 'a' }, { node: 5 }], assignment: { epoch: 'hunter2', reason: 'Scheduled' } },
   });
   assert.throws(
     () => parseCamera(value),
     (err) => {
       assert.ok(err instanceof ResourceError);
-      assert.deepEqual(err.fields, ['spec.source', 'spec.record.segmentSeconds', 'status.archives[1].node']);
+      for (const field of ['spec.source', 'spec.record.segmentSeconds', 'status.archives[1].node'])
+        assert.ok(err.fields.includes(field), field);
       assert.match(err.message, /^Camera home\/gate: spec\.source: /);
       assert.doesNotMatch(err.message, /hunter2/);
       return true;
@@ -64,6 +66,119 @@ test('an older program keeps what a newer one wrote to a status: fields, and wor
     schedule: { days: 5 },
   };
   assert.deepEqual(parseCamera(camera({ status })).status, status);
+});
+
+const WHOLE_CAMERA = camera({
+  spec: {
+    displayName: 'Gate',
+    credentialsSecretRef: { name: 'gate-login' },
+    tls: { fingerprint: 'ab'.repeat(32) },
+    transport: 'Tcp',
+    preview: { source: 'rtsp://10.0.0.9/small', recorded: true, retention: { maxAgeSeconds: 3_600 } },
+    snapshot: 'http://10.0.0.9/still.jpg',
+    maxBitrate: 20,
+    suspend: false,
+    record: { format: 'fmp4', segmentSeconds: 60, retention: { maxSize: '10Gi' } },
+    poolRef: { name: 'north' },
+    placement: { failover: 'Automatic', priority: 3, nodeSelector: { disk: 'ssd' }, preferredNode: 'a', standby: true },
+  },
+  status: {
+    assignment: {
+      epoch: 4,
+      node: 'a',
+      previousNode: 'b',
+      handover: 'Pending',
+      reason: 'Drain',
+      time: '2026-01-01T00:00:00Z',
+      home: 'b',
+    },
+    standby: { node: 'b', epoch: 2 },
+    archives: [{ node: 'a' }, { node: 'b', newestTime: '2026-01-01T00:00:00Z' }],
+    conditions: [
+      { type: 'Ready', status: 'True', reason: 'Recording', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' },
+    ],
+  },
+});
+const WHOLE_POOL = {
+  apiVersion: API_VERSION,
+  kind: 'RecorderPool',
+  metadata: { name: 'north', namespace: 'home' },
+  spec: {
+    archive: { hostPath: '/mnt/archive', retention: { maxAgeSeconds: 86_400 } },
+    nodeSelector: { recorder: 'true' },
+    tolerations: [{ key: 'use', operator: 'Exists' }],
+    auth: { mode: 'Kubernetes', audiences: ['here'] },
+    failover: { unavailableAfterSeconds: 15, renewSeconds: 2, maxConcurrentMoves: 4, standby: true },
+    limits: { maxCamerasPerNode: 50 },
+    update: { type: 'Rolling', maxUnavailable: 1 },
+    cordon: { mode: 'Drain' },
+  },
+  status: { nodes: 3, voters: ['a', 'b', 'c'], quorum: { needed: 2, live: 3 } },
+};
+
+type Path = readonly (string | number)[];
+
+/** The paths below spec and status. */
+function pathsOf(value: unknown, path: Path = []): Path[] {
+  const own = path.length > 1 ? [path] : [];
+  if (typeof value !== 'object' || value === null) return own;
+  const keys = Array.isArray(value) ? value.keys() : Object.keys(value);
+  const below = [...keys].flatMap((key) => pathsOf((value as Record<string | number, unknown>)[key], [...path, key]));
+  return [...own, ...below].filter(([first]) => first === 'spec' || first === 'status');
+}
+
+function withValue<T extends object>(whole: T, path: Path, value: unknown): T {
+  const changed = structuredClone(whole);
+  const parent = path.slice(0, -1).reduce<unknown>((at, key) => (at as Record<string | number, unknown>)[key], changed);
+  (parent as Record<string | number, unknown>)[path.at(-1) ?? ''] = value;
+  return changed;
+}
+
+/** Fields without which nobody may decide about the camera. */
+const ESSENTIAL = /^status\.assignment(\.node|\.epoch)?$/;
+
+test('a value that is not understood, at any path, costs a Camera or a pool no more than what contains it', () => {
+  for (const [whole, parse] of [
+    [WHOLE_CAMERA, parseCamera],
+    [WHOLE_POOL, parseRecorderPool],
+  ] as const) {
+    const expected = parse(whole);
+    assert.equal(expected.unread, undefined);
+    fc.assert(
+      fc.property(fc.constantFrom(...pathsOf(whole)), fc.jsonValue(), (path, value) => {
+        let read: ReturnType<typeof parse>;
+        try {
+          read = parse(withValue(whole, path, value));
+        } catch (err) {
+          assert.ok(err instanceof ResourceError);
+          assert.match(path.slice(0, 3).join('.'), ESSENTIAL, path.join('.'));
+          return;
+        }
+        if (read.unread)
+          assert.ok(
+            read.unread.every((field) => field.startsWith(`${path[0]}.${path[1]}`)),
+            String(read.unread),
+          );
+        const others = ({ spec, status }: typeof read): unknown => {
+          const parts = { spec: { ...spec }, status: { ...status } } as Record<string, Record<string, unknown>>;
+          delete parts[String(path[0])]?.[String(path[1])];
+          return parts;
+        };
+        assert.deepEqual(others(read), others(expected), 'everything else is as it was');
+      }),
+    );
+  }
+});
+
+test('a check of identity that is not understood is one that the camera fails, and not none', () => {
+  const { spec, unread } = parseCamera(withValue(WHOLE_CAMERA, ['spec', 'tls', 'fingerprint'], 'sha512:ab'));
+  assert.deepEqual([spec.tls, unread], [{ verify: true }, ['spec.tls']]);
+});
+
+test('a camera with an address of an unknown kind is read, and has no address', () => {
+  const read = parseCamera(camera({ spec: { source: 'srt://10.0.0.9/' } }));
+  assert.deepEqual([lacksSource(read), read.unread], [true, ['spec.source']]);
+  assert.equal(lacksSource(parseCamera(camera({}))), false);
 });
 
 test('the examples parse', () => {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
-import { parseResource } from './parse.ts';
+import { parseResource, type PartlyRead } from './parse.ts';
 import { MAX_RENEW_SECONDS, RENEWALS_UNTIL_LOST } from './renewal.ts';
 import { podTemplate, volumeClaimTemplate } from './pod-template.ts';
 import {
@@ -482,9 +482,13 @@ export const recorderPoolSchema = withRules(
   LABEL_RULE,
 );
 
-export type RecorderPool = Immutable<z.output<typeof recorderPoolSchema>>;
+export type RecorderPool = Immutable<z.output<typeof recorderPoolSchema>> & PartlyRead;
 export type RecorderPoolStatus = NonNullable<RecorderPool['status']>;
 
 /** Throws ResourceError. */
 export const parseRecorderPool = (value: unknown): RecorderPool =>
-  parseResource('RecorderPool', recorderPoolSchema, value);
+  parseResource('RecorderPool', recorderPoolSchema, value, {
+    // Nothing is made from a pool that is read in part.
+    instead: { 'spec.archive': { hostPath: '/unread' } },
+    essential: ['spec'],
+  });

@@ -562,6 +562,30 @@ test('the pod of a node that is selected no more stays until the node has no cam
   await world.until('a has no camera', isNamed('c'));
 });
 
+test('what another version wrote is named: cameras are recorded, and the objects of a pool stay as they are', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  await world.addCamera('gate', { transport: 'Quic' });
+  await world.until('it is given a node', async () => (await world.assignment('gate'))?.node !== undefined);
+  await world.until('it is named', async () => {
+    const read = await world.condition('default', 'CamerasRead');
+    return read?.reason === 'InvalidCamera' && read.message.endsWith(': gate (spec.transport)');
+  });
+  assert.equal((await world.condition('default', 'Ready'))?.reason, 'InvalidCamera');
+  const daemonSet = { namespace: NAMESPACE, name: 'default-recorder' };
+  const before = (await world.api.get(DAEMON_SET, daemonSet)).metadata.resourceVersion;
+  const name = { namespace: NAMESPACE, name: 'default' };
+  await world.api.mergePatch(RECORDER_POOL, name, { spec: { auth: { mode: 'Passkeys' }, runAsUser: 0 } });
+  await world.until('the pool says so', async () => {
+    const applied = await world.condition('default', 'ResourcesApplied');
+    return applied?.reason === 'NotUnderstood' && applied.message.includes('spec.auth.mode');
+  });
+  assert.equal((await world.api.get(DAEMON_SET, daemonSet)).metadata.resourceVersion, before);
+  await world.addCamera('hall');
+  await world.until('the pool records', async () => (await world.assignment('hall'))?.node !== undefined);
+});
+
 test('a node on which its pod cannot be scheduled is part of the pool, and the update does not wait for it', async (t) => {
   const world = new World();
   await world.start(t);

@@ -145,12 +145,21 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     rollout: Rollout | undefined,
     { drains }: Guarding,
   ): Promise<boolean> {
-    const { api, pools, rows, clock } = this.#options;
+    const { api, caches, pools, rows, clock } = this.#options;
     const runtime = pools.get(key);
     if (pool.status?.conditions && runtime?.isTooEarly) return false;
     const { plan, snapshot } = runtime?.lastPlan ?? {};
     if (runtime?.lastPlan) await this.#showNodes(pool, runtime.lastPlan, drains);
-    const shown = { pool, plan, snapshot, rollout, rows: rows?.conditionsOf(key) ?? [], nowMs: clock.wallMs() };
+    const shown = {
+      pool,
+      plan,
+      snapshot,
+      rollout,
+      cameras: caches.camerasOf(pool),
+      invalid: caches.invalidCamerasIn(pool.metadata.namespace),
+      rows: rows?.conditionsOf(key) ?? [],
+      nowMs: clock.wallMs(),
+    };
     const { status, isChanged, transitions } = statusOfPool(shown);
     if (isChanged) {
       await ifThere(applyStatus(api, RECORDER_POOL, pool.metadata, status));

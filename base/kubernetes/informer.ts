@@ -47,7 +47,7 @@ export interface InformerObserver {
   relisted(): void;
   /** A list showed `count` changes that the watch should have reported before. */
   missed(count: number): void;
-  /** The number of objects in the copy and of objects that could not be parsed. */
+  /** The number of objects in the copy and of objects that could not be parsed, or not wholly. */
   counted(objects: number, invalid: number): void;
 }
 
@@ -93,6 +93,8 @@ export class Informer<T, O extends Listed = Listed> {
   readonly #options: InformerOptions<T, O>;
   readonly #objects = new Map<string, T>();
   readonly #versions = new Map<string, Version>();
+  /** Objects that were read in part. */
+  readonly #partly = new Set<string>();
   readonly #invalid = new Map<string, Invalid & { readonly resourceVersion: string }>();
   readonly #handlers: ((change: Change<T>) => void)[] = [];
   readonly #updateHandlers: (() => void)[] = [];
@@ -343,6 +345,8 @@ export class Informer<T, O extends Listed = Listed> {
     // The same name with another uid is another object: nothing known of the old one applies to it.
     if (isOther) this.#remove(key);
     const { object } = read;
+    if (isPartlyRead(object)) this.#partly.add(key);
+    else this.#partly.delete(key);
     const previous = this.#objects.get(key);
     this.#objects.set(key, object);
     this.#versions.set(key, { resourceVersion, uid });
@@ -355,6 +359,7 @@ export class Informer<T, O extends Listed = Listed> {
     const previous = this.#objects.get(key);
     if (previous === undefined) return;
     this.#objects.delete(key);
+    this.#partly.delete(key);
     this.#versions.delete(key);
     this.#tell({ kind: 'deleted', key, previous });
   }
@@ -364,7 +369,7 @@ export class Informer<T, O extends Listed = Listed> {
   }
 
   #updated(): void {
-    this.#options.observer?.counted(this.#objects.size, this.#invalid.size);
+    this.#options.observer?.counted(this.#objects.size, this.#invalid.size + this.#partly.size);
     for (const handler of this.#updateHandlers) this.#guarded(handler);
   }
 
@@ -380,6 +385,8 @@ export class Informer<T, O extends Listed = Listed> {
     }
   }
 }
+
+const isPartlyRead = (object: unknown): boolean => typeof object === 'object' && object !== null && 'unread' in object;
 
 const keyOf = ({ namespace, name }: ListedMetadata): string => (namespace ? `${namespace}/${name}` : name);
 

@@ -1,5 +1,7 @@
 // Computes the status of a RecorderPool. Pure.
 
+import { someOf } from '../../base/some-of.ts';
+import type { Camera } from '../../crds/camera.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { mergeConditions, type StatedCondition } from '../kube/conditions.ts';
 import type { Plan, PlannedCondition, Snapshot } from '../plan/snapshot.ts';
@@ -29,6 +31,7 @@ const OF_THE_PLAN: ReadonlySet<string> = new Set([
   'NodesOnline',
   'MembersAnswer',
   'RowsFollowed',
+  'CamerasRead',
   'Ready',
   'Reconciling',
   'Stalled',
@@ -47,12 +50,16 @@ interface PoolFacts {
   readonly snapshot: Snapshot | undefined;
   /** Undefined: the pool could not be reconciled. What is shown of it stays, as of the generation for which it was true. */
   readonly rollout: Rollout | undefined;
+  /** Cameras of the pool, and keys of cameras of its namespace of which nothing could be read. */
+  readonly cameras?: readonly Camera[];
+  readonly invalid?: readonly string[];
   /** What the rows of the database have come to, where they are Cameras. */
   readonly rows?: readonly PlannedCondition[];
   readonly nowMs: number;
 }
 
-export function statusOfPool({ pool, plan, snapshot, rollout, rows = [], nowMs }: PoolFacts): ShownStatus {
+export function statusOfPool(facts: PoolFacts): ShownStatus {
+  const { pool, plan, snapshot, rollout, rows = [], nowMs } = facts;
   const generation = rollout ? pool.metadata.generation : pool.status?.observedGeneration;
   const before = pool.status?.conditions ?? [];
   const { nodesUpdated, conditions: ofPods } = rollout ?? shownRollout(pool);
@@ -60,7 +67,15 @@ export function statusOfPool({ pool, plan, snapshot, rollout, rows = [], nowMs }
   const selected = ofPods.filter(({ type }) => type === 'NodesSelected');
   const others = ofPods.filter(({ type }) => type !== 'NodesSelected');
   const stated = plan
-    ? [...selected, ...plan.pool, ...others, nodesOnline(snapshot), ...membersAnswer(snapshot), ...rows]
+    ? [
+        ...selected,
+        ...plan.pool,
+        ...others,
+        nodesOnline(snapshot),
+        ...membersAnswer(snapshot),
+        camerasRead(facts),
+        ...rows,
+      ]
     : [];
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
@@ -118,6 +133,18 @@ function nodesOnline(snapshot: Snapshot | undefined): StatedCondition {
   const named = gone.slice(0, MAX_NAMED).join(', ') + (gone.length > MAX_NAMED ? ', …' : '');
   const message = `${gone.length} of ${nodes.length} nodes ${gone.length === 1 ? 'is' : 'are'} unavailable: ${named}`;
   return { type: 'NodesOnline', status: 'False', reason: 'NodesUnavailable', message };
+}
+
+/** Another version may write what this one does not understand. */
+function camerasRead({ cameras = [], invalid = [] }: PoolFacts): StatedCondition {
+  const partly = cameras.flatMap(({ metadata, unread }) => (unread ? `${metadata.name} (${unread.join(', ')})` : []));
+  if (partly.length + invalid.length === 0)
+    return { type: 'CamerasRead', status: 'True', reason: 'AllRead', message: '' };
+  const parts = [
+    ...(partly.length > 0 ? [`recorded as far as this version understands them: ${someOf(partly, MAX_NAMED)}`] : []),
+    ...(invalid.length > 0 ? [`not understood, and left as they are: ${someOf(invalid, MAX_NAMED)}`] : []),
+  ];
+  return { type: 'CamerasRead', status: 'False', reason: 'InvalidCamera', message: parts.join('; ') };
 }
 
 /** Where recorders run etcd: a member that hangs counts as a vote that is lost, although its node records. */

@@ -35,6 +35,7 @@ test('every type of a condition is a state, and has its rows', () => {
   assert.deepEqual(types, [
     'Assigned',
     'Balanced',
+    'CamerasRead',
     'CapacityAvailable',
     'CertificatesIssued',
     'CredentialsResolved',

@@ -133,14 +133,16 @@ export class Recorders {
     const { certificates, caches, clock } = this.#options;
     const authorities = await certificates.authoritiesOf(pool);
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
-    const problem = await this.#objects.apply(key, pool, {
-      digest,
-      taken: [...taken.keys()],
-      nodes: [...new Set([...selected.filter((name) => !taken.has(name)), ...named])].sort(),
-      named,
-      bundle,
-      guards: guarding.budget,
-    });
+    const problem =
+      notUnderstood(pool) ??
+      (await this.#objects.apply(key, pool, {
+        digest,
+        taken: [...taken.keys()],
+        nodes: [...new Set([...selected.filter((name) => !taken.has(name)), ...named])].sort(),
+        named,
+        bundle,
+        guards: guarding.budget,
+      }));
     const guardsProblem = await refusalOf(() => this.#options.guards.keep(pool, guarding), 'the guard of a node');
     const pods = this.#podsOf(pool, digest);
     const placement = await this.#placed.look({
@@ -389,6 +391,16 @@ export class Recorders {
 
 /** A message names this many nodes and counts the others. */
 const MAX_NAMED = 5;
+
+/** What another version means by a field is not guessed: the objects of the pool stay as they are. */
+function notUnderstood({ unread }: RecorderPool) {
+  if (!unread) return undefined;
+  const message = `this version does not understand ${someOf(unread, MAX_NAMED)}; pods and other objects of the pool stay as they are`;
+  return {
+    condition: { type: 'ResourcesApplied', status: 'False', reason: 'NotUnderstood', message } as const,
+    isApplied: false,
+  };
+}
 
 function selectedCondition({ spec }: RecorderPool, hasNodes: boolean): PlannedCondition {
   if (hasNodes) return { type: 'NodesSelected', status: 'True', reason: 'Selected', message: '' };

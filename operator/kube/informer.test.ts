@@ -348,7 +348,7 @@ test('a handler that throws ends neither the process nor the watch, and the next
 
 test('an object that is not understood hinders no other; it is named until it is understood or gone', async () => {
   const s = new Setup();
-  await s.api.create(CAMERA, camera('odd', { source: 5 }));
+  await s.api.create(CAMERA, { ...camera('odd'), spec: 5 });
   await s.api.create(CAMERA, camera('a'));
   await s.start();
   assert.deepEqual(s.names(), ['a']);
@@ -357,7 +357,7 @@ test('an object that is not understood hinders no other; it is named until it is
     [
       {
         key: 'home/odd',
-        message: 'Camera home/odd: spec.source: Invalid input: expected string, received number',
+        message: 'Camera home/odd: spec: Invalid input: expected object, received number',
       },
     ],
   );
@@ -366,7 +366,7 @@ test('an object that is not understood hinders no other; it is named until it is
   assert.deepEqual(s.names(), ['a', 'odd']);
   assert.deepEqual(s.informer.invalid, []);
 
-  await s.api.mergePatch(CAMERA, ref('odd'), { spec: { source: null } });
+  await s.api.mergePatch(CAMERA, ref('odd'), { spec: null });
   await settle();
   assert.equal(s.informer.get('home/odd')?.spec.source, 'rtsp://10.0.0.9/2', 'what was understood last stays');
   assert.equal(s.informer.invalid.length, 1);

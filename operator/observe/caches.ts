@@ -253,6 +253,12 @@ export class Caches {
       .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.poolRef.name === name);
   }
 
+  /** Names of cameras that this version cannot read at all. */
+  invalidCamerasIn(namespace: string): readonly string[] {
+    const prefix = `${namespace}/`;
+    return this.cameras.invalid.flatMap(({ key }) => (key.startsWith(prefix) ? key.slice(prefix.length) : []));
+  }
+
   nodesOf(pool: RecorderPool): readonly RecorderNode[] {
     const { namespace, name } = pool.metadata;
     return this.recorderNodes

@@ -136,3 +136,9 @@ test('a camera without a reference has no login, whatever its hosts', () => {
   const plain = camera({ credentialsSecretRef: undefined });
   assert.equal(settingsOf(plain, undefined).camera?.source, 'rtsp://10.0.0.9/1');
 });
+
+test('a camera with an address of an unknown kind is not recorded, and says why; another unknown value costs its field', () => {
+  const { problem } = settingsOf(camera({ source: 'srt://10.0.0.9/' }), login('10.0.0.9'));
+  assert.deepEqual([problem?.code, problem?.message.startsWith('spec.source')], ['invalid-camera', true]);
+  assert.equal(settingsOf(camera({ transport: 'Quic' }), login('10.0.0.9')).camera?.transport, 'auto');
+});

@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import type { Reason } from '../../base/reason.ts';
-import { isSuspended, type Camera } from '../../crds/camera.ts';
+import { isSuspended, lacksSource, type Camera } from '../../crds/camera.ts';
 import { CAMERA_GROUP_LABEL, CAMERA_HOSTS } from '../../crds/names.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, RetentionFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
@@ -26,6 +26,8 @@ type CameraSettings =
 /** `login`: undefined for a camera without one. */
 export function settingsOf(camera: Camera, login: Login | undefined): CameraSettings {
   const { metadata, spec } = camera;
+  if (lacksSource(camera))
+    return { problem: { code: 'invalid-camera', message: 'spec.source: this version does not know such an address' } };
   if (login?.row) return checked(camera, { ...login.row, id: metadata.name, enabled: !isSuspended(camera) });
   const hosts = login && hostsOf(camera, login);
   // Judge the host as it will be parsed for the connection: with the login in the address.

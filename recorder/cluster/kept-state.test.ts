@@ -65,6 +65,28 @@ test('a copy of a version that did not ask whom a login is for has it for where 
   );
 });
 
+test('a camera that this version cannot read costs the copy that camera alone', async (t) => {
+  const { open } = await place(t);
+  const state = open();
+  const [assignment] = kept(3).assignments.values();
+  assert.ok(assignment);
+  const yard = { ...assignment, camera: { ...camera, metadata: { ...camera.metadata, name: 'yard' } } };
+  await state.save({ ...kept(3), assignments: new Map([...kept(3).assignments, ['yard', yard]]) });
+  const text = await readFile(state.path, 'utf8');
+  const changed = (from: string, to: string): Promise<void> => {
+    assert.ok(text.includes(from));
+    return writeFile(state.path, text.replace(from, to));
+  };
+  const names = async (): Promise<readonly string[]> => {
+    const loaded = await open().load();
+    return loaded.kind === 'kept' ? [...loaded.kept.assignments.keys()] : [loaded.kind];
+  };
+  await changed('"transport":"Auto"', '"transport":"Quic"');
+  assert.deepEqual(await names(), ['gate', 'yard'], 'one field has its default');
+  await changed('"epoch":3,"reason"', '"epoch":"three","reason"');
+  assert.deepEqual(await names(), ['yard']);
+});
+
 test('a copy from a backup is stale: the archive knows of a later one', async (t) => {
   const { open } = await place(t);
   const state = open();

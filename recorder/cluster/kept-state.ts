@@ -11,6 +11,7 @@ import { parseJson } from '../../base/parse-json.ts';
 import { ignoreMissing } from '../../base/file-calls.ts';
 import { z } from 'zod';
 import { addressesOf, parseCamera, type Camera } from '../../crds/camera.ts';
+import { ResourceError } from '../../crds/parse.ts';
 import { hostIn } from '../../crds/login-hosts.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
 import { makeDirectories, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
@@ -96,15 +97,12 @@ export class KeptState {
     if (data.count < witness) return { kind: 'stale' };
     this.#count = data.count;
     const assignments = new Map<string, Assignment>();
-    try {
-      for (const { camera: value, state, epoch } of data.assignments) {
-        const camera: Camera = parseCamera(value);
-        assignments.set(camera.metadata.name, { camera, state, epoch });
-      }
-    } catch {
-      // Another program has written the file.
-      return { kind: 'damaged' };
+    for (const { camera: value, state, epoch } of data.assignments) {
+      const camera = readable(value);
+      if (camera) assignments.set(camera.metadata.name, { camera, state, epoch });
     }
+    // Another program has written the file.
+    if (assignments.size === 0 && data.assignments.length > 0) return { kind: 'damaged' };
     const logins = Object.entries(data.logins).map(([name, { hosts, ...rest }]): readonly [string, Login] => [
       name,
       { ...rest, hosts: hosts === undefined ? hostsBefore(name, assignments) : (hosts ?? undefined) },
@@ -149,6 +147,16 @@ export class KeptState {
     await this.close();
     const { fs } = this.#options;
     if (await fs.facts(this.path).catch(ignoreMissing)) await fs.remove(this.path);
+  }
+}
+
+/** Undefined: this version cannot read the camera, which says nothing about the others. */
+function readable(value: unknown): Camera | undefined {
+  try {
+    return parseCamera(value);
+  } catch (err) {
+    if (err instanceof ResourceError) return undefined;
+    throw err;
   }
 }
 
