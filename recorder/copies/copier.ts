@@ -145,8 +145,9 @@ export class Copier {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#running;
+    // Ends what is asked of a target that does not answer, too.
     await this.#options.target.s3.close();
+    await this.#running;
   }
 
   async #run(): Promise<void> {
