@@ -11,6 +11,7 @@ import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { sha256 } from '../../base/new-token.ts';
 import { newWebhookSecret } from '../../recorder/events/signature.ts';
+import { OnvifDevice } from '../onvif/device.ts';
 import { EventReader } from '../support/event-reader.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
@@ -197,4 +198,51 @@ test('what Home Assistant makes of the rest_command of the page is an event', as
     (await found(recorder)).map(({ id, source, type }) => [id, source, type]),
     [['01JDXYZ', 'home-assistant', 'door.opened']],
   );
+});
+
+test('what a camera tells over ONVIF is in the stream when it begins and ends, and in search, and a recorder that stops leaves the camera', async (t) => {
+  const device = await OnvifDevice.start({ credentials: { username: 'eve', password: 'secret' }, events: {} });
+  t.after(() => device.close());
+  const source = 'rtsp://eve:secret@127.0.0.1:9/';
+  const recorder = await start(t, {
+    cameras: [
+      { id: 'gate', source, onvif: device.url },
+      { id: 'yard', source, onvif: device.url, events: 'never' },
+    ],
+  });
+  const stream = await EventReader.open(`${recorder.url}/api/events?types=camera.event`, VIEWER);
+  await stream.begun();
+  const motion = (isActive: boolean) =>
+    device.events?.tell({
+      topic: 'RuleEngine/CellMotionDetector/Motion',
+      source: { VideoSourceConfigurationToken: 'vsc' },
+      data: { IsMotion: String(isActive) },
+      operation: 'Changed',
+    });
+  await until('the recorder pulls', () => device.events?.waiting === 1);
+  const beganMs = Date.now();
+  motion(true);
+  await until('the begin is in the stream', () => stream.events.length === 1);
+  await until('the recorder pulls again', () => device.events?.waiting === 1);
+  motion(false);
+  await until('the end is in the stream', () => stream.events.length === 2);
+  const [event, ...others] = await found(recorder);
+  assert.deepEqual(others, []);
+  assert.deepEqual(
+    [event?.source, event?.type, event?.data],
+    [
+      'camera',
+      'motion',
+      {
+        topic: 'RuleEngine/CellMotionDetector/Motion',
+        VideoSourceConfigurationToken: 'vsc',
+        IsMotion: 'true',
+      },
+    ],
+  );
+  assert.ok(event && Math.abs(event.start_ms - beganMs) < 60_000 && (event.end_ms ?? 0) >= event.start_ms);
+  motion(true);
+  await until('it is kept', async () => (await found(recorder)).length === 2);
+  await recorder.stop();
+  assert.equal(device.events?.points, 0, 'the pull point is given back');
 });
