@@ -60,6 +60,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     events: unasked,
     happenings: unasked,
     alarms: unasked,
+    testMail: unasked,
   };
   const [api, playback] = [
     await buildApi(deps),

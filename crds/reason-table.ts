@@ -145,6 +145,11 @@ export const NODE_WARNINGS = {
     todo: 'the message says why: correct the directory of the audit, or free space',
     see: '[audit](../audit.md)',
   },
+  'mail-failed': {
+    means: 'a mail about alarms was not accepted',
+    todo: 'the message says why: correct `mail` in the configuration, and send a test mail in Alarms',
+    see: '[events](../events.md#mail)',
+  },
   'audit-not-sent': {
     means: 'a collector of the audit has no line of the last 15 minutes',
     todo: 'the message says why: repair the collector or the way to it; the lines wait in the files of the audit',

@@ -39,7 +39,10 @@ export function AlarmsView(): VNode {
       ${items.map((alarm) => html`<${Alarm} key=${keyOf(alarm)} alarm=${alarm} onAsk=${ask} />`)}
     </ul>`;
   return html`<main class="view alarms">
-    <h1>Alarms</h1>
+    <header class="health-bar">
+      <h1>Alarms</h1>
+      ${may('admin') && html`<${TestMail} />`}
+    </header>
     ${unlistedWords(answer).map((words) => html`<p class="form-problem">Not complete: ${words}.</p>`)}
     <section aria-labelledby="alarms-open">
       <h2 id="alarms-open">To acknowledge</h2>
@@ -125,6 +128,15 @@ function useSending(path: string, base: string | undefined, onDone: () => void) 
     setBusy(false);
   };
   return { problem, isBusy, send };
+}
+
+function TestMail(): VNode {
+  const [isSent, setSent] = useState(false);
+  const { problem, isBusy, send } = useSending('/api/mail/test', undefined, () => setSent(true));
+  return html`<div class="test-mail">
+    <p role="status">${problem === '' ? isSent && !isBusy && 'The mail server has accepted it.' : sentence(problem)}</p>
+    <button type="button" disabled=${isBusy} onClick=${() => void send(undefined)}>Send a test mail</button>
+  </div>`;
 }
 
 interface DialogProps {

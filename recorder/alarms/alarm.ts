@@ -18,6 +18,9 @@ export interface Alarm {
   /** How often it came: again within ten minutes of its end is the same alarm. */
   readonly count: number;
   readonly acknowledged: Acknowledgement | undefined;
+  /** Who gets mails was told of it; who gets them if nobody acknowledges it was told, too. */
+  readonly isMailed: boolean;
+  readonly isEscalated: boolean;
 }
 
 interface Acknowledgement {
@@ -32,7 +35,7 @@ export interface Note extends Acknowledgement {
   readonly note: string;
 }
 
-const LINE_TYPES = ['raised', 'again', 'ended', 'acknowledged', 'noted'] as const;
+const LINE_TYPES = ['raised', 'again', 'ended', 'acknowledged', 'noted', 'mailed', 'escalated'] as const;
 
 /** What is kept of a fact. */
 export interface Line extends Happening {
@@ -64,11 +67,15 @@ export function withLine(alarm: Alarm | undefined, line: Line): Alarm | undefine
       endMs: undefined,
       count: 1,
       acknowledged: undefined,
+      isMailed: false,
+      isEscalated: false,
     };
   }
   if (!alarm) return undefined;
   if (type === 'again') return { ...alarm, endMs: undefined, count: alarm.count + 1 };
   if (type === 'ended') return { ...alarm, endMs: atMs };
   if (type === 'acknowledged') return { ...alarm, acknowledged: { by: line.reported_by, atMs, note: data.note } };
+  if (type === 'mailed') return { ...alarm, isMailed: true };
+  if (type === 'escalated') return { ...alarm, isEscalated: true };
   return alarm;
 }

@@ -56,6 +56,9 @@ interface EventData {
   readonly node_lost?: boolean;
 }
 
+/** Of lines that are reported as events. */
+type ShownType = Exclude<Line['type'], 'mailed' | 'escalated'>;
+
 interface Told {
   readonly cameraId: string | undefined;
   readonly code: string;
@@ -131,6 +134,16 @@ export class Alarms {
     await this.#options.lines.add([line]);
     this.#show(line);
     return this.#notes.at(-1) as Note;
+  }
+
+  /** Notes that alarms were mailed. */
+  mark(type: 'mailed' | 'escalated', alarms: readonly Alarm[]): void {
+    const atMs = this.#options.clock.wallMs();
+    const lines = alarms.map(({ id, cameraId }) =>
+      this.#line(type, `${id}/${type}`, { cameraId, atMs }, { alarm: id }),
+    );
+    for (const line of lines) this.#take(line);
+    this.#keep(lines);
   }
 
   #read(): void {
@@ -229,9 +242,12 @@ export class Alarms {
 
   /** Known at once, also if the disk hangs; a line that is lost is told again by the journal of the last hour. */
   #tell(line: Line): void {
-    if (!this.#show(line)) return;
+    if (this.#show(line)) this.#keep([line]);
+  }
+
+  #keep(kept: readonly Line[]): void {
     const { lines, log } = this.#options;
-    lines.add([line]).catch((err: unknown) => log.debug({ err }, 'a line of the alarms cannot be written'));
+    lines.add(kept).catch((err: unknown) => log.debug({ err }, 'lines of the alarms cannot be written'));
   }
 
   /** Takes a line, and reports it to who follows the events; false for a line that is known. */
@@ -240,7 +256,7 @@ export class Alarms {
     const { type, data, reported_by: by } = line;
     const { code } = this.#alarms.get(data.alarm ?? line.id) ?? {};
     this.#options.journal.tell({
-      type: `alarm.${type}`,
+      type: `alarm.${type as ShownType}`,
       cameraId: line.camera_id === OF_NODE ? undefined : line.camera_id,
       data: { alarm_id: data.alarm ?? line.id, code: code ?? null, by: by || null, note: data.note ?? null },
     });

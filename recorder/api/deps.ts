@@ -257,6 +257,8 @@ export interface ApiDeps {
   readonly events: EventSource;
   readonly happenings: Pick<Happenings, 'add' | 'find'>;
   readonly alarms: Pick<Alarms, 'list' | 'notes' | 'acknowledge' | 'write'>;
+  /** Sends a mail; resolves to why it was not sent, or to undefined. */
+  readonly testMail: () => Promise<string | undefined>;
   /** Shown by `/api/health/ready`. */
   readonly warnings: () => readonly Warning[];
   readonly checks: ReadinessChecks;

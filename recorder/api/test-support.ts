@@ -176,6 +176,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
       acknowledge: async () => undefined,
       write: async (by, note) => ({ id: 'n', by, atMs: 0, note }),
     },
+    testMail: async () => undefined,
     warnings: () => [],
     checks: standaloneChecks,
     playback: { port: () => undefined, advertised: undefined, document: unasked, routes: async () => {}, ...playback },

@@ -52,6 +52,7 @@ export const ACTIONS = [
   'still',
   'stop-camera',
   'test-camera',
+  'test-mail',
   'timelapse',
   'try-login',
   'unprotect',

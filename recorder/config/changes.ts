@@ -83,6 +83,7 @@ export const reloadedSettings = (before: Config, after: Config): Config => ({
   cameraNetworks: after.cameraNetworks,
   webhooks: after.webhooks,
   webhooksFile: after.webhooksFile,
+  mail: after.mail,
   archive: {
     ...after.archive,
     syncIntervalMs: before.archive.syncIntervalMs,

@@ -109,6 +109,7 @@ test('a file without settings is a recorder without cameras and every default', 
     },
     webhooks: [],
     webhooksFile: undefined,
+    mail: undefined,
     cameras: [],
   });
 });
@@ -233,6 +234,17 @@ webhooks:
   - { url: 'https://hooks.example/a', secret: whsec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, events: [gap.*, camera.silent], cameras: [gate, dock-*] }
   - { url: 'http://10.0.0.5:8080/b', secretFile: /etc/recorder/hook }
 webhooksFile: /etc/recorder/no-such-hooks.yaml
+mail:
+  server: smtp://mail.example.com:25
+  allowPlainText: true
+  user: nvr
+  passwordFile: /etc/recorder/mail.password
+  from: nvr@example.com
+  to: [guard@example.com]
+  url: https://nvr.example.com/
+  escalation:
+    after: 30m
+    to: [manager@example.com]
 cameras:
   - id: gate
     name: Gate
@@ -336,6 +348,16 @@ cameras:
       { url: 'http://10.0.0.5:8080/b', secretFile: '/etc/recorder/hook', events: ['*'] },
     ],
     webhooksFile: '/etc/recorder/no-such-hooks.yaml',
+    mail: {
+      server: 'smtp://mail.example.com:25',
+      allowPlainText: true,
+      user: 'nvr',
+      passwordFile: '/etc/recorder/mail.password',
+      from: 'nvr@example.com',
+      to: ['guard@example.com'],
+      url: 'https://nvr.example.com',
+      escalation: { after: 1_800_000, to: ['manager@example.com'] },
+    },
     cameras: [
       {
         id: 'gate',

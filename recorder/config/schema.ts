@@ -8,7 +8,7 @@ import { CAMERA_ID } from '../../base/camera-id.ts';
 import { LOG_LEVELS } from '../../base/log-level.ts';
 import { parsePasswordHash } from '../../base/password-hash.ts';
 import { NO_CONTROLS } from '../../base/printable.ts';
-import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import { DAY_MS, MINUTE_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
 import { addressFault, type EdgeSource } from '../contract/edge-source.ts';
 import { EVENT_TYPES, matchesType } from '../contract/event.ts';
@@ -618,6 +618,52 @@ const CopiesFile = z
   })
   .transform(({ after: afterMs, keep: keepMs, ...same }) => ({ ...same, afterMs, keepMs }));
 
+const mailAddresses = () =>
+  z
+    .array(z.email('expected an address such as guard@example.com'))
+    .min(1, 'expected at least one address')
+    .max(20, 'expected at most 20 addresses');
+
+const MailFile = z
+  .strictObject({
+    server: z
+      .string()
+      .refine(
+        (text) => /^smtps?:$/.test(URL.parse(text)?.protocol ?? '') && /^smtps?:\/\/[^/?#@\s]+$/.test(text),
+        'expected an address such as smtps://mail.example.com or smtp://mail.example.com:587',
+      )
+      .describe('The mail server. smtps: TLS from the beginning, port 465. smtp: TLS by STARTTLS, port 587.'),
+    allowPlainText: z
+      .boolean()
+      .default(false)
+      .describe('With smtp: also send to a server that offers no TLS. User and password are readable on the way.'),
+    user: z.string().min(1, 'expected a user').optional().describe('The user at the mail server.'),
+    password: z.string().min(1, 'expected a password').optional().describe('The password of the user.'),
+    passwordFile: path().optional().describe('A file that holds the password instead, read for each mail.'),
+    from: z.email('expected an address such as nvr@example.com').describe('The sender of the mails.'),
+    to: mailAddresses().describe('Who gets a mail for each new alarm.'),
+    url: z
+      .url({ protocol: /^https?$/, error: 'expected an address such as https://nvr.example.com' })
+      .transform((url) => url.replace(/\/+$/, ''))
+      .optional()
+      .describe('The address of the console, for links in mails.'),
+    escalation: z
+      .strictObject({
+        after: duration(MINUTE_MS, '1m', DAY_MS, '24h').prefault('15m').describe('After this time.'),
+        to: mailAddresses().describe('Who gets the mail.'),
+      })
+      .optional()
+      .describe('Who gets a mail if nobody acknowledges an alarm.'),
+  })
+  .refine(
+    ({ user, password, passwordFile }) =>
+      (user === undefined ? 0 : 1) === (password === undefined ? 0 : 1) + (passwordFile === undefined ? 0 : 1),
+    {
+      path: ['user'],
+      message: 'expected user with either password or passwordFile, or none of them',
+    },
+  );
+
 /** `tls: auto` is short for `tls: { mode: auto }`. */
 const tls = () =>
   z.preprocess(
@@ -959,6 +1005,7 @@ export const ConfigFile = z.strictObject({
     .prefault({})
     .describe('The page.'),
   webhooks: WebhookList.default([]).describe('Where events are sent.'),
+  mail: MailFile.optional().describe('Mails about alarms.'),
   webhooksFile: path()
     .optional()
     .describe('A YAML file with more webhooks, a list like webhooks. Read again when it changes; may be missing.'),
@@ -1008,6 +1055,7 @@ export function toConfig(
     redis: parsed.redis,
     tls: parsed.tls,
     webhooksFile: parsed.webhooksFile,
+    mail: parsed.mail,
     console: { site: parsed.console.site, timeZone: parsed.console.timeZone },
     metrics: { ...metrics, requireToken: metrics.requireToken || metrics.tokenSha256 !== undefined },
     log: {

@@ -38,6 +38,7 @@ import { mayHaveJobs, openQueue } from '../jobs/open-queue.ts';
 import { Shortfalls } from '../model/shortfalls.ts';
 import type { CameraEvents } from '../onvif/camera-events.ts';
 import { Ptz } from '../onvif/ptz.ts';
+import { AlarmMails } from '../mail/alarm-mails.ts';
 import type { MutualTls } from '../peers/identity.ts';
 import type { PeerListener } from '../contract/other-node.ts';
 import { PeerRequests } from '../peers/peer-requests.ts';
@@ -63,6 +64,9 @@ import type { Trust } from './trust.ts';
 /** Time limit for a PTZ command: a request waits for the previous command and its own. */
 const PTZ_ANSWER_TIMEOUT_MS = 10_000;
 const WARNINGS_MS = 1_000;
+/** The still in a mail: of the last moment before the alarm. */
+const STILL_BEFORE_MS = 1_000;
+const STILL_WIDTH = 640;
 
 export interface ServingParts extends FrontStorage {
   readonly engine: Engine;
@@ -120,6 +124,8 @@ export class Serving {
   #jobsStarted: Promise<void> | undefined;
   #opened: Opened | undefined;
   #playbackPort: number | undefined;
+  readonly #mails: AlarmMails;
+  #stills: ApiDeps['stills'] | undefined;
   #toldMs = -Infinity;
 
   constructor(config: Config, parts: ServingParts, trust: ServingTrust, deps: FrontDeps) {
@@ -143,6 +149,29 @@ export class Serving {
       maker: this.#jpegs,
       memory: answers.images,
       clock,
+    });
+    this.#mails = new AlarmMails({
+      alarms: parts.alarms,
+      settings: () => mailOf(parts)?.settings,
+      // Loaded only when a mail is sent.
+      send: async (mail) => {
+        const settings = mailOf(parts);
+        const { sendMail } = await import('../mail/send.ts');
+        return settings ? sendMail(settings.server, mail) : 'no mail is configured';
+      },
+      still: async (id, atMs) => {
+        const made = this.#stills?.archived(id, atMs - STILL_BEFORE_MS, STILL_WIDTH, undefined);
+        // There is none, or it cannot be made: the mail goes without it.
+        return (await made?.catch(() => undefined))?.body;
+      },
+      facts: () => ({
+        site: config.console.site,
+        timeZone: config.console.timeZone,
+        url: parts.current.value.mail?.url,
+        nameOf: (id) => cameras.config(id)?.name ?? id,
+      }),
+      clock,
+      log,
     });
     this.#peers = openPeerRequests(engine, trust, deps);
     this.#relayMetrics = new RelayMetrics(registry);
@@ -187,6 +216,7 @@ export class Serving {
     const opened = openPlayback(this.#playbackDeps);
     const playback = await buildPlayback(this.#playbackDeps, opened);
     const apiDeps = this.#apiDeps(playback, opened);
+    this.#stills = apiDeps.stills;
     const api = await buildApi(apiDeps);
     // Last, so that all metrics are registered.
     const metrics = this.#buildMetrics();
@@ -216,6 +246,7 @@ export class Serving {
     if (nowMs - this.#toldMs < WARNINGS_MS) return;
     this.#toldMs = nowMs;
     this.#parts.events.warningsAre(this.#warnings());
+    this.#mails.tick();
   }
 
   /** Sets the cameras that are wanted now. */
@@ -233,6 +264,7 @@ export class Serving {
   /** Stops listening; jobs continue at the next start. */
   async close(): Promise<void> {
     this.#following?.close();
+    await this.#mails.close();
     await this.#jobsStarted;
     await this.#jobs.close();
     await Promise.all(this.#listeners.map((server) => server.close()));
@@ -322,6 +354,7 @@ export class Serving {
       events,
       happenings,
       alarms,
+      testMail: () => this.#mails.test(),
       warnings: () => this.#warnings(),
       ...(database || member ? { refusedCameras } : {}),
       checks: this.#checks(),
@@ -371,6 +404,7 @@ export class Serving {
       ...plainListeners(this.#config),
       ...this.#trust.auth.warnings(),
       ...audit.warnings(),
+      ...this.#mails.warnings(),
     ];
   }
 
@@ -519,4 +553,15 @@ function openJobs(
 function portOf({ server }: FastifyInstance): number | undefined {
   const address = server.address();
   return typeof address === 'object' ? address?.port : undefined;
+}
+
+/** The mail server, and who gets mails; undefined if there is none. */
+function mailOf({ current }: Pick<ServingParts, 'current'>) {
+  const { mail } = current.value;
+  if (!mail) return undefined;
+  const { server: url, allowPlainText: allowsPlainText, user, password, passwordFile, from, to, escalation } = mail;
+  return {
+    server: { url, allowsPlainText, user, password, passwordFile, from },
+    settings: { to, escalation: escalation && { afterMs: escalation.after, to: escalation.to } },
+  };
 }

@@ -33,6 +33,7 @@ export const ERROR_STATUSES = {
   'configuration-refused': [409],
   'user-in-configuration': [409],
   'camera-stopped': [409],
+  'mail-failed': [409],
   'doctor-busy': [409],
   'discovery-busy': [409],
   'job-failed': [409],

@@ -306,6 +306,8 @@ const alarmOf = (cameraId: string): Alarm => ({
   endMs: undefined,
   count: 1,
   acknowledged: undefined,
+  isMailed: false,
+  isEscalated: false,
 });
 
 async function eventsOf(t: TestContext): Promise<EventSource> {
@@ -416,6 +418,7 @@ async function apiStage(
         acknowledge: async (id) => CAMERAS.map(alarmOf).find((alarm) => alarm.id === id),
         write: async (by, note) => ({ id: '1', by, atMs: NOON_MS, note }),
       },
+      testMail: async () => undefined,
       warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
     }),
   );

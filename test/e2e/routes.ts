@@ -145,6 +145,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /api/alarms': { role: 'viewer', cameras: 'some', status: 200 },
   'POST /api/alarms/:id/acknowledge': { role: 'operator', cameras: 'one', status: 200 },
   'POST /api/alarms/log': { role: 'operator', cameras: 'all', status: 201 },
+  'POST /api/mail/test': { role: 'admin', cameras: 'nothing', status: 200 },
   'GET /api/events/search': {
     role: 'viewer',
     cameras: 'some',

@@ -176,6 +176,13 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'recorder/contract', 'recorder/happenings'],
     packages: [],
   },
+  // Mails about alarms.
+  {
+    name: 'recorder/mail',
+    side: 'front',
+    rooms: ['base', 'recorder/contract', 'recorder/alarms'],
+    packages: ['node:fs/promises', 'nodemailer'],
+  },
   // The footage of a camera, wherever it lies: who holds it, whose counts, how it is read.
   {
     name: 'recorder/footage',
@@ -502,6 +509,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/catalogue',
       'recorder/happenings',
       'recorder/alarms',
+      'recorder/mail',
       'recorder/footage',
       'recorder/config',
       'recorder/events',

@@ -13,6 +13,8 @@ const alarm = (id: string, cameraId: string | undefined, startMs: number): Alarm
   endMs: undefined,
   count: 1,
   acknowledged: undefined,
+  isMailed: false,
+  isEscalated: false,
 });
 
 async function stage(t: TestContext, { isBroken = false } = {}) {

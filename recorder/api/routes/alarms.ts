@@ -41,7 +41,7 @@ const problems = {
   503: problemResponse('The disk does not take it: nothing has changed.'),
 };
 
-type Deps = Pick<ApiDeps, 'alarms' | 'nodeName' | 'cluster' | 'peers' | 'log'>;
+type Deps = Pick<ApiDeps, 'alarms' | 'testMail' | 'nodeName' | 'cluster' | 'peers' | 'log'>;
 
 export const alarmRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { alarms } = deps;
@@ -157,6 +157,31 @@ export const alarmRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
     async (request, reply) => {
       const entry = await alarms.write(callerOf(request).name, request.body.text).catch(refused);
       return reply.code(201).send(toEntry(entry));
+    },
+  );
+
+  app.post(
+    '/api/mail/test',
+    {
+      config: { role: 'admin', audit: 'test-mail', examples: { 200: { sent: true } } },
+      schema: {
+        operationId: 'testMail',
+        summary: 'Send a test mail to all who get mails about alarms',
+        tags: ['events'],
+        response: {
+          200: z
+            .object({ sent: z.literal(true) })
+            .meta({ id: 'SentMail', description: 'The mail server has accepted it.' }),
+          401: problems[401],
+          403: problems[403],
+          409: problemResponse('No mail is configured, or the mail server did not accept it; the detail says why.'),
+        },
+      },
+    },
+    async () => {
+      const problem = await deps.testMail();
+      if (problem !== undefined) throw new ApiError(409, 'mail-failed', problem, { isExpected: true });
+      return { sent: true as const };
     },
   );
 };
