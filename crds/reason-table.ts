@@ -247,6 +247,11 @@ export const NODE_WARNINGS = {
     todo: 'free space on the disk, or protect less footage',
     see: '[disk-full.md](disk-full.md)',
   },
+  'disk-failing': {
+    means: 'one of several disks fails; its cameras record to the others',
+    todo: 'look at the disk that the message names',
+    see: '[KubeNvrDiskFailing](../runbooks/KubeNvrDiskFailing.md)',
+  },
   'room-not-made': {
     means: 'removing footage frees no space',
     todo: 'look for snapshots, quotas and other programs on the disk',

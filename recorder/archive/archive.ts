@@ -5,6 +5,7 @@ import { Registry } from 'prom-client';
 import { isFootageId } from '../../base/camera-id.ts';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/error.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
@@ -16,6 +17,7 @@ import type { ListQuery, SegmentListing } from './catalogue/listing.ts';
 import { noObserver, type SegmentObserver } from './catalogue/observer.ts';
 import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
 import { takingTurns } from './disk/disk-turns.ts';
+import { Disk, DiskSet } from './disk/disk-set.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFault } from './disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from './disk/file-system.ts';
@@ -39,9 +41,17 @@ import { besideLive, newHistory, type CameraHistory } from './segments/history.t
 import { ArchiveMetrics } from './segments/metrics.ts';
 import { recoverArchive, recoveryPaths, type RecoveryReport } from './segments/recovery.ts';
 
+/** A further disk of the archive. */
+export interface DiskSettings {
+  readonly path: string;
+  readonly weight: number;
+}
+
 export interface ArchiveOptions {
   /** The record path, absolute. */
   readonly root: string;
+  /** The further disks, as they are configured now. With `workDir`. */
+  readonly disks?: () => readonly DiskSettings[];
   readonly clock: Clock;
   readonly log: Log;
   /** A power cut loses at most this much. */
@@ -65,13 +75,24 @@ export interface ArchiveOptions {
   readonly limits?: () => Limits;
   /** For what waits for the disk, of all cameras. */
   readonly memory?: MemoryAccount;
+  /** For what a disk may not have yet, of all cameras, with several disks; `shed` gives it up. */
+  readonly unsynced?: (shed: () => void) => MemoryAccount;
   /** The epoch under which this node records a camera now; undefined outside of a cluster. */
   readonly epochOf?: (cameraId: string) => number | undefined;
 }
 
+/** A disk of the archive, as it is now. */
+interface DiskState {
+  readonly path: string;
+  readonly weight: number;
+  readonly isLeaving: boolean;
+  /** Why it is not written to. */
+  readonly fault: DiskFault | WrongDiskError | undefined;
+}
+
 /** A problem of the archive that needs attention. */
 interface ArchiveWarning {
-  readonly code: RetentionWarning['code'] | WrongDiskError['code'] | typeof UNREADABLE;
+  readonly code: RetentionWarning['code'] | WrongDiskError['code'] | typeof UNREADABLE | typeof FAILING;
   readonly message: string;
   /** Undefined: of the node. */
   readonly cameraId: string | undefined;
@@ -85,11 +106,19 @@ const ENDS_AT_ONCE = 16;
 /** Fragments of video and sound that a camera has just completed. */
 const USUALLY_WAITING = 2;
 const UNREADABLE = 'archive-unreadable';
+const FAILING = 'disk-failing';
 
 export class Archive {
   readonly #options: ArchiveOptions;
-  readonly #identity: ArchiveIdentity | undefined;
-  readonly #disk: DiskWatch | undefined;
+  readonly #fs: FileSystem;
+  /** With `workDir`: of each disk. */
+  readonly #identities = new Map<Disk, ArchiveIdentity>();
+  readonly #watches = new Map<Disk, DiskWatch>();
+  readonly #disks: DiskSet;
+  readonly #unsynced: MemoryAccount | undefined;
+  #recovered = false;
+  /** One disk at a time. */
+  #joining: Promise<unknown> = Promise.resolve();
   readonly #retention: Retention | undefined;
   readonly #store: SegmentStore;
   readonly #reader: DetailsReader | undefined;
@@ -124,13 +153,23 @@ export class Archive {
 
   constructor(options: ArchiveOptions) {
     this.#options = options;
-    const { clock, log, workDir, node, pool, take, limits, observer = noObserver, registry = new Registry() } = options;
+    const { clock, log, limits, observer = noObserver, registry = new Registry() } = options;
     const root = withoutTrailingSlash(options.root);
-    const fs = takingTurns(options.fs ?? nodeFileSystem);
-    this.#identity =
-      workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node, pool, take, fs, log });
+    const fs = (this.#fs = takingTurns(options.fs ?? nodeFileSystem, {
+      count: () => this.#disks.all.length,
+      of: (path) => this.#disks.under(path).root,
+    }));
+    const first = this.#newDisk(root, undefined);
+    this.#disks = new DiskSet(first, { fs, clock, log, probed: (disk, ms) => this.#metrics.probed(disk, ms) });
+    for (const { path, weight } of options.disks?.() ?? []) this.#addDisk(path, weight);
+    this.#disks.failing = (failing, fault) => {
+      for (const camera of this.#writing()) camera.leave(failing, fault);
+    };
+    this.#unsynced = options.unsynced?.(() => {
+      for (const camera of this.#writing()) camera.shedKept();
+    });
     const disk = limits ? spaceMaking(fs, () => this.#retention as Retention) : fs;
-    this.#store = new SegmentStore(root, disk, this.#identity);
+    this.#store = new SegmentStore(root, disk, undefined, this.#disks);
     // A thread can read only the machine's own file system.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
     const observers = {
@@ -142,19 +181,10 @@ export class Archive {
     };
     this.catalogue = new Catalogue(this.#store, clock, this.#reader, observers);
     this.#metrics = new ArchiveMetrics(registry, {
-      wrongDisk: () => this.#disk?.fault?.code,
+      wrongDisk: () => this.fault?.code,
+      disks: () => this.disks(),
       oldest: () => this.extents(),
     });
-    if (this.#identity) {
-      this.#disk = new DiskWatch({
-        identity: this.#identity,
-        root,
-        clock,
-        log,
-        recover: () => this.#recover(),
-        refuse: (fault) => this.#store.refuse(fault),
-      });
-    }
     if (!limits) return;
     this.#retention = new Retention({
       store: this.#store,
@@ -175,55 +205,155 @@ export class Archive {
    * While the disk of the archive is missing, nothing is repaired and nothing recorded.
    */
   async recover(): Promise<RecoveryReport> {
-    try {
-      return await this.#recover();
-    } catch (err) {
-      if (!(err instanceof WrongDiskError)) throw err;
-      this.#disk?.waitFor(err);
-      return { repairs: new Map(), failed: [], histories: new Map() };
+    for (const disk of this.#disks.all) {
+      await this.#prepare(disk).catch((err: unknown) => {
+        const isWrong = err instanceof WrongDiskError;
+        if (!isWrong && disk === this.#disks.first) throw err;
+        const path = disk.root;
+        const fault = isWrong
+          ? err
+          : new WrongDiskError('archive-missing', `${path} cannot be used: ${messageOf(err)}`);
+        this.#watches.get(disk)?.waitFor(fault);
+      });
+    }
+    if (this.#disks.refused) return { repairs: new Map(), failed: [], histories: new Map() };
+    return this.#recover();
+  }
+
+  /** Looks whether a disk is ours and makes it ready; a directory without an archive becomes a disk of this one. */
+  async #prepare(disk: Disk): Promise<void> {
+    const identity = this.#identities.get(disk);
+    const isNew = (await identity?.look()) === 'new';
+    // What cannot be read is not there.
+    const facts = await this.#fs.facts(disk.root).catch(() => undefined);
+    if (isNew && disk !== this.#disks.first && !facts?.isDirectory) {
+      throw new WrongDiskError('archive-missing', `${disk.root} does not exist; is its disk mounted?`);
+    }
+    await this.#store.prepare(disk);
+    if (isNew) await identity?.create();
+    const device = identity?.device;
+    const twin = this.#disks.all.find((other) => other !== disk && this.#identities.get(other)?.device === device);
+    if (device !== undefined && twin) {
+      const paths = [twin.root, disk.root];
+      this.#options.log.warn({ paths }, 'two disks of the archive are on one file system: both are lost with it');
+    }
+  }
+
+  #newDisk(root: string, first: Disk | undefined): Disk {
+    const { workDir, node, pool, take, clock, log } = this.#options;
+    if (workDir === undefined) return new Disk(root, { check: async () => {}, device: undefined });
+    const of = first && this.#identities.get(first);
+    const identity = new ArchiveIdentity({ root, workDir, node, pool, take, first: of, fs: this.#fs, log });
+    const disk = new Disk(root, identity);
+    const recover = (): Promise<unknown> =>
+      // The watch of the other disk has the error.
+      (this.#joining = this.#joining.catch(() => {}).then(() => this.#join(disk)));
+    const refuse = (fault: WrongDiskError | undefined): void => void (disk.refused = fault);
+    this.#identities.set(disk, identity);
+    this.#watches.set(disk, new DiskWatch({ identity, root, clock, log, recover, refuse }));
+    return disk;
+  }
+
+  #addDisk(path: string, weight: number): Disk {
+    const disk = this.#newDisk(withoutTrailingSlash(path), this.#disks.first);
+    disk.weight = weight;
+    this.#disks.add(disk);
+    return disk;
+  }
+
+  /** A disk has come that was not there at the start. */
+  async #join(disk: Disk): Promise<void> {
+    await this.#prepare(disk);
+    disk.refused = undefined;
+    this.catalogue.readAgain();
+    await this.#recover();
+  }
+
+  /** Takes up a changed list of disks. One that is no longer listed is forgotten when nothing is being written to it. */
+  #configureDisks(): void {
+    const { disks, workDir } = this.#options;
+    const configured = disks?.() ?? [];
+    if (workDir === undefined || (configured.length === 0 && !this.#disks.hasOthers)) return;
+    const wanted = new Map(configured.map(({ path, weight }) => [withoutTrailingSlash(path), weight]));
+    for (const disk of this.#disks.all.slice(1)) {
+      const weight = wanted.get(disk.root);
+      wanted.delete(disk.root);
+      disk.isRemoved = weight === undefined;
+      disk.weight = weight ?? disk.weight;
+      if (!disk.isRemoved || Array.from(this.#writing()).some((camera) => camera.isOn(disk))) continue;
+      this.#disks.remove(disk);
+      this.#watches.delete(disk);
+      void this.#identities.get(disk)?.release();
+      this.#identities.delete(disk);
+      this.catalogue.readAgain();
+      this.#options.log.info({ path: disk.root }, 'a disk of the archive is no longer used');
+    }
+    for (const [path, weight] of wanted) {
+      this.#watches.get(this.#addDisk(path, weight))?.expect();
     }
   }
 
   async #recover(): Promise<RecoveryReport> {
     const { log, syncIntervalMs } = this.#options;
-    const isNew = (await this.#identity?.look()) === 'new';
-    await this.#store.prepare();
-    if (isNew) await this.#identity?.create();
     await this.catalogue.refresh().catch((err: unknown) => {
       if (!(err instanceof ArchiveError)) throw err;
       log.error({ err, path: this.#store.root }, 'parts of the archive cannot be read');
     });
     const store = this.#store;
     const { catalogue } = this;
-    this.#inRecovery = new Set(await recoveryPaths(store, catalogue));
+    const busy = this.#unfinishedPaths();
+    this.#inRecovery = new Set((await recoveryPaths(store, catalogue)).filter((path) => !busy.has(path)));
     await this.#retention?.prepare();
-    const report = await recoverArchive({ store, catalogue, metrics: this.#metrics, log, syncIntervalMs });
+    const deps = { store, catalogue, metrics: this.#metrics, log, syncIntervalMs };
+    const report = await recoverArchive({ ...deps, busy: () => this.#unfinishedPaths(false) });
     this.#inRecovery = new Set();
     for (const [cameraId, history] of report.histories) {
       const known = this.#histories.get(cameraId);
+      if (!known) this.#histories.set(cameraId, history);
+      // Another disk has come: what is being recorded goes on.
+      else if (this.#recovered) known.nextSequence = Math.max(known.nextSequence, history.nextSequence);
       // A camera that waits for its disk keeps the samples that it has.
-      if (known) Object.assign(known, history);
-      else this.#histories.set(cameraId, history);
+      else Object.assign(known, history);
     }
+    this.#recovered = true;
     await this.#retention?.start();
     return report;
   }
 
   /** Call it about four times a second. It removes footage that exceeds the limits, and notices a disk that is back. */
   tick(): void {
-    this.#disk?.tick();
+    this.#configureDisks();
+    for (const watch of this.#watches.values()) watch.tick();
+    this.#disks.tick((disk) => this.#store.probeDisk(disk));
     this.#retention?.tick();
   }
 
   /** Resolves when what `tick` has begun is done. */
   async settled(): Promise<void> {
-    await this.#disk?.settled();
+    for (const watch of this.#watches.values()) await watch.settled();
     await this.#retention?.settled();
   }
 
   /** Throws WrongDiskError when the record path is not this node's archive now: nothing may be written there. */
   async checkDisk(): Promise<void> {
-    await this.#identity?.check();
+    await this.#firstIdentity?.check();
+  }
+
+  /** The root of the disk that has a file, by the path of the file. */
+  async rootOf(path: string): Promise<string> {
+    return (await this.#disks.diskOf(path)).root;
+  }
+
+  /** The disks, as they are now. */
+  disks(): DiskState[] {
+    return this.#disks.all.map((disk) => {
+      const fault = this.#watches.get(disk)?.fault ?? disk.fault;
+      return { path: disk.root, weight: disk.weight, isLeaving: disk.isLeaving, fault };
+    });
+  }
+
+  get #firstIdentity(): ArchiveIdentity | undefined {
+    return this.#identities.get(this.#disks.first);
   }
 
   /**
@@ -254,12 +384,13 @@ export class Archive {
 
   /** The id in the marker of the record path, once that was found to be ours. */
   get id(): string | undefined {
-    return this.#identity?.id;
+    return this.#firstIdentity?.id;
   }
 
   /** Why nothing can be written at all. */
   get fault(): WrongDiskError | undefined {
-    return this.#disk?.fault;
+    const faults = this.#disks.all.map((disk) => this.#watches.get(disk)?.fault);
+    return faults.every((fault) => fault) ? faults[0] : undefined;
   }
 
   /**
@@ -297,12 +428,22 @@ export class Archive {
 
   /** Problems that need attention. */
   warnings(): readonly ArchiveWarning[] {
-    const fault = this.#disk?.fault;
+    const { fault } = this;
     if (fault) return [{ code: fault.code, message: fault.message, cameraId: undefined }];
     const { problem: message } = this.catalogue;
     const unreadable: ArchiveWarning[] =
       message === undefined ? [] : [{ code: UNREADABLE, message, cameraId: undefined }];
-    return [...unreadable, ...(this.#retention?.warnings() ?? [])];
+    return [...this.#diskWarnings(), ...unreadable, ...(this.#retention?.warnings() ?? [])];
+  }
+
+  #diskWarnings(): ArchiveWarning[] {
+    return this.#disks.all.flatMap((disk): ArchiveWarning[] => {
+      const wrong = this.#watches.get(disk)?.fault;
+      if (wrong) return [{ code: wrong.code, message: wrong.message, cameraId: undefined }];
+      if (!disk.fault) return [];
+      const message = `${disk.root} fails, so that its cameras record to the other disks: ${disk.fault.message}`;
+      return [{ code: FAILING, message, cameraId: undefined }];
+    });
   }
 
   /** Segments of which a part lies in the interval, as far as their names tell. */
@@ -368,7 +509,8 @@ export class Archive {
   ): CameraArchive {
     const { clock, log, syncIntervalMs, memory, epochOf } = this.#options;
     const [store, catalogue, metrics] = [this.#store, this.catalogue, this.#metrics];
-    const deps = { store, clock, log, catalogue, metrics, history, owner, syncIntervalMs, memory, epochOf };
+    const shared = { store, clock, log, catalogue, metrics, syncIntervalMs, memory, epochOf };
+    const deps = { ...shared, history, owner, unsynced: this.#unsynced };
     return new CameraArchive(options, deps, callbacks);
   }
 
@@ -384,8 +526,8 @@ export class Archive {
   }
 
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
-  *newestFiles(cameraId: string): Generator<string> {
-    for (const segment of this.catalogue.newestFirst(cameraId)) yield this.#store.absolute(formatPath(segment));
+  async *newestFiles(cameraId: string): AsyncGenerator<string> {
+    for (const segment of this.catalogue.newestFirst(cameraId)) yield await this.#store.locate(formatPath(segment));
   }
 
   /** When the closed segments that overlap the interval were recorded, as their files say. Throws ArchiveError. */
@@ -416,8 +558,8 @@ export class Archive {
     return [...this.#writing()].some(({ waiting }) => waiting > USUALLY_WAITING);
   }
 
-  #unfinishedPaths(): ReadonlySet<string> {
-    const paths = new Set(this.#inRecovery);
+  #unfinishedPaths(withRecovery = true): ReadonlySet<string> {
+    const paths = new Set(withRecovery ? this.#inRecovery : []);
     for (const camera of this.#writing()) for (const path of camera.unfinishedPaths()) paths.add(path);
     return paths;
   }
@@ -461,9 +603,9 @@ export class Archive {
   /** Ends every recording and completes its files. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#writing(), (camera) => camera.close()));
-    await this.#disk?.settled();
+    for (const watch of this.#watches.values()) await watch.settled();
     await this.#retention?.close();
     await this.#reader?.close();
-    await this.#identity?.release();
+    for (const identity of this.#identities.values()) await identity.release();
   }
 }

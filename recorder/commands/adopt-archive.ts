@@ -1,4 +1,4 @@
-// `recorder --adopt-archive`: the user declares that the record path holds the archive of this node, whatever was there
+// `recorder --adopt-archive`: the user declares that the record path holds the archive of this node, and the further disks belong to it, whatever was there
 // before.
 
 import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
@@ -20,11 +20,16 @@ export async function adoptArchive(
   configFile: string,
   { pod, log }: { readonly pod: PodPlace | undefined; readonly log: Log },
 ): Promise<string> {
-  const { recordPath, workDir } = config;
-  const root = withoutTrailingSlash(recordPath);
-  const facts = await nodeFileSystem.facts(root).catch(ignoreMissing);
-  if (!facts?.isDirectory)
-    throw new ConfigError(configFile, 'record_path', `${root} does not exist; is its disk mounted?`);
+  const { recordPath, workDir, archive } = config;
   const owner = await ownerOf(config, pod);
-  return new ArchiveIdentity({ root, workDir, ...owner, fs: nodeFileSystem, log }).adopt();
+  const identityOf = async (path: string, key: string, first?: ArchiveIdentity): Promise<ArchiveIdentity> => {
+    const root = withoutTrailingSlash(path);
+    const facts = await nodeFileSystem.facts(root).catch(ignoreMissing);
+    if (!facts?.isDirectory) throw new ConfigError(configFile, key, `${root} does not exist; is its disk mounted?`);
+    return new ArchiveIdentity({ root, workDir, ...owner, first, fs: nodeFileSystem, log });
+  };
+  const first = await identityOf(recordPath, 'record_path');
+  const id = await first.adopt();
+  for (const { path } of archive.disks) await (await identityOf(path, 'archive.disks', first)).adopt();
+  return id;
 }

@@ -8,6 +8,7 @@ import { ArchiveError, WrongDiskError } from '../archive/disk/faults.ts';
 import { nodeFileSystem as fs } from '../archive/disk/file-system.ts';
 import { ArchiveIdentity } from '../archive/disk/identity.ts';
 import { Catalogue } from '../archive/catalogue/catalogue.ts';
+import { Disk } from '../archive/disk/disk-set.ts';
 import { SegmentStore } from '../archive/disk/segment-store.ts';
 import type { Config } from '../config/schema.ts';
 import { Connection } from '../database/connection.ts';
@@ -31,9 +32,14 @@ export async function reindexArchive(
   // Nothing is recovered or written on the disk: only names and files are read.
   const identity = new ArchiveIdentity({ root, workDir, fs, log });
   const store = new SegmentStore(root, fs, { check: () => identity.inspect(), device: undefined });
+  for (const { path } of config.archive.disks) {
+    const disk = withoutTrailingSlash(path);
+    const further = new ArchiveIdentity({ root: disk, workDir, first: identity, fs, log });
+    store.disks.add(new Disk(disk, { check: () => further.inspect(), device: undefined }));
+  }
   const catalogue = new Catalogue(store, clock);
   try {
-    await identity.inspect();
+    await store.disks.checkAll();
     await migrate(connection);
     say(`indexing ${root} as node ${nodeName} into ${connection.location}`);
     return await reindex({ connection, nodeName, catalogue, clock, say }, signal);

@@ -91,6 +91,7 @@ test('a file without settings is a recorder without cameras and every default', 
       segmentDurationMs: 300_000,
       maxBitrate: 100_000_000,
       syncIntervalMs: 5_000,
+      disks: [],
       retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
       protectForMs: 90 * 86_400_000,
       targets: [],
@@ -322,6 +323,7 @@ cameras:
       segmentDurationMs: 90_000,
       maxBitrate: 50_000_000,
       syncIntervalMs: 500,
+      disks: [],
       retention: { maxAgeMs: 30 * 86_400_000, maxSizeBytes: 500 * 2 ** 30, minFree: { kind: 'percent', percent: 5 } },
       protectForMs: 30 * 86_400_000,
       targets: [],
@@ -939,4 +941,15 @@ test('an alias of a value that contains it is refused, with its position', async
   );
   const file = await files(t, { 'config.yaml': 'archive: {syncInterval: &d 3s}\nptz: {moveTimeout: *d}\n' });
   assert.equal((await loadConfig(file)).ptz.moveTimeoutMs, 3_000, 'others are fine');
+});
+
+test('further disks are directories of their own', async (t) => {
+  const { archive } = await load(t, { 'config.yaml': 'archive: {disks: [{path: /mnt/b}, {path: /mnt/c, weight: 2}]}' });
+  assert.deepEqual(archive.disks, [
+    { path: '/mnt/b', weight: 1 },
+    { path: '/mnt/c', weight: 2 },
+  ]);
+  const apart = /archive\.disks: \/mnt\/a(\/b)? is the directory of another disk, or lies in it: \/mnt\/a/;
+  await refused(t, 'record_path: /mnt/a\narchive: {disks: [{path: /mnt/a/b}]}', apart);
+  await refused(t, 'record_path: /mnt/a/\narchive: {disks: [{path: /mnt/a}]}', apart);
 });

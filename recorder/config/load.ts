@@ -9,6 +9,7 @@ import { inScope } from '../../base/camera-scope.ts';
 import { errorCode } from '../../base/error.ts';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { exists } from '../../base/file-calls.ts';
+import { withoutTrailingSlash } from '../../base/paths.ts';
 import { KeySuggestions } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
 import { CameraFile, ConfigFile, IssuerList, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
@@ -58,6 +59,8 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw), ...mistakesInCopies(data, raw)];
   const nodeName = data.nodeName || (options.hostName ?? hostname()).trim();
   if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, but the system has no host name'));
+  const apart = nestedDisk([data.record_path, ...data.archive.disks.map(({ path }) => path)]);
+  if (apart !== undefined) mistakes.push(mistakeAt(raw, 'archive.disks', apart));
   const { required, publicKey } = data.license;
   if (required && publicKey === '') {
     mistakes.push(mistakeAt(raw, 'license.publicKey', 'is missing, but license.required is true', 'license.required'));
@@ -75,6 +78,17 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   };
   if (mistakes.length > 0) throw ConfigError.all(mistakes);
   return toConfig(data, nodeName, named);
+}
+
+/** Why disks are not apart from each other; undefined if they are. */
+function nestedDisk(paths: readonly string[]): string | undefined {
+  const roots = paths.map((path) => `${withoutTrailingSlash(path)}/`);
+  for (const [i, root] of roots.entries()) {
+    const other = roots.find((one, j) => j !== i && one.startsWith(root));
+    if (other !== undefined)
+      return `${other.slice(0, -1)} is the directory of another disk, or lies in it: ${root.slice(0, -1)}`;
+  }
+  return undefined;
 }
 
 /** Errors that are found at the start, with the positions of their keys in the files. */

@@ -902,6 +902,23 @@ export const ConfigFile = z.strictObject({
       syncInterval: duration(100, '100ms', 600_000, '10m')
         .prefault('5s')
         .describe('How often footage is forced to the disk: a power cut loses at most this much.'),
+      disks: z
+        .array(
+          z.strictObject({
+            path: directory().describe('Directory of the disk. It must exist.'),
+            weight: z
+              .number()
+              .min(0.1)
+              .max(10)
+              .default(1)
+              .describe('With 2, the disk gets twice as many cameras as its free space suggests.'),
+          }),
+        )
+        .max(15, 'expected at most 15 disks beside record_path')
+        .default([])
+        .describe(
+          'Further disks beside record_path. A camera records to one disk for a UTC day. When a disk fails, its cameras record to the others.',
+        ),
       retention: RetentionFile.prefault({}).describe('Limits of all cameras together.'),
       protectFor: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
@@ -1089,6 +1106,7 @@ export function toConfig(
     archive: {
       ...defaults,
       syncIntervalMs: archive.syncInterval,
+      disks: archive.disks,
       retention: archive.retention,
       protectForMs: archive.protectFor,
       targets: archive.targets,

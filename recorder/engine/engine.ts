@@ -21,7 +21,7 @@ export async function openEngine(current: CurrentConfig, wanted: WantedCameras, 
   const config = current.value;
   // Opened before the memory for writing: it is released before it.
   const standbyMemory = forStandbys(deps.memory);
-  const { archive, gaps } = await openArchive(config, wanted, deps);
+  const { archive, gaps } = await openArchive(current, wanted, deps);
   const node = await openCameras(config, wanted, { archive, gaps, standbyMemory }, deps);
   const { cameras, reach, pacer } = node;
   const recovery = openEdgeRecovery(config, wanted, { archive, gaps, registry: deps.registry }, node, deps);

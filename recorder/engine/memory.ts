@@ -27,6 +27,15 @@ export function forStandbys(memory: MemoryBudget): (shed: (bytes: number) => voi
   };
 }
 
+/** The share of what a disk may not have yet. */
+const FOR_UNSYNCED = 1 / 4;
+
+/** With several disks, what was written and not synced. Recording takes precedence over it. */
+export const forUnsynced =
+  (memory: MemoryBudget) =>
+  (shed: () => void): MemoryAccount =>
+    memory.open('unsynced', { maxBytes: memory.limitBytes * FOR_UNSYNCED, shed });
+
 /** Opened last, so that all other users release memory for recording. */
 export const forWriting = (memory: MemoryBudget): MemoryAccount =>
   memory.open('writing', {

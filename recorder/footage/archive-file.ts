@@ -68,13 +68,14 @@ export type PlayedFile = Pick<ArchiveFile, 'sizeBytes' | 'read' | 'readInto'>;
 const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'ENAMETOOLONG']);
 
 export class ArchiveFiles {
-  readonly #root: string;
+  readonly #rootOf: (path: string) => Promise<string>;
   readonly #keepAwake: KeepAwake;
-  #realRoot: string | undefined;
+  /** By the root of a disk. */
+  readonly #realRoots = new Map<string, string>();
 
-  /** `root` is the record path; it may be a link itself. */
-  constructor(root: string, keepAwake: KeepAwake = () => () => {}) {
-    this.#root = withoutTrailingSlash(root);
+  /** `root` is the record path, or says on which disk a file is; it may be a link itself. */
+  constructor(root: string | ((path: string) => Promise<string>), keepAwake: KeepAwake = () => () => {}) {
+    this.#rootOf = typeof root === 'string' ? async () => withoutTrailingSlash(root) : root;
     this.#keepAwake = keepAwake;
   }
 
@@ -83,8 +84,9 @@ export class ArchiveFiles {
     const path = formatPath(segment);
     const rest = this.#keepAwake();
     try {
-      if (!(await this.#isInPlace(path))) return undefined;
-      const fd = await ask<number>((done) => fs.open(`${this.#root}/${path}`, FLAGS, done));
+      const root = await this.#rootOf(path);
+      if (!(await this.#isInPlace(root, path))) return undefined;
+      const fd = await ask<number>((done) => fs.open(`${root}/${path}`, FLAGS, done));
       return await this.#file(fd, segment, path);
     } catch (err) {
       if (NOT_THERE.has(errorCode(err) ?? '')) return undefined;
@@ -118,11 +120,12 @@ export class ArchiveFiles {
   }
 
   /** Whether no part of the path below the root is a symbolic link. */
-  async #isInPlace(path: string): Promise<boolean> {
-    const real = await realPath(`${this.#root}/${path}`);
-    if (this.#realRoot !== undefined && real === `${this.#realRoot}/${path}`) return true;
-    this.#realRoot = await realPath(this.#root);
-    return real === `${this.#realRoot}/${path}`;
+  async #isInPlace(root: string, path: string): Promise<boolean> {
+    const real = await realPath(`${root}/${path}`);
+    if (real === `${this.#realRoots.get(root)}/${path}`) return true;
+    const realRoot = await realPath(root);
+    this.#realRoots.set(root, realRoot);
+    return real === `${realRoot}/${path}`;
   }
 }
 

@@ -37,6 +37,8 @@ export async function holdersOf(
 }
 
 export function openFootage({ recordPath, archive, clock, keepAwake, ...around }: FootageOptions): Collector {
-  const own = new OwnFootage(around.cluster?.nodeId ?? '', archive, new ArchiveFiles(recordPath, keepAwake), clock);
+  const rootOf = archive.rootOf?.bind(archive);
+  const files = new ArchiveFiles(rootOf ?? recordPath, keepAwake);
+  const own = new OwnFootage(around.cluster?.nodeId ?? '', archive, files, clock);
   return new Collector({ own, holders: (cameraId) => holdersOf(around, cameraId), clock });
 }

@@ -13,6 +13,8 @@ import { PartsCache } from './parts-cache.ts';
 export interface OwnArchive {
   /** Throws ArchiveError when the archive cannot be read. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+  /** With several disks: the root of the one that has a file. */
+  rootOf?(path: string): Promise<string>;
   /** The segments of a camera that are not closed yet. */
   openEntries(cameraId: string): readonly OpenSegment[];
   /** Keeps a segment from retention until the returned function is called. */

@@ -48,6 +48,8 @@ export interface Source {
 export interface JobArchive {
   /** Throws ArchiveError when the archive cannot be read. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+  /** With several disks: the root of the one that has a file. */
+  rootOf?(path: string): Promise<string>;
   /** Keeps the footage in [fromMs, toMs) from retention until the returned function is called. */
   holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
 }
@@ -89,7 +91,8 @@ export async function sourcesOf(
   { recordPath, archive, cluster }: SourceDeps,
   signal: AbortSignal,
 ): Promise<Source[]> {
-  const own = (path: string): Source => ({ open: () => ownFile(join(recordPath, path)) });
+  const rootOf = async (path: string): Promise<string> => (await archive.rootOf?.(path)) ?? recordPath;
+  const own = (path: string): Source => ({ open: async () => ownFile(join(await rootOf(path), path)) });
   try {
     if (!cluster || !isOfAllNodes) {
       const { segments } = await archive.list(cameraId, { fromMs, toMs, tzOffsetMinutes: 0 });

@@ -42,7 +42,9 @@ export interface EngineArchive {
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
   extents(): readonly { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[];
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
-  newestFiles(cameraId: string): Iterable<string>;
+  newestFiles(cameraId: string): AsyncIterable<string>;
+  /** The root of the disk that has a file, by the path of the file. */
+  rootOf(path: string): Promise<string>;
   /** Footage stays until the returned function is called. */
   holdForReading(path: string): () => void;
   holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;

@@ -3,7 +3,6 @@
 import type { Registry } from 'prom-client';
 import { cameraOfFootage } from '../../base/camera-id.ts';
 import { inScope } from '../../base/camera-scope.ts';
-import { withoutTrailingSlash } from '../../base/paths.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { Config } from '../config/schema.ts';
 import type { Copies } from '../copies/copies.ts';
@@ -49,7 +48,7 @@ export async function openCopies(
         return windows.some((window) => window.fromMs < toMs && window.toMs > fromMs);
       },
     },
-    files: new ArchiveFiles(withoutTrailingSlash(config.recordPath)),
+    files: new ArchiveFiles((path) => archiveOf().rootOf(path)),
     clock,
     log,
   });

@@ -11,9 +11,9 @@ import type { TrackHeader } from '../mp4/movie.ts';
 const MAX_FILES = 8;
 
 /** `paths`: newest first. Undefined if the newest files have none. Throws the system's error if the disk fails. */
-export async function newestKeyFrame(paths: Iterable<string>): Promise<Buffer | undefined> {
+export async function newestKeyFrame(paths: Iterable<string> | AsyncIterable<string>): Promise<Buffer | undefined> {
   let files = 0;
-  for (const path of paths) {
+  for await (const path of paths) {
     if (++files > MAX_FILES) return undefined;
     const file = await PartFile.open(path);
     if (!file) continue;

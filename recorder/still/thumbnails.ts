@@ -20,7 +20,7 @@ interface ThumbnailSource {
   /** The newest key frame received, as a movie of one picture; undefined if there is none. */
   live(): Buffer | undefined;
   /** Absolute paths of the camera's files, newest first. */
-  files(): Iterable<string>;
+  files(): Iterable<string> | AsyncIterable<string>;
 }
 
 /** Enough for a tile, with a tenth of the bytes of the full picture. */

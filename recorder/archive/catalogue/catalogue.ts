@@ -55,6 +55,11 @@ export class Catalogue {
     return this.#tree.refresh(fromMs, toMs);
   }
 
+  /** The disks have changed: every directory is read again at the next look. */
+  readAgain(): void {
+    this.#tree.readAgain();
+  }
+
   // Changes of files by this process.
 
   opened(segment: SegmentName): void {

@@ -5,6 +5,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
 import { errorCode, messageOf } from '../../../base/error.ts';
 import { DAY_MS } from '../../../base/units.ts';
+import type { Disk } from '../disk/disk-set.ts';
 import { ArchiveError } from '../disk/faults.ts';
 import type { FileFacts } from '../disk/file-system.ts';
 import { dayPath, dayStartMs, parseDay, readNamesOfDay, type NamedTimes, type SegmentName } from '../disk/names.ts';
@@ -53,12 +54,17 @@ export class DayTree {
   #sorted: DayState[] | undefined;
   #checkedAllMs = -Infinity;
   #refreshing: Promise<void> | undefined;
+  /** The disks that were read at the last look. */
+  #disks: readonly Disk[];
+  /** What one of several disks could not read. */
+  #partly: unknown;
   /** Why the last look at all directories failed; undefined if it did not. */
   problem: string | undefined;
 
   constructor(store: SegmentStore, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
+    this.#disks = store.disks.all;
   }
 
   /** All days with segments, oldest first, as of the last `refresh`. */
@@ -73,9 +79,11 @@ export class DayTree {
    */
   async refresh(fromMs: number, toMs: number): Promise<void> {
     // Another disk, or none, would look like an archive without footage.
-    await this.#store.checkDisk().catch((cause: unknown) => {
+    const disks = await this.#store.disks.present().catch((cause: unknown) => {
       throw this.#unreadable(cause);
     });
+    if (disks.length !== this.#disks.length || disks.some((disk) => !this.#disks.includes(disk))) this.readAgain();
+    this.#disks = disks;
     if (this.#clock.monotonicMs() - this.#checkedAllMs >= CHECK_ALL_MS) {
       // Simultaneous callers share one check.
       this.#refreshing ??= this.#refreshAll().finally(() => (this.#refreshing = undefined));
@@ -85,8 +93,8 @@ export class DayTree {
     const asked = this.days().filter((day) => day.startMs >= dayStartMs(fromMs) && day.startMs <= toMs);
     try {
       // The record path itself: without it, days that are known would still be listed.
-      const root = this.#store.fs.list(this.#store.root);
-      await Promise.all([root, ...asked.map((day) => this.#refreshDay(day.startMs))]);
+      const roots = this.#list('');
+      await Promise.all([roots, ...asked.map((day) => this.#refreshDay(day.startMs))]);
     } catch (cause) {
       throw this.#unreadable(cause);
     }
@@ -98,9 +106,8 @@ export class DayTree {
    */
   #unreadable(cause: unknown): ArchiveError {
     const { path } = (cause ?? {}) as { readonly path?: unknown };
-    const { root } = this.#store;
-    const isWithin = typeof path === 'string' && path.startsWith(`${root}/`);
-    const which = isWithin ? path.slice(root.length + 1) : 'its directory';
+    const disk = this.#store.disks.all.find(({ root }) => typeof path === 'string' && path.startsWith(`${root}/`));
+    const which = disk && typeof path === 'string' ? path.slice(disk.root.length + 1) : 'its directory';
     const message = `the archive on disk cannot be read: ${which} (${errorCode(cause) ?? messageOf(cause)})`;
     return new ArchiveError(message, { cause });
   }
@@ -182,9 +189,9 @@ export class DayTree {
     if (Number.isNaN(day.mtimeMs)) return;
     day.ownSinceMs ??= this.#clock.monotonicMs();
     const before = day.mtimeMs;
-    this.#store.fs.facts(this.#store.absolute(day.path)).then(
+    this.#factsIfThere(day.path).then(
       (facts) => {
-        if (day.mtimeMs === before) day.mtimeMs = facts.mtimeMs;
+        if (day.mtimeMs === before) day.mtimeMs = facts?.mtimeMs ?? NaN;
       },
       () => {
         day.mtimeMs = NaN;
@@ -196,11 +203,12 @@ export class DayTree {
     // Set before the check: a day that begins meanwhile resets it, so that another check follows.
     this.#checkedAllMs = this.#clock.monotonicMs();
     const found = new Set<number>();
+    this.#partly = undefined;
     let failure: { cause: unknown } | undefined;
     // After a failure, the rest is still read: recovery needs it.
     const names = async (path: string): Promise<string[]> => {
       try {
-        return path === '' ? await this.#store.fs.list(this.#store.root) : await this.#listIfThere(path);
+        return await this.#list(path);
       } catch (cause) {
         failure ??= { cause };
         return [];
@@ -226,7 +234,7 @@ export class DayTree {
         failure ??= { cause };
       }),
     );
-    this.problem = undefined;
+    this.problem = this.#partly === undefined ? undefined : this.#unreadable(this.#partly).message;
     if (!failure) return;
     this.#checkedAllMs = -Infinity;
     const unreadable = this.#unreadable(failure.cause);
@@ -243,7 +251,7 @@ export class DayTree {
     const nowMs = this.#clock.monotonicMs();
     const stale = nowMs - (known?.ownSinceMs ?? nowMs) >= OWN_CHANGES_MS;
     if (known && known.mtimeMs === facts.mtimeMs && !stale) return;
-    const found = byCamera(readNamesOfDay(startMs, await this.#listIfThere(path)));
+    const found = byCamera(readNamesOfDay(startMs, await this.#list(path)));
     const tickMs = Number.isInteger(facts.mtimeMs / 1000) ? COARSE_TICK_MS : TICK_MS;
     const settled = Math.abs(this.#clock.wallMs() - facts.mtimeMs) > tickMs;
     const before = this.#days.get(startMs);
@@ -281,24 +289,53 @@ export class DayTree {
     this.#sorted = undefined;
   }
 
-  /** A directory that another process has removed meanwhile is no error, and what is no directory is not read. */
-  async #listIfThere(path: string): Promise<string[]> {
-    try {
-      return await this.#store.fs.list(this.#store.absolute(path));
-    } catch (err) {
-      if (isNoDirectory(err)) return [];
-      throw err;
-    }
+  /** Makes the next look read every directory. */
+  readAgain(): void {
+    for (const day of this.#days.values()) day.mtimeMs = NaN;
+    this.#checkedAllMs = -Infinity;
   }
 
-  async #factsIfThere(path: string): Promise<FileFacts | undefined> {
-    try {
-      return await this.#store.fs.facts(this.#store.absolute(path));
-    } catch (err) {
-      if (isNoDirectory(err)) return undefined;
-      throw err;
-    }
+  /**
+   * Names on all disks. A directory that another process has removed meanwhile is no error, and what is no directory is not read; but a
+   * record path without its directory is an error.
+   */
+  async #list(path: string): Promise<string[]> {
+    const { fs } = this.#store;
+    const lists = await this.#onEach((root) => {
+      const names = fs.list(path === '' ? root : `${root}/${path}`);
+      return path === '' ? names : names.catch((err: unknown) => orNone(err, []));
+    });
+    const [first = []] = lists;
+    return lists.length < 2 ? first : [...new Set(lists.flat())];
   }
+
+  /** With several disks, the directory that was changed last tells. */
+  async #factsIfThere(path: string): Promise<FileFacts | undefined> {
+    const { fs } = this.#store;
+    const all = await this.#onEach((root) =>
+      fs.facts(`${root}/${path}`).catch((err: unknown) => orNone(err, undefined)),
+    );
+    return all.reduce((a, b) => (a && (!b || a.mtimeMs >= b.mtimeMs) ? a : b), undefined);
+  }
+
+  /** What the disks answer. One of several that fails is left out, and reported. */
+  async #onEach<T>(ask: (root: string) => Promise<T>): Promise<T[]> {
+    const [only, ...others] = this.#disks;
+    if (only && others.length === 0) return [await ask(only.root)];
+    const answers = await Promise.allSettled(this.#disks.map((disk) => disk.answers(ask(disk.root))));
+    const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+    const failed = answers.find(({ status }) => status === 'rejected');
+    if (failed?.status !== 'rejected') return found;
+    if (found.length === 0) throw failed.reason;
+    this.#partly = failed.reason;
+    return found;
+  }
+}
+
+/** `none` for a directory that is not there; throws every other error. */
+function orNone<T>(err: unknown, none: T): T {
+  if (isNoDirectory(err)) return none;
+  throw err;
 }
 
 /** Missing, a file that is named like a directory of the archive, or a link in a circle: foreign files, which hold nothing of ours. */

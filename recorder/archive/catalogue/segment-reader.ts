@@ -68,7 +68,8 @@ export class SegmentReader {
     const { store, thread } = this.#deps;
     const unknown = thread ? all.filter(({ rows, segment }) => !rows.details(segment)) : [];
     if (!thread || unknown.length < MIN_FOR_THREAD) return;
-    const read = await thread.read(unknown.map((found) => store.absolute(pathOf(found))));
+    const paths = await Promise.all(unknown.map((found) => store.locate(pathOf(found))));
+    const read = await thread.read(paths);
     for (const [i, { rows, segment }] of unknown.entries()) {
       const details = read[i];
       if (details) rows.setDetails(segment, details);
@@ -114,7 +115,7 @@ export class SegmentReader {
   async isMissing(segment: SegmentName): Promise<boolean> {
     const { store } = this.#deps;
     try {
-      await store.fs.facts(store.absolute(formatPath(segment)));
+      await store.fs.facts(await store.locate(formatPath(segment)));
       return false;
     } catch (err) {
       return errorCode(err) === 'ENOENT' && (await this.#rootIsThere());
@@ -148,7 +149,7 @@ export class SegmentReader {
 
   async #look(path: string, startMs: number): Promise<Looked> {
     const { store } = this.#deps;
-    const absolute = store.absolute(path);
+    const absolute = await store.locate(path);
     let facts: FileFacts;
     try {
       facts = await store.fs.facts(absolute);
@@ -176,8 +177,9 @@ export class SegmentReader {
   async #rootIsThere(): Promise<boolean> {
     const { store } = this.#deps;
     try {
-      await store.checkDisk();
-      return (await store.fs.list(store.root)).length > 0;
+      await store.disks.checkAll();
+      const roots = await Promise.all(store.disks.all.map(({ root }) => store.fs.list(root)));
+      return roots.every((names) => names.length > 0);
     } catch {
       // The disk is not there, so nothing is known of the file.
       return false;

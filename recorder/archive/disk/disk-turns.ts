@@ -14,12 +14,32 @@ import type { FileSystem, OpenFile } from './file-system.ts';
  * the disk.
  */
 const CHANGES_AT_ONCE = 48;
+interface DiskTurns {
+  readonly changes: Turns;
+  readonly syncs: Turns;
+}
+
+/** Which disks there are. */
+interface Disks {
+  count(): number;
+  of(path: string): string;
+}
+
 /** File systems commit all waiting syncs together: fewer at once would reduce the throughput. */
 const SYNCS_AT_ONCE = 48;
 
-export function takingTurns(fs: FileSystem): FileSystem {
-  const changes = new Turns(CHANGES_AT_ONCE);
-  const syncs = new Turns(SYNCS_AT_ONCE);
+/** With several disks, each has its share of the turns: one that hangs keeps only its own. */
+export function takingTurns(fs: FileSystem, disks: Disks = { count: () => 1, of: () => '' }): FileSystem {
+  const turns = new Map<string, DiskTurns>();
+  const of = (path: string): DiskTurns => {
+    const disk = disks.of(path);
+    let own = turns.get(disk);
+    if (!own) {
+      const share = (all: number): Turns => new Turns(Math.ceil(all / disks.count()));
+      turns.set(disk, (own = { changes: share(CHANGES_AT_ONCE), syncs: share(SYNCS_AT_ONCE) }));
+    }
+    return own;
+  };
 
   const underWay = new Map<string, Promise<void>>();
   const next = new Map<string, Promise<void>>();
@@ -32,7 +52,7 @@ export function takingTurns(fs: FileSystem): FileSystem {
       // Its callers get the error.
       .catch(() => {})
       .then(() =>
-        syncs.take(() => {
+        of(path).syncs.take(() => {
           // From here on, the running sync may miss new entries: later callers need the next one.
           next.delete(path);
           underWay.set(path, sync);
@@ -46,7 +66,7 @@ export function takingTurns(fs: FileSystem): FileSystem {
     return sync;
   }
 
-  const file = (inner: OpenFile): OpenFile => ({
+  const file = (inner: OpenFile, { changes, syncs }: DiskTurns): OpenFile => ({
     write: (buffers, position) => changes.take(() => inner.write(buffers, position)),
     read: (position, length) => inner.read(position, length),
     truncate: (sizeBytes) => changes.take(() => inner.truncate(sizeBytes)),
@@ -57,18 +77,18 @@ export function takingTurns(fs: FileSystem): FileSystem {
   });
 
   return {
-    create: async (path, mode) => file(await changes.take(() => fs.create(path, mode))),
+    create: async (path, mode) => file(await of(path).changes.take(() => fs.create(path, mode)), of(path)),
     open: async (path, mode) => {
       const opened = await fs.open(path, mode);
-      return mode === 'read' ? opened : file(opened);
+      return mode === 'read' ? opened : file(opened, of(path));
     },
-    makeDirectory: (path) => changes.take(() => fs.makeDirectory(path)),
+    makeDirectory: (path) => of(path).changes.take(() => fs.makeDirectory(path)),
     list: (path) => fs.list(path),
     facts: (path) => fs.facts(path),
-    remove: (path) => changes.take(() => fs.remove(path)),
-    removeDirectory: (path) => changes.take(() => fs.removeDirectory(path)),
+    remove: (path) => of(path).changes.take(() => fs.remove(path)),
+    removeDirectory: (path) => of(path).changes.take(() => fs.removeDirectory(path)),
     space: (path) => fs.space(path),
-    rename: (from, to) => changes.take(() => fs.rename(from, to)),
+    rename: (from, to) => of(to).changes.take(() => fs.rename(from, to)),
     syncDirectory,
   };
 }

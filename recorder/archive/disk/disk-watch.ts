@@ -42,6 +42,12 @@ export class DiskWatch {
     this.#tell(fault);
   }
 
+  /** The same for a disk that was not looked at yet. */
+  expect(): void {
+    this.#mustRecover = true;
+    this.#deps.refuse(new WrongDiskError('archive-missing', `${this.#deps.root} was not looked at yet`));
+  }
+
   /** To be called a few times a second. */
   tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();

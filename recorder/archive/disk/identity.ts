@@ -23,6 +23,8 @@ export interface IdentityOptions {
   readonly pool?: string | undefined;
   /** Locks a directory for this process before anything is written to it. Rejects with DirectoryInUse. */
   readonly take?: ((directory: string) => Promise<FileLock>) | undefined;
+  /** For a further disk of an archive: the first one. */
+  readonly first?: ArchiveIdentity | undefined;
   readonly fs: FileSystem;
   readonly log: Log;
 }
@@ -33,6 +35,8 @@ interface Marker {
   readonly node: string | undefined;
   readonly pool: string | undefined;
   readonly created: string | undefined;
+  /** The archive to which a further disk belongs. */
+  readonly set: string | undefined;
 }
 
 /** The state of the marker when the id was last read. As long as it is the same, the id need not be read again. */
@@ -42,6 +46,8 @@ interface Seen {
 }
 
 const STATE_DIRECTORY = '.kube-nvr';
+/** Beside the record paths, in the file of known ids. */
+const SET = 'set';
 const ID = /^[0-9a-f-]{8,64}$/;
 
 export class ArchiveIdentity {
@@ -82,6 +88,7 @@ export class ArchiveIdentity {
     if (marker === undefined) return 'new';
     // A node that knows no id (its state was lost, or the disk was moved here) accepts the archive that it finds.
     if (!isKnown) await this.#remember(marker.id);
+    await this.#rememberSet();
     if (this.#options.pool !== undefined && marker.pool === undefined) {
       // The marker was written by a version without this field. If the disk is full, the field is added another time.
       await this.#mark(marker).catch((err: unknown) =>
@@ -127,6 +134,7 @@ export class ArchiveIdentity {
     // The disk is written first: a node with an id that never reached the disk would refuse its own archive.
     await this.#mark({ id });
     await this.#remember(id);
+    await this.#rememberSet();
     this.#id = id;
     await this.#see();
     this.#options.log.info({ path: this.#options.root, archive: id }, 'a new archive was created');
@@ -140,7 +148,8 @@ export class ArchiveIdentity {
       await makeDirectories(this.#options.fs, `${this.#options.root}/${STATE_DIRECTORY}`);
       return this.#create();
     }
-    if (marker.node !== this.#options.node || marker.pool !== this.#options.pool) await this.#mark(marker);
+    const { node, pool } = this.#options;
+    if (marker.node !== node || marker.pool !== pool || marker.set !== (await this.#set())) await this.#mark(marker);
     await this.#remember(marker.id);
     await this.#see();
     this.#id = marker.id;
@@ -182,7 +191,8 @@ export class ArchiveIdentity {
     readonly created?: string | undefined;
   }): Promise<void> {
     const { fs, node, pool } = this.#options;
-    await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, pool, created })}\n`);
+    const set = await this.#set();
+    await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, pool, created, set })}\n`);
   }
 
   /** Rejects with WrongDiskError when the id on the disk is not the known one. */
@@ -214,7 +224,27 @@ export class ArchiveIdentity {
           'right, run recorder --adopt-archive',
       );
     }
+    const set = await this.#set();
+    if (set !== undefined && marker.set !== set && (marker.set !== undefined || known.id === undefined)) {
+      throw new WrongDiskError(
+        'archive-foreign',
+        `${root} holds the disk ${marker.id} of another archive; if this disk is right, run recorder --adopt-archive`,
+      );
+    }
     return { marker, isKnown: known.id !== undefined };
+  }
+
+  /** The archive to which this further disk belongs. It stays the same when the first disk is replaced. */
+  async #set(): Promise<string | undefined> {
+    const { first } = this.#options;
+    if (!first) return undefined;
+    return (await first.#known(SET)).id ?? first.id ?? (await first.#known()).id;
+  }
+
+  async #rememberSet(): Promise<void> {
+    const { first } = this.#options;
+    const set = await this.#set();
+    if (first && set !== undefined && (await first.#known(SET)).id !== set) await first.#remember(set, SET);
   }
 
   async #see(): Promise<void> {
@@ -229,27 +259,28 @@ export class ArchiveIdentity {
     const value = parseJson(text);
     const id = idIn(value, 'id');
     if (id !== undefined) {
-      return { id, node: wordIn(value, 'node'), pool: wordIn(value, 'pool'), created: wordIn(value, 'created') };
+      const [node, pool, created, set] = ['node', 'pool', 'created', 'set'].map((key) => wordIn(value, key));
+      return { id, node, pool, created, set };
     }
     throw new WrongDiskError('archive-foreign', `${this.#markerPath} cannot be read: it does not name an archive`);
   }
 
   /** `readable` is false for a damaged file: then it is not known whether the node has an archive. */
-  async #known(): Promise<{ readonly id: string | undefined; readonly readable: boolean }> {
+  async #known(key = this.#options.root): Promise<{ readonly id: string | undefined; readonly readable: boolean }> {
     const text = await readIfThere(this.#options.fs, this.#knownPath);
     if (text === undefined) return { id: undefined, readable: true };
     const value = parseJson(text);
-    return { id: idIn(value, this.#options.root), readable: typeof value === 'object' && value !== null };
+    return { id: idIn(value, key), readable: typeof value === 'object' && value !== null };
   }
 
   /** Ids are kept by record path: another path in the configuration is another archive. */
-  async #remember(id: string): Promise<void> {
-    const { fs, root, workDir, log } = this.#options;
+  async #remember(id: string, key = this.#options.root): Promise<void> {
+    const { fs, workDir, log } = this.#options;
     try {
       await makeDirectories(fs, workDir);
       const before = parseJson((await readIfThere(fs, this.#knownPath)) ?? '{}');
       const known = typeof before === 'object' && before !== null && !Array.isArray(before) ? before : {};
-      await replaceFile(fs, this.#knownPath, `${JSON.stringify({ ...known, [root]: id }, undefined, 2)}\n`);
+      await replaceFile(fs, this.#knownPath, `${JSON.stringify({ ...known, [key]: id }, undefined, 2)}\n`);
     } catch (err) {
       // Without the file, the next start accepts the disk that it finds, as this start did.
       log.warn({ path: this.#knownPath, err }, 'the id of the archive cannot be stored');

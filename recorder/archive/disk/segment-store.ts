@@ -4,9 +4,11 @@
 // recovery checks the marked files instead of the whole archive. The newest marker of a camera stays after its segment is
 // closed, so that the sequence continues even if the wall clock was set back.
 
-import { errorCode, quietly } from '../../../base/error.ts';
+import { errorCode, firstError, quietly } from '../../../base/error.ts';
 import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
+import { oneDisk, type Disk, type DiskGuard, type DiskSet } from './disk-set.ts';
+import { diskFault } from './faults.ts';
 import type { FileFacts, FileSystem, OpenFile } from './file-system.ts';
 import { formatBaseName, formatPath, dayPath, parseBaseName, type SegmentName } from './names.ts';
 
@@ -28,14 +30,16 @@ export interface CreatedSegment {
   readonly segment: SegmentName;
   /** Relative to the record path. */
   readonly path: string;
+  readonly disk: Disk;
   readonly marker: string;
 }
 
-/** Knows the disk that must contain the record path. */
-interface DiskGuard {
-  /** Rejects with WrongDiskError when the disk is another one now. */
-  check(): Promise<void>;
-  readonly device: number | undefined;
+/** What the creator of a segment is told. */
+interface CreationEvents {
+  /** The disk is chosen. */
+  readonly placed?: (disk: Disk) => void;
+  /** The file exists; called before anything else can happen to it. */
+  readonly announce?: (created: CreatedSegment) => void;
 }
 
 /** A sync has failed: Linux reports that once, and may have dropped what was written since the last good one. */
@@ -43,50 +47,51 @@ export class Unsynced extends Error {
   override readonly name = 'Unsynced';
 }
 
-const anyDisk: DiskGuard = { check: async () => {}, device: undefined };
-
 export class SegmentStore {
   readonly root: string;
   readonly fs: FileSystem;
-  readonly #guard: DiskGuard;
-  #refused: Error | undefined;
-  /** The day whose directories are known to survive a power failure. */
-  #safeDay: string | undefined;
+  readonly disks: DiskSet;
   /** Number of segments that are being created; meanwhile no day is removed. */
   #creating = 0;
   readonly #unannounced = new Set<string>();
+  /** Paths of files on failing disks, which may come back. */
+  readonly #leftBehind = new Set<string>();
   #removingDay: Promise<boolean> | undefined;
 
-  constructor(root: string, fs: FileSystem, guard?: DiskGuard) {
+  /** Without `disks`, the record path is the only one. */
+  constructor(root: string, fs: FileSystem, guard?: DiskGuard, disks: DiskSet = oneDisk(root, fs, guard)) {
     this.root = root;
     this.fs = fs;
-    this.#guard = guard ?? anyDisk;
-  }
-
-  /** Lets `create` fail with this error from now on; undefined: lets it succeed. */
-  refuse(fault: Error | undefined): void {
-    this.#refused = fault;
-  }
-
-  /** Why no new files may be created now. */
-  get refused(): Error | undefined {
-    return this.#refused;
+    this.disks = disks;
   }
 
   /** Rejects with WrongDiskError when the record path is not the archive of this node now. */
   checkDisk(): Promise<void> {
-    return this.#guard.check();
+    return this.disks.first.guard.check();
   }
 
-  /** Creates the record path, and in it the directories for markers and rewritten files. */
-  async prepare(): Promise<void> {
+  /** Creates the record path, and on its disk the directories for markers and rewritten files. */
+  async prepare(disk: Disk = this.disks.first): Promise<void> {
     const parts = this.root.split('/');
-    for (let i = 2; i <= parts.length; i++) await this.#makeDirectory(parts.slice(0, i).join('/'));
-    await this.#prepareState();
+    const from = disk === this.disks.first ? 2 : Infinity;
+    for (let i = from; i <= parts.length; i++) await this.#makeDirectory(parts.slice(0, i).join('/'));
+    await this.#prepareState(disk);
+    for (const file of await this.#listState(disk, REWRITES)) await this.#discard(`${disk.root}/${REWRITES}/${file}`);
   }
 
-  absolute(path: string): string {
+  /** The path of a file of the archive's state, which is on the first disk. */
+  ofState(path: string): string {
     return `${this.root}/${path}`;
+  }
+
+  /** Where a file of footage is now. */
+  async locate(path: string): Promise<string> {
+    return `${(await this.disks.diskOf(path)).root}/${path}`;
+  }
+
+  /** The rest of a file goes to another disk, under another name. */
+  leaveBehind(path: string): void {
+    this.#leftBehind.add(path);
   }
 
   /** Paths of files that exist or are being created, and are not in the catalogue yet. */
@@ -96,43 +101,46 @@ export class SegmentStore {
 
   /**
    * Creates the file of a segment under the first free millisecond, never replacing an existing file, and makes its name
-   * durable. `announce` is called before anything else can happen to the file.
+   * durable.
    */
-  async create(
-    wanted: SegmentName,
-    sequence: number,
-    announce: (created: CreatedSegment) => void = () => {},
-  ): Promise<CreatedSegment> {
-    if (this.#refused) throw this.#refused;
-    await this.checkDisk();
+  async create(wanted: SegmentName, sequence: number, events: CreationEvents = {}): Promise<CreatedSegment> {
+    if (this.disks.refused) throw this.disks.refused;
+    const disk = await this.disks.choose(wanted);
+    events.placed?.(disk);
     this.#creating++;
     try {
+      await disk.guard.check();
       await this.#removingDay;
-      return await this.#create(wanted, sequence, announce);
+      return await this.#create(disk, wanted, sequence, events);
+    } catch (err) {
+      this.disks.failed(disk, diskFault(err));
+      throw err;
     } finally {
       this.#creating--;
     }
   }
 
   async #create(
+    disk: Disk,
     wanted: SegmentName,
     sequence: number,
-    announce: (created: CreatedSegment) => void,
+    { announce }: CreationEvents,
   ): Promise<CreatedSegment> {
     for (let startMs = wanted.startMs; ; startMs++) {
       const segment = { ...wanted, startMs };
       const path = formatPath(segment);
-      if (await this.fs.facts(this.absolute(path)).catch(ignoreMissing)) continue;
-      await this.#makeDay(startMs);
+      if (await this.fs.facts(`${disk.root}/${path}`).catch(ignoreMissing)) continue;
+      if (this.#leftBehind.has(path)) continue;
+      await this.#makeDay(disk, startMs);
       const marker = `${sequence}_${formatBaseName(segment)}`;
-      await this.#mark(marker);
+      await this.#mark(disk, marker);
       this.#unannounced.add(path);
       try {
-        const created = { file: await this.#createDurably(path), segment, path, marker };
-        announce(created);
+        const created = { file: await this.#createDurably(disk, path), segment, path, disk, marker };
+        announce?.(created);
         return created;
       } catch (err) {
-        await this.unmark(marker);
+        await this.unmark(marker, disk);
         if (errorCode(err) !== 'EEXIST') throw err;
       } finally {
         this.#unannounced.delete(path);
@@ -172,14 +180,18 @@ export class SegmentStore {
 
   /** Replaces a file by what `write` writes to another one: at any time, one of the two is there as a whole. */
   async replace(path: string, write: (target: OpenFile) => Promise<void>): Promise<FileFacts> {
-    const temporary = this.absolute(`${REWRITES}/${path.slice(path.lastIndexOf('/') + 1)}`);
-    const target = await this.#createRewrite(temporary);
+    return this.#replaceOn(await this.disks.diskOf(path), path, write);
+  }
+
+  async #replaceOn(disk: Disk, path: string, write: (target: OpenFile) => Promise<void>): Promise<FileFacts> {
+    const temporary = `${disk.root}/${REWRITES}/${path.slice(path.lastIndexOf('/') + 1)}`;
+    const target = await this.#createRewrite(disk, temporary);
     try {
       await write(target);
       await target.sync();
       const facts = await target.facts();
-      await this.fs.rename(temporary, this.absolute(path));
-      await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
+      await this.fs.rename(temporary, `${disk.root}/${path}`);
+      await this.#syncParent(`${disk.root}/${path}`);
       return facts;
     } catch (err) {
       await quietly(this.fs.remove(temporary));
@@ -190,9 +202,13 @@ export class SegmentStore {
   }
 
   /** Removes a segment without footage. When it resolves, the file cannot come back after a power failure. */
-  async discard(path: string): Promise<void> {
-    await this.fs.remove(this.absolute(path)).catch(ignoreMissing);
-    await this.#syncParent(this.absolute(path)).catch(ignoreMissing);
+  async discard(path: string, disk?: Disk): Promise<void> {
+    await this.#discard(disk ? `${disk.root}/${path}` : await this.locate(path));
+  }
+
+  async #discard(absolute: string): Promise<void> {
+    await this.fs.remove(absolute).catch(ignoreMissing);
+    await this.#syncParent(absolute).catch(ignoreMissing);
   }
 
   /**
@@ -207,44 +223,54 @@ export class SegmentStore {
 
   async #removeEmptyDay(ms: number): Promise<boolean> {
     const [year = '', month = '', day = ''] = dayPath(ms).split('/');
-    try {
-      for (const path of [`${year}/${month}/${day}`, `${year}/${month}`, year]) {
-        await this.fs.removeDirectory(this.absolute(path)).catch(ignoreMissing);
+    for (const { root } of this.disks.all) {
+      try {
+        for (const path of [`${year}/${month}/${day}`, `${year}/${month}`, year]) {
+          await this.fs.removeDirectory(`${root}/${path}`).catch(ignoreMissing);
+        }
+      } catch {
+        // The directory is not empty, or the disk refuses: leaving it does no harm.
       }
-    } catch {
-      // The directory is not empty, or the disk refuses: leaving it does no harm.
     }
     return true;
   }
 
-  async unmark(marker: string): Promise<void> {
-    await this.fs.remove(this.absolute(`${MARKERS}/${marker}`)).catch(() => {
-      // Recovery checks a marker of a finished file quickly: this failure can be ignored.
-    });
+  /** Without a disk, whichever has it. */
+  async unmark(marker: string, on?: Disk): Promise<void> {
+    for (const { root } of on ? [on] : this.disks.all) {
+      await this.fs.remove(`${root}/${MARKERS}/${marker}`).catch(() => {
+        // Recovery checks a marker of a finished file quickly: this failure can be ignored.
+      });
+    }
   }
 
   /** All markers, lowest sequence first. Other files are ignored. */
   async markers(): Promise<Marker[]> {
     const found: Marker[] = [];
-    for (const file of await this.#listState(MARKERS)) {
-      const [, digits, baseName = ''] = /^(\d{1,15})_(.+)$/.exec(file) ?? [];
-      const segment = parseBaseName(baseName);
-      if (segment) found.push({ file, sequence: Number(digits), segment });
+    for (const disk of this.disks.all.filter(({ refused }) => !refused)) {
+      for (const file of await this.#listState(disk, MARKERS)) {
+        const [, digits, baseName = ''] = /^(\d{1,15})_(.+)$/.exec(file) ?? [];
+        const segment = parseBaseName(baseName);
+        if (segment) found.push({ file, sequence: Number(digits), segment });
+      }
     }
     return found.sort((a, b) => a.sequence - b.sequence);
   }
 
-  /** Removes rewritten files that a crash left unfinished: the original recordings are complete. */
-  async clearRewrites(): Promise<void> {
-    for (const file of await this.#listState(REWRITES)) await this.discard(`${REWRITES}/${file}`);
+  /** Whether a disk can be written to. Rejects with the error of the first if none can. */
+  async probe(): Promise<void> {
+    const usable = this.disks.all.filter(({ refused, probe }) => !refused && !(this.disks.hasOthers && probe));
+    await Promise.any(usable.map((disk) => this.probeDisk(disk))).catch((err: unknown) => {
+      throw this.disks.refused ?? firstError(err);
+    });
   }
 
   /** Creates, syncs and removes a file, as recording would. Rejects with the error of the system. */
-  async probe(): Promise<void> {
-    await this.checkDisk();
-    const path = this.absolute(`${STATE_DIRECTORY}/probe`);
+  async probeDisk(disk: Disk): Promise<void> {
+    await disk.guard.check();
+    const path = `${disk.root}/${STATE_DIRECTORY}/probe`;
     await this.fs.remove(path).catch(ignoreMissing);
-    const file = await this.#createInState(path);
+    const file = await this.#createInState(disk, path);
     try {
       await file.write([Buffer.from('probe')], 0);
       await file.syncData();
@@ -254,64 +280,65 @@ export class SegmentStore {
     }
   }
 
-  async #createDurably(path: string): Promise<OpenFile> {
-    const file = await this.fs.create(this.absolute(path));
+  async #createDurably({ root, guard }: Disk, path: string): Promise<OpenFile> {
+    const absolute = `${root}/${path}`;
+    const file = await this.fs.create(absolute);
     try {
       // The disk may have been unmounted since the check, which leaves a directory of the same name below it.
-      const { device } = this.#guard;
-      if (device !== undefined && (await file.facts()).device !== device) await this.checkDisk();
-      await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
+      const { device } = guard;
+      if (device !== undefined && (await file.facts()).device !== device) await guard.check();
+      await this.#syncParent(absolute);
       return file;
     } catch (err) {
       await quietly(file.close());
-      await this.discard(path);
+      await this.#discard(absolute);
       throw err;
     }
   }
 
-  async #mark(marker: string): Promise<void> {
-    const file = await this.#createInState(this.absolute(`${MARKERS}/${marker}`)).catch((err: unknown) => {
+  async #mark(disk: Disk, marker: string): Promise<void> {
+    const file = await this.#createInState(disk, `${disk.root}/${MARKERS}/${marker}`).catch((err: unknown) => {
       // A marker with the same name and sequence exists: an earlier attempt of this process failed after it had written the
       // marker.
       if (errorCode(err) !== 'EEXIST') throw err;
     });
     await file?.close();
-    await this.fs.syncDirectory(this.absolute(MARKERS));
+    await this.fs.syncDirectory(`${disk.root}/${MARKERS}`);
   }
 
-  async #createRewrite(path: string): Promise<OpenFile> {
+  async #createRewrite(disk: Disk, path: string): Promise<OpenFile> {
     await this.fs.remove(path).catch(ignoreMissing);
-    return this.#createInState(path);
+    return this.#createInState(disk, path);
   }
 
   /** Creates a file below `.kube-nvr`, and that directory too if it was removed. */
-  async #createInState(path: string): Promise<OpenFile> {
+  async #createInState(disk: Disk, path: string): Promise<OpenFile> {
     try {
       return await this.fs.create(path);
     } catch (err) {
       if (errorCode(err) !== 'ENOENT') throw err;
-      await this.checkDisk();
-      await this.#prepareState();
+      await disk.guard.check();
+      await this.#prepareState(disk);
       return this.fs.create(path);
     }
   }
 
-  async #prepareState(): Promise<void> {
-    for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeSafely(this.absolute(directory));
+  async #prepareState({ root }: Disk): Promise<void> {
+    for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeSafely(`${root}/${directory}`);
   }
 
   /**
    * Creates the directory of a day, but never the record path itself: if the disk is gone, nothing may be recorded below
    * its mount point.
    */
-  async #makeDay(ms: number): Promise<void> {
+  async #makeDay(disk: Disk, ms: number): Promise<void> {
     const path = dayPath(ms);
-    const isThere = await this.fs.facts(this.absolute(path)).catch(ignoreMissing);
-    if (isThere && this.#safeDay === path) return;
+    const isThere = await this.fs.facts(`${disk.root}/${path}`).catch(ignoreMissing);
+    if (isThere && disk.safeDay === path) return;
     const [year = '', month = ''] = path.split('/');
     // Also if the directory exists: the process that created it may have ended before it was synced.
-    for (const part of [year, `${year}/${month}`, path]) await this.#makeSafely(this.absolute(part));
-    this.#safeDay = path;
+    for (const part of [year, `${year}/${month}`, path]) await this.#makeSafely(`${disk.root}/${part}`);
+    disk.safeDay = path;
   }
 
   async #makeSafely(path: string): Promise<void> {
@@ -336,8 +363,8 @@ export class SegmentStore {
     return this.fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
   }
 
-  async #listState(directory: string): Promise<string[]> {
-    return (await this.fs.list(this.absolute(directory)).catch(ignoreMissing)) ?? [];
+  async #listState({ root }: Disk, directory: string): Promise<string[]> {
+    return (await this.fs.list(`${root}/${directory}`).catch(ignoreMissing)) ?? [];
   }
 }
 

@@ -4,6 +4,7 @@
 import { errorCode } from '../../../base/error.ts';
 import type { Catalogue, FoundSegment } from '../catalogue/catalogue.ts';
 import { MAX_SEGMENT_MS } from '../catalogue/segment.ts';
+import type { Disk } from '../disk/disk-set.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Leases } from './leases.ts';
@@ -38,7 +39,7 @@ const MAX_UNREMOVABLE = 10_000;
 export class Candidates {
   readonly #deps: CandidatesDeps;
   readonly #found = new Map<string, Candidate | undefined>();
-  /** By camera: nothing that begins earlier may be removed. A protected year is searched only once. */
+  /** By camera, and disk: nothing that begins earlier may be removed. A protected year is searched only once. */
   readonly #from = new Map<string, number>();
   readonly #unremovable = new Set<string>();
 
@@ -47,23 +48,26 @@ export class Candidates {
   }
 
   /** As of the last `findAll`. */
-  get(cameraId: string): Candidate | undefined {
-    return this.#found.get(cameraId);
+  get(cameraId: string, on?: Disk): Candidate | undefined {
+    return this.#found.get(keyOf(cameraId, on));
   }
 
-  /** Finds the candidates that are not known. */
-  async findAll(cameraIds: Iterable<string>): Promise<void> {
+  /** Finds the candidates that are not known; `on`: the oldest on a disk. */
+  async findAll(cameraIds: Iterable<string>, on?: Disk): Promise<void> {
     for (const cameraId of cameraIds) {
-      if (this.#found.has(cameraId)) continue;
-      const found = await this.find(cameraId, 'readers', this.#from.get(cameraId));
-      this.#found.set(cameraId, found);
-      if (found) this.#from.set(cameraId, found.startMs);
+      const key = keyOf(cameraId, on);
+      if (this.#found.has(key)) continue;
+      const found = await this.find(cameraId, 'readers', on, this.#from.get(key));
+      this.#found.set(key, found);
+      if (found) this.#from.set(key, found.startMs);
     }
   }
 
   /** Searches for a camera's oldest segment that may be removed, whatever is remembered. */
-  async find(cameraId: string, respect: Respect, fromMs?: number): Promise<Candidate | undefined> {
-    for (const found of this.#deps.catalogue.oldestFirst(cameraId, fromMs)) {
+  async find(cameraId: string, respect: Respect, on?: Disk, fromMs?: number): Promise<Candidate | undefined> {
+    const { catalogue, store } = this.#deps;
+    for (const found of catalogue.oldestFirst(cameraId, fromMs)) {
+      if (on && (await store.disks.diskOf(formatPath(found.segment))) !== on) continue;
       const candidate = await this.#candidate(found, respect);
       if (candidate) return candidate;
     }
@@ -89,25 +93,36 @@ export class Candidates {
 
   /** It was removed: the next candidate has to be found. */
   removed({ segment }: Candidate): void {
-    this.#found.delete(segment.cameraId);
+    this.#forgetFound(segment.cameraId);
   }
 
   /** It cannot be removed now: the next segment takes its place. */
   unremovable({ segment, path }: Candidate): void {
     if (this.#unremovable.size >= MAX_UNREMOVABLE) this.#unremovable.clear();
     this.#unremovable.add(path);
-    this.#found.delete(segment.cameraId);
+    this.#forgetFound(segment.cameraId);
   }
 
   /** A segment was closed. */
   closed(cameraId: string): void {
-    if (this.#found.get(cameraId) === undefined) this.#found.delete(cameraId);
+    for (const key of this.#keysOf(cameraId)) if (this.#found.get(key) === undefined) this.#found.delete(key);
   }
 
   /** Holds or protections have changed: another segment may be the oldest that may be removed. */
   forget(cameraId: string): void {
-    this.#found.delete(cameraId);
-    this.#from.delete(cameraId);
+    for (const key of this.#keysOf(cameraId)) this.#from.delete(key);
+    this.#forgetFound(cameraId);
+  }
+
+  #forgetFound(cameraId: string): void {
+    for (const key of this.#keysOf(cameraId)) this.#found.delete(key);
+  }
+
+  /** Those of the whole archive and, with several disks, of each. */
+  #keysOf(cameraId: string): readonly string[] {
+    const { disks } = this.#deps.store;
+    const key = keyOf(cameraId);
+    return disks.hasOthers ? [key, ...disks.all.map((disk) => keyOf(cameraId, disk))] : [key];
   }
 
   /** The directories were read again: every candidate may be a different one. */
@@ -126,13 +141,13 @@ export class Candidates {
     if (this.#unremovable.has(path) || busy().has(path)) return undefined;
     let sizeBytes: number;
     try {
-      const facts = await store.fs.facts(store.absolute(path));
+      const facts = await store.fs.facts(await store.locate(path));
       // A directory with the name of a segment is not footage.
       if (!facts.isFile) return undefined;
       ({ sizeBytes } = facts);
     } catch (err) {
       if (errorCode(err) === 'ENOENT') {
-        await store.checkDisk();
+        await store.disks.checkAll();
         vanished(segment);
       }
       return undefined;
@@ -148,6 +163,8 @@ export class Candidates {
     return this.#deps.catalogue.endOf({ segment, nextStartMs }).catch(() => latestEnd(segment.startMs, nextStartMs));
   }
 }
+
+const keyOf = (cameraId: string, on?: Disk): string => (on ? `${cameraId} ${on.root}` : cameraId);
 
 /** The latest time at which a segment can end, without reading its file. */
 const latestEnd = (startMs: number, nextStartMs: number | undefined): number =>

@@ -56,7 +56,7 @@ export class Measure {
     await concurrently(closed, CONCURRENT_LOOKS, async (segment) => {
       // A file that is gone, or cannot be examined, keeps its row without a size, because its name may stay in the
       // directory.
-      const facts = await store.fs.facts(store.absolute(day.pathOf(segment))).catch(() => undefined);
+      const facts = await store.fs.facts(await store.locate(day.pathOf(segment))).catch(() => undefined);
       day.measured(segment, facts?.sizeBytes ?? 0);
     });
     // Another program may have added a file meanwhile.

@@ -110,7 +110,13 @@ function byNodeSize({ cameras, limits }: PlanInput): PlannedRemoval | undefined 
   return oldestOfAll(cameras, 'max-size');
 }
 
-function bySpace({ cameras, limits, space, headroomBytes }: PlanInput): PlannedRemoval | undefined {
+/** What is removed next because a disk is short of space; `cameras`: with the oldest segment of each on this disk. */
+export function bySpace({
+  cameras,
+  limits,
+  space,
+  headroomBytes,
+}: Pick<PlanInput, 'cameras' | 'limits' | 'space' | 'headroomBytes'>): PlannedRemoval | undefined {
   if (!space) return undefined;
   for (const { cameraId, oldest, limits: own } of cameras) {
     if (!oldest || !own?.minFree) continue;

@@ -98,7 +98,7 @@ export class ProtectedUsage {
     const { store, busy } = this.#deps;
     const path = day.pathOf(segment);
     if (busy().has(path)) return 0;
-    const facts = await store.fs.facts(store.absolute(path)).catch(ignoreMissing);
+    const facts = await store.fs.facts(await store.locate(path)).catch(ignoreMissing);
     if (!facts) return 0;
     day.measured(segment, facts.sizeBytes);
     return facts.sizeBytes;

@@ -56,11 +56,11 @@ export class Remover {
       return false;
     }
     try {
-      await fs.remove(store.absolute(path));
+      await fs.remove(await store.locate(path));
     } catch (err) {
       if (errorCode(err) !== 'ENOENT') return this.#leave(candidate, err);
       // Another program has removed the file; or the whole disk is gone, and then the records have to stay.
-      await store.checkDisk();
+      await store.disks.checkAll();
     }
     this.#removals++;
     catalogue.removed(segment, sizeBytes);

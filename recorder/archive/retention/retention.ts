@@ -6,6 +6,7 @@ import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ClosedSegment } from '../catalogue/segment.ts';
+import type { Disk } from '../disk/disk-set.ts';
 import type { FileSystem, Space } from '../disk/file-system.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { AgeGuard } from './age-guard.ts';
@@ -17,7 +18,7 @@ import { Leases } from './leases.ts';
 import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
 import { outlookOf, wantedAge } from './outlook.ts';
 import { headroomFor } from '../disk/space.ts';
-import { oldestOfAll, planRemoval, type CameraFootage, type Limits } from './plan.ts';
+import { bySpace, oldestOfAll, planRemoval, type CameraFootage, type Limits } from './plan.ts';
 import { ProtectedUsage } from './protected-usage.ts';
 import { Protections } from './protections.ts';
 import { Remover } from './remover.ts';
@@ -39,6 +40,13 @@ interface RetentionOptions {
   readonly busy: () => ReadonlySet<string>;
   /** Bytes of segments that are not closed, by camera. */
   readonly openBytes: () => ReadonlyMap<string, number>;
+}
+
+/** The space of a disk, and how much of it recording needs next. */
+interface DiskSpace {
+  readonly disk: Disk;
+  readonly space: Space;
+  readonly headroomBytes: number;
 }
 
 const LOOK_MS = 1_000;
@@ -71,24 +79,24 @@ export class Retention implements SpaceMaker {
   #writtenBytes = 0;
   /** `space`: names are known, so that space can be made while recovery is running; `on`: sizes are known, too. */
   #state: 'off' | 'space' | 'on' | 'closed' = 'off';
-  #space: Space | undefined;
-  #headroomBytes = 0;
+  /** With several disks, of those that could be read. */
+  #spaces: readonly DiskSpace[] = [];
   #bytesPerSecond = 0;
   /** The next tick checks again. */
   #due = true;
   #lookedMs = -Infinity;
   #look: Promise<void> | undefined;
-  #making: Promise<void> | undefined;
+  readonly #making = new Map<Disk, Promise<void>>();
   /** A write waits for space: a check that is under way ends after its present segment. */
   #urgent = false;
 
   constructor(options: RetentionOptions) {
     const { store, fs, catalogue, clock, log, registry, busy } = options;
     this.#options = options;
-    const limitsFile = store.absolute('.kube-nvr/camera-limits.json');
+    const limitsFile = store.ofState('.kube-nvr/camera-limits.json');
     const limits = (this.#limits = new KnownLimits(fs, limitsFile, options.limits));
     const leases = (this.leases = new Leases(clock, log));
-    const file = store.absolute('.kube-nvr/protections.json');
+    const file = store.ofState('.kube-nvr/protections.json');
     const protections = (this.protections = new Protections(store.fs, file, () => store.checkDisk()));
     const candidates = (this.#candidates = new Candidates({
       store,
@@ -162,7 +170,7 @@ export class Retention implements SpaceMaker {
     if (this.#state !== 'on' || this.#look) return;
     const { clock, log } = this.#options;
     const nowMs = clock.monotonicMs();
-    const isLow = this.#space !== undefined && this.#space.freeBytes < LOW_SPACE * this.#headroomBytes;
+    const isLow = this.#spaces.some(({ space, headroomBytes }) => space.freeBytes < LOW_SPACE * headroomBytes);
     if (!this.#due && nowMs - this.#lookedMs < (isLow ? LOW_SPACE_LOOK_MS : LOOK_MS)) return;
     this.#lookedMs = nowMs;
     this.#due = false;
@@ -177,16 +185,21 @@ export class Retention implements SpaceMaker {
   /** Resolves when nothing is under way. */
   async settled(): Promise<void> {
     await this.#look;
-    await this.#making;
+    await Promise.all(this.#making.values());
   }
 
-  async makeSpace(removals: number): Promise<boolean> {
+  async makeSpace(removals: number, path: string): Promise<boolean> {
     if (this.removals > removals) return true;
     if (this.#state === 'off') return false;
-    this.#making ??= this.#makeSpace()
-      .catch((err: unknown) => this.#options.log.debug({ err }, 'no space could be freed'))
-      .finally(() => (this.#making = undefined));
-    await this.#making;
+    const disk = this.#options.store.disks.under(path);
+    let making = this.#making.get(disk);
+    if (!making) {
+      making = this.#makeSpace(disk)
+        .catch((err: unknown) => this.#options.log.debug({ err }, 'no space could be freed'))
+        .finally(() => this.#making.delete(disk));
+      this.#making.set(disk, making);
+    }
+    await making;
     return this.removals > removals;
   }
 
@@ -206,11 +219,12 @@ export class Retention implements SpaceMaker {
   /** See `outlookOf`. Undefined while the sizes of all files are not known, too. */
   outlookMs(): number | undefined {
     const { measured, used } = this.#figures();
-    if (!measured || !this.#space) return undefined;
+    const space = sumOf(this.#spaces);
+    if (!measured || !space) return undefined;
     return outlookOf({
       limits: this.#limits.node,
       footageBytes: [...used].reduce((sum, [, bytes]) => sum + bytes, 0),
-      space: this.#space,
+      space,
       headroomBytes: this.#headroomBytes,
       bytesPerSecond: this.#bytesPerSecond,
     });
@@ -227,7 +241,7 @@ export class Retention implements SpaceMaker {
 
   async #lookOnce(nowMs: number): Promise<void> {
     const { store, fs } = this.#options;
-    await store.checkDisk();
+    const disks = await store.disks.present();
     this.leases.expire();
     await this.#endProtections();
     if (await this.#upkeep.refresh(nowMs)) {
@@ -236,13 +250,19 @@ export class Retention implements SpaceMaker {
       this.#limits.forgetOthers(this.#withFootage());
     }
     await this.#protectedUsage.refresh();
-    const before = this.#space;
-    this.#space = await fs.space(store.root);
-    if (before) this.#forHeadroom.came(this.#space.freeBytes - before.freeBytes + this.#writtenBytes);
+    const before = sumOf(this.#spaces);
+    const bytesPerSecond = this.#rate.bytesPerSecond();
+    this.#spaces = await Promise.all(
+      disks.map(async (disk) => {
+        const space = await disk.answers(fs.space(disk.root));
+        return { disk, space, headroomBytes: headroomFor(bytesPerSecond, space) };
+      }),
+    );
+    const after = sumOf(this.#spaces);
+    if (before && after) this.#forHeadroom.came(after.freeBytes - before.freeBytes + this.#writtenBytes);
     this.#writtenBytes = 0;
     if (this.#forHeadroom.isPaused || this.#forWrites.isPaused) this.#alarms.futile();
-    this.#bytesPerSecond = this.#rate.bytesPerSecond();
-    this.#headroomBytes = headroomFor(this.#bytesPerSecond, this.#space);
+    this.#bytesPerSecond = bytesPerSecond;
     this.#alarms.tell();
     await this.#keepLimits();
     if (this.protections.readable) await this.#removeWhatIsDue();
@@ -272,25 +292,59 @@ export class Retention implements SpaceMaker {
     const { clock } = this.#options;
     const agePaused = this.#ages.isPaused();
     // Removed bytes count as free at once: some file systems release them a moment later.
-    let freedBytes = 0;
+    const freedBytes = new Map<Disk, number>();
     for (let count = 0; !this.#urgent && this.#state === 'on'; count++) {
       if (count === MAX_REMOVED_AT_ONCE) {
         this.#due = true;
         return;
       }
       const cameras = await this.#footage();
-      const space = this.#space && { ...this.#space, freeBytes: this.#space.freeBytes + freedBytes };
-      const nowMs = clock.wallMs();
-      const headroomBytes = this.#headroomBytes;
-      const plan = planRemoval({ nowMs, agePaused, limits: this.#limits.node, cameras, space, headroomBytes });
-      const candidate = plan && this.#candidates.get(plan.cameraId);
-      if (!candidate) return;
-      const isForSpace = plan.rule === 'headroom' || plan.rule === 'min-free';
-      if (isForSpace && this.#forHeadroom.isPaused) return;
-      if (!(await this.#remover.remove(candidate, plan.rule, 'readers'))) continue;
-      freedBytes += candidate.sizeBytes;
-      if (isForSpace) this.#forHeadroom.removed(candidate.sizeBytes, FUTILE_HEADROOMS * headroomBytes);
+      const limits = this.#limits.node;
+      const input = { nowMs: clock.wallMs(), agePaused, limits, cameras, space: undefined, headroomBytes: 0 };
+      const plan = planRemoval(input);
+      const found = plan && this.#candidates.get(plan.cameraId);
+      const due = found ? { plan, candidate: found, disk: undefined } : await this.#dueForSpace(cameras, freedBytes);
+      if (!due) return;
+      const { candidate, disk } = due;
+      if (disk && this.#forHeadroom.isPaused) return;
+      const from = await this.#options.store.disks.diskOf(candidate.path);
+      if (!(await this.#remover.remove(candidate, due.plan.rule, 'readers'))) continue;
+      freedBytes.set(from, (freedBytes.get(from) ?? 0) + candidate.sizeBytes);
+      if (disk) this.#forHeadroom.removed(candidate.sizeBytes, FUTILE_HEADROOMS * this.#headroomBytes);
     }
+  }
+
+  /** What is removed from a disk that is short of space. */
+  async #dueForSpace(footage: readonly CameraFootage[], freedBytes: ReadonlyMap<Disk, number>) {
+    for (const { disk, space, headroomBytes } of this.#spaces) {
+      const freeBytes = space.freeBytes + (freedBytes.get(disk) ?? 0);
+      const input = { limits: this.#limits.node, space: { ...space, freeBytes }, headroomBytes };
+      if (!bySpace({ ...input, cameras: footage })) continue;
+      const on = this.#alone(disk);
+      const plan = bySpace({ ...input, cameras: await this.#onDisk(footage, on) });
+      const candidate = plan && this.#candidates.get(plan.cameraId, on);
+      if (candidate) return { plan, candidate, disk };
+    }
+    return undefined;
+  }
+
+  /** Undefined where it is the only one: everything is on it. */
+  #alone(disk: Disk): Disk | undefined {
+    return this.#options.store.disks.hasOthers ? disk : undefined;
+  }
+
+  /** The same cameras, each with its oldest segment on one disk. */
+  async #onDisk(footage: readonly CameraFootage[], on: Disk | undefined): Promise<readonly CameraFootage[]> {
+    if (!on) return footage;
+    await this.#candidates.findAll(
+      footage.map(({ cameraId }) => cameraId),
+      on,
+    );
+    return footage.map((camera) => ({ ...camera, oldest: this.#candidates.get(camera.cameraId, on) }));
+  }
+
+  get #headroomBytes(): number {
+    return this.#spaces.reduce((sum, { headroomBytes }) => sum + headroomBytes, 0);
   }
 
   /** Every camera with footage and its oldest segment; also the segment's end, if it may be too old. */
@@ -317,19 +371,19 @@ export class Retention implements SpaceMaker {
     return footage;
   }
 
-  async #makeSpace(): Promise<void> {
-    const { store, fs } = this.#options;
+  async #makeSpace(disk: Disk): Promise<void> {
+    const { fs } = this.#options;
     this.#metrics.waited();
     this.#urgent = true;
     try {
       await this.#look;
-      await store.checkDisk();
-      const space = await fs.space(store.root);
+      await disk.guard.check();
+      const space = await fs.space(disk.root);
       const headroomBytes = headroomFor(this.#rate.bytesPerSecond(), space);
       let freedBytes = 0;
       for (let removed = 0; removed < MAX_REMOVED_FOR_WRITES;) {
         if (this.#forWrites.isPaused) return this.#alarms.futile();
-        const oldest = await this.#oldestForSpace();
+        const oldest = await this.#oldestForSpace(this.#alone(disk));
         if (!oldest) {
           if (removed === 0) this.#alarms.exhausted();
           return;
@@ -338,7 +392,7 @@ export class Retention implements SpaceMaker {
         removed++;
         freedBytes += oldest.candidate.sizeBytes;
         this.#forWrites.removed(oldest.candidate.sizeBytes, FUTILE_HEADROOMS * headroomBytes);
-        if (space.freeBytes + freedBytes >= this.#headroomBytes) return;
+        if (space.freeBytes + freedBytes >= headroomOf(this.#spaces, disk)) return;
       }
     } finally {
       this.#urgent = false;
@@ -346,15 +400,15 @@ export class Retention implements SpaceMaker {
   }
 
   /** The oldest segment that is not being read; if there is none, the oldest of all: new footage is more important. */
-  async #oldestForSpace(): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
-    const footage = await this.#footage();
+  async #oldestForSpace(on: Disk | undefined): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
+    const footage = await this.#onDisk(await this.#footage(), on);
     const plan = oldestOfAll(footage, 'full');
-    const candidate = plan && this.#candidates.get(plan.cameraId);
+    const candidate = plan && this.#candidates.get(plan.cameraId, on);
     if (candidate) return { candidate, respect: 'readers' };
     if (this.leases.count === 0) return undefined;
     let oldest: Candidate | undefined;
     for (const { cameraId } of footage) {
-      const found = await this.#candidates.find(cameraId, 'nobody');
+      const found = await this.#candidates.find(cameraId, 'nobody', on);
       if (found && found.startMs < (oldest?.startMs ?? Infinity)) oldest = found;
     }
     return oldest && { candidate: oldest, respect: 'nobody' };
@@ -370,8 +424,8 @@ export class Retention implements SpaceMaker {
     const open = this.#options.openBytes();
     const used = Array.from(this.#withFootage(), (id) => [id, usage.bytesOf(id) + (open.get(id) ?? 0)] as const);
     return {
-      freeBytes: this.#space?.freeBytes,
-      totalBytes: this.#space?.totalBytes,
+      freeBytes: sumOf(this.#spaces)?.freeBytes,
+      totalBytes: sumOf(this.#spaces)?.totalBytes,
       exhausted: this.#alarms.isExhausted,
       used,
       protected: Array.from(this.protections.cameras(), (id) => [id, this.#protectedUsage.bytesOf(id)] as const),
@@ -379,4 +433,16 @@ export class Retention implements SpaceMaker {
       measured: this.#state === 'on' && usage.unmeasured === undefined,
     };
   }
+}
+
+const headroomOf = (spaces: readonly DiskSpace[], disk: Disk): number =>
+  spaces.find((one) => one.disk === disk)?.headroomBytes ?? 0;
+
+/** Undefined where nothing is known. */
+function sumOf(spaces: readonly DiskSpace[]): Space | undefined {
+  if (spaces.length === 0) return undefined;
+  return spaces.reduce(
+    (sum, { space }) => ({ freeBytes: sum.freeBytes + space.freeBytes, totalBytes: sum.totalBytes + space.totalBytes }),
+    { freeBytes: 0, totalBytes: 0 },
+  );
 }

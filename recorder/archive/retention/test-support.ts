@@ -4,7 +4,7 @@ import { readdirSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { VirtualClock } from '../../../base/clock.ts';
-import { Archive } from '../archive.ts';
+import { Archive, type DiskSettings } from '../archive.ts';
 import type { ClosedSegment } from '../catalogue/segment.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
 import type { CameraArchive } from '../segments/camera-archive.ts';
@@ -70,6 +70,8 @@ interface RetentionBenchOptions {
   /** Ids of the cameras. */
   readonly ids?: readonly string[];
   readonly segmentDurationMs?: number;
+  /** Further disks; `disk` must be made for a directory that contains all. */
+  readonly disks?: () => readonly DiskSettings[];
 }
 
 interface TestRecording {
@@ -109,6 +111,7 @@ export class RetentionBench {
       registry: this.registry,
       syncIntervalMs: 5_000,
       ...(options.workDir === undefined ? {} : { workDir: options.workDir }),
+      ...(options.disks && { disks: options.disks }),
       limits: (): Limits => ({ node: this.node, cameras: this.cameras }),
       observer: {
         closed: ({ path }: ClosedSegment) => void this.closed.push(path),

@@ -107,12 +107,13 @@ export class Upkeep {
   }
 
   get #savedPath(): string {
-    return this.#deps.store.absolute('.kube-nvr/usage.json');
+    return this.#deps.store.ofState('.kube-nvr/usage.json');
   }
 
   async #removeEmptyDay(dayMs: number): Promise<void> {
     const { fs, store, remover, wallMs } = this.#deps;
-    const facts = await fs.facts(store.absolute(dayPath(dayMs))).catch(ignoreMissing);
+    const path = await store.locate(dayPath(dayMs));
+    const facts = await fs.facts(path).catch(ignoreMissing);
     if (facts && wallMs() - facts.mtimeMs > EMPTY_DAY_MS) await remover.removeDay(dayMs);
   }
 }

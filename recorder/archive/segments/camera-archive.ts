@@ -14,10 +14,13 @@ import type { Seam, SegmentClosing } from '../../mp4/meta.ts';
 import type { Sample } from '../../mp4/sample.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { OpenSegment } from '../catalogue/segment.ts';
-import { diskFault, SLOW_DISK, type DiskFault } from '../disk/faults.ts';
+import type { Disk } from '../disk/disk-set.ts';
+import { diskFault, FILE_REMOVED, SLOW_DISK, type DiskFault } from '../disk/faults.ts';
+import { formatPath } from '../disk/names.ts';
 import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { CameraHistory } from './history.ts';
+import { KeptSamples, type CameraCall } from './kept-samples.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 import { noteRepair, repairFile } from './recovery.ts';
 import type { SegmentAction, SegmenterDropCause } from './segment-action.ts';
@@ -63,6 +66,8 @@ interface CameraArchiveDeps {
   readonly syncIntervalMs: number;
   /** For what waits for the disk, of all cameras. */
   readonly memory?: MemoryAccount | undefined;
+  /** For what a disk may not have yet, of all cameras; with several disks. */
+  readonly unsynced?: MemoryAccount | undefined;
   /** The epoch under which this node records a camera now; undefined outside of a cluster. */
   readonly epochOf?: ((cameraId: string) => number | undefined) | undefined;
 }
@@ -72,6 +77,12 @@ interface Filing {
   readonly file: SegmentFile;
   /** Set when it ends; resolves when the result is known. */
   settled: Promise<void> | undefined;
+}
+
+/** A file that the disk has stopped; what follows `cutAt` is in another one. */
+interface Unfinished {
+  readonly created: CreatedSegment;
+  readonly cutAt: number | undefined;
 }
 
 /** A file with pictures in it. */
@@ -106,7 +117,9 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   #shownUntilMs = Infinity;
   #fault: Reason | undefined;
   #faultCause: DropCause = 'disk-error';
-  readonly #unfinished = new Map<string, CreatedSegment>();
+  readonly #unfinished = new Map<string, Unfinished>();
+  /** Undefined for what comes from the memory of the camera: it can be asked again. */
+  readonly #kept: KeptSamples | undefined;
   #repair: Promise<void> | undefined;
   #repairedAtMs = -Infinity;
   #closing: Promise<void> | undefined;
@@ -127,6 +140,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     const epoch = (): number | undefined => edge?.epoch ?? epochOf?.(cameraId);
     const shared = { clock, history, budget: this.#budget, tables: this.#tables };
     this.#segmenter = new Segmenter({ cameraId, name, record: options, epoch, edge, ...shared });
+    this.#kept = edge || !deps.unsynced ? undefined : new KeptSamples(deps.unsynced);
   }
 
   get cameraId(): string {
@@ -134,20 +148,46 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   begin(run: Run): void {
-    if (!this.#closing) this.#perform(this.#segmenter.begin(run));
+    if (!this.#closing) this.#call({ kind: 'begin', run });
   }
 
   change(run: Run): void {
-    this.#segmenter.change(run);
+    this.#call({ kind: 'change', run });
   }
 
   sample(sample: Sample): void {
-    const actions = this.#segmenter.push(sample, this.#deps.store.refused === undefined);
+    if (this.#deps.store.disks.hasOthers) this.#kept?.add({ kind: 'sample', sample });
+    else this.#kept?.clear();
+    this.#push(sample);
+  }
+
+  #call(call: CameraCall): void {
+    this.#kept?.add(call);
+    this.#pass(call);
+  }
+
+  #pass(call: CameraCall): void {
+    switch (call.kind) {
+      case 'begin':
+        return this.#perform(this.#segmenter.begin(call.run));
+      case 'change':
+        return this.#segmenter.change(call.run);
+      case 'sample':
+        return this.#push(call.sample);
+      case 'end':
+        return this.#perform(this.#segmenter.end(call.reason));
+      default:
+        return assertNever(call);
+    }
+  }
+
+  #push(sample: Sample): void {
+    const actions = this.#segmenter.push(sample, this.#deps.store.disks.refused === undefined);
     if (actions.length > 0) this.#perform(actions);
   }
 
   end(reason: EndReason): void {
-    this.#perform(this.#segmenter.end(reason));
+    this.#call({ kind: 'end', reason });
   }
 
   /** Valid from the next file on. A file that is already longer than that ends at its next key frame. */
@@ -196,9 +236,14 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   /** Completes what `other`, which is closed, could not complete. */
   adopt(other: CameraArchive): void {
-    for (const [path, created] of other.#unfinished) {
-      if (this.#unfinished.size < MAX_UNFINISHED) this.#unfinished.set(path, created);
+    for (const [path, unfinished] of other.#unfinished) {
+      if (this.#unfinished.size < MAX_UNFINISHED) this.#unfinished.set(path, unfinished);
     }
+  }
+
+  /** Whether a file is being written to a disk. */
+  isOn(disk: Disk): boolean {
+    return Array.from(this.#files.values()).some(({ file }) => file.disk === disk);
   }
 
   /** Segments of this camera that are not complete yet. */
@@ -254,7 +299,11 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     owner.closing(this);
     const filings = [...this.#files.values()];
     for (const { file } of filings) file.hurry();
-    await Promise.all([...filings.map(({ settled }) => settled), this.#repair]);
+    // A file that fails now is continued in another.
+    const unsettled = (): Promise<void>[] => Array.from(this.#files.values()).flatMap(({ settled }) => settled ?? []);
+    while (unsettled().length > 0) await Promise.all(unsettled());
+    await this.#repair;
+    this.#kept?.clear();
     owner.closed(this);
   }
 
@@ -262,7 +311,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     for (const action of actions) {
       switch (action.kind) {
         case 'open':
-          this.#open(action.plan, action.audioFault);
+          this.#open(action.plan, action.first, action.audioFault);
           break;
         case 'write':
           this.#filing(action.plan).file.append(action.fragment);
@@ -298,13 +347,13 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     return filing;
   }
 
-  #open(plan: SegmentPlan, audioFault: Error | undefined): void {
+  #open(plan: SegmentPlan, first: Sample, audioFault: Error | undefined): void {
     const { store, clock, syncIntervalMs, log } = this.#deps;
     if (audioFault) {
       log.warn({ camera: this.#options.cameraId, err: audioFault }, 'audio that no file can hold is not recorded');
     }
     const [budget, tables] = [this.#budget, this.#tables];
-    const file = new SegmentFile(plan, { store, clock, syncIntervalMs, budget, tables, owner: this });
+    const file = new SegmentFile(plan, first, { store, clock, syncIntervalMs, budget, tables, owner: this });
     this.#files.set(plan, { file, settled: undefined });
     this.#newest = file;
   }
@@ -324,7 +373,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   /** The record path is not usable now, so no file is planned: its sequence may not be known before the archive is recovered. */
   #noteRefusal(): void {
-    const fault = diskFault(this.#deps.store.refused);
+    const fault = diskFault(this.#deps.store.disks.refused);
     if (this.#fault?.code !== fault.code) this.#block(fault, fault.code, 0);
   }
 
@@ -365,7 +414,54 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#fault = undefined;
   }
 
+  /** What was sent lately is given up where memory is short. */
+  shedKept(): void {
+    this.#kept?.clear();
+  }
+
+  /** A disk fails: what it may not have yet goes to another. */
+  leave(disk: Disk, fault: DiskFault): void {
+    const file = this.#filesOn(disk)[0];
+    if (file) this.#continueElsewhere(file, fault);
+  }
+
+  /** Oldest first. One that is being completed shows by itself whether the disk takes that, unless the disk hangs. */
+  #filesOn(disk: Disk): SegmentFile[] {
+    const files = Array.from(this.#files.values(), ({ file }) => file);
+    return files.filter((file) => file.disk === disk && !file.isGivenUp && (disk.hangs || !file.isCompleting));
+  }
+
+  /**
+   * Cuts a file at the last key frame up to which it is safe, gives up those that follow it, and records again from that key frame on,
+   * on another disk. False if there is none, or if memory was too short to keep the samples.
+   */
+  #continueElsewhere(from: SegmentFile, fault: DiskFault): boolean {
+    const { store, metrics, log } = this.#deps;
+    const calls = store.disks.hasHealthy ? this.#kept?.from(from.safe?.key ?? from.first) : undefined;
+    if (!calls) return false;
+    const { meta } = from.plan;
+    const place = from.safe;
+    const later = Array.from(this.#files.values(), ({ file }) => file).filter(
+      ({ plan, isGivenUp }) => plan.meta.sequence > meta.sequence && !isGivenUp,
+    );
+    from.giveUp(fault, place?.position ?? 0);
+    for (const file of later) file.giveUp(fault, 0);
+    for (const { plan, created } of [from, ...later]) store.leaveBehind(created?.path ?? formatPath(plan.name));
+    this.#newest = undefined;
+    this.#withdraw(this.#deps.history.nextSequence - 1);
+    this.#segmenter.abandon(place?.wallMs ?? meta.wallStartMs - (meta.gapBeforeMs ?? 0));
+    for (const file of [from, ...later]) {
+      const filing = this.#files.get(file.plan);
+      if (filing) this.#settle(filing);
+    }
+    metrics.failed(fault.code);
+    log.debug({ camera: this.#options.cameraId, code: fault.code }, 'recording continues on another disk');
+    for (const call of calls) this.#pass(call);
+    return true;
+  }
+
   fileFailed(file: SegmentFile, fault: DiskFault, droppedVideoFrames: number): void {
+    if (file.isGivenUp || (fault !== FILE_REMOVED && this.#continueElsewhere(file, fault))) return;
     if (this.#shown?.file === file) this.#withdraw(file.plan.meta.sequence);
     if (this.#newest === file) this.#newest = undefined;
     this.#block(fault, fault.code);
@@ -377,6 +473,13 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   fileSynced(durationMs: number): void {
     this.#deps.metrics.synced(durationMs);
+    this.#dropSafe();
+  }
+
+  /** What is kept begins with what the oldest file may not have yet. */
+  #dropSafe(): void {
+    const oldest = Array.from(this.#files.values(), ({ file }) => file).find((file) => !file.isGivenUp);
+    if (oldest) this.#kept?.dropBefore(oldest.safe?.key ?? oldest.first);
   }
 
   #withdraw(sequence: number): void {
@@ -402,9 +505,10 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   #settled(file: SegmentFile, result: SegmentResult): void {
-    const { catalogue, log, clock } = this.#deps;
+    const { catalogue, log, clock, store } = this.#deps;
     const { cameraId } = this.#options;
     this.#files.delete(file.plan);
+    this.#dropSafe();
     switch (result.kind) {
       case 'closed': {
         const { created, closed } = result;
@@ -421,12 +525,16 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
         }
         return;
       case 'unfinished':
+        if (file.disk) store.disks.failed(file.disk, diskFault(result.cause));
+        if (!file.isGivenUp) this.#continueElsewhere(file, diskFault(result.cause));
         log.warn(
           { camera: cameraId, file: result.created.path, err: result.cause },
           'segment could not be completed and is kept for recovery',
         );
         // Beyond this many the next start repairs them.
-        if (this.#unfinished.size < MAX_UNFINISHED) this.#unfinished.set(result.created.path, result.created);
+        if (this.#unfinished.size < MAX_UNFINISHED) {
+          this.#unfinished.set(result.created.path, { created: result.created, cutAt: file.cutAt });
+        }
         this.#repairedAtMs = clock.monotonicMs();
     }
   }
@@ -439,12 +547,13 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   /** Completes one of the files that a failing disk left open, now that it seems to work. */
   #repairOne(nowMs: number): void {
-    const created = this.#unfinished.values().next().value;
+    const works = ({ created: { disk } }: Unfinished): boolean => !disk.fault && !disk.refused;
+    const { created, cutAt } = [...this.#unfinished.values()].find(works) ?? {};
     const wait = this.#fault !== undefined || nowMs - this.#repairedAtMs < REPAIR_INTERVAL_MS;
     if (!created || wait || this.#repair || this.#closing) return;
     this.#repairedAtMs = nowMs;
     const { store, catalogue, log } = this.#deps;
-    this.#repair = repairFile(store, created.path)
+    this.#repair = repairFile(store, created.path, { cutAt })
       .then((repaired) => {
         this.#unfinished.delete(created.path);
         this.#release(created.marker);

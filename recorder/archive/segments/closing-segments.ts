@@ -60,6 +60,11 @@ export class ClosingSegments {
     return at < 0 ? undefined : this.#waiting.splice(at, 1)[0]?.segment;
   }
 
+  /** Releases the samples of all, without closing them. */
+  discard(): void {
+    for (const { segment } of this.#waiting.splice(0)) segment.discard();
+  }
+
   #closeOldest(nextAudioDts: number | undefined, nowMs: number): void {
     const oldest = this.#waiting.shift();
     if (!oldest) return;

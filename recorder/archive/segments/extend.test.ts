@@ -151,7 +151,7 @@ test('a file of more than 1 GiB is left as it is', async (t) => {
   await stage.archive.close();
   const store = {
     fs: stage.fs,
-    absolute: (name: string) => join(root, name),
+    locate: async (name: string) => join(root, name),
     replace: () => Promise.reject(new Error('it is copied')),
   } as unknown as SegmentStore;
   const extend = () => extendSegment(store, parsePath(path) as SegmentName, continuation);

@@ -40,7 +40,7 @@ export async function extendSegment(
   continuation: Continuation,
 ): Promise<ClosedSegment | undefined> {
   const path = formatPath(segment);
-  const source = await store.fs.open(store.absolute(path), 'read');
+  const source = await store.fs.open(await store.locate(path), 'read');
   try {
     const { sizeBytes } = await source.facts();
     const read: ReadAt = (offset, length) => source.read(offset, length);

@@ -60,7 +60,7 @@ async function picturesOf(
   path: string,
   find: (read: ReadAt, size: number) => Promise<Places | undefined>,
 ): Promise<FileEnd | undefined> {
-  const file = await store.fs.open(store.absolute(path), 'read');
+  const file = await store.fs.open(await store.locate(path), 'read');
   try {
     const { sizeBytes } = await file.facts();
     const found = await find((offset, length) => file.read(offset, length), sizeBytes);

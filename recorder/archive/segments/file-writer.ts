@@ -4,6 +4,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import { diskFault, FILE_REMOVED, type DiskFault } from '../disk/faults.ts';
 import type { OpenFile } from '../disk/file-system.ts';
+import type { Sample } from '../../mp4/sample.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { WriteBudget } from './write-budget.ts';
 
@@ -19,7 +20,7 @@ export interface FileWriterEvents {
   written(fragment: Fragment): void;
   /** The file is stopped, and fragments that waited, or that no sync covers, are dropped. Called at most once. */
   failed(fault: DiskFault, droppedVideoFrames: number): void;
-  /** A sync took this long. */
+  /** A sync took this long; `FileWriter.safe` may be another one now. */
   synced?(durationMs: number): void;
 }
 
@@ -30,6 +31,14 @@ interface FileWriterOptions {
   readonly budget: WriteBudget;
   readonly syncIntervalMs: number;
   readonly events: FileWriterEvents;
+}
+
+/** A place in the file at which a fragment begins with a key frame. */
+export interface KeyPlace {
+  readonly key: Sample;
+  readonly position: number;
+  /** Wall time at which the picture before it ends; undefined for the first one. */
+  readonly wallMs: number | undefined;
 }
 
 /** How writing ended. `file` is still open; undefined if it was never opened. */
@@ -53,6 +62,10 @@ export class FileWriter {
   /** Pictures up to `#position`, and up to `#syncedPosition`. */
   #frames = 0;
   #syncedFrames = 0;
+  /** From the last one that a sync has covered on. */
+  #keys: KeyPlace[] = [];
+  #endMs: number | undefined;
+  #cutAt: number | undefined;
   #lastSyncMs: number;
   #sync: Promise<void> | undefined;
   #fault: DiskFault | undefined;
@@ -81,6 +94,19 @@ export class FileWriter {
 
   get fault(): DiskFault | undefined {
     return this.#fault;
+  }
+
+  /** The last key frame up to which everything is safe; undefined before the first fragment. */
+  get safe(): KeyPlace | undefined {
+    return this.#keys[0];
+  }
+
+  /** What follows `cutAt` goes into another file: nothing more is written, and it is cut there. */
+  giveUp(fault: DiskFault, cutAt: number): void {
+    this.#cutAt = cutAt;
+    this.#fault ??= fault;
+    for (const fragment of this.#queue.splice(0)) this.#drop(fragment);
+    this.#wake();
   }
 
   /** Takes over a fragment for which the caller has taken space in the budget. */
@@ -120,7 +146,7 @@ export class FileWriter {
     await this.#sync;
     return {
       file: this.#file,
-      sizeBytes: this.#position,
+      sizeBytes: this.#cutAt ?? this.#position,
       syncedBytes: this.#syncedPosition,
       unsyncedFrames: this.#frames - this.#syncedFrames,
       fault: this.#fault,
@@ -150,9 +176,13 @@ export class FileWriter {
     const written = await file.write(buffers, this.#position);
     // A sync that failed meanwhile has emptied the queue.
     if (this.#fault) return;
+    let at = this.#position;
     this.#position += written;
     this.#modifiedMs = this.#options.clock.wallMs();
     for (const fragment of this.#queue.splice(0, count)) {
+      if (fragment.key) this.#keys.push({ key: fragment.key, position: at, wallMs: this.#endMs });
+      for (const buffer of fragment.buffers) at += buffer.length;
+      this.#endMs = fragment.videoEndMs ?? this.#endMs;
       this.#options.budget.giveBack(fragment);
       fragment.release();
       this.#frames += fragment.videoFrames;
@@ -168,6 +198,8 @@ export class FileWriter {
       if ((await file.facts()).links === 0) this.#fail(FILE_REMOVED);
       this.#syncedPosition = position;
       this.#syncedFrames = frames;
+      const safe = this.#keys.findLastIndex((place) => place.position <= position);
+      if (safe > 0) this.#keys.splice(0, safe);
       this.#options.events.synced?.(this.#options.clock.monotonicMs() - startedMs);
     } catch (err) {
       // Linux reports the error once and may have dropped the pages; later syncs succeed. What no sync has covered is lost.

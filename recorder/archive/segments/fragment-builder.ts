@@ -3,6 +3,7 @@
 import type { MediaData, Slab } from '../../codec/slab.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../../mp4/fragment.ts';
 import { SampleChecksum } from '../../mp4/sample-checksum.ts';
+import type { Sample } from '../../mp4/sample.ts';
 import type { SegmentWriter } from '../../mp4/segment.ts';
 
 /** A fragment on its way to the disk. Call `release` once; it releases the memory of the samples. */
@@ -15,6 +16,8 @@ export interface Fragment {
   readonly lastVideoMs: number | undefined;
   /** Wall time at which that picture ends. */
   readonly videoEndMs: number | undefined;
+  /** Its first picture, if that is a key frame. */
+  readonly key?: Sample | undefined;
   release(): void;
 }
 
@@ -96,6 +99,7 @@ export class FragmentBuilder {
   readonly #audio = new TrackRun(AUDIO_TRACK_ID);
   #lastVideoMs: number | undefined;
   #videoEndMs: number | undefined;
+  #key: Sample | undefined;
 
   get isEmpty(): boolean {
     return this.#video.count === 0 && this.#audio.count === 0;
@@ -120,7 +124,10 @@ export class FragmentBuilder {
     return [...this.#video.slabs, ...this.#audio.slabs];
   }
 
-  /** Takes over one hold on `data.slab`, like `addAudio`. Times are those of the file; `wallEndMs` is by its map. */
+  /**
+   * Takes over one hold on `data.slab`, like `addAudio`. Times are those of the file; `wallEndMs` is by its map. `key`: the sample, if it
+   * is a key frame.
+   */
   addVideo(
     data: MediaData,
     decodeTime: number,
@@ -129,7 +136,9 @@ export class FragmentBuilder {
     sync: boolean,
     wallMs: number,
     wallEndMs: number,
+    key?: Sample,
   ): void {
+    if (this.#video.count === 0) this.#key = key;
     this.#video.add(data, decodeTime, duration, compositionOffset, sync);
     this.#lastVideoMs = wallMs;
     this.#videoEndMs = wallEndMs;
@@ -145,12 +154,14 @@ export class FragmentBuilder {
     const videoFrames = this.#video.count;
     const lastVideoMs = this.#lastVideoMs;
     const videoEndMs = this.#videoEndMs;
+    const key = this.#key;
     const slabs: Slab[] = [];
     const samples: Buffer[] = [];
     this.#video.take(samples, slabs);
     this.#audio.take(samples, slabs);
     this.#lastVideoMs = undefined;
     this.#videoEndMs = undefined;
+    this.#key = undefined;
     const checksum = new SampleChecksum();
     for (const buffer of samples) checksum.add(buffer);
     return {
@@ -159,6 +170,7 @@ export class FragmentBuilder {
       videoFrames,
       lastVideoMs,
       videoEndMs,
+      key,
       release: () => {
         for (const slab of slabs) slab.release();
       },

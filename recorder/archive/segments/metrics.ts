@@ -7,6 +7,7 @@ import type { DiskFaultCode, WrongDiskCode } from '../disk/faults.ts';
 interface ArchiveSources {
   /** Why the record path is not our archive now; undefined if it is. */
   readonly wrongDisk?: () => WrongDiskCode | undefined;
+  readonly disks?: () => readonly { readonly path: string; readonly fault: unknown }[];
   readonly oldest?: () => Iterable<{ readonly camera: string; readonly oldestMs: number }>;
 }
 
@@ -14,8 +15,12 @@ export class ArchiveMetrics {
   readonly #failures: Counter<'cause'>;
   readonly #recovered: Counter<'outcome'>;
   readonly #syncs: Histogram;
+  readonly #probes: Histogram<'disk'>;
 
-  constructor(registry: Registry, { wrongDisk = () => undefined, oldest = () => [] }: ArchiveSources = {}) {
+  constructor(
+    registry: Registry,
+    { wrongDisk = () => undefined, disks = () => [], oldest = () => [] }: ArchiveSources = {},
+  ) {
     const registers = [registry];
     const footage = new Gauge({
       name: 'kube_nvr_archive_oldest_footage_timestamp_seconds',
@@ -40,6 +45,25 @@ export class ArchiveMetrics {
       },
     });
     registry.registerMetric(disk);
+    const failing = new Gauge({
+      name: 'kube_nvr_archive_disk_failing',
+      help: 'Of several disks, 1 for each that is missing, foreign or fails, so that its cameras record to the others; else 0.',
+      labelNames: ['disk'],
+      registers: [],
+      collect() {
+        this.reset();
+        const all = disks();
+        if (all.length > 1) for (const { path, fault } of all) this.set({ disk: path }, fault ? 1 : 0);
+      },
+    });
+    registry.registerMetric(failing);
+    this.#probes = new Histogram({
+      name: 'kube_nvr_archive_disk_probe_seconds',
+      help: 'Of several disks: how long each takes to create, sync and remove a small file, every 5 seconds.',
+      labelNames: ['disk'],
+      buckets: [0.005, 0.02, 0.1, 0.5, 2, 10],
+      registers,
+    });
     this.#failures = new Counter({
       name: 'kube_nvr_archive_file_failures_total',
       help: 'Segment files that ended because of a disk failure, by cause.',
@@ -66,6 +90,10 @@ export class ArchiveMetrics {
 
   recovered(outcome: string): void {
     this.#recovered.inc({ outcome });
+  }
+
+  probed(path: string, durationMs: number): void {
+    this.#probes.observe({ disk: path }, durationMs / 1000);
   }
 
   synced(durationMs: number): void {

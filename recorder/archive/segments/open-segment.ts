@@ -110,7 +110,8 @@ export class OpenSegment {
     if (builder.isEmpty) this.#pendingSinceMs = nowMs;
     if (sample.sync && builder.videoFrames === 0) this.#readableFrom = decodeTime;
     const { data, compositionOffset, sync, wallMs } = sample;
-    builder.addVideo(data, decodeTime, duration, compositionOffset, sync, wallMs, this.wall.at(sample, duration));
+    const endMs = this.wall.at(sample, duration);
+    builder.addVideo(data, decodeTime, duration, compositionOffset, sync, wallMs, endMs, sync ? sample : undefined);
     this.#lostPackets += sample.lostPackets;
     this.#last = sample;
     this.#lastDuration = duration;

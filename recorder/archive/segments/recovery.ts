@@ -39,13 +39,15 @@ interface RepairOptions {
   /** The file has a marker: this program began it, whatever its contents are now. */
   readonly isOurs?: boolean;
   readonly syncIntervalMs?: number;
+  /** What follows this position is in another file. */
+  readonly cutAt?: number | undefined;
 }
 
 /** Cuts a file after its last whole fragment and completes it; does not change a finished or foreign file. */
 export async function repairFile(store: SegmentStore, path: string, options: RepairOptions = {}): Promise<Repair> {
   let file: OpenFile;
   try {
-    file = await store.fs.open(store.absolute(path), 'read-write');
+    file = await store.fs.open(await store.locate(path), 'read-write');
   } catch (err) {
     if (errorCode(err) === 'ENOENT') return { kind: 'missing' };
     throw err;
@@ -61,8 +63,13 @@ async function repairOpenFile(
   store: SegmentStore,
   path: string,
   file: OpenFile,
-  { isOurs = false, syncIntervalMs = 0 }: RepairOptions,
+  { isOurs = false, syncIntervalMs = 0, cutAt = Infinity }: RepairOptions,
 ): Promise<Repair> {
+  if (cutAt === 0) {
+    await store.discard(path);
+    return { kind: 'removed' };
+  }
+  if (cutAt < Infinity && (await file.facts()).sizeBytes > cutAt) await file.truncate(cutAt);
   const before = await file.facts();
   const { sizeBytes } = before;
   const unsyncedFragments = LATE_SYNC_FRAGMENTS + Math.ceil(syncIntervalMs / SHORTEST_FRAGMENT_MS);
@@ -120,6 +127,8 @@ interface RecoveryDeps {
   readonly metrics: ArchiveMetrics;
   readonly log: Log;
   readonly syncIntervalMs: number;
+  /** Paths of files that are being recorded: a disk may come later than the start. */
+  readonly busy: () => ReadonlySet<string>;
 }
 
 interface Candidates {
@@ -133,7 +142,6 @@ interface Candidates {
  */
 export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport> {
   const { store, catalogue } = deps;
-  await store.clearRewrites();
   const cameras = new Map<string, Candidates>();
   for (const cameraId of catalogue.cameras()) cameras.set(cameraId, { marked: [] });
   for (const { file, sequence, segment } of await store.markers()) {
@@ -191,6 +199,7 @@ class CameraRecovery {
     const history = this.#history;
     for (const { path, marker, sequence } of marked) {
       history.nextSequence = Math.max(history.nextSequence, sequence + 1);
+      if (this.#deps.busy().has(path)) continue;
       const done = await this.#repair(path, true);
       // The newest marker stays, to keep the sequence, and so do the markers of files that could not be repaired yet.
       if (!done) continue;
@@ -205,7 +214,7 @@ class CameraRecovery {
     for (const segment of catalogue.newestFirst(this.#cameraId)) {
       if (inOrder === IN_ORDER_IN_A_ROW) break;
       const path = formatPath(segment);
-      if (this.#repairs.has(path)) continue;
+      if (this.#repairs.has(path) || this.#deps.busy().has(path)) continue;
       const looked = await lookAt(store, path);
       if (looked?.kind === 'open') {
         inOrder = 0;
@@ -256,7 +265,7 @@ class CameraRecovery {
 /** The description in a file; undefined if it cannot be read. */
 async function lookAt(store: SegmentStore, path: string): Promise<DescribedFile | undefined> {
   try {
-    const file = await store.fs.open(store.absolute(path), 'read');
+    const file = await store.fs.open(await store.locate(path), 'read');
     try {
       // Without a marker and empty, it is no recording of ours: the marker is on the disk before the file is created.
       return await describeSegment((offset, length) => file.read(offset, length), await file.facts(), 1);

@@ -3,6 +3,7 @@
 
 import type { Mp4Error } from '../../mp4/error.ts';
 import type { SegmentClosing } from '../../mp4/meta.ts';
+import type { Sample } from '../../mp4/sample.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { SegmentPlan } from './segment-plan.ts';
 
@@ -11,7 +12,12 @@ export type SegmenterDropCause = 'disk-slow' | 'no-key-frame' | 'last-fault';
 
 export type SegmentAction =
   /** A file receives the samples from now on. `audioFault`: the run's audio fits no file and is left out. */
-  | { readonly kind: 'open'; readonly plan: SegmentPlan; readonly audioFault: Mp4Error | undefined }
+  | {
+      readonly kind: 'open';
+      readonly plan: SegmentPlan;
+      readonly first: Sample;
+      readonly audioFault: Mp4Error | undefined;
+    }
   /** There is space in the budget for this fragment; the receiver gives it back. */
   | { readonly kind: 'write'; readonly plan: SegmentPlan; readonly fragment: Fragment }
   /** The newest file gets no more pictures. `goesOn`: the camera is there and pictures follow, in the next file or run. */

@@ -5,11 +5,13 @@ import { assert } from '../../../base/assert.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { quietly } from '../../../base/error.ts';
 import type { RecordedMeta, SegmentClosing } from '../../mp4/meta.ts';
+import type { Sample } from '../../mp4/sample.ts';
 import { closedSegment, recordedDetails, type ClosedSegment } from '../catalogue/segment.ts';
-import { diskFault, type DiskFault } from '../disk/faults.ts';
+import type { Disk } from '../disk/disk-set.ts';
+import { diskFault, FILE_REMOVED, type DiskFault } from '../disk/faults.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { Unsynced, type CreatedSegment, type SegmentStore } from '../disk/segment-store.ts';
-import { FileWriter, type FileWriterEvents, type WriterOutcome } from './file-writer.ts';
+import { FileWriter, type FileWriterEvents, type KeyPlace, type WriterOutcome } from './file-writer.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { SegmentPlan, TablePool } from './segment-plan.ts';
 import type { WriteBudget } from './write-budget.ts';
@@ -47,23 +49,59 @@ interface SegmentFileOptions {
 
 export class SegmentFile implements FileWriterEvents {
   readonly plan: SegmentPlan;
+  /** The first picture in it. */
+  readonly first: Sample;
   readonly #options: SegmentFileOptions;
   #writer: FileWriter | undefined;
+  #disk: Disk | undefined;
   #created: CreatedSegment | undefined;
   #closing: SegmentClosing = {};
   #hurried = false;
   #writtenEndMs: number | undefined;
   #done: Promise<SegmentResult> | undefined;
   #closed: ClosedSegment | undefined;
+  #cutAt: number | undefined;
+  #isCompleting = false;
 
-  constructor(plan: SegmentPlan, options: SegmentFileOptions) {
+  constructor(plan: SegmentPlan, first: Sample, options: SegmentFileOptions) {
     this.plan = plan;
+    this.first = first;
     this.#options = options;
   }
 
   /** Undefined until the file exists. */
   get created(): CreatedSegment | undefined {
     return this.#created;
+  }
+
+  /** The disk that was chosen for it; undefined until then. */
+  get disk(): Disk | undefined {
+    return this.#disk;
+  }
+
+  /** Where it can be cut, so that nothing is lost of what follows; undefined before its first fragment. */
+  get safe(): KeyPlace | undefined {
+    return this.#writer?.safe;
+  }
+
+  /** Everything is written, and the file is being completed. */
+  get isCompleting(): boolean {
+    return this.#isCompleting;
+  }
+
+  /** Its pictures from this position on are in another file; undefined: it was not given up. */
+  get cutAt(): number | undefined {
+    return this.#cutAt;
+  }
+
+  get isGivenUp(): boolean {
+    return this.#cutAt !== undefined;
+  }
+
+  giveUp(fault: DiskFault, cutAt: number): void {
+    this.#cutAt = cutAt;
+    this.#closing = {};
+    this.#writer?.giveUp(fault, cutAt);
   }
 
   /** Bytes in the file now. */
@@ -118,6 +156,7 @@ export class SegmentFile implements FileWriterEvents {
   }
 
   failed(fault: DiskFault, droppedVideoFrames: number): void {
+    if (this.#disk && fault !== FILE_REMOVED) this.#options.store.disks.failed(this.#disk, fault);
     this.#options.owner.fileFailed(this, fault, droppedVideoFrames);
   }
 
@@ -141,9 +180,12 @@ export class SegmentFile implements FileWriterEvents {
   async #create(): Promise<OpenFile> {
     const { store, owner } = this.#options;
     const { name, meta } = this.plan;
-    const { file } = await store.create(name, meta.sequence, (created) => {
-      this.#created = created;
-      owner.fileCreated(this, created);
+    const { file } = await store.create(name, meta.sequence, {
+      placed: (disk) => (this.#disk = disk),
+      announce: (created) => {
+        this.#created = created;
+        owner.fileCreated(this, created);
+      },
     });
     return file;
   }
@@ -151,13 +193,14 @@ export class SegmentFile implements FileWriterEvents {
   async #complete({ file, sizeBytes, syncedBytes, unsyncedFrames, fault }: WriterOutcome): Promise<SegmentResult> {
     const created = this.#created;
     if (!file || !created) return { kind: 'empty', created: undefined };
+    this.#isCompleting = true;
     try {
       return await this.#endAt(file, created, sizeBytes, fault).catch((cause: unknown) => {
         if (fault || !(cause instanceof Unsynced)) throw cause;
         const failed = diskFault(cause.cause);
         this.failed(failed, unsyncedFrames);
         this.#closing = {};
-        return this.#endAt(file, created, syncedBytes, failed);
+        return this.#endAt(file, created, this.#cutAt ?? syncedBytes, failed);
       });
     } catch (cause) {
       return { kind: 'unfinished', created, cause };
@@ -175,7 +218,7 @@ export class SegmentFile implements FileWriterEvents {
   ): Promise<SegmentResult> {
     const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
     if (fault && this.plan.tables.isEmpty) {
-      await this.#options.store.discard(created.path);
+      await this.#options.store.discard(created.path, created.disk);
       return { kind: 'empty', created };
     }
     // A write that failed half-way may have left a part of a fragment after the last whole one.

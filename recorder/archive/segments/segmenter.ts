@@ -220,6 +220,22 @@ export class Segmenter {
     return this.#take();
   }
 
+  /**
+   * The archive gives up all open files, and pushes again what the camera sent since a key frame. The last file ends there, at
+   * `wallEndMs`.
+   */
+  abandon(wallEndMs: number): void {
+    const state = this.#state;
+    if (state) {
+      openIn(state)?.discard();
+      state.closing.discard();
+      for (const { data } of state.waitingAudio) data.slab.release();
+    }
+    this.#state = undefined;
+    this.#notBeforeMs = -Infinity;
+    this.#options.history.wallEndMs = wallEndMs;
+  }
+
   #take(): readonly SegmentAction[] {
     return this.#actions.length === 0 ? NOTHING : this.#actions.splice(0);
   }
@@ -354,7 +370,7 @@ export class Segmenter {
     state.hasFile = true;
     const audioRate = audio && !audioFault ? audio.sampleRate : 0;
     const actions = this.#actions;
-    actions.push({ kind: 'open', plan, audioFault });
+    actions.push({ kind: 'open', plan, first, audioFault });
     state.place = new OpenSegment({ plan, audioRate, startDts: first.dts, wall, budget, actions });
   }
 
