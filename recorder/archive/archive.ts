@@ -19,6 +19,7 @@ import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
 import { takingTurns } from './disk/disk-turns.ts';
 import { Disk, DiskSet } from './disk/disk-set.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
+import { Drain } from './disk/drain.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFault } from './disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from './disk/file-system.ts';
 import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
@@ -116,6 +117,7 @@ export class Archive {
   readonly #watches = new Map<Disk, DiskWatch>();
   readonly #disks: DiskSet;
   readonly #unsynced: MemoryAccount | undefined;
+  readonly #drain: Drain;
   #recovered = false;
   /** One disk at a time. */
   #joining: Promise<unknown> = Promise.resolve();
@@ -170,6 +172,8 @@ export class Archive {
     });
     const disk = limits ? spaceMaking(fs, () => this.#retention as Retention) : fs;
     this.#store = new SegmentStore(root, disk, undefined, this.#disks);
+    const isBehind = (): boolean => this.isBehind;
+    this.#drain = new Drain({ store: this.#store, clock, log, busy: () => this.#unfinishedPaths(), isBehind });
     // A thread can read only the machine's own file system.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
     const observers = {
@@ -324,6 +328,7 @@ export class Archive {
   tick(): void {
     this.#configureDisks();
     for (const watch of this.#watches.values()) watch.tick();
+    this.#drain.tick();
     this.#disks.tick((disk) => this.#store.probeDisk(disk));
     this.#retention?.tick();
   }
@@ -331,6 +336,7 @@ export class Archive {
   /** Resolves when what `tick` has begun is done. */
   async settled(): Promise<void> {
     for (const watch of this.#watches.values()) await watch.settled();
+    await this.#drain.settled();
     await this.#retention?.settled();
   }
 
@@ -604,6 +610,7 @@ export class Archive {
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#writing(), (camera) => camera.close()));
     for (const watch of this.#watches.values()) await watch.settled();
+    await this.#drain.close();
     await this.#retention?.close();
     await this.#reader?.close();
     for (const identity of this.#identities.values()) await identity.release();

@@ -1,4 +1,4 @@
-// The command `recorder archive`: looks whether copies in object storage work, and takes over those of an archive that is lost.
+// The command `recorder archive`: looks whether copies in object storage work, takes over those of an archive that is lost, and empties a disk.
 
 import { messageOf } from '../../base/error.ts';
 import { silentLog } from '../../base/log.ts';
@@ -11,13 +11,18 @@ import { S3Error, type S3Code } from '../copies/s3.ts';
 import { ForeignPrefix, type Target } from '../copies/target.ts';
 import { archiveName } from '../run/copies.ts';
 import { CONFIG_OPTION, parsedArgs, UsageError, type CommandContext } from './command.ts';
+import { drainDisk } from './drain-disk.ts';
 
 export const usage = `Usage: recorder archive check [--config FILE]
        recorder archive adopt TARGET [--config FILE]
+       recorder archive drain PATH [--cancel] [--config FILE]
 
 check: tries all that copying to each target of archive.targets needs, and removes what it made. Exits with 1 if something fails.
 adopt: the copies at TARGET belong to the archive of this recorder from now on, whichever archive they were made of. For an
        archive that is lost: its footage is then listed and played from there.
+drain: the running recorder moves the footage of the disk at PATH, one of archive.disks, to the others, and writes no new files there.
+       The command shows how far it is, and ends when the disk can be removed from archive.disks.
+       --cancel: the disk is used again.
 
   --config FILE    default: /etc/recorder/config.yaml
 `;
@@ -33,11 +38,15 @@ const ADVICE: Partial<Record<S3Code, string>> = {
 };
 
 export async function run(args: readonly string[], context: CommandContext): Promise<number> {
-  const { values, positionals } = parsedArgs(args, { allowPositionals: true, options: CONFIG_OPTION });
+  const options = { ...CONFIG_OPTION, cancel: { type: 'boolean', default: false } } as const;
+  const { values, positionals } = parsedArgs(args, { allowPositionals: true, options });
   const [subcommand, name, ...more] = positionals;
-  const isRight = subcommand === 'check' ? name === undefined : subcommand === 'adopt' && name !== undefined;
-  if (!isRight || more.length > 0) throw new UsageError('expected check, or adopt and the name of a target');
+  const isNamed = subcommand === 'drain' || (subcommand === 'adopt' && !values.cancel);
+  const isRight = isNamed ? name !== undefined : subcommand === 'check' && name === undefined && !values.cancel;
+  if (!isRight || more.length > 0)
+    throw new UsageError('expected check, adopt and the name of a target, or drain and a path');
   const config = await context.load(values.config);
+  if (subcommand === 'drain' && name !== undefined) return drainDisk(config, name, values.cancel, context);
   const { targets } = config.archive;
   const chosen = targets.filter((target) => name === undefined || target.name === name);
   if (chosen.length === 0) {

@@ -4,6 +4,7 @@
 // recovery checks the marked files instead of the whole archive. The newest marker of a camera stays after its segment is
 // closed, so that the sequence continues even if the wall clock was set back.
 
+import { createHash } from 'node:crypto';
 import { errorCode, firstError, quietly } from '../../../base/error.ts';
 import { ignoreMissing } from '../../../base/file-calls.ts';
 import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
@@ -201,6 +202,29 @@ export class SegmentStore {
     }
   }
 
+  /**
+   * Moves a complete segment to another disk. After a crash at any point, it is on the one, the other, or both, as a whole. Rejects, with nothing
+   * changed, if what was written is not what was read.
+   */
+  async move(segment: SegmentName, from: Disk, to: Disk): Promise<void> {
+    const path = formatPath(segment);
+    const source = await this.fs.open(`${from.root}/${path}`, 'read');
+    try {
+      const { sizeBytes } = await source.facts();
+      await to.guard.check();
+      await this.#makeDay(to, segment.startMs);
+      await this.#replaceOn(to, path, async (target) => {
+        await copy(source, { offset: 0, size: sizeBytes }, target, 0);
+        await target.sync();
+        const [read, written] = [await digestOf(source, sizeBytes), await digestOf(target, sizeBytes)];
+        if (read !== written) throw new Error(`the copy of ${path} on ${to.root} is not what ${from.root} has`);
+      });
+    } finally {
+      await source.close();
+    }
+    await this.#discard(`${from.root}/${path}`);
+  }
+
   /** Removes a segment without footage. When it resolves, the file cannot come back after a power failure. */
   async discard(path: string, disk?: Disk): Promise<void> {
     await this.#discard(disk ? `${disk.root}/${path}` : await this.locate(path));
@@ -366,6 +390,13 @@ export class SegmentStore {
   async #listState({ root }: Disk, directory: string): Promise<string[]> {
     return (await this.fs.list(`${root}/${directory}`).catch(ignoreMissing)) ?? [];
   }
+}
+
+async function digestOf(file: OpenFile, sizeBytes: number): Promise<string> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < sizeBytes; at += COPY_BYTES)
+    hash.update(await file.read(at, Math.min(COPY_BYTES, sizeBytes - at)));
+  return hash.digest('hex');
 }
 
 /** Copies a part of a file to `position` of another one; returns where it ends there. */
