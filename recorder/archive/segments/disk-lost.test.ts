@@ -49,7 +49,7 @@ class Node {
       clock,
       log: silentLog,
       fs: this.fs,
-      syncIntervalMs: 1_000,
+      syncIntervalMs: 3_000,
       unsynced: (shed) => this.memory.open('unsynced', { maxBytes: Infinity, shed }),
     });
   }
@@ -169,7 +169,7 @@ async function kill(t: TestContext, how: Kill, { ids, before, gop }: { ids: stri
 test('fifty kills of a disk, by errors of writes and syncs, read-only, gone and hanging, cost no picture', async (t) => {
   for (let i = 0; i < 50; i++) {
     const how = KILLS[i % KILLS.length] as Kill;
-    const [before, gop] = [30 + ((i * 37) % 120), [25, 40, 75][i % 3] ?? 25];
+    const [before, gop] = [30 + ((i * 37) % 120), [12, 25, 40, 75][i % 4] ?? 25];
     const { lost, dropped, memory } = await kill(t, how, { ids: ['c1', 'c2'], before, gop });
     assert.deepEqual([...lost], [], `${how} after ${before} pictures, a key frame each ${gop}`);
     assert.equal(dropped, 0);
