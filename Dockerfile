@@ -83,5 +83,5 @@ USER 65532:65532
 EXPOSE 9996 9997 9998
 LABEL org.opencontainers.image.title="kube-nvr-recorder" \
       org.opencontainers.image.description="Recorder of kube-nvr: records cameras on one node" \
-      org.opencontainers.image.licenses="0BSD AND Apache-2.0 AND BSD-2-Clause AND BSD-3-Clause AND (BSD-3-Clause OR GPL-2.0-only) AND BlueOak-1.0.0 AND CC0-1.0 AND GPL-2.0-or-later AND GPL-3.0-or-later WITH GCC-exception-3.1 AND ISC AND LGPL-2.1-or-later AND LicenseRef-public-domain AND MIT AND Unicode-3.0 AND Zlib"
+      org.opencontainers.image.licenses="0BSD AND Apache-2.0 AND BSD-2-Clause AND BSD-3-Clause AND (BSD-3-Clause OR GPL-2.0-only) AND BlueOak-1.0.0 AND CC0-1.0 AND GPL-2.0-or-later AND GPL-3.0-or-later WITH GCC-exception-3.1 AND ISC AND LGPL-2.1-or-later AND LicenseRef-public-domain AND MIT AND MIT-0 AND Unicode-3.0 AND Zlib"
 ENTRYPOINT ["recorder"]
