@@ -70,7 +70,7 @@ export class Alarms {
   readonly #options: AlarmsOptions;
   readonly #alarms = new Map<string, Alarm>();
   readonly #notes: Note[] = [];
-  /** The lines that are known, by id: the journal is read again after a restart. */
+  /** The newest lines, by id: after a restart, the journal tells again what happened within an hour. */
   readonly #known = new Set<string>();
   /** Gaps that are too short yet, by camera. */
   readonly #pending = new Map<string, Timer>();
@@ -267,6 +267,7 @@ export class Alarms {
   #take(line: Line): boolean {
     if (this.#known.has(line.id)) return false;
     this.#known.add(line.id);
+    if (this.#known.size > MAX_LINES) this.#known.delete(this.#known.values().next().value as string);
     if (line.type === 'noted') {
       this.#notes.push({ id: line.id, by: line.reported_by, atMs: line.start_ms, note: line.data.note ?? '' });
       if (this.#notes.length > MAX_NOTES) this.#notes.shift();
