@@ -7,6 +7,7 @@ import { parsePeer } from './peer.ts';
 import { CAMERA_ID } from '../../base/camera-id.ts';
 import { LOG_LEVELS } from '../../base/log-level.ts';
 import { parsePasswordHash } from '../../base/password-hash.ts';
+import { withoutTrailingSlash } from '../../base/paths.ts';
 import { NO_CONTROLS } from '../../base/printable.ts';
 import { DAY_MS, MINUTE_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
@@ -560,8 +561,12 @@ const TargetFile = z
       .string()
       .regex(/^[A-Za-z0-9._/-]{0,200}$/, 'expected letters, digits, ".", "_", "-" and "/"')
       .default('')
-      .transform((text) => text.replaceAll(/^\/+|\/+$/g, ''))
-      .transform((text) => (text === '' ? '' : `${text}/`))
+      .transform((text) =>
+        text
+          .split('/')
+          .flatMap((name) => (name === '' ? [] : [`${name}/`]))
+          .join(''),
+      )
       .describe('Where in the bucket. Each archive, or RecorderPool, needs a prefix of its own; others are refused.'),
     accessKeyId: z.string().min(1, 'expected an id').describe('Id of the access key.'),
     secretAccessKey: z.string().min(1, 'expected a secret').optional().describe('The secret of the access key.'),
@@ -644,7 +649,7 @@ const MailFile = z
     to: mailAddresses().describe('Who gets a mail for each new alarm.'),
     url: z
       .url({ protocol: /^https?$/, error: 'expected an address such as https://nvr.example.com' })
-      .transform((url) => url.replace(/\/+$/, ''))
+      .transform(withoutTrailingSlash)
       .optional()
       .describe('The address of the console, for links in mails.'),
     escalation: z

@@ -61,7 +61,8 @@ export function notificationsIn(answer: XmlElement): readonly Notification[] {
 
 function read(element: XmlElement): Notification | undefined {
   // Prefixes are left out: the root of the standard and those of makers.
-  const topic = printable(textAt(element, 'Topic') ?? '', MAX_TOPIC).replaceAll(/[\w.-]+:/g, '');
+  const path = printable(textAt(element, 'Topic') ?? '', MAX_TOPIC).split('/');
+  const topic = path.map((name) => name.slice(name.lastIndexOf(':') + 1)).join('/');
   const message = at(element, 'Message', 'Message');
   if (!message) return undefined;
   const source = itemsOf(childOf(message, 'Source'));
