@@ -371,6 +371,7 @@ test('with a database new cameras are rows, changed and removed there, and files
     group: null,
     preview: null,
     edge: null,
+    events: null,
     record: {},
     enabled: true,
   });
