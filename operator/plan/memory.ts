@@ -15,7 +15,7 @@ import {
 } from './snapshot.ts';
 
 /** For this long, a node that did not take up a camera is chosen last. */
-const RELUCTANT_MS = 60_000;
+export const RELUCTANT_MS = 60_000;
 /** After the API server has dropped a standby, none is written for this long. */
 const DROPPED_MS = 10 * 60_000;
 
