@@ -132,6 +132,33 @@ test('files that are written, too young, or of no rule are not copied', async (t
   assert.equal(copies.copiers[0]?.lagMs(), 0);
 });
 
+test('of an archive with more files than are remembered, older days are compared when half of them are done', async (t) => {
+  const { s3, told, copy } = await stage(t);
+  const filesOfDay = 10_001;
+  // Nothing is under these names any more: each is looked at, and left.
+  const dayOf = (startMs: number) => ({
+    cameraId: 'gate',
+    startMs,
+    sizeOf: () => undefined,
+    segments: () =>
+      Array.from({ length: filesOfDay }, (_, n) => ({ name: 'gate', cameraId: 'gate', startMs: startMs + n * 1_000 })),
+  });
+  const dayMs = Date.UTC(2026, 0, 2);
+  told.days = () => [2, 1, 0].map((days) => dayOf(dayMs - days * 24 * HOUR_MS));
+  const { promise: isOpen, resolve } = Promise.withResolvers<Copies>();
+  const waiting: number[] = [];
+  s3.before = async (method, key) => {
+    if (method === 'GET' && key === '') waiting.push((await isOpen).copiers[0]?.waitingFiles ?? NaN);
+  };
+  const copies = await copy();
+  resolve(copies);
+  await until('the oldest day is compared', () => waiting.length >= 7);
+  // Two lists for each day, and one of the cameras, of which old copies are removed.
+  assert.deepEqual(waiting.slice(0, 5), [0, 0, filesOfDay, filesOfDay, 2 * filesOfDay]);
+  assert.ok(waiting.slice(5).every((files) => files < filesOfDay));
+  await until('all were looked at', () => copies.copiers[0]?.waitingFiles === 0);
+});
+
 test('a file that changed after its digest was taken is not a copy; what it became is copied', async (t) => {
   const { root, paths, s3, told, copy } = await stage(t);
   const newest = paths.at(-1) as string;
@@ -245,4 +272,10 @@ test('a file that retention removed before it was copied is counted', async (t) 
   await until('the state that the test waits for', () => copies.copiers[0]?.waitingFiles === paths.length);
   copies.removed(segment);
   assert.equal(copies.copiers[0]?.missedFiles, 1);
+  const later = await copy({}, { afterMs: 400 * 24 * HOUR_MS });
+  later.removed(segment);
+  assert.equal(later.copiers[0]?.missedFiles, 1, 'also one for which it was not time by far');
+  const never = await copy({}, { targets: [] });
+  never.removed(segment);
+  assert.equal(never.copiers[0]?.missedFiles, 0, 'but none that was not to be copied');
 });

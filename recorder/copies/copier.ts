@@ -71,6 +71,8 @@ const RETRY = { firstMs: 1_000, maxMs: MINUTE_MS };
 /** A file that could not be copied, although others can. */
 const FILE_RETRY_MS = 5 * MINUTE_MS;
 const COMPARE_EVERY_MS = DAY_MS;
+/** With so many files that wait, older days are compared later. */
+const MAX_WAITING = 20_000;
 const REMOVE_EVERY_MS = 30 * MINUTE_MS;
 const BEHIND_LOOK_MS = 50;
 const LAG_FRESH_MS = 5_000;
@@ -85,8 +87,10 @@ export class Copier {
   readonly #options: CopierOptions;
   readonly #log: Log;
   readonly #stop = new AbortController();
-  /** By path, in any order. */
+  /** By path, in any order. Those for which it is not time within a day are found when that day is near. */
   readonly #missing = new Map<string, Missing>();
+  /** Days before this were not compared yet; undefined: all were. */
+  #restMs: number | undefined;
   #running: Promise<void> | undefined;
   #problem: string | undefined;
   /** Why a copy that is too old could not be removed. */
@@ -124,17 +128,21 @@ export class Copier {
       const nowMs = clock.wallMs();
       this.#lag = { atMs: clock.monotonicMs(), ms: 0 };
       for (const one of this.#missing.values()) this.#lag.ms = Math.max(this.#lag.ms, nowMs - this.#dueMs(one));
+      if (this.#restMs !== undefined) this.#lag.ms = Math.max(this.#lag.ms, nowMs - this.#restMs);
     }
     return this.#lag.ms;
   }
 
   closed({ segment, endMs }: ClosedSegment): void {
-    if (!this.#options.ruleOf(cameraOfFootage(segment.cameraId))) return;
-    this.#missing.set(formatPath(segment), { segment, endMs, notBeforeMs: -Infinity });
+    const missing = { segment, endMs, notBeforeMs: -Infinity };
+    if (this.#isNear(missing)) this.#missing.set(formatPath(segment), missing);
   }
 
   removed(segment: SegmentName): void {
-    if (this.#missing.delete(formatPath(segment))) this.missedFiles++;
+    const isYoung =
+      this.#options.ruleOf(cameraOfFootage(segment.cameraId)) !== undefined &&
+      !this.#isNear({ segment, endMs: undefined, notBeforeMs: -Infinity });
+    if (this.#missing.delete(formatPath(segment)) || isYoung) this.missedFiles++;
   }
 
   start(): void {
@@ -167,9 +175,10 @@ export class Copier {
         if (!isTaken) await target.take(owner);
         isTaken = true;
         if (nowMs - comparedMs >= COMPARE_EVERY_MS) {
-          await this.#compare();
+          await this.#compare(Infinity);
           comparedMs = nowMs;
-        }
+        } else if (this.#restMs !== undefined && this.#missing.size < MAX_WAITING / 2)
+          await this.#compare(this.#restMs);
         if (nowMs - removedMs >= REMOVE_EVERY_MS) {
           await this.#removeOld();
           removedMs = nowMs;
@@ -192,12 +201,18 @@ export class Copier {
     }
   }
 
-  /** Finds out which files the target lacks, the newest day first. */
-  async #compare(): Promise<void> {
+  /** Finds out which files of the days before `beforeMs` the target lacks, the newest day first. */
+  async #compare(beforeMs: number): Promise<void> {
     const { archive, target, ruleOf } = this.#options;
     const open = archive.openPaths();
     const days = Map.groupBy(archive.days(), ({ startMs }) => startMs);
+    this.#restMs = undefined;
     for (const [dayMs, cameras] of [...days].reverse()) {
+      if (dayMs >= beforeMs) continue;
+      if (this.#missing.size >= MAX_WAITING) {
+        this.#restMs = dayMs + 1;
+        return;
+      }
       const copied = cameras.filter(({ cameraId }) => ruleOf(cameraOfFootage(cameraId)));
       if (copied.length === 0) continue;
       const files = await target.filesOn(dayMs);
@@ -207,8 +222,9 @@ export class Copier {
           const path = formatPath(segment);
           const [marked, size] = [marks.get(path), files.get(path)];
           const isThere = marked !== undefined && marked === size && size === (day.sizeOf(segment) ?? size);
-          if (isThere || open.has(path) || this.#missing.has(path)) continue;
-          this.#missing.set(path, { segment, endMs: undefined, notBeforeMs: -Infinity });
+          const missing = { segment, endMs: undefined, notBeforeMs: -Infinity };
+          if (isThere || open.has(path) || this.#missing.has(path) || !this.#isNear(missing)) continue;
+          this.#missing.set(path, missing);
         }
       }
       this.#stop.signal.throwIfAborted();
@@ -224,6 +240,11 @@ export class Copier {
   #dueMs({ segment, endMs }: Missing): number {
     const { afterMs = Infinity } = this.#options.ruleOf(cameraOfFootage(segment.cameraId)) ?? {};
     return (endMs ?? segment.startMs) + afterMs;
+  }
+
+  /** Whether it is time for it before all files are compared again. */
+  #isNear(one: Missing): boolean {
+    return this.#dueMs(one) < this.#options.clock.wallMs() + COMPARE_EVERY_MS;
   }
 
   /** The newest file for which it is time. */

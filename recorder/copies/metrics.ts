@@ -38,7 +38,12 @@ export function registerCopyMetrics(registry: Registry, targets: () => readonly 
     'How long the oldest file has waited to be copied; 0 if none waits.',
     (target) => target.lagMs() / 1000,
   );
-  register(Gauge, 'waiting_files', 'Closed files that a target lacks.', ({ waitingFiles }) => waitingFiles);
+  register(
+    Gauge,
+    'waiting_files',
+    'Closed files that a target lacks and for which it is time within a day; of a long backlog, the newest.',
+    ({ waitingFiles }) => waitingFiles,
+  );
   register(Counter, 'copied_files_total', 'Files whose copy a target has confirmed.', ({ copiedFiles }) => copiedFiles);
   register(Counter, 'copied_bytes_total', 'Their size.', ({ copiedBytes }) => copiedBytes);
   register(Counter, 'failures_total', 'Attempts to copy that failed.', ({ failures }) => failures);

@@ -10,8 +10,8 @@ import { silentLog } from '../../base/log.ts';
 import type { Archive } from '../archive/archive.ts';
 import { bench, runOf, segmentPaths, temporaryDirectory } from '../archive/test-support.ts';
 import { ArchiveFiles } from '../footage/archive-file.ts';
-import type { CopiedArchive, CopyRule } from './copier.ts';
-import { Copies, type ConfiguredTarget } from './copies.ts';
+import type { CopiedArchive } from './copier.ts';
+import { Copies, type ConfiguredCopies, type ConfiguredTarget } from './copies.ts';
 import { signed } from './sign.ts';
 
 export const KEY = { accessKeyId: 'copier', secretAccessKey: 'secret of the copier', region: 'us-east-1' };
@@ -161,7 +161,7 @@ export interface Copied {
   /** Changes of what the archive tells the copier. */
   readonly told: { -readonly [K in keyof CopiedArchive]?: CopiedArchive[K] };
   /** Begins to copy; ends with the test. */
-  readonly copy: (config?: Partial<ConfiguredTarget>, rule?: Partial<CopyRule>) => Promise<Copies>;
+  readonly copy: (config?: Partial<ConfiguredTarget>, rule?: Partial<ConfiguredCopies>) => Promise<Copies>;
 }
 
 export const START_MS = Date.UTC(2026, 0, 1, 12);
