@@ -185,6 +185,7 @@ function keepsTheContract(): void {
       allowPlaintextLogin: false,
       transport: 'Auto',
       ptz: false,
+      events: 'Auto',
       suspend: false,
       record: { format: 'fmp4', segmentSeconds: 300 },
       maxBitrate: 100,
