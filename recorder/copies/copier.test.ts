@@ -102,6 +102,15 @@ test('a bucket that is missing is named', async (t) => {
   await until('the state that the test waits for', () => /NoSuchBucket/.test(problemOf(copies)));
 });
 
+test('a target that answers with something else than a list is named, and gets all when it is well', async (t) => {
+  const { paths, s3, copy } = await stage(t);
+  s3.fault = (_, key) => (key === '' ? 'no-list' : undefined);
+  const copies = await copy();
+  await until('the state that the test waits for', () => /its answer is not a list of S3/.test(problemOf(copies)));
+  s3.fault = () => undefined;
+  await done(copies, paths.length);
+});
+
 test('a prefix with the copies of another archive is refused, and nothing is changed there', async (t) => {
   const { paths, s3, told, copy } = await stage(t);
   await done(await copy(), paths.length);

@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/error.ts';
 import { HTTP_1, readBody } from '../../base/http-answer.ts';
 import { printable } from '../../base/printable.ts';
+import { childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../../base/xml.ts';
 import { escapedKey, NO_BODY, signed } from './sign.ts';
 
 export interface Bucket {
@@ -64,6 +65,8 @@ interface Asked {
 const CONNECT_MS = 5_000;
 /** Between two pieces of an answer, and until it begins: the server reads a whole file again before it answers. */
 const ANSWER_MS = 30_000;
+/** Of a page: with the longest keys it is well below what the parser of XML takes. */
+const MAX_KEYS = '500';
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
 
@@ -173,21 +176,21 @@ export class S3 {
     for (let token: string | undefined = ''; token !== undefined;) {
       const query = {
         'list-type': '2',
+        'max-keys': MAX_KEYS,
         prefix,
         ...(delimiter !== undefined && { delimiter }),
         ...(token !== '' && { 'continuation-token': token }),
       };
-      const answer = await this.#ask('GET', '', { query });
-      const xml = (await small(answer, MAX_LIST_BYTES)).toString();
-      if (!xml.includes('<ListBucketResult')) throw new S3Error('refused', 'its answer is not a list of S3');
+      const list = parsed(await small(await this.#ask('GET', '', { query }), MAX_LIST_BYTES));
+      if (list?.name !== 'ListBucketResult') throw new S3Error('refused', 'its answer is not a list of S3');
       yield {
-        objects: each(xml, 'Contents').map((one) => ({
-          key: textIn(one, 'Key') ?? '',
-          sizeBytes: Number(textIn(one, 'Size')),
+        objects: childrenOf(list, 'Contents').map((one) => ({
+          key: textAt(one, 'Key') ?? '',
+          sizeBytes: Number(textAt(one, 'Size')),
         })),
-        folders: each(xml, 'CommonPrefixes').map((one) => textIn(one, 'Prefix') ?? ''),
+        folders: childrenOf(list, 'CommonPrefixes').map((one) => textAt(one, 'Prefix') ?? ''),
       };
-      token = textIn(xml, 'IsTruncated') === 'true' ? textIn(xml, 'NextContinuationToken') : undefined;
+      token = textAt(list, 'IsTruncated') === 'true' ? textAt(list, 'NextContinuationToken') : undefined;
     }
   }
 
@@ -233,10 +236,10 @@ export class S3 {
       return answer;
     }
     // Without a body that can be read, the status says why.
-    const text = (await small(answer).catch(() => Buffer.alloc(0))).toString();
-    const code = textIn(text, 'Code') ?? '';
+    const error = parsed(await small(answer).catch(() => Buffer.alloc(0)));
+    const code = textAt(error, 'Code') ?? '';
     if (code === 'RequestTimeTooSkewed' && !Number.isNaN(dateMs)) this.#aheadMs = dateMs - this.#clock.wallMs();
-    throw failure(answer.statusCode, code, textIn(text, 'Message'));
+    throw failure(answer.statusCode, code, textAt(error, 'Message'));
   }
 }
 
@@ -295,24 +298,17 @@ async function small({ body }: Dispatcher.ResponseData, maxBytes = MAX_SMALL_BYT
   }
 }
 
+/** Undefined if it is not XML. */
+function parsed(body: Buffer): XmlElement | undefined {
+  try {
+    return parseXml(body.toString());
+  } catch (err) {
+    if (!(err instanceof XmlError)) throw err;
+    return undefined;
+  }
+}
+
 function wordOf({ headers }: Dispatcher.ResponseData, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value[0] : value;
 }
-
-/** The contents of every element with this name: lists of S3 nest none in itself. */
-const each = (xml: string, name: string): string[] =>
-  Array.from(xml.matchAll(new RegExp(`<${name}>(.*?)</${name}>`, 'gs')), ([, inner = '']) => inner);
-
-function textIn(xml: string, name: string): string | undefined {
-  const text = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1];
-  return text?.replaceAll(
-    /&(?:#(\d+)|#x([0-9a-fA-F]+)|(\w+));/g,
-    (whole, decimal?: string, hex?: string, name?: string) =>
-      name === undefined
-        ? String.fromCodePoint(decimal === undefined ? parseInt(hex ?? '', 16) : Number(decimal))
-        : (ENTITIES[name] ?? whole),
-  );
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };

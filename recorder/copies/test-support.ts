@@ -17,7 +17,7 @@ import { signed } from './sign.ts';
 export const KEY = { accessKeyId: 'copier', secretAccessKey: 'secret of the copier', region: 'us-east-1' };
 
 /** What a request meets instead of an answer. */
-export type Fault = 'busy' | 'half' | 'other-bytes' | 'full' | 'no-digest' | 'locked';
+export type Fault = 'busy' | 'half' | 'other-bytes' | 'full' | 'no-digest' | 'locked' | 'no-list';
 
 const SKEW_MS = 15 * 60_000;
 
@@ -81,7 +81,11 @@ export class FakeS3 {
       this.objects.delete(key);
       return void response.writeHead(204).end();
     }
-    if (key === '') return void response.end(this.#list(url.searchParams));
+    if (key === '') {
+      const list =
+        fault === 'no-list' ? `<ListBucketResult>${'<Contents>'.repeat(40_000)}` : this.#list(url.searchParams);
+      return void response.end(list);
+    }
     if (!object) return refuse(response, 404, 'NoSuchKey');
     response.setHeader('x-amz-checksum-sha256', sha256(object));
     if (fault === 'no-digest') response.removeHeader('x-amz-checksum-sha256');

@@ -11,7 +11,7 @@ import { securityHeader } from './security.ts';
 import { capabilityPaths, servicePaths, type ServicePaths } from './services.ts';
 import { formatEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
-import { at, childOf, childrenOf, escapeXml, textAt, type XmlElement } from './xml.ts';
+import { at, childOf, childrenOf, escapeXml, textAt, type XmlElement } from '../../base/xml.ts';
 
 export interface DeviceInformation {
   readonly manufacturer: string;

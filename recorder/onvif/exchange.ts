@@ -14,7 +14,7 @@ import { Login, LoginError } from '../rtsp/login.ts';
 import { LoginRefused, OnvifError } from './error.ts';
 import { readEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
-import { MAX_XML_CHARACTERS, XmlError, type XmlElement } from './xml.ts';
+import { MAX_XML_CHARACTERS, XmlError, type XmlElement } from '../../base/xml.ts';
 
 interface Message {
   readonly path: string;

@@ -2,7 +2,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import fc from '../../test/support/fast-check.ts';
 import { notificationsIn, typesOffered } from './notification.ts';
-import { parseXml } from './xml.ts';
+import { parseXml } from '../../base/xml.ts';
 
 const answer = (topic: string, message: string): string =>
   `<PullMessagesResponse><NotificationMessage><Topic>${topic}</Topic><Message>${message}</Message></NotificationMessage></PullMessagesResponse>`;

@@ -2,7 +2,7 @@
 // or rule, and when.
 
 import { printable } from '../../base/printable.ts';
-import { at, childOf, childrenOf, dateTime, textAt, type XmlElement } from './xml.ts';
+import { at, childOf, childrenOf, dateTime, textAt, type XmlElement } from '../../base/xml.ts';
 
 export interface Notification {
   /** Such as `motion`. */

@@ -14,7 +14,7 @@ import { until } from '../../test/support/until.ts';
 import type { PtzCommand } from './camera-ptz.ts';
 import { OnvifError } from './error.ts';
 import { Ptz, type MovableCamera } from './ptz.ts';
-import { textAt } from './xml.ts';
+import { textAt } from '../../base/xml.ts';
 import { anywhere, type Reach } from '../reach/reach.ts';
 
 const CREDENTIALS = { username: 'operator', password: 'pässwörd & <1>' };

@@ -7,7 +7,7 @@ import { NoEvents, OnvifError } from './error.ts';
 import { notificationsIn, typesOffered, type Notification } from './notification.ts';
 import type { OnvifRequest } from './request.ts';
 import { pathOf } from './services.ts';
-import { at, dateTime, escapeXml, textAt, type XmlElement } from './xml.ts';
+import { at, dateTime, escapeXml, textAt, type XmlElement } from '../../base/xml.ts';
 
 const EVENTS = 'http://www.onvif.org/ver10/events/wsdl';
 const NOTIFICATION = 'http://docs.oasis-open.org/wsn/b-2';

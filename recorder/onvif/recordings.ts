@@ -8,7 +8,7 @@ import { OnvifError } from './error.ts';
 import type { OnvifRequest } from './request.ts';
 import { hasMemory } from './services.ts';
 import type { OnvifTarget } from './target.ts';
-import { childrenOf, dateTime, escapeXml, textAt, type XmlElement } from './xml.ts';
+import { childrenOf, dateTime, escapeXml, textAt, type XmlElement } from '../../base/xml.ts';
 
 /** ONVIF Recording Search Specification §5.3: a recording of one source. */
 export interface Recording {

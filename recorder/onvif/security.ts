@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { Credentials } from './target.ts';
-import { escapeXml } from './xml.ts';
+import { escapeXml } from '../../base/xml.ts';
 
 const WSS = 'http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss';
 

@@ -1,6 +1,6 @@
 // Where a camera has its ONVIF services, from its answers to GetServices and GetCapabilities.
 
-import { childOf, childrenOf, textAt, type XmlElement } from './xml.ts';
+import { childOf, childrenOf, textAt, type XmlElement } from '../../base/xml.ts';
 
 /** Paths of the services by name: `media`, `media2`, `ptz`, … The hosts that a camera states are dropped. */
 export type ServicePaths = ReadonlyMap<string, string>;

@@ -3,7 +3,7 @@
 
 import { printable } from '../../base/printable.ts';
 import { LoginRefused, OnvifError } from './error.ts';
-import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.ts';
+import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from '../../base/xml.ts';
 
 /** Both are XML: the content of the body, and that of the header, which may be empty. */
 export function formatEnvelope(content: string, header: string): string {

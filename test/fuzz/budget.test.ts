@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createDepacketizer } from '../../recorder/codec/depacketizer.ts';
 import { Faults } from '../../recorder/codec/faults.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
-import { parseXml } from '../../recorder/onvif/xml.ts';
+import { parseXml } from '../../base/xml.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
 import { parseRtcp } from '../../recorder/rtp/rtcp.ts';
 import { Authorizer } from '../../recorder/rtsp/authorization.ts';

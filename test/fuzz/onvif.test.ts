@@ -12,7 +12,7 @@ import { formatConfig, formatManifests, formatTable } from '../../recorder/onvif
 import { parseProbeMatches } from '../../recorder/onvif/discovery/ws-discovery.ts';
 import { printable } from '../../base/printable.ts';
 import { readEnvelope } from '../../recorder/onvif/soap.ts';
-import { escapeXml, parseXml, XmlError, type XmlElement } from '../../recorder/onvif/xml.ts';
+import { escapeXml, parseXml, XmlError, type XmlElement } from '../../base/xml.ts';
 import { probeMatches } from '../onvif/announcer.ts';
 import { processorTime } from '../support/processor-cost.ts';
 

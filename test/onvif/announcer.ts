@@ -3,7 +3,7 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { DISCOVERY_GROUP, DISCOVERY_PORT } from '../../recorder/onvif/discovery/ws-discovery.ts';
-import { escapeXml, parseXml, textAt } from '../../recorder/onvif/xml.ts';
+import { escapeXml, parseXml, textAt } from '../../base/xml.ts';
 
 interface AnnouncerOptions {
   /** Where it lives, and what its answers come from. */

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { EventService, EVENT_PATHS, type EventOptions } from './events.ts';
-import { at, childOf, escapeXml, parseXml, textAt, type XmlElement } from '../../recorder/onvif/xml.ts';
+import { at, childOf, escapeXml, parseXml, textAt, type XmlElement } from '../../base/xml.ts';
 
 interface DeviceProfile {
   readonly token: string;

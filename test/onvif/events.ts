@@ -1,7 +1,7 @@
 // The event service of the ONVIF device: pull points with a life, states that are told anew, and the faults of real cameras.
 
 import type { ServerResponse } from 'node:http';
-import { at, escapeXml, textAt, type XmlElement } from '../../recorder/onvif/xml.ts';
+import { at, escapeXml, textAt, type XmlElement } from '../../base/xml.ts';
 
 export interface EventOptions {
   /** The life of a pull point, however long a client wants it. */

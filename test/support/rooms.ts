@@ -27,7 +27,7 @@ export const ROOMS: readonly Room[] = [
     name: 'base',
     side: 'both',
     rooms: [],
-    packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'],
+    packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'sax', 'type zod'],
   },
   { name: 'crds', side: 'both', rooms: [], packages: ['yaml', 'zod'] },
   {
@@ -100,7 +100,7 @@ export const ROOMS: readonly Room[] = [
     name: 'recorder/onvif',
     side: 'both',
     rooms: ['base', 'crds', 'recorder/rtsp', 'recorder/reach'],
-    packages: ['node:*', 'onvif', 'sax', 'undici', 'yaml'],
+    packages: ['node:*', 'onvif', 'undici', 'yaml'],
   },
   // The footage that cameras keep themselves.
   {

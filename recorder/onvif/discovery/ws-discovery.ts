@@ -2,7 +2,7 @@
 // datagram may come from anyone.
 
 import { printable } from '../../../base/printable.ts';
-import { at, childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../xml.ts';
+import { at, childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../../../base/xml.ts';
 
 export const DISCOVERY_GROUP = '239.255.255.250';
 export const DISCOVERY_PORT = 3702;

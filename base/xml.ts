@@ -1,4 +1,4 @@
-// Parses XML from devices into a tree of plain values. Limited: no document type (so no entities and no fetching), a maximum
+// Parses XML from devices and object storage into a tree of plain values. Limited: no document type (so no entities and no fetching), a maximum
 // size, depth and number of elements. Prefixes are dropped, because devices bind them wrongly.
 
 import sax, { type SAXOptions } from 'sax';
