@@ -62,6 +62,7 @@ export class KeptSamples {
   }
 
   clear(): void {
+    if (this.#calls.length === 0) return;
     for (const call of this.#calls) {
       if (call.kind === 'sample') this.#release(call.sample);
       else if (call.kind !== 'end') this.#run = call.run;
