@@ -2,10 +2,11 @@
 // cameras are switched off, has a gap of its own.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
+import { suiteScope } from '../../support/suite-scope.ts';
 import { footageStage, type FootageStage } from './footage-stage.ts';
 
 const MINUTE_MS = 60_000;
@@ -25,18 +26,14 @@ const addressOf = (zoom: string): string =>
   `#/playback?c=cam1,cam2&t=${new Date(START_MS + 60_000).toISOString()}&z=${zoom}`;
 
 describe('what is missing', { skip: browserMissing() }, () => {
-  const ends: (() => unknown)[] = [];
+  const scope = suiteScope();
   let stage: FootageStage;
   let browser: Browser;
 
   before(async () => {
-    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
-    stage = await footageStage(stay, { cameras: CAMERAS, startMs: START_MS, seconds: SECONDS });
+    stage = await footageStage(scope, { cameras: CAMERAS, startMs: START_MS, seconds: SECONDS });
     browser = await launchBrowser();
-  });
-  after(async () => {
-    await browser.close();
-    for (const end of ends.toReversed()) await end();
+    scope.after(() => browser.close());
   });
 
   const headingOf = async (page: Page): Promise<string> =>

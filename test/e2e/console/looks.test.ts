@@ -6,11 +6,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
+import { before, suite, test } from 'node:test';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { startCamera } from '../../camera/camera.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
+import { suiteScope } from '../../support/suite-scope.ts';
 import { assertSeen, SIZES, useOneFont } from './console.ts';
 import { footageStage, type FootageStage } from './footage-stage.ts';
 
@@ -55,19 +56,18 @@ const DIALOGS: readonly (readonly [string, string, string, (page: Page) => Promi
 ];
 
 suite('looks of the console', { skip: browserMissing() }, () => {
-  const ends: (() => unknown)[] = [];
+  const scope = suiteScope();
   let stage: FootageStage;
   let browser: Browser;
 
   before(async () => {
-    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
     const camera = await startCamera({ pace: 'realtime' });
-    ends.push(() => camera.close());
+    scope.after(() => camera.close());
     const cameras = [
       { id: 'gate', name: 'Front gate', gaps: [{ from: 60, to: 90, cause: 'camera-unreachable' as const }] },
       { id: 'till', name: 'Till' },
     ];
-    stage = await footageStage(stay, {
+    stage = await footageStage(scope, {
       cameras,
       startMs: START_MS,
       seconds: 120,
@@ -84,10 +84,7 @@ suite('looks of the console', { skip: browserMissing() }, () => {
       },
     });
     browser = await launchBrowser();
-    ends.push(() => browser.close());
-  });
-  after(async () => {
-    for (const end of ends.toReversed()) await end();
+    scope.after(() => browser.close());
   });
 
   /** Compares with the file, but for numbers, names of days and months, and the calendar, whose weeks are another number. */

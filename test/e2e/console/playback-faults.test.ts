@@ -1,10 +1,11 @@
 // Playback on a slow computer, and over a connection that fails: what did not come once comes later, without a reload of the page.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test, type TestContext } from 'node:test';
+import { before, describe, test, type TestContext } from 'node:test';
 import type { Browser, Page, Route } from 'playwright-core';
 import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
+import { suiteScope } from '../../support/suite-scope.ts';
 import { distance, footageStage, type FootageStage } from './footage-stage.ts';
 
 const MINUTE_MS = 60_000;
@@ -19,18 +20,14 @@ const hashAt = (seconds: number): string =>
   `#/playback?c=gate&t=${new Date(START_MS + seconds * 1000).toISOString()}&z=10m`;
 
 describe('playback when something fails', { skip: browserMissing() }, () => {
-  const ends: (() => unknown)[] = [];
+  const scope = suiteScope();
   let stage: FootageStage;
   let browser: Browser;
 
   before(async () => {
-    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
-    stage = await footageStage(stay, { cameras: [{ id: 'gate', name: 'Gate' }], startMs: START_MS, seconds: SECONDS });
+    stage = await footageStage(scope, { cameras: [{ id: 'gate', name: 'Gate' }], startMs: START_MS, seconds: SECONDS });
     browser = await launchBrowser();
-    ends.push(() => browser.close());
-  });
-  after(async () => {
-    for (const end of ends.toReversed()) await end();
+    scope.after(() => browser.close());
   });
 
   async function open(

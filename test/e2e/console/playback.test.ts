@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { seeded } from '../../support/random.ts';
 import { PATIENCE_MS, until } from '../../support/until.ts';
 import { LONG } from '../../support/variant.ts';
+import { suiteScope } from '../../support/suite-scope.ts';
 import { distance, footageStage, type FootageStage } from './footage-stage.ts';
 
 const MINUTE_MS = 60_000;
@@ -40,18 +41,14 @@ interface Model {
 }
 
 describe('playback in the console', { skip: browserMissing() }, () => {
-  const ends: (() => unknown)[] = [];
+  const scope = suiteScope();
   let stage: FootageStage;
   let browser: Browser;
 
   before(async () => {
-    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
-    stage = await footageStage(stay, { cameras: CAMERAS, startMs: START_MS, seconds: SECONDS });
+    stage = await footageStage(scope, { cameras: CAMERAS, startMs: START_MS, seconds: SECONDS });
     browser = await launchBrowser();
-  });
-  after(async () => {
-    await browser.close();
-    for (const end of ends.toReversed()) await end();
+    scope.after(() => browser.close());
   });
 
   async function open(

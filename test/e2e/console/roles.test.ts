@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { after, before, suite, test } from 'node:test';
+import { before, suite, test } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startCamera } from '../../camera/camera.ts';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
+import { suiteScope } from '../../support/suite-scope.ts';
 import { signIn } from './console.ts';
 import { footageStage, type FootageStage } from './footage-stage.ts';
 
@@ -41,7 +42,7 @@ const CALLERS: readonly (readonly [name: string, rights: object, has: readonly C
 ];
 
 suite('roles in the console', { skip: browserMissing() }, () => {
-  const ends: (() => unknown)[] = [];
+  const scope = suiteScope();
   const secrets = new Map(CALLERS.map(([name]) => [name, randomBytes(24).toString('base64url')]));
   /** The password of the camera, which the configuration has. */
   const password = randomBytes(24).toString('base64url');
@@ -50,16 +51,15 @@ suite('roles in the console', { skip: browserMissing() }, () => {
   let browser: Browser;
 
   before(async () => {
-    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
     const camera = await startCamera({ pace: 'realtime' });
-    ends.push(() => camera.close());
+    scope.after(() => camera.close());
     const source = camera.url.replace('://', `://admin:${password}@`);
     const tokens = CALLERS.map(([name, rights]) => ({
       name,
       ...rights,
       sha256: createHash('sha256').update(secretOf(name)).digest('hex'),
     }));
-    stage = await footageStage(stay, {
+    stage = await footageStage(scope, {
       cameras: [{ id: 'gate', name: 'Gate' }],
       startMs: START_MS,
       seconds: 60,
@@ -69,10 +69,7 @@ suite('roles in the console', { skip: browserMissing() }, () => {
       },
     });
     browser = await launchBrowser();
-    ends.push(() => browser.close());
-  });
-  after(async () => {
-    for (const end of ends.toReversed()) await end();
+    scope.after(() => browser.close());
   });
 
   async function open(name: string, prepare?: (context: BrowserContext, page: Page) => unknown): Promise<Page> {

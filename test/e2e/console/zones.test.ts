@@ -1,12 +1,13 @@
 // Time in the console: nights in which clocks change, devices in other zones and with a wrong clock, and every cause of a gap.
 
 import assert from 'node:assert/strict';
-import { after, before, suite, test } from 'node:test';
+import { before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { GAP_CAUSES } from '../../../recorder/contract/gap-cause.ts';
 import { causeWords } from '../../../console/playback/footage.ts';
 import { browserMissing, launchBrowser, videoState } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
+import { suiteScope } from '../../support/suite-scope.ts';
 import { distance, footageStage, type FootageStage } from './footage-stage.ts';
 
 const SLOW_MS = 120_000;
@@ -21,13 +22,12 @@ const CAUSES = GAP_CAUSES.filter((cause) => !['starting', 'on-other-node', 'on-n
 const CAUSE_S = 20;
 
 suite('times in the console', { skip: browserMissing() }, () => {
-  const ends: (() => unknown)[] = [];
+  const scope = suiteScope();
   let stage: FootageStage;
   let browser: Browser;
 
   before(async () => {
-    const stay = { after: (end?: unknown) => void ends.push(end as () => unknown) };
-    stage = await footageStage(stay, {
+    stage = await footageStage(scope, {
       cameras: [
         { id: 'night', name: 'Night', gaps: [{ from: 2 * LENGTH_S, to: HOUR_MS / 1000, cause: 'process-down' }] },
         {
@@ -40,10 +40,7 @@ suite('times in the console', { skip: browserMissing() }, () => {
       seconds: HOUR_MS / 1000 + 2 * LENGTH_S,
     });
     browser = await launchBrowser();
-    ends.push(() => browser.close());
-  });
-  after(async () => {
-    for (const end of ends.toReversed()) await end();
+    scope.after(() => browser.close());
   });
 
   async function open(hash: string, options: { timezoneId?: string; aheadMs?: number } = {}): Promise<Page> {
