@@ -100,7 +100,7 @@ class Follower {
   readonly #occurrences = new Occurrences();
   readonly #end = new AbortController();
   readonly #running: Promise<void>;
-  /** Cameras of some makers answer 400. Their pull points are made anew. */
+  /** Cameras of some makers answer 400: then a new pull point is made. */
   #refusesRenewal = false;
   #hasPulled = false;
   /** Tokens of inputs that are not recorded as this camera; undefined until the device was asked. */

@@ -195,7 +195,7 @@ export class DiskSet {
   /** After a start: the disks on which the cameras were on this day. */
   async #learn(dayMs: number): Promise<void> {
     for (const disk of this.#disks.filter(takesFiles)) {
-      // Without them, its cameras are given a disk anew.
+      // Of a disk that cannot be listed, the cameras get a disk as on a new day.
       const names = await disk.answers(this.#options.fs.list(`${disk.root}/${dayPath(dayMs)}`)).catch(() => []);
       for (const { cameraId } of readNamesOfDay(dayMs, names)) {
         const camera = cameraOfFootage(cameraId);
