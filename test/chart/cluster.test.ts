@@ -106,8 +106,15 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
   });
 
   test('after an uninstall recorders continue, and the next install finds camera and footage', async () => {
-    const assigned = async (): Promise<unknown> => (await get(`${OURS}/cameras/gate`)).status.assignment;
-    const before = await assigned();
+    const assigned = async (): Promise<Manifest> => (await get(`${OURS}/cameras/gate`)).status.assignment;
+    const before = await until(
+      'the camera is back at home after the upgrade',
+      async () => {
+        const assignment = await assigned();
+        return assignment.node === assignment.home && assignment.handover !== 'Pending' && assignment;
+      },
+      SLOW_MS,
+    );
     await helm.run(['uninstall', 'nvr', '--namespace', NAMESPACE, '--wait']);
     await until('the operator is gone', async () => (await pods()).length === NODES.length, SLOW_MS);
     await untilFootageGrows();
