@@ -175,6 +175,11 @@ test('a live node that no longer names a camera has 15 s to do so: it may be sta
   assert.deepEqual(targets(after(15_000)), { x: 'a' });
 });
 
+test('a camera that its node had lost before the node fell silent stays until the node is lost', () => {
+  const nodes = [nodeOf('a'), nodeOf('b', { liveness: QUIET }), nodeOf('c')];
+  assert.deepEqual(plan(snapshotOf(nodes, [recordedBy('x', 'b', { missingForMs: 60_000 })])).writes, []);
+});
+
 test('after an outage everybody has time again to take cameras up', () => {
   const camera = recordedBy('x', 'b', { missingForMs: 60_000 });
   assert.deepEqual(plan(snapshotOf(NODES, [camera], { majorityForMs: 1_000 })).writes, []);

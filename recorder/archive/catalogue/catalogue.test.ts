@@ -436,6 +436,46 @@ test('files that others add or remove are noticed at once in the interval, elsew
   assert.deepEqual(await days(0), [DAY]);
 });
 
+test('a directory that has just changed is read again, because a second change may leave its time as it was', async (t) => {
+  const { root, list, clock } = stage(t);
+  const add = (startMs: number): void => {
+    const directory = dirname(join(root, record(root, { startMs })));
+    utimesSync(directory, clock.wallMs() / 1000, clock.wallMs() / 1000);
+  };
+  const query = { fromMs: at(`${DAY}T00:00`), toMs: at(`${DAY}T20:00`) };
+  add(NOON_MS);
+  assert.equal((await list(query)).length, 1);
+  add(NOON_MS + HOUR_MS);
+  assert.equal((await list(query)).length, 2);
+});
+
+test('a file that another program adds while the time of our own change is asked for is in the next list', async (t) => {
+  const { root, catalogue, fs, list } = stage(t);
+  const add = (startMs: number, changedS: number): void =>
+    utimesSync(dirname(join(root, record(root, { startMs }))), changedS, changedS);
+  const query = { fromMs: at(`${DAY}T00:00`), toMs: at(`${DAY}T20:00`) };
+  add(NOON_MS, 1_000);
+  await list(query);
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  fs.before = () => {
+    fs.before = () => {};
+    asked.resolve();
+    return answer.promise;
+  };
+  add(NOON_MS + HOUR_MS, 2_000);
+  catalogue.opened(nameOf({ startMs: NOON_MS + HOUR_MS }));
+  await asked.promise;
+  await list(query);
+  add(NOON_MS + 2 * HOUR_MS, 3_000);
+  answer.resolve();
+  await fs.idle();
+  assert.deepEqual(
+    await list(query),
+    [12, 13, 14].map((hour) => `${DAY}T${hour}:00`),
+  );
+});
+
 test('what was read once is not read again', async (t) => {
   const { root, list, fs, clock } = stage(t);
   for (let hour = 0; hour < 12; hour++) record(root, { startMs: NOON_MS - hour * HOUR_MS });
