@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { workspace } from '../../test/support/workspace.ts';
 import { preloadsOf, readPage } from '../../recorder/api/page-files.ts';
 import type { Program } from './layout.ts';
@@ -55,7 +56,8 @@ test('the bundle of the recorder has the page without types, its libraries and t
   const metafile = await bundleProgram('recorder', directory);
   const { files: inSources } = await readPage(join(import.meta.dirname, '../../console'));
   const { files: inBundle } = await readPage(join(directory, 'console'));
-  assert.deepEqual([...inBundle.keys()].sort(), [...inSources.keys()].sort());
+  const unique = [...inBundle.keys()].filter((path) => !/^app\/both-\w+\.ts$/.test(path));
+  assert.deepEqual(unique.sort(), [...inSources.keys()].sort());
   assert.doesNotMatch(inBundle.get('app/router.ts')?.body ?? '', /ViewName|readonly/);
   assert.match(inBundle.get('live/tile.ts')?.body ?? '', /from"\.\.\/parts\/html\.ts"/);
   const names = bundledPackages(metafile, join(import.meta.dirname, '../..')).map(({ name }) => name);
@@ -63,11 +65,22 @@ test('the bundle of the recorder has the page without types, its libraries and t
     assert.ok(names.includes(name), name);
 });
 
-test('the console in the bundle is one script and one style sheet, and what playback needs comes later', async (t) => {
+test('the console in the bundle is two scripts and one style sheet; settings, alarms and the library for playback come later', async (t) => {
   const directory = workspace(t);
   await bundleProgram('recorder', directory);
   const { files } = await readPage(join(directory, 'console'));
-  assert.deepEqual(preloadsOf(files, 'app/main.ts'), ['app/main.ts']);
+  const first = preloadsOf(files, 'app/main.ts');
+  assert.deepEqual([first[0], first.length], ['app/main.ts', 2]);
+  const all = new Set([...first, ...preloadsOf(files, 'app/later.ts')]);
+  assert.equal(all.size, 3);
+  assert.match(files.get('app/main.ts')?.body ?? '', /import\("\.\/later\.ts"\)/);
+  const served = (paths: Iterable<string>): number =>
+    ['index.html', 'boot.js', 'console.css', ...paths].reduce(
+      (sum, path) => sum + gzipSync(files.get(path)?.body ?? '', { level: 4 }).length,
+      0,
+    );
+  assert.ok(served(first) <= 80_000, `${served(first)} bytes at the first look`);
+  assert.ok(served(all) <= 110_000, `${served(all)} bytes`);
   assert.match(files.get('app/main.ts')?.body ?? '', /import\("\.\.\/vendor\/hls\.js"\)/);
   const sheets = files.get('index.html')?.body.match(/rel="stylesheet"/g);
   assert.equal(sheets?.length, 1);

@@ -108,14 +108,17 @@ const LATER = '../vendor/hls.js';
 const STYLE = /[ \t]*<link rel="stylesheet" href="\/page\/([\w./-]+)" \/>\n/g;
 
 /**
- * The modules of the console as one file, and its style sheets as one: over a slow link, each request costs a browser more time
- * than its bytes.
+ * The modules of the console as three files (what is needed at first, what is loaded later, and what both need), and its style
+ * sheets as one: over a slow link, each request costs a browser more time than its bytes.
  */
 async function joinPage(page: string): Promise<void> {
-  const entry = join(page, 'app/main.ts');
   await esbuild.build({
-    entryPoints: [entry],
-    outfile: entry,
+    entryPoints: ['app/main.ts', 'app/later.ts'].map((path) => join(page, path)),
+    outdir: page,
+    outbase: page,
+    outExtension: { '.js': '.ts' },
+    chunkNames: 'app/both-[hash]',
+    splitting: true,
     allowOverwrite: true,
     bundle: true,
     format: 'esm',

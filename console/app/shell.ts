@@ -2,18 +2,13 @@
 // and banners.
 
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
-import { AddView } from '../add/view.ts';
-import { AlarmsView } from '../alarms/view.ts';
-import { ExportsView } from '../exports/view.ts';
-import { HealthView } from '../health/view.ts';
+import { useEffect, useState } from 'preact/hooks';
 import { LiveView } from '../live/view.ts';
 import { html } from '../parts/html.ts';
 import { icon, type IconName } from '../parts/icons.ts';
 import { Menu } from '../parts/menu.ts';
 import { formatDuration } from '../parts/format.ts';
 import { PlaybackView } from '../playback/view.ts';
-import { CameraView } from '../settings/view.ts';
 import { hasSound, unseenAlarms } from './alarms.ts';
 import { alarms, cameras, directory } from './cameras.ts';
 import { deviceClockErrorMs } from './clock.ts';
@@ -77,7 +72,7 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
       <${PersonMenu} onHelp=${() => showHelp(true)} />
     </header>
     <${Banners} />
-    <${VIEWS[view] ?? LiveView} /> ${isHelpShown && html`<${Help} onClose=${() => showHelp(false)} />`}
+    ${viewOf(view)} ${isHelpShown && html`<${Help} onClose=${() => showHelp(false)} />`}
   </div>`;
 }
 
@@ -87,13 +82,29 @@ function Count(): VNode | false {
   return count > 0 && html`<span class="tab-count">${count}<span class="unseen"> to acknowledge</span></span>`;
 }
 
-const VIEWS: Readonly<Partial<Record<ViewName, () => VNode>>> = {
-  playback: PlaybackView,
-  exports: ExportsView,
-  health: HealthView,
-  alarms: AlarmsView,
-  add: AddView,
-  camera: CameraView,
+type Later = typeof import('./later.ts');
+
+/** A view that is loaded when it is opened. */
+function LaterView({ view }: { readonly view: keyof Later }): VNode {
+  const [views, setViews] = useState<Later | undefined>(undefined);
+  useEffect(() => {
+    // Browsers do not ask for a module twice: boot.js loads the page again, which shows the same view.
+    import('./later.ts').then(setViews, () => (window as { loadAgain?: () => void }).loadAgain?.());
+  }, []);
+  return views ? html`<${views[view]} />` : html`<main class="view" aria-busy="true"></main>`;
+}
+
+const viewOf = (view: ViewName): VNode => {
+  switch (view) {
+    case 'add':
+    case 'alarms':
+    case 'camera':
+    case 'exports':
+    case 'health':
+      return html`<${LaterView} view=${view} />`;
+    default:
+      return view === 'playback' ? html`<${PlaybackView} />` : html`<${LiveView} />`;
+  }
 };
 
 const OTHER_TITLES: Readonly<Partial<Record<ViewName, string>>> = {
