@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
@@ -9,8 +10,8 @@ import { RemoteRun } from './remote-run.ts';
 const BYTES = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 7 + (i >> 9)) % 251));
 const END = 90_000;
 
-/** A run up to `END`; `answers` to the requests that are not answered in full. */
-function remote(answers: readonly ((range: ByteRange) => Readable)[] = []) {
+/** A run from `from` to `END`; `answers` to the requests that are not answered in full. */
+function remote(answers: readonly ((range: ByteRange) => Readable)[] = [], from = 0) {
   const clock = new VirtualClock();
   const asked: ByteRange[] = [];
   const bodies: Readable[] = [];
@@ -28,7 +29,7 @@ function remote(answers: readonly ((range: ByteRange) => Readable)[] = []) {
       bodies.push(body);
       return body;
     },
-    END,
+    { from, to: END },
     clock,
   );
   const read = async (position: number, length: number): Promise<void> => {
@@ -40,7 +41,8 @@ function remote(answers: readonly ((range: ByteRange) => Readable)[] = []) {
 }
 
 test('pieces that follow one another, and the holes between them, are one request, whose answer is read to its end', async () => {
-  const { read, asked, bodies } = remote();
+  const { read, asked, bodies } = remote([], 10);
+  assert.equal(asked.length, 1, 'before the first piece is read');
   for (const [position, length] of [
     [10, 5_000],
     [5_010, 1],
@@ -73,7 +75,7 @@ test('an answer that breaks or ends early is lost, and the next read asks for wh
 });
 
 test('an answer with more bytes than the range is refused', async () => {
-  const { read } = remote([({ from, to }) => Readable.from([BYTES.subarray(from, to + 1)])]);
+  const { read } = remote([({ from, to }) => Readable.from([BYTES.subarray(from, to + 1)])], END - 10);
   await assert.rejects(read(END - 10, 10), HolderLost);
 });
 
@@ -86,5 +88,5 @@ test('a run that is closed ends its request', async () => {
   const { run, read, bodies } = remote();
   await read(0, 10);
   run.close();
-  assert.ok(bodies[0]?.destroyed);
+  await once(bodies[0] as Readable, 'close');
 });

@@ -1,6 +1,7 @@
 // Bytes of a file at another holder that are read one after the other, with one request: no piece waits for the delay of the link.
 
 import type { Readable } from 'node:stream';
+import { quietly } from '../../base/error.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Turns } from '../../base/turns.ts';
 import type { ByteRange } from './holder.ts';
@@ -14,28 +15,29 @@ const NOTHING: Buffer = Buffer.alloc(0);
 type OpenRange = (range: ByteRange) => Promise<Readable>;
 
 export class RemoteRun {
+  readonly range: ByteRange;
   readonly #open: OpenRange;
-  /** Where the last piece ends. */
-  readonly #to: number;
   readonly #clock: Clock;
-  #body: { readonly stream: Readable; readonly chunks: AsyncIterator<Buffer> } | undefined;
+  #body: Promise<{ readonly stream: Readable; readonly chunks: AsyncIterator<Buffer> }> | undefined;
   /** The position of `#rest`, which was received and not read yet. */
   #at = 0;
   #rest = NOTHING;
   /** Pieces are requested before the ones before them are here. */
   readonly turns = new Turns(1);
 
-  constructor(open: OpenRange, to: number, clock: Clock) {
+  /** Asks at once. */
+  constructor(open: OpenRange, range: ByteRange, clock: Clock) {
+    this.range = range;
     this.#open = open;
-    this.#to = to;
     this.#clock = clock;
+    this.#begin(range.from);
   }
 
   /** Fills the start of `buffer`; what lies before `position` is skipped. After it has rejected with HolderLost, it asks again. */
   async readInto(buffer: Buffer, position: number, length: number): Promise<void> {
     const late = this.#clock.after(PIECE_MS, () => this.close());
     try {
-      if (!this.#body || position < this.#at) await this.#begin(position);
+      if (!this.#body || position < this.#at) this.#begin(position);
       for (const end of [position, position + length]) {
         while (this.#at < end) {
           if (this.#rest.length === 0) this.#rest = (await this.#next()) ?? lost('the holder of the file ends early');
@@ -46,7 +48,7 @@ export class RemoteRun {
         }
       }
       // The connection is free for others when the end of the answer was read.
-      if (this.#at >= this.#to && (this.#rest.length > 0 || (await this.#next())))
+      if (this.#at >= this.range.to && (this.#rest.length > 0 || (await this.#next())))
         lost('the holder of the file sends more than the range');
     } catch (err) {
       this.close();
@@ -57,29 +59,31 @@ export class RemoteRun {
   }
 
   close(): void {
-    this.#body?.stream.destroy();
+    void quietly(this.#body?.then(({ stream }) => stream.destroy()));
     this.#body = undefined;
   }
 
-  async #begin(position: number): Promise<void> {
+  #begin(position: number): void {
     this.close();
-    const stream = await this.#open({ from: position, to: this.#to });
-    stream.on('error', () => {}); // the code that reads learns of it
-    this.#body = { stream, chunks: stream[Symbol.asyncIterator]() };
+    this.#body = this.#open({ from: position, to: this.range.to }).then((stream) => {
+      stream.on('error', () => {}); // the code that reads learns of it
+      return { stream, chunks: stream[Symbol.asyncIterator]() };
+    });
+    void quietly(this.#body);
     this.#at = position;
     this.#rest = NOTHING;
   }
 
   async #next(): Promise<Buffer | undefined> {
-    const next = await this.#body?.chunks.next();
+    const next = await (await this.#body)?.chunks.next();
     return next?.done ? undefined : next?.value;
   }
 }
 
 /** The bytes in a range. Rejects with HolderLost. */
-export async function readRange(open: OpenRange, { from, to }: ByteRange, clock: Clock): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafe(to - from);
-  await new RemoteRun(open, to, clock).readInto(buffer, from, buffer.length);
+export async function readRange(open: OpenRange, range: ByteRange, clock: Clock): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(range.to - range.from);
+  await new RemoteRun(open, range, clock).readInto(buffer, range.from, buffer.length);
   return buffer;
 }
 

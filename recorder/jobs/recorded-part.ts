@@ -76,12 +76,13 @@ export class PartFile {
  * the result.
  */
 export async function readIndex(
-  { read, sizeBytes }: Pick<PartFile, 'read' | 'sizeBytes'>,
+  { read, sizeBytes, indexAt }: Pick<PartFile, 'read' | 'sizeBytes'> & { readonly indexAt?: number | undefined },
   memory?: IndexMemory,
 ): Promise<SampleIndex | undefined> {
   if (sizeBytes < MIN_RECORDING_BYTES) return undefined;
   try {
-    return await readSampleIndex(read, sizeBytes, memory);
+    if (indexAt === undefined) return await readSampleIndex(read, sizeBytes, memory);
+    return parseSampleIndex(await read(indexAt, sizeBytes - indexAt), sizeBytes, memory);
   } catch (err) {
     if (!(err instanceof Mp4Error)) throw err;
   }

@@ -58,6 +58,7 @@ async function stage(t: TestContext) {
   t.after(() => archive.close());
   let collections = 0;
   let reads = 0;
+  const asked: number[] = [];
   /** What is wrong at `b`, by the number of the request for bytes. */
   const trouble: { of: (read: number) => Error | undefined; isAway: boolean } = { of: () => undefined, isAway: false };
   const cluster: ClusterFootage = {
@@ -72,6 +73,7 @@ async function stage(t: TestContext) {
       sizeOf: async ({ sizeBytes }) => sizeBytes,
       stream: async ({ path }, { from, to }) => {
         const err = trouble.of(reads++);
+        asked.push(from);
         if (err) {
           // Time passes as soon as somebody waits.
           setImmediate(() => clock.advance(60_000));
@@ -98,7 +100,7 @@ async function stage(t: TestContext) {
     const { outcome } = await exportWindow(REQUEST, result, { ...deps, ...changes }, new AbortController().signal);
     return { outcome, numbers: (await decodePictures(result)).numbers };
   };
-  return { make, trouble, deps, counts: () => ({ collections, reads }) };
+  return { make, trouble, deps, asked, counts: () => ({ collections, reads }) };
 }
 
 test('an export of all nodes has the pictures of both nodes', async (t) => {
@@ -106,6 +108,14 @@ test('an export of all nodes has the pictures of both nodes', async (t) => {
   const made = await make();
   assert.deepEqual(made.numbers, numbers(0, 200));
   assert.deepEqual([made.outcome.gaps, counts().collections], [[], 1]);
+});
+
+test('a holder is asked for the index of a completed file, and then for the samples', async (t) => {
+  const { make, asked, deps } = await stage(t);
+  await make();
+  const { footage } = await (deps.cluster as ClusterFootage).collect('gate', REQUEST);
+  const starts = footage[1]?.parts.starts;
+  assert.deepEqual([asked.length, asked[0]], [2, starts?.at(-1)]);
 });
 
 test('a holder that stops sending for a moment is asked again, and nothing is planned again', async (t) => {

@@ -3,9 +3,10 @@
 
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { assert } from '../../base/assert.ts';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { errorCode, quietly } from '../../base/error.ts';
+import { errorCode } from '../../base/error.ts';
 import type { Interval } from '../../base/interval.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
@@ -27,12 +28,16 @@ export interface SourceFile {
   readonly sizeBytes: number;
   /** Distinguishes the file from a later one with the same name. */
   readonly identity: string;
+  /** Where the index of a completed file begins, if its holder says so: nothing else is read to find it. */
+  readonly indexAt?: number | undefined;
   readonly read: ReadAt;
   /**
-   * Resolves to the bytes read into the start of `buffer`, fewer than `length` only at the end of the file. `until`: where the reads end
-   * that follow one another: another holder is asked for all of their bytes at once.
+   * These bytes are read next, one after the other: another holder is asked for all of them at once, before the first of them is
+   * needed.
    */
-  readInto(buffer: Buffer, position: number, length: number, until: number): Promise<number>;
+  expect?(range: ByteRange): void;
+  /** Resolves to the bytes read into the start of `buffer`, fewer than `length` only at the end of the file. */
+  readInto(buffer: Buffer, position: number, length: number): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -153,31 +158,22 @@ async function fileElsewhere(
   const ask = (range: ByteRange): Promise<Readable> => holder.stream(file, range, by, signal);
   const bytes = (from: number, to: number): Promise<Buffer> =>
     to <= from ? Promise.resolve(Buffer.alloc(0)) : answered(() => readRange(ask, { from, to }, clock));
-  const indexAt = indexPosition(file, sizeBytes);
-  let index: Promise<Buffer> | undefined;
-  const read: ReadAt = async (from, length) => {
-    const to = Math.min(from + length, sizeBytes);
-    if (indexAt === undefined) return bytes(from, to);
-    // Planning reads the start of the file, and then the index.
-    if (from === 0 || from >= indexAt) index ??= bytes(indexAt, sizeBytes);
-    void quietly(index);
-    return index && from >= indexAt ? (await index).subarray(from - indexAt, to - indexAt) : bytes(from, to);
-  };
-  /** By their ends. */
-  const runs = new Map<number, RemoteRun>();
+  const runs = new Set<RemoteRun>();
   return {
     sizeBytes,
     identity: `${file.nodeId} ${file.path} ${sizeBytes}`,
-    read,
-    readInto: async (buffer, position, length, until) => {
-      const run = runs.get(until) ?? new RemoteRun(ask, until, clock);
-      runs.set(until, run);
+    indexAt: indexPosition(file, sizeBytes),
+    read: (from, length) => bytes(from, Math.min(from + length, sizeBytes)),
+    expect: (range) => void runs.add(new RemoteRun(ask, range, clock)),
+    readInto: async (buffer, position, length) => {
+      const run = [...runs].find(({ range }) => range.from <= position && position < range.to);
+      assert(run, 'reading bytes that were not expected');
       await run.turns.take(() => answered(() => run.readInto(buffer, position, length)));
-      if (position + length === until) runs.delete(until);
+      if (position + length === run.range.to) runs.delete(run);
       return length;
     },
     async close() {
-      for (const run of runs.values()) run.close();
+      for (const run of runs) run.close();
     },
   };
 

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { quietly } from '../../base/error.ts';
 import type { CopyPiece } from '../mp4/copy-list.ts';
 import { JobError } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
@@ -134,13 +135,17 @@ class Sources {
   async *readAll(): AsyncGenerator<{ readonly block: Block; readonly buffer: Buffer }> {
     const runs = runsOf(this.#plan.contents);
     let run: Run | undefined;
+    let next = this.#expected(runs);
     const buffers = Array.from({ length: BUFFERS }, () => Buffer.allocUnsafeSlow(BLOCK_BYTES));
     const reading: { readonly block: Block; readonly buffer: Buffer; readonly read: Promise<void> }[] = [];
     let count = 0;
     const begin = (block: Block): void => {
       const buffer = buffers[count++ % BUFFERS] as Buffer;
-      if (block.length > 0 && !(run && contains(run, block))) run = runs.next().value as Run;
-      const read = block.length > 0 ? this.#read(block, buffer, (run as Run).end) : Promise.resolve();
+      if (block.length > 0 && !(run && contains(run, block))) {
+        run = next;
+        next = this.#expected(runs);
+      }
+      const read = block.length > 0 ? this.#read(block, buffer) : Promise.resolve();
       read.catch(() => {}); // thrown when it is its turn
       reading.push({ block, buffer, read });
     };
@@ -161,21 +166,35 @@ class Sources {
     }
   }
 
-  async #read({ part, offset, length }: Block, buffer: Buffer, until: number): Promise<void> {
-    const opening = this.#open.get(part) ?? this.#opened(part);
-    this.#open.set(part, opening);
-    const file = await opening;
+  /** The next run, whose holder is asked for it now: while the one before it is read. */
+  #expected(runs: Iterator<Run>): Run | undefined {
+    const { value: run } = runs.next() as { readonly value: Run | undefined };
+    if (!run) return undefined;
+    const { start = 0 } = this.#plan.files[run.part] as PartRef;
+    const range = { from: start + run.start, to: start + run.end };
+    void quietly(this.#file(run.part).then((file) => file.expect?.(range)));
+    return run;
+  }
+
+  async #read({ part, offset, length }: Block, buffer: Buffer): Promise<void> {
+    const file = await this.#file(part);
     const { start = 0 } = this.#plan.files[part] as PartRef;
-    const count = await file.readInto(buffer, start + offset, length, start + until);
+    const count = await file.readInto(buffer, start + offset, length);
     if (count < length) throw new SourceChanged('a file is shorter than it was');
   }
 
+  #file(part: number): Promise<SourceFile> {
+    const opening = this.#open.get(part) ?? this.#opened(part);
+    this.#open.set(part, opening);
+    return opening;
+  }
+
   async #opened(part: number): Promise<SourceFile> {
-    // Blocks are read ahead from as many files at most: reads of earlier ones are over.
-    for (const [earlier, opening] of this.#open) {
-      if (earlier >= part - BUFFERS) continue;
-      this.#open.delete(earlier);
-      await (await opening).close();
+    // Blocks that are read, and the next run, are of as many files at most: reads of the first one are over.
+    const [first] = this.#open;
+    if (first && this.#open.size > BLOCKS_AHEAD + 1) {
+      this.#open.delete(first[0]);
+      await (await first[1]).close();
     }
     const { open, identity } = this.#plan.files[part] as PartRef;
     const file = await open();
