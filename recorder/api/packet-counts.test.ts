@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newCounters } from '../contract/camera-status.ts';
 import { PacketCounts, toPackets } from './packet-counts.ts';
+import { countFault } from '../codec/faults.ts';
 
 const WALL_MS = Date.UTC(2026, 0, 1, 12);
 
@@ -9,7 +10,7 @@ test('packets: what receiver and depacketizers counted, under plain names, the m
   const { video } = newCounters().streams;
   Object.assign(video.rtp, { packets: 100, lost: 7, late: 6, malformed: 5, foreign: 4, restarts: 2 });
   video.rtp.otherPayloadTypes.set(107, 2).set(108, 1);
-  for (const fault of ['offset-wrong', 'packet-cut', 'packet-cut'] as const) video.faults.count(fault);
+  for (const fault of ['offset-wrong', 'packet-cut', 'packet-cut'] as const) countFault(video.faults, fault);
   assert.deepEqual(PacketCounts.parse(toPackets(video)), {
     received: 100,
     lost: 7,

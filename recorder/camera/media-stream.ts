@@ -10,6 +10,7 @@ import { RtpReceiver } from '../rtp/receiver.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
 import type { Carrier, PacketPlace } from '../contract/packet-place.ts';
 import type { CameraCounters, StreamCounters } from '../contract/camera-status.ts';
+import { countFault } from '../codec/faults.ts';
 
 /**
  * After this many packets in a row of a type that the SDP does not name, following packets of a named one, the camera has changed
@@ -202,7 +203,7 @@ export class MediaStream {
 
   /** Called by the depacketizers only. */
   emit(unit: AccessUnit): void {
-    if (this.kind === 'video' && this.#isRepeated(unit)) this.#counters.faults.count('picture-twice');
+    if (this.kind === 'video' && this.#isRepeated(unit)) countFault(this.#counters.faults, 'picture-twice');
     else if (this.#awaitsKeyFrame && !unit.randomAccess) this.#deps.counters.framesDiscarded++;
     else {
       this.#awaitsKeyFrame = false;

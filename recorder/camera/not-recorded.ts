@@ -2,7 +2,7 @@
 
 import type { Reason } from '../../base/reason.ts';
 import { createDepacketizer, type MediaDescription } from '../codec/depacketizer.ts';
-import { Faults } from '../codec/faults.ts';
+import { noFaults } from '../codec/faults.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
 import { ENCRYPTED } from './media-stream.ts';
@@ -31,7 +31,7 @@ function reasonAgainst(media: Media): Reason {
     const { payloadType, formatParameters, channels } = format;
     const names = { encodingName: format.encodingName || undefined, clockRate: format.clockRate || undefined };
     const description: MediaDescription = { kind, payloadType, channels, formatParameters, ...names };
-    const choice = createDepacketizer(description, { pool: new SlabPool(), emit: () => {}, faults: new Faults() });
+    const choice = createDepacketizer(description, { pool: new SlabPool(), emit: () => {}, faults: noFaults() });
     if (!('unsupported' in choice)) {
       return { code: 'second-stream', message: `one ${kind} stream of a source is recorded, the first that can be` };
     }

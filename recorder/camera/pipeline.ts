@@ -20,6 +20,7 @@ import type { TimelineMemory, TimelineOwner } from './run.ts';
 import type { Pictures } from './watchdog.ts';
 import { Timeline } from './timeline.ts';
 import type { Sample } from '../mp4/sample.ts';
+import { countFault } from '../codec/faults.ts';
 
 /**
  * Each window of this length is checked for audio frames without a place in time; fewer than MIN_SOUND_FRAMES show
@@ -249,7 +250,7 @@ export class Pipeline implements Pictures, MediaStreamOwner, TimelineOwner {
 
   repeated(pictures: number): void {
     const { faults } = this.#options.counters.streams[this.#lead.kind];
-    for (let i = 0; i < pictures; i++) faults.count('picture-twice');
+    for (let i = 0; i < pictures; i++) countFault(faults, 'picture-twice');
   }
 
   discarded(kind: 'video' | 'audio', frames: number): void {

@@ -53,7 +53,7 @@ export interface CameraSetDeps {
   readonly liveLimits: LiveLimits;
   /** Memory for the data that cameras send. */
   readonly memory?: MemoryAccount;
-  /** Called often with the current state of a camera, which may be unchanged; undefined for a removed camera. */
+  /** Called often with the current state of a camera, which may be unchanged; undefined for a camera that is gone. */
   readonly state?: (cameraId: string, condition: CameraCondition | undefined) => void;
   /** The cameras for which this node is the standby. A camera that this node gets is taken over from there. */
   readonly standbys?: StandbySet;
@@ -387,14 +387,15 @@ export class CameraSet implements CameraDirectory {
     const { group } = config;
     if (!active) {
       const status = stoppedStatus(config, sinceMs, config.halted?.reason);
-      return { ...streamsOf(entry), status, group, archive: undefined };
+      return { status, group, archive: undefined, live: undefined };
     }
-    const { camera, recording, preview } = active;
+    const { camera, recording, live, preview } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
     return {
       status: camera.status(),
       group,
-      ...streamsOf(entry),
+      live: live.stats,
+      ...(preview && { preview: { ...preview.stream.status(), stats: preview.stream.stats } }),
       archive: recording.status(),
       ...(preview?.recording && { previewArchive: preview.recording.status() }),
       ...(silence ? { silence } : {}),

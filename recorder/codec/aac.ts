@@ -9,7 +9,7 @@ import { aacParameters, parseAdts, parseAudioSpecificConfig, parseHex, withChann
 import type { AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
-import type { Fault, Faults } from './faults.ts';
+import { countFault, type Fault, type FaultCounts } from './faults.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 /** The maximum of a 13-bit size. */
@@ -41,7 +41,7 @@ interface AacOptions extends DepacketizerDeps {
 export class AacDepacketizer implements Depacketizer {
   readonly #layout: AuHeaderLayout;
   readonly #clockRate: number;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #units: AudioUnits;
   readonly #headers = new BitReader({ hasEmulationPrevention: false });
   #aac: AacConfig | undefined;
@@ -96,12 +96,12 @@ export class AacDepacketizer implements Depacketizer {
   }
 
   #takeUnits(buffer: Buffer, start: number, end: number, timestamp: number): void {
-    if (end - start < 2) return this.#faults.count('packet-cut');
+    if (end - start < 2) return countFault(this.#faults, 'packet-cut');
     const layout = this.#layout;
     const headersStart = start + 2;
     const headerBits = buffer.readUInt16BE(start);
     const headersEnd = headersStart + Math.ceil(headerBits / 8);
-    if (headersEnd > end) return this.#faults.count('au-headers-cut');
+    if (headersEnd > end) return countFault(this.#faults, 'au-headers-cut');
     let dataStart = headersEnd;
     if (layout.auxiliaryDataSizeLength > 0) {
       const auxiliary = this.#headers.reset(buffer, headersEnd, end).bits(layout.auxiliaryDataSizeLength);
@@ -112,7 +112,7 @@ export class AacDepacketizer implements Depacketizer {
     let at = dataStart;
     for (let index = 0; at < end && (index === 0 || headers.remainingBits > paddingBits); index++) {
       const size = headerBits === 0 ? end - at : this.#readHeader(headers, index === 0);
-      if (headers.overrun) return this.#faults.count('au-headers-cut');
+      if (headers.overrun) return countFault(this.#faults, 'au-headers-cut');
       if (size === 0) continue;
       if (at + size > end) return this.#takeFragment(buffer, at, end, size, timestamp);
       this.#dropFragments('fragment-missing');
@@ -126,7 +126,7 @@ export class AacDepacketizer implements Depacketizer {
     const layout = this.#layout;
     const size = layout.sizeLength > 0 ? reader.bits(layout.sizeLength) : layout.constantSize;
     const index = reader.bits(isFirst ? layout.indexLength : layout.indexDeltaLength);
-    if (index > 0) this.#faults.count('interleaved');
+    if (index > 0) countFault(this.#faults, 'interleaved');
     if (layout.ctsDeltaLength > 0 && reader.flag()) reader.skip(layout.ctsDeltaLength);
     if (layout.dtsDeltaLength > 0 && reader.flag()) reader.skip(layout.dtsDeltaLength);
     if (layout.randomAccessIndication) reader.bit();
@@ -136,7 +136,7 @@ export class AacDepacketizer implements Depacketizer {
 
   #takeFragment(buffer: Buffer, start: number, end: number, size: number, timestamp: number): void {
     if (timestamp === this.#damagedTimestamp) return;
-    if (size > MAX_FRAME_BYTES) return this.#faults.count('frame-too-large');
+    if (size > MAX_FRAME_BYTES) return countFault(this.#faults, 'frame-too-large');
     if (this.#fragmentedSize > 0 && (this.#fragmentedSize !== size || this.#fragmentedTimestamp !== timestamp)) {
       this.#dropFragments('fragment-missing');
     }
@@ -160,7 +160,7 @@ export class AacDepacketizer implements Depacketizer {
   }
 
   #drop(fault: Fault): void {
-    this.#faults.count(fault);
+    countFault(this.#faults, fault);
     this.discarded++;
   }
 
@@ -169,7 +169,7 @@ export class AacDepacketizer implements Depacketizer {
     let at = start;
     let index = 0;
     for (let adts = parseAdts(buffer, at, end); adts; adts = parseAdts(buffer, at, end)) {
-      this.#faults.count('adts-inside');
+      countFault(this.#faults, 'adts-inside');
       if (!this.#aac) this.#configure(adts.config);
       this.#emitFrame(buffer, at + adts.headerBytes, at + adts.frameBytes, this.#timestampOf(timestamp, index++));
       at += adts.frameBytes;

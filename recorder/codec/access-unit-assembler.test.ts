@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from '../../test/support/fast-check.ts';
 import { splitLengths } from '../../test/support/depacketize.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
-import { Faults } from './faults.ts';
+import { noFaults } from './faults.ts';
 import { H264Syntax } from './h264-nal.ts';
 import { SlabPool } from './slab.ts';
 import { parseSprop, useSprop } from './sprop.ts';
@@ -20,7 +20,7 @@ const FURTHER = Buffer.from('41442222222222', 'hex');
 /** An assembler of H.264 that knows its parameters, and the access units that it has emitted. */
 class Assembly {
   readonly units: { timestamp: number; lostPackets: number; nals: Buffer[] }[] = [];
-  readonly #faults = new Faults();
+  readonly #faults = noFaults();
   readonly assembler = new AccessUnitAssembler({
     syntax: new H264Syntax(),
     pool: new SlabPool(),

@@ -13,7 +13,7 @@
 // many packets were lost. It also takes over whole signatures: they are about the pictures before.
 
 import type { AccessUnitCallback, Depacketizer, DepacketizerDeps } from './access-unit.ts';
-import type { Fault, Faults } from './faults.ts';
+import { countFault, type Fault, type FaultCounts } from './faults.ts';
 import { MarkerPolicy } from './marker-policy.ts';
 import {
   ROLE,
@@ -106,7 +106,7 @@ export class AccessUnitAssembler {
 
   readonly #syntax: NalSyntax;
   readonly #emit: AccessUnitCallback;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #writer: SlabWriter;
   readonly #markers = new MarkerPolicy();
   readonly #slice: SliceHeader = { randomAccess: false, intra: false, bidirectional: false, ppsId: 0 };
@@ -153,7 +153,7 @@ export class AccessUnitAssembler {
     const role = this.#syntax.role(this.#syntax.nalType(bytes[start] as number));
     if (this.#isByteStream(bytes, start, end, role)) return this.#splitByteStream(bytes, start, end);
     if (end - start <= this.#syntax.headerBytes) {
-      if (role !== ROLE.dropped) this.#faults.count('nal-without-content');
+      if (role !== ROLE.dropped) countFault(this.#faults, 'nal-without-content');
       return;
     }
     const unit = this.#begin(role, bytes[start + this.#syntax.headerBytes] as number);
@@ -203,7 +203,7 @@ export class AccessUnitAssembler {
   /** A packet with several NAL units ends inside the one that starts at `start`; only a slice would be missed. */
   cut(bytes: Buffer, start: number): void {
     if (this.#roleOf(bytes[start] as number) === ROLE.slice) this.#damage('aggregate-cut').hasSlice = true;
-    else this.#faults.count('aggregate-cut');
+    else countFault(this.#faults, 'aggregate-cut');
   }
 
   /** The camera sent something invalid: the current access unit cannot be complete. */
@@ -265,7 +265,7 @@ export class AccessUnitAssembler {
 
   /** Drops the current access unit, or the one that would start here, and returns what remains of it. */
   #damage(fault: Fault): Damaged {
-    this.#faults.count(fault);
+    countFault(this.#faults, fault);
     const { timestamp, hasSlice } = this.#unit ?? { timestamp: this.#packetTimestamp, hasSlice: false };
     const unit: Damaged = { kind: 'damaged', timestamp, hasSlice };
     this.#unit = unit;
@@ -301,7 +301,7 @@ export class AccessUnitAssembler {
     if (unit.hasSlice || unit.kind === 'damaged') return this.#finish(unit);
     unit.timestamp = timestamp;
     if (this.#writer.size <= MAX_PREFIX_BYTES) return;
-    this.#faults.count('prefix-too-large');
+    countFault(this.#faults, 'prefix-too-large');
     this.#writer.discard();
     this.sets.rollback();
   }
@@ -313,7 +313,7 @@ export class AccessUnitAssembler {
     if (fragments.kind !== 'ignored' && this.#unit?.kind !== 'damaged') {
       if (fragments.kind === 'writing' && this.#packetMarked) {
         // The marker shows that it was complete; only its end bit is missing.
-        this.#faults.count('fragment-end-bit-missing');
+        countFault(this.#faults, 'fragment-end-bit-missing');
         this.endFragments();
       } else {
         const damaged = this.#damage('fragment-without-end');
@@ -348,7 +348,7 @@ export class AccessUnitAssembler {
 
   /** Decides what a new NAL unit means for the current access unit; undefined if it must not be stored there. */
   #begin(role: Role, firstByte: number): Whole | undefined {
-    if (role === ROLE.unknown) this.#faults.count('nal-unknown');
+    if (role === ROLE.unknown) countFault(this.#faults, 'nal-unknown');
     if (role === ROLE.unknown || role === ROLE.dropped) return undefined;
     // first_mb_in_slice is 0 (one bit in Exp-Golomb code), or first_slice_segment_in_pic_flag is set.
     const isFirstSlice = role === ROLE.slice && (firstByte & 0x80) !== 0;
@@ -420,13 +420,13 @@ export class AccessUnitAssembler {
       this.#noteSlice(unit, writer.block, start, end);
     } else if (role === ROLE.parameterSet) {
       const offer = this.sets.offer(writer.block, start, end);
-      if (offer === 'invalid') this.#faults.count('parameter-set-invalid');
+      if (offer === 'invalid') countFault(this.#faults, 'parameter-set-invalid');
       if (offer !== 'changed') return writer.truncate(offset);
     } else if (role === ROLE.prefix) {
       this.#noteSignature(writer.block, start, end);
       unit.recoveryCount ??= this.#syntax.recoveryCount(writer.block, start, end);
     } else if (role === ROLE.unknown) {
-      this.#faults.count('nal-unknown');
+      countFault(this.#faults, 'nal-unknown');
       return writer.truncate(offset);
     }
     unit.nalCount++;
@@ -445,7 +445,7 @@ export class AccessUnitAssembler {
     const slice = this.#slice;
     unit.hasSlice = true;
     if (!this.#syntax.readSlice(block, start, end, this.sets, slice)) {
-      this.#faults.count('slice-header-invalid');
+      countFault(this.#faults, 'slice-header-invalid');
       return;
     }
     unit.randomAccess ||= slice.randomAccess;
@@ -463,7 +463,7 @@ export class AccessUnitAssembler {
     if (unit.marked) this.#markers.noteEnd(isKeyPicture);
     const sets = isKeyPicture || this.sets.parameters === undefined ? this.sets.activate(unit.ppsId) : NOTHING;
     if (this.sets.parameters === undefined) {
-      this.#faults.count('before-parameters');
+      countFault(this.#faults, 'before-parameters');
       return this.#drop();
     }
     if (isKeyPicture) {
@@ -532,7 +532,7 @@ export class AccessUnitAssembler {
   }
 
   #splitByteStream(bytes: Buffer, start: number, end: number): void {
-    this.#faults.count('start-code-inside');
+    countFault(this.#faults, 'start-code-inside');
     this.#sendsByteStreams = true;
     const stream = bytes.subarray(start, end);
     let from = 0;

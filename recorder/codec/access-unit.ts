@@ -1,7 +1,7 @@
 // The output of the codec room: access units, and the parameters that a decoder needs first.
 
 import type { Reason } from '../../base/reason.ts';
-import type { Faults } from './faults.ts';
+import type { FaultCounts } from './faults.ts';
 import type { MediaData, SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -104,5 +104,5 @@ export interface DepacketizerDeps {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
   /** Counts the faults; it may already hold counts of earlier depacketizers. */
-  readonly faults: Faults;
+  readonly faults: FaultCounts;
 }

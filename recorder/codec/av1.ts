@@ -19,7 +19,7 @@ import {
   readLeb128,
 } from './av1-obu.ts';
 import type { SequenceHeader } from './av1-obu.ts';
-import type { Fault, Faults } from './faults.ts';
+import { countFault, type Fault, type FaultCounts } from './faults.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -37,7 +37,7 @@ interface Sequence extends SequenceHeader {
 
 export class Av1Depacketizer implements Depacketizer {
   readonly problem = undefined;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
   parameters: Av1Parameters | undefined;
@@ -150,7 +150,7 @@ export class Av1Depacketizer implements Depacketizer {
     const header = bytes[start] as number;
     const type = obuType(header);
     if (!KEPT.has(type)) {
-      if (!DROPPED.has(type)) this.#faults.count('obu-unknown');
+      if (!DROPPED.has(type)) countFault(this.#faults, 'obu-unknown');
       return;
     }
     if (type === OBU.tileGroup && !this.#hasFrame) return this.#damage('frame-header-missing');
@@ -175,11 +175,11 @@ export class Av1Depacketizer implements Depacketizer {
     }
     const sequence = obu.length > MAX_SEQUENCE_BYTES ? undefined : parseSequenceHeader(obu.subarray(-payloadBytes));
     if (sequence) this.#staged = { ...sequence, obu };
-    else this.#faults.count('sequence-header-invalid');
+    else countFault(this.#faults, 'sequence-header-invalid');
   }
 
   #damage(fault: Fault): void {
-    if (!this.#damaged) this.#faults.count(fault);
+    if (!this.#damaged) countFault(this.#faults, fault);
     this.#damaged = true;
     this.#fragmentsFrom = undefined;
     this.#writer.discard();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createDepacketizer } from './depacketizer.ts';
 import type { MediaDescription } from './depacketizer.ts';
-import { Faults } from './faults.ts';
+import { noFaults } from './faults.ts';
 import { SlabPool } from './slab.ts';
 
 function choose(media: Partial<MediaDescription>, parameters: Record<string, string> = {}) {
@@ -16,7 +16,7 @@ function choose(media: Partial<MediaDescription>, parameters: Record<string, str
       formatParameters: new Map(Object.entries(parameters)),
       ...media,
     },
-    { pool: new SlabPool(), emit: () => {}, faults: new Faults() },
+    { pool: new SlabPool(), emit: () => {}, faults: noFaults() },
   );
   if ('unsupported' in choice) return choice.unsupported.code;
   const { parameters: track } = choice.depacketizer;

@@ -58,17 +58,19 @@ export const FAULTS = {
 
 export type Fault = keyof typeof FAULTS;
 
-/** Counts the faults of one stream. */
-export class Faults {
-  readonly counts = new Map<Fault, number>();
+/** The faults of one stream. */
+export interface FaultCounts {
+  readonly counts: Map<Fault, number>;
   /** All faults together. */
-  total = 0;
+  total: number;
   /** The fault that was counted last. */
   last: Fault | undefined;
+}
 
-  count(fault: Fault): void {
-    this.total++;
-    this.last = fault;
-    this.counts.set(fault, (this.counts.get(fault) ?? 0) + 1);
-  }
+export const noFaults = (): FaultCounts => ({ counts: new Map(), total: 0, last: undefined });
+
+export function countFault(faults: FaultCounts, fault: Fault): void {
+  faults.total++;
+  faults.last = fault;
+  faults.counts.set(fault, (faults.counts.get(fault) ?? 0) + 1);
 }

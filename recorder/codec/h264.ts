@@ -5,6 +5,7 @@ import { AccessUnitAssembler } from './access-unit-assembler.ts';
 import { H264Syntax } from './h264-nal.ts';
 import { parseSprop, useSprop } from './sprop.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
+import { countFault } from './faults.ts';
 
 const STAP_A = 24;
 const STAP_B = 25;
@@ -24,7 +25,7 @@ export class H264Depacketizer implements Depacketizer {
     const syntax = new H264Syntax();
     this.#units = new AccessUnitAssembler({ syntax, pool, emit, faults });
     const nals = parseSprop(sprop);
-    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) faults.count('sprop-invalid');
+    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) countFault(faults, 'sprop-invalid');
   }
 
   get parameters(): NalParameters | undefined {

@@ -2,7 +2,7 @@
 
 import type { Depacketizer, DepacketizerDeps, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
-import type { Faults } from './faults.ts';
+import { countFault, type FaultCounts } from './faults.ts';
 import { H265Syntax } from './h265-nal.ts';
 import { parseSprop, useSprop } from './sprop.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
@@ -22,7 +22,7 @@ interface H265Options extends DepacketizerDeps {
 
 export class H265Depacketizer implements Depacketizer {
   readonly problem = undefined;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #units: AccessUnitAssembler;
   readonly #hasDon: boolean;
   /** Decoding order number of the last NAL unit. */
@@ -34,7 +34,7 @@ export class H265Depacketizer implements Depacketizer {
     this.#hasDon = options.maxDonDiff > 0;
     this.#units = new AccessUnitAssembler({ syntax: new H265Syntax(), pool, emit, faults });
     const nals = [options.spropVps, options.spropSps, options.spropPps].flatMap(parseSprop);
-    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop-invalid');
+    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) countFault(this.#faults, 'sprop-invalid');
   }
 
   get parameters(): NalParameters | undefined {
@@ -51,10 +51,10 @@ export class H265Depacketizer implements Depacketizer {
     if (packet.lost > 0) this.#don = undefined;
     if (end - start >= 2) {
       const type = ((buffer[start] as number) >> 1) & 0x3f;
-      if (isOtherLayer(buffer, start)) this.#faults.count('layer-ignored');
+      if (isOtherLayer(buffer, start)) countFault(this.#faults, 'layer-ignored');
       else if (type === FRAGMENTATION_UNIT) this.#takeFragment(buffer, start, end);
       else if (type === AGGREGATION_PACKET) this.#takeAggregate(buffer, start + 2, end);
-      else if (type === PACI) this.#faults.count('paci-ignored');
+      else if (type === PACI) countFault(this.#faults, 'paci-ignored');
       else this.#takeSingle(buffer, start, end);
     }
     this.#units.endPacket(packet.marker);
@@ -71,7 +71,7 @@ export class H265Depacketizer implements Depacketizer {
   /** RFC 7798 §4.4.1: one NAL unit, with DONL after its header. */
   #takeSingle(buffer: Buffer, start: number, end: number): void {
     if (!this.#hasDon) return this.#units.nal(buffer, start, end);
-    if (end - start < 4) return this.#faults.count('nal-without-content');
+    if (end - start < 4) return countFault(this.#faults, 'nal-without-content');
     if (!this.#noteDon(buffer.readUInt16BE(start + 2))) return;
     this.#units.startFragments(buffer[start] as number, buffer[start + 1] as number, buffer, start + 4, end);
     this.#units.endFragments();
@@ -118,7 +118,7 @@ export class H265Depacketizer implements Depacketizer {
       at += 2;
       if (size === 0) continue;
       if (at + size > end) return this.#units.cut(buffer, at);
-      if (size > 1 && isOtherLayer(buffer, at)) this.#faults.count('layer-ignored');
+      if (size > 1 && isOtherLayer(buffer, at)) countFault(this.#faults, 'layer-ignored');
       else this.#units.nal(buffer, at, at + size);
       at += size;
     }

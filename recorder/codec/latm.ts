@@ -4,7 +4,7 @@ import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-u
 import { aacParameters, parseHex, readAudioSpecificConfig, type AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
-import type { Fault, Faults } from './faults.ts';
+import { countFault, type Fault, type FaultCounts } from './faults.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const MAX_ELEMENT_BYTES = 64 * 1024;
@@ -28,7 +28,7 @@ type MuxConfig = {
 export class LatmDepacketizer implements Depacketizer {
   readonly #configInBand: boolean;
   readonly #clockRate: number;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #units: AudioUnits;
   readonly #reader = new BitReader({ hasEmulationPrevention: false });
   #mux: MuxConfig | undefined;
@@ -96,14 +96,14 @@ export class LatmDepacketizer implements Depacketizer {
   }
 
   #drop(fault: Fault): void {
-    this.#faults.count(fault);
+    countFault(this.#faults, fault);
     this.discarded++;
   }
 
   #configure(mux: MuxConfig | undefined): void {
     if (!mux) {
       this.problem ??= { code: 'latm-config-unsupported', message: 'the LATM configuration cannot be used' };
-      this.#faults.count('mux-config-invalid');
+      countFault(this.#faults, 'mux-config-invalid');
       return;
     }
     this.problem = undefined;

@@ -5,7 +5,7 @@
 //   restart marker header, types 64 to 127 | quantization table header, offset 0 and Q from 128 on | scan data …
 
 import type { AccessUnitCallback, Depacketizer, DepacketizerDeps, MjpegParameters } from './access-unit.ts';
-import type { Fault, Faults } from './faults.ts';
+import { countFault, type Fault, type FaultCounts } from './faults.ts';
 import { NO_SEGMENTS, frameSize, jpegHeader, readSegments, tablesInHeader, tablesOfQuality } from './jpeg-header.ts';
 import type { QuantizationTables } from './jpeg-header.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
@@ -38,7 +38,7 @@ interface MjpegOptions extends DepacketizerDeps {
 }
 
 export class MjpegDepacketizer implements Depacketizer {
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
   readonly #announced: PictureSize | undefined;
@@ -109,7 +109,8 @@ export class MjpegDepacketizer implements Depacketizer {
     if (start + 4 >= end || this.#scanBytes > 0) return;
     const kind = buffer.readUInt16BE(start);
     if (kind !== FIRST_EXTENSION && kind !== FURTHER_EXTENSION) return;
-    if (this.#extensionBytes + end - start > MAX_EXTENSION_BYTES) return this.#faults.count('extension-too-large');
+    if (this.#extensionBytes + end - start > MAX_EXTENSION_BYTES)
+      return countFault(this.#faults, 'extension-too-large');
     this.#extensionBytes += end - start;
     this.#extension.push(Buffer.from(buffer.subarray(start + 4, end)));
   }
@@ -150,7 +151,7 @@ export class MjpegDepacketizer implements Depacketizer {
     if (bytes.length === 0) return;
     const tables = tablesInHeader(precision, bytes);
     if (tables) this.#tablesByQ.set(q, tables);
-    else this.#faults.count('quantization-invalid');
+    else countFault(this.#faults, 'quantization-invalid');
   }
 
   #tablesOf(q: number): QuantizationTables {
@@ -198,7 +199,7 @@ export class MjpegDepacketizer implements Depacketizer {
   }
 
   #damage(fault: Fault): void {
-    if (!this.#damaged) this.#faults.count(fault);
+    if (!this.#damaged) countFault(this.#faults, fault);
     this.#damaged = true;
     this.#scanBytes = 0;
     this.#writer.discard();

@@ -6,7 +6,7 @@
 
 import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
-import type { Fault, Faults } from './faults.ts';
+import { countFault, type Fault, type FaultCounts } from './faults.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const PAYLOAD_HEADER_BYTES = 4;
@@ -25,7 +25,7 @@ interface Fragmented {
 
 export class MpegAudioDepacketizer implements Depacketizer {
   readonly #clockRate: number;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #units: AudioUnits;
   parameters: AudioParameters | undefined;
   problem: Depacketizer['problem'];
@@ -44,7 +44,7 @@ export class MpegAudioDepacketizer implements Depacketizer {
       this.#units.noteLoss(packet.lost);
       this.#dropFragments('lost-inside');
     }
-    if (end - payloadStart <= PAYLOAD_HEADER_BYTES) return this.#faults.count('packet-cut');
+    if (end - payloadStart <= PAYLOAD_HEADER_BYTES) return countFault(this.#faults, 'packet-cut');
     const start = payloadStart + PAYLOAD_HEADER_BYTES;
     const offset = buffer.readUInt16BE(payloadStart + 2);
     if (offset > 0) this.#takeFragment(buffer, start, end, offset);
@@ -79,7 +79,7 @@ export class MpegAudioDepacketizer implements Depacketizer {
   }
 
   #takeFragment(buffer: Buffer, start: number, end: number, offset: number): void {
-    if (!this.#fragmented) return this.#faults.count('fragment-without-start');
+    if (!this.#fragmented) return countFault(this.#faults, 'fragment-without-start');
     const { header, timestamp } = this.#fragmented;
     if (offset !== this.#units.size || offset + end - start > header.frameBytes) {
       return this.#dropFragments('fragment-missing');
@@ -114,7 +114,7 @@ export class MpegAudioDepacketizer implements Depacketizer {
   }
 
   #drop(fault: Fault): void {
-    this.#faults.count(fault);
+    countFault(this.#faults, fault);
     this.discarded++;
   }
 }

@@ -2,7 +2,7 @@
 
 import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
-import type { Faults } from './faults.ts';
+import { countFault, type FaultCounts } from './faults.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 export const OPUS_CLOCK_RATE = 48_000;
@@ -20,7 +20,7 @@ export class OpusDepacketizer implements Depacketizer {
     config: opusSpecificBox(2),
     codecString: 'opus',
   };
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #units: AudioUnits;
   discarded = 0;
 
@@ -34,7 +34,7 @@ export class OpusDepacketizer implements Depacketizer {
     if (packet.lost > 0) this.#units.noteLoss(packet.lost);
     const ticks = opusTicks(buffer, start, end);
     if (ticks === undefined) {
-      this.#faults.count('opus-packet-invalid');
+      countFault(this.#faults, 'opus-packet-invalid');
       this.discarded++;
       return;
     }

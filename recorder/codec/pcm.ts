@@ -2,7 +2,7 @@
 
 import type { AudioParameters, Depacketizer, DepacketizerDeps } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
-import type { Faults } from './faults.ts';
+import { countFault, type FaultCounts } from './faults.ts';
 import { FLAC_MAX_BLOCK, FLAC_MIN_BLOCK, FlacEncoder, flacStreamInfo } from './flac.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -36,7 +36,7 @@ export class PcmDepacketizer implements Depacketizer {
   readonly #maxDeviationTicks: number;
   readonly #minSamples: number;
   readonly #encoder: FlacEncoder;
-  readonly #faults: Faults;
+  readonly #faults: FaultCounts;
   readonly #units: AudioUnits;
   /** Samples of each channel that wait to form a frame. */
   readonly #samples: readonly Int16Array[];
@@ -100,7 +100,7 @@ export class PcmDepacketizer implements Depacketizer {
     this.#timestamp = (timestamp + count * this.#ticksPerSample) >>> 0;
     // FLAC allows a shorter block only at the end of a stream.
     if (count < FLAC_MIN_BLOCK) {
-      this.#faults.count('audio-too-short');
+      countFault(this.#faults, 'audio-too-short');
       this.discarded++;
       return;
     }

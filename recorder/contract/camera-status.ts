@@ -2,7 +2,7 @@
 
 import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
-import { Faults, type Fault } from '../codec/faults.ts';
+import { type Fault, type FaultCounts, noFaults } from '../codec/faults.ts';
 import { newStatistics, type RtpStatistics } from '../rtp/receiver.ts';
 import type { PacketPlace } from './packet-place.ts';
 import type { TransportKind } from '../rtsp/stream-setups.ts';
@@ -29,7 +29,7 @@ export interface NotRecorded {
 export interface StreamCounters {
   readonly rtp: RtpStatistics;
   /** Faults in the payload. */
-  readonly faults: Faults;
+  readonly faults: FaultCounts;
   lastFault: LastFault | undefined;
 }
 
@@ -117,7 +117,7 @@ export interface CameraStatus {
 
 const newStreamCounters = (): StreamCounters => ({
   rtp: newStatistics(),
-  faults: new Faults(),
+  faults: noFaults(),
   lastFault: undefined,
 });
 

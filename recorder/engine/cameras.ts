@@ -10,6 +10,7 @@ import type { Config } from '../config/schema.ts';
 import { openCameraLogins } from './kept-logins.ts';
 import { License } from '../license/license.ts';
 import type { EngineDeps } from './deps.ts';
+import { stateNews } from './news.ts';
 import { forCameras, type forStandbys } from './memory.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
@@ -72,7 +73,7 @@ export async function openCameras(
     wantedFromMs: (cameraId) => wanted.fromMs(cameraId),
     liveLimits,
     memory: forCameras(memory),
-    state: (cameraId, condition) => front.tell({ cameraId, kind: 'state', condition }),
+    state: stateNews(front.tell),
     refusals: (candidates, running) => license.refusals(candidates, running),
   });
   const cameraSwitch = switchOf(config, wanted, { license, cameras }, deps);

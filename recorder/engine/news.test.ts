@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FrontOfEngine } from '../contract/news.ts';
-import { assignmentNews, gapNews, toldAccount } from './news.ts';
+import { assignmentNews, gapNews, stateNews, toldAccount } from './news.ts';
 
 function front(openGaps: FrontOfEngine['openGaps'] = new Map()) {
   const news: unknown[] = [];
@@ -35,6 +35,24 @@ test('a gap that the front knows from the process before is known to the ledger 
   const open = { fromMs: 1, cause: 'camera-unreachable' } as const;
   const { side } = front(new Map([['gate', open]]));
   assert.deepEqual([gapNews(side, 'gate').openBefore, gapNews(side, 'yard').openBefore], [open, undefined]);
+});
+
+test('the state of a camera is told when it or its reason changes, with the state before, and none for one that is new', () => {
+  const { news, side } = front();
+  const told = stateNews(side.tell);
+  const reason = { code: 'busy', message: 'first' };
+  told('gate', { state: 'connecting', reason: undefined });
+  told('gate', { state: 'connecting', reason: undefined });
+  told('gate', { state: 'retrying', reason });
+  told('gate', { state: 'retrying', reason: { ...reason, message: 'second' } });
+  told('gate', undefined);
+  told('gate', { state: 'connecting', reason });
+  const common = { cameraId: 'gate', kind: 'state' };
+  assert.deepEqual(news, [
+    { ...common, state: 'connecting', reason: undefined, previous: null },
+    { ...common, state: 'retrying', reason, previous: 'connecting' },
+    { ...common, state: 'connecting', reason, previous: null },
+  ]);
 });
 
 test('a camera is told to be lost before its time is taken over, and as taken by its assignment', () => {

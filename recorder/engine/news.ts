@@ -2,6 +2,7 @@
 
 import type { GapObserver } from '../archive/gaps/gap-teller.ts';
 import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
+import type { CameraStatus } from '../contract/camera-status.ts';
 import type { FrontOfEngine, TellNews } from '../contract/news.ts';
 
 export const gapNews = ({ tell, openGaps }: FrontOfEngine, cameraId: string): GapObserver => ({
@@ -13,6 +14,21 @@ export const gapNews = ({ tell, openGaps }: FrontOfEngine, cameraId: string): Ga
   filled: (part) => tell({ cameraId, kind: 'gap-filled', part }),
   removed: () => tell({ cameraId, kind: 'removed' }),
 });
+
+type Condition = Pick<CameraStatus, 'state' | 'reason'>;
+
+/** May be called often with what has not changed; with undefined for a camera that is gone. */
+export function stateNews(tell: TellNews): (cameraId: string, now: Condition | undefined) => void {
+  const told = new Map<string, Condition>();
+  return (cameraId, now) => {
+    if (!now) return void told.delete(cameraId);
+    const last = told.get(cameraId);
+    const { state, reason } = now;
+    if (last?.state === state && last.reason?.code === reason?.code) return undefined;
+    told.set(cameraId, { state, reason });
+    return tell({ cameraId, kind: 'state', state, reason, previous: last?.state ?? null });
+  };
+}
 
 export const assignmentNews = (tell: TellNews): AssignmentObserver => ({
   taken: (cameraId) => tell({ cameraId, kind: 'taken' }),

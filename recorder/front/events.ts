@@ -12,7 +12,6 @@ import type { Happening } from '../happenings/happening.ts';
 import { isoTime } from '../api/times.ts';
 import type { Gap } from '../contract/gap-report.ts';
 import { isGapCause } from '../contract/gap-cause.ts';
-import type { CameraCondition } from '../contract/camera-status.ts';
 import type { FrontOfEngine, OpenGap, TellNews } from '../contract/news.ts';
 import type { Config } from '../config/schema.ts';
 import type { Told } from '../contract/event.ts';
@@ -67,7 +66,6 @@ class ReportedEvents implements NodeEvents {
   readonly beginId: number;
   readonly #options: ReportOptions;
   readonly openGaps: ReadonlyMap<string, OpenGap>;
-  readonly #states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
   /** Cameras whose node was lost, or that another node has now, and since when. */
   readonly #lost = new Map<string, number | undefined>();
   /** When cameras were removed, at most an hour ago. */
@@ -91,8 +89,13 @@ class ReportedEvents implements NodeEvents {
     const { cameraId } = news;
     const report = (type: Told['type'], data: Told['data']): void => this.#report({ type, cameraId, data });
     switch (news.kind) {
-      case 'state':
-        return this.#stateIs(cameraId, news.condition);
+      case 'state': {
+        if (this.#isStopping) return undefined;
+        const { state, previous, reason = null } = news;
+        // Not the last states of a camera that is being removed.
+        if (previous === null) this.#removed.delete(cameraId);
+        return report('camera.state', { state, previous, reason });
+      }
       case 'silent':
         return report('camera.silent', { since: isoTime(news.sinceMs), cause: news.cause });
       case 'heard': {
@@ -167,22 +170,6 @@ class ReportedEvents implements NodeEvents {
 
   #report(told: Told): void {
     this.journal.tell(told);
-  }
-
-  #stateIs(cameraId: string, condition: CameraCondition | undefined): void {
-    if (this.#isStopping) return;
-    if (!condition) {
-      this.#states.delete(cameraId);
-      return;
-    }
-    const { state, reason } = condition;
-    const last = this.#states.get(cameraId);
-    // Not the last states of a camera that is being removed.
-    if (!last) this.#removed.delete(cameraId);
-    if (last?.state === state && last.code === reason?.code) return;
-    this.#states.set(cameraId, { state, code: reason?.code });
-    const data = { state, previous: last?.state ?? null, reason: reason ?? null };
-    this.#report({ type: 'camera.state', cameraId, data });
   }
 
   /** A cluster moves cameras: `camera.given_up` says so. */

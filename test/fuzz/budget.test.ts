@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createDepacketizer } from '../../recorder/codec/depacketizer.ts';
-import { Faults } from '../../recorder/codec/faults.ts';
+import { noFaults } from '../../recorder/codec/faults.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { parseXml } from '../../base/xml.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
@@ -163,7 +163,7 @@ function open(encodingName: string, parameters: Record<string, string>) {
       channels: 1,
       formatParameters: new Map(Object.entries(parameters)),
     },
-    { pool: new SlabPool(), emit: (unit) => unit.data.slab.release(), faults: new Faults() },
+    { pool: new SlabPool(), emit: (unit) => unit.data.slab.release(), faults: noFaults() },
   );
   return 'unsupported' in choice ? undefined : choice.depacketizer;
 }

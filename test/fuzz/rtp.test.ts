@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import fc from '../support/fast-check.ts';
 import type { AccessUnit } from '../../recorder/codec/access-unit.ts';
 import { createDepacketizer } from '../../recorder/codec/depacketizer.ts';
-import { Faults } from '../../recorder/codec/faults.ts';
+import { noFaults } from '../../recorder/codec/faults.ts';
 import type { MediaDescription } from '../../recorder/codec/depacketizer.ts';
 import { H264Syntax } from '../../recorder/codec/h264-nal.ts';
 import { H265Syntax } from '../../recorder/codec/h265-nal.ts';
@@ -258,7 +258,7 @@ function mutate(stream: readonly Buffer[], mutations: readonly (readonly [number
 function run(subject: Subject, stream: readonly Buffer[], reorder: boolean): AccessUnit[] {
   const pool = new CountingPool();
   const units: AccessUnit[] = [];
-  const faults = new Faults();
+  const faults = noFaults();
   const choice = createDepacketizer(subject.media, { pool, emit: (unit) => units.push(unit), faults });
   assert.ok('depacketizer' in choice);
   const { depacketizer, clockRate } = choice;

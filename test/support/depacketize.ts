@@ -1,7 +1,7 @@
 // Feeds packets through a receiver and a depacketizer, and collects the result in a form that tests can compare.
 
 import type { AccessUnit, Depacketizer, DepacketizerDeps } from '../../recorder/codec/access-unit.ts';
-import { Faults, type Fault } from '../../recorder/codec/faults.ts';
+import { type Fault, noFaults } from '../../recorder/codec/faults.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
 import { ffmpeg, flacFile } from './encode.ts';
@@ -16,7 +16,7 @@ interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
 export class Depacketizing {
   readonly pool = new SlabPool();
   readonly units: ReceivedUnit[] = [];
-  readonly faults = new Faults();
+  readonly faults = noFaults();
   readonly depacketizer: Depacketizer;
   readonly #receiver: RtpReceiver;
 
