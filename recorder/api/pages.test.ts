@@ -173,7 +173,7 @@ test('protections: of all cameras and of one, in pages', async (t) => {
   }));
   const protections = {
     windows: {
-      list: (camera?: string) => windows.filter(({ cameraId }) => camera === undefined || camera === cameraId),
+      list: async (camera?: string) => windows.filter(({ cameraId }) => camera === undefined || camera === cameraId),
       add: () => Promise.reject(new Error('not asked')),
       remove: async () => undefined,
     },

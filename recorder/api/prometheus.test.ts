@@ -13,6 +13,7 @@ import { FakeSocket, SampleMaker, VIDEO, run } from '../live/test-support.ts';
 import type { CameraView } from '../model/camera-view.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './prometheus.ts';
 import { archiveStatus, cameraStatus } from './test-support.ts';
+import { countFault } from '../codec/faults.ts';
 
 /** Values by series, as `name{labels}`. */
 type Scrape = ReadonlyMap<string, number>;
@@ -54,7 +55,7 @@ function packetSeries(): { series: string; view: CameraView; value: number }[] {
   Object.assign(streams.video.rtp, { malformed: 1, late: 2, foreign: 3, restarts: 4 });
   streams.video.rtp.otherPayloadTypes.set(107, 5).set(108, 6);
   Object.assign(streams.audio.rtp, { malformed: 10, late: 20, foreign: 30, restarts: 40 });
-  streams.audio.faults.count('frame-cut');
+  countFault(streams.audio.faults, 'frame-cut');
   const view = counters({ streams });
   const unusable = { 'not-rtp': 11, late: 22, 'other-source': 33, 'other-payload-type': 11 };
   return [
@@ -155,13 +156,13 @@ test('the age of the last written picture grows from its capture, and from the s
 test('viewers, what was sent to them and what they missed', async (t) => {
   const { clock, cameras, scrape } = setup(t);
   const live = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
-  cameras.push(gate({ live }));
   const maker = new SampleMaker();
   const socket = new FakeSocket();
   const viewer = live.add(socket);
   live.begin(run());
   live.sample(maker.make({ sync: false }));
   live.sample(maker.make({ dts: 3_600 }));
+  cameras.push(gate({ live: live.stats }));
   const scraped = await scrape();
   assert.equal(scraped.get('kube_nvr_camera_viewers{camera="gate"}'), 1);
   assert.equal(
@@ -170,6 +171,7 @@ test('viewers, what was sent to them and what they missed', async (t) => {
   );
   assert.equal(scraped.get('kube_nvr_camera_live_dropped_frames_total{camera="gate"}'), 1);
   if (viewer) live.remove(viewer);
+  cameras[0] = gate({ live: live.stats });
   assert.equal((await scrape()).get('kube_nvr_camera_viewers{camera="gate"}'), 0);
 });
 

@@ -247,16 +247,14 @@ function addArchiveMetrics(add: AddMetric, clock: Clock): void {
 }
 
 function addLiveMetrics(add: AddMetric): void {
-  add('gauge', 'viewers', 'Live viewers.', undefined, ({ live }) => one(live?.stats.viewers));
-  add('counter', 'live_sent_bytes_total', 'Bytes sent to live viewers.', undefined, ({ live }) =>
-    one(live?.stats.sentBytes),
-  );
+  add('gauge', 'viewers', 'Live viewers.', undefined, ({ live }) => one(live?.viewers));
+  add('counter', 'live_sent_bytes_total', 'Bytes sent to live viewers.', undefined, ({ live }) => one(live?.sentBytes));
   add(
     'counter',
     'live_dropped_frames_total',
     'Pictures that live viewers missed because they were too slow or waited for a key frame.',
     undefined,
-    ({ live }) => one(live?.stats.droppedFrames),
+    ({ live }) => one(live?.droppedFrames),
   );
 }
 
@@ -267,7 +265,7 @@ function addPreviewMetrics(add: AddMetric): void {
     '1 while the preview of the camera is connected, 0 while nobody watches it or it failed; only for cameras with a preview.',
     undefined,
     ({ preview }) => {
-      const state = preview?.status().state;
+      const state = preview?.state;
       return one(state && (state === 'connecting' || state === 'live' ? 1 : 0));
     },
   );
@@ -275,7 +273,7 @@ function addPreviewMetrics(add: AddMetric): void {
     one(preview?.stats.viewers),
   );
   add('counter', 'preview_received_bytes_total', 'Bytes of RTP received for the preview.', undefined, (view) =>
-    one(view.preview?.status().bytesReceived),
+    one(view.preview?.bytesReceived),
   );
   add('counter', 'preview_sent_bytes_total', 'Bytes sent to viewers of the preview.', undefined, ({ preview }) =>
     one(preview?.stats.sentBytes),
@@ -285,7 +283,7 @@ function addPreviewMetrics(add: AddMetric): void {
     'preview_failures_total',
     'How often the camera did not deliver its preview, by reason.',
     'reason',
-    ({ preview }) => preview?.status().failures ?? [],
+    ({ preview }) => preview?.failures ?? [],
   );
 }
 

@@ -31,7 +31,8 @@ import {
 import type { GapReport } from '../contract/gap-report.ts';
 import type { NodeReport } from '../footage/accounts.ts';
 import type { PlaybackListener } from './playback-address.ts';
-import type { CameraView } from '../model/camera-view.ts';
+import type { LiveHub } from '../live/hub.ts';
+import type { CameraDirectory, CameraView } from '../model/camera-view.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({
   name: role,
@@ -129,7 +130,7 @@ export interface TestApi {
   readonly recordPath: string;
   readonly auth: Authenticator;
   /** What `/api/cameras` lists; tests fill it. */
-  readonly cameras: CameraView[];
+  readonly cameras: TestedCamera[];
 }
 
 /** What a test says of the dependencies of an API; the rest is as in `apiDeps`. */
@@ -196,13 +197,29 @@ export type ApiChanges = Omit<DepsChanges, 'auth'> & {
   readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal' | 'ended' | 'made' | 'registry'>;
 };
 
+/** A camera with its live stream. */
+export type TestedCamera = Omit<CameraView, 'live'> & { readonly live: LiveHub | undefined };
+
+/** Of what is in `cameras` at the time. */
+export function directoryOf(cameras: readonly TestedCamera[]): CameraDirectory {
+  const viewOf = (camera: TestedCamera): CameraView => ({ ...camera, live: camera.live?.stats });
+  const find = (id: string): TestedCamera | undefined => cameras.find(({ status }) => status.id === id);
+  return {
+    list: () => cameras.map(viewOf),
+    get: (id) => cameras.map(viewOf).find(({ status }) => status.id === id),
+    streams(id) {
+      const camera = find(id);
+      return camera && { live: camera.live };
+    },
+  };
+}
+
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
 export async function build(t: TestContext, changes: ApiChanges = {}): Promise<TestApi> {
   const recordPath = await mkdtemp(join(tmpdir(), 'api-test-'));
   t.after(() => rm(recordPath, { recursive: true }));
   const clock = new VirtualClock();
-  const cameras: CameraView[] = [];
-  const viewOf = (id: string): CameraView | undefined => cameras.find(({ status }) => status.id === id);
+  const cameras: TestedCamera[] = [];
   const { auth: options, ...others } = changes;
   const tokens = [token('viewer'), token('operator'), token('admin')];
   const auth = new Authenticator(options ?? { mode: 'token', tokens }, {
@@ -213,8 +230,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     made: options?.made,
     ...(options?.registry ? { registry: options.registry } : {}),
   });
-  const directory = { list: () => cameras, get: viewOf, streams: viewOf };
-  const app = await buildApi(apiDeps({ recordPath, auth, cameras: directory, clock, ...others }));
+  const app = await buildApi(apiDeps({ recordPath, auth, cameras: directoryOf(cameras), clock, ...others }));
   t.after(() => app.close());
   return { app, auth, clock, recordPath, cameras };
 }

@@ -72,7 +72,7 @@ async function stage(t: TestContext, isOnline: boolean | undefined = true) {
       },
       protections: {
         windows: {
-          list: () => (nodeId === 'node-3' ? [] : [{ ...window, untilMs: undefined, by: undefined }]),
+          list: async () => (nodeId === 'node-3' ? [] : [{ ...window, untilMs: undefined, by: undefined }]),
           add: async () => assert.fail(),
           remove: async () => assert.fail(),
         },

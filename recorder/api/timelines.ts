@@ -121,7 +121,7 @@ export class Timelines {
         seam,
       })),
       hidden_gaps: 0,
-      protections: (cameraId === '' ? [] : (protections?.windows.list(cameraId) ?? []))
+      protections: (cameraId === '' ? [] : ((await protections?.windows.list(cameraId)) ?? []))
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
         .map(({ id, note, ...window }) => ({ id, ...stretch(window), note: note ?? null })),
       elsewhere: holdersIn(holders, interval)

@@ -532,8 +532,13 @@ export class Archive {
   }
 
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
-  async *newestFiles(cameraId: string): AsyncGenerator<string> {
-    for (const segment of this.catalogue.newestFirst(cameraId)) yield await this.#store.locate(formatPath(segment));
+  async newestFiles(cameraId: string, count: number): Promise<readonly string[]> {
+    const files: Promise<string>[] = [];
+    for (const segment of this.catalogue.newestFirst(cameraId)) {
+      if (files.length === count) break;
+      files.push(this.#store.locate(formatPath(segment)));
+    }
+    return Promise.all(files);
   }
 
   /** When the closed segments that overlap the interval were recorded, as their files say. Throws ArchiveError. */

@@ -80,10 +80,10 @@ test('a camera that goes and comes back while another change is carried out is n
   await using camera = await startCamera({ pace: 'realtime' });
   const cameras = await open(t);
   await cameras.apply([wanted(camera.url)]);
-  const live = cameras.get('gate')?.live;
+  const live = cameras.streams('gate')?.live;
   await Promise.all([cameras.apply([]), cameras.apply([wanted(camera.url)])]);
   assert.ok(live);
-  assert.equal(cameras.get('gate')?.live, live);
+  assert.equal(cameras.streams('gate')?.live, live);
   await cameras.apply([]);
   assert.equal(cameras.get('gate'), undefined);
 });
@@ -110,11 +110,11 @@ test('another way of recording, of its own or inherited, cuts no connection and 
   const cameras = await open(t);
   await cameras.apply([wanted(camera.url)]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
-  const live = cameras.get('gate')?.live;
+  const live = cameras.streams('gate')?.live;
   const { record, ...rest } = wanted(camera.url);
   await cameras.apply([{ ...rest, record: { ...record, segmentDurationMs: 1_000 } }]);
   await until('files are of a second now', () => (cameras.get('gate')?.archive?.segmentsClosed ?? 0) >= 2);
-  assert.equal(cameras.get('gate')?.live, live);
+  assert.equal(cameras.streams('gate')?.live, live);
   assert.equal(camera.connections.length, 1);
   assert.equal(cameras.config('gate')?.record.segmentDurationMs, 1_000);
 });
@@ -129,7 +129,7 @@ test('the preview is connected while somebody watches it, once for all, and its 
   assert.equal(small.connections.length, 0, 'nobody watches');
   const watch = () => {
     const socket = new FakeSocket();
-    cameras.get('gate')?.preview?.add(socket);
+    cameras.streams('gate')?.preview?.add(socket);
     return socket;
   };
   const sockets = [watch(), watch()];
@@ -175,14 +175,13 @@ test('a camera that has no second connection goes on recording, and says why the
   await cameras.apply([{ ...wanted(camera.url), preview: previewAt(camera.url) }]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
   const socket = new FakeSocket();
-  const preview = cameras.get('gate')?.preview;
-  preview?.add(socket);
+  cameras.streams('gate')?.preview?.add(socket);
   await until('the viewer is let go', () => socket.closed);
   assert.deepEqual(socket.closed, {
     code: CLOSE.offline,
     reason: 'the camera does not deliver its preview (too-many-streams)',
   });
-  assert.equal(preview?.status().state, 'failed');
+  assert.equal(cameras.get('gate')?.preview?.state, 'failed');
   assert.equal(camera.playing.length, 1);
   const written = cameras.get('gate')?.archive?.framesWritten ?? 0;
   await until('it writes on', () => (cameras.get('gate')?.archive?.framesWritten ?? 0) > written + 10);

@@ -73,7 +73,7 @@ export class ClusterView {
   }
 
   /** All cameras that this node knows about, its own and others. */
-  cameraIds(): Iterable<string> {
+  cameraIds(): ReadonlySet<string> {
     return new Set([...this.others().keys(), ...this.#cameras.ids()]);
   }
 

@@ -38,7 +38,7 @@ export interface GapReport {
 
 export interface GapReporter {
   /** Footage and gaps of [fromMs, toMs). `files`: footage that is known from files. */
-  report(cameraId: string, fromMs: number, toMs: number, files: Iterable<Interval>): GapReport;
+  report(cameraId: string, fromMs: number, toMs: number, files: readonly Interval[]): Promise<GapReport>;
 }
 
 /** Since when and why a camera is silent. */

@@ -29,7 +29,7 @@ export class ProtectionError extends CodedError<ProtectionErrorCode> {
 /** Windows of cameras that are never removed. */
 export interface ProtectedWindows {
   /** By camera and start. */
-  list(cameraId?: string): readonly Protection[];
+  list(cameraId?: string): Promise<readonly Protection[]>;
   /** Keeps [fromMs, toMs) of a camera from now on. Resolves when the disk has it; throws ProtectionError. */
   add(window: NewProtection, nowMs: number): Promise<Protection>;
   /** Removes a protection and resolves to it; to undefined when there is none with that id. */

@@ -23,7 +23,7 @@ export async function openEngine(current: CurrentConfig, wanted: WantedCameras, 
   const standbyMemory = forStandbys(deps.memory);
   const { archive, gaps } = await openArchive(current, wanted, deps);
   const node = await openCameras(config, wanted, { archive, gaps, standbyMemory }, deps);
-  const { cameras, reach, pacer } = node;
+  const { cameras, reach } = node;
   const recovery = openEdgeRecovery(config, wanted, { archive, gaps, registry: deps.registry }, node, deps);
   const holds = new Holds({ ...deps, cameras });
   const { clock, version } = deps;
@@ -34,9 +34,6 @@ export async function openEngine(current: CurrentConfig, wanted: WantedCameras, 
     gaps,
     recovery,
     examiner: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
-    applyCameras: () => wanted.apply(),
-    forgetCamera: (id: string) => node.cameraSwitch.forget(id),
-    keepAwake: () => pacer.keepAwake(),
     warnings: () => [...archive.warnings(), ...reach.logins.warnings(), ...holds.warnings()],
     /** To be called four times a second. */
     tick() {

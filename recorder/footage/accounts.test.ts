@@ -57,7 +57,7 @@ function footageOf(answer: WholeAnswer<readonly TimelineCamera[]>, own: readonly
   const footage = new FootageOfNodes({
     nodeId: 'a',
     gaps: {
-      report: (_id, fromMs, toMs) => ({
+      report: async (_id, fromMs, toMs) => ({
         fromMs,
         toMs,
         knownUntilMs: toMs,

@@ -60,7 +60,7 @@ export class FootageOfNodes {
     const closed = segments.flatMap(({ startMs, endMs }) =>
       endMs === undefined ? [] : [{ fromMs: startMs, toMs: Math.round(endMs) }],
     );
-    const report = gaps.report(cameraId, fromMs, toMs, closed);
+    const report = await gaps.report(cameraId, fromMs, toMs, closed);
     return { ...report, footage: footageIn(report, segments) };
   }
 

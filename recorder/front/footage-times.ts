@@ -9,10 +9,10 @@ export function footageTimes({ catalogue }: EngineArchive, gaps: EngineGaps): Fo
     refresh: (fromMs, toMs) => catalogue.refresh(fromMs, toMs),
     async of(cameraId, fromMs, toMs) {
       const footage = await keptFootage(catalogue.columns(cameraId, fromMs, toMs), {
-        written: gaps.written(cameraId, fromMs, toMs),
+        written: await gaps.written(cameraId, fromMs, toMs),
         endOf: (segment, nextStartMs) => catalogue.endOf({ segment, nextStartMs }),
       });
-      const report = gaps.report(cameraId, fromMs, toMs, footage);
+      const report = await gaps.report(cameraId, fromMs, toMs, footage);
       return { keptFromMs: catalogue.oldestStartMs(cameraId), footage, report };
     },
   };

@@ -13,13 +13,15 @@ import { LiveLimits } from '../live/limits.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
 import { silentLog } from '../../base/log.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
+import { overBorder } from '../../test/support/border.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { loadConfig } from '../config/load.ts';
 import { EndedSessions } from '../http/ended-sessions.ts';
 import { CurrentConfig } from '../config/current-config.ts';
 import { openAccess } from './access.ts';
 import { openAudit } from './audit.ts';
-import { openEngine } from '../engine/engine.ts';
+import { answersOf } from '../engine/answers.ts';
+import { openEngine, type OpenedEngine } from '../engine/engine.ts';
 import { takeState } from '../engine/owner.ts';
 import { Serving, type ServingParts } from './serving.ts';
 import { openAlarmLines, openFrontStorage, openHappenings } from './storage.ts';
@@ -27,11 +29,14 @@ import { readTrust } from './trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 const ANY_PORT = '127.0.0.1:0';
+/** What both sides still have as it is (`model/engine.test.ts`). */
+const SHARED = ['archive.catalogue', 'cameras.streams', 'reach'];
 
 interface Stage {
   readonly serving: Serving;
   readonly clock: VirtualClock;
   readonly parts: ServingParts;
+  readonly engine: OpenedEngine;
 }
 
 async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
@@ -67,11 +72,23 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const ended = new EndedSessions(clock);
   const known = { ownKey, ended, cameraIds: () => new Set<string>() };
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
-  const happenings = openHappenings({ ...deps, recordPath: config.recordPath, archive, told: events.happened });
-  const lines = openAlarmLines({ ...deps, recordPath: config.recordPath, archive });
+  const engine = overBorder(answersOf(opened, { member: undefined, refused: () => [] }), SHARED);
+  const beside = { ...deps, recordPath: config.recordPath, archive: engine.archive };
+  const happenings = openHappenings({ ...beside, told: events.happened });
+  const lines = openAlarmLines(beside);
   const alarms = new Alarms({ journal: events.journal, lines, clock, log: silentLog });
-  const engine = { ...opened, member: undefined, refusedCameras: () => [] };
-  const parts = { ...storage, engine, current, registry, happenings, alarms, cameraEditor: undefined, audit };
+  const keepAwake = () => () => {};
+  const parts = {
+    ...storage,
+    engine,
+    keepAwake,
+    current,
+    registry,
+    happenings,
+    alarms,
+    cameraEditor: undefined,
+    audit,
+  };
   const { auth, issuers } = access;
   const trust = { ...(await readTrust(config, undefined, undefined)), auth, issuers, own: undefined };
   const serving = new Serving(config, parts, trust, deps);
@@ -87,7 +104,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
     await events.close();
     state.lock.release();
   });
-  return { serving, clock, parts };
+  return { serving, clock, parts, engine: opened };
 }
 
 test('addresses are known once it listens, and it answers until it is closed', async (t) => {
@@ -127,4 +144,34 @@ test('warnings come and go as events, looked at once a second', async (t) => {
   clock.advance(1_000);
   serving.tick();
   assert.equal(told.length, 2);
+});
+
+test('whatever a front asks its engine, and what it is answered, a message between two processes can carry', async (t) => {
+  const cameras = [{ id: 'gate', source: 'rtsp://127.0.0.1:1/', enabled: false }];
+  const { serving, engine } = await stage(t, { auth: { mode: 'none' }, cameras });
+  await engine.archive.recover();
+  await engine.cameras.apply(engine.wanted.list().cameras);
+  await serving.open();
+  const asked = async (
+    path: string,
+    init: RequestInit = {},
+  ): Promise<{ readonly status: number; readonly text: string }> => {
+    const answer = await fetch(new URL(path, serving.address), init);
+    return { status: answer.status, text: await answer.text() };
+  };
+  const window = 'from=1000&to=2000';
+  for (const path of [
+    '/api/cameras',
+    '/api/cameras/gate',
+    `/api/archive/gate/segments?${window}`,
+    `/api/archive/gate/gaps?${window}`,
+    `/api/archive/timeline?${window}&camera=gate`,
+    '/api/archive/protections',
+    '/api/health/ready',
+  ]) {
+    const { status, text } = await asked(path);
+    assert.equal(status, 200, `${path}: ${text}`);
+  }
+  const made = await asked(`/api/archive/gate/protect?${window}`, { method: 'POST' });
+  assert.equal(made.status, 201, made.text);
 });

@@ -26,6 +26,7 @@ import type { Issuers } from '../identity/issuers.ts';
 import { followCertificate, registerCertificateMetrics, type CertificatePair } from '../http/certificate.ts';
 import { plainListeners } from '../config/exposure.ts';
 import { footageTimes } from './footage-times.ts';
+import { heldFootage } from './held-footage.ts';
 import type { OpenApiDocument } from '../http/openapi.ts';
 import { followAuthorities } from '../http/member-certificate.ts';
 import type { OwnCertificate } from '../http/own-certificate.ts';
@@ -70,6 +71,8 @@ const STILL_WIDTH = 640;
 
 export interface ServingParts extends FrontStorage {
   readonly engine: Engine;
+  /** Of the loop that both sides share: a request has arrived; what it returns is called when the answer is complete. See `ReadPacer`. */
+  readonly keepAwake: () => () => void;
   /** Undefined without targets. */
   readonly copies?: { readonly holders: readonly Holder[]; warnings(): readonly Warning[] } | undefined;
   readonly current: CurrentConfig;
@@ -143,8 +146,8 @@ export class Serving {
     this.#thumbnails = new Thumbnails({
       find: (id) =>
         cameras.config(id) && {
-          live: () => cameras.streams(id)?.live?.keyFrame(),
-          files: () => archive.newestFiles(id),
+          live: () => cameras.keyFrame(id),
+          files: (count) => archive.newestFiles(id, count),
         },
       maker: this.#jpegs,
       memory: answers.images,
@@ -177,13 +180,13 @@ export class Serving {
     this.#relayMetrics = new RelayMetrics(registry);
     this.#collector = openFootage({
       recordPath: config.recordPath,
-      archive,
+      archive: heldFootage(archive),
       cluster: engine.member?.view,
       peers: this.#peers,
       copies: parts.copies,
       clock,
       log,
-      keepAwake: engine.keepAwake,
+      keepAwake: parts.keepAwake,
     });
     this.#footage = new FootageOfNodes({ nodeId: config.nodeName, gaps: engine.gaps, collector: this.#collector });
     this.#jobs = openJobs(config, parts, { collector: this.#collector, times: this.#footage }, trust, deps);
@@ -280,7 +283,6 @@ export class Serving {
   get #facing() {
     const { auth, tls } = this.#trust;
     const { cors, trustedProxies } = this.#config;
-    const { engine } = this.#parts;
     return {
       version: this.#deps.version,
       recordPath: this.#config.recordPath,
@@ -288,7 +290,7 @@ export class Serving {
       ...(tls ? { tls } : {}),
       origins: cors.origins,
       trustedProxies,
-      keepAwake: engine.keepAwake,
+      keepAwake: this.#parts.keepAwake,
       clock: this.#deps.clock,
       log: this.#deps.log,
     };
@@ -489,7 +491,7 @@ const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
 
 function openJobs(
   config: Config,
-  { engine: { archive, member }, registry, answers, events }: ServingParts,
+  { engine: { member }, registry, answers, events }: ServingParts,
   { collector, times }: { readonly collector: Collector; readonly times: FootageOfNodes },
   { own, peerCa, redisCa }: ServingTrust,
   { version, clock, log }: FrontDeps,
@@ -509,7 +511,7 @@ function openJobs(
     keyDirectory: join(config.workDir, 'signing'),
     nodeName,
     recordPath,
-    archive,
+    archive: collector.own.archive,
     ffmpegPath: config.ffmpeg.path,
     version,
     clock,

@@ -93,10 +93,8 @@ export const openHappenings = ({ recordPath, archive, told, clock, log }: Happen
     log,
     checkDisk: () => archive.checkDisk(),
     keptFromMs(cameraId) {
-      // What is on the disk is not known: nothing is removed.
-      if (archive.fault || archive.catalogue.problem !== undefined) return -Infinity;
-      const [oldest] = archive.catalogue.oldestFirst(cameraId);
-      return oldest?.segment.startMs ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
+      const oldestMs = archive.keptFromMs(cameraId);
+      return oldestMs ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
     },
     told,
   });

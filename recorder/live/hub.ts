@@ -19,7 +19,7 @@ interface LiveHubOptions {
 }
 
 /** Counts since the start, for metrics. */
-interface LiveStats {
+export interface LiveStats {
   readonly viewers: number;
   readonly sentBytes: number;
   /** Video frames that viewers missed because their connection was too slow or because they waited for a key frame. */

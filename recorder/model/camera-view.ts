@@ -5,7 +5,7 @@ import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { CameraArchiveStatus } from '../contract/archive-status.ts';
 import type { CameraSilence } from '../contract/gap-report.ts';
 import type { CameraStatus } from '../contract/camera-status.ts';
-import type { LiveHub } from '../live/hub.ts';
+import type { LiveHub, LiveStats } from '../live/hub.ts';
 import type { Viewer, ViewerOptions, ViewerSocket } from '../live/viewer.ts';
 
 export interface PreviewStatus {
@@ -25,8 +25,6 @@ export interface PreviewStatus {
 
 /** The preview of a camera, for its viewers. */
 export interface PreviewView {
-  readonly stats: LiveHub['stats'];
-  status(): PreviewStatus;
   /** Adds a viewer, and connects for the first one. Undefined if it was refused with a close code. */
   add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined;
   /** Call it when the connection of the viewer has closed. */
@@ -41,8 +39,12 @@ export interface CameraStreams {
 }
 
 /** One camera, as the node knows it now. */
-export interface CameraView extends CameraStreams {
+export interface CameraView {
   readonly status: CameraStatus;
+  /** Undefined for a camera that is not enabled. */
+  readonly live: LiveStats | undefined;
+  /** Absent for a camera without one, or that is not enabled. */
+  readonly preview?: PreviewStatus & { readonly stats: LiveStats };
   /** The name of the group in which clients list it; absent for a camera without one. */
   readonly group?: string | undefined;
   /** Undefined while the camera should not be recorded. */

@@ -20,13 +20,13 @@ import type { CameraDirectory } from './camera-view.ts';
 export interface EngineCameras extends CameraDirectory {
   /** The settings of a camera. `source`, `snapshot` and `onvif` may contain a password. */
   config(cameraId: string): CameraConfig | undefined;
+  /** The newest key frame that arrived, as a movie of one picture; undefined if there is none. */
+  keyFrame(cameraId: string): Promise<Buffer | undefined>;
 }
 
 export interface EngineArchive {
   /** What is on the disk. */
   readonly catalogue: Catalogue;
-  /** Why nothing can be written at all. */
-  readonly fault: Error | undefined;
   /** Undefined where nothing is ever removed. Of a camera undefined: as long as there is space; both in milliseconds. */
   readonly keeping: { wantedMs(cameraId: string): number | undefined; outlookMs(): number | undefined } | undefined;
   /** Windows that retention leaves alone; undefined where nothing is ever removed. */
@@ -35,19 +35,20 @@ export interface EngineArchive {
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
   /** Segments that are being written or completed: of one camera, or of all. */
   openEntries(cameraId?: string): OpenSegment[];
-  /** The same with what is complete and not listed yet. */
-  inProgress(cameraId: string): OpenSegment[];
   /** The recording in progress; undefined when there is none that can be played. */
   current(cameraId: string): Promise<OpenSegment | undefined>;
+  /** Start of the oldest footage; undefined without any, -Infinity while it is not known what is on the disk. */
+  keptFromMs(cameraId: string): number | undefined;
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
   extents(): readonly { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[];
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
-  newestFiles(cameraId: string): AsyncIterable<string>;
+  newestFiles(cameraId: string, count: number): Promise<readonly string[]>;
   /** The root of the disk that has a file, by the path of the file. */
   rootOf(path: string): Promise<string>;
-  /** Footage stays until the returned function is called. */
-  holdForReading(path: string): () => void;
-  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
+  /** Footage that is played, and what is played next, stays until it is released by the number that it is held under. */
+  holdForReading(hold: number, path: string): void;
+  holdWindow(hold: number, cameraId: string, fromMs: number, toMs: number): void;
+  release(hold: number): void;
   /** Whether recording could create and write a file now. */
   checkWritable(): Promise<boolean>;
   /** Rejects when the record path is not this node's archive now. */
@@ -56,7 +57,7 @@ export interface EngineArchive {
 
 export interface EngineGaps extends GapReporter {
   /** Time of the interval with footage, as far as the ledger knows; oldest first. */
-  written(cameraId: string, fromMs: number, toMs: number): Interval[];
+  written(cameraId: string, fromMs: number, toMs: number): Promise<readonly Interval[]>;
 }
 
 /** This node in its cluster. */
@@ -102,6 +103,4 @@ export interface Engine {
   /** Of the archive, the logins of cameras, and what held everything. */
   warnings(): readonly Warning[];
   readonly refusedCameras: () => readonly RefusedCamera[];
-  /** A request has arrived; the function that it returns is called when the answer is complete. See `ReadPacer`. */
-  readonly keepAwake: () => () => void;
 }

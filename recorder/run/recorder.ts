@@ -8,8 +8,6 @@ import { MemoryBudget } from '../../base/memory-budget.ts';
 import { memoryLimit } from '../../base/memory-limit.ts';
 import { Parts, type Part } from '../../base/parts.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
-import type { CameraSwitch } from '../contract/camera-switch.ts';
-import type { ClusterMember } from '../engine/member.ts';
 import type { Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
@@ -27,6 +25,7 @@ import { openAccess } from '../front/access.ts';
 import { openAudit } from '../front/audit.ts';
 import { openCameraEditor } from '../front/camera-editor.ts';
 import { NodeWebhooks } from '../front/node-webhooks.ts';
+import { answersOf } from '../engine/answers.ts';
 import { openEngine, recovered } from '../engine/engine.ts';
 import { joinCluster } from '../engine/join.ts';
 import { takeState, type ArchiveOwner } from '../engine/owner.ts';
@@ -37,7 +36,7 @@ import { reload } from './reload.ts';
 import type { ServersCluster } from './servers.ts';
 import { Serving } from '../front/serving.ts';
 import { LiveLimits } from '../live/limits.ts';
-import type { Engine, EngineArchive, EngineCameras } from '../model/engine.ts';
+import type { Engine } from '../model/engine.ts';
 import type { RowTable } from '../database/row-table.ts';
 import { Ticks } from './ticks.ts';
 import { openAlarmLines, openFrontStorage, openHappenings } from '../front/storage.ts';
@@ -154,11 +153,6 @@ async function compose(config: Config, deps: OwnerDeps) {
   registerWebhookMetrics(registry, () => webhooks.list);
   const copies = await openCopies(config, () => opened.archive, registry, deps);
   const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows: database, copies });
-  const { archive, cameras, cameraSwitch } = opened;
-  const beside = { ...deps, recordPath: config.recordPath, archive };
-  const happenings = openHappenings({ ...beside, told: events.happened });
-  const alarmLines = openAlarmLines(beside);
-  const alarms = new Alarms({ journal: events.journal, lines: alarmLines, clock, log });
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
@@ -168,7 +162,12 @@ async function compose(config: Config, deps: OwnerDeps) {
   const identity = { own, sessionKey: publicKeyOf(sessions), ended };
   const { pod } = deps;
   const member = await joinCluster(config, opened, { front: events, identity, pod, servers, version, clock, log });
-  wanted.join({ cameraSwitch, database, member });
+  wanted.join({ cameraSwitch: opened.cameraSwitch, database, member });
+  const engine = answersOf(opened, { member, refused: () => servers?.rows?.refused ?? [] });
+  const beside = { ...deps, recordPath: config.recordPath, archive: engine.archive };
+  const happenings = openHappenings({ ...beside, told: events.happened });
+  const alarmLines = openAlarmLines(beside);
+  const alarms = new Alarms({ journal: events.journal, lines: alarmLines, clock, log });
   const audit = openAudit(config, { ...deps, copy: deps.audit, registry });
   const access = await openAccess(config, {
     ...deps,
@@ -178,21 +177,16 @@ async function compose(config: Config, deps: OwnerDeps) {
     ended,
     sessionKeys: member?.sessionKeys,
     logins: servers?.logins,
-    cameraIds: () => knownCameras(cameras, archive, member),
+    cameraIds: () => knownCameras(engine),
   });
   const trust = { ...(await readTrust(config, own, member)), auth: access.auth, issuers: access.issuers, own };
   for (const { code, message } of plainListeners(config)) log.warn({ todo: todoOf(code) }, message);
-  const engine: Engine = {
-    ...opened,
-    member,
-    cameraSwitch: switchOf(cameraSwitch, wanted, member),
-    refusedCameras: () => [...wanted.list().refused, ...(servers?.rows?.refused ?? [])],
-  };
   const serving = new Serving(
     config,
     {
       ...storage,
       engine,
+      keepAwake: () => opened.pacer.keepAwake(),
       copies,
       current,
       registry,
@@ -299,21 +293,9 @@ async function openServers(
 }
 
 /** Cameras about which this node may give information: its own, those of its archive, and those of the cluster. */
-const knownCameras = (
-  cameras: EngineCameras,
-  archive: EngineArchive,
-  member: ClusterMember | undefined,
-): ReadonlySet<string> =>
+const knownCameras = ({ cameras, archive, member }: Engine): ReadonlySet<string> =>
   new Set([
     ...cameras.list().map(({ status }) => status.id),
     ...archive.extents().map(({ camera }) => cameraOfFootage(camera)),
     ...(member?.view.cameraIds() ?? []),
   ]);
-
-/** Cameras of files are switched on the node, others in the cluster. */
-function switchOf(cameraSwitch: CameraSwitch, wanted: WantedCameras, member: ClusterMember | undefined): CameraSwitch {
-  if (!member) return cameraSwitch;
-  const keeper = (id: string): CameraSwitch =>
-    wanted.files.some((camera) => camera.id === id) ? cameraSwitch : member.cameraSwitch;
-  return { start: (id, by) => keeper(id).start(id, by), stop: (id, by) => keeper(id).stop(id, by) };
-}

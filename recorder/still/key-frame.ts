@@ -8,13 +8,11 @@ import { initSegmentOf } from '../mp4/init.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 
 /** A file without a key frame was started a moment ago or is damaged; the previous ones have some. */
-const MAX_FILES = 8;
+export const MAX_FILES = 8;
 
 /** `paths`: newest first. Undefined if the newest files have none. Throws the system's error if the disk fails. */
-export async function newestKeyFrame(paths: Iterable<string> | AsyncIterable<string>): Promise<Buffer | undefined> {
-  let files = 0;
-  for await (const path of paths) {
-    if (++files > MAX_FILES) return undefined;
+export async function newestKeyFrame(paths: readonly string[]): Promise<Buffer | undefined> {
+  for (const path of paths) {
     const file = await PartFile.open(path);
     if (!file) continue;
     try {

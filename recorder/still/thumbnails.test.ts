@@ -24,8 +24,10 @@ interface Options {
 function thumbnails(t: TestContext, files: readonly string[], options: Options = {}): Thumbnails {
   const { ffmpegPath = 'ffmpeg', clock = systemClock, live = () => undefined } = options;
   const maker = new JpegMaker({ ffmpegPath, clock, log: silentLog });
+  const source = { live: async () => live(), files: async (count: number) => files.slice(0, count) };
+  const find = (id: string) => (id === 'unknown' ? undefined : source);
   t.after(() => maker.close());
-  return new Thumbnails({ find: (id) => (id === 'unknown' ? undefined : { live, files: () => files }), maker, clock });
+  return new Thumbnails({ find, maker, clock });
 }
 
 function write(directory: string, name: string, bytes: Buffer): string {

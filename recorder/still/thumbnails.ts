@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import { StillError } from './error.ts';
 import type { JpegMaker } from './jpeg-maker.ts';
-import { newestKeyFrame } from './key-frame.ts';
+import { MAX_FILES, newestKeyFrame } from './key-frame.ts';
 import { SharedImages, type StillImage } from './shared-images.ts';
 
 interface ThumbnailsDeps {
@@ -18,9 +18,9 @@ interface ThumbnailsDeps {
 
 interface ThumbnailSource {
   /** The newest key frame received, as a movie of one picture; undefined if there is none. */
-  live(): Buffer | undefined;
-  /** Absolute paths of the camera's files, newest first. */
-  files(): Iterable<string> | AsyncIterable<string>;
+  live(): Promise<Buffer | undefined>;
+  /** Absolute paths of the newest files of the camera, newest first. */
+  files(count: number): Promise<readonly string[]>;
 }
 
 /** Enough for a tile, with a tenth of the bytes of the full picture. */
@@ -52,7 +52,7 @@ export class Thumbnails {
 
 /** Read only when the picture is made, so that a camera that had to wait gets its newest picture. */
 async function newestOf(source: ThumbnailSource): Promise<Buffer> {
-  const movie = source.live() ?? (await newestKeyFrame(source.files()));
+  const movie = (await source.live()) ?? (await newestKeyFrame(await source.files(MAX_FILES)));
   if (!movie) throw new StillError('nothing-recorded', 'there is no picture of this camera');
   return movie;
 }

@@ -206,7 +206,7 @@ function protectionKeeper(): ProtectionKeeper {
   const find = (id: string) => CAMERAS.map(windowOf).find((window) => window.id === id);
   return {
     windows: {
-      list: (cameraId) =>
+      list: async (cameraId) =>
         CAMERAS.map(windowOf).filter((window) => cameraId === undefined || window.cameraId === cameraId),
       add: async ({ cameraId }) => windowOf(cameraId),
       remove: async (id) => find(id),

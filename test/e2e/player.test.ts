@@ -10,8 +10,14 @@ import type { Browser, Page } from 'playwright-core';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { buildApi } from '../../recorder/api/app.ts';
-import type { CameraView } from '../../recorder/model/camera-view.ts';
-import { apiDeps, archiveStatus, cameraStatus, token } from '../../recorder/api/test-support.ts';
+import {
+  apiDeps,
+  archiveStatus,
+  cameraStatus,
+  directoryOf,
+  token,
+  type TestedCamera,
+} from '../../recorder/api/test-support.ts';
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
@@ -47,7 +53,7 @@ interface Studio {
 async function studio(t: TestContext): Promise<Studio> {
   const recordPath = await mkdtemp(join(tmpdir(), 'player-test-'));
   const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock: systemClock, log: silentLog });
-  let view: CameraView = {
+  let view: TestedCamera = {
     status: cameraStatus({ state: 'connecting' }),
     archive: archiveStatus(),
     live: hub,
@@ -56,7 +62,11 @@ async function studio(t: TestContext): Promise<Studio> {
     apiDeps({
       recordPath,
       auth: new Authenticator({ mode: 'token', tokens: [token('viewer')] }),
-      cameras: { list: () => [view], get: () => view, streams: () => view },
+      cameras: {
+        list: () => directoryOf([view]).list(),
+        get: (id) => directoryOf([view]).get(id),
+        streams: () => ({ live: hub }),
+      },
       clock: systemClock,
     }),
   );

@@ -80,7 +80,7 @@ test(`${MANY} reconnects, viewers, ranges and reloads leave what ${FEW} leave`, 
 
   async function round(number: number): Promise<void> {
     await reconnect();
-    const hub = cameras.get('gate')?.live;
+    const hub = cameras.streams('gate')?.live;
     const viewer = hub?.add({
       send: () => {},
       bufferedBytes: 0,

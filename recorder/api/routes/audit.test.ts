@@ -179,7 +179,7 @@ test('a protection is in the audit: who protected which window until when, and w
   const { app, lines } = await setup(t, {
     protections: {
       windows: {
-        list: () => windows,
+        list: async () => windows,
         async add(window, nowMs) {
           windows.push({ ...window, id: 'p1', createdMs: nowMs });
           return windows[0] as Protection;

@@ -64,7 +64,7 @@ function toPreview(
   preview: NonNullable<CameraView['preview']>,
   archive: CameraView['previewArchive'],
 ): z.output<typeof Preview> {
-  const { state, reason, video, audio, bitrate } = preview.status();
+  const { state, reason, video, audio, bitrate } = preview;
   return {
     state,
     reason: toReason(reason),
@@ -125,7 +125,7 @@ function toCamera(
     recording: toRecording(archive),
     silent: silence !== undefined,
     silent_since: timeOrNull(silence?.sinceMs),
-    viewers: live?.stats.viewers ?? 0,
+    viewers: live?.viewers ?? 0,
     preview: preview ? toPreview(preview, previewArchive) : null,
     ptz: typeof deps.ptz.get(status.id) === 'object',
   };

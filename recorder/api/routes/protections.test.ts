@@ -3,6 +3,7 @@ import { test, type TestContext } from 'node:test';
 import { silentLog } from '../../../base/log.ts';
 import { VirtualClock } from '../../../base/clock.ts';
 import { Archive } from '../../archive/archive.ts';
+import type { ProtectedWindows } from '../../contract/protection.ts';
 import { systemError, temporaryDirectory, TestFileSystem } from '../../archive/test-support.ts';
 import { as, build, cameraStatus, type TestApi } from '../test-support.ts';
 
@@ -19,8 +20,13 @@ async function stage(t: TestContext): Promise<Stage> {
   const limits = () => ({ node: {}, cameras: new Map() });
   const archive = new Archive({ root, fs, clock: new VirtualClock(), log: silentLog, syncIntervalMs: 5_000, limits });
   await archive.recover();
-  const { protections: windows } = archive;
-  assert.ok(windows);
+  const { protections: kept } = archive;
+  assert.ok(kept);
+  const windows: ProtectedWindows = {
+    list: async (cameraId) => kept.list(cameraId),
+    add: (window, nowMs) => kept.add(window, nowMs),
+    remove: (id) => kept.remove(id),
+  };
   const warnings = () => [
     { code: 'disk-exhausted', message: 'the disk is full', cameraId: undefined },
     { code: 'protected-over-quota', message: 'too much', cameraId: 'gate' },

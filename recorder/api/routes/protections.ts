@@ -173,7 +173,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     async (request) => {
       const { query } = request;
       const { sees } = callerOf(request);
-      const own = protections.list().flatMap((window) => (sees(window.cameraId) ? toProtection(window) : []));
+      const own = (await protections.list()).flatMap((window) => (sees(window.cameraId) ? toProtection(window) : []));
       if (query.scope !== 'cluster') return listed(own, query);
       // Each node gives its part of the page, from the same place on.
       const path = `/api/archive/protections?scope=node${pageQuery(query)}`;
@@ -201,7 +201,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     },
     async (request) => {
       const cameraId = visibleCamera(request, request.params.camera_id);
-      return listed(protections.list(cameraId).map(toProtection), request.query);
+      return listed((await protections.list(cameraId)).map(toProtection), request.query);
     },
   );
 
@@ -223,7 +223,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     },
     async (request, reply) => {
       const { id } = request.params;
-      const found = protections.list().find((window) => window.id === id);
+      const found = (await protections.list()).find((window) => window.id === id);
       if (!found || !callerOf(request).sees(found.cameraId) || !(await kept(protections.remove(id)))) {
         throw new ApiError(404, 'protection-not-found', 'there is no protection with this id');
       }

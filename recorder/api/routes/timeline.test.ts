@@ -231,7 +231,7 @@ test('protections and other nodes that may have footage are reported', async (t)
     { gate: {} },
     {
       protections: {
-        windows: { list: () => [window], add: async () => window, remove: async () => window },
+        windows: { list: async () => [window], add: async () => window, remove: async () => window },
         keptMs: 1,
       },
     },

@@ -2,7 +2,7 @@
 // accounts of the cameras with their journals under `.kube-nvr/gaps`, the sign of life of the process, and the files of the
 // archive.
 
-import type { CameraSilence, GapReport, GapReporter } from '../../contract/gap-report.ts';
+import type { CameraSilence, GapReport } from '../../contract/gap-report.ts';
 import type { Registry } from 'prom-client';
 import { threadCpuMs, type Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -66,7 +66,7 @@ interface Tick {
   readonly workedMs: number;
 }
 
-export class GapLedger implements SegmentObserver, GapReporter {
+export class GapLedger implements SegmentObserver {
   readonly #options: GapLedgerOptions;
   readonly #fs: FileSystem;
   readonly #directory: string;

@@ -5,12 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
 import { isFootageId } from '../../../base/camera-id.ts';
 import { readIfThere, replaceFile } from '../disk/state-file.ts';
-import {
-  ProtectionError,
-  type NewProtection,
-  type ProtectedWindows,
-  type Protection,
-} from '../../contract/protection.ts';
+import { ProtectionError, type NewProtection, type Protection } from '../../contract/protection.ts';
 import { Turns } from '../../../base/turns.ts';
 import { parseJson } from '../../../base/parse-json.ts';
 
@@ -26,7 +21,7 @@ const MAX_PROTECTIONS = 10_000;
 export const MAX_PROTECTIONS_OF_ONE = 1_000;
 const VERSION = 1;
 
-export class Protections implements ProtectedWindows {
+export class Protections {
   readonly #fs: FileSystem;
   readonly #path: string;
   readonly #checkDisk: () => Promise<void>;

@@ -1,0 +1,79 @@
+// What an engine answers its front: the only way to its parts from there.
+
+import type { ClusterMember } from './member.ts';
+import type { CameraSwitch } from '../contract/camera-switch.ts';
+import type { Engine, EngineArchive } from '../model/engine.ts';
+import type { Archive } from '../archive/archive.ts';
+import type { OpenedEngine } from './engine.ts';
+
+interface Beside {
+  /** Undefined outside of a cluster. */
+  readonly member: ClusterMember | undefined;
+  /** Cameras that other lists have and that cannot be recorded. */
+  readonly refused: Engine['refusedCameras'];
+}
+
+export function answersOf(opened: OpenedEngine, { member, refused }: Beside): Engine {
+  const { cameras, archive, gaps, wanted, cameraSwitch, examiner, reach, license } = opened;
+  return {
+    cameras: {
+      list: () => cameras.list(),
+      get: (cameraId) => cameras.get(cameraId),
+      streams: (cameraId) => cameras.streams(cameraId),
+      config: (cameraId) => cameras.config(cameraId),
+      keyFrame: async (cameraId) => cameras.streams(cameraId)?.live?.keyFrame(),
+    },
+    archive: archiveOf(archive),
+    gaps: {
+      report: async (...asked) => gaps.report(...asked),
+      written: async (...asked) => gaps.written(...asked),
+    },
+    cameraSwitch: switchOf(cameraSwitch, opened, member),
+    examiner,
+    reach,
+    license,
+    member,
+    applyCameras: () => wanted.apply(),
+    forgetCamera: (id) => cameraSwitch.forget(id),
+    warnings: () => opened.warnings(),
+    refusedCameras: () => [...wanted.list().refused, ...refused()],
+  };
+}
+
+function archiveOf(archive: Archive): EngineArchive {
+  const { catalogue, keeping, protections } = archive;
+  const holds = new Map<number, () => void>();
+  return {
+    catalogue,
+    keeping,
+    protections: protections && {
+      list: async (cameraId) => protections.list(cameraId),
+      add: (window, nowMs) => protections.add(window, nowMs),
+      remove: (id) => protections.remove(id),
+    },
+    keptFromMs: (cameraId) =>
+      archive.fault || catalogue.problem !== undefined ? -Infinity : catalogue.oldestStartMs(cameraId),
+    list: (cameraId, query) => archive.list(cameraId, query),
+    openEntries: (cameraId) => archive.openEntries(cameraId),
+    current: (cameraId) => archive.current(cameraId),
+    countSegments: (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
+    extents: () => archive.extents(),
+    newestFiles: (cameraId, count) => archive.newestFiles(cameraId, count),
+    rootOf: (path) => archive.rootOf(path),
+    holdForReading: (hold, path) => void holds.set(hold, archive.holdForReading(path)),
+    holdWindow: (hold, cameraId, fromMs, toMs) => void holds.set(hold, archive.holdWindow(cameraId, fromMs, toMs)),
+    release(hold) {
+      holds.get(hold)?.();
+      holds.delete(hold);
+    },
+    checkWritable: () => archive.checkWritable(),
+    checkDisk: () => archive.checkDisk(),
+  };
+}
+
+/** Cameras of files are switched on the node, others in the cluster. */
+function switchOf(own: CameraSwitch, { wanted }: OpenedEngine, member: ClusterMember | undefined): CameraSwitch {
+  const keeper = (id: string): CameraSwitch =>
+    !member || wanted.files.some((camera) => camera.id === id) ? own : member.cameraSwitch;
+  return { start: (id, by) => keeper(id).start(id, by), stop: (id, by) => keeper(id).stop(id, by) };
+}

@@ -1,0 +1,48 @@
+// What the front may ask of an engine can be a message between two processes: this is checked by the compiler.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TellNews } from '../contract/news.ts';
+import type { Engine } from './engine.ts';
+
+type Scalar = string | number | boolean | bigint | undefined | null | Date | Uint8Array;
+
+/** The places in a value that structuredClone refuses, or of which it keeps only a part. */
+type UnsendableIn<T, At extends string> = T extends Scalar
+  ? never
+  : T extends ((...parameters: never[]) => unknown) | Error | symbol
+    ? At
+    : T extends ReadonlyMap<infer K, infer V>
+      ? UnsendableIn<K | V, At>
+      : T extends ReadonlySet<infer V> | readonly (infer V)[]
+        ? UnsendableIn<V, At>
+        : T extends Iterable<unknown> | AsyncIterable<unknown>
+          ? At
+          : T extends object
+            ? { [K in keyof T & string]: UnsendableIn<T[K], `${At}.${K}`> }[keyof T & string]
+            : never;
+
+/** The same of a contract: of what its questions are asked with, and answer. A question may be given up with a signal. */
+type Unsendable<T, At extends string> = T extends (...parameters: infer Parameters) => infer Answer
+  ? UnsendableIn<Exclude<Parameters[number], AbortSignal>, `${At}()`> | UnsendableIn<Awaited<Answer>, At>
+  : T extends Scalar | readonly unknown[] | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown> | Error
+    ? UnsendableIn<T, At>
+    : { [K in keyof T & string]: Unsendable<T[K], `${At}.${K}`> }[keyof T & string];
+
+/** What one process still gives to its front as it is. There may be nothing new. */
+type Shared =
+  // The index of the archive: the front will have one of its own, fed with the segments that were opened, closed and removed.
+  | `engine.archive.catalogue${string}`
+  // Live media, from the hub that the engine feeds.
+  | `engine.cameras.streams.${'live' | 'preview'}.${string}`
+  // Still images, PTZ and discovery connect to cameras from the front.
+  | `engine.reach.${string}`
+  | 'engine.member.sessionKeys.follow()';
+
+type None<T extends never> = T;
+
+test('news and questions carry plain values, apart from what one process still shares', () => {
+  type Checked = [None<Unsendable<TellNews, 'tell'>>, None<Exclude<Unsendable<Engine, 'engine'>, Shared>>];
+  const none: readonly Checked[] = [];
+  assert.deepEqual(none, []);
+});
