@@ -6,12 +6,17 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
 import { WebSocket } from 'ws';
 import { until } from '../../test/support/until.ts';
 import { as, build, fakeCluster, token } from '../api/test-support.ts';
 import type { PeerAnswer, PeerRequest, PeerSender } from '../peers/peer-requests.ts';
+import { installRelay } from './relay.ts';
 
 const auth = { mode: 'token', tokens: [token('viewer'), token('admin')] } as const;
+
+/** The node answers nothing, until its caller gives up. */
+const SILENT: Partial<PeerAnswer> = {};
 
 async function stage(t: TestContext, answer: Partial<PeerAnswer> = {}) {
   const requests: PeerRequest[] = [];
@@ -19,6 +24,7 @@ async function stage(t: TestContext, answer: Partial<PeerAnswer> = {}) {
   const peers = {
     request: async (_nodeId: string, request: PeerRequest) => {
       requests.push(request);
+      if (answer === SILENT) return new Promise((_, reject) => request.signal?.addEventListener('abort', reject));
       return { status: 200, headers: {}, body: Readable.from(['{}']), ...answer };
     },
     upgrade: async (_nodeId: string, request: PeerRequest) => {
@@ -33,7 +39,17 @@ async function stage(t: TestContext, answer: Partial<PeerAnswer> = {}) {
     { nodeId: 'node-1', url: 'http://one.example' },
     { nodeId: 'node-2', url: 'http://two.example' },
   ];
-  const { app } = await build(t, { auth, cluster: fakeCluster('node-1', { places }), peers });
+  const playback = {
+    routes: async (at: FastifyInstance) =>
+      installRelay(at, {
+        nodeId: 'node-1',
+        listener: 'playback',
+        peers,
+        places,
+        auth: { vouchedFor: () => undefined, followed: (_caller, location) => location },
+      }),
+  };
+  const { app } = await build(t, { auth, cluster: fakeCluster('node-1', { places }), peers, playback });
   return { app, requests, sockets };
 }
 
@@ -86,6 +102,46 @@ test('a caller cannot state to the other node that it is somebody else', async (
   await app.inject({ url, headers: { ...as('viewer'), 'kube-nvr-caller': statement } });
   for (const { headers = {} } of requests) assert.equal(headers['kube-nvr-caller'], undefined);
   assert.equal(requests.length, 1);
+});
+
+test('headers about a body that a GET does not have are not passed on', async (t) => {
+  const { app, requests } = await stage(t);
+  await app.inject({ url, headers: { ...as('viewer'), 'content-type': 'text/plain', 'content-language': 'de' } });
+  const names = Object.keys(requests[0]?.headers ?? {});
+  assert.deepEqual(
+    names.filter((name) => name.startsWith('content-')),
+    [],
+  );
+});
+
+test('playback is passed on for reading only: a change or a WebSocket is refused, and reaches no node', async (t) => {
+  const { app, requests } = await stage(t);
+  const playback = '/playback/node/node-2/list/gate';
+  const upgrade = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+  for (const [method, headers, status] of [
+    ['POST', {}, 405],
+    ['DELETE', {}, 405],
+    ['GET', upgrade, 404],
+  ] as const) {
+    const answer = await app.inject({ url: playback, method, headers: { ...as('admin'), ...headers } });
+    assert.equal(answer.statusCode, status, `${method} ${answer.body}`);
+  }
+  assert.deepEqual(requests, []);
+  assert.equal((await app.inject({ url: playback, headers: as('viewer') })).statusCode, 200);
+  assert.deepEqual(
+    requests.map(({ listener, path }) => [listener, path]),
+    [['playback', '/list/gate']],
+  );
+});
+
+test('an address without a path of a node says what it should be', async (t) => {
+  const { app, requests } = await stage(t);
+  for (const path of ['/node/node-2//evil.example/x', '/node//api/cameras']) {
+    const answer = await app.inject({ url: path, headers: as('viewer') });
+    assert.equal(answer.statusCode, 404, path);
+    assert.match(answer.json<{ detail: string }>().detail, /\/node\/\{node_id\}\/ and a path/, path);
+  }
+  assert.deepEqual(requests, []);
 });
 
 test('what another node passed on is not passed on again', async (t) => {
@@ -164,6 +220,25 @@ test('when the caller leaves, the request to the other node ends', async (t) => 
   await assert.rejects(answer.text());
   await until('the request is ended', () => requests[0]?.signal?.aborted === true);
   await until('the answer is given back', () => body.destroyed);
+});
+
+test('a caller that leaves before the node answers is no failure of this node', async (t) => {
+  const { app, requests } = await stage(t, SILENT);
+  const failures: unknown[] = [];
+  app.addHook('onError', async (_request, _reply, error) => void failures.push(error));
+  const handled = new Promise<void>((resolve) => {
+    app.server.once('request', (_request, response) => response.once('close', resolve));
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const leaving = new AbortController();
+  const asked = fetch(`http://127.0.0.1:${port}${url}`, { headers: as('viewer'), signal: leaving.signal });
+  await until('the node is asked', () => requests.length === 1);
+  leaving.abort();
+  await assert.rejects(asked);
+  await handled;
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(failures, []);
 });
 
 for (const [who, end] of [
