@@ -91,9 +91,9 @@ export class DayLog {
     const file = await this.#open();
     const answers: (() => void)[] = [];
     try {
-      // Lines that an earlier process or a failed write left may not be synced: they count as known now.
-      const mustSync = this.#written === undefined;
-      const written = (this.#written ??= await this.#read(file));
+      // Lines that an earlier process or a failed write or sync left may not be on the disk, and only what is written again is synced.
+      const read = this.#written ? undefined : await readAll(file);
+      const written = (this.#written ??= await writtenIn(read ?? NOTHING));
       const added = new Map<string, Happening>();
       const lines: string[] = [];
       let count = written.events.size;
@@ -127,22 +127,13 @@ export class DayLog {
         written.sizeBytes += text.length;
         written.isTorn = false;
       }
-      if (lines.length > 0 || mustSync) await file.syncData();
+      if (read && read.length > 0) await file.write([read], 0);
+      if (lines.length > 0 || read) await file.syncData();
       for (const [identity, { end_ms }] of added) written.events.set(identity, { end_ms });
     } finally {
       await file.close();
     }
     for (const answer of answers) answer();
-  }
-
-  async #read(file: OpenFile): Promise<Written> {
-    const { sizeBytes } = await file.facts();
-    const text = (await file.read(0, sizeBytes)).toString('utf8');
-    return {
-      events: new Map((await happeningsIn(text)).map((event) => [identityOf(event), { end_ms: event.end_ms }])),
-      sizeBytes,
-      isTorn: text !== '' && !text.endsWith('\n'),
-    };
   }
 
   async #open(): Promise<OpenFile> {
@@ -158,6 +149,19 @@ export class DayLog {
     await this.#fs.syncDirectory(this.#directory);
     return file;
   }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+const readAll = async (file: OpenFile): Promise<Buffer> => file.read(0, (await file.facts()).sizeBytes);
+
+async function writtenIn(bytes: Buffer): Promise<Written> {
+  const text = bytes.toString('utf8');
+  return {
+    events: new Map((await happeningsIn(text)).map((event) => [identityOf(event), { end_ms: event.end_ms }])),
+    sizeBytes: bytes.length,
+    isTorn: text !== '' && !text.endsWith('\n'),
+  };
 }
 
 /** The events in a file, each once, in the order in which they came. Rejects with the error of the system. */

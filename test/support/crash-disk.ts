@@ -27,7 +27,12 @@ export type DiskChange =
       readonly inode: Inode;
     }
   /** Everything done to this file or directory before `since` (an index in the log) is safe from here on. */
-  | { readonly kind: 'sync'; readonly inode: Inode; readonly since: number };
+  | { readonly kind: 'sync'; readonly inode: Inode; readonly since: number; readonly path: string }
+  /**
+   * What was written to this file before `since`, and not safe before, is on the disk or not, and no later sync tries it again: Linux
+   * marks pages as clean that it could not write.
+   */
+  | { readonly kind: 'failed-sync'; readonly inode: Inode; readonly since: number; readonly path: string };
 
 /** The contents of a disk, also its initial ones. */
 export interface DiskImage {
@@ -42,6 +47,8 @@ interface CrashDiskOptions {
   readonly wallMs?: () => number;
   /** How many turns of the event loop to wait before and after an operation, so that others can run in between; default: none. */
   readonly delay?: () => number;
+  /** Whether this fails; default: nothing does. Syncs of directories do not: a file system whose journal fails stops. */
+  readonly fails?: (what: 'write' | 'sync', path: string) => boolean;
 }
 
 interface MemoryFile {
@@ -61,15 +68,17 @@ export class CrashDisk implements FileSystem {
   readonly log: DiskChange[] = [];
   readonly #wallMs: () => number;
   readonly #delay: (() => number) | undefined;
+  readonly #fails: NonNullable<CrashDiskOptions['fails']>;
   readonly #files = new Map<Inode, MemoryFile>();
   readonly #directories = new Map<Inode, MemoryDirectory>();
   #nextInode: Inode = 1;
   #busy = 0;
 
-  constructor({ image = EMPTY_DISK, wallMs = () => 0, delay }: CrashDiskOptions = {}) {
+  constructor({ image = EMPTY_DISK, wallMs = () => 0, delay, fails = () => false }: CrashDiskOptions = {}) {
     this.image = image;
     this.#wallMs = wallMs;
     this.#delay = delay;
+    this.#fails = fails;
     const mtimeMs = wallMs();
     for (const [inode, bytes] of image.files) {
       this.#files.set(inode, { bytes: Buffer.from(bytes), sizeBytes: bytes.length, mtimeMs, links: 1 });
@@ -122,7 +131,7 @@ export class CrashDisk implements FileSystem {
       const inode = this.#nextInode++;
       this.#files.set(inode, { bytes: Buffer.alloc(0), sizeBytes: 0, mtimeMs: this.#wallMs(), links: 1 });
       this.#link(path, inode);
-      return this.#opened(inode);
+      return this.#opened(inode, path);
     });
   }
 
@@ -130,7 +139,7 @@ export class CrashDisk implements FileSystem {
     return this.#run(() => {
       const inode = this.#find(path);
       if (mode === 'read-write' && !this.#files.has(inode)) throw systemError('EISDIR', path);
-      return this.#opened(inode);
+      return this.#opened(inode, path);
     });
   }
 
@@ -198,12 +207,16 @@ export class CrashDisk implements FileSystem {
       this.#directory(found);
       return found;
     });
-    await this.#sync(inode);
+    await this.#sync(inode, path);
   }
 
-  #opened(inode: Inode): OpenFile {
+  #opened(inode: Inode, path: string): OpenFile {
     return {
-      write: (buffers, position) => this.#run(() => this.#write(inode, Buffer.concat(buffers), position)),
+      write: (buffers, position) =>
+        this.#run(() => {
+          if (this.#fails('write', path)) throw systemError('EIO', path);
+          return this.#write(inode, Buffer.concat(buffers), position);
+        }),
       read: (position, length) =>
         this.#run(() => {
           const { bytes, sizeBytes } = this.#file(inode);
@@ -217,8 +230,8 @@ export class CrashDisk implements FileSystem {
           file.mtimeMs = this.#wallMs();
           this.log.push({ kind: 'truncate', inode, sizeBytes });
         }),
-      syncData: () => this.#sync(inode),
-      sync: () => this.#sync(inode),
+      syncData: () => this.#sync(inode, path),
+      sync: () => this.#sync(inode, path),
       facts: () => this.#run(() => this.#factsOf(inode)),
       close: () => this.#run(() => {}),
     };
@@ -234,9 +247,13 @@ export class CrashDisk implements FileSystem {
   }
 
   /** Makes safe what was done before it began; what is done meanwhile may become safe too, but must not be relied on. */
-  async #sync(inode: Inode): Promise<void> {
+  async #sync(inode: Inode, path: string): Promise<void> {
     const since = await this.#run(() => this.log.length);
-    await this.#run(() => void this.log.push({ kind: 'sync', inode, since }));
+    await this.#run(() => {
+      const fails = this.#files.has(inode) && this.#fails('sync', path);
+      this.log.push({ kind: fails ? 'failed-sync' : 'sync', inode, since, path });
+      if (fails) throw systemError('EIO', path);
+    });
   }
 
   async #run<T>(work: () => T): Promise<T> {

@@ -2,6 +2,7 @@
 // cameras whose samples can be identified. For tests of what is left after a power cut.
 
 import { VirtualClock } from '../../base/clock.ts';
+import { errorCode } from '../../base/error.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import { formatPath } from '../../recorder/archive/disk/names.ts';
@@ -71,13 +72,20 @@ export interface History {
 interface HistoryOptions {
   readonly seed: number;
   readonly limits?: RetentionLimits;
+  /** The share of syncs of files that fail. */
+  readonly failingSyncs?: number;
 }
 
 /** Records two cameras across the turn of a year, with a pause in between and an orderly end. */
-export async function recordHistory({ seed, limits = {} }: HistoryOptions): Promise<History> {
+export async function recordHistory({ seed, limits = {}, failingSyncs = 0 }: HistoryOptions): Promise<History> {
   const clock = new VirtualClock(Date.UTC(2026, 11, 31, 23, 59, 54, 10));
   const chance = random(seed);
-  const disk = new CrashDisk({ wallMs: () => clock.wallMs(), delay: () => Math.floor(chance() * 4) });
+  const disk = new CrashDisk({
+    wallMs: () => clock.wallMs(),
+    delay: () => Math.floor(chance() * 4),
+    fails: (what) => what === 'sync' && started && failingSyncs > 0 && chance() < failingSyncs,
+  });
+  let started = false;
   const { log } = disk;
   const closed: Since<ClosedSegment>[] = [];
   const pushed: RowChange[] = [];
@@ -102,12 +110,15 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   const note = async (): Promise<void> => {
     await disk.idle();
     while (changedAtMs.length < log.length) changedAtMs.push(clock.monotonicMs());
+    const ofQueue = log.findLast((change) => 'since' in change && change.path.startsWith(`${WORK_DIR}/rows/`));
+    if (ofQueue?.kind === 'failed-sync') return;
     for (const value of pushed.splice(0)) queued.push({ moment: log.length, value });
   };
   await gaps.load();
   await Promise.all([archive.recover(), queue.open()]);
   gaps.configure(CAMERAS.map(({ cameraId }) => ({ id: cameraId, enabled: true })));
   await note();
+  started = true;
   const sent = new Map<string, SentPicture[]>();
   const cameras = CAMERAS.map(({ cameraId, format, audio }) => {
     const recording = archive.sinkFor(
@@ -155,12 +166,12 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   };
   const protect = async (fromMs: number, toMs: number): Promise<() => Promise<void>> => {
     const window = { cameraId: 'gate', fromMs, toMs, note: undefined, untilMs: undefined, by: undefined };
-    const protection = await archive.protections?.add(window, clock.wallMs());
+    const protection = await untilKept(() => archive.protections?.add(window, clock.wallMs()));
     const one = { ...window, since: log.length, until: Infinity };
     kept.push(one);
     return async () => {
       one.until = log.length;
-      await archive.protections?.remove(protection?.id ?? '');
+      await untilKept(() => archive.protections?.remove(protection?.id ?? ''));
     };
   };
   const startMs = clock.wallMs();
@@ -172,7 +183,7 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   for (const { camera } of cameras) camera.end('camera-lost');
   lost = true;
   const lostMs = clock.wallMs();
-  for (let waited = 0; waited < 8_000; waited += FRAME_MS) {
+  for (let waited = 0; waited < (failingSyncs > 0 ? 40_000 : 8_000); waited += FRAME_MS) {
     clock.advance(FRAME_MS);
     await tick();
   }
@@ -191,6 +202,8 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   await gaps.close();
   await queue.close();
   await note();
+  // Those that the last failed sync left in doubt.
+  for (const value of pushed) queued.push({ moment: Infinity, value });
   return {
     disk,
     changedAtMs,
@@ -204,6 +217,17 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
     kept,
     wallOffsetMs,
   };
+}
+
+/** A person tries again until it is answered that the disk has it. */
+async function untilKept<T>(attempt: () => Promise<T> | undefined): Promise<T | undefined> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (err) {
+      if (errorCode(err) !== 'EIO') throw err;
+    }
+  }
 }
 
 /** Passes on what a camera sends and remembers its pictures. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CrashDisk, type DiskImage } from './crash-disk.ts';
-import { crashState, DISK_MODELS, eachCrashState, kept, lost, SECTOR_BYTES } from './crash-states.ts';
+import { crashState, DISK_MODELS, eachCrashState, kept, lost, PAGE_BYTES, SECTOR_BYTES } from './crash-states.ts';
 import { random } from './random.ts';
 
 const filled = (value: number, bytes = 3 * SECTOR_BYTES): Buffer => Buffer.alloc(bytes, value);
@@ -164,4 +164,26 @@ test('chance is the same for the same seed', () => {
   assert.deepEqual(draw(same), drawn);
   assert.notDeepEqual(draw(other), drawn);
   assert.ok(drawn.every((value) => value >= 0 && value < 1));
+});
+
+test('what a failed sync did not save is lost or kept, whatever is synced later, until its page is written again', async () => {
+  const failing = { next: false };
+  const disk = new CrashDisk({ fails: (what) => what === 'sync' && failing.next });
+  const file = await disk.create('/one');
+  await disk.syncDirectory('/');
+  await file.write([filled(1, PAGE_BYTES)], 0);
+  failing.next = true;
+  await assert.rejects(file.sync(), { code: 'EIO' });
+  failing.next = false;
+  await file.write([filled(2, PAGE_BYTES)], PAGE_BYTES);
+  await file.sync();
+  for (const model of DISK_MODELS) {
+    const states = await statesOf(disk, model);
+    assert.deepEqual(states, new Set(['0x4096 2x4096', '1x4096 2x4096'].map((one) => JSON.stringify({ '/one': one }))));
+  }
+  await file.write([filled(1, 10)], 100);
+  await file.sync();
+  for (const model of DISK_MODELS) {
+    assert.deepEqual(await statesOf(disk, model), new Set([JSON.stringify({ '/one': '1x4096 2x4096' })]));
+  }
 });

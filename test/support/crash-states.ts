@@ -4,7 +4,7 @@
 // grows from its start and never shows what was not written; only overwriting is unordered. A sync of anything includes the
 // journal. `harsh` is any file system that keeps what was synced and nothing else: each sector of 512 bytes, each size and each
 // name may or may not be on disk, and a size without contents gives zeros. In both, a rename adds the new name before it removes
-// the old one.
+// the old one. What a failed sync did not write is lost or kept in both, whatever is synced later, unless its page is written again.
 
 import { createHash } from 'node:crypto';
 import { ROOT, type CrashDisk, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
@@ -13,6 +13,8 @@ import { random } from './random.ts';
 type DiskModel = 'ordered' | 'harsh';
 export const DISK_MODELS: readonly DiskModel[] = ['ordered', 'harsh'];
 export const SECTOR_BYTES = 512;
+/** The kernel writes whole pages: one that is written again takes with it what a failed sync left in it. */
+export const PAGE_BYTES = 4096;
 
 /** Decides how much of a change has reached the disk: 0 for nothing, `count - 1` for all of it. */
 type Chooser = (count: number) => number;
@@ -114,9 +116,15 @@ export function crashState(
   }
   const done = log.slice(0, moment);
   const isSafe = (inode: Inode, index: number): boolean => index < (safe.get(inode) ?? 0);
+  const isLeft = leftClean(done);
+  /** Its size is safe, and so are those of its pages that no failed sync has left. */
+  const applySafe = (file: PartialFile, change: FileChange, index: number): void =>
+    change.kind === 'write'
+      ? file.patch(change, (page) => !isLeft(change, index, page) || choose(2) === 1)
+      : file.apply(change);
   if (model === 'harsh') {
     const files = replayFiles(image, done, (file, change, index) =>
-      isSafe(change.inode, index) ? file.apply(change) : file.scatter(change, choose),
+      isSafe(change.inode, index) ? applySafe(file, change, index) : file.scatter(change, choose),
     );
     return withDirectories(image, done, files, (directory, index) => isSafe(directory, index) || choose(2) === 1);
   }
@@ -124,7 +132,7 @@ export function crashState(
   const stopped = new Set<Inode>();
   const files = replayFiles(image, done, (file, change, index) => {
     const { inode } = change;
-    if (isSafe(inode, index)) file.apply(change);
+    if (isSafe(inode, index)) applySafe(file, change, index);
     else if (stopped.has(inode)) return;
     else if (change.kind === 'truncate') {
       // What was written beyond the old size cannot exist without the new size.
@@ -135,6 +143,39 @@ export function crashState(
   });
   return withDirectories(image, done, files, (_directory, index) => index < committed);
 }
+
+/** Whether a failed sync has left this page of a write as clean, though it may not be on the disk, and nothing wrote it again. */
+function leftClean(log: readonly DiskChange[]): (write: Write, index: number, page: number) => boolean {
+  interface Failure {
+    readonly from: number;
+    readonly to: number;
+    readonly rewritten: Set<number>;
+  }
+  const failures = new Map<Inode, Failure[]>();
+  const covered = new Map<Inode, number>();
+  for (const change of log) {
+    if (change.kind !== 'sync' && change.kind !== 'failed-sync') continue;
+    const { inode, since, kind } = change;
+    const from = covered.get(inode) ?? 0;
+    const failed = failures.get(inode) ?? [];
+    for (let i = from; i < since; i++) {
+      const write = log[i] as DiskChange;
+      if (write.kind !== 'write' || write.inode !== inode) continue;
+      for (const { to, rewritten } of failed)
+        if (i >= to && kind === 'sync') pagesOf(write).forEach((page) => rewritten.add(page));
+    }
+    if (kind === 'failed-sync') failures.set(inode, [...failed, { from, to: since, rewritten: new Set() }]);
+    covered.set(inode, Math.max(from, since));
+  }
+  return ({ inode }, index, page) =>
+    failures.get(inode)?.some(({ from, to, rewritten }) => index >= from && index < to && !rewritten.has(page)) ??
+    false;
+}
+
+const pagesOf = ({ offset, bytes }: Write): number[] => {
+  const first = Math.floor(offset / PAGE_BYTES);
+  return Array.from({ length: Math.ceil((offset + bytes.length) / PAGE_BYTES) - first }, (_, i) => first + i);
+};
 
 type FileChange = Extract<DiskChange, { kind: 'write' | 'truncate' }>;
 type Write = Extract<DiskChange, { kind: 'write' }>;
@@ -162,6 +203,16 @@ class PartialFile {
     }
     const end = change.offset + change.bytes.length;
     this.#put(change, change.offset, end);
+    this.sizeBytes = Math.max(this.sizeBytes, end);
+  }
+
+  /** Writes the pages for which `has` is true; the size is that after the whole write. */
+  patch(change: Write, has: (page: number) => boolean): void {
+    const end = change.offset + change.bytes.length;
+    for (const page of pagesOf(change)) {
+      if (!has(page)) continue;
+      this.#put(change, Math.max(change.offset, page * PAGE_BYTES), Math.min(end, (page + 1) * PAGE_BYTES));
+    }
     this.sizeBytes = Math.max(this.sizeBytes, end);
   }
 

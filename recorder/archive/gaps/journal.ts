@@ -204,6 +204,8 @@ export class Journal {
       this.#unsynced = false;
     } catch (err) {
       this.#options.log.debug({ file: this.#path, err }, 'a gap journal cannot be synced yet');
+      // Linux reports that once, and may have dropped the lines: a later sync of the same file proves nothing.
+      if (this.#readable) this.#replace = this.#lost = true;
     }
   }
 }

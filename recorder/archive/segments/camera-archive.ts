@@ -83,6 +83,7 @@ interface Filing {
 interface Unfinished {
   readonly created: CreatedSegment;
   readonly cutAt: number | undefined;
+  readonly syncedBytes: number;
 }
 
 /** A file with pictures in it. */
@@ -533,7 +534,8 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
         );
         // Beyond this many the next start repairs them.
         if (this.#unfinished.size < MAX_UNFINISHED) {
-          this.#unfinished.set(result.created.path, { created: result.created, cutAt: file.cutAt });
+          const { created, syncedBytes } = result;
+          this.#unfinished.set(created.path, { created, syncedBytes, cutAt: file.cutAt });
         }
         this.#repairedAtMs = clock.monotonicMs();
     }
@@ -548,12 +550,12 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   /** Completes one of the files that a failing disk left open, now that it seems to work. */
   #repairOne(nowMs: number): void {
     const works = ({ created: { disk } }: Unfinished): boolean => !disk.fault && !disk.refused;
-    const { created, cutAt } = [...this.#unfinished.values()].find(works) ?? {};
+    const { created, ...repair } = [...this.#unfinished.values()].find(works) ?? {};
     const wait = this.#fault !== undefined || nowMs - this.#repairedAtMs < REPAIR_INTERVAL_MS;
     if (!created || wait || this.#repair || this.#closing) return;
     this.#repairedAtMs = nowMs;
     const { store, catalogue, log } = this.#deps;
-    this.#repair = repairFile(store, created.path, { cutAt })
+    this.#repair = repairFile(store, created.path, repair)
       .then((repaired) => {
         this.#unfinished.delete(created.path);
         this.#release(created.marker);

@@ -11,7 +11,7 @@ import type { Catalogue } from '../catalogue/catalogue.ts';
 import { closedSegment, describeSegment, recordedDetails, type DescribedFile } from '../catalogue/segment.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
-import type { SegmentStore } from '../disk/segment-store.ts';
+import { copy, type SegmentStore } from '../disk/segment-store.ts';
 import { newHistory, type CameraHistory } from './history.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 
@@ -27,6 +27,8 @@ type Repair =
 const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
 /** Parameter sets take some hundred bytes of a header; those of all cameras are far below this. */
 const MAX_HEADER_BYTES = 64 * 1024;
+/** The bytes that declare a file finished are among these. */
+const HEAD_BYTES = 4096;
 /** Length of fragments that end before key frames; others are up to twice as long. */
 const SHORTEST_FRAGMENT_MS = 450;
 /** A busy disk may take half a minute for a sync, while writing continues. */
@@ -41,6 +43,8 @@ interface RepairOptions {
   readonly syncIntervalMs?: number;
   /** What follows this position is in another file. */
   readonly cutAt?: number | undefined;
+  /** A sync failed, and none has covered what follows this position. Undefined: it is not known that one failed. */
+  readonly syncedBytes?: number;
 }
 
 /** Cuts a file after its last whole fragment and completes it; does not change a finished or foreign file. */
@@ -63,7 +67,7 @@ async function repairOpenFile(
   store: SegmentStore,
   path: string,
   file: OpenFile,
-  { isOurs = false, syncIntervalMs = 0, cutAt = Infinity }: RepairOptions,
+  { isOurs = false, syncIntervalMs = 0, cutAt = Infinity, syncedBytes }: RepairOptions,
 ): Promise<Repair> {
   if (cutAt === 0) {
     await store.discard(path);
@@ -76,6 +80,11 @@ async function repairOpenFile(
   const found = await recover((offset, length) => file.read(offset, length), sizeBytes, { unsyncedFragments });
   switch (found.kind) {
     case 'finalized':
+      if (syncedBytes !== undefined) {
+        await writeAgain(file, 0, Math.min(HEAD_BYTES, sizeBytes));
+        await writeAgain(file, syncedBytes, sizeBytes);
+        await file.sync();
+      }
       return { ...found, facts: before };
     case 'foreign':
       if (!isOurs || !(await isSpoiltHeader(file, sizeBytes))) return found;
@@ -87,6 +96,7 @@ async function repairOpenFile(
       return { kind: 'removed' };
     case 'recovered': {
       await file.truncate(found.cutAt);
+      if (syncedBytes !== undefined) await writeAgain(file, syncedBytes, found.cutAt);
       const end = found.writer.finish();
       const facts = await store.complete(file, found.cutAt, end);
       return { kind: 'recovered', meta: end.meta, facts, cutBytes: sizeBytes - found.cutAt };
@@ -94,6 +104,11 @@ async function repairOpenFile(
     default:
       return assertNever(found);
   }
+}
+
+/** Linux may have dropped what a failed sync should have saved, and no later sync tries that again. */
+async function writeAgain(file: OpenFile, from: number, to: number): Promise<void> {
+  if (to > from) await copy(file, { offset: from, size: to - from }, file, from);
 }
 
 /**

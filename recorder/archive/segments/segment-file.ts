@@ -26,7 +26,13 @@ export type SegmentResult =
   /** Nothing was recorded in it and no file is left. */
   | { readonly kind: 'empty'; readonly created: CreatedSegment | undefined }
   /** The bytes that complete the file could not be written; recovery can do it later. */
-  | { readonly kind: 'unfinished'; readonly created: CreatedSegment; readonly cause: unknown };
+  | {
+      readonly kind: 'unfinished';
+      readonly created: CreatedSegment;
+      readonly cause: unknown;
+      /** No sync covers what follows. */
+      readonly syncedBytes: number;
+    };
 
 /** Receives the outcome of a file. */
 export interface SegmentFileOwner {
@@ -203,7 +209,7 @@ export class SegmentFile implements FileWriterEvents {
         return this.#endAt(file, created, this.#cutAt ?? syncedBytes, failed);
       });
     } catch (cause) {
-      return { kind: 'unfinished', created, cause };
+      return { kind: 'unfinished', created, cause, syncedBytes };
     } finally {
       await quietly(file.close());
       this.#options.tables.giveBack(this.plan.tables);
