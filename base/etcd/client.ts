@@ -56,7 +56,7 @@ interface RangeAnswer {
 }
 
 export type TxnOperation =
-  | { readonly put: { readonly key: string; readonly value: string | Buffer; readonly lease?: string | undefined } }
+  | { readonly put: { readonly key: string; readonly value: string | Buffer } }
   | { readonly delete: { readonly key: string } };
 
 interface TxnRequest {
@@ -161,7 +161,6 @@ export class EtcdClient {
                 request_put: {
                   key: base64(one.put.key),
                   value: base64(one.put.value),
-                  ...(one.put.lease !== undefined && { lease: one.put.lease }),
                 },
               }
             : { request_delete_range: { key: base64(one.delete.key) } },
@@ -211,13 +210,6 @@ export class EtcdClient {
       if (cause instanceof EtcdError) throw cause;
       if (!back?.aborted) throw unreachable(cause);
     }
-  }
-
-  /** The id of a new lease, whose keys are deleted after this time unless it is kept alive. */
-  async grantLease(ttlSeconds: number): Promise<string> {
-    const { ID: id } = await this.#call('lease/grant', { TTL: String(ttlSeconds) }, { repeats: false });
-    if (typeof id !== 'string') throw invalid('a lease');
-    return id;
   }
 
   /** A member that has not started yet, or has no majority, answers from its own copy. */

@@ -60,7 +60,6 @@ interface InformerOptions<T, O extends Listed> {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer?: InformerObserver | undefined;
-  readonly relistMs?: number;
   readonly random?: () => number;
 }
 
@@ -287,7 +286,7 @@ export class Informer<T, O extends Listed = Listed> {
     observer?.relisted();
     if (missed > 0) observer?.missed(missed);
     // With jitter, so that replicas started together do not keep listing at the same time.
-    this.#relistAtMs = clock.monotonicMs() + (this.#options.relistMs ?? RELIST_MS) * (0.9 + 0.2 * random());
+    this.#relistAtMs = clock.monotonicMs() + RELIST_MS * (0.9 + 0.2 * random());
     this.#isSynced = true;
     this.#isRefused = false;
     this.#updated();

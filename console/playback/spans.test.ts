@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from '../../test/support/fast-check.ts';
-import { borderFrom, clipSpans, mergeSpans, nextWithin, spanAt, subtractSpans, totalMs } from './spans.ts';
+import { clipSpans, mergeSpans, nextWithin, spanAt, subtractSpans, totalMs } from './spans.ts';
 
 const spans = fc.array(
   fc.tuple(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 0, max: 30 })).map(([startMs, long]) => ({
@@ -74,13 +74,4 @@ test('what is at a moment is the span that contains it; its end is not part of i
   assert.equal(spanAt(list, 9)?.cause, 'disk-full');
   assert.equal(spanAt(list, 10)?.cause, 'moved');
   assert.equal(spanAt(list, 20), undefined);
-});
-
-test('borders are found in both directions, never the one that is shown', () => {
-  const list = [
-    { startMs: 10, endMs: 20 },
-    { startMs: 40, endMs: 50 },
-  ];
-  assert.deepEqual([borderFrom(list, 10, 1), borderFrom(list, 20, 1), borderFrom(list, 50, 1)], [20, 40, undefined]);
-  assert.deepEqual([borderFrom(list, 40, -1), borderFrom(list, 10, -1)], [20, undefined]);
 });

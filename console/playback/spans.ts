@@ -50,13 +50,5 @@ export function nextWithin(spans: readonly Span[], atMs: number): number | undef
   return starts.length > 0 ? Math.min(...starts) : undefined;
 }
 
-/** The nearest start or end after a moment (`direction` 1) or before it (-1). */
-export function borderFrom(spans: readonly Span[], atMs: number, direction: 1 | -1): number | undefined {
-  const borders = spans.flatMap(({ startMs, endMs }) => [startMs, endMs]);
-  const ahead = borders.filter((border) => (border - atMs) * direction > 0);
-  if (ahead.length === 0) return undefined;
-  return direction > 0 ? Math.min(...ahead) : Math.max(...ahead);
-}
-
 export const totalMs = (spans: readonly Span[]): number =>
   spans.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);

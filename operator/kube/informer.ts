@@ -16,7 +16,6 @@ interface InformerOptions<T> {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer?: InformerObserver | undefined;
-  readonly relistMs?: number;
   readonly random?: () => number;
 }
 

@@ -2,13 +2,10 @@
 // recorder outside of a cluster does not load that code.
 
 import type { ClusterMetrics, Leaving } from '../cluster/access.ts';
-import type { ListedCamera, ListedCameras } from '../cluster/camera-list.ts';
+import type { ListedCameras } from '../cluster/camera-list.ts';
 import type { Holder, Owner, Peer } from '../cluster/peers.ts';
 import type { Answer } from '../cluster/requests.ts';
 import type { FootageHolder } from '../contract/other-node.ts';
-
-/** A camera of the cluster, whichever node records it. */
-export type ClusterCamera = ListedCamera;
 
 export interface ClusterCameras extends ListedCameras {
   /** False while the API server cannot be reached. */

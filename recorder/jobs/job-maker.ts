@@ -17,7 +17,7 @@ import type { JobOutcome, JobReport, JobRequest } from './job.ts';
 import { signManifest, type SignedManifest } from './manifest.ts';
 import { movieName } from './movie-name.ts';
 import { NodeKeyError, type SigningKey } from './node-key.ts';
-import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
+import { PEER_LIMITS } from './peer-part.ts';
 import type { PeerAccess } from './peer-request.ts';
 import type { Results } from './results.ts';
 import type { ClusterFootage, JobArchive } from './source.ts';
@@ -36,7 +36,6 @@ export interface MakerOptions {
   readonly spareBytes: () => Promise<number>;
   /** Other recorders, for assemblies; without it, there are none. */
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
-  readonly peerLimits?: PeerLimits;
   /** In a cluster: the footage of all nodes, as this caller may see it. */
   readonly clusterFootage?: (by: Asker) => ClusterFootage;
   readonly knownTime?: (
@@ -174,10 +173,10 @@ export class JobMaker {
   }
 
   async #assembly({ id, request, credential, report, signal }: Making, path: string): Promise<Written> {
-    const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#options;
-    const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
+    const { spareBytes, peers, clock, version } = this.#options;
+    const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: PEER_LIMITS.silenceMs };
     const parts = this.#deps.results.partsPath(id);
-    const deps = { access, limits, clock, spareBytes, version, report };
+    const deps = { access, limits: PEER_LIMITS, clock, spareBytes, version, report };
     try {
       return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));
     } finally {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from '../../test/support/fast-check.ts';
 import { Authorizer, digestResponse } from './authorization.ts';
-import { formatChallenge, parseChallenges, strongest } from './challenge.ts';
+import { parseChallenges, strongest } from './challenge.ts';
 import type { Challenge } from './challenge.ts';
+import { quote } from './parameters.ts';
 
 type Digest = Extract<Challenge, { scheme: 'digest' }>;
 
@@ -80,6 +81,17 @@ const cases: { name: string; lines: string[]; challenges: Challenge[] }[] = [
     challenges: [digest({ realm: 'abc', nonce: 'x' })],
   },
 ];
+function formatChallenge(challenge: Challenge): string {
+  if (challenge.scheme === 'basic') return `Basic realm=${quote(challenge.realm)}`;
+  const parts = [`realm=${quote(challenge.realm)}`];
+  if (challenge.qop) parts.push(`qop="${challenge.qop}"`);
+  if (challenge.algorithmText !== undefined) parts.push(`algorithm=${challenge.algorithmText}`);
+  parts.push(`nonce=${quote(challenge.nonce)}`);
+  if (challenge.opaque !== undefined) parts.push(`opaque=${quote(challenge.opaque)}`);
+  if (challenge.stale) parts.push('stale=true');
+  return `Digest ${parts.join(', ')}`;
+}
+
 for (const { name, lines, challenges } of cases) {
   test(`WWW-Authenticate: ${name}`, () => {
     assert.deepEqual(parseChallenges(lines), challenges);

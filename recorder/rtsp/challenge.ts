@@ -106,17 +106,6 @@ export function parseChallenges(lines: readonly string[]): Challenge[] {
     .filter((challenge) => challenge !== undefined);
 }
 
-export function formatChallenge(challenge: Challenge): string {
-  if (challenge.scheme === 'basic') return `Basic realm=${quote(challenge.realm)}`;
-  const parts = [`realm=${quote(challenge.realm)}`];
-  if (challenge.qop) parts.push(`qop="${challenge.qop}"`);
-  if (challenge.algorithmText !== undefined) parts.push(`algorithm=${challenge.algorithmText}`);
-  parts.push(`nonce=${quote(challenge.nonce)}`);
-  if (challenge.opaque !== undefined) parts.push(`opaque=${quote(challenge.opaque)}`);
-  if (challenge.stale) parts.push('stale=true');
-  return `Digest ${parts.join(', ')}`;
-}
-
 function strength(challenge: Challenge): number {
   if (challenge.scheme === 'basic') return 0;
   return challenge.algorithm === 'SHA-256' ? 2 : 1;

@@ -2,16 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from '../../test/support/fast-check.ts';
 import { RtspSyntaxError } from './error.ts';
-import {
-  formatPublic,
-  formatRtpInfo,
-  formatSession,
-  formatTransport,
-  parsePublic,
-  parseRtpInfo,
-  parseSession,
-  parseTransport,
-} from './headers.ts';
+import { formatTransport, parsePublic, parseRtpInfo, parseSession, parseTransport } from './headers.ts';
 import type { RtpInfo, SessionHeader, TransportHeader } from './headers.ts';
 
 interface Case<T> {
@@ -27,6 +18,10 @@ interface Pair<T> {
   readonly format: (value: T) => string;
   readonly cases: readonly Case<T>[];
   readonly refused: readonly string[];
+}
+
+function formatSession(session: SessionHeader): string {
+  return session.timeoutSeconds === undefined ? session.id : `${session.id};timeout=${session.timeoutSeconds}`;
 }
 
 const session: Pair<SessionHeader> = {
@@ -140,6 +135,18 @@ const transport: Pair<TransportHeader> = {
   refused: ['', 'RAW/RAW/UDP;unicast', ';;'],
 };
 
+function formatRtpInfo(entries: readonly RtpInfo[]): string {
+  return entries
+    .map(({ url, sequenceNumber, rtpTime, ssrc }) => {
+      const parts = [`url=${url}`];
+      if (sequenceNumber !== undefined) parts.push(`seq=${sequenceNumber}`);
+      if (rtpTime !== undefined) parts.push(`rtptime=${rtpTime}`);
+      if (ssrc !== undefined) parts.push(`ssrc=${ssrc.toString(16).padStart(8, '0')}`);
+      return parts.join(';');
+    })
+    .join(',');
+}
+
 const rtpInfo: Pair<RtpInfo[]> = {
   header: 'RTP-Info',
   parse: parseRtpInfo,
@@ -181,7 +188,7 @@ const rtpInfo: Pair<RtpInfo[]> = {
 const publicMethods: Pair<string[]> = {
   header: 'Public',
   parse: parsePublic,
-  format: formatPublic,
+  format: (methods) => methods.join(', '),
   cases: [
     {
       name: 'list',

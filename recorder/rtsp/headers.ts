@@ -1,4 +1,4 @@
-// The structured RTSP headers Session, Transport, RTP-Info and Public (RFC 2326 §12), each with a parse and a format function.
+// The structured RTSP headers Session, Transport, RTP-Info and Public (RFC 2326 §12).
 // Invalid optional parts are dropped; the rest is used.
 
 import { RtspSyntaxError } from './error.ts';
@@ -19,10 +19,6 @@ export function parseSession(text: string): SessionHeader {
     if (name.toLowerCase() === 'timeout') timeoutSeconds ??= parseDecimal(value, 86_400);
   }
   return { id, timeoutSeconds };
-}
-
-export function formatSession(session: SessionHeader): string {
-  return session.timeoutSeconds === undefined ? session.id : `${session.id};timeout=${session.timeoutSeconds}`;
 }
 
 /** Two channels or ports: for RTP and for RTCP. */
@@ -186,23 +182,7 @@ export function parseRtpInfo(text: string): RtpInfo[] {
   return entries;
 }
 
-export function formatRtpInfo(entries: readonly RtpInfo[]): string {
-  return entries
-    .map(({ url, sequenceNumber, rtpTime, ssrc }) => {
-      const parts = [`url=${url}`];
-      if (sequenceNumber !== undefined) parts.push(`seq=${sequenceNumber}`);
-      if (rtpTime !== undefined) parts.push(`rtptime=${rtpTime}`);
-      if (ssrc !== undefined) parts.push(`ssrc=${ssrc.toString(16).padStart(8, '0')}`);
-      return parts.join(';');
-    })
-    .join(',');
-}
-
 /** The methods of a Public header, in upper case. */
 export function parsePublic(text: string): string[] {
   return splitOutsideQuotes(text, ',').map((method) => method.toUpperCase());
-}
-
-export function formatPublic(methods: readonly string[]): string {
-  return methods.join(', ');
 }

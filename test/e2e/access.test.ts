@@ -14,7 +14,8 @@ import { LevelSwitch } from '../../base/log-level.ts';
 import { noAudit } from '../../recorder/audit/entry.ts';
 import { silentLog } from '../../base/log.ts';
 import { unlimitedMemory } from '../../base/memory-budget.ts';
-import type { ClusterAccess, ClusterCamera } from '../../recorder/api/cluster-access.ts';
+import type { ClusterAccess } from '../../recorder/api/cluster-access.ts';
+import type { ListedCamera } from '../../recorder/cluster/camera-list.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../../recorder/api/prometheus.ts';
 import {
   archiveStatus,
@@ -215,7 +216,7 @@ function protectionKeeper(): ProtectionKeeper {
   };
 }
 
-const clusterCamera = (id: string): ClusterCamera => ({
+const clusterCamera = (id: string): ListedCamera => ({
   id,
   name: id.toUpperCase(),
   nodeId: 'rack-2',
