@@ -61,6 +61,8 @@ async function main(): Promise<void> {
       clock: systemClock,
       version,
       stdin: process.stdin,
+      stdout: process.stdout,
+      env: process.env,
       print,
       printError,
       interrupted: () => abortsOn('SIGINT'),

@@ -201,7 +201,7 @@ export interface MachineSource {
 }
 
 export interface ClusterStore {
-  readonly objects: Pick<ClusterObjects, 'list' | 'get' | 'apply' | 'delete'>;
+  readonly objects: Pick<ClusterObjects, 'list' | 'get' | 'apply' | 'patch' | 'delete'>;
   readonly admission: Pick<Admission, 'invite'>;
   readonly rotation: Pick<KeyRotation, 'rotate'>;
   readonly expulsion: Pick<Expulsion, 'begin' | 'state'>;

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError, hasStatus } from '../../base/kubernetes/api-error.ts';
-import type { KubernetesClient, KubernetesObject } from '../../base/kubernetes/client.ts';
+import { MERGE_PATCH, type KubernetesClient, type KubernetesObject } from '../../base/kubernetes/client.ts';
 import { KINDS } from '../../crds/kinds.ts';
 import { API_VERSION, LOGINS_SECRET, RECORDER_NODES } from '../../crds/names.ts';
 
@@ -14,6 +14,12 @@ export const OBJECT_KINDS: readonly string[] = [...KINDS.map(({ plural }) => plu
 /** A manifest, as `kubectl` takes it. */
 type Manifest = Readonly<Record<string, unknown>>;
 type Outcome = 'created' | 'configured' | 'unchanged';
+
+/** A merge patch (RFC 7396) of what people decide: null removes a field. */
+interface ObjectChange {
+  readonly spec?: Manifest | undefined;
+  readonly metadata?: { readonly annotations?: Manifest | undefined } | undefined;
+}
 
 interface ObjectsOptions {
   readonly api: Pick<KubernetesClient, 'get' | 'list' | 'call' | 'apply'>;
@@ -70,6 +76,18 @@ export class ClusterObjects {
     })) as KubernetesObject;
     const isSame = before !== undefined && isDeepStrictEqual(contentOf(before), contentOf(object));
     return { object: shown(plural, object), outcome: before ? (isSame ? 'unchanged' : 'configured') : 'created' };
+  }
+
+  /** Changes only the given fields of the spec and the given annotations. Throws ManifestError, too. */
+  async patch(plural: string, name: string, { spec, metadata = {} }: ObjectChange): Promise<Manifest> {
+    if (plural === SECRETS) throw new ManifestError('a Secret is changed with its whole manifest');
+    const { annotations } = metadata;
+    const change = { ...(spec && { spec }), ...(annotations && { metadata: { annotations } }) };
+    const options = { query: { fieldManager: FIELD_MANAGER }, contentType: MERGE_PATCH };
+    return shown(
+      plural,
+      (await this.#options.api.call('PATCH', `${this.#path(plural)}/${name}`, change, options)) as Manifest,
+    );
   }
 
   async delete(plural: string, name: string): Promise<void> {

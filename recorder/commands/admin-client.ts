@@ -1,10 +1,16 @@
 // Calls the API of a recorder from a command, as an admin: by default the recorder of this machine, with the certificate of its member of a
 // cluster of servers, or with its own admin token.
 
+import { createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { request as requestHttp, type IncomingMessage } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { errorCode, messageOf } from '../../base/error.ts';
+import { hostOfUrl } from '../../base/host.ts';
 import { shortRequest } from '../../base/short-request.ts';
 import { nodeIdentity } from '../../crds/names.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
@@ -32,7 +38,7 @@ export const ADMIN_USAGE = `  --server URL       the recorder to ask (default: t
   --config FILE      configuration of the recorder (default /etc/recorder/config.yaml)
 `;
 
-interface AdminOptions {
+export interface AdminOptions {
   readonly server?: string | undefined;
   readonly 'token-file'?: string | undefined;
   readonly ca?: string | undefined;
@@ -51,7 +57,8 @@ export class AdminClient {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #tls: object;
 
-  private constructor(server: URL, headers: Readonly<Record<string, string>>, tls: object) {
+  /** `server` ends with a slash if it has a path. */
+  constructor(server: URL, headers: Readonly<Record<string, string>>, tls: object) {
     this.#server = server;
     this.#headers = headers;
     this.#tls = tls;
@@ -94,6 +101,38 @@ export class AdminClient {
     const statement = { name: `command on ${nodeName}`, cameras: [], may: 'everything' };
     const headers = { [CALLER_HEADER]: Buffer.from(JSON.stringify(statement)).toString('base64url') };
     return new AdminClient(new URL(`https://${localHost(listen)}/listener/api/`), headers, tls);
+  }
+
+  /** For requests whose answer is long or a stream. */
+  target(path: string): {
+    readonly url: URL;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly tls: object;
+  } {
+    return { url: new URL(path.slice(1), this.#server), headers: this.#headers, tls: this.#tls };
+  }
+
+  /** Writes the body of an answer to a file that does not exist yet. Throws AdminError. */
+  async save(path: string, file: string): Promise<void> {
+    const { url, headers, tls } = this.target(path);
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const common = { headers, agent: false as const };
+    const sent =
+      url.protocol === 'https:'
+        ? requestHttps(url, { servername: isIP(hostOfUrl(url)) ? '' : url.hostname, ...tls, ...common })
+        : requestHttp(url, common);
+    sent.on('response', resolve).on('error', reject).end();
+    try {
+      const answer = await promise;
+      if (answer.statusCode !== 200) {
+        answer.destroy();
+        throw new AdminError(`it answered ${answer.statusCode}`);
+      }
+      await pipeline(answer, createWriteStream(file, { flags: 'wx', mode: 0o640 }));
+    } catch (cause) {
+      if (cause instanceof AdminError) throw cause;
+      throw new AdminError(`${file} cannot be written: ${errorCode(cause) ?? messageOf(cause)}`, { cause });
+    }
   }
 
   /** The value of the answer. Throws AdminError. */
@@ -156,7 +195,7 @@ async function ownTrust(config: Config): Promise<object> {
   };
 }
 
-async function readNamed(name: string, file: string): Promise<string> {
+export async function readNamed(name: string, file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (err) {

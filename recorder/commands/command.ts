@@ -12,12 +12,16 @@ export interface CommandContext {
   readonly stdin: NodeJS.ReadableStream;
   /** Writes results to standard output. */
   readonly print: (text: string) => void;
+  /** Takes a stream of bytes. */
+  readonly stdout: NodeJS.WritableStream;
   /** Writes errors to standard error. */
   readonly printError: (text: string) => void;
   /** Aborts when the user interrupts. */
   readonly interrupted: () => AbortSignal;
   /** Reads a configuration file. */
   readonly load: (file: string) => Promise<Config>;
+  /** The environment, for the programs of the user that a command starts. */
+  readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 export interface Command {

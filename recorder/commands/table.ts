@@ -2,6 +2,7 @@
 // start of the recorder.
 
 import type { Command } from './command.ts';
+import type { SITE_COMMANDS } from './site-commands.ts';
 
 /** A command, and what the usage of the program and the manual page say of it. */
 interface CommandEntry {
@@ -83,6 +84,60 @@ export const COMMANDS: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
       load: async () => (await import('./objects.ts')).DELETE,
       pages: [[]],
     },
+    status: {
+      usage: 'status [--help]',
+      text: 'print pools, nodes and cameras of the cluster, and what is wrong',
+      load: () => ofSite('status'),
+      pages: [[]],
+    },
+    gaps: {
+      usage: 'gaps [CAMERA...] [--help]',
+      text: 'print the time of which no node has footage, and why',
+      load: () => ofSite('gaps'),
+      pages: [[]],
+    },
+    move: {
+      usage: 'move CAMERA NODE [--help]',
+      text: 'let another node record a camera',
+      load: () => ofSite('move'),
+      pages: [[]],
+    },
+    drain: {
+      usage: 'drain NODE [--help]',
+      text: 'let all cameras of a node move to other nodes',
+      load: () => ofSite('drain'),
+      pages: [[]],
+    },
+    rebalance: {
+      usage: 'rebalance [--help]',
+      text: 'print which moves would make the nodes equal, or approve them',
+      load: () => ofSite('rebalance'),
+      pages: [[]],
+    },
+    export: {
+      usage: 'export CAMERA [--help]',
+      text: 'write the footage of all nodes into a movie',
+      load: () => ofSite('export'),
+      pages: [[]],
+    },
+    live: {
+      usage: 'live CAMERA [--help]',
+      text: 'write the live stream of a camera to standard output',
+      load: () => ofSite('live'),
+      pages: [[]],
+    },
+    report: {
+      usage: 'report -o FILE [--help]',
+      text: 'write one archive for support, without secrets',
+      load: () => ofSite('report'),
+      pages: [[]],
+    },
+    kubectl: {
+      usage: 'kubectl COMMAND [--help]',
+      text: 'status to report above, through kubectl: kubectl nvr',
+      load: async () => (await import('./kubectl-nvr.ts')).KUBECTL_NVR,
+      pages: [],
+    },
     'prepare-node': {
       usage: 'prepare-node [--help]',
       text: "make a pool's directories on a Kubernetes node, for the recorder of the same pod",
@@ -111,3 +166,11 @@ export const COMMANDS: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
     wait: { load: () => import('./wait.ts'), pages: [] },
   } satisfies Record<string, CommandEntry>),
 );
+
+async function ofSite(name: keyof typeof SITE_COMMANDS): Promise<Command> {
+  const [{ SITE_COMMANDS: commands }, { siteCommand }] = await Promise.all([
+    import('./site-commands.ts'),
+    import('./site-command.ts'),
+  ]);
+  return siteCommand(commands[name], false);
+}

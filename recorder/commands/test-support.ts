@@ -1,6 +1,6 @@
 // What commands get in tests.
 
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { systemClock } from '../../base/clock.ts';
 import type { CommandContext } from './command.ts';
 
@@ -14,6 +14,8 @@ export function commandContext(given: Partial<CommandContext> = {}) {
     print: (text) => void (printed.out += text),
     printError: (text) => void (printed.err += text),
     interrupted: () => new AbortController().signal,
+    stdout: new PassThrough(),
+    env: {},
     load: () => Promise.reject(new Error('no configuration is needed')),
     ...given,
   };

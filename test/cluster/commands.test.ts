@@ -21,6 +21,8 @@ import { run as runCluster } from '../../recorder/commands/cluster.ts';
 import type { Command } from '../../recorder/commands/command.ts';
 import { ClusterObjects } from '../../recorder/cluster/objects.ts';
 import { APPLY, DELETE, GET } from '../../recorder/commands/objects.ts';
+import { siteCommand } from '../../recorder/commands/site-command.ts';
+import { SITE_COMMANDS } from '../../recorder/commands/site-commands.ts';
 import { commandContext } from '../../recorder/commands/test-support.ts';
 import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
@@ -161,6 +163,80 @@ suite('objects of a cluster by commands', { skip: etcdMissing() }, () => {
       assert.match(done.err, /the Secret kube-nvr-authorities belongs to the cluster/);
     }
     assert.match((await apply(`${SECRET}type: kube-nvr.dev/join-token\n`)).err, /type: must be Opaque or/);
+  });
+
+  test('the commands for a site read and change objects: status, move, drain, rebalance', async (t) => {
+    const { client, run, apply, audited } = await stage(t);
+    const of = (name: keyof typeof SITE_COMMANDS, ...args: string[]): Promise<Done> =>
+      run(siteCommand(SITE_COMMANDS[name], false).run, args);
+    await apply(CAMERA);
+    await apply(`apiVersion: kube-nvr.dev/v1alpha1
+kind: RecorderPool
+metadata: { name: default }
+spec: { archive: { hostPath: /mnt/archive } }
+`);
+    const paths = '/apis/kube-nvr.dev/v1alpha1/namespaces/default';
+    await client.call('POST', `${paths}/recordernodes`, {
+      apiVersion: 'kube-nvr.dev/v1alpha1',
+      kind: 'RecorderNode',
+      metadata: { name: 'rack-1' },
+      spec: { nodeName: 'rack-1', poolRef: { name: 'default' }, address: 'https://192.0.2.1:9997' },
+    });
+    const condition = (type: string, reason: string, message: string): object => ({
+      type,
+      status: 'False',
+      reason,
+      message,
+      lastTransitionTime: '2026-11-25T12:00:00Z',
+    });
+    const conditions = [
+      condition('Ready', 'NoMajority', 'one of three nodes votes'),
+      condition(
+        'Balanced',
+        'Uneven',
+        'would move gate; to approve, annotate the pool: kube-nvr.dev/rebalance=0c81f3a2',
+      ),
+    ];
+    await client.call(
+      'PATCH',
+      `${paths}/recorderpools/default/status`,
+      { status: { conditions } },
+      {
+        contentType: 'application/merge-patch+json',
+      },
+    );
+    const status = await of('status');
+    assert.equal(status.code, 1, status.err);
+    for (const text of ['\nrack-1 ', '\ngate ', '\nrecorderpools/default: NoMajority: one of three nodes votes\n']) {
+      assert.ok(status.out.includes(text), status.out);
+    }
+    assert.deepEqual(await of('move', 'gate', 'rack-1'), { code: 0, out: 'gate moves to rack-1\n', err: '' });
+    assert.match((await of('move', 'gate', 'rack-9')).err, /there is no node rack-9: expected rack-1\n$/);
+    assert.match((await of('move', 'yard', 'rack-1')).err, /"yard" not found/);
+    assert.equal((await of('drain', 'rack-1')).code, 0);
+    assert.match((await of('rebalance')).out, /would move gate/);
+    assert.match((await of('rebalance', '--approve', '1')).err, /there is no proposal 1: would move gate/);
+    assert.equal((await of('rebalance', '--approve', '0c81f3a2')).out, 'default: approved\n');
+    const got = async (plural: string, name: string) =>
+      (await client.get(`${paths}/${plural}/${name}`)) as unknown as {
+        metadata: { annotations?: Record<string, string> };
+        spec: Record<string, unknown>;
+      };
+    const camera = await got('cameras', 'gate');
+    assert.deepEqual((camera.spec['placement'] as { preferredNode: string }).preferredNode, 'rack-1');
+    assert.equal(camera.spec['source'], 'rtsp://10.0.0.9/stream1', 'what was not given stays');
+    const node = await got('recordernodes', 'rack-1');
+    assert.deepEqual([node.spec['drain'], node.spec['address']], [true, 'https://192.0.2.1:9997']);
+    assert.equal((await of('drain', 'rack-1', '--undo')).code, 0);
+    assert.equal((await got('recordernodes', 'rack-1')).spec['drain'], false);
+    assert.equal((await got('recorderpools', 'default')).metadata.annotations?.['kube-nvr.dev/rebalance'], '0c81f3a2');
+    assert.deepEqual(
+      audited.filter(({ what }) => what === 'apply-object').map(({ object }) => object),
+      ['gate', 'default', 'gate', 'yard', 'rack-1', 'default', 'rack-1'],
+    );
+    for (const path of ['cameras/gate', 'recordernodes/rack-1', 'recorderpools/default']) {
+      await client.call('DELETE', `${paths}/${path}`);
+    }
   });
 
   test('a token for another server is printed once, and the store has only its digest', async (t) => {

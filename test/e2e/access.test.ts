@@ -401,6 +401,7 @@ async function apiStage(
           list: async () => [],
           get: async () => ({}),
           apply: async () => ({ object: {}, outcome: 'unchanged' }),
+          patch: async () => ({}),
           delete: async () => {},
         },
         admission: { invite: async () => ({ token: 'nvrjoin', untilMs: NOON_MS }) },

@@ -425,6 +425,12 @@ export const STORE_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: at('/api/cluster/cameras/gate'),
   },
+  'PATCH /api/cluster/:kind/:name': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/api/cluster/cameras/gate', { spec: {} }),
+  },
   'PUT /api/cluster/:kind/:name': {
     role: 'admin',
     cameras: 'nothing',

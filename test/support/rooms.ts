@@ -560,7 +560,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/front',
       'recorder/run',
     ],
-    packages: ['node:*', 'yaml', 'zod'],
+    packages: ['node:*', 'ws', 'yaml', 'zod'],
   },
   // Environment and arguments; starts `run` or a command.
   {

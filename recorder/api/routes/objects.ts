@@ -33,6 +33,12 @@ const ClusterObject = z.looseObject({}).meta({
   description: 'An object as manifests have it, in JSON. Of a Secret, data has the keys without their values.',
 });
 
+/** Only of requests: the field that is misspelt must not be ignored. */
+const ObjectChange = z.strictObject({
+  spec: z.record(z.string(), z.unknown()).optional(),
+  metadata: z.strictObject({ annotations: z.record(z.string(), z.string().nullable()) }).optional(),
+});
+
 const ObjectList = z
   .object({ items: z.array(ClusterObject) })
   .meta({ id: 'ObjectList', description: 'Objects of a kind, by name.' });
@@ -168,6 +174,32 @@ export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = asyn
       const { kind, name } = request.params;
       tell(request, { kind, object: name });
       return answered(objects.apply(kind, name, request.body, { isTried: request.query.dry_run }));
+    },
+  );
+
+  app.patch(
+    '/api/cluster/:kind/:name',
+    {
+      bodyLimit: MANIFEST_LIMIT_BYTES,
+      config: {
+        role: 'admin',
+        audit: 'apply-object',
+        examples: { body: { spec: { placement: { preferredNode: 'rack-2' } } }, 200: CAMERA },
+      },
+      schema: {
+        operationId: 'changeObject',
+        summary: 'Change some fields of the spec, or annotations, of an object',
+        description: 'All other fields stay. A field that is null is removed (RFC 7396).',
+        tags: ['cluster'],
+        params: ObjectParams,
+        body: ObjectChange,
+        response: { 200: ClusterObject, ...problems },
+      },
+    },
+    async (request) => {
+      const { kind, name } = request.params;
+      tell(request, { kind, object: name });
+      return answered(objects.patch(kind, name, request.body));
     },
   );
 

@@ -1,0 +1,37 @@
+// What the commands for a whole site use: the objects of its cluster, and the API of its recorders. `recorder status` asks a recorder for
+// both; as a plugin of kubectl, it reads and changes the objects through kubectl.
+
+import { z } from 'zod';
+import { AdminClient, type AdminOptions } from './admin-client.ts';
+import type { CommandContext } from './command.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+const Named = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
+export type Named = z.output<typeof Named>;
+export const NamedList = z.object({ items: z.array(Named) });
+
+/** All methods throw AdminError. */
+export interface Site {
+  readonly list: (plural: string) => Promise<readonly Named[]>;
+  /** A merge patch of the spec or of annotations. */
+  readonly patch: (plural: string, name: string, change: Json) => Promise<void>;
+  /** A recorder, which also passes requests on to the others. */
+  readonly recorder: () => Promise<AdminClient>;
+  /** What else belongs into an archive for support, by the name of the file. Not what cannot be read. */
+  readonly more: () => Promise<ReadonlyMap<string, string>>;
+}
+
+/** Each request is answered by the recorder of this machine, or by the one that `--server` names. */
+export function ofServer(options: AdminOptions, { load }: Pick<CommandContext, 'load'>): Site {
+  let opened: Promise<AdminClient> | undefined;
+  const recorder = (): Promise<AdminClient> => (opened ??= AdminClient.open(options, load));
+  return {
+    recorder,
+    list: async (plural) => NamedList.parse(await (await recorder()).call('GET', `/api/cluster/${plural}`)).items,
+    patch: async (plural, name, change) => {
+      await (await recorder()).call('PATCH', `/api/cluster/${plural}/${encodeURIComponent(name)}`, change);
+    },
+    more: async () => new Map(),
+  };
+}
