@@ -116,6 +116,33 @@ const WHOLE_POOL = {
   status: { nodes: 3, voters: ['a', 'b', 'c'], quorum: { needed: 2, live: 3 } },
 };
 
+const WHOLE_NODE = {
+  apiVersion: API_VERSION,
+  kind: 'RecorderNode',
+  metadata: { name: 'a', namespace: 'home' },
+  spec: {
+    nodeName: 'a',
+    poolRef: { name: 'north' },
+    role: 'Voter',
+    drain: false,
+    address: 'https://10.0.0.7:9997',
+    refusedReports: ['yard'],
+    responses: [{ id: '1', code: 200 }],
+  },
+  status: {
+    drain: true,
+    version: '1.2.3',
+    freeBytes: 5,
+    cameras: [
+      { name: 'gate', epoch: 4, state: 'Recording' },
+      { name: 'yard', epoch: 2, state: 'Failed', reason: 'DiskFull' },
+    ],
+    standbys: [{ name: 'hall', epoch: 1, state: 'Holding' }],
+    peers: [{ node: 'b', reachable: true }],
+    requests: [{ id: '2', kind: 'Leave', time: '2026-01-01T00:00:00Z' }],
+  },
+};
+
 type Path = readonly (string | number)[];
 
 /** The paths below spec and status. */
@@ -134,13 +161,14 @@ function withValue<T extends object>(whole: T, path: Path, value: unknown): T {
   return changed;
 }
 
-/** Fields without which nobody may decide about the camera. */
-const ESSENTIAL = /^status\.assignment(\.node|\.epoch)?$/;
+/** Fields without which nobody may decide about the camera, or about the node. */
+const ESSENTIAL = /^(status\.assignment(\.node|\.epoch)?|spec\.(nodeName|poolRef(\.name)?|role|refusedReports))$/;
 
-test('a value that is not understood, at any path, costs a Camera or a pool no more than what contains it', () => {
+test('a value that is not understood, at any path, costs an object no more than what contains it', () => {
   for (const [whole, parse] of [
     [WHOLE_CAMERA, parseCamera],
     [WHOLE_POOL, parseRecorderPool],
+    [WHOLE_NODE, parseRecorderNode],
   ] as const) {
     const expected = parse(whole);
     assert.equal(expected.unread, undefined);
@@ -173,6 +201,22 @@ test('a value that is not understood, at any path, costs a Camera or a pool no m
 test('a check of identity that is not understood is one that the camera fails, and not none', () => {
   const { spec, unread } = parseCamera(withValue(WHOLE_CAMERA, ['spec', 'tls', 'fingerprint'], 'sha512:ab'));
   assert.deepEqual([spec.tls, unread], [{ verify: true }, ['spec.tls']]);
+});
+
+test('a node whose vote, pool or refused reports are not understood is not read, one with a report of another kind is', () => {
+  for (const path of [
+    ['spec', 'role'],
+    ['spec', 'poolRef', 'name'],
+    ['spec', 'nodeName'],
+    ['spec', 'refusedReports'],
+  ]) {
+    assert.throws(() => parseRecorderNode(withValue(WHOLE_NODE, path, 5)), ResourceError, path.join('.'));
+  }
+  const { status, unread } = parseRecorderNode(withValue(WHOLE_NODE, ['status', 'cameras', 0, 'epoch'], 'four'));
+  assert.deepEqual(
+    [status?.cameras?.map(({ name }) => name), unread?.[0]?.startsWith('status.cameras[0]')],
+    [['yard'], true],
+  );
 });
 
 test('a camera with an address of an unknown kind is read, and has no address', () => {

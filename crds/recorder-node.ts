@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { API_VERSION } from './names.ts';
-import { parseResource } from './parse.ts';
+import { parseResource, type PartlyRead } from './parse.ts';
 import {
   conditions,
   formed,
@@ -204,7 +204,7 @@ export const recorderNodeSchema = withRules(
   },
 );
 
-export type RecorderNode = Immutable<z.output<typeof recorderNodeSchema>>;
+export type RecorderNode = Immutable<z.output<typeof recorderNodeSchema>> & PartlyRead;
 export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
 export type RecorderResponse = Immutable<z.output<typeof response>>;
 /** One camera as its node reports it. */
@@ -233,4 +233,7 @@ export const memberOf = ({ status }: Pick<RecorderNode, 'status'>): MemberState 
 
 /** Throws ResourceError. */
 export const parseRecorderNode = (value: unknown): RecorderNode =>
-  parseResource('RecorderNode', recorderNodeSchema, value);
+  parseResource('RecorderNode', recorderNodeSchema, value, {
+    // A node is not taken for that of another pool, its vote is not forgotten, and reports that were refused are not believed.
+    essential: ['spec', 'spec.nodeName', 'spec.poolRef', 'spec.poolRef.name', 'spec.role', 'spec.refusedReports'],
+  });
