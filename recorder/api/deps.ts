@@ -29,7 +29,7 @@ import type { Origins } from '../http/cors.ts';
 import type { RefusedCamera } from '../config/camera-list.ts';
 import type { CameraDirectory } from '../model/camera-view.ts';
 import type { ArchiveStill } from '../still/archive-stills.ts';
-import type { StillImage } from '../still/shared-images.ts';
+import type { StillImage } from '../snapshots/shared-images.ts';
 import type { Examiner } from '../probe/report/examiner.ts';
 import type { Discovery } from '../onvif/discovery/discover.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
@@ -49,8 +49,8 @@ import type { PlaybackListener } from './playback-address.ts';
 export interface Discoverer {
   /** Never rejects: problems are in the result. */
   search(timeoutMs: number, credentials: Credentials | undefined): Promise<Discovery>;
-  /** Whether a camera with the stream at this address is configured, with any login. */
-  isKnown(source: string): boolean;
+  /** Which of these streams are of a camera that is configured, with any login. */
+  known(sources: readonly string[]): Promise<ReadonlySet<string>>;
   /** A picture of a camera that is not configured yet. Rejects with `StillError`. */
   still(camera: { readonly source: string; readonly snapshot: string }): Promise<StillImage>;
 }
@@ -246,7 +246,7 @@ export interface ApiDeps {
   readonly ptz: PtzKeeper;
   readonly cameraSwitch: CameraSwitch;
   /** Ends the rests of the logins that a camera refused; returns how many there were. */
-  readonly tryLogins: (cameraId: string) => number;
+  readonly tryLogins: (cameraId: string) => Promise<number>;
   /** Without it, cameras are configured in files alone. */
   readonly cameraEditor?: CameraEditor;
   readonly stills: StillSource;

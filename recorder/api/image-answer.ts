@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { listsTag } from '../http/conditions.ts';
 import { Bytes } from '../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../http/problem.ts';
-import { StillError, type StillErrorCode } from '../still/error.ts';
-import type { StillImage } from '../still/shared-images.ts';
+import { StillError, type StillErrorCode } from '../snapshots/error.ts';
+import type { StillImage } from '../snapshots/shared-images.ts';
 
 export const imageBody = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: Bytes }]));
 

@@ -3,6 +3,7 @@
 import type { CameraStatus } from './camera-status.ts';
 import type { Filled } from './gap-fill.ts';
 import type { Gap } from './gap-report.ts';
+import type { Occurrence } from './occurrence.ts';
 
 export type OpenGap = Pick<Gap, 'fromMs' | 'cause'>;
 
@@ -35,6 +36,8 @@ export type TellNews = (news: News) => void;
 /** What the front gives to the side that records. */
 export interface FrontOfEngine {
   readonly tell: TellNews;
+  /** Keeps what a camera told of events. Never rejects. */
+  readonly keep: (cameraId: string, occurrences: readonly Occurrence[]) => Promise<void>;
   /** Gaps that an earlier process has told as opened, but not as closed. */
   readonly openGaps: ReadonlyMap<string, OpenGap>;
 }

@@ -14,13 +14,12 @@ interface Beside {
 }
 
 export function answersOf(opened: OpenedEngine, { member, refused }: Beside): Engine {
-  const { cameras, archive, gaps, wanted, cameraSwitch, examiner, reach, license } = opened;
+  const { cameras, archive, gaps, wanted, cameraSwitch, examiner, errands, license } = opened;
   return {
     cameras: {
       list: () => cameras.list(),
       get: (cameraId) => cameras.get(cameraId),
       streams: (cameraId) => cameras.streams(cameraId),
-      config: (cameraId) => cameras.config(cameraId),
       keyFrame: async (cameraId) => cameras.streams(cameraId)?.live?.keyFrame(),
     },
     archive: archiveOf(archive),
@@ -30,7 +29,7 @@ export function answersOf(opened: OpenedEngine, { member, refused }: Beside): En
     },
     cameraSwitch: switchOf(cameraSwitch, opened, member),
     examiner,
-    reach,
+    errands,
     license,
     member,
     applyCameras: () => wanted.apply(),

@@ -11,8 +11,9 @@ import { openArchive } from './archive.ts';
 import { openCameras } from './cameras.ts';
 import type { EngineDeps } from './deps.ts';
 import { openEdgeRecovery } from './edge-recovery.ts';
+import { Errands } from './errands.ts';
 import { Holds } from './holds.ts';
-import { forStandbys } from './memory.ts';
+import { forSnapshots, forStandbys } from './memory.ts';
 
 export type OpenedEngine = Awaited<ReturnType<typeof openEngine>>;
 
@@ -20,19 +21,22 @@ export type OpenedEngine = Awaited<ReturnType<typeof openEngine>>;
 export async function openEngine(current: CurrentConfig, wanted: WantedCameras, deps: EngineDeps) {
   const config = current.value;
   // Opened before the memory for writing: it is released before it.
+  const snapshotMemory = forSnapshots(deps.memory);
   const standbyMemory = forStandbys(deps.memory);
   const { archive, gaps } = await openArchive(current, wanted, deps);
   const node = await openCameras(config, wanted, { archive, gaps, standbyMemory }, deps);
   const { cameras, reach } = node;
   const recovery = openEdgeRecovery(config, wanted, { archive, gaps, registry: deps.registry }, node, deps);
   const holds = new Holds({ ...deps, cameras });
-  const { clock, version } = deps;
+  const { clock, log, version, front } = deps;
+  const errands = new Errands(config, { cameras, reach, keep: front.keep, memory: snapshotMemory, clock, log });
   return {
     ...node,
     wanted,
     archive,
     gaps,
     recovery,
+    errands,
     examiner: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
     warnings: () => [...archive.warnings(), ...reach.logins.warnings(), ...holds.warnings()],
     /** To be called four times a second. */
@@ -41,6 +45,7 @@ export async function openEngine(current: CurrentConfig, wanted: WantedCameras, 
       cameras.tick();
       archive.tick();
       recovery.tick();
+      errands.tick();
     },
   };
 }

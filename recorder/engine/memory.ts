@@ -27,6 +27,12 @@ export function forStandbys(memory: MemoryBudget): (shed: (bytes: number) => voi
   };
 }
 
+/** The share of images that cameras make, fetched or kept. */
+const FOR_SNAPSHOTS = 1 / 16;
+
+export const forSnapshots = (memory: MemoryBudget): MemoryAccount =>
+  memory.open('snapshots', { maxBytes: memory.limitBytes * FOR_SNAPSHOTS });
+
 /** The share of what a disk may not have yet. */
 const FOR_UNSYNCED = 1 / 4;
 

@@ -5,7 +5,10 @@ import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirr
 import type { CameraStatus } from '../contract/camera-status.ts';
 import type { FrontOfEngine, TellNews } from '../contract/news.ts';
 
-export const gapNews = ({ tell, openGaps }: FrontOfEngine, cameraId: string): GapObserver => ({
+export const gapNews = (
+  { tell, openGaps }: Pick<FrontOfEngine, 'tell' | 'openGaps'>,
+  cameraId: string,
+): GapObserver => ({
   openBefore: openGaps.get(cameraId),
   silent: (sinceMs, cause) => tell({ cameraId, kind: 'silent', sinceMs, cause }),
   heard: (sinceMs, untilMs) => tell({ cameraId, kind: 'heard', sinceMs, untilMs }),

@@ -64,7 +64,7 @@ export function openCameraEditor(
       },
     }),
     ...(cluster.mode !== 'none' && {
-      cluster: { has: (id) => engine.cameras.config(id) !== undefined, mode: cluster.mode },
+      cluster: { has: (id) => engine.cameras.get(id) !== undefined, mode: cluster.mode },
     }),
     apply: () => engine.applyCameras(),
     forget: (id) => engine.forgetCamera(id),

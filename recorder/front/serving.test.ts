@@ -30,7 +30,7 @@ import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 const ANY_PORT = '127.0.0.1:0';
 /** What both sides still have as it is (`model/engine.test.ts`). */
-const SHARED = ['archive.catalogue', 'cameras.streams', 'reach'];
+const SHARED = ['archive.catalogue', 'cameras.streams'];
 
 interface Stage {
   readonly serving: Serving;
@@ -64,7 +64,8 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const storage = await openFrontStorage(current, { ...around, camerasChanged: () => wanted.changed() });
   const { events, database: rows } = storage;
   const liveLimits = new LiveLimits({}, memory);
-  const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows });
+  const front = { tell: events.tell, openGaps: events.openGaps, keep: async () => {} };
+  const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows });
   const { archive, gaps, cameras } = opened;
   const { registry } = around;
   const audit = openAudit(config, { ...deps, copy: undefined, registry });
@@ -93,7 +94,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const trust = { ...(await readTrust(config, undefined, undefined)), auth, issuers, own: undefined };
   const serving = new Serving(config, parts, trust, deps);
   t.after(async () => {
-    await serving.leaveCameras();
+    await opened.errands.close();
     await serving.close();
     access.auth.close();
     await access.close();

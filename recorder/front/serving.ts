@@ -8,7 +8,13 @@ import { assert } from '../../base/assert.ts';
 import type { Warning } from '../../base/reason.ts';
 import { buildApi } from '../api/app.ts';
 import { buildHealthServer } from '../api/health-server.ts';
-import { standaloneChecks, type ApiDeps, type ClusterStore, type ReadinessChecks } from '../api/deps.ts';
+import {
+  standaloneChecks,
+  type ApiDeps,
+  type ClusterStore,
+  type PtzKeeper,
+  type ReadinessChecks,
+} from '../api/deps.ts';
 import { LocalMachine } from '../api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../api/prometheus.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
@@ -19,7 +25,7 @@ import { openFootage } from '../footage/open.ts';
 import { bytesOf } from '../archive/disk/space.ts';
 import { urlOf } from '../cluster/peers.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
-import type { CameraConfig, Config } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { Issuers } from '../identity/issuers.ts';
@@ -37,8 +43,6 @@ import { Jobs } from '../jobs/jobs.ts';
 import { NamedJobs } from '../jobs/named-jobs.ts';
 import { mayHaveJobs, openQueue } from '../jobs/open-queue.ts';
 import { Shortfalls } from '../model/shortfalls.ts';
-import type { CameraEvents } from '../onvif/camera-events.ts';
-import { Ptz } from '../onvif/ptz.ts';
 import { AlarmMails } from '../mail/alarm-mails.ts';
 import type { MutualTls } from '../peers/identity.ts';
 import type { PeerListener } from '../contract/other-node.ts';
@@ -47,23 +51,18 @@ import { RelayMetrics } from '../relay/metrics.ts';
 import { buildPlayback, openPlayback } from '../playback/app.ts';
 import type { PlaybackDeps } from '../playback/deps.ts';
 import type { NodeAudit } from './audit.ts';
-import { openCameraEvents } from './camera-events.ts';
-import { networkSearch } from './network-search.ts';
 import { ArchiveStills } from '../still/archive-stills.ts';
 import { JpegMaker } from '../still/jpeg-maker.ts';
-import { Snapshots } from '../still/snapshots.ts';
 import { Thumbnails } from '../still/thumbnails.ts';
 import type { FrontDeps } from './deps.ts';
 import type { FrontStorage } from './storage.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
-import type { Engine } from '../model/engine.ts';
+import type { Engine, EngineErrands } from '../model/engine.ts';
 import type { Joining } from '../api/routes/join.ts';
 import type { Trust } from './trust.ts';
 
-/** Time limit for a PTZ command: a request waits for the previous command and its own. */
-const PTZ_ANSWER_TIMEOUT_MS = 10_000;
 const WARNINGS_MS = 1_000;
 /** The still in a mail: of the last moment before the alarm. */
 const STILL_BEFORE_MS = 1_000;
@@ -109,7 +108,6 @@ export class Serving {
   readonly #parts: ServingParts;
   readonly #trust: ServingTrust;
   readonly #deps: FrontDeps;
-  readonly #snapshots: Snapshots;
   readonly #jpegs: JpegMaker;
   readonly #thumbnails: Thumbnails;
   readonly #collector: Collector;
@@ -117,8 +115,6 @@ export class Serving {
   readonly #shortfalls: Shortfalls;
   readonly #jobs: Jobs;
   readonly #namedJobs: NamedJobs;
-  readonly #ptz: Ptz;
-  readonly #cameraEvents: CameraEvents;
   readonly #peers: PeerRequests | undefined;
   readonly #relayMetrics: RelayMetrics;
   readonly #listeners: FastifyInstance[] = [];
@@ -133,19 +129,17 @@ export class Serving {
 
   constructor(config: Config, parts: ServingParts, trust: ServingTrust, deps: FrontDeps) {
     const { engine, answers, registry } = parts;
-    const { cameras, archive, reach } = engine;
+    const { cameras, archive } = engine;
     const { clock, log } = deps;
-    const { moveTimeoutMs } = config.ptz;
     this.#config = config;
     this.#parts = parts;
     this.#trust = trust;
     this.#deps = deps;
     this.#shortfalls = new Shortfalls({ clock, cameras, keeping: archive.keeping });
-    this.#snapshots = new Snapshots({ find: (id) => cameras.config(id), memory: answers.images, reach, clock });
     this.#jpegs = new JpegMaker({ ffmpegPath: config.ffmpeg.path, clock, log });
     this.#thumbnails = new Thumbnails({
       find: (id) =>
-        cameras.config(id) && {
+        cameras.get(id) && {
           live: () => cameras.keyFrame(id),
           files: (count) => archive.newestFiles(id, count),
         },
@@ -171,7 +165,7 @@ export class Serving {
         site: config.console.site,
         timeZone: config.console.timeZone,
         url: parts.current.value.mail?.url,
-        nameOf: (id) => cameras.config(id)?.name ?? id,
+        nameOf: (id) => cameras.get(id)?.status.name ?? id,
       }),
       clock,
       log,
@@ -191,8 +185,6 @@ export class Serving {
     this.#footage = new FootageOfNodes({ nodeId: config.nodeName, gaps: engine.gaps, collector: this.#collector });
     this.#jobs = openJobs(config, parts, { collector: this.#collector, times: this.#footage }, trust, deps);
     this.#namedJobs = new NamedJobs(this.#jobs, engine.member?.view.nodeId);
-    this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
-    this.#cameraEvents = openCameraEvents({ happenings: parts.happenings, clock, log, reach });
     this.#certificateInUse = trust.tls;
     registerCertificateMetrics(registry, {
       listeners: () => this.#certificateInUse,
@@ -242,9 +234,8 @@ export class Serving {
     };
   }
 
-  /** Reports events of cameras that have ended, and the current warnings as events. */
+  /** Reports the current warnings as events. */
   tick(): void {
-    this.#cameraEvents.tick();
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - this.#toldMs < WARNINGS_MS) return;
     this.#toldMs = nowMs;
@@ -252,21 +243,10 @@ export class Serving {
     this.#mails.tick();
   }
 
-  /** Sets the cameras that are wanted now. */
-  configure(cameras: readonly CameraConfig[]): void {
-    this.#ptz.configure(cameras);
-    this.#cameraEvents.configure(cameras);
-  }
-
-  /** Stops all requests to cameras. */
-  async leaveCameras(): Promise<void> {
-    this.#jpegs.close();
-    await Promise.all([this.#snapshots.close(), this.#ptz.close(), this.#cameraEvents.close()]);
-  }
-
   /** Stops listening; jobs continue at the next start. */
   async close(): Promise<void> {
     this.#following?.close();
+    this.#jpegs.close();
     await this.#mails.close();
     await this.#jobsStarted;
     await this.#jobs.close();
@@ -312,7 +292,7 @@ export class Serving {
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
     const { engine, cameraEditor, database, store, audit, events, happenings, alarms } = this.#parts;
-    const { archive, gaps, cameras, cameraSwitch, reach, examiner, member, refusedCameras } = engine;
+    const { archive, gaps, cameras, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, logLevels } = this.#deps;
     const memory = this.#parts.answers.images;
@@ -334,22 +314,22 @@ export class Serving {
       copies: this.#parts.copies,
       relayMetrics: this.#relayMetrics,
       jobs: this.#namedJobs,
-      ptz: this.#ptz,
+      ptz: { get: (id) => movableOf(errands, id) },
       cameraSwitch,
-      tryLogins: (id) => {
-        const ended = reach.logins.tryAgain(id);
-        this.#snapshots.forget(id);
-        return ended;
-      },
+      tryLogins: (id) => errands.tryLogins(id),
       ...(cameraEditor ? { cameraEditor } : {}),
       ...(member ? { cluster: member.view } : {}),
       ...(store ? { store } : {}),
       stills: {
-        snapshot: (id) => this.#snapshots.get(id),
+        snapshot: (id) => errands.snapshot(id),
         thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
         archived: async (id, atMs, width, by) => archived.get(id, await keyFrameAt(id, atMs, by), width),
       },
-      discoverer: networkSearch({ cameras, snapshots: this.#snapshots, reach, clock }),
+      discoverer: {
+        search: (timeoutMs, credentials) => errands.search(timeoutMs, credentials),
+        known: (sources) => errands.known(sources),
+        still: (camera) => errands.stillOfNew(camera),
+      },
       doctor: examiner,
       logLevels,
       audit,
@@ -466,6 +446,12 @@ export class Serving {
     own.follow(followAuthorities(peers.server as HttpsServer));
     await this.#listen(peers, address);
   }
+}
+
+function movableOf(errands: EngineErrands, id: string): ReturnType<PtzKeeper['get']> {
+  const is = errands.ptz(id);
+  if (is !== 'enabled') return is;
+  return { run: (command) => errands.move(id, command), presets: () => errands.presets(id) };
 }
 
 /** Undefined outside of a cluster. */

@@ -35,8 +35,6 @@ type Shared =
   | `engine.archive.catalogue${string}`
   // Live media, from the hub that the engine feeds.
   | `engine.cameras.streams.${'live' | 'preview'}.${string}`
-  // Still images, PTZ and discovery connect to cameras from the front.
-  | `engine.reach.${string}`
   | 'engine.member.sessionKeys.follow()';
 
 type None<T extends never> = T;

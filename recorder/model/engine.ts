@@ -8,20 +8,40 @@ import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ClusterSwitch, ClusterView } from '../cluster/access.ts';
 import type { NodeFacts } from '../cluster/cluster.ts';
 import type { RefusedCamera } from '../config/camera-list.ts';
-import type { CameraConfig } from '../config/schema.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { GapReporter } from '../contract/gap-report.ts';
 import type { Member, PeerNode } from '../contract/other-node.ts';
 import type { ProtectedWindows } from '../contract/protection.ts';
 import type { Examiner } from '../probe/report/examiner.ts';
-import type { Reach } from '../reach/reach.ts';
+import type { Discovery } from '../onvif/discovery/discover.ts';
+import type { PtzCommand, PtzOutcome } from '../onvif/camera-ptz.ts';
+import type { Preset } from '../onvif/client.ts';
+import type { Credentials } from '../onvif/target.ts';
+import type { StillImage } from '../snapshots/shared-images.ts';
 import type { CameraDirectory } from './camera-view.ts';
 
 export interface EngineCameras extends CameraDirectory {
-  /** The settings of a camera. `source`, `snapshot` and `onvif` may contain a password. */
-  config(cameraId: string): CameraConfig | undefined;
   /** The newest key frame that arrived, as a movie of one picture; undefined if there is none. */
   keyFrame(cameraId: string): Promise<Buffer | undefined>;
+}
+
+/** What is asked of cameras on connections of their own. The front knows no login of a camera. */
+export interface EngineErrands {
+  /** A still image that the camera makes. Rejects with `StillError`. */
+  snapshot(cameraId: string): Promise<StillImage>;
+  /** The same of a camera that is not configured yet. */
+  stillOfNew(camera: { readonly source: string; readonly snapshot: string }): Promise<StillImage>;
+  /** `disabled`: the camera is known, but may not be moved. */
+  ptz(cameraId: string): 'enabled' | 'disabled' | 'unknown';
+  /** Both reject with `OnvifError`. */
+  move(cameraId: string, command: PtzCommand): Promise<PtzOutcome>;
+  presets(cameraId: string): Promise<readonly Preset[]>;
+  /** Searches the networks of the node for cameras. Never rejects: problems are in the result. */
+  search(timeoutMs: number, credentials: Credentials | undefined): Promise<Discovery>;
+  /** Which of these addresses are of a camera that is configured, with any login. */
+  known(sources: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Ends the rest of logins that the camera refused; resolves to their number. */
+  tryLogins(cameraId: string): Promise<number>;
 }
 
 export interface EngineArchive {
@@ -91,8 +111,7 @@ export interface Engine {
   readonly gaps: EngineGaps;
   readonly cameraSwitch: CameraSwitch;
   readonly examiner: Examiner;
-  /** Which addresses cameras may have, and the logins that they refused. */
-  readonly reach: Reach;
+  readonly errands: EngineErrands;
   readonly license: { check(): { readonly valid: boolean; readonly reason?: Reason } };
   /** Undefined outside of a cluster. */
   readonly member: EngineMember | undefined;

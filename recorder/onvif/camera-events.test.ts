@@ -9,7 +9,7 @@ import type { EventOptions, EventService } from '../../test/onvif/events.ts';
 import { until } from '../../test/support/until.ts';
 import { anywhere } from '../reach/reach.ts';
 import { CameraEvents, type EventsCamera } from './camera-events.ts';
-import type { Occurrence } from './occurrences.ts';
+import type { Occurrence } from '../contract/occurrence.ts';
 
 const CREDENTIALS = { username: 'operator', password: 'secret' };
 const NOON_MS = Date.UTC(2026, 10, 21, 12);

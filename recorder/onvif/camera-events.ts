@@ -6,12 +6,13 @@ import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
+import type { Occurrence } from '../contract/occurrence.ts';
 import type { Reach } from '../reach/reach.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
 import { OnvifDialogue } from './dialogue.ts';
 import { NoEvents, OnvifError } from './error.ts';
 import type { Notification } from './notification.ts';
-import { Occurrences, type Occurrence } from './occurrences.ts';
+import { Occurrences } from './occurrences.ts';
 import { PullPoint } from './pull-point.ts';
 import { onvifTarget, type CameraAddress, type OnvifTarget } from './target.ts';
 

@@ -1,17 +1,8 @@
 // Makes occurrences with a begin and an end of the notifications of one camera. It never tells more than a day of events has space for,
 // whatever the camera sends.
 
+import type { Occurrence } from '../contract/occurrence.ts';
 import type { Notification } from './notification.ts';
-
-export interface Occurrence {
-  /** Unique for the camera. */
-  readonly id: string;
-  readonly type: string;
-  readonly startMs: number;
-  /** Null: it goes on, and is told again with its end. */
-  readonly endMs: number | null;
-  readonly data: Readonly<Record<string, string>>;
-}
 
 /** Cameras switch to and fro while one thing moves: that is one occurrence. */
 const QUIET_MS = 5_000;

@@ -15,7 +15,7 @@ import { PATIENCE_MS, until } from '../../test/support/until.ts';
 import { CertificateAuthority } from '../../test/cluster/certificates.ts';
 import { runSession } from '../camera/session.ts';
 import { Ptz } from '../onvif/ptz.ts';
-import { Snapshots } from '../still/snapshots.ts';
+import { Snapshots } from '../snapshots/snapshots.ts';
 import type { CameraTls } from './connect.ts';
 import { plainFingerprint } from './connect.ts';
 import { anywhere } from './reach.ts';

@@ -13,7 +13,7 @@ import { NO_CAMERA_THERE } from '../../base/networks.ts';
 import { runSession } from '../camera/session.ts';
 import { describeDevice } from '../onvif/discovery/describe.ts';
 import { Ptz } from '../onvif/ptz.ts';
-import { Snapshots } from '../still/snapshots.ts';
+import { Snapshots } from '../snapshots/snapshots.ts';
 import { CameraNetworks } from './networks.ts';
 import { anywhere } from './reach.ts';
 import { PATIENCE_MS } from '../../test/support/until.ts';

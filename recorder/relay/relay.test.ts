@@ -22,7 +22,7 @@ import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
 import { CLOSE } from '../live/viewer.ts';
-import { StillError } from '../still/error.ts';
+import { StillError } from '../snapshots/error.ts';
 import type { PeerRequest, PeerSender } from '../peers/peer-requests.ts';
 import { RelayMetrics } from './metrics.ts';
 

@@ -8,6 +8,7 @@ import { MemoryBudget } from '../../base/memory-budget.ts';
 import { memoryLimit } from '../../base/memory-limit.ts';
 import { Parts, type Part } from '../../base/parts.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
+import type { FrontOfEngine } from '../contract/news.ts';
 import type { Asked } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
@@ -23,6 +24,7 @@ import { publicKeyOf } from '../http/seal.ts';
 import { ownKey } from '../http/seal-key.ts';
 import { openAccess } from '../front/access.ts';
 import { openAudit } from '../front/audit.ts';
+import { keepingEvents } from '../front/camera-events.ts';
 import { openCameraEditor } from '../front/camera-editor.ts';
 import { NodeWebhooks } from '../front/node-webhooks.ts';
 import { answersOf } from '../engine/answers.ts';
@@ -152,7 +154,12 @@ async function compose(config: Config, deps: OwnerDeps) {
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
   const copies = await openCopies(config, () => opened.archive, registry, deps);
-  const opened = await openEngine(current, wanted, { ...around, liveLimits, front: events, rows: database, copies });
+  const front: FrontOfEngine = {
+    tell: events.tell,
+    openGaps: events.openGaps,
+    keep: (cameraId, occurrences) => keepEvents(cameraId, occurrences),
+  };
+  const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows: database, copies });
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
@@ -161,11 +168,12 @@ async function compose(config: Config, deps: OwnerDeps) {
   await ended.load();
   const identity = { own, sessionKey: publicKeyOf(sessions), ended };
   const { pod } = deps;
-  const member = await joinCluster(config, opened, { front: events, identity, pod, servers, version, clock, log });
+  const member = await joinCluster(config, opened, { front, identity, pod, servers, version, clock, log });
   wanted.join({ cameraSwitch: opened.cameraSwitch, database, member });
   const engine = answersOf(opened, { member, refused: () => servers?.rows?.refused ?? [] });
   const beside = { ...deps, recordPath: config.recordPath, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
+  const keepEvents = keepingEvents({ happenings, clock, log });
   const alarmLines = openAlarmLines(beside);
   const alarms = new Alarms({ journal: events.journal, lines: alarmLines, clock, log });
   const audit = openAudit(config, { ...deps, copy: deps.audit, registry });
@@ -231,7 +239,7 @@ async function compose(config: Config, deps: OwnerDeps) {
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
   const { wanted, database, events, archive, gaps, happenings, copies, webhooks, license, cameras, cameraSwitch } =
     made;
-  const { alarms, alarmLines, recovery, own, servers, member, audit, access, serving, ticks } = made;
+  const { alarms, alarmLines, recovery, errands, own, servers, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
     { name: 'database', close: () => database?.close() },
@@ -265,11 +273,11 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
       start: () =>
         wanted.follow((list) => {
           audit.camerasAre(list);
-          serving.configure(list);
+          errands.configure(list);
           return cameras.apply(list, wanted.held);
         }),
       // Closed before the listeners: the API answers while the data of the cameras are written.
-      close: () => Promise.all([cameras.close(), serving.leaveCameras()]),
+      close: () => Promise.all([cameras.close(), errands.close()]),
     },
     { name: 'recovery', close: () => recovery.close() },
     { name: 'first tick', start: () => ticks.start() },

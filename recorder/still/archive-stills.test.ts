@@ -13,7 +13,7 @@ import { openFootage } from '../footage/open.ts';
 import { Authenticator } from '../http/auth.ts';
 import { openPlayback } from '../playback/app.ts';
 import { ArchiveStills } from './archive-stills.ts';
-import { StillError } from './error.ts';
+import { StillError } from '../snapshots/error.ts';
 import { JpegMaker } from './jpeg-maker.ts';
 
 /** An archive of one file of a camera, whose numbered pictures begin at `WALL_START_MS`, 25 a second. */

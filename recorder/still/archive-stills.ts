@@ -3,10 +3,10 @@
 import type { Clock } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
-import { StillError } from './error.ts';
+import { StillError } from '../snapshots/error.ts';
 import type { JpegMaker } from './jpeg-maker.ts';
 import { movieOf } from './key-frame.ts';
-import { SharedImages, type StillImage } from './shared-images.ts';
+import { SharedImages, type StillImage } from '../snapshots/shared-images.ts';
 
 interface ArchivedKeyFrame {
   /** Distinguishes it from all others, also of other cameras. */

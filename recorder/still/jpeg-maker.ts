@@ -2,8 +2,8 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { StillError } from './error.ts';
-import type { FetchedImage } from './fetch-image.ts';
+import { StillError } from '../snapshots/error.ts';
+import type { FetchedImage } from '../snapshots/fetch-image.ts';
 import { renderJpeg } from './render.ts';
 
 interface JpegMakerDeps {

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { startChild, type ChildLimits } from '../../base/child.ts';
 import { errorCode } from '../../base/error.ts';
-import { StillError } from './error.ts';
+import { StillError } from '../snapshots/error.ts';
 
 const MAX_JPEG_BYTES = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES = 4096;

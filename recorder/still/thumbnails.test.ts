@@ -11,7 +11,7 @@ import { meta, RecordedFile } from '../../test/support/recorded-file.ts';
 import { until } from '../../test/support/until.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { SegmentWriter } from '../mp4/segment.ts';
-import { StillError } from './error.ts';
+import { StillError } from '../snapshots/error.ts';
 import { JpegMaker } from './jpeg-maker.ts';
 import { Thumbnails } from './thumbnails.ts';
 

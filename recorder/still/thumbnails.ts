@@ -2,10 +2,10 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
-import { StillError } from './error.ts';
+import { StillError } from '../snapshots/error.ts';
 import type { JpegMaker } from './jpeg-maker.ts';
 import { MAX_FILES, newestKeyFrame } from './key-frame.ts';
-import { SharedImages, type StillImage } from './shared-images.ts';
+import { SharedImages, type StillImage } from '../snapshots/shared-images.ts';
 
 interface ThumbnailsDeps {
   /** Undefined for an unknown camera. */

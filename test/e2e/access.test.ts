@@ -54,7 +54,7 @@ import { run } from '../../recorder/live/test-support.ts';
 import { buildPlayback, openPlayback } from '../../recorder/playback/app.ts';
 import { startRecorder } from '../../recorder/run/recorder.ts';
 import type { ProbeReport } from '../../recorder/probe/report/report.ts';
-import { StillError } from '../../recorder/still/error.ts';
+import { StillError } from '../../recorder/snapshots/error.ts';
 import { workspace } from '../support/workspace.ts';
 import {
   API_ROUTES,
@@ -379,7 +379,7 @@ async function apiStage(
       },
       discoverer: {
         search: async () => ({ reports: [], problems: [] }),
-        isKnown: () => false,
+        known: async () => new Set(),
         still: async () => ({ type: 'image/jpeg', body: Buffer.from('still'), etag: '"1"', remainingMs: 0 }),
       },
       doctor: {
@@ -389,7 +389,7 @@ async function apiStage(
       },
       cameraEditor: cameraEditor(),
       cameraSwitch: { start: change, stop: change },
-      tryLogins: () => 1,
+      tryLogins: async () => 1,
       logLevels: new LevelSwitch('info'),
       audit: {
         sink: noAudit,

@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import fc from '../support/fast-check.ts';
 import { systemClock } from '../../base/clock.ts';
-import { StillError } from '../../recorder/still/error.ts';
-import { Snapshots } from '../../recorder/still/snapshots.ts';
+import { StillError } from '../../recorder/snapshots/error.ts';
+import { Snapshots } from '../../recorder/snapshots/snapshots.ts';
 import { jpeg } from '../camera/still-camera.ts';
 import { anywhere } from '../../recorder/reach/reach.ts';
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { jpeg } from '../../../test/camera/still-camera.ts';
-import { StillError } from '../../still/error.ts';
+import { StillError } from '../../snapshots/error.ts';
 import type { StillSource } from '../deps.ts';
 import { as, build, token } from '../test-support.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeviceReport } from '../../onvif/discovery/describe.ts';
-import { StillError } from '../../still/error.ts';
+import { StillError } from '../../snapshots/error.ts';
 import type { Discoverer } from '../deps.ts';
 import { as, build } from '../test-support.ts';
 
@@ -37,7 +37,7 @@ const STRICT: DeviceReport = {
 
 const finds = (changes: Partial<Discoverer> = {}): Discoverer => ({
   search: async () => ({ reports: [GOOD, STRICT], problems: ['10.1.0.1: no route'] }),
-  isKnown: (source) => source.includes('10.0.0.9'),
+  known: async (sources) => new Set(sources.filter((source) => source.includes('10.0.0.9'))),
   still: () => Promise.reject(new StillError('camera-unreachable', 'the camera cannot be reached')),
   ...changes,
 });

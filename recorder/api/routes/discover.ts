@@ -112,8 +112,10 @@ export const discoverRoutes: FastifyPluginAsyncZod<Options> = async (app, { disc
         const credentials = login && { username: login.user, password: login.password };
         const { reports, problems } = await discoverer.search(seconds * 1000, credentials);
         tell(request, { found: reports.length });
+        const entries = cameraEntries(reports);
+        const known = await discoverer.known(entries.map(({ stream }) => stream.source));
         return {
-          cameras: cameraEntries(reports).map((entry) => shown(entry, login?.user)),
+          cameras: entries.map((entry) => shown(entry, login?.user, known.has(entry.stream.source))),
           left_out: reports.filter(({ streams }) => streams.length === 0).map(leftOut),
           problems: [...problems],
         };
@@ -157,7 +159,7 @@ export const discoverRoutes: FastifyPluginAsyncZod<Options> = async (app, { disc
     },
   );
 
-  function shown({ id, name, report, stream }: CameraEntry, user: string | undefined) {
+  function shown({ id, name, report, stream }: CameraEntry, user: string | undefined, isKnown: boolean) {
     const { device, information, movable } = report;
     const { video } = stream.profile;
     const login = user === undefined ? undefined : { username: user, password: PLACEHOLDER };
@@ -173,7 +175,7 @@ export const discoverRoutes: FastifyPluginAsyncZod<Options> = async (app, { disc
       onvif: device.url,
       ptz: movable,
       video: video ? { codec: video.codec, width: video.width, height: video.height } : null,
-      is_known: discoverer.isKnown(stream.source),
+      is_known: isKnown,
       config: configOf([{ id, name, report, stream }], login).toString({ lineWidth: 0 }),
       manifest: manifestOf({ id, name, report, stream }, login),
     };

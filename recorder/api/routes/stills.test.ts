@@ -11,8 +11,8 @@ import {
   type StillCamera,
 } from '../../../test/camera/still-camera.ts';
 import { until } from '../../../test/support/until.ts';
-import { StillError } from '../../still/error.ts';
-import { Snapshots } from '../../still/snapshots.ts';
+import { StillError } from '../../snapshots/error.ts';
+import { Snapshots } from '../../snapshots/snapshots.ts';
 import type { StillSource } from '../deps.ts';
 import { DatabaseError } from '../../database/error.ts';
 import { as, build, token, type TestApi } from '../test-support.ts';

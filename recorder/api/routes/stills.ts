@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { visit } from '../../http/audit.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { flag, LinkQuery } from '../../http/query.ts';
-import type { StillImage } from '../../still/shared-images.ts';
+import type { StillImage } from '../../snapshots/shared-images.ts';
 import type { StillSource } from '../deps.ts';
 import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
 

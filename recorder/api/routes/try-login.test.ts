@@ -8,7 +8,7 @@ test('an operator has a refused login tried again, which the audit records; a vi
   const scoped = { ...token('operator', 'scoped'), name: 'scoped', cameras: ['dock-*'] };
   const { app, cameras } = await build(t, {
     auth: { mode: 'token', tokens: [token('viewer'), token('operator'), scoped] },
-    tryLogins: (cameraId) => tried.push(cameraId),
+    tryLogins: async (cameraId) => tried.push(cameraId),
     audit: { sink: { write: (line: object) => void lines.push({ ...line }) } },
   });
   cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: undefined });

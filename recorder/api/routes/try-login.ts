@@ -37,7 +37,7 @@ export const tryLoginRoutes: FastifyPluginAsyncZod<{
     },
     async ({ params: { id } }) => {
       if (!deps.cameras.get(id)) throw unknownCamera();
-      return { status: 'ok' as const, ended: deps.tryLogins(id) };
+      return { status: 'ok' as const, ended: await deps.tryLogins(id) };
     },
   );
 };
