@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import type { ClusterSessions } from '../contract/cluster-sessions.ts';
 import type { PeerNode } from '../contract/other-node.ts';
 
 export interface Peer {
@@ -26,11 +27,6 @@ export interface Holder extends Peer {
   readonly newestMs: number | undefined;
   /** It records the camera, and has more footage since it reported. */
   readonly isRecording: boolean;
-}
-
-interface EndedSession {
-  readonly of: string;
-  readonly atMs: number;
 }
 
 interface PeerListener {
@@ -56,9 +52,8 @@ export class Peers {
   readonly #facts: () => PeerFacts;
   /** Undefined until first needed. */
   #others: ReadonlyMap<string, Owner> | undefined;
-  #sessionKeys: ReadonlyMap<string, string> = new Map();
-  #endedSessions: readonly EndedSession[] = [];
-  #sessionsChanged = (): void => {};
+  #sessions: ClusterSessions = { keys: new Map(), ended: [] };
+  #sessionsChanged = (_sessions: ClusterSessions): void => {};
 
   constructor(nodeId: string, facts: () => PeerFacts) {
     this.#nodeId = nodeId;
@@ -71,10 +66,10 @@ export class Peers {
     const nodes = [...this.#facts().nodes.values()];
     const keys = new Map(nodes.flatMap(sessionKeyOf));
     const ended = nodes.flatMap(endedAt);
-    if (isDeepStrictEqual([keys, ended], [this.#sessionKeys, this.#endedSessions])) return;
-    this.#sessionKeys = keys;
-    this.#endedSessions = ended;
-    this.#sessionsChanged();
+    const sessions = { keys, ended };
+    if (isDeepStrictEqual(sessions, this.#sessions)) return;
+    this.#sessions = sessions;
+    this.#sessionsChanged(sessions);
   }
 
   /** Members are the nodes that the store has: the certificate of another one may still be valid. Before the first list all that have one are. */
@@ -84,19 +79,10 @@ export class Peers {
     return nodes.size === 0 || (node !== undefined && node.spec.role !== 'Removed');
   }
 
-  /** By which the sessions of a node are known; undefined for one that is no member. */
-  sessionKeyOf(nodeId: string): string | undefined {
-    return this.#sessionKeys.get(nodeId);
-  }
-
-  /** Sessions that were ended at any node that is a member. */
-  get endedSessions(): readonly EndedSession[] {
-    return this.#endedSessions;
-  }
-
-  /** Calls `changed` when a key of sessions has come, gone or changed, or sessions were ended. */
-  followSessions(changed: () => void): void {
+  /** Calls `changed` with the sessions of the other members, now and when a key has come, gone or changed, or sessions were ended. */
+  followSessions(changed: (sessions: ClusterSessions) => void): void {
     this.#sessionsChanged = changed;
+    changed(this.#sessions);
   }
 
   /** The other node that records a camera. Just a lookup, so callers may ask often and for cameras that do not exist. */
@@ -190,7 +176,7 @@ export class Peers {
 const sessionKeyOf = ({ metadata, spec, status }: RecorderNode): [string, string][] =>
   spec.role === 'Removed' || status?.sessionKey === undefined ? [] : [[metadata.name, status.sessionKey]];
 
-const endedAt = ({ spec, status }: RecorderNode): readonly EndedSession[] =>
+const endedAt = ({ spec, status }: RecorderNode): ClusterSessions['ended'] =>
   spec.role === 'Removed'
     ? []
     : (status?.endedSessions ?? []).map(({ of, endedTime }) => ({ of, atMs: Date.parse(endedTime) }));

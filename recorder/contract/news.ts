@@ -1,6 +1,7 @@
 // What the side that records tells the side in front of it as it happens: plain values, each told once and in order.
 
 import type { CameraStatus } from './camera-status.ts';
+import type { ClusterSessions } from './cluster-sessions.ts';
 import type { Filled } from './gap-fill.ts';
 import type { Gap } from './gap-report.ts';
 import type { Occurrence } from './occurrence.ts';
@@ -36,6 +37,8 @@ export type TellNews = (news: News) => void;
 /** What the front gives to the side that records. */
 export interface FrontOfEngine {
   readonly tell: TellNews;
+  /** Called with the first ones, and when a key has come, gone or changed, or sessions were ended. */
+  readonly sessionsAre: (sessions: ClusterSessions) => void;
   /** Keeps what a camera told of events. Never rejects. */
   readonly keep: (cameraId: string, occurrences: readonly Occurrence[]) => Promise<void>;
   /** Gaps that an earlier process has told as opened, but not as closed. */

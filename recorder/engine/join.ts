@@ -39,6 +39,7 @@ export async function joinCluster(
       giveUp: (cameraId, sinceMs) => gaps.giveUp(cameraId, sinceMs),
     }),
     observer: assignmentNews(front.tell),
+    sessionsAre: front.sessionsAre,
     identity,
     servers: servers?.members,
     changed: () => wanted.changed(),

@@ -20,6 +20,7 @@ import { nodeIdentity } from '../../crds/names.ts';
 import type { Config } from '../config/schema.ts';
 import { formatListen, type ListenAddress } from '../config/values.ts';
 import type { CameraList } from '../config/camera-list.ts';
+import type { FrontOfEngine } from '../contract/news.ts';
 import { FullDisk } from '../cluster/full-disk.ts';
 import { isSick, SickDisk } from '../cluster/sick-disk.ts';
 import { heldMsOf, restartMs, wantedFromMs } from '../cameras/held-time.ts';
@@ -35,6 +36,7 @@ interface MemberDeps {
   readonly archive: Archive;
   readonly gaps: TimeAccount;
   readonly observer: AssignmentObserver;
+  readonly sessionsAre: FrontOfEngine['sessionsAre'];
   readonly identity: NodeIdentity;
   readonly servers: ServersMembers | undefined;
   /** Called when the cameras must be applied again. */
@@ -130,6 +132,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     clock,
     log,
   });
+  cluster.peers.followSessions(deps.sessionsAre);
   const mutual = (nodeId: string, address: string | undefined) =>
     address === undefined ? undefined : { address, identity: nodeIdentity(namespace, settings.pool, nodeId) };
   return {
@@ -140,11 +143,6 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       return found && { nodeId, urls: found.urls, mutual: mutual(nodeId, found.peerAddress) };
     },
     isMember: (nodeId) => cluster.peers.isMember(nodeId),
-    sessionKeys: {
-      of: (nodeId) => cluster.peers.sessionKeyOf(nodeId),
-      ended: () => cluster.peers.endedSessions,
-      follow: (changed) => cluster.peers.followSessions(changed),
-    },
     cameras: () => cluster.cameras(),
     limits: () => cluster.limits(),
     epochOf: (cameraId) => cluster.epochOf(cameraId),

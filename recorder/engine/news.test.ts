@@ -9,7 +9,10 @@ function front(openGaps: FrontOfEngine['openGaps'] = new Map()) {
   const news: unknown[] = [];
   return {
     news,
-    side: { openGaps, tell: (one) => void news.push(structuredClone(one)) } satisfies Omit<FrontOfEngine, 'keep'>,
+    side: { openGaps, tell: (one) => void news.push(structuredClone(one)) } satisfies Pick<
+      FrontOfEngine,
+      'tell' | 'openGaps'
+    >,
   };
 }
 

@@ -9,7 +9,7 @@ import { urlOf } from '../cluster/peers.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { FrontDeps } from './deps.ts';
-import type { EngineMember } from '../model/engine.ts';
+import type { MemberSessions } from './member-sessions.ts';
 import { Issuers } from '../identity/issuers.ts';
 import { AdminCode } from '../http/admin-code.ts';
 import { adminToken } from '../http/admin-token.ts';
@@ -35,8 +35,7 @@ interface NodeAccessDeps extends Pick<FrontDeps, 'clock' | 'log' | 'pod'> {
   /** The key of this node. */
   readonly ownKey: Buffer;
   readonly ended: EndedSessions;
-  /** In a cluster. */
-  readonly sessionKeys?: EngineMember['sessionKeys'] | undefined;
+  readonly memberSessions: MemberSessions;
   /** In a cluster of servers. */
   readonly logins?: ClusterLogins | undefined;
   /** Cameras about which this node may give information. */
@@ -46,9 +45,9 @@ interface NodeAccessDeps extends Pick<FrontDeps, 'clock' | 'log' | 'pod'> {
 export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<NodeAccess> {
   const { clock, log, registry, audit } = deps;
   const tokenReviews = await openReviews(config, deps);
-  const { ownKey: secret, ended, sessionKeys } = deps;
+  const { ownKey: secret, ended, memberSessions } = deps;
   const key = await sharedKey(config.auth.sessionKeyFile, log);
-  const seal = new Seal({ nodeId: config.nodeName, secret, key, memberKey: sessionKeys?.of });
+  const seal = new Seal({ nodeId: config.nodeName, secret, key, memberKey: memberSessions.keyOf });
   const made = await openMade(config, deps);
   // Who writes a pool does not own the node. Its own networks are no secret to it: an issuer may be a program of the cluster.
   const networks = new CameraNetworks({ refused: config.cluster.mode === 'kubernetes' ? NO_CAMERA_THERE : [] });
@@ -62,8 +61,8 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
     },
     { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal, ended, made },
   );
-  sessionKeys?.follow(() => {
-    auth.learnEnded(sessionKeys.ended());
+  memberSessions.follow((sessions) => {
+    auth.learnEnded(sessions.ended);
     auth.membersChanged();
   });
   await shareLogins(auth, deps.logins);

@@ -20,7 +20,7 @@ import { EventJournal } from '../events/journal.ts';
 import type { JobObserver } from '../jobs/job.ts';
 import { forEvents } from './memory.ts';
 
-export interface NodeEvents extends EventSource, Omit<FrontOfEngine, 'keep'> {
+export interface NodeEvents extends EventSource, Pick<FrontOfEngine, 'tell' | 'openGaps'> {
   /** The events of this process follow this one. */
   readonly beginId: number;
   readonly jobs: JobObserver;

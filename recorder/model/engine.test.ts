@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TellNews } from '../contract/news.ts';
+import type { FrontOfEngine } from '../contract/news.ts';
 import type { Engine } from './engine.ts';
 
 type Scalar = string | number | boolean | bigint | undefined | null | Date | Uint8Array;
@@ -34,13 +34,12 @@ type Shared =
   // The index of the archive: the front will have one of its own, fed with the segments that were opened, closed and removed.
   | `engine.archive.catalogue${string}`
   // Live media, from the hub that the engine feeds.
-  | `engine.cameras.streams.${'live' | 'preview'}.${string}`
-  | 'engine.member.sessionKeys.follow()';
+  | `engine.cameras.streams.${'live' | 'preview'}.${string}`;
 
 type None<T extends never> = T;
 
 test('news and questions carry plain values, apart from what one process still shares', () => {
-  type Checked = [None<Unsendable<TellNews, 'tell'>>, None<Exclude<Unsendable<Engine, 'engine'>, Shared>>];
+  type Checked = [None<Unsendable<FrontOfEngine, 'front'>>, None<Exclude<Unsendable<Engine, 'engine'>, Shared>>];
   const none: readonly Checked[] = [];
   assert.deepEqual(none, []);
 });

@@ -6,7 +6,6 @@ import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ClusterSwitch, ClusterView } from '../cluster/access.ts';
-import type { NodeFacts } from '../cluster/cluster.ts';
 import type { RefusedCamera } from '../config/camera-list.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { GapReporter } from '../contract/gap-report.ts';
@@ -90,14 +89,6 @@ export interface EngineMember {
   isMember(nodeId: string): boolean;
   /** The members of the cluster, with their addresses. */
   members(): readonly Member[];
-  readonly sessionKeys: {
-    /** Of another member; undefined for a node that is none. */
-    readonly of: (nodeId: string) => string | undefined;
-    /** Sessions that any member has ended. */
-    readonly ended: () => NodeFacts['endedSessions'];
-    /** Calls `changed` when one of these has changed. */
-    readonly follow: (changed: () => void) => void;
-  };
   /** Time since the last accepted renewal: 0 while renewals are accepted, Infinity when none was accepted since the start. */
   unreachableMs(): number;
   /** This server should have a member of etcd, which does not answer. */

@@ -26,6 +26,7 @@ import { openAccess } from '../front/access.ts';
 import { openAudit } from '../front/audit.ts';
 import { keepingEvents } from '../front/camera-events.ts';
 import { openCameraEditor } from '../front/camera-editor.ts';
+import { MemberSessions } from '../front/member-sessions.ts';
 import { NodeWebhooks } from '../front/node-webhooks.ts';
 import { answersOf } from '../engine/answers.ts';
 import { openEngine, recovered } from '../engine/engine.ts';
@@ -154,9 +155,11 @@ async function compose(config: Config, deps: OwnerDeps) {
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
   const copies = await openCopies(config, () => opened.archive, registry, deps);
+  const memberSessions = new MemberSessions();
   const front: FrontOfEngine = {
     tell: events.tell,
     openGaps: events.openGaps,
+    sessionsAre: memberSessions.are,
     keep: (cameraId, occurrences) => keepEvents(cameraId, occurrences),
   };
   const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows: database, copies });
@@ -183,7 +186,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     audit: audit.sink,
     ownKey: sessions,
     ended,
-    sessionKeys: member?.sessionKeys,
+    memberSessions,
     logins: servers?.logins,
     cameraIds: () => knownCameras(engine),
   });
