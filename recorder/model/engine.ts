@@ -19,7 +19,7 @@ import type { Credentials } from '../onvif/target.ts';
 import type { StillImage } from '../snapshots/shared-images.ts';
 import type { CameraDirectory } from './camera-view.ts';
 
-export interface EngineCameras extends CameraDirectory {
+interface EngineCameras extends CameraDirectory {
   /** The newest key frame that arrived, as a movie of one picture; undefined if there is none. */
   keyFrame(cameraId: string): Promise<Buffer | undefined>;
 }
