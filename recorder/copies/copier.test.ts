@@ -2,13 +2,13 @@
 // missing is copied, whatever happened before.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { until } from '../../test/support/until.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { Copies } from './copies.ts';
-import { copied, FakeS3, START_MS, type Copied, type Fault } from './test-support.ts';
+import { accountOf, copied, FakeS3, START_MS, type Copied, type Fault } from './test-support.ts';
 
 async function stage(t: TestContext): Promise<Copied & { readonly s3: FakeS3 }> {
   const s3 = await FakeS3.start(t);
@@ -161,10 +161,10 @@ test('of an archive with more files than are remembered, older days are compared
   };
   const copies = await copy();
   resolve(copies);
-  await until('the oldest day is compared', () => waiting.length >= 7);
-  // Two lists for each day, and one of the cameras, of which old copies are removed.
-  assert.deepEqual(waiting.slice(0, 5), [0, 0, filesOfDay, filesOfDay, 2 * filesOfDay]);
-  assert.ok(waiting.slice(5).every((files) => files < filesOfDay));
+  await until('the oldest day is compared', () => waiting.length >= 8);
+  // One of accounts, two lists for each day, and one of the cameras, of which old copies are removed.
+  assert.deepEqual(waiting.slice(0, 6), [0, 0, 0, filesOfDay, filesOfDay, 2 * filesOfDay]);
+  assert.ok(waiting.slice(6).every((files) => files < filesOfDay));
   await until('all were looked at', () => copies.copiers[0]?.waitingFiles === 0);
 });
 
@@ -287,4 +287,87 @@ test('a file that retention removed before it was copied is counted', async (t) 
   const never = await copy({}, { targets: [] });
   never.removed(segment);
   assert.equal(never.copiers[0]?.missedFiles, 0, 'but none that was not to be copied');
+});
+
+test('the day of a file is listed at the target once, not for each file', async (t) => {
+  const { paths, s3, copy } = await stage(t);
+  await done(await copy(), paths.length);
+  const lists = s3.requests.filter((line) => line.startsWith('GET site/.kube-nvr/copies/gate/'));
+  // Pages of three entries: one is asked for while there is nothing.
+  assert.equal(lists.length, 1);
+});
+
+test('ledger, protections and audit are copied as they are, and again when they have changed, instead of what was there', async (t) => {
+  const { root, paths, s3, told, copy } = await stage(t);
+  const fileOf = (name: string, text: string, atMs = START_MS): string => {
+    writeFileSync(join(root, name), text);
+    utimesSync(join(root, name), atMs / 1000, atMs / 1000);
+    return join(root, name);
+  };
+  const files = {
+    'protections.json': fileOf('protections', 'a'),
+    'audit/audit.log': fileOf('audit', 'bb'),
+    'gaps/gate.jsonl': fileOf('gate', 'ccc'),
+    'gaps/yard.jsonl': fileOf('yard', 'dddd'),
+    'gaps/hall.jsonl': join(root, 'nothing'),
+  };
+  told.account = accountOf('rack 1', 'archive-1', files);
+  const onlyGate = { covers: (id: string) => id === 'gate' };
+  const first = await copy({}, onlyGate);
+  await done(first, paths.length);
+  await first.close();
+  const place = 'site/.kube-nvr/accounts/rack%201/archive-1';
+  assert.deepEqual(s3.accounts, [
+    `${place}/audit/audit.log/${START_MS}_2`,
+    `${place}/gaps/gate.jsonl/${START_MS}_3`,
+    `${place}/protections.json/${START_MS}_1`,
+  ]);
+  assert.deepEqual(
+    s3.accounts.map((key) => s3.objects.get(key)?.toString()),
+    ['bb', 'ccc', 'a'],
+  );
+  const before = s3.requests.length;
+  fileOf('protections', 'b', START_MS + 1_000);
+  const second = await copy({}, onlyGate);
+  await until('the change is there', () => s3.objects.has(`${place}/protections.json/${START_MS + 1_000}_1`));
+  await until('what was there is gone', () => s3.accounts.length === 3);
+  await second.close();
+  const puts = s3.requests.slice(before).filter((line) => line.startsWith('PUT '));
+  assert.deepEqual(puts, [`PUT ${place}/protections.json/${START_MS + 1_000}_1`]);
+});
+
+test('a new archive of a node has an account of its own: that of the lost one stays', async (t) => {
+  const { root, s3, told, copy } = await stage(t);
+  const file = join(root, 'protections');
+  writeFileSync(file, 'a');
+  told.account = accountOf('rack-1', 'archive-1', { 'protections.json': file });
+  const first = await copy();
+  await until('it is there', () => s3.accounts.length === 1);
+  await first.close();
+  told.account = accountOf('rack-1', 'archive-2', { 'protections.json': file });
+  await copy();
+  await until('both are there', () => s3.accounts.length === 2);
+});
+
+test('what a node that is gone protects stays at the target', async (t) => {
+  const { root, paths, s3, told, copy } = await stage(t);
+  const protection = {
+    id: 'one',
+    cameraId: 'gate',
+    fromMs: START_MS + 12_000,
+    toMs: START_MS + 15_000,
+    createdMs: START_MS,
+  };
+  const file = join(root, 'protections');
+  writeFileSync(file, JSON.stringify({ version: 1, protections: [protection] }));
+  told.account = accountOf('rack-1', 'archive-1', { 'protections.json': file });
+  const first = await copy();
+  await done(first, paths.length);
+  await first.close();
+  told.account = accountOf('rack-2', 'archive-2', {});
+  told.days = () => [];
+  told.wantedMs = () => 1_000;
+  await copy();
+  await until('all others are removed', () => s3.files.length === 1);
+  assert.deepEqual(s3.files, [`site/${paths[1]}`]);
 });

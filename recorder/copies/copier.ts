@@ -17,6 +17,7 @@ import { footageMessage } from '../footage/message.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import { originOf } from '../mp4/meta.ts';
 import { readParts } from '../mp4/parts.ts';
+import { AccountCopier, protectedAt, type AccountReader, type OwnAccount } from './account.ts';
 import { isWithin, type Hours } from './hours.ts';
 import type { Copy } from './layout.ts';
 import { S3Error } from './s3.ts';
@@ -43,6 +44,7 @@ export interface CopiedArchive {
   wantedMs(cameraId: string): number | undefined;
   /** Whether a part of the interval is protected, or that is not known. */
   isProtected(cameraId: string, fromMs: number, toMs: number): boolean;
+  readonly account: OwnAccount & AccountReader;
 }
 
 interface CopierOptions {
@@ -74,6 +76,7 @@ const COMPARE_EVERY_MS = DAY_MS;
 /** With so many files that wait, older days are compared later. */
 const MAX_WAITING = 20_000;
 const REMOVE_EVERY_MS = 30 * MINUTE_MS;
+const ACCOUNT_EVERY_MS = 5 * MINUTE_MS;
 const BEHIND_LOOK_MS = 50;
 const LAG_FRESH_MS = 5_000;
 const PIECE_BYTES = 256 * 1024;
@@ -163,7 +166,8 @@ export class Copier {
     const { signal } = this.#stop;
     const backoff = new Backoff(RETRY);
     let isTaken = false;
-    let [comparedMs, removedMs] = [-Infinity, -Infinity];
+    const account = new AccountCopier(target, archive.account);
+    let [comparedMs, removedMs, accountMs] = [-Infinity, -Infinity, -Infinity];
     while (!signal.aborted) {
       const nowMs = clock.monotonicMs();
       try {
@@ -174,6 +178,10 @@ export class Copier {
         }
         if (!isTaken) await target.take(owner);
         isTaken = true;
+        if (nowMs - accountMs >= ACCOUNT_EVERY_MS) {
+          await account.copy((cameraId) => this.#options.ruleOf(cameraId) !== undefined);
+          accountMs = nowMs;
+        }
         if (nowMs - comparedMs >= COMPARE_EVERY_MS) {
           await this.#compare(Infinity);
           comparedMs = nowMs;
@@ -335,6 +343,10 @@ export class Copier {
     const { archive, clock, ruleOf, target } = this.#options;
     const nowMs = Math.min(clock.wallMs(), target.s3.serverMs());
     let kept: string | undefined;
+    const elsewhere = await protectedAt(target, archive.account, archive.account);
+    const isProtected = (cameraId: string, fromMs: number, toMs: number): boolean =>
+      archive.isProtected(cameraId, fromMs, toMs) ||
+      elsewhere.some((one) => one.cameraId === cameraOfFootage(cameraId) && one.fromMs < toMs && one.toMs > fromMs);
     for (const cameraId of await target.cameras()) {
       const limitMs = Math.min(
         ruleOf(cameraOfFootage(cameraId))?.keepMs ?? Infinity,
@@ -346,7 +358,7 @@ export class Copier {
         if (!(dayMs < dayStartMs(nowMs - limitMs) + 1)) break;
         for (const copy of await target.copiesOn(cameraId, dayMs)) {
           const { segment, endMs, path } = copy;
-          if (endMs >= nowMs - limitMs || archive.isProtected(cameraId, segment.startMs, endMs)) continue;
+          if (endMs >= nowMs - limitMs || isProtected(cameraId, segment.startMs, endMs)) continue;
           try {
             await target.remove(copy);
             this.#log.debug({ file: path }, 'a copy was removed because of its age');

@@ -52,7 +52,7 @@ export class Copies implements SegmentObserver {
   readonly holders: readonly Holder[];
 
   private constructor(targets: readonly Target[], { targets: configured, rules, ...deps }: CopiesOptions) {
-    this.holders = targets.map((target) => targetHolder(target, deps));
+    this.holders = targets.map((target) => targetHolder(target, { ...deps, account: deps.archive.account }));
     this.copiers = targets.map((target, i) => {
       const ruleOf = (cameraId: string): CopyRule | undefined => {
         const rule = rules.find(({ covers }) => covers(cameraId));

@@ -21,6 +21,34 @@ export interface Copy {
 /** What the archive is that the copies belong to. */
 export const IDENTITY = '.kube-nvr/archive.json';
 const MARKS = '.kube-nvr/copies/';
+/** What nodes tell beside their footage: `NODE/ARCHIVE/NAME/TIME_SIZE`. A file that changes gets another key, so that a list shows it. */
+export const ACCOUNTS = '.kube-nvr/accounts/';
+export const ALIVE = 'gaps/alive';
+export const PROTECTIONS = 'protections.json';
+export const journalOf = (cameraId: string): string => `gaps/${cameraId}.jsonl`;
+
+/** A file of an account as it was at a time, milliseconds since 1970. */
+export interface AccountPlace {
+  readonly node: string;
+  readonly archive: string;
+  readonly name: string;
+  readonly atMs: number;
+  readonly sizeBytes: number;
+}
+
+export const accountKey = ({ node, archive, name, atMs, sizeBytes }: AccountPlace): string =>
+  `${ACCOUNTS}${encodeURIComponent(node)}/${archive}/${name}/${atMs}_${sizeBytes}`;
+
+/** Undefined for every other key. */
+export function parseAccount(key: string): AccountPlace | undefined {
+  const match = /^\.kube-nvr\/accounts\/([^/]+)\/([^/]+)\/(.+)\/(\d{1,16})_(\d+)$/.exec(key);
+  const [, node, archive = '', name = '', at, size] = match ?? [];
+  if (node === undefined || !URI.test(node)) return undefined;
+  return { node: decodeURIComponent(node), archive, name, atMs: Number(at), sizeBytes: Number(size) };
+}
+
+/** What `decodeURIComponent` takes, of names that `encodeURIComponent` makes of names of nodes. */
+const URI = /^(?:[^%]|%[0-7][0-9A-F])+$/;
 
 /** Marks are in folders by camera and day: one list has a day of a camera, with everything that lists of segments show. */
 export const marksOf = (cameraId?: string, dayMs?: number): string => {

@@ -1,14 +1,16 @@
 // Footage that only a target has: it is listed, played and exported as it was from the disk.
 
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { until } from '../../test/support/until.ts';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { FootageOfNodes } from '../footage/accounts.ts';
+import type { Holder } from '../footage/holder.ts';
 import { openFootage } from '../footage/open.ts';
-import { copied, FakeS3, START_MS } from './test-support.ts';
+import { accountOf, copied, FakeS3, START_MS } from './test-support.ts';
 
 const BY = { name: 'guard', credential: undefined };
 const WHOLE = { fromMs: START_MS, toMs: START_MS + 40_000 };
@@ -112,4 +114,69 @@ test('a target that does not answer is away, and is not asked again at once', as
   assert.ok(elsewhere.some(({ nodeId, isOnline }) => nodeId === 'target:offsite' && !isOnline));
   assert.equal((await holder?.files('gate', WHOLE, BY))?.kind, 'away');
   assert.equal(s3.requests.length, before);
+});
+
+test('gaps of a node that is gone come from its account at the target, and a node that is away is not named for them', async (t) => {
+  const { copy, told, s3, archive, paths, root } = await stage(t);
+  const { segments } = await archive.list('gate', WHOLE);
+  const [endMs, lostMs] = [Math.round(segments.at(-1)?.endMs ?? 0), START_MS + 60_000];
+  const lines = [
+    { at: START_MS, state: 'recording' },
+    { at: endMs, state: 'camera-unreachable' },
+    { at: lostMs, state: 'recording' },
+  ];
+  const journal = join(root, 'gate.jsonl');
+  writeFileSync(journal, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  utimesSync(journal, lostMs / 1000, lostMs / 1000);
+  told.account = accountOf('rack-1', 'archive-1', { 'gaps/gate.jsonl': journal });
+  const before = await copy();
+  await until('the account is at the target', () => s3.accounts.length === 1);
+  await before.close();
+  assert.deepEqual(s3.accounts, [
+    `site/.kube-nvr/accounts/rack-1/archive-1/gaps/gate.jsonl/${lostMs}_${statSync(journal).size}`,
+  ]);
+
+  // Another node, with an empty disk; the one that recorded is known to the cluster, and does not answer.
+  told.account = accountOf('rack-2', 'archive-2', {});
+  const copies = await copy();
+  const gone: Holder = {
+    nodeId: 'rack-1',
+    oldestMs: START_MS,
+    newestMs: lostMs,
+    isOnline: false,
+    files: async () => ({ kind: 'away' }),
+    segments: async () => ({ kind: 'away' }),
+    times: async () => ({ kind: 'away' }),
+    stream: () => assert.fail('nothing is read'),
+    sizeOf: () => assert.fail('nothing is read'),
+  };
+  const report = { gaps: [], recorded: [], degraded: [], filled: [], wantedMs: 0, recordedMs: 0 };
+  const all = new FootageOfNodes({
+    nodeId: 'rack-2',
+    gaps: { report: async (_id, fromMs, toMs) => ({ ...report, fromMs, toMs, knownUntilMs: toMs }) },
+    collector: {
+      others: async () => [gone, ...copies.holders],
+      own: { archive: { list: async () => ({ segments: [], days: [] }) } },
+    },
+  });
+  await until(
+    'the prefix is known to be ours',
+    async () => (await all.report('gate', START_MS, lostMs, BY)).gaps.length > 0,
+  );
+  const { gaps, elsewhere, wantedMs } = await all.report('gate', START_MS, lostMs, BY);
+  assert.deepEqual(
+    gaps.map(({ fromMs, toMs, cause }) => [fromMs, toMs, cause]),
+    [[endMs, lostMs, 'camera-unreachable']],
+  );
+  assert.equal(wantedMs, lostMs - endMs);
+  assert.deepEqual(
+    elsewhere.map(({ fromMs, toMs, nodeId, isOnline }) => [fromMs, toMs, nodeId, isOnline]),
+    [[START_MS, endMs, 'target:offsite', true]],
+  );
+  const after = await all.ofAllNodes('gate', START_MS, lostMs, BY);
+  assert.deepEqual(
+    after.gaps.map(({ fromMs, toMs, cause }) => [fromMs, toMs, cause]),
+    [[endMs, lostMs, 'camera-unreachable']],
+  );
+  assert.ok(paths.length > 0);
 });

@@ -16,6 +16,7 @@ import { footageOf } from '../footage/message.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
 import { toSegment } from '../footage/segment-item.ts';
 import { MIN_GAP_MS } from '../mp4/join.ts';
+import { gapsAt, type AccountReader, type OwnAccount } from './account.ts';
 import type { Copy } from './layout.ts';
 import { S3Error } from './s3.ts';
 import type { Target } from './target.ts';
@@ -30,9 +31,10 @@ const holderName = (target: string): string => `target:${target}`;
 interface HolderDeps {
   readonly clock: { monotonicMs(): number };
   readonly log: Log;
+  readonly account: OwnAccount & AccountReader;
 }
 
-export function targetHolder(target: Target, { clock, log }: HolderDeps): Holder {
+export function targetHolder(target: Target, { clock, log, account }: HolderDeps): Holder {
   const nodeId = holderName(target.name);
   let awayUntilMs = -Infinity;
   const answer = async <T>(work: () => Promise<T>) => {
@@ -77,6 +79,7 @@ export function targetHolder(target: Target, { clock, log }: HolderDeps): Holder
             const spans = new IntervalSet(MIN_GAP_MS - 1).with(
               copies.map(({ segment, endMs }) => ({ fromMs: segment.startMs, toMs: endMs })),
             );
+            const gaps = await gapsAt(target, account, account, { cameraId, interval, files: [...spans] });
             return {
               camera_id: cameraId,
               kept_from_ms: copies[0]?.segment.startMs ?? null,
@@ -87,7 +90,12 @@ export function targetHolder(target: Target, { clock, log }: HolderDeps): Holder
                 end_ms: toMs,
                 kind: 'footage' as const,
               })),
-              gaps: [],
+              gaps: gaps.map(({ fromMs, toMs, cause }) => ({
+                start_ms: fromMs,
+                end_ms: toMs,
+                cause,
+                is_open: false,
+              })),
               filled: [],
               hidden_gaps: 0,
               protections: [],

@@ -6,7 +6,16 @@ import { parseJson } from '../../base/parse-json.ts';
 import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
 import { dayPath, dayStartMs } from '../archive/disk/names.ts';
 import { Lru } from '../footage/lru.ts';
-import { IDENTITY, markOf, marksOf, parseMark, type Copy } from './layout.ts';
+import {
+  ACCOUNTS,
+  IDENTITY,
+  markOf,
+  marksOf,
+  parseAccount,
+  parseMark,
+  type AccountPlace,
+  type Copy,
+} from './layout.ts';
 import { S3, S3Error, type Bucket } from './s3.ts';
 import { sha256Hex } from './sign.ts';
 
@@ -34,9 +43,17 @@ interface Sent {
 /** About ten bytes in a mark, as memory. */
 const MAX_KEPT_COPIES = 100_000;
 const MAX_KEPT_PARTS = 4_000;
+/** Journals of other nodes: tens of kilobytes each. */
+const MAX_KEPT_ACCOUNTS = 100;
+const ACCOUNTS_FRESH_MS = MINUTE_MS;
 /** What other nodes have copied since is not known for so long. */
 const FRESH_MS = 10_000;
 const OLD_FRESH_MS = 10 * MINUTE_MS;
+
+/** A file of the account of a node. */
+interface AccountFile extends AccountPlace {
+  readonly key: string;
+}
 
 interface Kept {
   readonly copies: readonly Copy[];
@@ -50,6 +67,8 @@ export class Target {
   readonly #clock: Clock;
   readonly #days: Lru<Kept>;
   readonly #parts: Lru<Promise<Buffer | undefined>>;
+  readonly #accountFiles: Lru<Promise<Buffer | undefined>>;
+  #accounts: { readonly found: Promise<readonly AccountFile[]>; readonly untilMs: number } | undefined;
   /** What the last `take` has found out. */
   #isOurs = false;
 
@@ -60,6 +79,7 @@ export class Target {
     this.#clock = clock;
     this.#days = new Lru(clock, { capacity: MAX_KEPT_COPIES, weigh: ({ copies }) => 1 + copies.length });
     this.#parts = new Lru(clock, { capacity: MAX_KEPT_PARTS });
+    this.#accountFiles = new Lru(clock, { capacity: MAX_KEPT_ACCOUNTS });
   }
 
   /** Whether the prefix is known to be that of this archive. */
@@ -143,13 +163,16 @@ export class Target {
       const what = checksum === undefined ? 'does not tell the SHA-256 of what it stores' : 'stored other bytes';
       throw new S3Error('bad-digest', `it ${what}`);
     }
-    const before = (await this.copiesOn(copy.segment.cameraId, dayStartMs(copy.segment.startMs))).filter(
+    const { cameraId, startMs } = copy.segment;
+    // However old the list is: this node alone copies the file, and a mark that is overlooked does not count.
+    const known = this.#days.get(`${cameraId} ${dayStartMs(startMs)}`)?.copies;
+    const before = (known ?? (await this.copiesOn(cameraId, dayStartMs(startMs)))).filter(
       (one) => one.path === copy.path && one.sha256 !== sha256,
     );
     await this.#put(this.#key(markOf(copy)), Buffer.from(parts), lock);
     // Another form of the file that was copied before. It does not count any more: its size is another.
     for (const one of before) if (!this.#config.objectLock) await this.s3.remove(this.#key(markOf(one)));
-    this.#forget(copy);
+    this.#add(copy);
   }
 
   /** Removes a copy. Rejects with S3Error. */
@@ -160,14 +183,55 @@ export class Target {
   }
 
   /** What was stored as `parts`. Undefined when the copy is gone. Rejects with S3Error. */
-  async partsOf(copy: Copy): Promise<Buffer | undefined> {
-    const key = this.#key(markOf(copy));
-    const parts = this.#parts.get(key) ?? this.s3.read(key);
-    this.#parts.set(key, parts);
+  partsOf(copy: Copy): Promise<Buffer | undefined> {
+    return this.#readOnce(this.#parts, markOf(copy));
+  }
+
+  /** The files of the accounts of all nodes, as of the last minute; `isNow`: as they are now. Rejects with S3Error. */
+  accounts(isNow = false): Promise<readonly AccountFile[]> {
+    const nowMs = this.#clock.monotonicMs();
+    if (!isNow && this.#accounts && nowMs < this.#accounts.untilMs) return this.#accounts.found;
+    const found = this.#names(ACCOUNTS).then((keys) =>
+      keys.flatMap((key) => {
+        const place = parseAccount(key);
+        return place ? [{ ...place, key }] : [];
+      }),
+    );
+    const kept = (this.#accounts = { found, untilMs: nowMs + ACCOUNTS_FRESH_MS });
+    // Who asked gets the error; the next one asks again.
+    found.catch(() => {
+      if (this.#accounts === kept) this.#accounts = undefined;
+    });
+    return found;
+  }
+
+  /** Stores a file of an account instead of the one at `before`. Rejects with S3Error. */
+  async storeAccount(key: string, body: Buffer, before: string | undefined): Promise<void> {
+    await this.#put(this.#key(key), body, {});
+    if (before !== undefined) await this.removeAccount(before);
+  }
+
+  /** Rejects with S3Error. */
+  async removeAccount(key: string): Promise<void> {
+    await this.s3.remove(this.#key(key)).catch((err: unknown) => {
+      // A bucket may lock everything for a time: the newest counts.
+      if (!(err instanceof S3Error && err.code === 'forbidden')) throw err;
+    });
+  }
+
+  /** Undefined when it is gone. Rejects with S3Error. */
+  async readAccount(key: string): Promise<string | undefined> {
+    return (await this.#readOnce(this.#accountFiles, key))?.toString();
+  }
+
+  async #readOnce(kept: Lru<Promise<Buffer | undefined>>, path: string): Promise<Buffer | undefined> {
+    const key = this.#key(path);
+    const read = kept.get(key) ?? this.s3.read(key);
+    kept.set(key, read);
     try {
-      return await parts;
+      return await read;
     } catch (err) {
-      this.#parts.delete(key);
+      kept.delete(key);
       throw err;
     }
   }
@@ -228,6 +292,16 @@ export class Target {
       for (const folder of folders) names.push(this.#relative(folder).slice(prefix.length, -1));
     }
     return names;
+  }
+
+  /** Lists of its day that are kept have it from now on, until they are read again. */
+  #add(copy: Copy): void {
+    const key = `${copy.segment.cameraId} ${dayStartMs(copy.segment.startMs)}`;
+    const kept = this.#days.get(key);
+    if (!kept) return;
+    const others = kept.copies.filter(({ path }) => path !== copy.path);
+    const copies = [...others, copy].sort((a, b) => a.segment.startMs - b.segment.startMs);
+    this.#days.set(key, { ...kept, copies });
   }
 
   #forget({ segment: { cameraId, startMs } }: Copy): void {

@@ -10,6 +10,7 @@ import { silentLog } from '../../base/log.ts';
 import type { Archive } from '../archive/archive.ts';
 import { bench, runOf, segmentPaths, temporaryDirectory } from '../archive/test-support.ts';
 import { ArchiveFiles } from '../footage/archive-file.ts';
+import { accountReader } from '../run/copies.ts';
 import type { CopiedArchive } from './copier.ts';
 import { Copies, type ConfiguredCopies, type ConfiguredTarget } from './copies.ts';
 import { signed } from './sign.ts';
@@ -54,6 +55,11 @@ export class FakeS3 {
   /** Keys of files, in order. */
   get files(): string[] {
     return [...this.objects.keys()].filter((key) => key.endsWith('.mp4')).sort();
+  }
+
+  /** Keys of files of accounts, in order. */
+  get accounts(): string[] {
+    return [...this.objects.keys()].filter((key) => key.includes('/.kube-nvr/accounts/')).sort();
   }
 
   /** Keys of marks, in order. */
@@ -170,6 +176,18 @@ export interface Copied {
 
 export const START_MS = Date.UTC(2026, 0, 1, 12);
 
+/** The account of a node: paths by names. */
+export const accountOf = (
+  node: string,
+  archive: string,
+  files: Readonly<Record<string, string>>,
+): CopiedArchive['account'] => ({
+  node,
+  archiveId: () => archive,
+  files: async () => new Map(Object.entries(files)),
+  ...accountReader,
+});
+
 export async function copied(t: TestContext, s3: FakeS3, seconds = 35): Promise<Copied> {
   const root = temporaryDirectory(t);
   const clock = new VirtualClock(START_MS);
@@ -188,6 +206,7 @@ export async function copied(t: TestContext, s3: FakeS3, seconds = 35): Promise<
     isBehind: () => false,
     wantedMs: () => undefined,
     isProtected: () => false,
+    account: accountOf('rack-1', 'archive-1', {}),
   };
   return {
     root,

@@ -2,7 +2,7 @@
 // asked; one that does not answer is named with the time of which it may have footage.
 
 import type { Interval } from '../../base/interval.ts';
-import type { GapReport, GapReporter } from '../contract/gap-report.ts';
+import type { Gap, GapReport, GapReporter } from '../contract/gap-report.ts';
 import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { GapCause } from '../contract/gap-cause.ts';
 import { IntervalSet } from '../contract/intervals.ts';
@@ -69,7 +69,13 @@ export class FootageOfNodes {
     const own = await this.ofThisNode(cameraId, fromMs, toMs);
     const others = await this.#others(cameraId, own, by);
     const elsewhere = elsewhereIn({ fromMs, toMs: own.knownUntilMs }, own, others);
-    return { ...own, gaps: withElsewhere(own.gaps, elsewhere), elsewhere };
+    const gone = gapsOfGone(own, others);
+    return {
+      ...own,
+      gaps: [...withElsewhere(own.gaps, elsewhere), ...gone].sort((a, b) => a.fromMs - b.fromMs),
+      wantedMs: own.wantedMs + gone.reduce((sum, gap) => sum + gap.toMs - gap.fromMs, 0),
+      elsewhere,
+    };
   }
 
   /** The gaps that are left when the footage of all nodes counts. */
@@ -107,7 +113,9 @@ export class FootageOfNodes {
       holders.map(async (holder) => {
         const answer = await holder.times(asked, { ...by, name: by.name || this.#options.nodeId });
         if (answer.kind !== 'answer') away.push(silentAt(holder, own, answer));
-        else for (const camera of answer.value) answered.push({ nodeId: holder.nodeId, ...accountOf(camera) });
+        else
+          for (const camera of answer.value)
+            answered.push({ nodeId: holder.nodeId, copiesAt: holder.copiesAt, ...accountOf(camera) });
       }),
     );
     return { answered, away };
@@ -115,7 +123,25 @@ export class FootageOfNodes {
 }
 
 interface OtherAccounts extends OtherNodes {
-  readonly answered: readonly (ReturnType<typeof accountOf> & { readonly nodeId: string })[];
+  readonly answered: readonly (ReturnType<typeof accountOf> & {
+    readonly nodeId: string;
+    readonly copiesAt: string | undefined;
+  })[];
+}
+
+/** Of accounts that lie beside copies, the gaps of which no node that answers tells: the node that knew them is gone. */
+function gapsOfGone(own: NodeReport, { answered }: OtherAccounts): Gap[] {
+  const told = setOf([...own.recorded, ...own.footage, ...own.gaps, ...answered.flatMap(({ footage }) => footage)]);
+  for (const { copiesAt, gaps } of answered)
+    if (copiesAt === undefined) for (const one of gaps) told.add(one.fromMs, one.toMs);
+  const found: Gap[] = [];
+  for (const gap of answered.flatMap(({ copiesAt, gaps }) => (copiesAt === undefined ? [] : gaps))) {
+    for (const part of told.holes(Math.max(gap.fromMs, own.fromMs), Math.min(gap.toMs, own.knownUntilMs))) {
+      if (part.toMs - part.fromMs >= MIN_GAP_MS) found.push({ ...gap, ...part, isOpen: false, isProvisional: false });
+    }
+    told.add(gap.fromMs, gap.toMs);
+  }
+  return found;
 }
 
 /** What a holder tells of a camera. */

@@ -1,10 +1,17 @@
 // Connects copies in object storage with the archive of this node.
 
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Registry } from 'prom-client';
 import { cameraOfFootage } from '../../base/camera-id.ts';
 import { inScope } from '../../base/camera-scope.ts';
+import { ignoreMissing } from '../../base/file-calls.ts';
 import type { Archive } from '../archive/archive.ts';
+import { gapsIn } from '../archive/gaps/journal-report.ts';
+import { parseProtections } from '../archive/retention/protections.ts';
+import { isAuditFile } from '../audit/files.ts';
 import type { Config } from '../config/schema.ts';
+import type { AccountReader } from '../copies/account.ts';
 import type { Copies } from '../copies/copies.ts';
 import { ArchiveFiles } from '../footage/archive-file.ts';
 import type { RecorderDeps } from './deps.ts';
@@ -47,6 +54,12 @@ export async function openCopies(
         const windows = protections.list(cameraOfFootage(cameraId));
         return windows.some((window) => window.fromMs < toMs && window.toMs > fromMs);
       },
+      account: {
+        node: config.nodeName,
+        archiveId: () => archiveOf().id,
+        files: () => accountFiles(config),
+        ...accountReader,
+      },
     },
     files: new ArchiveFiles((path) => archiveOf().rootOf(path)),
     clock,
@@ -54,6 +67,31 @@ export async function openCopies(
   });
   registerCopyMetrics(registry, () => copies.copiers);
   return copies;
+}
+
+export const accountReader: AccountReader = {
+  gapsIn,
+  protectedIn(text) {
+    const windows = parseProtections(text);
+    if (!windows) throw new Error('the list of protections is damaged');
+    return windows.filter(({ untilMs = Infinity }) => untilMs > Date.now());
+  },
+};
+
+/** The files of ledger, protections and audit, by their names at a target. The sign of life last: what it covers is copied before. */
+async function accountFiles({
+  recordPath,
+  audit,
+}: Pick<Config, 'recordPath' | 'audit'>): Promise<ReadonlyMap<string, string>> {
+  const state = join(recordPath, '.kube-nvr');
+  const names = async (directory: string): Promise<string[]> => (await readdir(directory).catch(ignoreMissing)) ?? [];
+  const [gaps, lines] = await Promise.all([names(join(state, 'gaps')), names(audit.directory)]);
+  const journals = gaps.filter((name) => name.endsWith('.jsonl'));
+  return new Map([
+    ['protections.json', join(state, 'protections.json')],
+    ...lines.filter(isAuditFile).map((name) => [`audit/${name}`, join(audit.directory, name)] as const),
+    ...[...journals, 'alive'].map((name) => [`gaps/${name}`, join(state, 'gaps', name)] as const),
+  ]);
 }
 
 /** The name of the archive of a pool, which all its nodes have; undefined for a recorder that is alone. */
