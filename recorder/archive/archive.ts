@@ -21,10 +21,11 @@ import { Disk, DiskSet } from './disk/disk-set.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
 import { Drain } from './disk/drain.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFault } from './disk/faults.ts';
-import { nodeFileSystem, type FileSystem } from './disk/file-system.ts';
+import { nodeFileSystem, type FileSystem, type Space } from './disk/file-system.ts';
 import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
 import { formatPath, parsePath, type SegmentName } from './disk/names.ts';
 import { SegmentStore } from './disk/segment-store.ts';
+import { StateCopies } from './disk/state-copies.ts';
 import type { RetentionWarning } from './retention/alarms.ts';
 import type { Limits } from './retention/plan.ts';
 import type { Protections } from './retention/protections.ts';
@@ -53,6 +54,8 @@ export interface ArchiveOptions {
   readonly root: string;
   /** The further disks, as they are configured now. With `workDir`. */
   readonly disks?: () => readonly DiskSettings[];
+  /** The disk with the newest state (`newestState`); undefined: the record path. */
+  readonly stateRoot?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** A power cut loses at most this much. */
@@ -118,6 +121,7 @@ export class Archive {
   readonly #disks: DiskSet;
   readonly #unsynced: MemoryAccount | undefined;
   readonly #drain: Drain;
+  readonly #stateCopies: StateCopies;
   #recovered = false;
   /** One disk at a time. */
   #joining: Promise<unknown> = Promise.resolve();
@@ -162,7 +166,14 @@ export class Archive {
       of: (path) => this.#disks.under(path).root,
     }));
     const first = this.#newDisk(root, undefined);
-    this.#disks = new DiskSet(first, { fs, clock, log, probed: (disk, ms) => this.#metrics.probed(disk, ms) });
+    const { stateRoot } = options;
+    this.#disks = new DiskSet(first, {
+      fs,
+      clock,
+      log,
+      stateRoot,
+      probed: (disk, ms) => this.#metrics.probed(disk, ms),
+    });
     for (const { path, weight } of options.disks?.() ?? []) this.#addDisk(path, weight);
     this.#disks.failing = (failing, fault) => {
       for (const camera of this.#writing()) camera.leave(failing, fault);
@@ -174,6 +185,7 @@ export class Archive {
     this.#store = new SegmentStore(root, disk, undefined, this.#disks);
     const isBehind = (): boolean => this.isBehind;
     this.#drain = new Drain({ store: this.#store, clock, log, busy: () => this.#unfinishedPaths(), isBehind });
+    this.#stateCopies = new StateCopies({ fs, disks: this.#disks, clock, log, isBehind });
     // A thread can read only the machine's own file system.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
     const observers = {
@@ -284,7 +296,12 @@ export class Archive {
       wanted.delete(disk.root);
       disk.isRemoved = weight === undefined;
       disk.weight = weight ?? disk.weight;
-      if (!disk.isRemoved || Array.from(this.#writing()).some((camera) => camera.isOn(disk))) continue;
+      if (
+        !disk.isRemoved ||
+        disk === this.#disks.state ||
+        Array.from(this.#writing()).some((camera) => camera.isOn(disk))
+      )
+        continue;
       this.#disks.remove(disk);
       this.#watches.delete(disk);
       void this.#identities.get(disk)?.release();
@@ -329,6 +346,7 @@ export class Archive {
     this.#configureDisks();
     for (const watch of this.#watches.values()) watch.tick();
     this.#drain.tick();
+    this.#stateCopies.tick();
     this.#disks.tick((disk) => this.#store.probeDisk(disk));
     this.#retention?.tick();
   }
@@ -337,12 +355,38 @@ export class Archive {
   async settled(): Promise<void> {
     for (const watch of this.#watches.values()) await watch.settled();
     await this.#drain.settled();
+    await this.#stateCopies.settled();
     await this.#retention?.settled();
   }
 
-  /** Throws WrongDiskError when the record path is not this node's archive now: nothing may be written there. */
+  /** The root of the disk that has the state of the archive. */
+  get stateRoot(): string {
+    return this.#disks.state.root;
+  }
+
+  /** Throws WrongDiskError when that disk is not one of this archive now: nothing may be written there. */
   async checkDisk(): Promise<void> {
-    await this.#firstIdentity?.check();
+    await this.#identities.get(this.#disks.state)?.check();
+  }
+
+  /** The space of all disks that can be written to; undefined if it cannot be found out. */
+  async space(): Promise<Space | undefined> {
+    const disks = this.#disks.all.filter(({ refused, fault, hangs }) => !refused && !fault && !hangs);
+    const spaces = await Promise.all(
+      disks.map((disk) =>
+        disk
+          .answers(this.#fs.space(disk.root))
+          // It adds nothing to the sum.
+          .catch(() => undefined),
+      ),
+    );
+    return spaces.reduce(
+      (sum, space) =>
+        sum && space
+          ? { freeBytes: sum.freeBytes + space.freeBytes, totalBytes: sum.totalBytes + space.totalBytes }
+          : (sum ?? space),
+      undefined,
+    );
   }
 
   /** The root of the disk that has a file, by the path of the file. */
@@ -616,6 +660,7 @@ export class Archive {
     await Promise.all(Array.from(this.#writing(), (camera) => camera.close()));
     for (const watch of this.#watches.values()) await watch.settled();
     await this.#drain.close();
+    await this.#stateCopies.settled();
     await this.#retention?.close();
     await this.#reader?.close();
     for (const identity of this.#identities.values()) await identity.release();

@@ -66,6 +66,7 @@ function archiveOf(archive: Archive): EngineArchive {
       holds.delete(hold);
     },
     checkWritable: () => archive.checkWritable(),
+    stateRoot: archive.stateRoot,
     checkDisk: () => archive.checkDisk(),
   };
 }

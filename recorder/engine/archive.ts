@@ -1,7 +1,11 @@
 // The footage of an engine: the archive, and the ledger of what is missing in it.
 
+import { withoutTrailingSlash } from '../../base/paths.ts';
 import { Archive } from '../archive/archive.ts';
 import { allOf, type SegmentObserver } from '../archive/catalogue/observer.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
+import { ArchiveIdentity } from '../archive/disk/identity.ts';
+import { newestState } from '../archive/disk/state-copies.ts';
 import { readBootId } from '../archive/gaps/alive.ts';
 import { GapLedger } from '../archive/gaps/ledger.ts';
 import type { WantedCameras } from '../cameras/wanted-cameras.ts';
@@ -16,7 +20,17 @@ export async function openArchive(
   wanted: WantedCameras,
   { owner, registry, memory, front, rows, copies, clock, log }: EngineDeps,
 ): Promise<{ readonly archive: Archive; readonly gaps: GapLedger }> {
-  const { workDir, recordPath: root, archive: settings } = current.value;
+  const { workDir, recordPath, archive: settings } = current.value;
+  const root = withoutTrailingSlash(recordPath);
+  // With one disk, there is nothing to choose.
+  const first = new ArchiveIdentity({ root, workDir, ...owner, fs: nodeFileSystem, log });
+  const others = settings.disks.map(
+    ({ path }) =>
+      new ArchiveIdentity({ root: withoutTrailingSlash(path), workDir, ...owner, first, fs: nodeFileSystem, log }),
+  );
+  const stateRoot = others.length === 0 ? undefined : await newestState(nodeFileSystem, [first, ...others]);
+  if (stateRoot !== undefined && stateRoot !== first.root)
+    log.info({ path: stateRoot }, 'the newest state of the archive is on this disk');
   const observers: SegmentObserver[] = [];
   const archive = new Archive({
     root,
@@ -28,13 +42,14 @@ export async function openArchive(
     workDir,
     ...owner,
     disks: () => current.value.archive.disks,
+    stateRoot,
     limits: () => wanted.limits,
     epochOf: (cameraId) => wanted.epochOf(cameraId),
     unsynced: forUnsynced(memory),
     memory: forWriting(memory),
   });
   const gaps = new GapLedger({
-    root,
+    root: archive.stateRoot,
     clock,
     log,
     bootId: await readBootId(),

@@ -9,7 +9,7 @@ import type { Archive } from '../archive/archive.ts';
 import type { RetentionLimits } from '../archive/retention/plan.ts';
 import type { CameraView } from '../model/camera-view.ts';
 import type { EngineMember } from '../model/engine.ts';
-import { nodeFileSystem, type Space } from '../archive/disk/file-system.ts';
+import type { Space } from '../archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from '../cameras/camera-set.ts';
 import type { ServersMembers } from '../cluster/access.ts';
 import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirror.ts';
@@ -220,7 +220,7 @@ class ReportedFacts {
   }
 
   async #refresh(): Promise<void> {
-    const { config, archive, clock } = this.#deps;
+    const { archive, clock } = this.#deps;
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#archivesMs >= ARCHIVES_MS) {
       this.#archivesMs = nowMs;
@@ -232,7 +232,7 @@ class ReportedFacts {
     if (nowMs - this.#spaceMs >= (isFull ? FULL_SPACE_MS : SPACE_MS)) {
       this.#spaceMs = nowMs;
       // Then nothing is known of the space, and the report says nothing of it.
-      this.#space = await nodeFileSystem.space(config.recordPath).catch(() => undefined);
+      this.#space = await archive.space();
     }
     if (isFull) this.#fullDisk.see(isExhausted, this.#space);
   }

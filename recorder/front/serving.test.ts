@@ -76,7 +76,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const known = { ownKey, ended, memberSessions, cameraIds: () => new Set<string>() };
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
   const engine = overBorder(answersOf(opened, { member: undefined, refused: () => [] }), SHARED);
-  const beside = { ...deps, recordPath: config.recordPath, archive: engine.archive };
+  const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const lines = openAlarmLines(beside);
   const alarms = new Alarms({ journal: events.journal, lines, clock, log: silentLog });

@@ -62,16 +62,15 @@ async function openDatabase(
 const KEPT_MS = 400 * DAY_MS;
 
 interface BesideFootage {
-  readonly recordPath: string;
   readonly archive: EngineArchive;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** The lines of alarms. */
-export const openAlarmLines = ({ recordPath, archive, clock, log }: BesideFootage): Happenings =>
+export const openAlarmLines = ({ archive, clock, log }: BesideFootage): Happenings =>
   new Happenings({
-    root: recordPath,
+    root: archive.stateRoot,
     directory: '.kube-nvr/alarms',
     fs: nodeFileSystem,
     clock,
@@ -85,9 +84,9 @@ interface HappeningsDeps extends BesideFootage {
   readonly told: NodeEvents['happened'];
 }
 
-export const openHappenings = ({ recordPath, archive, told, clock, log }: HappeningsDeps): Happenings =>
+export const openHappenings = ({ archive, told, clock, log }: HappeningsDeps): Happenings =>
   new Happenings({
-    root: recordPath,
+    root: archive.stateRoot,
     fs: nodeFileSystem,
     clock,
     log,

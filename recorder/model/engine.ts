@@ -70,7 +70,9 @@ export interface EngineArchive {
   release(hold: number): void;
   /** Whether recording could create and write a file now. */
   checkWritable(): Promise<boolean>;
-  /** Rejects when the record path is not this node's archive now. */
+  /** The root of the disk that has the state of the archive. */
+  readonly stateRoot: string;
+  /** Rejects when that disk is not one of this node's archive now. */
   checkDisk(): Promise<void>;
 }
 

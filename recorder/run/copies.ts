@@ -57,7 +57,7 @@ export async function openCopies(
       account: {
         node: config.nodeName,
         archiveId: () => archiveOf().id,
-        files: () => accountFiles(config),
+        files: () => accountFiles(archiveOf().stateRoot, config.audit.directory),
         ...accountReader,
       },
     },
@@ -79,17 +79,14 @@ export const accountReader: AccountReader = {
 };
 
 /** The files of ledger, protections and audit, by their names at a target. The sign of life last: what it covers is copied before. */
-async function accountFiles({
-  recordPath,
-  audit,
-}: Pick<Config, 'recordPath' | 'audit'>): Promise<ReadonlyMap<string, string>> {
-  const state = join(recordPath, '.kube-nvr');
+async function accountFiles(stateRoot: string, auditDirectory: string): Promise<ReadonlyMap<string, string>> {
+  const state = join(stateRoot, '.kube-nvr');
   const names = async (directory: string): Promise<string[]> => (await readdir(directory).catch(ignoreMissing)) ?? [];
-  const [gaps, lines] = await Promise.all([names(join(state, 'gaps')), names(audit.directory)]);
+  const [gaps, lines] = await Promise.all([names(join(state, 'gaps')), names(auditDirectory)]);
   const journals = gaps.filter((name) => name.endsWith('.jsonl'));
   return new Map([
     ['protections.json', join(state, 'protections.json')],
-    ...lines.filter(isAuditFile).map((name) => [`audit/${name}`, join(audit.directory, name)] as const),
+    ...lines.filter(isAuditFile).map((name) => [`audit/${name}`, join(auditDirectory, name)] as const),
     ...[...journals, 'alive'].map((name) => [`gaps/${name}`, join(state, 'gaps', name)] as const),
   ]);
 }

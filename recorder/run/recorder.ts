@@ -174,7 +174,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const member = await joinCluster(config, opened, { front, identity, pod, servers, version, clock, log });
   wanted.join({ cameraSwitch: opened.cameraSwitch, database, member });
   const engine = answersOf(opened, { member, refused: () => servers?.rows?.refused ?? [] });
-  const beside = { ...deps, recordPath: config.recordPath, archive: engine.archive };
+  const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const keepEvents = keepingEvents({ happenings, clock, log });
   const alarmLines = openAlarmLines(beside);

@@ -255,3 +255,42 @@ test('a disk whose probes fail gets no new files until they have succeeded for a
   assert.deepEqual(b.archive.warnings(), []);
   await b.stop();
 });
+
+test('when the first disk is lost, protections are known from the copy on another, retention goes on, and the first gets the state when it is back', async (t) => {
+  const s = site(t);
+  const b = await start(s);
+  b.begin();
+  await b.play(5);
+  const [fromMs, toMs] = [b.clock.wallMs() - 4_000, b.clock.wallMs() - 2_000];
+  const window = { cameraId: 'c1', fromMs, toMs, note: undefined, untilMs: undefined, by: undefined };
+  await b.archive.protections?.add(window, b.clock.wallMs());
+  await b.wait(35_000);
+  await b.stop();
+  const file = '.kube-nvr/protections.json';
+  assert.equal(readFileSync(join(s.second, file), 'utf8'), readFileSync(join(s.root, file), 'utf8'));
+
+  const lost = join(s.outer, 'lost');
+  renameSync(s.root, lost);
+  const after = await RetentionBench.start({ ...s, disks: () => s.disks, ids: IDS, stateRoot: s.second });
+  assert.equal(after.archive.protections?.readable, true);
+  assert.equal(after.archive.protections.list('c1').length, 1);
+  after.begin();
+  await after.play(5);
+  await after.archive.protections.add({ ...window, cameraId: 'c2' }, after.clock.wallMs());
+  assert.equal(existsSync(s.root), false, 'nothing is written where the first disk was');
+  renameSync(lost, s.root);
+  await after.wait(35_000);
+  await after.stop();
+  assert.equal(readFileSync(join(s.root, file), 'utf8'), readFileSync(join(s.second, file), 'utf8'));
+});
+
+test('the space of an archive is that of all disks which can be written to', async (t) => {
+  const s = site(t);
+  const b = await start(s);
+  const both = await b.archive.space();
+  await b.stop();
+  renameSync(s.second, join(s.outer, 'lost'));
+  const one = await start(s);
+  assert.equal((await one.archive.space())?.totalBytes, (both?.totalBytes ?? NaN) / 2);
+  await one.stop();
+});

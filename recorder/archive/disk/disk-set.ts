@@ -1,5 +1,6 @@
 // The disks of one archive. A file has the same relative path on whichever disk it is; this is the only place that knows
-// where a path is. State of the archive (protections, gaps, sizes) is on the first disk, the record path.
+// where a path is. State of the archive (protections, gaps, sizes) is on one of them, usually the first, the record path; the others
+// have copies (`state-copies.ts`).
 
 import { cameraOfFootage } from '../../../base/camera-id.ts';
 import { systemClock, type Clock } from '../../../base/clock.ts';
@@ -66,6 +67,8 @@ interface DiskSetOptions {
   readonly fs: FileSystem;
   readonly clock: Clock;
   readonly log: Log;
+  /** The root of the disk with the state; undefined: the first. */
+  readonly stateRoot?: string | undefined;
   /** How long a probe of a disk took. */
   readonly probed?: ((root: string, durationMs: number) => void) | undefined;
 }
@@ -93,6 +96,11 @@ export class DiskSet {
 
   get first(): Disk {
     return this.#disks[0];
+  }
+
+  /** Has the state of the archive as long as this process runs. */
+  get state(): Disk {
+    return this.#disks.find(({ root }) => root === this.#options.stateRoot) ?? this.first;
   }
 
   get all(): readonly Disk[] {

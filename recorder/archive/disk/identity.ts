@@ -65,6 +65,10 @@ export class ArchiveIdentity {
     this.#knownPath = `${options.workDir}/archive-id`;
   }
 
+  get root(): string {
+    return this.#options.root;
+  }
+
   /** The id of the archive, once it was verified. */
   get id(): string | undefined {
     return this.#id;

@@ -66,9 +66,9 @@ export class SegmentStore {
     this.disks = disks;
   }
 
-  /** Rejects with WrongDiskError when the record path is not the archive of this node now. */
+  /** Rejects with WrongDiskError when the disk of the state is not one of this archive now. */
   checkDisk(): Promise<void> {
-    return this.disks.first.guard.check();
+    return this.disks.state.guard.check();
   }
 
   /** Creates the record path, and on its disk the directories for markers and rewritten files. */
@@ -80,9 +80,9 @@ export class SegmentStore {
     for (const file of await this.#listState(disk, REWRITES)) await this.#discard(`${disk.root}/${REWRITES}/${file}`);
   }
 
-  /** The path of a file of the archive's state, which is on the first disk. */
+  /** The path of a file of the archive's state. */
   ofState(path: string): string {
-    return `${this.root}/${path}`;
+    return `${this.disks.state.root}/${path}`;
   }
 
   /** Where a file of footage is now. */

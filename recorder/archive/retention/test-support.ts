@@ -72,6 +72,7 @@ interface RetentionBenchOptions {
   readonly segmentDurationMs?: number;
   /** Further disks; `disk` must be made for a directory that contains all. */
   readonly disks?: () => readonly DiskSettings[];
+  readonly stateRoot?: string;
 }
 
 interface TestRecording {
@@ -112,6 +113,7 @@ export class RetentionBench {
       syncIntervalMs: 5_000,
       ...(options.workDir === undefined ? {} : { workDir: options.workDir }),
       ...(options.disks && { disks: options.disks }),
+      stateRoot: options.stateRoot,
       limits: (): Limits => ({ node: this.node, cameras: this.cameras }),
       observer: {
         closed: ({ path }: ClosedSegment) => void this.closed.push(path),
