@@ -33,6 +33,19 @@ test('a minute of the clock is reported when a picture of another one comes, if 
   assert.equal(minute.take(), undefined);
 });
 
+test('pictures that refer to a lost one are counted, also in a minute in which none was lost', () => {
+  const minute = new DegradedMinute();
+  minute.picture(T0 + 58 * S, T0 + 59 * S, 1, false);
+  const first = minute.picture(T0 + 60 * S, T0 + 61 * S, 0, false);
+  minute.picture(T0 + 61 * S, T0 + 62 * S, 0, true);
+  const second = minute.take();
+  assert.deepEqual(first, { ...stretch(58, 59, 1, 2), undecodable: 1 });
+  assert.deepEqual(second, { ...stretch(60, 62, 0, 2), undecodable: 1 });
+  const time = new DegradedTime();
+  for (const each of [first, second]) time.add(each);
+  assert.deepEqual(time.all, [{ ...stretch(58, 62, 1, 4), undecodable: 2 }]);
+});
+
 test('neighbours are one stretch within an hour, and what is said twice counts once', () => {
   const time = new DegradedTime();
   for (let again = 0; again < 2; again++) {

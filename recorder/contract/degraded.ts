@@ -8,6 +8,8 @@ import { HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 export interface Degraded extends Interval {
   /** Number of missing pictures, computed from the distances between pictures. */
   readonly lost: number;
+  /** Number of recorded pictures that cannot be decoded without a missing one: those up to the next key frame. */
+  readonly undecodable?: number;
   /** Number of missing and recorded pictures together. */
   readonly expected: number;
 }
@@ -25,15 +27,17 @@ export class DegradedMinute {
   #fromMs = 0;
   #toMs = 0;
   #lost = 0;
+  #undecodable = 0;
   #expected = 0;
 
   /** The current minute so far, if pictures are missing. */
   get current(): Degraded | undefined {
-    if (this.#lost === 0) return undefined;
+    if (this.#lost === 0 && this.#undecodable === 0) return undefined;
     return {
       fromMs: Math.floor(this.#fromMs),
       toMs: Math.round(this.#toMs),
       lost: this.#lost,
+      ...(this.#undecodable > 0 && { undecodable: this.#undecodable }),
       expected: this.#expected,
     };
   }
@@ -42,11 +46,12 @@ export class DegradedMinute {
    * Counts a picture of [fromMs, toMs), before which `lost` pictures are missing. Returns the previous minute if this
    * picture ends it.
    */
-  picture(fromMs: number, toMs: number, lost: number): Degraded | undefined {
+  picture(fromMs: number, toMs: number, lost: number, isDecodable = true): Degraded | undefined {
     const over =
       fromMs >= this.#minuteMs + MINUTE_MS || fromMs < this.#minuteMs - DISORDER_MS ? this.#begin(fromMs) : undefined;
     this.#toMs = Math.max(this.#toMs, toMs);
     this.#lost += lost;
+    if (!isDecodable) this.#undecodable++;
     this.#expected += lost + 1;
     return over;
   }
@@ -56,6 +61,7 @@ export class DegradedMinute {
     const { current } = this;
     this.#minuteMs = -Infinity;
     this.#lost = 0;
+    this.#undecodable = 0;
     return current;
   }
 
@@ -85,10 +91,12 @@ export class DegradedTime {
     const before = all[at - 1];
     if (before && before.toMs >= stretch.toMs) return;
     if (before && joins(before, stretch)) {
+      const undecodable = (before.undecodable ?? 0) + (stretch.undecodable ?? 0);
       all[at - 1] = {
         fromMs: before.fromMs,
         toMs: stretch.toMs,
         lost: before.lost + stretch.lost,
+        ...(undecodable > 0 && { undecodable }),
         expected: before.expected + stretch.expected,
       };
       return;

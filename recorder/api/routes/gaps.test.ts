@@ -24,7 +24,7 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
       wantedMs: 30_000,
       recordedMs: 18_250,
       recorded: [],
-      degraded: [{ fromMs: NOON_MS + 2_000, toMs: NOON_MS + 10_000, lost: 2, expected: 200 }],
+      degraded: [{ fromMs: NOON_MS + 2_000, toMs: NOON_MS + 10_000, lost: 2, undecodable: 40, expected: 200 }],
       filled: [],
     };
   };
@@ -55,6 +55,7 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
         start_ms: NOON_MS + 2_000,
         end_ms: NOON_MS + 10_000,
         lost_frames: 2,
+        undecodable_frames: 40,
         expected_frames: 200,
         lost_share: 0.01,
       },

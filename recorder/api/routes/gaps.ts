@@ -71,6 +71,12 @@ const DegradedItem = z
     start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
     end_ms: z.number().int(),
     lost_frames: z.number().int().describe('Pictures that did not arrive completely.'),
+    undecodable_frames: z
+      .number()
+      .int()
+      .describe(
+        'Recorded pictures that refer to a lost one: those up to the next key frame. A player shows them damaged.',
+      ),
     expected_frames: z.number().int().describe('All pictures of that time: the recorded ones and lost_frames.'),
     lost_share: z.number().describe('lost_frames divided by expected_frames: from 0 to 1.'),
   })
@@ -153,12 +159,13 @@ const toFilled = ({ atMs, seam, ...gap }: Filled): z.output<typeof GapItem> => (
   seam,
 });
 
-const toDegraded = ({ fromMs, toMs, lost, expected }: Degraded): z.output<typeof DegradedItem> => ({
+const toDegraded = ({ fromMs, toMs, lost, undecodable = 0, expected }: Degraded): z.output<typeof DegradedItem> => ({
   start: isoTime(fromMs),
   end: isoTime(toMs),
   start_ms: fromMs,
   end_ms: toMs,
   lost_frames: lost,
+  undecodable_frames: undecodable,
   expected_frames: expected,
   lost_share: Math.round((lost / expected) * 10_000) / 10_000,
 });
@@ -211,6 +218,7 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
                 start_ms: Date.parse('2026-11-21T09:29:00.012+00:00'),
                 end_ms: Date.parse('2026-11-21T09:30:00.011+00:00'),
                 lost_frames: 30,
+                undecodable_frames: 410,
                 expected_frames: 1_500,
                 lost_share: 0.02,
               },

@@ -78,9 +78,9 @@ export class CameraGaps {
   readonly #teller: GapTeller | undefined;
   readonly #breaks = new RunBreaks({
     missed: (fromMs, toMs, cause) => this.#missed(Math.round(fromMs), Math.round(toMs), cause),
-    picture: (fromMs, toMs, lost) => {
+    picture: (fromMs, toMs, lost, isDecodable) => {
       this.#lostPictures += lost;
-      this.#noteDegraded(this.#minute.picture(fromMs, toMs, lost));
+      this.#noteDegraded(this.#minute.picture(fromMs, toMs, lost, isDecodable));
     },
   });
   /** From the last observation. */

@@ -52,6 +52,7 @@ test('a line holds each kind of record, and anything else is none', () => {
     { kind: 'missed', fromMs: -3, toMs: 4, cause: 'packets-lost' },
     recorded(3),
     { kind: 'degraded', fromMs: 5, toMs: 60_000, lost: 3, expected: 1_500 },
+    { kind: 'degraded', fromMs: 60_000, toMs: 120_000, lost: 0, undecodable: 7, expected: 1_500 },
     { kind: 'stop', atMs: 7, detail: 'stopped by anna: repair of the mast' },
     { kind: 'stop', atMs: 8, detail: '' },
   ];

@@ -41,7 +41,12 @@ export function formatRecord(record: LedgerRecord): string {
     case 'recorded':
       return line({ recorded: [record.fromMs, record.toMs] });
     case 'degraded':
-      return line({ degraded: [record.fromMs, record.toMs], lost: record.lost, expected: record.expected });
+      return line({
+        degraded: [record.fromMs, record.toMs],
+        lost: record.lost,
+        undecodable: record.undecodable,
+        expected: record.expected,
+      });
     case 'filled':
       return line({ filled: [record.fromMs, record.toMs], cause: record.cause, at: record.atMs, seam: record.seam });
     case 'not-filled':
@@ -60,7 +65,7 @@ export function parseRecord(text: string): LedgerRecord | undefined {
   const fields = parseJson(text);
   if (typeof fields !== 'object' || fields === null) return undefined;
   const told = fields as Record<string, unknown>;
-  const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = told;
+  const { at, state, until, because, missed, cause, recorded, degraded, lost, undecodable, expected } = told;
   if (isTime(told.stop)) {
     return { kind: 'stop', atMs: told.stop, detail: typeof told.detail === 'string' ? told.detail : '' };
   }
@@ -69,8 +74,10 @@ export function parseRecord(text: string): LedgerRecord | undefined {
   if (missed !== undefined)
     return interval(missed, (fromMs, toMs) => ({ kind: 'missed', fromMs, toMs, cause: gapCause(cause) ?? 'unknown' }));
   if (degraded !== undefined) {
-    if (!isCount(lost) || !isCount(expected) || lost > expected) return undefined;
-    return interval(degraded, (fromMs, toMs) => ({ kind: 'degraded', fromMs, toMs, lost, expected }));
+    const refer = isCount(undecodable) ? { undecodable } : {};
+    if (!isCount(lost) && !(lost === 0 && isCount(undecodable))) return undefined;
+    if (!isCount(expected) || lost > expected) return undefined;
+    return interval(degraded, (fromMs, toMs) => ({ kind: 'degraded', fromMs, toMs, lost, ...refer, expected }));
   }
   if (!isTime(at) || typeof state !== 'string') return undefined;
   if (until !== undefined && !isTime(until)) return undefined;

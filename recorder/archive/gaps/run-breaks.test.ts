@@ -80,3 +80,20 @@ test('pictures are lost where packets were, one for each usual distance, and non
   camera.video();
   assert.deepEqual(told, [[200, 240, 3]]);
 });
+
+test('a picture that is lost damages those after it up to the next key frame', () => {
+  const decodable: boolean[] = [];
+  const breaks = new RunBreaks({
+    missed() {},
+    picture: (_fromMs, _toMs, _lost, isDecodable) => void decodable.push(isDecodable),
+  });
+  const camera = new TestCamera(new VirtualClock(START_MS), breaks, () => {});
+  camera.begin();
+  camera.video({ sync: true });
+  camera.video({ sync: false });
+  camera.video({ sync: false, lostPackets: 1, ticks: 2 * FRAME_TICKS });
+  camera.video({ sync: false, lostPackets: 1, ticks: FRAME_TICKS });
+  camera.video({ sync: true });
+  camera.video({ sync: false });
+  assert.deepEqual(decodable, [true, true, true, false, true, true]);
+});

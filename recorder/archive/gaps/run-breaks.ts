@@ -22,7 +22,7 @@ interface RunBreakEvents {
   /** Called when the next run begins. */
   missed(fromMs: number, toMs: number, cause: GapCause): void;
   /** Called for a picture of [fromMs, toMs), before which `lost` pictures of its run are missing. */
-  picture(fromMs: number, toMs: number, lost: number): void;
+  picture(fromMs: number, toMs: number, lost: number, isDecodable: boolean): void;
 }
 
 export class RunBreaks implements SampleSink {
@@ -33,6 +33,8 @@ export class RunBreaks implements SampleSink {
   #hasPicture = false;
   /** Decoding time of the last picture of the run. */
   #lastDts: number | undefined;
+  /** A picture has been missing since the last key frame, to which those after it may refer. */
+  #isBroken = false;
 
   constructor(events: RunBreakEvents) {
     this.#events = events;
@@ -45,6 +47,7 @@ export class RunBreaks implements SampleSink {
 
   begin(): void {
     this.#lastDts = undefined;
+    this.#isBroken = false;
   }
 
   change(): void {}
@@ -54,10 +57,11 @@ export class RunBreaks implements SampleSink {
     if (this.#leapsTo(sample)) this.#cause ??= 'clock-step';
     this.#endBreak(sample.wallMs);
     const lost = this.#lostBefore(sample);
+    this.#isBroken = !sample.sync && (this.#isBroken || lost > 0);
     this.#lastDts = sample.dts;
     this.#hasPicture = true;
     this.#endMs = sample.wallMs + sample.usualDuration / TICKS_PER_MS;
-    this.#events.picture(sample.wallMs, this.#endMs, lost);
+    this.#events.picture(sample.wallMs, this.#endMs, lost, !this.#isBroken);
   }
 
   end(reason: EndReason): void {
