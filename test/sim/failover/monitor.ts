@@ -184,9 +184,13 @@ export class Monitor {
   }
 
   #condemns(node: string, camera: string): void {
+    if (!this.#wasCondemned(node)) this.#fail(`${camera} leaves ${node}, silent for ${this.#silentMs(node)} ms`);
+  }
+
+  /** Now, or so lately that an operator may not know that it is back. */
+  #wasCondemned(node: string): boolean {
     const isJustBack = this.#timeline.nowMs - (this.#returnedMs.get(node) ?? -Infinity) <= this.#limits.newsMs;
-    if (!this.#isCondemned(node) && !isJustBack)
-      this.#fail(`${camera} leaves ${node}, silent for ${this.#silentMs(node)} ms`);
+    return this.#isCondemned(node) || isJustBack;
   }
 
   #isCondemned(node: string): boolean {
@@ -307,7 +311,9 @@ export class Monitor {
     if (!wasWriting || this.activeWriters(camera).length > 0) return;
     // Of two handovers in a row, the first may have been to a node that died before anybody could know.
     const { node, previousNode = node } = assignment;
-    const isExplained = [node, previousNode, recorder.name].some((name) => this.#isDisturbed(name));
+    // The network lost the renewals of this recorder for so long that the operator was right not to wait for the next one.
+    const isExplained =
+      [node, previousNode, recorder.name].some((name) => this.#isDisturbed(name)) || this.#wasCondemned(recorder.name);
     if (PLANNED.includes(assignment.reason) && !isExplained) {
       this.#fail(`nobody records ${camera} after ${recorder.name} handed it over to ${assignment.node}`);
     }
