@@ -6,7 +6,7 @@ import { allOf, type SegmentObserver } from '../archive/catalogue/observer.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { ArchiveIdentity } from '../archive/disk/identity.ts';
 import { newestState } from '../archive/disk/state-copies.ts';
-import { readBootId } from '../archive/gaps/alive.ts';
+import { AliveFile, readBootId } from '../archive/gaps/alive.ts';
 import { GapLedger } from '../archive/gaps/ledger.ts';
 import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
@@ -28,7 +28,12 @@ export async function openArchive(
     ({ path }) =>
       new ArchiveIdentity({ root: withoutTrailingSlash(path), workDir, ...owner, first, fs: nodeFileSystem, log }),
   );
-  const stateRoot = others.length === 0 ? undefined : await newestState(nodeFileSystem, [first, ...others]);
+  const signs = async (path: string): Promise<number | undefined> => {
+    const file = new AliveFile(nodeFileSystem, path);
+    return (await file.read()) && file.count;
+  };
+  const stateRoot =
+    others.length === 0 ? undefined : await newestState({ fs: nodeFileSystem, clock, signs }, [first, ...others]);
   if (stateRoot !== undefined && stateRoot !== first.root)
     log.info({ path: stateRoot }, 'the newest state of the archive is on this disk');
   const observers: SegmentObserver[] = [];

@@ -74,7 +74,7 @@ interface DiskSetOptions {
 }
 
 const HANGS: DiskFault = { code: 'disk-error', message: 'the disk has not answered for 10 seconds' };
-const HANGS_MS = 10_000;
+export const HANGS_MS = 10_000;
 const PROBE_MS = 5_000;
 /** Probes have succeeded for this long: a disk that fails now and then does not get its cameras back each time. */
 const WELL_MS = 60_000;

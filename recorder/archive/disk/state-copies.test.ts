@@ -71,13 +71,41 @@ test('a disk that must not be written to gets nothing', async (t) => {
   assert.equal(existsSync(join(b, '.kube-nvr')), false);
 });
 
+const ours = (root: string) => ({ root, inspect: async () => {} });
+const foreign = (root: string) => ({ root, inspect: () => Promise.reject(new Error('another archive')) });
+const signs = async (path: string): Promise<number> => Number(readFileSync(path, 'utf8'));
+const choice = (clock = new VirtualClock(NOW_MS)) => ({ fs, clock, signs });
+
 test('the newest state counts, but not that of a disk which is not of this archive', async (t) => {
   const { a, b, write } = stage(t);
-  const ours = (root: string) => ({ root, inspect: async () => {} });
-  const foreign = (root: string) => ({ root, inspect: () => Promise.reject(new Error('another archive')) });
-  assert.equal(await newestState(fs, [ours(a), ours(b)]), a);
-  write(b, 'gaps/alive', 'alive', NOW_MS + 5_000);
-  assert.equal(await newestState(fs, [ours(a), ours(b)]), b);
-  assert.equal(await newestState(fs, [ours(a), foreign(b)]), a);
-  assert.equal(await newestState(fs, [foreign(a), foreign(b)]), undefined);
+  write(a, 'gaps/alive', '7');
+  assert.equal(await newestState(choice(), [ours(a), ours(b)]), a);
+  write(b, 'gaps/alive', '8', NOW_MS - 5_000);
+  assert.equal(await newestState(choice(), [ours(a), ours(b)]), b);
+  assert.equal(await newestState(choice(), [ours(a), foreign(b)]), a);
+  assert.equal(await newestState(choice(), [foreign(a), foreign(b)]), undefined);
+});
+
+test('a copy is not newer than the state that was copied, which may have lines since', async (t) => {
+  const { a, b, write, copies } = stage(t);
+  write(a, 'gaps/alive', '7');
+  await copies.copy();
+  for (const disks of [
+    [ours(a), ours(b)],
+    [ours(b), ours(a)],
+  ]) {
+    assert.equal(await newestState(choice(), disks), a);
+  }
+});
+
+test('a disk that does not answer for ten seconds holds up no start', async () => {
+  const clock = new VirtualClock(NOW_MS);
+  const answering = { fs: { facts: async () => ({ mtimeMs: 1 }) } as unknown as typeof fs, signs: async () => 7 };
+  const asked = newestState({ ...answering, clock }, [
+    ours('/a'),
+    { root: '/b', inspect: () => new Promise(() => {}) },
+  ]);
+  await new Promise((resolve) => setImmediate(resolve));
+  clock.advance(10_000);
+  assert.equal(await asked, '/a');
 });

@@ -6,7 +6,7 @@ import { messageOf } from '../../../base/error.ts';
 import { ignoreMissing } from '../../../base/file-calls.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import type { Clock } from '../../../base/clock.ts';
-import type { Disk, DiskSet } from './disk-set.ts';
+import { HANGS_MS, type Disk, type DiskSet } from './disk-set.ts';
 import type { FileSystem } from './file-system.ts';
 import type { ArchiveIdentity } from './identity.ts';
 import { makeDirectories, readIfThere, replaceFile } from './state-file.ts';
@@ -21,21 +21,34 @@ const EVERY_MS = 30_000;
 /** Files of older days do not change any more: their names begin with the day. */
 const DAYS_THAT_CHANGE_MS = 3 * DAY_MS;
 
-/** The root with the newest state, of disks of this archive; undefined if none has any. */
+interface StateChoice {
+  readonly fs: FileSystem;
+  readonly clock: Clock;
+  /** How many signs of life the file at an absolute path has seen. */
+  readonly signs: (path: string) => Promise<number | undefined>;
+}
+
+/**
+ * The root with the newest state, of disks of this archive; undefined if none has any. A copy has as many signs of life as its source had,
+ * and was written later: with as many signs, the older file is the source, which may have what came after the copy.
+ */
 export async function newestState(
-  fs: FileSystem,
+  { fs, clock, signs }: StateChoice,
   disks: readonly (Pick<ArchiveIdentity, 'inspect'> & { readonly root: string })[],
 ): Promise<string | undefined> {
-  let newest: { readonly root: string; readonly atMs: number } | undefined;
-  for (const disk of disks) {
-    const facts = await disk
-      .inspect()
-      .then(() => fs.facts(`${disk.root}/${ALIVE}`))
-      // One that is missing or another's has no state of ours.
-      .catch(() => undefined);
-    if (facts && facts.mtimeMs > (newest?.atMs ?? -Infinity)) newest = { root: disk.root, atMs: facts.mtimeMs };
-  }
-  return newest?.root;
+  const hangs = Promise.withResolvers<undefined>();
+  const timer = clock.after(HANGS_MS, () => hangs.resolve(undefined));
+  const state = async (disk: (typeof disks)[number]) => {
+    await disk.inspect();
+    const path = `${disk.root}/${ALIVE}`;
+    const [count, facts] = await Promise.all([signs(path), fs.facts(path)]);
+    return count === undefined ? undefined : { root: disk.root, count, atMs: facts.mtimeMs };
+  };
+  // One that is missing, another's, or does not answer has no state of ours.
+  const asked = disks.map((disk) => Promise.race([state(disk).catch(() => undefined), hangs.promise]));
+  const found = (await Promise.all(asked)).filter((one) => one !== undefined);
+  timer.cancel();
+  return found.toSorted((a, b) => b.count - a.count || a.atMs - b.atMs)[0]?.root;
 }
 
 interface StateCopiesDeps {

@@ -29,6 +29,11 @@ export class AliveFile {
     this.#path = path;
   }
 
+  /** How many signs of life the file has had, as of the last call. */
+  get count(): number {
+    return this.#count;
+  }
+
   /** The last sign of life of the previous process; undefined when there is none. Rejects with the error of the system. */
   async read(): Promise<SignOfLife | undefined> {
     let file: OpenFile;
