@@ -64,7 +64,7 @@ suite('the packages', { skip: serverMissing() }, () => {
           .filter(([mode = '']) => !mode.startsWith('d'))
           .map(([, , , , , path = '']) => path.slice(1));
         const places =
-          /^\/(etc\/recorder\/config\.yaml|usr\/bin\/recorder|usr\/lib\/(recorder|sysctl\.d|systemd|sysusers\.d|tmpfiles\.d)\/|usr\/share\/(bash-completion|doc|man)\/)/;
+          /^\/(etc\/recorder\/config\.yaml|usr\/bin\/(recorder|kubectl-nvr)|usr\/lib\/(recorder|sysctl\.d|systemd|sysusers\.d|tmpfiles\.d)\/|usr\/share\/(bash-completion|doc|man)\/)/;
         assert.deepEqual(
           files.filter((file) => !places.test(file) || /\.test\.|node_modules/.test(file)),
           [],
