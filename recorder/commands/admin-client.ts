@@ -1,8 +1,7 @@
 // Calls the API of a recorder from a command, as an admin: by default the recorder of this machine, with the certificate of its member of a
 // cluster of servers, or with its own admin token.
 
-import { createWriteStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { open, readFile, rm } from 'node:fs/promises';
 import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
@@ -128,7 +127,15 @@ export class AdminClient {
         answer.destroy();
         throw new AdminError(`it answered ${answer.statusCode}`);
       }
-      await pipeline(answer, createWriteStream(file, { flags: 'wx', mode: 0o640 }));
+      const out = await open(file, 'wx', 0o640).catch((err: unknown) => {
+        answer.destroy();
+        throw err;
+      });
+      await pipeline(answer, out.createWriteStream()).catch(async (err: unknown) => {
+        // Half a movie looks like one, and would be in the way of the next try.
+        await rm(file, { force: true });
+        throw err;
+      });
     } catch (cause) {
       if (cause instanceof AdminError) throw cause;
       throw new AdminError(`${file} cannot be written: ${errorCode(cause) ?? messageOf(cause)}`, { cause });

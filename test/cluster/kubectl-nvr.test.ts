@@ -84,6 +84,17 @@ suite('kubectl nvr', { skip: clusterMissing() }, () => {
     assert.equal(readFileSync(file).toString('latin1', 4, 8), 'ftyp');
   });
 
+  test('export writes the footage of all nodes into a movie, and not over a file', async () => {
+    const file = join(cluster.directory, 'export.mp4');
+    const toMs = Date.now() - 5_000;
+    const times = ['--from', new Date(toMs - 10_000).toISOString(), '--to', new Date(toMs).toISOString()];
+    assert.equal((await nvr('export', 'gate', ...times, '-o', file)).stdout, `${file}\n`);
+    const movie = readFileSync(file);
+    assert.equal(movie.toString('latin1', 4, 8), 'ftyp');
+    await assert.rejects(nvr('export', 'gate', ...times, '-o', file), ({ stderr }) => String(stderr).includes(file));
+    assert.ok(readFileSync(file).equals(movie));
+  });
+
   test('report has objects, nodes, events and logs, and none of the tokens', async () => {
     const file = join(cluster.directory, 'report.tar.gz');
     await nvr('report', '-o', file);
