@@ -13,6 +13,7 @@ import { startCamera } from '../camera/camera.ts';
 import { browserMissing, launchBrowser } from '../support/browser.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { API_ROUTES, PLAYBACK_ROUTES } from './routes.ts';
+import { newSeed } from '../support/random.ts';
 import { workspace } from '../support/workspace.ts';
 import { LONG } from '../support/variant.ts';
 
@@ -130,6 +131,7 @@ test(
     // They are of another listener.
     args.push('--exclude-tag', 'playback');
     if (!LONG) args.push('--max-examples', '5');
+    args.push('--seed', String(process.env['TEST_SEED'] ?? newSeed()));
     const { code, output } = await run(SCHEMATHESIS, args, workspace(t));
     t.diagnostic(/Test cases:\n\s*(.*)/.exec(output)?.[1] ?? 'no summary');
     assert.equal(code, 0, `${output.slice(-20_000)}\n${recorder.child.output.slice(-5_000)}`);
