@@ -78,9 +78,9 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
       mkdirSync(dirname(join(node.root, path)), { recursive: true });
       writeFileSync(join(node.root, path), text);
     };
-    leave(`${ARCHIVE}/${EARLIER.file}`, 'footage');
-    leave(`${ARCHIVE}/.kube-nvr/archive.json`, JSON.stringify({ id: EARLIER.id, node: node.name }));
-    leave(`${STATE}/state/archive-id`, JSON.stringify({ '/var/lib/recorder/recordings': EARLIER.id }));
+    leave(`${ARCHIVE}/${OWN}/${EARLIER.file}`, 'footage');
+    leave(`${ARCHIVE}/${OWN}/.kube-nvr/archive.json`, JSON.stringify({ id: EARLIER.id, node: node.name }));
+    leave(`${STATE}/${OWN}/state/archive-id`, JSON.stringify({ '/var/lib/recorder/recordings': EARLIER.id }));
     await cluster.kubectl(['label', 'nodes', '--all', 'kube-nvr.dev/recorder=true']);
     const items = [namespace(SYSTEM, 'restricted'), namespace(VIDEO, 'privileged'), ...cameraPod(SIGHTS, CAMERAS)];
     await apply(items);
@@ -204,7 +204,7 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     await untilVersion(PREVIOUS_VERSION);
   });
 
-  test('files of an earlier version on the node belong to this pool and its user; closed footage was not touched', () => {
+  test('files of an earlier pool of this name belong to this one and its user; closed footage was not touched', () => {
     const at = (...path: readonly string[]): string => join(cluster.node.root, ...path);
     assert.deepEqual(readdirSync(at(ARCHIVE)), [OWN]);
     assert.deepEqual(readdirSync(at(STATE)), [OWN]);
