@@ -187,13 +187,16 @@ const note = (page: Page): Promise<unknown> =>
 const notesOf = async (page: Page): Promise<readonly Saying[]> =>
   (await page.evaluate<readonly Saying[] | undefined>('window.said')) ?? assert.fail('it was reloaded');
 
+/** Of a page that was served by the node that died, until another one answers it, which may not have noticed yet. */
+const UNKNOWN = 'State unknown';
+
 /**
  * The tile shows soon after a death that something is wrong, and neither tile nor pill claims from then on that the camera is
  * recorded, until it is. A page that asked last before the death was noticed, and next when the camera was recorded again, has nothing to
  * show. Returns when the tile showed it, or what it showed was true again, in milliseconds after the death.
  */
 function assertHonest(notes: readonly Saying[], killedMs: number, recordedMs: number): number {
-  const first = notes.find(({ atMs, badge }) => atMs > killedMs && badge !== undefined);
+  const first = notes.find(({ atMs, badge }) => atMs > killedMs && badge !== undefined && badge.trim() !== UNKNOWN);
   const honestMs = Math.min(first?.atMs ?? Infinity, recordedMs) - killedMs;
   assert.ok(honestMs <= HONEST_MS, `${honestMs} ms: ${JSON.stringify(first ?? notes.at(-1))}`);
   if (!first) return honestMs;
