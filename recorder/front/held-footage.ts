@@ -1,4 +1,4 @@
-// The archive for what reads footage: whoever holds some gets a function that lets it go.
+// The archive for programs that read footage: a call that holds footage returns the function that releases it.
 
 import type { OwnArchive } from '../footage/own-footage.ts';
 import type { EngineArchive } from '../model/engine.ts';
