@@ -21,7 +21,7 @@ import { Disk, DiskSet } from './disk/disk-set.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
 import { Drain } from './disk/drain.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFault } from './disk/faults.ts';
-import { nodeFileSystem, type FileSystem, type Space } from './disk/file-system.ts';
+import { nodeFileSystem, spaceOfAll, type FileSystem, type Space } from './disk/file-system.ts';
 import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
 import { formatPath, parsePath, type SegmentName } from './disk/names.ts';
 import { SegmentStore } from './disk/segment-store.ts';
@@ -380,13 +380,7 @@ export class Archive {
           .catch(() => undefined),
       ),
     );
-    return spaces.reduce(
-      (sum, space) =>
-        sum && space
-          ? { freeBytes: sum.freeBytes + space.freeBytes, totalBytes: sum.totalBytes + space.totalBytes }
-          : (sum ?? space),
-      undefined,
-    );
+    return spaceOfAll(spaces.filter((space) => space !== undefined));
   }
 
   /** The root of the disk that has a file, by the path of the file. */

@@ -23,6 +23,15 @@ export interface Space {
   readonly totalBytes: number;
 }
 
+/** Of several disks; undefined of none. */
+export const spaceOfAll = (spaces: readonly Space[]): Space | undefined =>
+  spaces.length === 0
+    ? undefined
+    : {
+        freeBytes: spaces.reduce((sum, { freeBytes }) => sum + freeBytes, 0),
+        totalBytes: spaces.reduce((sum, { totalBytes }) => sum + totalBytes, 0),
+      };
+
 export interface OpenFile {
   /** Writes all `buffers` at `position`, in one or more system calls. Resolves to the number of bytes written. */
   write(buffers: readonly Buffer[], position: number): Promise<number>;

@@ -7,7 +7,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ClosedSegment } from '../catalogue/segment.ts';
 import type { Disk } from '../disk/disk-set.ts';
-import type { FileSystem, Space } from '../disk/file-system.ts';
+import { spaceOfAll, type FileSystem, type Space } from '../disk/file-system.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { AgeGuard } from './age-guard.ts';
 import { Alarms, type RetentionWarning } from './alarms.ts';
@@ -219,7 +219,7 @@ export class Retention implements SpaceMaker {
   /** See `outlookOf`. Undefined while the sizes of all files are not known, too. */
   outlookMs(): number | undefined {
     const { measured, used } = this.#figures();
-    const space = sumOf(this.#spaces);
+    const space = this.#space;
     if (!measured || !space) return undefined;
     return outlookOf({
       limits: this.#limits.node,
@@ -250,7 +250,7 @@ export class Retention implements SpaceMaker {
       this.#limits.forgetOthers(this.#withFootage());
     }
     await this.#protectedUsage.refresh();
-    const before = sumOf(this.#spaces);
+    const before = this.#space;
     const bytesPerSecond = this.#rate.bytesPerSecond();
     this.#spaces = await Promise.all(
       disks.map(async (disk) => {
@@ -258,7 +258,7 @@ export class Retention implements SpaceMaker {
         return { disk, space, headroomBytes: headroomFor(bytesPerSecond, space) };
       }),
     );
-    const after = sumOf(this.#spaces);
+    const after = this.#space;
     if (before && after) this.#forHeadroom.came(after.freeBytes - before.freeBytes + this.#writtenBytes);
     this.#writtenBytes = 0;
     if (this.#forHeadroom.isPaused || this.#forWrites.isPaused) this.#alarms.futile();
@@ -269,6 +269,11 @@ export class Retention implements SpaceMaker {
     if (this.#urgent) return;
     if (await this.#upkeep.measure(nowMs)) this.#due = true;
     await this.#upkeep.save(nowMs);
+  }
+
+  /** Of all disks; undefined where nothing is known. */
+  get #space(): Space | undefined {
+    return spaceOfAll(this.#spaces.map(({ space }) => space));
   }
 
   /** Not while the clock may be wrong: footage that was protected would be removed at once. */
@@ -424,8 +429,8 @@ export class Retention implements SpaceMaker {
     const open = this.#options.openBytes();
     const used = Array.from(this.#withFootage(), (id) => [id, usage.bytesOf(id) + (open.get(id) ?? 0)] as const);
     return {
-      freeBytes: sumOf(this.#spaces)?.freeBytes,
-      totalBytes: sumOf(this.#spaces)?.totalBytes,
+      freeBytes: this.#space?.freeBytes,
+      totalBytes: this.#space?.totalBytes,
       exhausted: this.#alarms.isExhausted,
       used,
       protected: Array.from(this.protections.cameras(), (id) => [id, this.#protectedUsage.bytesOf(id)] as const),
@@ -437,12 +442,3 @@ export class Retention implements SpaceMaker {
 
 const headroomOf = (spaces: readonly DiskSpace[], disk: Disk): number =>
   spaces.find((one) => one.disk === disk)?.headroomBytes ?? 0;
-
-/** Undefined where nothing is known. */
-function sumOf(spaces: readonly DiskSpace[]): Space | undefined {
-  if (spaces.length === 0) return undefined;
-  return spaces.reduce(
-    (sum, { space }) => ({ freeBytes: sum.freeBytes + space.freeBytes, totalBytes: sum.totalBytes + space.totalBytes }),
-    { freeBytes: 0, totalBytes: 0 },
-  );
-}
