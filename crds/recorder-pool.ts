@@ -33,7 +33,7 @@ export const MAX_POOL_NAME = 40;
 export const MAX_CAMERAS_PER_NODE = 500;
 
 /** A directory of the host. `/` and `..` are forbidden, because they would let a pod write anywhere. */
-const hostPath = () =>
+const hostPath = (instead = 'make a new pool instead') =>
   withRules(
     formed(
       z.string().max(512),
@@ -43,10 +43,29 @@ const hostPath = () =>
     { rule: "!self.split('/').exists(part, part == '..')", message: 'must not contain ..' },
     {
       rule: 'self == oldSelf',
-      message: 'is immutable: footage would be left behind; make a new pool instead',
+      message: `is immutable: footage would be left behind; ${instead}`,
       reason: 'FieldValueForbidden',
     },
   );
+
+/** A further disk of each node. Its name is part of the names of a volume and of claims. */
+const disk = () =>
+  z.object({
+    name: formed(
+      z.string().max(20),
+      /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/,
+      'must have only lower-case letters, digits and "-", with a letter or digit at both ends',
+    ).describe('Names the disk in the pods.'),
+    hostPath: hostPath('drain and remove the disk, and add the new one under another name')
+      .optional()
+      .describe('Directory on each node, as archive.hostPath. It must exist on every node of the pool.'),
+    volumeClaimTemplate: volumeClaimTemplate
+      .optional()
+      .describe('With archive.volumeClaimTemplate: each node gets another claim for this disk.'),
+    weight: integer(1, 10)
+      .default(1)
+      .describe('With 2, the disk gets twice as many cameras as its free space suggests.'),
+  });
 
 /**
  * An origin as browsers send it. `*` is not accepted: without authentication, it would show every camera to every web
@@ -273,6 +292,11 @@ const spec = withRules(
           .describe(
             'Instead of hostPath: each node gets a PersistentVolumeClaim for archive and state. Claims stay when a node or the pool is deleted.',
           ),
+        disks: listMap(disk(), 15, 'name')
+          .optional()
+          .describe(
+            'Further disks of each node. A camera records to one disk for a UTC day. When a disk fails, its cameras record to the others.',
+          ),
         retention: retention().optional().describe('Limits of all cameras of a node together.'),
         protectForSeconds: integer(3600, 36_525 * 86_400)
           .optional()
@@ -281,6 +305,11 @@ const spec = withRules(
       {
         rule: 'has(self.hostPath) != has(self.volumeClaimTemplate)',
         message: 'needs either hostPath or volumeClaimTemplate',
+      },
+      {
+        rule: '!has(self.disks) || self.disks.all(one, has(one.hostPath) == has(self.hostPath) && has(one.volumeClaimTemplate) == has(self.volumeClaimTemplate))',
+        message: 'must have hostPath or volumeClaimTemplate, as the archive has',
+        fieldPath: '.disks',
       },
       {
         rule: 'has(self.hostPath) == has(oldSelf.hostPath)',

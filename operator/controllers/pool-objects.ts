@@ -30,7 +30,7 @@ import {
 import { disruptionBudgetOf } from '../manifests/guard.ts';
 import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
 import { configMapOf, daemonSetOf, servicesOf } from '../manifests/recorder.ts';
-import { claimOf, nodeRecorderName, usesClaims } from '../manifests/storage.ts';
+import { claimsOf, nodeRecorderName, usesClaims } from '../manifests/storage.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
 import type { Caches } from '../observe/caches.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
@@ -189,7 +189,7 @@ export class PoolObjects {
   }
 
   /**
-   * Applies the claim of each node before the pod that waits for it, and deletes the DaemonSets of nodes that the pool has no
+   * Applies the claims of each node before the pod that waits for them, and deletes the DaemonSets of nodes that the pool has no
    * longer. Their claims stay. Returns the first refusal.
    */
   async #keepClaims(
@@ -201,8 +201,7 @@ export class PoolObjects {
     const { api, caches } = this.#options;
     const { namespace, name } = pool.metadata;
     let refusal: PlannedCondition | undefined;
-    for (const node of nodes) {
-      const claim = claimOf(pool, node);
+    for (const claim of nodes.flatMap((node) => claimsOf(pool, node))) {
       const id = `${claim.kind}/${claim.metadata.name}`;
       const wanted = JSON.stringify(claim);
       if (digests.get(id) === wanted) continue;

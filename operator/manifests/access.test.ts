@@ -106,8 +106,14 @@ test('every field that refers to another object names a Secret, which a policy g
   );
   assert.deepEqual(
     references.filter((field) => !guarded.includes(field)),
-    // Those of the pod template are names within the pod.
-    ['spec.poolRef', 'spec.podTemplate.spec.volumes', 'spec.podTemplate.spec.containers', 'spec.poolRef'],
+    // Those of the pod template and of disks are names within the pod.
+    [
+      'spec.poolRef',
+      'spec.podTemplate.spec.volumes',
+      'spec.podTemplate.spec.containers',
+      'spec.archive.disks',
+      'spec.poolRef',
+    ],
   );
-  assert.equal(guarded.length, references.length - 4);
+  assert.equal(guarded.length, references.length - 5);
 });

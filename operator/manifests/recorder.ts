@@ -15,7 +15,7 @@ import {
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 import { withPodTemplate, type Placement } from './pod-template.ts';
-import { nodeRecorderName, ownMounts, storageVolumes, wholeMounts } from './storage.ts';
+import { diskSettings, nodeRecorderName, ownMounts, storageVolumes, wholeDisks, wholeMounts } from './storage.ts';
 
 export const API_PORT = 9997;
 export const PLAYBACK_PORT = 9996;
@@ -98,8 +98,9 @@ export function settingsOf(
     ...(spec.licensePublicKey !== undefined && {
       license: { file: `${LICENSE_DIRECTORY}/recorder.lic`, publicKey: spec.licensePublicKey, required: true },
     }),
-    ...((retention || protectForSeconds !== undefined) && {
+    ...((retention || protectForSeconds !== undefined || spec.archive.disks?.length) && {
       archive: {
+        ...(spec.archive.disks?.length && { disks: diskSettings({ metadata, spec }) }),
         ...(retention && { retention: retentionOf(retention) }),
         ...(protectForSeconds !== undefined && { protectFor: `${protectForSeconds}s` }),
       },
@@ -273,7 +274,11 @@ function directories({ metadata, spec }: RecorderPool, image: string) {
     name: 'directories',
     image,
     ...pullPolicy(spec),
-    args: ['prepare-node', ...Object.entries({ ...words, ...places }).map(([key, value]) => `--${key}=${value}`)],
+    args: [
+      'prepare-node',
+      ...Object.entries({ ...words, ...places }).map(([key, value]) => `--${key}=${value}`),
+      ...wholeDisks({ metadata, spec }).map((disk) => `--disk=${disk}`),
+    ],
     // Needed for a moment; afterwards the container uses almost nothing.
     resources: { requests: { cpu: '1m', memory: '2Mi' }, limits: { memory: '256Mi' } },
     securityContext: {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { API_VERSION } from '../../crds/names.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
-import { daemonSetOf } from './recorder.ts';
-import { claimOf, nodeRecorderName } from './storage.ts';
+import { daemonSetOf, settingsOf } from './recorder.ts';
+import { claimsOf, nodeRecorderName } from './storage.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, accessed by path
 type Manifest = any;
@@ -19,7 +19,7 @@ const pool = (archive: object = { volumeClaimTemplate: CLAIM }, more = {}): Reco
 const daemonSet = (of: RecorderPool, node = ''): Manifest => daemonSetOf(of, 'recorder:1', '', '', {}, node);
 
 test('each node has a claim and a DaemonSet of its own, and its pod runs nowhere else', () => {
-  const claim = claimOf(pool(), 'node-a') as Manifest;
+  const [claim] = claimsOf(pool(), 'node-a') as Manifest[];
   assert.deepEqual(claim.spec, { ...CLAIM.spec, accessModes: ['ReadWriteOnce'] });
   assert.equal(claim.metadata.ownerReferences, undefined);
   const [a, b] = [daemonSet(pool(), 'node-a'), daemonSet(pool(), 'node-b')];
@@ -71,4 +71,30 @@ test('a pool with directories of the node has the pods that it had', () => {
     { name: 'archive', mountPath: '/archive' },
     { name: 'state', mountPath: '/state' },
   ]);
+});
+
+test('further disks are directories of the node: the recorder sees those of its pool, outside of the volume of its state', () => {
+  const disks = [{ name: 'b', hostPath: '/mnt/b', weight: 2 }];
+  const { volumes, containers } = daemonSet(pool({ hostPath: '/mnt/archive', disks })).spec.template.spec;
+  const isDisk = ({ name }: Manifest): boolean => name === 'disk-b';
+  assert.deepEqual(volumes.filter(isDisk), [{ name: 'disk-b', hostPath: { path: '/mnt/b', type: 'Directory' } }]);
+  const [own] = containers[0].volumeMounts.filter(isDisk);
+  assert.deepEqual(own, { name: 'disk-b', mountPath: '/var/lib/recorder-disks/b', subPath: 'video_north' });
+  const settings = settingsOf(pool({ hostPath: '/mnt/archive', disks })) as Manifest;
+  assert.deepEqual(settings.archive.disks, [{ path: own.mountPath, weight: 2 }]);
+  const [whole] = containers[1].volumeMounts.filter(isDisk);
+  assert.equal(whole.subPath, undefined);
+  assert.equal(containers[1].args.at(-1), `--disk=${whole.mountPath}`);
+});
+
+test('with claims, each node has another claim for each further disk, and its pod mounts that one', () => {
+  const of = pool({ volumeClaimTemplate: CLAIM, disks: [{ name: 'b', volumeClaimTemplate: CLAIM }] });
+  const [storage, disk] = claimsOf(of, 'node-a') as Manifest[];
+  assert.notEqual(storage.metadata.name, disk.metadata.name);
+  assert.deepEqual(disk.spec, storage.spec);
+  const { volumes } = daemonSet(of, 'node-a').spec.template.spec;
+  const [mounted] = volumes.filter(({ name }: Manifest) => name === 'disk-b');
+  assert.equal(mounted.persistentVolumeClaim.claimName, disk.metadata.name);
+  const other = claimsOf(of, 'node-b') as Manifest[];
+  assert.ok(other.every(({ metadata }) => ![storage, disk].some((one) => one.metadata.name === metadata.name)));
 });

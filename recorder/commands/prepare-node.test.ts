@@ -65,6 +65,17 @@ test('an empty node gets directories of the pool, for its user and for no other'
   }
 });
 
+test('further disks are prepared, too, and one that cannot be written holds up neither the others nor the archive', (t) => {
+  const directory = workspace(t);
+  const node = { archive: join(directory, 'a'), state: join(directory, 's') };
+  const disks = [join(directory, 'gone'), join(directory, 'd')];
+  for (const volume of [node.archive, node.state, join(directory, 'd')]) mkdirSync(volume);
+  const said = prepare(node, { disks });
+  for (const volume of [node.archive, node.state, join(directory, 'd')])
+    assert.deepEqual(readdirSync(volume), ['video_north']);
+  assert.ok(said.some((line) => line.includes(join(directory, 'gone'))));
+});
+
 test('directories that the kubelet has made, for all to read, are the user’s alone', (t) => {
   const directory = workspace(t);
   const node = { archive: join(directory, 'a'), state: join(directory, 's') };

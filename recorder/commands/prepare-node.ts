@@ -12,9 +12,9 @@ import { formatPath, parseBaseName } from '../archive/disk/names.ts';
 import type { CommandContext } from './command.ts';
 import { waitUntilEnded } from './wait.ts';
 
-export const usage = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
+export const usage = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY [--disk DIRECTORY]...
 
-Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user. Needs the right to change owners.
+Makes <archive>/<namespace>_<pool>, <state>/<namespace>_<pool> and <disk>/<namespace>_<pool> for the user. Needs the right to change owners.
 `;
 
 /** A problem that a person has to fix on the node. */
@@ -28,6 +28,8 @@ export interface PrepareOptions {
   /** Mount points of the volumes of the node. */
   readonly archive: string;
   readonly state: string;
+  /** Further disks of the archive. */
+  readonly disks?: readonly string[];
   readonly user: number;
   readonly group: number;
   readonly say: (line: string) => void;
@@ -52,15 +54,16 @@ export function run(args: readonly string[], { print, printError }: CommandConte
 function prepareBy(args: readonly string[], say: (line: string) => void): void {
   const text = { type: 'string' } as const;
   const options = { namespace: text, pool: text, user: text, group: text, archive: text, state: text } as const;
-  const { values } = parseArgs({ args: [...args], options, strict: false }) as {
-    values: Partial<Record<keyof typeof options, string>>;
+  const disk = { type: 'string', multiple: true } as const;
+  const { values } = parseArgs({ args: [...args], options: { ...options, disk }, strict: false }) as {
+    values: Partial<Record<keyof typeof options, string>> & { readonly disk?: readonly string[] };
   };
-  const { namespace, pool, archive, state } = values;
+  const { namespace, pool, archive, state, disk: disks = [] } = values;
   const [user, group] = [Number(values.user), Number(values.group)];
   if (!namespace || !pool || !archive || !state || !Number.isInteger(user) || !Number.isInteger(group)) {
     throw new PrepareError(`an option is missing\n\n${usage}`);
   }
-  prepareNode({ namespace, pool, archive, state, user, group, say });
+  prepareNode({ namespace, pool, archive, state, disks, user, group, say });
   wait(user, group);
 }
 
@@ -97,22 +100,38 @@ export async function untilPrepared(
 
 /** Throws PrepareError. */
 export function prepareNode(options: PrepareOptions): void {
-  const { archive, state, fs = nodeFs } = options;
+  const { archive, state, disks = [], say, fs = nodeFs } = options;
   const name = directoryOfPool(options);
-  const [ownArchive, ownState] = [join(archive, name), join(state, name)];
+  const ownState = join(state, name);
   try {
     makeDirectory(fs, ownState);
-    makeDirectory(fs, ownArchive);
     give(options, ownState, () => true);
-    const open = openFiles(fs, ownArchive);
-    // Closed footage is only read and removed, for which the owner of the directory matters; there may be a million files.
-    give(options, ownArchive, (path) => path.startsWith(join(ownArchive, ARCHIVE_STATE)) || open.has(path));
+    prepareDisk(options, join(archive, name));
   } catch (err) {
-    if (err instanceof PrepareError) throw err;
-    const { code, path, message } = err as NodeJS.ErrnoException;
-    const hint = code === 'EPERM' ? `; give ${path} to user ${options.user} on the node, or set spec.runAsUser` : '';
-    throw new PrepareError(`${message}${hint}`, { cause: err });
+    throw problemOf(err, options);
   }
+  for (const disk of disks) {
+    try {
+      prepareDisk(options, join(disk, name));
+    } catch (err) {
+      // The recorder names it, and records to the others.
+      say(problemOf(err, options).message);
+    }
+  }
+}
+
+function prepareDisk(options: PrepareOptions, own: string): void {
+  const { fs = nodeFs } = options;
+  makeDirectory(fs, own);
+  const open = openFiles(fs, own);
+  // Closed footage is only read and removed, for which the owner of the directory matters; there may be a million files.
+  give(options, own, (path) => path.startsWith(join(own, ARCHIVE_STATE)) || open.has(path));
+}
+
+function problemOf(err: unknown, { user }: PrepareOptions): PrepareError {
+  const { code, path, message } = err as NodeJS.ErrnoException;
+  const hint = code === 'EPERM' ? `; give ${path} to user ${user} on the node, or set spec.runAsUser` : '';
+  return new PrepareError(`${message}${hint}`, { cause: err });
 }
 
 /**

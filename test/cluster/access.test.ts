@@ -52,7 +52,7 @@ import {
   tokenReviewBindingOf,
   type PolicyRule,
 } from '../../operator/manifests/recorder-access.ts';
-import { claimOf } from '../../operator/manifests/storage.ts';
+import { claimsOf } from '../../operator/manifests/storage.ts';
 import { ClusterNetworks } from '../../operator/observe/cluster-networks.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
@@ -488,7 +488,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await client.delete(RECORDER_NODE, { ...name, name: 'node-5' });
     const spec = { accessModes: ['ReadWriteOnce'] as const, resources: { requests: { storage: '1Ti' } } };
     const archive = { ...pool.spec.archive, volumeClaimTemplate: { spec } };
-    const claim = claimOf({ ...pool, spec: { ...pool.spec, archive } }, 'node-1');
+    const [claim] = claimsOf({ ...pool, spec: { ...pool.spec, archive } }, 'node-1') as [ObjectToApply];
     const applyClaim = (): Promise<ObjectToApply> =>
       client.apply(PERSISTENT_VOLUME_CLAIM, claim, { fieldManager: 'kube-nvr-operator' });
     assert.equal((await applyClaim()).metadata.uid, (await applyClaim()).metadata.uid);
