@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { messageOf, quietly } from '../../base/error.ts';
+import { errorCode, messageOf, quietly } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { lostByAccident, type Asked } from '../config/changes.ts';
 import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
@@ -82,12 +82,13 @@ export class CameraTable {
   }
 
   async #copied(): Promise<readonly CameraRow[] | undefined> {
-    const { nodeName, copyFile } = this.#options;
+    const { nodeName, copyFile, log } = this.#options;
     let copy: { nodeName?: string; cameras?: readonly CameraRow[] };
     try {
       copy = JSON.parse(await readFile(copyFile, 'utf8')) as typeof copy;
-    } catch {
-      // There is no copy, or it cannot be read: the cameras come when the database answers.
+    } catch (err) {
+      // The cameras come when the database answers.
+      if (errorCode(err) !== 'ENOENT') log.error({ err }, 'the copy of the cameras in the database cannot be read');
       return undefined;
     }
     if (copy.nodeName !== nodeName || !Array.isArray(copy.cameras)) return undefined;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
@@ -44,4 +45,31 @@ test('a recorder that is killed does not deliver again what was accepted', async
   tell(4);
   await until('the next one is delivered', () => second.includes(4));
   assert.ok(second.length <= 2, second.join());
+});
+
+test('a position that cannot be read is said, and the webhook goes on from the newest event', async (t) => {
+  const directory = join(workspace(t), 'events');
+  const clock = new VirtualClock();
+  const journal = await EventJournal.open({
+    directory,
+    node: 'rack-1',
+    clock,
+    log: silentLog,
+    memory: unlimitedMemory('events'),
+  });
+  t.after(() => journal.close());
+  const said: string[] = [];
+  const log = { ...silentLog, error: (_: object, message: string) => void said.push(message) };
+  const options = { journal, directory, url: 'https://a.example/', wants: () => true, clock, log };
+  const webhook = new Webhook({ ...options, post: async () => ({ taken: true }) });
+  await webhook.start(7);
+  await webhook.close();
+  const [file = ''] = readdirSync(directory).filter((name) => name.startsWith('webhook-'));
+  rmSync(join(directory, file));
+  mkdirSync(join(directory, file));
+  const again = new Webhook({ ...options, post: async () => ({ taken: true }) });
+  t.after(() => again.close());
+  await again.start(9);
+  assert.equal(again.position, 9);
+  assert.deepEqual(said.slice(0, 1), ['the position of a webhook cannot be read: it goes on from the newest event']);
 });

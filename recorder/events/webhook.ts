@@ -7,6 +7,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import { errorCode } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { parseEventId, type NodeEvent } from '../contract/event.ts';
 import type { EventJournal } from './journal.ts';
@@ -53,9 +54,7 @@ export class Webhook {
 
   /** Continues at the stored position; a new webhook starts after `beginId`. Never rejects. */
   async start(beginId: number): Promise<void> {
-    // There is no kept position yet, or it cannot be read: the webhook goes on from the newest event.
-    const kept = await readFile(this.#file, 'utf8').catch(() => '');
-    const place = parseEventId(kept.trim());
+    const place = await this.#kept();
     this.#position = place ?? beginId;
     this.#keptPosition = this.#position;
     // Stored now and not with the first accepted event: otherwise a restart before that would skip events.
@@ -78,6 +77,17 @@ export class Webhook {
     this.#wake();
     await this.#running;
     if (this.#position !== this.#keptPosition) await this.#keep();
+  }
+
+  async #kept(): Promise<number | undefined> {
+    try {
+      return parseEventId((await readFile(this.#file, 'utf8')).trim());
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') {
+        this.#options.log.error({ err }, 'the position of a webhook cannot be read: it goes on from the newest event');
+      }
+      return undefined;
+    }
   }
 
   async #run(): Promise<void> {

@@ -244,10 +244,15 @@ export class CameraDay implements UsedDay {
     if (count === this.count) this.#setMeasured(true);
   }
 
-  /** The size of a closed segment was looked at; 0 for one that is gone, or cannot be looked at. */
-  measured(segment: SegmentName, sizeBytes: number): void {
+  /**
+   * The size of a closed segment was looked at: 0 for one that is gone. Without `sizeBytes`, its disk did not say: what is
+   * known stays, and what was never known counts as 0.
+   */
+  measured(segment: SegmentName, sizeBytes?: number): void {
     const row = this.#rowOf(segment);
-    if (row !== undefined) this.#setSize(row, sizeBytes);
+    if (row === undefined) return;
+    if (sizeBytes !== undefined) this.#setSize(row, sizeBytes);
+    else if (this.#sizes[row] === NOT_COUNTED) this.#setSize(row, 0);
   }
 
   /** The segments whose own size is not known, also those that are being written. */

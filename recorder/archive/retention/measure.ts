@@ -2,6 +2,8 @@
 // come first; then all days again, within a day or so.
 
 import { concurrently } from '../../../base/concurrently.ts';
+import { ignoreMissing } from '../../../base/file-calls.ts';
+import type { Log } from '../../../base/log.ts';
 import type { CameraDay } from '../catalogue/camera-day.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { SegmentName } from '../disk/names.ts';
@@ -11,6 +13,7 @@ interface MeasureDeps {
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;
   readonly busy: () => ReadonlySet<string>;
+  readonly log: Log;
 }
 
 const CONCURRENT_LOOKS = 4;
@@ -50,14 +53,18 @@ export class Measure {
   }
 
   async #measure(day: CameraDay, segments: readonly SegmentName[]): Promise<void> {
-    const { store, busy } = this.#deps;
+    const { store, busy, log } = this.#deps;
     const open = busy();
     const closed = segments.filter((segment) => !open.has(day.pathOf(segment)));
     await concurrently(closed, CONCURRENT_LOOKS, async (segment) => {
-      // A file that is gone, or cannot be examined, keeps its row without a size, because its name may stay in the
-      // directory.
-      const facts = await store.fs.facts(await store.locate(day.pathOf(segment))).catch(() => undefined);
-      day.measured(segment, facts?.sizeBytes ?? 0);
+      try {
+        const facts = await store.fs.facts(await store.locate(day.pathOf(segment))).catch(ignoreMissing);
+        // A file that is gone keeps its row without a size, because its name may stay in the directory.
+        day.measured(segment, facts?.sizeBytes ?? 0);
+      } catch (err) {
+        log.debug({ err, path: day.pathOf(segment) }, 'the size of a file cannot be read');
+        day.measured(segment);
+      }
     });
     // Another program may have added a file meanwhile.
     const openNow = busy();

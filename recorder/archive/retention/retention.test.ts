@@ -480,6 +480,26 @@ test('a start with saved sizes looks at no file that it does not remove, and kno
   await b.archive.close();
 });
 
+test('files of a disk that fails when they are measured again keep the sizes that are known', async (t) => {
+  const b = await RetentionBench.start({ root: temporaryDirectory(t) });
+  b.begin();
+  await b.play(20);
+  await b.stop();
+  const again = await RetentionBench.start({ root: b.root, clock: b.clock, ids: [], disk: b.disk });
+  await again.wait(5_000);
+  const before = await again.metric('retention_used_bytes');
+  let refused = 0;
+  again.disk.fs.before = ({ name, path }) => {
+    if (name !== 'facts' || !isFootage(path)) return;
+    refused++;
+    throw systemError('EIO');
+  };
+  await again.wait(25 * HOUR_MS, MINUTE_MS);
+  assert.ok(refused > 0, 'the files were looked at');
+  assert.deepEqual(await again.metric('retention_used_bytes'), before);
+  await again.archive.close();
+});
+
 test('an empty day that a crash has left goes after a while, one that was just made stays', async (t) => {
   const root = temporaryDirectory(t);
   for (const day of ['2025/12/30', '2025/12/31']) mkdirSync(join(root, day), { recursive: true });
