@@ -194,6 +194,7 @@ export class Archive {
         observer.closed(segment);
       },
       removed: (segment: SegmentName): void => observer.removed(segment),
+      saved: async (cameraId: string): Promise<boolean> => (await observer.saved?.(cameraId)) ?? true,
     };
     this.catalogue = new Catalogue(this.#store, clock, this.#reader, observers);
     this.#metrics = new ArchiveMetrics(registry, {

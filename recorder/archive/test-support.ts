@@ -14,6 +14,7 @@ import type { RecordedMeta } from '../mp4/meta.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { readSampleIndex, type TrackIndex } from '../mp4/sample-index.ts';
 import { Archive } from './archive.ts';
+import { noObserver, type SegmentObserver } from './catalogue/observer.ts';
 import { nodeFileSystem, type FileFacts, type FileSystem, type OpenFile, type Space } from './disk/file-system.ts';
 import type { CameraArchive } from './segments/camera-archive.ts';
 
@@ -353,6 +354,7 @@ export interface BenchOptions {
   readonly epoch?: number;
   /** What the disk does from the start on. */
   readonly before?: TestFileSystem['before'];
+  readonly observer?: SegmentObserver;
 }
 
 /** An archive in a directory with one camera. */
@@ -362,8 +364,8 @@ export async function bench(options: BenchOptions): Promise<Bench> {
   const fs = new TestFileSystem(root);
   if (options.before) fs.before = options.before;
   const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: options.memoryBytes ?? Infinity });
-  const { syncIntervalMs = 5_000, epoch } = options;
-  const archive = new Archive({ root, clock, log, fs, memory, syncIntervalMs, epochOf: () => epoch });
+  const { syncIntervalMs = 5_000, epoch, observer = noObserver } = options;
+  const archive = new Archive({ root, clock, log, fs, memory, syncIntervalMs, observer, epochOf: () => epoch });
   await archive.recover();
   let requests = 0;
   const recording = archive.sinkFor(

@@ -13,30 +13,30 @@ import { LONG } from '../support/variant.ts';
 const SEED = Number(process.env['CRASH_SEED'] ?? 1);
 const SAMPLES = LONG ? 40 : 4;
 
-const HISTORIES: Readonly<Record<string, Omit<Parameters<typeof recordHistory>[0], 'seed'>>> = {
+const HISTORIES: Readonly<Record<string, Omit<Parameters<typeof recordHistory>[0], 'seed'> & { offset?: number }>> = {
   'a recording': {},
   'a recording that removes its oldest files': { limits: { maxSizeBytes: 250_000 } },
-  'a recording in which every fifth sync fails': { failingSyncs: 0.2 },
+  // Files that were completed late are not among the newest: only their markers tell of them.
+  'a recording in which every fifth sync fails': { failingSyncs: 0.2, offset: 4 },
 };
 
-for (const [name, how] of Object.entries(HISTORIES)) {
+for (const [name, { offset = 0, ...how }] of Object.entries(HISTORIES)) {
   for (const model of DISK_MODELS) {
     test(`power cuts at every moment of ${name}, on a disk that is ${model}`, async (t) => {
-      const history = await recordHistory({ seed: SEED, ...how });
+      const history = await recordHistory({ seed: SEED + offset, ...how });
       const chance = random(SEED);
-      const fails = how.failingSyncs !== undefined;
-      const options = { samples: fails ? SAMPLES / 4 : SAMPLES, seed: SEED };
+      const options = { samples: SAMPLES, seed: SEED };
       const count = await eachCrashState(history.disk, model, options, async (state, moment, count) => {
         const node = await recoverNode(state);
         await assertPromise(history, moment, node);
-        if (count % 4 === 0 && !fails) {
+        if (count % 4 === 0) {
           // And once more, while the start repairs what the first left.
           const { disk } = node;
           const again = Math.floor(chance() * (disk.log.length + 1));
           const choose = (count: number): number => Math.floor(chance() * count);
           const second = await recoverNode(crashState(disk.image, disk.log, again, model, choose));
           await assertPromise(history, moment, second);
-        } else if (count % 4 === 1 && !fails) {
+        } else if (count % 4 === 1) {
           assertSame(node.disk, (await recoverNode(node.disk.contents())).disk);
         }
       });

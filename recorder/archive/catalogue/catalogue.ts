@@ -72,6 +72,11 @@ export class Catalogue {
     this.#observer.closed(closed);
   }
 
+  /** Like `SegmentObserver.saved`. */
+  async saved(cameraId: string): Promise<boolean> {
+    return (await this.#observer.saved?.(cameraId)) ?? true;
+  }
+
   /** `sizeBytes`: its size, if that is known. */
   removed(segment: SegmentName, sizeBytes?: number): void {
     this.#tree.removed(segment, sizeBytes);

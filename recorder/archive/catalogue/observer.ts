@@ -11,6 +11,11 @@ import type { ClosedSegment } from './segment.ts';
 export interface SegmentObserver {
   closed(segment: ClosedSegment): void;
   removed(segment: SegmentName): void;
+  /**
+   * Whether a power cut leaves what was told of the files of a camera, after writing it. Without it, the observer finds by itself what
+   * it lacks.
+   */
+  saved?(cameraId: string): Promise<boolean>;
 }
 
 export const noObserver: SegmentObserver = { closed() {}, removed() {} };
@@ -22,5 +27,9 @@ export const allOf = (observers: readonly SegmentObserver[]): SegmentObserver =>
   },
   removed(segment) {
     for (const observer of observers) observer.removed(segment);
+  },
+  async saved(cameraId) {
+    const all = await Promise.all(observers.map(async (observer) => (await observer.saved?.(cameraId)) ?? true));
+    return !all.includes(false);
   },
 });

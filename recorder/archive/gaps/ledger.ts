@@ -219,6 +219,12 @@ export class GapLedger implements SegmentObserver {
   /** Footage that retention removes still counts as recorded. */
   removed(): void {}
 
+  async saved(cameraId: string): Promise<boolean> {
+    const journal = this.#entries.get(cameraId)?.journal;
+    if (journal?.dirty) await journal.flush();
+    return !journal?.dirty;
+  }
+
   /** The cameras will be stopped because the process ends: their states after this do not count. */
   stopping(): void {
     this.#closing = true;

@@ -175,6 +175,23 @@ test('however many files were written, no more markers stay than there are open 
   assert.equal(markers(), 1);
 });
 
+test('the marker of a complete file stays until what was told of the file is safe', async (t) => {
+  let isSafe = false;
+  const observer = { closed() {}, removed() {}, saved: async () => isSafe };
+  const root = temporaryDirectory(t);
+  const { camera, archive, fs } = await bench({ root, segmentDurationMs: 2_000, observer });
+  const files = (): number => segmentPaths(root).length;
+  const markers = (): number => readdirSync(join(root, '.kube-nvr/open')).length;
+  camera.begin();
+  await camera.play(9, fs);
+  assert.equal(markers(), files());
+  isSafe = true;
+  await camera.play(2, fs);
+  camera.end();
+  await archive.close();
+  assert.equal(markers(), 1);
+});
+
 test('what a silent camera has sent is written after a second although nothing follows', async (t) => {
   const { camera, recording, fs } = await bench({ root: temporaryDirectory(t) });
   camera.begin();

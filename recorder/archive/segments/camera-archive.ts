@@ -19,7 +19,7 @@ import { diskFault, FILE_REMOVED, SLOW_DISK, type DiskFault } from '../disk/faul
 import { formatPath } from '../disk/names.ts';
 import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';
 import type { Fragment } from './fragment-builder.ts';
-import type { CameraHistory } from './history.ts';
+import { unmarkDone, type CameraHistory } from './history.ts';
 import { KeptSamples, type CameraCall } from './kept-samples.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 import { noteRepair, repairFile } from './recovery.ts';
@@ -123,6 +123,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   readonly #kept: KeptSamples | undefined;
   #repair: Promise<void> | undefined;
   #repairedAtMs = -Infinity;
+  #unmarking: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   #lastWrittenMs: number | undefined;
@@ -304,6 +305,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     const unsettled = (): Promise<void>[] => Array.from(this.#files.values()).flatMap(({ settled }) => settled ?? []);
     while (unsettled().length > 0) await Promise.all(unsettled());
     await this.#repair;
+    await this.#unmarking;
     this.#kept?.clear();
     owner.closed(this);
   }
@@ -388,14 +390,13 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   fileCreated(file: SegmentFile, created: CreatedSegment): void {
-    const { history, catalogue, store } = this.#deps;
+    const { history, catalogue } = this.#deps;
     catalogue.opened(created.segment);
     history.openMarkers.add(created.marker);
-    const before = history.marker;
     // An older file may be created after a newer one where the disk stalls; the greatest sequence stays.
-    if (file.plan.meta.sequence !== history.nextSequence - 1 && before !== undefined) return;
+    if (file.plan.meta.sequence !== history.nextSequence - 1 && history.marker !== undefined) return;
     history.marker = created.marker;
-    if (before !== undefined && !history.openMarkers.has(before)) void store.unmark(before);
+    this.#unmark();
   }
 
   fileWritten(file: SegmentFile, fragment: Fragment): void {
@@ -542,9 +543,15 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   #release(marker: string): void {
-    const { history, store } = this.#deps;
+    const { history } = this.#deps;
     history.openMarkers.delete(marker);
-    if (marker !== history.marker) void store.unmark(marker);
+    history.doneMarkers.add(marker);
+    this.#unmark();
+  }
+
+  #unmark(): void {
+    const { history } = this.#deps;
+    this.#unmarking = this.#unmarking.then(() => unmarkDone(this.cameraId, history, this.#deps));
   }
 
   /** Completes one of the files that a failing disk left open, now that it seems to work. */
@@ -558,8 +565,8 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#repair = repairFile(store, created.path, repair)
       .then((repaired) => {
         this.#unfinished.delete(created.path);
-        this.#release(created.marker);
         noteRepair(catalogue, created.segment, repaired);
+        this.#release(created.marker);
         log.info({ camera: this.#options.cameraId, file: created.path, outcome: repaired.kind }, 'segment repaired');
       })
       .catch((err: unknown) => {

@@ -1,5 +1,8 @@
 // What one camera's recording continues from. It is found at the start of the process and kept while the camera is not configured.
 
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
+
 export interface CameraHistory {
   nextSequence: number;
   /** Wall time at which its last segment ended, in milliseconds since 1970. */
@@ -8,6 +11,22 @@ export interface CameraHistory {
   marker: string | undefined;
   /** Markers of files that are not complete. */
   readonly openMarkers: Set<string>;
+  /** Markers of complete files, until observers have saved what they were told of these files. */
+  readonly doneMarkers: Set<string>;
+}
+
+/**
+ * Removes the markers of complete files. A start announces the newest files of a camera again, and those with a marker: before an
+ * observer has saved what it was told of a file, only the marker remembers that after a power cut.
+ */
+export async function unmarkDone(
+  cameraId: string,
+  { marker: newest, doneMarkers }: CameraHistory,
+  { store, catalogue }: { readonly store: SegmentStore; readonly catalogue: Catalogue },
+): Promise<void> {
+  const markers = [...doneMarkers].filter((marker) => marker !== newest);
+  if (markers.length === 0 || !(await catalogue.saved(cameraId))) return;
+  for (const marker of markers) if (doneMarkers.delete(marker)) await store.unmark(marker);
 }
 
 /**
@@ -30,6 +49,7 @@ export function besideLive(live: CameraHistory, wallEndMs: number | undefined): 
       live.marker = marker;
     },
     openMarkers: live.openMarkers,
+    doneMarkers: live.doneMarkers,
   };
 }
 
@@ -38,4 +58,5 @@ export const newHistory = (): CameraHistory => ({
   wallEndMs: undefined,
   marker: undefined,
   openMarkers: new Set(),
+  doneMarkers: new Set(),
 });

@@ -12,7 +12,7 @@ import { closedSegment, describeSegment, recordedDetails, type DescribedFile } f
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
 import { copy, type SegmentStore } from '../disk/segment-store.ts';
-import { newHistory, type CameraHistory } from './history.ts';
+import { newHistory, unmarkDone, type CameraHistory } from './history.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 
 /** What became of a file. `foreign`: not a recording of ours, or too damaged to repair; it is left as it is. */
@@ -207,6 +207,7 @@ class CameraRecovery {
   async run({ marked }: Candidates): Promise<CameraHistory> {
     await this.#repairMarked(marked);
     await this.#checkNewest();
+    await unmarkDone(this.#cameraId, this.#history, this.#deps);
     return this.#history;
   }
 
@@ -218,7 +219,7 @@ class CameraRecovery {
       const done = await this.#repair(path, true);
       // The newest marker stays, to keep the sequence, and so do the markers of files that could not be repaired yet.
       if (!done) continue;
-      if (history.marker !== undefined) await this.#deps.store.unmark(history.marker);
+      history.doneMarkers.add(marker);
       history.marker = marker;
     }
   }
