@@ -111,3 +111,11 @@ test('FieldsV1 nests what a path has one behind the other, and is read back', ()
   assert.deepEqual(toFieldsV1(fields), tree);
   assert.deepEqual(fromFieldsV1(tree), fields);
 });
+
+test('a list that counts as one field, and an empty object, go whole or stay', () => {
+  const value = { tags: ['a', 'b'], empty: {} };
+  const open: Schema = { ...SPEC, 'x-kubernetes-preserve-unknown-fields': true };
+  assert.deepEqual(removeFields(value, paths('f:tags'), open), { empty: {} });
+  assert.deepEqual(removeFields(value, paths('f:empty'), open), { tags: ['a', 'b'] });
+  assert.deepEqual(removeFields(value, paths('f:colour'), open), value);
+});

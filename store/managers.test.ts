@@ -128,3 +128,44 @@ test('labels have managers, and name, uid and version have none', () => {
     'f:metadata': { 'f:labels': { 'f:floor': {} } },
   });
 });
+
+test('a change without an effect is nobody’s: managers and times stay', () => {
+  const live = update(apply(undefined, 'anna', { colour: 'red' }), 'carl', { colour: 'red', height: 200 });
+  assert.deepEqual(update(live, 'bert', { colour: 'red', height: 200 }, '2'), live);
+  assert.deepEqual(update(live, 'carl', { colour: 'red', height: 200 }, '2'), live);
+});
+
+test('one who writes the status and the rest is two managers: neither takes the fields of the other', () => {
+  const spec = noteUpdate({
+    ...COMMON,
+    before: undefined,
+    after: { ...NAMED, spec: { height: 1 } },
+    writer: by('anna'),
+    now: '1',
+  });
+  const writer = { manager: 'anna', subresource: 'status' } as const;
+  const both = noteUpdate({ ...COMMON, before: spec, after: { ...spec, status: { isOpen: true } }, writer, now: '2' });
+  const again = noteUpdate({
+    ...COMMON,
+    before: both,
+    after: { ...both, status: { isOpen: false } },
+    writer,
+    now: '3',
+  });
+  const entries = jsonIn(again['metadata'])['managedFields'] as readonly Json[];
+  assert.deepEqual(
+    entries.map(({ subresource, time, fieldsV1 }) => [subresource, time, Object.keys(jsonIn(fieldsV1))]),
+    [
+      [undefined, '1', ['f:spec']],
+      ['status', '3', ['f:status']],
+    ],
+  );
+});
+
+test('one that applies again stays at its place among the managers', () => {
+  const both = apply(apply(undefined, 'anna', { colour: 'red' }), 'bert', { height: 1 });
+  assert.deepEqual(Object.keys(managersOf(apply(both, 'anna', { colour: 'green' }, { now: '2' }))), [
+    'anna Apply 2',
+    'bert Apply 1',
+  ]);
+});

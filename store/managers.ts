@@ -139,7 +139,10 @@ export function applyFields({ live, applied, writer, force, schema, apiVersion, 
     metadata: { ...unmanagedMetadata(merged), ...jsonIn(kept['metadata']) },
   };
   const isSame =
-    last !== undefined && last.fields.size === fields.size && [...fields].every((one) => last.fields.has(one));
+    last !== undefined &&
+    changed.size === 0 &&
+    last.fields.size === fields.size &&
+    [...fields].every((one) => last.fields.has(one));
   const own: Managed = { ...writer, operation: 'Apply', time: isSame ? last.time : now, fields };
   const at = managers.findIndex(isOwn);
   return withManagers(result, at === -1 ? [...left, own] : [...left.slice(0, at), own, ...left.slice(at)], apiVersion);

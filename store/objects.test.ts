@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
-import type { EtcdClient } from '../base/etcd/client.ts';
+import { EtcdError, type EtcdClient } from '../base/etcd/client.ts';
 import { ApiError } from '../base/kubernetes/api-error.ts';
 import type { Answer } from '../base/kubernetes/client.ts';
 import { StoreConnection } from './connection.ts';
@@ -214,6 +214,110 @@ test('an object that changes while what it owns is deleted stays, and is deleted
   etcd.meanwhile.push(() => store.patch(named('front'), { spec: { height: 2 } }, CLIENT));
   await store.delete(named('front'), {}, CLIENT);
   assert.deepEqual(etcd.keys, []);
+});
+
+test('a patch or an object to apply that is no object is refused, and so is a kind that has no managers', async () => {
+  const { etcd, store, create } = stage();
+  await create(door('front'));
+  const before = etcd.keys;
+  const apply = (body: unknown, kind: StoredKind) =>
+    store.apply(named('front', kind), body, { ...CLIENT, force: false });
+  for (const body of [null, [], 'text', 7]) {
+    await assert.rejects(store.patch(named('front'), body, CLIENT), hasReason('BadRequest'));
+    await assert.rejects(apply(body, DOOR), hasReason('BadRequest'));
+  }
+  const plain = { ...DOOR, isManaged: false };
+  await assert.rejects(apply(applied('front', {}), plain), hasReason('UnsupportedMediaType'));
+  await create(door('plain'), plain);
+  assert.equal(metadataOf(await store.get(named('plain')))['managedFields'], undefined);
+  assert.deepEqual(etcd.keys.length, before.length + 1);
+});
+
+test('an object that others change at every attempt is a conflict after ten attempts, whoever writes', async () => {
+  const { etcd, store, create } = stage();
+  await create(door('front', { height: 1 }, { finalizers: ['a'] }));
+  let height = 1;
+  let attempts = 0;
+  const disturb = async (): Promise<void> => {
+    attempts++;
+    // The disturber's own write is the next transaction.
+    etcd.meanwhile.unshift(async () => {});
+    await store.patch(named('front'), { spec: { height: ++height } }, { ...CLIENT, manager: 'other' });
+    etcd.meanwhile.push(disturb);
+  };
+  const works = [
+    () => store.apply(named('front'), applied('front', { colour: 'red' }), { ...CLIENT, force: true }),
+    () => store.patch(named('front'), { spec: { colour: 'red' } }, CLIENT),
+    () => store.delete(named('front'), {}, CLIENT),
+  ];
+  for (const work of works) {
+    attempts = 0;
+    etcd.meanwhile.push(disturb);
+    await assert.rejects(work(), hasReason('Conflict'));
+    etcd.meanwhile.length = 0;
+    assert.equal(attempts, 10);
+  }
+  etcd.meanwhile.push(async () => {
+    etcd.meanwhile.unshift(async () => {});
+    await store.patch(named('front'), { spec: { height: 7 } }, { ...CLIENT, manager: 'other' });
+  });
+  await store.apply(named('front'), applied('front', { colour: 'red' }), { ...CLIENT, force: true });
+  assert.deepEqual((await store.get(named('front')))['spec'], { colour: 'red', height: 7, handle: 'round' });
+});
+
+test('an applied status is the status alone, and none leaves it as it is', async () => {
+  const { store, create } = stage();
+  await create(door('front', { height: 1 }));
+  const apply = (status: Json | undefined) =>
+    store.apply(
+      named('front'),
+      { ...applied('front', { height: 9 }), ...(status && { status }) },
+      { ...STATUS, force: false },
+    );
+  await apply({ isOpen: true });
+  const { spec, status } = await store.get(named('front'));
+  assert.deepEqual([spec, status], [{ handle: 'round', height: 1 }, { isOpen: true }]);
+  await apply(undefined);
+  assert.deepEqual((await store.get(named('front')))['spec'], { handle: 'round', height: 1 });
+});
+
+test('what etcd says is told apart: too old, refused, away', async () => {
+  const { etcd, store } = stage();
+  const codes = [
+    ['COMPACTED', 410, 'Expired'],
+    ['REFUSED', 500, 'InternalError'],
+    ['UNREACHABLE', 0, 'UNREACHABLE'],
+  ] as const;
+  for (const [code, status, reason] of codes) {
+    etcd.range = async () => {
+      throw new EtcdError(code, 'the words of etcd');
+    };
+    await assert.rejects(store.get(named('front')), { status, reason });
+  }
+  etcd.range = async () => {
+    throw new RangeError('a bug of ours');
+  };
+  await assert.rejects(store.get(named('front')), RangeError);
+});
+
+test('a watch that cannot know what was deleted or changed says that the list must be read again', async () => {
+  const { etcd, store, create } = stage();
+  await create(door('front'));
+  await store.patch(named('front'), { spec: { height: 2 } }, CLIENT);
+  await store.delete(named('front'), {}, CLIENT);
+  const { watch } = etcd;
+  for (const type of ['DELETE', 'PUT'] as const) {
+    etcd.watch = async function* (asked, signal) {
+      for await (const { revision, events } of watch(asked, signal)) {
+        const compacted = events.filter((event) => event.type === type && event.previous);
+        yield { revision, events: compacted.map((event) => ({ ...event, previous: undefined })) };
+      }
+    };
+    const options = { kind: DOOR, namespace: 'default', select: () => true, resourceVersion: '1' };
+    await assert.rejects(async () => {
+      for await (const _ of store.watch(options, new AbortController().signal));
+    }, hasReason('Expired'));
+  }
 });
 
 test('a list in pages has each object once, as it was at the first page', async () => {

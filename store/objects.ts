@@ -189,7 +189,7 @@ export class ObjectStore {
   }
 
   /** JSON merge patch, RFC 7396. */
-  patch(name: ObjectName, patch: unknown, options: WriteOptions, signal?: AbortSignal): Promise<Json> {
+  async patch(name: ObjectName, patch: unknown, options: WriteOptions, signal?: AbortSignal): Promise<Json> {
     if (!isJson(patch)) throw new ApiError(400, 'BadRequest', 'the patch is not a JSON object');
     return this.#change(name, (live) => decode(mergePatch(live, patch), name.kind), options, signal);
   }

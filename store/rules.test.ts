@@ -89,3 +89,13 @@ test('a text in a rule that looks like a call is compared as it is', () => {
   for (const value of ['.matches(', "'.matches(", 'xx']) assert.deepEqual(told(value, schema), []);
   assert.equal(told('.matchesPattern(', schema).length, 1);
 });
+
+test('numbers in a list are integers to a rule if the schema says so, as those beside it are', () => {
+  const list: Schema = { type: 'array', items: { type: 'integer' } };
+  const schema = withRules(
+    { type: 'object', properties: { sizes: list } },
+    { rule: 'self.sizes.all(size, size % 2 == 0)', message: 'must be even' },
+  );
+  assert.deepEqual(told({ sizes: [2, 4] }, schema), []);
+  assert.deepEqual(told({ sizes: [2, 5] }, schema), ['spec: Invalid value: must be even']);
+});
