@@ -131,6 +131,8 @@ export interface JobKeeper {
   remove(id: string): Promise<boolean>;
   /** Throws `JobError`. */
   estimate(request: JobRequest, credential?: string): Promise<JobOutcome>;
+  /** The file name under which a browser saves the result. */
+  fileName(job: Job): string;
   /** The result of a job that is done; undefined when it has expired. */
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
   /** The manifest of a job that is done; undefined when the result has expired. */

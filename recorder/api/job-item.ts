@@ -13,6 +13,7 @@ import {
   type JobPart,
 } from '../jobs/job.ts';
 import { codecName } from '../jobs/movie-name.ts';
+import type { Caller } from '../http/caller.ts';
 import { FROM, JOB_ID } from './examples.ts';
 import { ElsewhereItem, toElsewhere } from '../footage/elsewhere-item.ts';
 import { epochSeconds, isoTime } from './times.ts';
@@ -75,6 +76,14 @@ export const JobItem = z
     camera_id: z.string().describe('The camera; of a case, the first of its cameras.'),
     cameras: z.array(CaseCamera).optional().describe('Of a case: all its cameras.'),
     name: z.string().optional().describe('Of a case: its name, as it was given.'),
+    number: z.string().optional().describe('Of a case: its number, as it was given.'),
+    case_reason: z.string().optional().describe('Of a case: why it was made.'),
+    notes: z.string().optional().describe('Of a case.'),
+    is_kept: z.boolean().optional().describe('Of a case: whether its result is kept until somebody removes the job.'),
+    by: z
+      .string()
+      .optional()
+      .describe('Who asked for it. Operators and admins see it of every job, viewers of their own.'),
     from: z
       .number()
       .int()
@@ -163,19 +172,22 @@ export const toWindow = ({ fromMs, toMs }: Pick<Job, 'fromMs' | 'toMs'>) => ({
   to_ms: toMs,
 });
 
-export function toJobItem(job: Job, nowMs: number): z.output<typeof JobItem> {
-  const { outcome } = job;
+type Viewer = Pick<Caller, 'name' | 'role'>;
+
+export function toJobItem(job: Job, nowMs: number, viewer: Viewer): z.output<typeof JobItem> {
+  const { outcome, by, case: of } = job;
   return {
     job_id: job.id,
     camera_id: job.cameraId,
     ...(job.case && { cameras: toCameras(job) }),
-    ...(job.case?.name === undefined ? {} : { name: job.case.name }),
+    ...(of && { name: of.name, number: of.number, case_reason: of.reason, notes: of.notes, is_kept: of.isKept }),
+    ...((viewer.role !== 'viewer' || viewer.name === by) && { by }),
     ...(isWindowKnown(job) && toWindow(job)),
     created_at: epochSeconds(job.createdAtMs),
     created_at_ms: Math.round(job.createdAtMs),
     ...(job.completedAtMs === undefined ? {} : { completed_at: epochSeconds(job.completedAtMs) }),
     ...(job.state === 'done' && {
-      expires_at: epochSeconds((job.completedAtMs ?? 0) + RESULT_KEPT_MS),
+      ...(!of?.isKept && { expires_at: epochSeconds((job.completedAtMs ?? 0) + RESULT_KEPT_MS) }),
       is_expired: isExpired(job, nowMs),
     }),
     kind: job.kind,

@@ -64,6 +64,7 @@ async function stage(t: TestContext, { hasCa = true, members }: Stage = {}) {
   };
   const outcome = { sizeBytes: BYTES.length, durationMs: 1_000, gaps: [] };
   const jobs = {
+    fileName: () => 'e.mp4',
     get: async (id: string) => (id === ID ? ({ ...job, outcome } as unknown as Job) : undefined),
     result: async () => ({ path: join(directory, 'e.mp4'), sizeBytes: BYTES.length, modifiedMs: 0 }),
     manifest: async () => undefined,

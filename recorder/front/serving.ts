@@ -477,7 +477,7 @@ const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
 
 function openJobs(
   config: Config,
-  { engine: { member }, registry, answers, events }: ServingParts,
+  { engine: { cameras, member }, registry, answers, events }: ServingParts,
   { collector, times }: { readonly collector: Collector; readonly times: FootageOfNodes },
   { own, peerCa, redisCa }: ServingTrust,
   { version, clock, log }: FrontDeps,
@@ -500,6 +500,11 @@ function openJobs(
     archive: collector.own.archive,
     ffmpegPath: config.ffmpeg.path,
     version,
+    local: {
+      site: config.console.site,
+      timeZone: config.console.timeZone,
+      nameOf: (id) => cameras.get(id)?.status.name ?? id,
+    },
     clock,
     log,
     async spareBytes() {

@@ -14,7 +14,7 @@ import { readRefreshes } from '../mp4/refresh.ts';
 import { readMovieIndex, type MovieIndex } from '../mp4/sample-index.ts';
 import { TICKS_PER_MS } from '../mp4/sample.ts';
 import { JobError, diskError, noPictures } from './error.ts';
-import type { ExportPlan, PartRef } from './export-plan.ts';
+import { nameInResult, type ExportPlan, type PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
 import { looksOf } from './ffmpeg.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
@@ -240,10 +240,10 @@ async function planAssembly(
     const movies = planner.finish((placed, firstPart) => {
       const known = factsOf(placed, sources.slice(firstPart), asOne ? window : undefined);
       facts.set(firstPart, known);
-      return describeMovie(request.cameraId, known, version, request.speed);
+      return describeMovie(request.cameraId, known, { version }, request.speed);
     }, asOne);
     // The wall times of parts are those that their recorders report.
-    return movies.map((movie, i) => {
+    const plans = movies.map((movie, i) => {
       // A time-lapse is one movie: the first entry has the facts of all parts.
       const none = { gaps: [], window: movie.window, parts: [] };
       const { gaps, window, parts } = facts.get(movie.firstPart) ?? none;
@@ -252,6 +252,7 @@ async function planAssembly(
       const all = [...gaps, ...withCauses(between, [])];
       return { ...movie, gaps: all, window, parts, files: files.slice(movie.firstPart) };
     });
+    return plans.map((plan, i) => ({ ...plan, name: nameInResult(request.cameraId, plans, i) }));
   }
 
   function fail(): never {

@@ -47,9 +47,10 @@ interface BullQueueOptions {
 }
 
 /** Version 0.1.0 had a queue of its own for assemblies: what is in it ends and is kept, and nothing is added. */
-const QUEUE_NAMES = [...JOB_KINDS, 'assemble'] as const;
+const QUEUE_NAMES = [...JOB_KINDS, 'case', 'assemble'] as const;
 type QueueName = (typeof QUEUE_NAMES)[number];
-const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 1 };
+/** Cases that are kept have a queue of their own: BullMQ removes old jobs by queue. */
+const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, case: 1, assemble: 1 };
 
 /** Names of queues must not contain a colon, and two nodes that share a Redis must not have the same name. */
 export const queueNodeName = (nodeName: string): string =>
@@ -101,6 +102,7 @@ export class BullQueue implements JobQueue {
     this.#places = {
       export: this.#open('export'),
       timelapse: this.#open('timelapse'),
+      case: this.#open('case'),
       assemble: this.#open('assemble'),
     };
   }
@@ -112,7 +114,11 @@ export class BullQueue implements JobQueue {
       // Requests of clients fail soon while Redis cannot be reached; workers wait for it.
       connection: { ...connection, commandTimeout: COMMAND_TIMEOUT_MS },
       prefix: 'kube-nvr',
-      defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
+      defaultJobOptions: {
+        attempts: 1,
+        removeOnComplete: queueName !== 'case' && KEEP_ENDED,
+        removeOnFail: KEEP_ENDED,
+      },
     });
     const worker = new Worker<Data, JobOutcome>(name, (job, token) => this.#process(job, token), {
       connection: { ...connection, maxRetriesPerRequest: null },
@@ -148,8 +154,8 @@ export class BullQueue implements JobQueue {
   }
 
   async add(id: string, request: JobRequest): Promise<void> {
-    const { kind } = request;
-    await this.#available(this.#places[kind].queue.add(kind, request, { jobId: id }));
+    const { kind, case: of } = request;
+    await this.#available(this.#places[of?.isKept ? 'case' : kind].queue.add(kind, request, { jobId: id }));
   }
 
   async get(id: string): Promise<Job | undefined> {
@@ -168,7 +174,10 @@ export class BullQueue implements JobQueue {
   counts(): Promise<QueueCount[]> {
     const kinds = [...this.#attempts.values()].map(({ kind }) => kind);
     const counts = JOB_KINDS.map(async (queue) => {
-      const { wait = 0, active = 0 } = await this.#places[queue].queue.getJobCounts('wait', 'active');
+      const names = queue === 'export' ? (['export', 'case'] as const) : [queue];
+      const counts = await Promise.all(names.map((name) => this.#places[name].queue.getJobCounts('wait', 'active')));
+      const sum = (state: string): number => counts.reduce((count, one) => count + (one[state] ?? 0), 0);
+      const [wait, active] = [sum('wait'), sum('active')];
       const running = Math.min(active, kinds.filter((kind) => kind === queue).length);
       return { queue, waiting: wait + active - running, running };
     });

@@ -11,8 +11,10 @@ import { decodePictures } from '../../test/camera/frame-numbers.ts';
 import { caseStage, numberAt } from '../../test/support/case-stage.ts';
 import { WALL_START_MS } from '../../test/support/joined-file.ts';
 import { workspace } from '../../test/support/workspace.ts';
+import { caseReport } from './case-report.ts';
 import { exportWindow } from './export.ts';
 import { signManifest, type ManifestFile } from './manifest.ts';
+import { verifyResult } from './verify.ts';
 
 const run = promisify(execFile);
 const iso = (ms: number): string => new Date(WALL_START_MS + ms).toISOString();
@@ -95,6 +97,64 @@ test('a case has the movies of each camera, and its manifest gives each picture 
     }
   }
   assert.equal(pictures, 300);
+});
+
+test('with the names of the site, files, metadata, manifest and report say site, camera and local time in any script', async (t) => {
+  const { make, key } = await caseStage(t);
+  const local = {
+    site: 'Corner shop',
+    timeZone: 'Europe/Berlin',
+    nameOf: (id: string) => (id === 'gate' ? '前门 1/2' : id),
+  };
+  const of = { cameras: [], name: 'Theft <b>', number: '2026-17', reason: 'The police asked', notes: 'A white van' };
+  const about = { of, by: 'anna', local, version: '1.2.3', node: 'rack-1', madeMs: WALL_START_MS };
+  const { path } = await make(
+    {},
+    {
+      local,
+      sign: (written) => signManifest({ ...about, kind: 'case' }, written, key),
+      report: (written) => caseReport(written, { ...about, fingerprint: key.fingerprint }),
+    },
+  );
+  const apart = workspace(t);
+  const names = unpack(path, apart);
+  assert.deepEqual(names, [
+    'Corner shop - 前门 1-2 (gate) - 2026-01-05 11.00.02 CET.mp4',
+    'Corner shop - yard - 2026-01-05 11.00.02 CET - 1 - h264.mp4',
+    'Corner shop - yard - 2026-01-05 11.00.08 CET - 2 - h265.mp4',
+    'report.html',
+    'manifest.json',
+    'manifest.json.sig',
+  ]);
+  const { stdout } = await run('ffprobe', ['-v', 'error', '-show_format', '-of', 'json', join(apart, names[0] ?? '')]);
+  const { tags } = (JSON.parse(stdout) as { format: { tags: Record<string, string> } }).format;
+  assert.equal(tags['title'], 'Corner shop, 前门 1/2 (gate), 2026-01-05 11:00:02 CET to 2026-01-05 11:00:12 CET');
+  const manifest = JSON.parse(readFileSync(join(apart, 'manifest.json'), 'utf8')) as Record<string, unknown>;
+  const { number, case_reason, notes, by, site, time_zone, local_from } = manifest;
+  assert.deepEqual(
+    [number, case_reason, notes, by, site, time_zone, local_from],
+    ['2026-17', 'The police asked', 'A white van', 'anna', 'Corner shop', 'Europe/Berlin', '2026-01-05 11:00:02 CET'],
+  );
+  const report = readFileSync(join(apart, 'report.html'), 'utf8');
+  for (const text of [
+    '<h1>Theft &#60;b&#62;</h1>',
+    '<h2>前门 1/2 (gate)</h2>',
+    'The police asked',
+    'A white van',
+    'for anna',
+    '6 s are missing',
+    'no connection to the camera',
+    '2026-01-05 11:00:04 CET to 2026-01-05 11:00:10 CET',
+    key.fingerprint,
+  ])
+    assert.ok(report.includes(text), text);
+  const checked = await verifyResult({ path });
+  assert.deepEqual(checked.wrong, []);
+  assert.ok(checked.right.some((line) => line.startsWith('report.html: ')));
+  const bytes = readFileSync(path);
+  bytes[bytes.indexOf('white van')] = 0x41;
+  writeFileSync(path, bytes);
+  assert.match((await verifyResult({ path })).wrong.join(), /report\.html: SHA-256/);
 });
 
 test('job, manifest and movies of a case say the same of gaps, to the millisecond', async (t) => {

@@ -12,7 +12,7 @@ import type { CameraOutcome, JobPart } from './job.ts';
 import { MANIFEST_NAME, SIGNATURE_NAME, type SignedManifest } from './manifest.ts';
 import type { WriteOptions } from './write-movie.ts';
 import { elsewhereOf, endOf, partsOf, requireSpace, writeDirectory, writeMovies, writingFile } from './write-result.ts';
-import type { Written, WrittenCamera } from './written.ts';
+import type { Written, WrittenCamera, WrittenDocument } from './written.ts';
 import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
 export interface CaseRequest extends JoinWindow {
@@ -22,6 +22,8 @@ export interface CaseRequest extends JoinWindow {
 
 export interface CaseDeps extends PlannerDeps, WriteOptions {
   readonly sign: (written: Omit<Written, 'outcome'>) => SignedManifest;
+  /** The report for people. */
+  readonly report?: (written: Pick<Written, 'window' | 'cameras'>) => WrittenDocument;
 }
 
 export interface WrittenCase extends Written {
@@ -99,10 +101,13 @@ async function writeCase(
     end = endOf(camera.parts) || end;
     cameras.push(camera);
   }
-  const written = { window, cameras: cameras.map(({ written }) => written) };
+  const contents = { window, cameras: cameras.map(({ written }) => written) };
+  const documents = deps.report && [deps.report(contents)];
+  const written = { ...contents, ...(documents && { documents }) };
   const manifest = deps.sign(written);
   const entries = cameras.flatMap(({ entries }) => entries);
   for (const [name, bytes] of [
+    ...(documents ?? []).map((document) => [document.name, document.bytes] as const),
     [MANIFEST_NAME, manifest.text],
     [SIGNATURE_NAME, manifest.signature],
   ] as const) {
@@ -121,9 +126,9 @@ async function writeCase(
   async function writeCamera(cameraId: string, offset: number): Promise<InZip> {
     const movies = await footageOf(cameraId, () => planExport({ cameraId, ...about }, deps, signal));
     if (!movies) return { written: await missing(cameraId), parts: [], entries: [] };
-    const parts = partsOf(cameraId, movies, offset).map((part) => ({ ...part, cameraId }));
+    const parts = partsOf(movies, offset).map((part) => ({ ...part, cameraId }));
     const resultBytes = Math.max(movieBytes, endOf(parts));
-    const written = await writeMovies(cameraId, movies, target, { parts, resultBytes }, deps, signal);
+    const written = await writeMovies(movies, target, { parts, resultBytes }, deps, signal);
     const gaps = movies.flatMap((movie) => movie.gaps);
     const elsewhere = elsewhereOf(movies);
     return { written: { cameraId, movies: written.movies, gaps, ...elsewhere }, parts, entries: written.entries };

@@ -14,6 +14,7 @@ import { describeMovie, isoTime } from './facts.ts';
 import { upToKnown, withCauses, type KnownTime } from './gap-causes.ts';
 import { looksOf } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
+import { movieName, type LocalNames } from './movie-name.ts';
 import { readIndex } from './recorded-part.ts';
 import { sourcesOf, type Source, type SourceDeps } from './source.ts';
 
@@ -32,6 +33,8 @@ export interface PlannerDeps extends SourceDeps {
   readonly wallMs: () => number;
   /** The version that the result names. */
   readonly version: string;
+  /** For names and times in the result; without it, ids and UTC. */
+  readonly local?: LocalNames | undefined;
   /** The gaps of a camera and their causes; without it, gaps have no causes. */
   readonly knownTime?: (cameraId: string, fromMs: number, toMs: number, isOfAllNodes: boolean) => Promise<KnownTime>;
 }
@@ -44,6 +47,8 @@ export interface PartRef extends Pick<Source, 'open'> {
 }
 
 export interface ExportPlan extends PlannedMovie {
+  /** File name in a ZIP file, or of the download. */
+  readonly name: string;
   readonly gaps: readonly JobGap[];
   /** Footage of the window on other nodes; with the first movie. */
   readonly elsewhere?: readonly Elsewhere[];
@@ -83,11 +88,12 @@ export async function planExport(
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
     const movies = planner.finish(
-      (facts) => describeMovie(cameraId, settled(facts), deps.version, lapseSpeed),
+      (facts) => describeMovie(cameraId, settled(facts), deps, lapseSpeed),
       lapseSpeed !== undefined,
     );
     return movies.map((movie, i) => ({
       ...settled(movie),
+      name: nameInResult(cameraId, movies, i, deps.local),
       ...(i === 0 && known.elsewhere?.length && { elsewhere: known.elsewhere }),
       files: files.slice(movie.firstPart),
     }));
@@ -101,6 +107,17 @@ export async function planExport(
   function fail(): never {
     throw new JobError('footage-changed', 'the archive changes while it is read');
   }
+}
+
+/** Of one of the movies of a result. */
+export function nameInResult(
+  cameraId: string,
+  movies: readonly Pick<PlannedMovie, 'window' | 'codec'>[],
+  i: number,
+  local?: LocalNames,
+): string {
+  const { window, codec } = movies[i] as (typeof movies)[number];
+  return movieName(cameraId, window.fromMs, { local, ...(movies.length === 1 ? {} : { number: i + 1, codec }) });
 }
 
 /** Without a record of gaps, all past time counts as known. */

@@ -61,7 +61,7 @@ export async function writingResult<T>(
 /** The duration, size and gaps of an export, without making it. */
 export async function estimateExport(request: ExportRequest, deps: PlannerDeps): Promise<JobOutcome> {
   const movies = await planExport(request, deps, new AbortController().signal);
-  return { ...outcomeOf(request.cameraId, movies), ...untilOf(movies, request.toMs) };
+  return { ...outcomeOf(movies), ...untilOf(movies, request.toMs) };
 }
 
 const endOf = (movies: readonly ExportPlan[], toMs: number): number => movies.at(-1)?.window.toMs ?? toMs;

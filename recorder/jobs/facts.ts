@@ -5,6 +5,7 @@ import type { FootageGap, JoinFacts, JoinWindow, PlacedPart } from '../mp4/join.
 import { movieDescription } from '../mp4/movie-description.ts';
 import { lapseDurationMs } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
+import { cameraTitle, localTime, type LocalNames } from './movie-name.ts';
 
 /** The contents of a movie in wall time, with its gaps and their causes. */
 export interface JobFacts extends JoinFacts {
@@ -28,19 +29,39 @@ export const partStart = ({ wallStartMs }: Pick<PlacedPart, 'wallStartMs'>, { fr
   isoTime(Math.max(startMs(wallStartMs), startMs(fromMs)));
 
 /** The `udta` box of a movie. `version`: of this program; `speed`: of a time-lapse, which is shorter by that factor. */
-export const describeMovie = (cameraId: string, facts: JobFacts, version: string, speed?: number): Part =>
+export const describeMovie = (
+  cameraId: string,
+  facts: JobFacts,
+  { version, local }: { readonly version: string; readonly local?: LocalNames | undefined },
+  speed?: number,
+): Part =>
   movieDescription({
-    title: `${cameraId} ${startTime(facts.window.fromMs)} to ${startTime(facts.window.toMs)}`,
+    title: local
+      ? [local.site, cameraTitle(cameraId, local), localWindow(facts, local)].filter((word) => word !== '').join(', ')
+      : `${cameraId} ${startTime(facts.window.fromMs)} to ${startTime(facts.window.toMs)}`,
     date: facts.parts[0] ? partStart(facts.parts[0], facts.window) : startTime(facts.window.fromMs),
     writer: `kube-nvr ${version}`,
-    ...describeFacts(cameraId, facts, speed),
+    ...describeFacts(cameraId, facts, local, speed),
   });
 
-function describeFacts(cameraId: string, facts: JobFacts, speed?: number): { comment: string; details: string } {
+const localWindow = ({ window }: JobFacts, local: LocalNames): string =>
+  `${localTime(window.fromMs, local)} to ${localTime(window.toMs, local)}`;
+
+function describeFacts(
+  cameraId: string,
+  facts: JobFacts,
+  local: LocalNames | undefined,
+  speed?: number,
+): { comment: string; details: string } {
   const { window, durationMs, parts, gaps } = facts;
   const inMovie = (ms: number): number => seconds(ms / (speed ?? 1));
   const silent = speed === undefined ? parts.filter(({ soundLeftOut }) => soundLeftOut) : [];
   const comment = [
+    ...(local
+      ? [
+          `${[local.site, cameraTitle(cameraId, local)].filter((word) => word !== '').join(', ')}, ${localWindow(facts, local)}.`,
+        ]
+      : []),
     `Camera ${cameraId}, ${startTime(window.fromMs)} to ${startTime(window.toMs)}, ${seconds(durationMs)} s of footage${speed === undefined ? '' : `, ${speed} times faster`}.`,
     gaps.length === 0 ? 'No gaps.' : `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}, closed in this movie:`,
     ...gaps.slice(0, MAX_LISTED).map(gapLine),
@@ -48,6 +69,12 @@ function describeFacts(cameraId: string, facts: JobFacts, speed?: number): { com
   ].join('\n');
   const details = JSON.stringify({
     camera_id: cameraId,
+    ...(local && {
+      name: local.nameOf(cameraId),
+      site: local.site || undefined,
+      local_from: localTime(window.fromMs, local),
+      local_to: localTime(window.toMs, local),
+    }),
     from: startTime(window.fromMs),
     to: startTime(window.toMs),
     ...(speed === undefined ? {} : { speed }),

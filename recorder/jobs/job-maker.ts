@@ -7,15 +7,16 @@ import type { Clock } from '../../base/clock.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import { assemble } from './assemble.ts';
-import { exportCase } from './case.ts';
+import { exportCase, type CaseDeps } from './case.ts';
+import { caseReport } from './case-report.ts';
 import { JobError } from './error.ts';
 import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
 import type { PlannerDeps } from './export-plan.ts';
 import { lapseDurationMs, lapseEstimate, makeTimelapse, type FfmpegCheck } from './ffmpeg.ts';
 import type { KnownTime } from './gap-causes.ts';
 import type { JobOutcome, JobReport, JobRequest } from './job.ts';
-import { signManifest, type SignedManifest } from './manifest.ts';
-import { movieName } from './movie-name.ts';
+import { signManifest } from './manifest.ts';
+import { movieName, type LocalNames } from './movie-name.ts';
 import { NodeKeyError, type SigningKey } from './node-key.ts';
 import { PEER_LIMITS } from './peer-part.ts';
 import type { PeerAccess } from './peer-request.ts';
@@ -31,6 +32,8 @@ export interface MakerOptions {
   readonly archive: JobArchive;
   readonly ffmpegPath: string;
   readonly version: string;
+  /** For names and times in results; without it, ids and UTC. */
+  readonly local?: LocalNames;
   readonly clock: Clock;
   /** Number of bytes that results may use now: free space that is not reserved for recording. */
   readonly spareBytes: () => Promise<number>;
@@ -65,8 +68,6 @@ interface Making {
   readonly signal: AbortSignal;
 }
 
-type Sign = (written: Omit<Written, 'outcome'>) => SignedManifest;
-
 export class JobMaker {
   readonly #options: MakerOptions;
   readonly #deps: MakerDeps;
@@ -82,14 +83,14 @@ export class JobMaker {
   async make(making: Making): Promise<JobOutcome> {
     const { id, request } = making;
     const { results } = this.#deps;
-    const sign = await this.#signer(request);
+    const documents = await this.#signer(request);
     if (request.case) {
-      const { outcome, cameras, manifest } = await this.#case(making, sign);
+      const { outcome, cameras, manifest } = await this.#case(making, documents);
       await results.writeManifest(id, manifest);
       return withHashes(outcome, cameras);
     }
     const written = await (request.kind === 'export' ? this.#copy(making, results.path(id)) : this.#lapse(making));
-    await results.writeManifest(id, sign(written));
+    await results.writeManifest(id, documents.sign(written));
     return withHashes(written.outcome, written.cameras);
   }
 
@@ -102,25 +103,32 @@ export class JobMaker {
     return { ...copied, ...lapseEstimate(outcome, speed) };
   }
 
-  async #signer({ kind, speed, case: of }: JobRequest): Promise<Sign> {
-    const { version, nodeName: node, clock } = this.#options;
+  async #signer({ kind, speed, by, case: of }: JobRequest): Promise<Pick<CaseDeps, 'sign' | 'report'>> {
+    const { version, nodeName: node, clock, local } = this.#options;
     const key = await this.#deps.key.get().catch((err: unknown) => {
       if (!(err instanceof NodeKeyError)) throw err;
       throw new JobError('no-signing-key', `the result could not be signed: ${err.message}`, { cause: err });
     });
-    return (written) =>
-      signManifest(
-        { kind: of ? 'case' : kind, name: of?.name, speed, madeMs: clock.wallMs(), version, node },
-        written,
-        key,
-      );
+    const about = { of, by, local, version, node };
+    return {
+      sign: (written) =>
+        signManifest({ ...about, kind: of ? 'case' : kind, speed, madeMs: clock.wallMs() }, written, key),
+      ...(of &&
+        local && {
+          report: (written) =>
+            caseReport(written, { ...about, of, local, madeMs: clock.wallMs(), fingerprint: key.fingerprint }),
+        }),
+    };
   }
 
-  #case({ id, request, credential, report, signal }: Making, sign: Sign): ReturnType<typeof exportCase> {
+  #case(
+    { id, request, credential, report, signal }: Making,
+    documents: Pick<CaseDeps, 'sign' | 'report'>,
+  ): ReturnType<typeof exportCase> {
     const { fromMs, toMs, isOfAllNodes } = request;
     const wanted = { cameraIds: request.case?.cameras ?? [], fromMs, toMs, isOfAllNodes };
     const { spareBytes } = this.#options;
-    const deps = { ...this.#plannerDeps(request, credential), spareBytes, sign, progress: report.progress };
+    const deps = { ...this.#plannerDeps(request, credential), spareBytes, ...documents, progress: report.progress };
     return this.#memory.during(COPY_BYTES, () => exportCase(wanted, this.#deps.results.path(id), deps, signal));
   }
 
@@ -149,7 +157,7 @@ export class JobMaker {
       await rename(output, path);
       const made = { sizeBytes: (await stat(path)).size, durationMs: lapseDurationMs(durationMs, speed) };
       const lapses = cameras.map(({ cameraId, movies }) => {
-        const name = movieName(cameraId, window.fromMs, { speed });
+        const name = movieName(cameraId, window.fromMs, { speed, local: this.#options.local });
         return { cameraId, gaps, movies: [{ ...made, name, sha256, window, footage: lapsedFootage(movies, speed) }] };
       });
       const about = { gaps, ...(untilMs === undefined ? {} : { untilMs }), ...(elsewhere && { elsewhere }) };
@@ -186,12 +194,13 @@ export class JobMaker {
   }
 
   #plannerDeps({ by = '' }: JobRequest, credential: string | undefined): PlannerDeps {
-    const { recordPath, archive, clock, version, nodeName, clusterFootage, knownTime } = this.#options;
+    const { recordPath, archive, clock, version, local, nodeName, clusterFootage, knownTime } = this.#options;
     const asker = { name: by || nodeName, credential };
     return {
       recordPath,
       archive,
       version,
+      local,
       cluster: clusterFootage?.(asker),
       wallMs: () => clock.wallMs(),
       ...(knownTime && { knownTime: (...of) => knownTime(...of, asker) }),

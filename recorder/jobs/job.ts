@@ -30,10 +30,17 @@ export interface JobRequest {
   readonly isPart?: boolean;
 }
 
-interface JobCase {
+export interface JobCase {
   readonly cameras: readonly string[];
   /** Its name for people. */
   readonly name?: string | undefined;
+  /** As others file it, such as the police. */
+  readonly number?: string | undefined;
+  /** Why it was made. */
+  readonly reason?: string | undefined;
+  readonly notes?: string | undefined;
+  /** Its result is kept until somebody removes the job. */
+  readonly isKept?: boolean | undefined;
 }
 
 /** All cameras of a job. */
@@ -123,10 +130,10 @@ export interface Job extends JobRequest {
 /** How long a result can be downloaded after the job is done. */
 export const RESULT_KEPT_MS = HOUR_MS;
 /** Whether the result of a job can no longer be downloaded. */
-export const isExpired = ({ completedAtMs = Infinity }: Job, nowMs: number): boolean =>
-  nowMs - completedAtMs >= RESULT_KEPT_MS;
+export const isExpired = ({ completedAtMs = Infinity, case: of }: Job, nowMs: number): boolean =>
+  !of?.isKept && nowMs - completedAtMs >= RESULT_KEPT_MS;
 
-/** How long a job is kept after it has ended; at most the last five thousand jobs are kept. */
+/** How long a job is kept after it has ended; at most the last five thousand jobs are kept. Not for a case that is kept. */
 export const JOB_KEPT_MS = 7 * DAY_MS;
 
 /** The number of jobs in one queue. */

@@ -570,6 +570,28 @@ test(
   },
 );
 
+test('a kept case outlives a month and a restart; it ends when somebody removes it', { skip }, async (t) => {
+  const { directory, open } = await stage(t);
+  const kept = { case: { cameras: ['gate'], number: '17', isKept: true } };
+  const before = await open();
+  const { id } = await ended(before, (await before.submit(request(0, 2_000, kept))).id);
+  const other = await ended(before, (await before.submit(request(0, 2_000))).id);
+  await before.close();
+  const wallMs = (): number => systemClock.wallMs() + 31 * 86_400_000;
+  const clock = Object.assign(Object.create(systemClock) as typeof systemClock, { wallMs });
+  const after = await open({ clock });
+  await until(
+    'the sweep has removed the other result',
+    () => !existsSync(join(directory, 'results', `${other.id}.mp4`)),
+  );
+  const found = await after.get(id);
+  assert.ok(found && (await after.result(found)));
+  assert.ok((await after.list()).some((job) => job.id === id));
+  assert.equal((await manifestOf(after, found)).number, '17');
+  assert.equal(await after.remove(id), true);
+  assert.equal(existsSync(join(directory, 'results', `${id}.mp4`)), false);
+});
+
 test(
   'without a key that is private, jobs fail with what to do, and ready warns; then they continue',
   { skip },

@@ -1,4 +1,4 @@
-// The jobs of one node: takes requests, has the work done, hands out results, and removes them after an hour.
+// The jobs of one node: takes requests, has the work done, hands out results, and removes them after an hour, but for cases that are kept.
 
 import { Registry } from 'prom-client';
 import type { Timer } from '../../base/clock.ts';
@@ -24,6 +24,7 @@ import { JobMaker, type MakerOptions } from './job-maker.ts';
 import { JobNews } from './job-news.ts';
 import { memberAt } from './members.ts';
 import { JobMetrics } from './metrics.ts';
+import { resultName } from './movie-name.ts';
 import { SigningKey, type NodeKey } from './node-key.ts';
 import { QueueAccess } from './queue-access.ts';
 import { Results } from './results.ts';
@@ -222,6 +223,11 @@ export class Jobs {
     return this.#maker.estimate(request, credential);
   }
 
+  /** The file name under which a browser saves the result. */
+  fileName(job: Job): string {
+    return resultName(job, this.#options.local);
+  }
+
   /** The file of a job that is done; undefined when it has expired. */
   result(job: Job): ReturnType<Results['result']> {
     return this.#results.result(job);
@@ -244,8 +250,8 @@ export class Jobs {
   }
 
   /** Redis removes old jobs from time to time only. */
-  #isKnown({ completedAtMs = Infinity }: Job): boolean {
-    return this.#options.clock.wallMs() - completedAtMs < JOB_KEPT_MS;
+  #isKnown({ completedAtMs = Infinity, case: of }: Job): boolean {
+    return of?.isKept || this.#options.clock.wallMs() - completedAtMs < JOB_KEPT_MS;
   }
 
   #progressed(): void {

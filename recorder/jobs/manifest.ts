@@ -4,7 +4,8 @@
 
 import { z } from 'zod';
 import { isoTime, partStart, startTime } from './facts.ts';
-import type { JobGap, JobKind } from './job.ts';
+import type { JobCase, JobGap, JobKind } from './job.ts';
+import { localTime, type LocalNames } from './movie-name.ts';
 import type { NodeKey } from './node-key.ts';
 import type { Written, WrittenCamera, WrittenMovie } from './written.ts';
 
@@ -30,6 +31,7 @@ const ManifestFile = Stretch.extend({
 
 const ManifestCamera = z.object({
   camera_id: z.string(),
+  name: z.string().optional(),
   files: z.array(ManifestFile),
   gaps: z.array(Stretch.extend({ cause: z.string().optional() })),
   reason_code: z.string().optional(),
@@ -41,6 +43,14 @@ export const Manifest = Stretch.extend({
   format: z.literal(MANIFEST_FORMAT),
   kind: z.enum(['export', 'timelapse', 'case']),
   name: z.string().optional(),
+  number: z.string().optional(),
+  case_reason: z.string().optional(),
+  notes: z.string().optional(),
+  by: z.string().optional(),
+  site: z.string().optional(),
+  time_zone: z.string().optional(),
+  local_from: z.string().optional(),
+  local_to: z.string().optional(),
   speed: z.number().optional(),
   made_at: Time,
   software: z.string(),
@@ -51,6 +61,9 @@ export const Manifest = Stretch.extend({
     public_key: z.string(),
   }),
   cameras: z.array(ManifestCamera).min(1),
+  documents: z
+    .array(z.object({ name: z.string().min(1), size_bytes: z.number().int(), sha256: z.string() }))
+    .optional(),
 });
 export type Manifest = z.output<typeof Manifest>;
 export type ManifestCamera = z.output<typeof ManifestCamera>;
@@ -58,7 +71,9 @@ export type ManifestFile = z.output<typeof ManifestFile>;
 
 interface ManifestAbout {
   readonly kind: JobKind | 'case';
-  readonly name?: string | undefined;
+  readonly of?: JobCase | undefined;
+  readonly by?: string | undefined;
+  readonly local?: LocalNames | undefined;
   readonly speed?: number | undefined;
   readonly madeMs: number;
   readonly version: string;
@@ -74,15 +89,21 @@ export interface SignedManifest {
 }
 
 export function signManifest(
-  { kind, name, speed, madeMs, version, node }: ManifestAbout,
-  { window, cameras }: Omit<Written, 'outcome'>,
+  { kind, of, by, local, speed, madeMs, version, node }: ManifestAbout,
+  { window, cameras, documents }: Omit<Written, 'outcome'>,
   key: NodeKey,
 ): SignedManifest {
   const madeAtMs = Math.round(madeMs);
   const manifest: Manifest = {
     format: MANIFEST_FORMAT,
     kind,
-    ...(name === undefined ? {} : { name }),
+    ...(of && { name: of.name, number: of.number, case_reason: of.reason, notes: of.notes, by }),
+    ...(local && {
+      site: local.site || undefined,
+      time_zone: local.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+      local_from: localTime(window.fromMs, local),
+      local_to: localTime(window.toMs, local),
+    }),
     ...(speed === undefined ? {} : { speed }),
     from: isoTime(window.fromMs),
     to: isoTime(window.toMs),
@@ -90,14 +111,21 @@ export function signManifest(
     software: `kube-nvr ${version}`,
     node,
     key: { algorithm: 'Ed25519', fingerprint: key.fingerprint, public_key: key.publicKey },
-    cameras: cameras.map(toCamera),
+    cameras: cameras.map((camera) => toCamera(camera, local)),
+    ...(documents && {
+      documents: documents.map(({ name, bytes, sha256 }) => ({ name, size_bytes: bytes.length, sha256 })),
+    }),
   };
   const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`);
   return { text, signature: key.sign(text), madeMs: madeAtMs };
 }
 
-const toCamera = ({ cameraId, movies, gaps, reason, reasonCode }: WrittenCamera): ManifestCamera => ({
+const toCamera = (
+  { cameraId, movies, gaps, reason, reasonCode }: WrittenCamera,
+  local: LocalNames | undefined,
+): ManifestCamera => ({
   camera_id: cameraId,
+  ...(local && { name: local.nameOf(cameraId) }),
   files: movies.map(toFile),
   gaps: gaps.map(toGap),
   ...(reason === undefined ? {} : { reason_code: reasonCode, reason }),

@@ -46,6 +46,10 @@ export class NamedJobs {
     return this.#jobs.estimate(request, credential);
   }
 
+  fileName(job: Job): string {
+    return this.#jobs.fileName(job);
+  }
+
   result(job: Job): ReturnType<Jobs['result']> {
     return this.#jobs.result(this.#plain(job));
   }

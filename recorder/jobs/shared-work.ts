@@ -69,5 +69,5 @@ export class SharedWork {
 }
 
 /** Equal for the same work. */
-const keyOf = ({ kind, cameraId, fromMs, toMs, speed, isOfAllNodes, case: of }: JobRequest): string =>
-  JSON.stringify([kind, cameraId, fromMs, toMs, speed, isOfAllNodes, of?.cameras, of?.name]);
+const keyOf = ({ kind, cameraId, fromMs, toMs, speed, isOfAllNodes, by, case: of }: JobRequest): string =>
+  JSON.stringify([kind, cameraId, fromMs, toMs, speed, isOfAllNodes, of && { ...of, isKept: undefined, by }]);

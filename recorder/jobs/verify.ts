@@ -169,7 +169,11 @@ async function checkMovie(path: string, size: number, manifest: Manifest, found:
   checkDigest(only, await digest(path, 0, size), found);
 }
 
-function checkDigest({ name, sha256, size_bytes }: ManifestFile, seen: Digest, found: Findings): void {
+function checkDigest(
+  { name, sha256, size_bytes }: Pick<ManifestFile, 'name' | 'sha256' | 'size_bytes'>,
+  seen: Digest,
+  found: Findings,
+): void {
   if (seen.sha256 === sha256) found.right.push(`${name}: ${size_bytes} bytes, SHA-256 ${sha256}`);
   else found.wrong.push(`${name}: SHA-256 ${seen.sha256}, but ${sha256} in the manifest: the file was changed`);
 }
@@ -216,6 +220,11 @@ async function checkZip(
     const seen = await digest(path, end + localHeaderBytes(name), bytes);
     checkDigest(movie, seen, found);
     await enter({ name, size: bytes, crc32: seen.crc32, modified: new Date(from) });
+  }
+  for (const { name, size_bytes: bytes, sha256 } of manifest.documents ?? []) {
+    const seen = await digest(path, end + localHeaderBytes(name), bytes);
+    checkDigest({ name, size_bytes: bytes, sha256 }, seen, found);
+    await enter({ name, size: bytes, crc32: seen.crc32, modified: new Date(manifest.made_at) });
   }
   for (const [name, bytes] of isInside
     ? ([

@@ -6,20 +6,19 @@ import { JobError, diskError } from './error.ts';
 import type { ExportPlan } from './export-plan.ts';
 import { startMs } from './facts.ts';
 import type { JobOutcome, JobPart } from './job.ts';
-import { movieName } from './movie-name.ts';
 import { SourceChanged } from './source.ts';
 import { writeMovie, type WriteOptions } from './write-movie.ts';
 import type { WrittenCamera, WrittenMovie } from './written.ts';
 import { centralDirectory, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
 /** The outcome of these movies, computed before they are written. */
-export function outcomeOf(cameraId: string, movies: readonly ExportPlan[]): JobOutcome {
+export function outcomeOf(movies: readonly ExportPlan[]): JobOutcome {
   const durationMs = movies.reduce((sum, movie) => sum + movie.durationMs, 0);
   const gaps = movies.flatMap((movie) => movie.gaps);
   const [only] = movies;
   const elsewhere = elsewhereOf(movies);
   if (only && movies.length === 1) return { sizeBytes: only.sizeBytes, durationMs, gaps, ...elsewhere };
-  const parts = partsOf(cameraId, movies, 0);
+  const parts = partsOf(movies, 0);
   const end = endOf(parts);
   const directory = centralDirectory(
     parts.map((part) => entryOf(part, 0)),
@@ -35,11 +34,10 @@ export function elsewhereOf(movies: readonly ExportPlan[]): Pick<JobOutcome, 'el
 }
 
 /** The positions of movies of one camera in a ZIP file, after `offset` bytes. */
-export function partsOf(cameraId: string, movies: readonly ExportPlan[], offset: number): JobPart[] {
+export function partsOf(movies: readonly ExportPlan[], offset: number): JobPart[] {
   let end = offset;
-  return movies.map((movie, i) => {
-    const { window, durationMs, sizeBytes, codec, width, height } = movie;
-    const name = movieName(cameraId, window.fromMs, movies.length === 1 ? {} : { number: i + 1, codec });
+  return movies.map((movie) => {
+    const { name, window, durationMs, sizeBytes, codec, width, height } = movie;
     const offset = end + localHeaderBytes(name);
     end = offset + sizeBytes;
     const [fromMs, toMs] = [startMs(window.fromMs), startMs(window.toMs)];
@@ -83,13 +81,13 @@ export async function writeResult(
   options: WriteOptions,
   signal: AbortSignal,
 ): Promise<{ readonly outcome: JobOutcome; readonly camera: WrittenCamera }> {
-  const outcome = outcomeOf(cameraId, movies);
+  const outcome = outcomeOf(movies);
   const { sizeBytes, parts, gaps } = outcome;
   await requireSpace(options, sizeBytes);
   return writingFile(
     path,
     async (target) => {
-      const written = await writeMovies(cameraId, movies, target, { parts, resultBytes: sizeBytes }, options, signal);
+      const written = await writeMovies(movies, target, { parts, resultBytes: sizeBytes }, options, signal);
       if (parts) await writeDirectory(target, written.entries, endOf(parts));
       return { outcome, camera: { cameraId, movies: written.movies, gaps } };
     },
@@ -104,7 +102,6 @@ export async function requireSpace({ spareBytes }: WriteOptions, sizeBytes: numb
 
 /** Without `parts`, the file is a single movie. */
 export async function writeMovies(
-  cameraId: string,
   movies: readonly ExportPlan[],
   target: FileHandle,
   { parts, resultBytes }: { readonly parts: readonly JobPart[] | undefined; readonly resultBytes: number },
@@ -117,8 +114,7 @@ export async function writeMovies(
     const part = parts?.[i];
     const place = { offset: part?.offset ?? 0, resultBytes, checksum: part !== undefined };
     const { crc32, sha256 } = await writeMovie(movie, target, place, options, signal);
-    const { window, sizeBytes, durationMs } = movie;
-    const name = part?.name ?? movieName(cameraId, window.fromMs);
+    const { name, window, sizeBytes, durationMs } = movie;
     written.push({ name, sizeBytes, sha256, window, durationMs, footage: movie.parts });
     if (!part) continue;
     const entry = entryOf(part, crc32);

@@ -28,10 +28,19 @@ export interface WrittenCamera {
   readonly reasonCode?: JobErrorCode;
 }
 
+/** A file for people in a ZIP file. */
+export interface WrittenDocument {
+  readonly name: string;
+  readonly bytes: Buffer;
+  /** Hex. */
+  readonly sha256: string;
+}
+
 export interface Written {
   readonly outcome: JobOutcome;
   readonly window: JoinWindow;
   readonly cameras: readonly WrittenCamera[];
+  readonly documents?: readonly WrittenDocument[];
 }
 
 /**

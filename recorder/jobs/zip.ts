@@ -3,7 +3,6 @@
 
 /** One file in the ZIP file. */
 export interface ZipEntry {
-  /** ASCII. */
   readonly name: string;
   readonly size: number;
   readonly crc32: number;
@@ -18,18 +17,23 @@ const LOCAL_BYTES = 30;
 const LOCAL_EXTRA_BYTES = 20;
 
 /** The length of the local header, which the bytes of the entry follow. */
-export const localHeaderBytes = (name: string): number => LOCAL_BYTES + name.length + LOCAL_EXTRA_BYTES;
+export const localHeaderBytes = (name: string): number => LOCAL_BYTES + Buffer.byteLength(name) + LOCAL_EXTRA_BYTES;
+
+/** Bit 11 says that the name is UTF-8 (appendix D.1). */
+const flagsOf = (name: string): number => (Buffer.byteLength(name) === name.length ? 0 : 0x0800);
 
 /** §4.3.7 */
 export function localHeader({ name, size, crc32, modified }: ZipEntry): Buffer {
   const header = Buffer.alloc(localHeaderBytes(name));
   header.writeUInt32LE(0x04034b50, 0);
   header.writeUInt16LE(VERSION, 4);
+  const nameBytes = Buffer.byteLength(name);
+  header.writeUInt16LE(flagsOf(name), 6);
   writeCommon(header, 6, { crc32, modified });
-  header.writeUInt16LE(name.length, 26);
+  header.writeUInt16LE(nameBytes, 26);
   header.writeUInt16LE(LOCAL_EXTRA_BYTES, 28);
-  header.write(name, LOCAL_BYTES, 'latin1');
-  writeExtra(header, LOCAL_BYTES + name.length, [size, size]);
+  header.write(name, LOCAL_BYTES);
+  writeExtra(header, LOCAL_BYTES + nameBytes, [size, size]);
   return header;
 }
 
@@ -62,17 +66,19 @@ export function centralDirectory(entries: readonly ZipEntry[], offset: number): 
 
 function directoryEntry({ name, size, crc32, offset, modified }: ZipEntry): Buffer {
   const extraBytes = LOCAL_EXTRA_BYTES + 8;
-  const entry = Buffer.alloc(46 + name.length + extraBytes);
+  const nameBytes = Buffer.byteLength(name);
+  const entry = Buffer.alloc(46 + nameBytes + extraBytes);
   entry.writeUInt32LE(0x02014b50, 0);
   entry.writeUInt16LE((3 << 8) | VERSION, 4); // made on UNIX
   entry.writeUInt16LE(VERSION, 6);
+  entry.writeUInt16LE(flagsOf(name), 8);
   writeCommon(entry, 8, { crc32, modified });
-  entry.writeUInt16LE(name.length, 28);
+  entry.writeUInt16LE(nameBytes, 28);
   entry.writeUInt16LE(extraBytes, 30);
   entry.writeUInt32LE((0o100644 << 16) >>> 0, 38);
   entry.writeUInt32LE(UNKNOWN_32, 42);
-  entry.write(name, 46, 'latin1');
-  writeExtra(entry, 46 + name.length, [size, size, offset]);
+  entry.write(name, 46);
+  writeExtra(entry, 46 + nameBytes, [size, size, offset]);
   return entry;
 }
 
@@ -137,12 +143,11 @@ async function* entriesInDirectory(read: ReadZip, size: number): AsyncGenerator<
     const [nameBytes, extraBytes] = [directory.readUInt16LE(at + 28), directory.readUInt16LE(at + 30)];
     const extra = at + 46 + nameBytes;
     if (extraBytes < 28 || extra + extraBytes > directory.length) return;
-    const name = directory.toString('latin1', at + 46, extra);
+    const name = directory.toString('utf8', at + 46, extra);
     const header = Number(directory.readBigUInt64LE(extra + 20));
     const bytes = Number(directory.readBigUInt64LE(extra + 4));
-    if (header + localHeaderBytes(name) + bytes <= size) {
-      yield { name, offset: header + localHeaderBytes(name), size: bytes };
-    }
+    const start = header + LOCAL_BYTES + nameBytes + LOCAL_EXTRA_BYTES;
+    if (start + bytes <= size) yield { name, offset: start, size: bytes };
     at = extra + extraBytes;
   }
 }
@@ -157,7 +162,7 @@ async function* entriesInOrder(read: ReadZip, size: number): AsyncGenerator<Foun
     const bytes = Number(rest.readBigUInt64LE(nameBytes + 4));
     const offset = at + LOCAL_BYTES + rest.length;
     if (offset + bytes > size) return;
-    yield { name: rest.toString('latin1', 0, nameBytes), offset, size: bytes };
+    yield { name: rest.toString('utf8', 0, nameBytes), offset, size: bytes };
     at = offset + bytes;
   }
 }

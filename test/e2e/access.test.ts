@@ -190,6 +190,7 @@ function jobKeeper(t: TestContext): JobKeeper {
     manifest: async () => ({ text: Buffer.from('{}'), signature: Buffer.alloc(64) }),
     signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64) }),
     isMember: () => true,
+    fileName: () => 'result',
   };
 }
 

@@ -80,7 +80,7 @@ export async function caseStage(t: TestContext): Promise<CaseStage> {
     sign: (written) => {
       const about = {
         kind: 'case',
-        name: 'The gate, again',
+        of: { cameras: [], name: 'The gate, again' },
         madeMs: MADE_MS,
         version: '1.2.3',
         node: 'rack-1',

@@ -17,6 +17,9 @@ import { FROM, SUBMITTED } from '../examples.ts';
 const MAX_CAMERAS = 64;
 const CAMERA = 'expected the id of a camera';
 
+const text = (most: number) =>
+  z.string({ error: 'expected a text' }).max(most, `expected at most ${most} characters`).optional();
+
 const Body = z.object({
   cameras: z
     .array(z.string({ error: CAMERA }).regex(CAMERA_ID, CAMERA), { error: 'expected a list of cameras' })
@@ -37,6 +40,15 @@ const Body = z.object({
     .max(200, 'expected at most 200 characters')
     .optional()
     .describe('Name of the case for people; it is part of the manifest.'),
+  number: text(100).describe('The number under which others file it.'),
+  reason: text(500).describe('Why it is made.'),
+  notes: text(4_000).describe(
+    'Text for those who get the case. Number, reason and notes are in its report and its manifest.',
+  ),
+  keep: z
+    .boolean({ error: 'expected true or false' })
+    .optional()
+    .describe('true: the result is kept until somebody removes the job; otherwise for an hour.'),
 });
 
 const Query = z.object({
@@ -81,7 +93,7 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
       },
     },
     async (request, reply) => {
-      const { cameras, from, to, name } = request.body;
+      const { cameras, from, to, keep, ...about } = request.body;
       tell(request, { cameras, ...footageOf({ fromMs: from * 1000, toMs: to * 1000 }) });
       const caller = callerOf(request);
       const isOfAll = request.query.scope === 'cluster';
@@ -96,7 +108,11 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
         );
       }
       const wanted = { kind: 'export', ...checkWindow({ from, to }), by: caller.name } as const;
-      const of = { cameraId: cameras[0] as string, case: { cameras, name }, ...(isOfAll && { isOfAllNodes: true }) };
+      const of = {
+        cameraId: cameras[0] as string,
+        case: { cameras, ...about, ...(keep && { isKept: true }) },
+        ...(isOfAll && { isOfAllNodes: true }),
+      };
       const job = await available(jobs.submit({ ...wanted, ...of }, request.headers.authorization));
       tell(request, { job: job.id });
       return reply.code(202).send(toSubmitted(job));

@@ -7,7 +7,7 @@ import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { LinkQuery } from '../../http/query.ts';
 import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
-import { resultName } from '../../jobs/movie-name.ts';
+import { disposition } from '../../http/disposition.ts';
 import type { JobKeeper } from '../deps.ts';
 import { KEY } from '../examples.ts';
 import { JobParams, findJob, jobRefusals } from '../found-job.ts';
@@ -90,7 +90,7 @@ export const jobManifestRoutes: FastifyPluginAsyncZod<{ deps: { readonly jobs: J
     if (job.state !== 'done') throw new ApiError(409, 'job-not-done', 'the job is not done yet');
     const manifest = await jobs.manifest(job);
     if (!manifest) throw new ApiError(410, 'result-expired', 'the result has expired: ask for the window again');
-    reply.header('content-disposition', `attachment; filename="${resultName(job)}.${what}"`);
+    reply.header('content-disposition', disposition('attachment', `${jobs.fileName(job)}.${what}`));
     return manifest;
   }
 

@@ -4,14 +4,15 @@ import { createReadStream } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { callerOf } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { contentRange } from '../../http/byte-range.ts';
+import { disposition } from '../../http/disposition.ts';
 import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { flag, LinkQuery, queryNumber } from '../../http/query.ts';
 import { select } from '../../http/selection.ts';
 import type { Job } from '../../jobs/job.ts';
-import { resultName } from '../../jobs/movie-name.ts';
 import type { ApiDeps } from '../deps.ts';
 import { JobParams, findJob, jobRefusals } from '../found-job.ts';
 import { JOB, JobItem, toJobItem, WINDOW } from '../job-item.ts';
@@ -30,11 +31,11 @@ interface Wanted {
   readonly sizeBytes: number;
 }
 
-function wantedOf(job: Job, number: number | undefined, sizeBytes: number): Wanted {
+function wantedOf(job: Job, name: string, number: number | undefined, sizeBytes: number): Wanted {
   const { id, outcome } = job;
   const parts = outcome?.parts;
   if (number === undefined) {
-    return { name: resultName(job), type: parts ? 'application/zip' : 'video/mp4', tag: id, start: 0, sizeBytes };
+    return { name, type: parts ? 'application/zip' : 'video/mp4', tag: id, start: 0, sizeBytes };
   }
   const part = parts?.[number - 1];
   if (!part) {
@@ -58,7 +59,8 @@ export type ResultDeps = Pick<ApiDeps, 'clock' | 'jobs'>;
 export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app, { deps }) => {
   await app.register(jobManifestRoutes, { deps });
   const { jobs, clock } = deps;
-  const itemOf = (job: Job): z.output<typeof JobItem> => toJobItem(job, clock.wallMs());
+  const itemOf = (job: Job, request: FastifyRequest): z.output<typeof JobItem> =>
+    toJobItem(job, clock.wallMs(), callerOf(request));
 
   app.get(
     '/api/archive/jobs/:job_id',
@@ -72,7 +74,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
         response: { 200: JobItem, ...jobRefusals },
       },
     },
-    async (request) => itemOf(await findJob(jobs, request.params.job_id, request)),
+    async (request) => itemOf(await findJob(jobs, request.params.job_id, request), request),
   );
 
   app.get(
@@ -115,7 +117,9 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
           304: z.null().describe('The caller already has this file.'),
           400: problemResponse('A parameter is wrong; the detail names it.'),
           409: problemResponse('The job failed; the detail is its reason.'),
-          410: problemResponse('The result has expired: it is kept for one hour. The job itself is known for a week.'),
+          410: problemResponse(
+            'The result has expired: it is kept for one hour, and that of a kept case until it is removed. The job itself is known for a week.',
+          ),
           412: problemResponse('The file does not match If-Match or If-Unmodified-Since.'),
           416: problemResponse('The range begins after the end of the file.'),
           ...jobRefusals,
@@ -125,12 +129,12 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
     async (request, reply) => {
       const job = await findJob(jobs, request.params.job_id, request);
       if (job.state === 'pending' || job.state === 'running') {
-        return reply.code(202).header('retry-after', '1').send(itemOf(job));
+        return reply.code(202).header('retry-after', '1').send(itemOf(job, request));
       }
       if (job.state === 'failed') throw new ApiError(409, 'job-failed', job.reason ?? 'the job failed');
       const result = await jobs.result(job);
       if (!result) throw new ApiError(410, 'result-expired', 'the result has expired: ask for the window again');
-      const wanted = wantedOf(job, request.query.part, result.sizeBytes);
+      const wanted = wantedOf(job, jobs.fileName(job), request.query.part, result.sizeBytes);
       const cameras = job.case?.cameras;
       const about = { camera: job.cameraId, cameras, job: job.id, fromMs: job.fromMs, toMs: job.toMs };
       visit(request, reply, about);
@@ -145,7 +149,7 @@ function sendFile(
   reply: FastifyReply,
   { path, modifiedMs }: { readonly path: string; readonly modifiedMs: number },
   { name, tag, start, sizeBytes, type }: Wanted,
-  disposition: 'inline' | 'attachment',
+  how: 'inline' | 'attachment',
 ): FastifyReply {
   const current = { etag: `"${tag}-${sizeBytes.toString(16)}"`, modifiedMs, sizeBytes };
   const selected = select(request, reply, current, { what: 'movie', cacheControl: 'private, no-cache' });
@@ -155,7 +159,7 @@ function sendFile(
   const { from, to } = range ?? { from: 0, to: sizeBytes };
   if (range) reply.code(206).header('content-range', contentRange(range, sizeBytes));
   reply.headers({
-    'content-disposition': `${disposition}; filename="${name}"`,
+    'content-disposition': disposition(how, name),
     'content-length': to - from,
     'content-type': type,
   });

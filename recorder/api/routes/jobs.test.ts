@@ -9,6 +9,7 @@ import { workspace } from '../../../test/support/workspace.ts';
 import { sha256 } from '../../../base/new-token.ts';
 import { JobError } from '../../jobs/error.ts';
 import { JobsUnavailable, type Job, type JobRequest } from '../../jobs/job.ts';
+import { resultName } from '../../jobs/movie-name.ts';
 import { NodeKeyError } from '../../jobs/node-key.ts';
 import type { JobKeeper } from '../deps.ts';
 import {
@@ -64,6 +65,7 @@ function keeper(t: TestContext): Keeper {
     ffmpeg: true,
     redis: true,
     ffmpegIsThere: async () => made.ffmpeg,
+    fileName: (job) => resultName(job),
     isMember: (address) => address.startsWith('nvr'),
     async submit(request, credential) {
       checked();
@@ -638,6 +640,34 @@ test('a case is taken with 202, and its job tells of each camera', async (t) => 
   assert.equal((await app.inject(get('/c2/download?part=1'))).headers['content-type'], 'video/mp4');
 });
 
+test('a case is kept for as long as was asked, and only operators and who asked for it see who that was', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const about = { name: 'Theft', number: '2026-17', reason: 'The police asked', notes: 'A white van' };
+  assert.equal((await app.inject(postCase({ ...about, keep: true }))).statusCode, 202);
+  assert.deepEqual(jobs.asked[0]?.case, { cameras: ['gate', 'yard'], ...about, isKept: true });
+  const kept = { cameras: ['gate', 'yard'], ...about, isKept: true } as const;
+  jobs.jobs = [job({ id: 'c1', by: 'anna', case: kept, completedAtMs: 0 })];
+  const told = async (role: 'operator' | 'viewer') =>
+    (await app.inject({ ...get('/c1'), headers: as(role) })).json<Record<string, unknown>>();
+  const { case_reason, number, notes, is_kept, is_expired, expires_at, by } = await told('operator');
+  assert.deepEqual(
+    { case_reason, number, notes, is_kept, is_expired, expires_at, by },
+    {
+      case_reason: 'The police asked',
+      number: '2026-17',
+      notes: 'A white van',
+      is_kept: true,
+      is_expired: false,
+      expires_at: undefined,
+      by: 'anna',
+    },
+  );
+  assert.equal((await told('viewer'))['by'], undefined);
+  jobs.jobs = [job({ id: 'c1', by: 'viewer', case: kept })];
+  assert.equal((await told('viewer'))['by'], 'viewer');
+});
+
 test('a case of all nodes is one job of this node; one of another scope is refused', async (t) => {
   const jobs = keeper(t);
   const { app } = await build(t, { jobs });
@@ -646,7 +676,7 @@ test('a case of all nodes is one job of this node; one of another scope is refus
   assert.equal((await post('cluster')).statusCode, 202);
   assert.deepEqual(
     jobs.asked.map(({ case: of, isOfAllNodes }) => ({ of, isOfAllNodes })),
-    [{ of: { cameras: ['gate', 'yard'], name: undefined }, isOfAllNodes: true }],
+    [{ of: { cameras: ['gate', 'yard'] }, isOfAllNodes: true }],
   );
   const unknown = await post('cluster', ['gate', 'nobody']);
   assert.equal(unknown.statusCode, 404);

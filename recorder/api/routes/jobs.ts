@@ -2,6 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { isRelayed } from '../../http/relayed.ts';
@@ -68,7 +69,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, {
       const { query } = request;
       const after = placeOf(query.cursor, JobPlace);
       const listed = (await available(jobs.list())).filter((job) => !job.isPart && isSeen(request, job));
-      const items = listed.map((job) => toJobItem(job, clock.wallMs()));
+      const items = listed.map((job) => toJobItem(job, clock.wallMs(), callerOf(request)));
       if (query.scope !== 'cluster') {
         const { entries, next } = pageOf(items, query, after, placeIn);
         return { jobs: [...entries], ...(next === undefined ? {} : { next }) };
