@@ -1,7 +1,6 @@
 // What the API needs from the rest of the recorder, as small interfaces: `serving.ts` joins them.
 
 import type { Clock } from '../../base/clock.ts';
-import type { Interval } from '../../base/interval.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import type { SignedManifest } from '../jobs/manifest.ts';
 import type { NodeKey } from '../jobs/node-key.ts';
@@ -19,7 +18,7 @@ import type { EventStreams } from '../events/event-stream.ts';
 import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
 import type { EventJournal } from '../events/journal.ts';
-import type { GapReport } from '../contract/gap-report.ts';
+import type { FootageTimes } from '../contract/footage-times.ts';
 import type { ClusterAccount, NodeReport, ReportWithElsewhere } from '../footage/accounts.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { CameraEditor } from '../config/editor.ts';
@@ -77,21 +76,6 @@ export interface GapReader {
   /** Like the above, but also asks other nodes for footage that this node does not have. */
   report(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ReportWithElsewhere>;
   ofAllNodes(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ClusterAccount>;
-}
-
-/** Footage and gaps of long intervals. Both methods throw ArchiveError when the archive cannot be read. */
-export interface FootageTimes {
-  /** Looks at the directories of an interval; to be called before `of`. */
-  refresh(fromMs: number, toMs: number): Promise<void>;
-  of(cameraId: string, fromMs: number, toMs: number): Promise<CameraTimes>;
-}
-
-interface CameraTimes {
-  /** Start of the oldest footage; undefined without any. */
-  readonly keptFromMs: number | undefined;
-  /** On the disk; oldest first, not cut to the interval. */
-  readonly footage: readonly Interval[];
-  readonly report: GapReport;
 }
 
 /** Windows of cameras that retention leaves alone. */

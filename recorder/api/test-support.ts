@@ -1,5 +1,6 @@
 // Shared by the tests of the API: an API with fake dependencies.
 
+import type { FootageTimes } from '../contract/footage-times.ts';
 import { createHash, scryptSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +24,6 @@ import {
   type ApiDeps,
   type ArchiveReader,
   type Audit,
-  type FootageTimes,
   type GapReader,
   type JobKeeper,
   type SegmentReader,

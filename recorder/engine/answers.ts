@@ -5,6 +5,7 @@ import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { Engine, EngineArchive } from '../model/engine.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { OpenedEngine } from './engine.ts';
+import { footageTimes } from './footage-times.ts';
 
 interface Beside {
   /** Undefined outside of a cluster. */
@@ -23,10 +24,8 @@ export function answersOf(opened: OpenedEngine, { member, refused }: Beside): En
       keyFrame: async (cameraId) => cameras.streams(cameraId)?.live?.keyFrame(),
     },
     archive: archiveOf(archive),
-    gaps: {
-      report: async (...asked) => gaps.report(...asked),
-      written: async (...asked) => gaps.written(...asked),
-    },
+    gaps: { report: async (...asked) => gaps.report(...asked) },
+    times: footageTimes(archive, gaps),
     cameraSwitch: switchOf(cameraSwitch, opened, member),
     examiner,
     errands,
@@ -43,7 +42,6 @@ function archiveOf(archive: Archive): EngineArchive {
   const { catalogue, keeping, protections } = archive;
   const holds = new Map<number, () => void>();
   return {
-    catalogue,
     keeping,
     protections: protections && {
       list: async (cameraId) => protections.list(cameraId),

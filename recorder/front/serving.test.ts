@@ -31,7 +31,7 @@ import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 const ANY_PORT = '127.0.0.1:0';
 /** What both sides still have as it is (`model/engine.test.ts`). */
-const SHARED = ['archive.catalogue', 'cameras.streams'];
+const SHARED = ['cameras.streams'];
 
 interface Stage {
   readonly serving: Serving;

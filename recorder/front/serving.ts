@@ -31,7 +31,6 @@ import type { Authenticator } from '../http/auth.ts';
 import type { Issuers } from '../identity/issuers.ts';
 import { followCertificate, registerCertificateMetrics, type CertificatePair } from '../http/certificate.ts';
 import { plainListeners } from '../config/exposure.ts';
-import { footageTimes } from './footage-times.ts';
 import { heldFootage } from './held-footage.ts';
 import type { OpenApiDocument } from '../http/openapi.ts';
 import { followAuthorities } from '../http/member-certificate.ts';
@@ -292,7 +291,7 @@ export class Serving {
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
     const { engine, cameraEditor, database, store, audit, events, happenings, alarms } = this.#parts;
-    const { archive, gaps, cameras, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
+    const { archive, cameras, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, logLevels } = this.#deps;
     const memory = this.#parts.answers.images;
@@ -307,7 +306,7 @@ export class Serving {
       archive,
       segments: database ?? archive,
       gaps: this.#footage,
-      times: footageTimes(archive, gaps),
+      times: engine.times,
       keeping: archive.keeping,
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
       peers: this.#peers,

@@ -31,10 +31,8 @@ type Unsendable<T, At extends string> = T extends (...parameters: infer Paramete
 
 /** What one process still gives to its front as it is. There may be nothing new. */
 type Shared =
-  // The index of the archive: the front will have one of its own, fed with the segments that were opened, closed and removed.
-  | `engine.archive.catalogue${string}`
   // Live media, from the hub that the engine feeds.
-  | `engine.cameras.streams.${'live' | 'preview'}.${string}`;
+  `engine.cameras.streams.${'live' | 'preview'}.${string}`;
 
 type None<T extends never> = T;
 

@@ -1,13 +1,12 @@
 // What the front may ask of the side that records. Everything else that it knows of it are the news (`contract/news.ts`).
 
-import type { Interval } from '../../base/interval.ts';
 import type { Reason, Warning } from '../../base/reason.ts';
-import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ClusterSwitch, ClusterView } from '../cluster/access.ts';
 import type { RefusedCamera } from '../config/camera-list.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
+import type { FootageTimes } from '../contract/footage-times.ts';
 import type { GapReporter } from '../contract/gap-report.ts';
 import type { Member, PeerNode } from '../contract/other-node.ts';
 import type { ProtectedWindows } from '../contract/protection.ts';
@@ -44,8 +43,6 @@ export interface EngineErrands {
 }
 
 export interface EngineArchive {
-  /** What is on the disk. */
-  readonly catalogue: Catalogue;
   /** Undefined where nothing is ever removed. Of a camera undefined: as long as there is space; both in milliseconds. */
   readonly keeping: { wantedMs(cameraId: string): number | undefined; outlookMs(): number | undefined } | undefined;
   /** Windows that retention leaves alone; undefined where nothing is ever removed. */
@@ -76,11 +73,6 @@ export interface EngineArchive {
   checkDisk(): Promise<void>;
 }
 
-export interface EngineGaps extends GapReporter {
-  /** Time of the interval with footage, as far as the ledger knows; oldest first. */
-  written(cameraId: string, fromMs: number, toMs: number): Promise<readonly Interval[]>;
-}
-
 /** This node in its cluster. */
 export interface EngineMember {
   readonly view: ClusterView;
@@ -101,7 +93,8 @@ export interface EngineMember {
 export interface Engine {
   readonly cameras: EngineCameras;
   readonly archive: EngineArchive;
-  readonly gaps: EngineGaps;
+  readonly gaps: GapReporter;
+  readonly times: FootageTimes;
   readonly cameraSwitch: CameraSwitch;
   readonly examiner: Examiner;
   readonly errands: EngineErrands;

@@ -515,7 +515,6 @@ export const ROOMS: readonly Room[] = [
       'recorder/reach',
       'recorder/contract',
       'recorder/peers',
-      'recorder/archive/catalogue',
       'recorder/happenings',
       'recorder/alarms',
       'recorder/mail',
