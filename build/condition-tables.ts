@@ -353,6 +353,12 @@ export const POOL_CONDITIONS = {
     },
     {
       status: 'False',
+      reason: 'TargetsUnknown',
+      means: 'the ArchiveTargets that the pool or its cameras name cannot be listed: pods and objects stay as they are',
+      todo: 'if it stays so, apply the kinds of this version, and give the operator the rights of the chart',
+    },
+    {
+      status: 'False',
       reason: 'Rejected',
       means:
         'the API server refuses an object; the others are applied, running recorders continue, and no pod is replaced until it is accepted',
@@ -400,6 +406,20 @@ export const POOL_CONDITIONS = {
       reason: 'NodeTaken',
       means: 'some of them do: this pool has no recorder there',
       todo: 'give the pools different `nodeSelector`s, or the second a namespace of its own',
+    },
+  ],
+  CopiesConfigured: [
+    {
+      status: 'True',
+      reason: 'Configured',
+      means: 'the recorders have all that the pool and its cameras say about copies',
+    },
+    {
+      status: 'False',
+      reason: 'NotCopied',
+      means:
+        'the message names what is not copied, and why; everything else is recorded and copied. Absent in a pool without copies',
+      todo: 'correct `copies` of the camera or the pool, or the ArchiveTarget ([copies](../copies.md#on-kubernetes))',
     },
   ],
   PodsPlaced: [
@@ -510,6 +530,76 @@ export const NODE_CONDITIONS = {
       reason: "a disk's reason",
       means: 'its recorder cannot write: the reasons of disks and archives above',
       todo: 'as above',
+    },
+  ],
+} satisfies ConditionTable;
+
+const FAILING =
+  'see the message; `kubectl exec POD -c recorder -- recorder archive check` tries all that copying needs';
+
+export const TARGET_CONDITIONS = {
+  Ready: [
+    { status: 'True', reason: 'Copying', means: 'every recorder that copies to it says that nothing is wrong' },
+    {
+      status: 'Unknown',
+      reason: 'NotReported',
+      means: 'no recorder copies to it',
+      todo: 'name it in `copies` of a Camera or `archive.copies` of a RecorderPool; recorders report it after their restart',
+    },
+    {
+      status: 'False',
+      reason: 'WrongCredentials',
+      means: 'the access key is wrong or revoked, or its Secret is missing',
+      todo: 'correct the keys `accessKeyId` and `secretAccessKey` of the Secret: recorders read them again',
+    },
+    {
+      status: 'False',
+      reason: 'NoBucket',
+      means: 'there is no such bucket',
+      todo: 'create it, or correct `spec.bucket`',
+    },
+    {
+      status: 'False',
+      reason: 'ForeignPrefix',
+      means: 'the prefix has copies of another pool or archive, and nothing is changed there',
+      todo: 'give each pool a prefix of its own, or [take the prefix over](../copies.md#a-lost-archive)',
+    },
+    {
+      status: 'False',
+      reason: ['Forbidden', 'Refused'],
+      means: 'the service refuses a request, for example because a permission is missing',
+      todo: FAILING,
+    },
+    { status: 'False', reason: 'Unreachable', means: 'the service does not answer', todo: FAILING },
+    {
+      status: 'False',
+      reason: 'Full',
+      means: 'the service has no space left',
+      todo: 'give it space, or keep copies for a shorter time',
+    },
+    {
+      status: 'False',
+      reason: 'BadDigest',
+      means: 'the service does not confirm the SHA-256 of what it stores',
+      todo: FAILING,
+    },
+    {
+      status: 'False',
+      reason: 'FileFailed',
+      means: 'a file on the disk of the node cannot be copied; others are',
+      todo: 'see the message',
+    },
+    {
+      status: 'False',
+      reason: 'OldCopiesKept',
+      means: 'copies that are too old cannot be removed, for example because the bucket locks them',
+      todo: 'see the message',
+    },
+    {
+      status: 'False',
+      reason: 'CopiesBehind',
+      means: 'a file has waited to be copied for more than an hour',
+      todo: '[KubeNvrCopiesBehind](../runbooks/KubeNvrCopiesBehind.md)',
     },
   ],
 } satisfies ConditionTable;

@@ -10,6 +10,7 @@ import {
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
   POOL_CONDITIONS,
+  TARGET_CONDITIONS,
   type ConditionRow,
   type ConditionTable,
 } from './condition-tables.ts';
@@ -68,6 +69,10 @@ ${conditions(POOL_CONDITIONS)}
 ## RecorderNode
 
 ${conditions(NODE_CONDITIONS)}
+
+## ArchiveTarget
+
+${conditions(TARGET_CONDITIONS)}
 
 ## Warnings of a recorder
 

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { addressWithoutUser } from './address.ts';
+import { copies } from './archive-target.ts';
 import { API_VERSION, CAMERA_HOSTS } from './names.ts';
 import { parseResource, type PartlyRead } from './parse.ts';
 import {
@@ -190,6 +191,11 @@ const spec = z.object({
     })
     .prefault({})
     .describe('How the camera is recorded.'),
+  copies: copies()
+    .optional()
+    .describe(
+      'What of it is copied to object storage. Default: archive.copies of the pool. Not used on servers without Kubernetes.',
+    ),
   poolRef: reference().prefault({ name: 'default' }).describe('The RecorderPool that records this camera.'),
   placement: z
     .object({

@@ -169,7 +169,11 @@ test('status has conditions and observedGeneration, no phase, and nothing that c
   }
   const changing = FIELDS.filter(({ name }) => /^phase$|bitrate|frame|fps|bytesPer|packets/i.test(name));
   // `maxBitrate` is a setting, not a measurement.
-  assert.deepEqual(paths(changing), ['Camera.spec.maxBitrate', 'Camera.spec.edge.maxBitrate']);
+  assert.deepEqual(paths(changing), [
+    'Camera.spec.maxBitrate',
+    'Camera.spec.edge.maxBitrate',
+    'ArchiveTarget.spec.maxBitrate',
+  ]);
 });
 
 test('at most 7 columns without -o wide, unique short names, and a category of our own', () => {

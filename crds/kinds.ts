@@ -2,7 +2,9 @@
 
 import type { z } from 'zod';
 import { cameraSchema, MAX_CAMERA_NAME } from './camera.ts';
+import { archiveTargetSchema } from './archive-target.ts';
 import {
+  ARCHIVE_TARGETS,
   ASSIGNED_NODE_FIELD,
   CAMERAS,
   PREVIOUS_NODE_FIELD,
@@ -125,4 +127,27 @@ const RECORDER_NODE_KIND: KindDefinition = {
   selectableFields: [],
 };
 
-export const KINDS: readonly KindDefinition[] = [CAMERA_KIND, RECORDER_POOL_KIND, RECORDER_NODE_KIND];
+const ARCHIVE_TARGET_KIND: KindDefinition = {
+  kind: 'ArchiveTarget',
+  plural: ARCHIVE_TARGETS,
+  singular: 'archivetarget',
+  shortName: 'atarget',
+  schema: archiveTargetSchema,
+  name: { maxLength: 32 },
+  columns: [
+    { name: 'Bucket', type: 'string', jsonPath: '.spec.bucket' },
+    condition('Ready'),
+    whyNotReady,
+    AGE,
+    { name: 'Endpoint', type: 'string', jsonPath: '.spec.endpoint', wide: true },
+    { name: 'Prefix', type: 'string', jsonPath: '.spec.prefix', wide: true },
+  ],
+  selectableFields: [],
+};
+
+export const KINDS: readonly KindDefinition[] = [
+  CAMERA_KIND,
+  RECORDER_POOL_KIND,
+  RECORDER_NODE_KIND,
+  ARCHIVE_TARGET_KIND,
+];

@@ -23,6 +23,7 @@ import {
 } from './schema-parts.ts';
 import { MAX_CAMERA_NAME } from './camera.ts';
 import { MAX_CAMERAS_PER_NODE } from './recorder-pool.ts';
+import { MAX_TARGETS } from './archive-target.ts';
 
 /** How many requests of one recorder may be open. */
 export const MAX_REQUESTS = 32;
@@ -180,6 +181,17 @@ const status = statusObject({
   )
     .optional()
     .describe('Cameras of which the node holds footage; approximate.'),
+  targets: listMap(
+    statusObject({
+      name: subdomain(32),
+      reason: word(128).optional().describe('What is wrong with it, as one word. Absent: nothing.'),
+      message: z.string().max(512).optional(),
+    }),
+    MAX_TARGETS,
+    'name',
+  )
+    .optional()
+    .describe('The ArchiveTargets to which the node copies footage.'),
   peers: listMap(statusObject({ node: nodeName(), reachable: z.boolean() }), 256, 'node')
     .optional()
     .describe('State of the other recorders, as this one sees them.'),

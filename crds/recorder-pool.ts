@@ -1,6 +1,7 @@
 // The RecorderPool resource: which nodes record, how they record, and the rules of failover.
 
 import { z } from 'zod';
+import { copies } from './archive-target.ts';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
 import { parseResource, type PartlyRead } from './parse.ts';
 import { MAX_RENEW_SECONDS, RENEWALS_UNTIL_LOST } from './renewal.ts';
@@ -298,6 +299,9 @@ const spec = withRules(
             'Further disks of each node. A camera records to one disk for a UTC day. When a disk fails, its cameras record to the others.',
           ),
         retention: retention().optional().describe('Limits of all cameras of a node together.'),
+        copies: copies()
+          .optional()
+          .describe('What is copied to object storage, of cameras without copies of their own.'),
         protectForSeconds: integer(3600, 36_525 * 86_400)
           .optional()
           .describe('A protection ends after this time unless an admin sets another end. Default: 90 days.'),

@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { RecorderPool } from '../crds/recorder-pool.ts';
 import type { CameraLogins } from './controllers/camera-logins.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
+import { statusOfTarget } from './controllers/target-status.ts';
 import { statusOfNode } from './controllers/node-status.ts';
 import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused, type Rollout } from './controllers/pool-status.ts';
 import type { ReportJudge } from './controllers/reports.ts';
@@ -14,7 +15,7 @@ import { isNotFound, keyOf, type KubeApi, type KubeObject, type Resource } from 
 import type { Transition } from './kube/conditions.ts';
 import type { EventRecorder, Regarding } from './kube/events.ts';
 import type { Change } from './kube/informer.ts';
-import { CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
+import { ARCHIVE_TARGET, CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
 import { applyStatus } from './kube/status.ts';
 import type { Outcome } from './kube/workqueue.ts';
 import { poolKeyOf, type Caches } from './observe/caches.ts';
@@ -165,7 +166,20 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       await ifThere(applyStatus(api, RECORDER_POOL, pool.metadata, status));
       this.#tell(pool, transitions);
     }
+    await this.#showTargets(pool.metadata.namespace);
     return true;
+  }
+
+  /** What the recorders of all pools of the namespace say about the targets of copies. */
+  async #showTargets(namespace: string): Promise<void> {
+    const { api, caches, clock } = this.#options;
+    const nodes = caches.recorderNodes.list().filter(({ metadata }) => metadata.namespace === namespace);
+    for (const target of caches.targetsIn(namespace)) {
+      const { status, isChanged, transitions } = statusOfTarget(target, nodes, clock.wallMs());
+      if (!isChanged) continue;
+      await ifThere(applyStatus(api, ARCHIVE_TARGET, target.metadata, status));
+      this.#tell(target, transitions);
+    }
   }
 
   async request(key: string): Promise<Outcome | void> {

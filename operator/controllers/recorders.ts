@@ -12,6 +12,7 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Change } from '../kube/informer.ts';
 import { DAEMON_SET, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
+import { copyingOf, namesTargets, type CopyingPool } from '../manifests/copying.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
 import { daemonSetNameOf, usesClaims } from '../manifests/storage.ts';
 import { hasStarted, isReady, nodeOf, unplacedBecause, waitsFor, type Caches } from '../observe/caches.ts';
@@ -121,10 +122,11 @@ export class Recorders {
    */
   async reconcile(
     key: string,
-    pool: RecorderPool,
+    own: RecorderPool,
     lastPlan: () => Planned | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
+    const pool = this.#withCopies(own);
     const daemonSet = await this.#daemonSet(pool, recorderName(pool.metadata.name));
     const digest = digestOf(pool, this.#options, restartedAt(daemonSet));
     const taken = this.#takenNodes(pool);
@@ -135,6 +137,7 @@ export class Recorders {
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
     const problem =
       notUnderstood(pool) ??
+      this.#targetsUnknown(pool) ??
       (await this.#objects.apply(key, pool, {
         digest,
         taken: [...taken.keys()],
@@ -172,11 +175,26 @@ export class Recorders {
         issued,
         selectedCondition(pool, selected.length > 0 || !caches.nodes.isSynced),
         takenCondition(taken),
+        ...copiesCondition(pool),
         placement.condition,
         rollout.condition,
       ],
       recheckMs: rollout.recheckMs,
     };
+  }
+
+  /** What its cameras say about copies is part of the settings of its recorders. */
+  #withCopies(pool: RecorderPool): CopyingPool {
+    const { caches } = this.#options;
+    const cameras = caches.camerasOf(pool);
+    if (!namesTargets(pool, cameras)) return pool;
+    return { ...pool, copying: copyingOf(pool, cameras, caches.targetsIn(pool.metadata.namespace)) };
+  }
+
+  /** Pods must not be replaced by some that copy nothing because it is not known yet where to. */
+  #targetsUnknown({ copying }: CopyingPool): NotApplied | undefined {
+    if (!copying || this.#options.caches.targets.isSynced) return undefined;
+    return notApplied('TargetsUnknown', 'ArchiveTargets cannot be listed yet');
   }
 
   /** The state of the pool's update, and its next step. */
@@ -393,13 +411,27 @@ export class Recorders {
 const MAX_NAMED = 5;
 
 /** What another version means by a field is not guessed: the objects of the pool stay as they are. */
-function notUnderstood({ unread }: RecorderPool) {
+function notUnderstood({ unread }: RecorderPool): NotApplied | undefined {
   if (!unread) return undefined;
-  const message = `this version does not understand ${someOf(unread, MAX_NAMED)}; pods and other objects of the pool stay as they are`;
-  return {
-    condition: { type: 'ResourcesApplied', status: 'False', reason: 'NotUnderstood', message } as const,
-    isApplied: false,
-  };
+  return notApplied('NotUnderstood', `this version does not understand ${someOf(unread, MAX_NAMED)}`);
+}
+
+interface NotApplied {
+  readonly condition: PlannedCondition;
+  readonly isApplied: false;
+}
+
+function notApplied(reason: string, why: string): NotApplied {
+  const message = `${why}; pods and other objects of the pool stay as they are`;
+  return { condition: { type: 'ResourcesApplied', status: 'False', reason, message }, isApplied: false };
+}
+
+/** Absent in a pool that copies nothing. */
+function copiesCondition({ copying }: CopyingPool): readonly PlannedCondition[] {
+  if (!copying) return [];
+  const type = 'CopiesConfigured';
+  if (copying.refused.length === 0) return [{ type, status: 'True', reason: 'Configured', message: '' }];
+  return [{ type, status: 'False', reason: 'NotCopied', message: someOf(copying.refused, MAX_NAMED) }];
 }
 
 function selectedCondition({ spec }: RecorderPool, hasNodes: boolean): PlannedCondition {
@@ -422,7 +454,7 @@ function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
 
 /** Digest of the settings; when it changes, every pod is outdated. */
 function digestOf(
-  pool: RecorderPool,
+  pool: CopyingPool,
   { image, priorityClass }: RecordersOptions,
   restartedAt: string | undefined,
 ): string {

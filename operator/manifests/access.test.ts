@@ -90,7 +90,7 @@ test('the policies fail closed, and each has a binding that denies', () => {
   const bindings = objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding');
   assert.deepEqual(
     policies.map(({ spec }) => spec['failurePolicy']),
-    ['Fail', 'Fail', 'Fail', 'Fail'],
+    ['Fail', 'Fail', 'Fail', 'Fail', 'Fail'],
   );
   assert.deepEqual(
     bindings.map(({ spec }) => [spec['policyName'], spec['validationActions']]),

@@ -5,6 +5,7 @@ import { isWithin, NO_CAMERA_THERE, withPrefixLength } from '../../base/networks
 import { MANAGED_BY_LABEL, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
+import { targetPorts, type CopyingPool } from './copying.ts';
 import { PEERS_PORT } from './recorder.ts';
 
 /** Ports of services whose addresses the operator does not know: recorders may reach these ports at any address. */
@@ -25,7 +26,7 @@ const DNS = [
 
 /** `clusterNetworks`: networks and addresses of the cluster itself. Returns undefined if the pool's cameras may be anywhere. */
 export function networkPolicyOf(
-  pool: RecorderPool,
+  pool: CopyingPool,
   ports: EgressPorts,
   clusterNetworks: readonly string[],
 ): KubeObject | undefined {
@@ -52,6 +53,7 @@ export function networkPolicyOf(
         { ports: tcp(ports.apiServer) },
         ...(spec.databaseSecretRef || spec.redisSecretRef ? [{ ports: tcp(ports.databases) }] : []),
         ...(spec.audit ? [{ ports: tcp(collectorPorts(spec.audit)) }] : []),
+        ...(targetPorts(pool).length > 0 ? [{ ports: tcp(targetPorts(pool)) }] : []),
         { ports: tcp([PEERS_PORT]), to: [{ podSelector }] },
         ...(spec.webhooksSecretRef ? [{ ports: tcp([HTTPS_PORT]), to: blocks(ANYWHERE) }] : []),
         { to: blocks(spec.cameraNetworks) },

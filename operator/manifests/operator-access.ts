@@ -1,13 +1,20 @@
 // RBAC rules of the operator itself, for the chart. They have three parts: for each namespace given to it, for its own namespace,
 // and for the cluster, where it only reads Nodes. An operator of all namespaces also sees our own kinds everywhere.
 
-import { AUTHORITIES_SECRET, CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
+import {
+  ARCHIVE_TARGETS,
+  AUTHORITIES_SECRET,
+  CAMERAS,
+  GROUP,
+  RECORDER_NODES,
+  RECORDER_POOLS,
+} from '../../crds/names.ts';
 import type { PolicyRule } from './recorder-access.ts';
 
 const FOLLOW = ['list', 'watch'];
 const followRule: PolicyRule = {
   apiGroups: [GROUP],
-  resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES],
+  resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES, ARCHIVE_TARGETS],
   verbs: FOLLOW,
 };
 /** Verbs for server-side apply, and to notice what others change or delete; objects are deleted together with their owner. */
@@ -23,7 +30,11 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: FOLLOW },
     { apiGroups: [''], resources: ['pods'], verbs: FOLLOW },
     { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_NODES], verbs: ['get'] },
-    { apiGroups: [GROUP], resources: [`${CAMERAS}/status`, `${RECORDER_POOLS}/status`], verbs: ['patch'] },
+    {
+      apiGroups: [GROUP],
+      resources: [CAMERAS, RECORDER_POOLS, ARCHIVE_TARGETS].map((kind) => `${kind}/status`),
+      verbs: ['patch'],
+    },
     { apiGroups: [GROUP], resources: [RECORDER_NODES], verbs: ['create', 'patch', 'delete'] },
     // Only one condition; the node's recorder writes all the rest.
     { apiGroups: [GROUP], resources: [`${RECORDER_NODES}/status`], verbs: ['patch'] },

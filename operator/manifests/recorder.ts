@@ -14,6 +14,7 @@ import {
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
+import { authorityFiles, keyMounts, keyVolumes, ruleSettings, targetSettings, type CopyingPool } from './copying.ts';
 import { withPodTemplate, type Placement } from './pod-template.ts';
 import { diskSettings, nodeRecorderName, ownMounts, storageVolumes, wholeDisks, wholeMounts } from './storage.ts';
 
@@ -64,11 +65,11 @@ const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): Kube
  * The recorder's configuration file, without secrets. Without `clusterNetworks` it has only the settings that a recorder reads
  * once; it follows changes of the networks, of the pool's renewals and of the limits of the archive, while it runs.
  */
-export function settingsOf(
-  { metadata, spec }: RecorderPool,
-  clusterNetworks?: readonly string[],
-): Record<string, unknown> {
+export function settingsOf(pool: CopyingPool, clusterNetworks?: readonly string[]): Record<string, unknown> {
+  const { metadata, spec } = pool;
   const { protectForSeconds } = spec.archive;
+  const targets = targetSettings(pool);
+  const copies = clusterNetworks ? ruleSettings(pool) : [];
   const retention = clusterNetworks && spec.archive.retention;
   return {
     listen: `:${API_PORT}`,
@@ -98,9 +99,10 @@ export function settingsOf(
     ...(spec.licensePublicKey !== undefined && {
       license: { file: `${LICENSE_DIRECTORY}/recorder.lic`, publicKey: spec.licensePublicKey, required: true },
     }),
-    ...((retention || protectForSeconds !== undefined || spec.archive.disks?.length) && {
+    ...((retention || protectForSeconds !== undefined || spec.archive.disks?.length || targets.length > 0) && {
       archive: {
         ...(spec.archive.disks?.length && { disks: diskSettings({ metadata, spec }) }),
+        ...(targets.length > 0 && { targets, copies }),
         ...(retention && { retention: retentionOf(retention) }),
         ...(protectForSeconds !== undefined && { protectFor: `${protectForSeconds}s` }),
       },
@@ -179,17 +181,14 @@ export function serviceNamesOf({ name, namespace }: RecorderPool['metadata']): r
  * `clusterNetworks`: networks in which no camera may be unless the pool allows it. `metricsSha256`: digest of the token for
  * metrics in hexadecimal digits; empty if there is none, and metrics then need a token for all cameras.
  */
-export const configMapOf = (
-  pool: RecorderPool,
-  clusterNetworks: readonly string[],
-  metricsSha256 = '',
-): KubeObject => ({
+export const configMapOf = (pool: CopyingPool, clusterNetworks: readonly string[], metricsSha256 = ''): KubeObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: meta(pool),
   data: {
     'config.yaml': stringify(settingsOf(pool, clusterNetworks)),
     ...(pool.spec.metrics.mode === 'Token' && { [METRICS_TOKEN_FILE]: metricsSha256 }),
+    ...authorityFiles(pool),
   },
 });
 
@@ -198,7 +197,7 @@ export const configMapOf = (
  * new digest makes a new revision. `node`: the only node of the DaemonSet, for pools with claims; '' for others.
  */
 export function daemonSetOf(
-  pool: RecorderPool,
+  pool: CopyingPool,
   image: string,
   digest: string,
   priorityClass = '',
@@ -297,7 +296,7 @@ function directories({ metadata, spec }: RecorderPool, image: string) {
 
 const pullPolicy = ({ imagePullPolicy }: RecorderPool['spec']) => imagePullPolicy && { imagePullPolicy };
 
-function container(pool: RecorderPool, image: string) {
+function container(pool: CopyingPool, image: string) {
   const { spec } = pool;
   // A separate port: clients that occupy all connections of the API must not make the kubelet restart the recorder.
   const probe = (path: string) => ({ httpGet: { path, port: 'health' }, timeoutSeconds: 5 });
@@ -367,7 +366,7 @@ function environment(pool: RecorderPool) {
   ];
 }
 
-function mounts(pool: RecorderPool) {
+function mounts(pool: CopyingPool) {
   const { spec } = pool;
   const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
   return [
@@ -381,6 +380,7 @@ function mounts(pool: RecorderPool) {
     ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
     ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
     ...(auditSources(spec).length > 0 ? [mount('audit', AUDIT_DIRECTORY)] : []),
+    ...keyMounts(pool),
   ];
 }
 
@@ -402,7 +402,8 @@ function advertised({ advertise }: RecorderPool['spec'], port: number): string {
   }
 }
 
-function volumesOf({ metadata, spec }: RecorderPool, node: string): readonly object[] {
+function volumesOf(pool: CopyingPool, node: string): readonly object[] {
+  const { metadata, spec } = pool;
   const secret = (name: string, secretName: string, options: object = {}) => ({
     name,
     secret: { secretName, ...options },
@@ -430,6 +431,7 @@ function volumesOf({ metadata, spec }: RecorderPool, node: string): readonly obj
     // Nothing is recorded by a pod that waits for a Secret.
     ...(spec.webhooksSecretRef ? [secret('webhooks', spec.webhooksSecretRef.name, { optional: true })] : []),
     ...(sources.length > 0 ? [{ name: 'audit', projected: { sources } }] : []),
+    ...keyVolumes(pool),
   ];
 }
 

@@ -9,6 +9,7 @@ import { admissionPolicy, type Validation } from './admission-policy.ts';
 
 /** Fields that decide where a Secret is sent and who can read it on the way: if one changes, all references count as new. */
 const DESTINATIONS: Readonly<Record<string, readonly string[]>> = {
+  ArchiveTarget: ['endpoint', 'ca'],
   Camera: ['source', 'preview', 'snapshot', 'onvif', 'edge', 'tls', 'allowPlaintextLogin'],
   // Variables of the environment can make the recorder run other code, and names can lead elsewhere.
   RecorderPool: ['image', 'podTemplate', 'audit'],

@@ -1,6 +1,6 @@
 // Rules of ClusterRoles for people who use our kinds; a cluster's owner binds or aggregates them.
 
-import { CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
+import { ARCHIVE_TARGETS, CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
 import type { PolicyRule } from './recorder-access.ts';
 
 const READ = ['get', 'list', 'watch'];
@@ -8,10 +8,13 @@ const WRITE = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
 /** Reads everything of the group. */
 export const viewRules = (): readonly PolicyRule[] => [
-  { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: READ },
+  { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES, ARCHIVE_TARGETS], verbs: READ },
 ];
 
-/** Also writes Cameras. Not pools: their author chooses the image that runs on the nodes and the directories that it gets. */
+/**
+ * Also writes Cameras. Not pools, whose author chooses the image that runs on the nodes and the directories that it gets, and not
+ * ArchiveTargets, whose author chooses where footage goes.
+ */
 export const editRules = (): readonly PolicyRule[] => [
   ...viewRules(),
   { apiGroups: [GROUP], resources: [CAMERAS], verbs: WRITE },
@@ -20,5 +23,5 @@ export const editRules = (): readonly PolicyRule[] => [
 /** Writes everything, which amounts to root on the nodes that record. */
 export const adminRules = (): readonly PolicyRule[] => [
   ...viewRules(),
-  { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: WRITE },
+  { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES, ARCHIVE_TARGETS], verbs: WRITE },
 ];

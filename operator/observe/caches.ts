@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { parseArchiveTarget, type ArchiveTarget } from '../../crds/archive-target.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
 import { APP_NAME, COMPONENT_LABEL, NAME_LABEL, POOL_LABEL, poolOfGuard } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
@@ -9,6 +10,7 @@ import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.t
 import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } from '../kube/api.ts';
 import { Informer, type Change, type InformerObserver } from '../kube/informer.ts';
 import {
+  ARCHIVE_TARGET,
   CAMERA,
   CONFIG_MAP,
   DAEMON_SET,
@@ -107,6 +109,8 @@ export class Caches {
   readonly cameras: Informer<Camera>;
   readonly pools: Informer<RecorderPool>;
   readonly recorderNodes: Informer<RecorderNode>;
+  /** Only pools that name targets wait for them: the kind may not be installed. */
+  readonly targets: Informer<ArchiveTarget>;
   /** In namespaces that have a pool or a camera. */
   readonly leases: NamespacedInformers<KubeObject>;
   readonly nodes: Informer<ClusterNode>;
@@ -131,6 +135,7 @@ export class Caches {
     this.cameras = informer(CAMERA, parseCamera);
     this.pools = informer(RECORDER_POOL, parseRecorderPool);
     this.recorderNodes = informer(RECORDER_NODE, parseRecorderNode);
+    this.targets = informer(ARCHIVE_TARGET, parseArchiveTarget);
     this.recorderNodes.onChange(() => this.#reportsByPool.clear());
     const namespaced = <T extends { readonly metadata: KubeObject['metadata'] }>(
       resource: Resource,
@@ -233,6 +238,7 @@ export class Caches {
 
   start(): void {
     for (const informer of this.#fixed) informer.start();
+    if (this.#hasPods) this.targets.start();
     if (this.#namespace !== undefined) this.#follow(this.#namespace);
   }
 
@@ -242,7 +248,12 @@ export class Caches {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#fixed, ...this.#namespaced].map((informers) => informers.close()));
+    await Promise.all([...this.#fixed, this.targets, ...this.#namespaced].map((informers) => informers.close()));
+  }
+
+  /** The ArchiveTargets of a namespace. */
+  targetsIn(namespace: string): readonly ArchiveTarget[] {
+    return this.targets.list().filter(({ metadata }) => metadata.namespace === namespace);
   }
 
   /** The cameras that a pool records, or still has to release. */

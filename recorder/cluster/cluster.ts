@@ -55,6 +55,8 @@ export interface NodeFacts {
   readonly cameras: ReadonlyMap<string, CameraReport>;
   readonly standbys: ReadonlyMap<string, StandbyReport>;
   readonly archives: readonly { readonly camera: string; readonly oldestMs?: number; readonly newestMs?: number }[];
+  /** The targets of copies, and what is wrong with them. */
+  readonly targets?: readonly { readonly name: string; readonly problem: Reason | undefined }[] | undefined;
 }
 
 /** As much of the API server's client as a member uses. */
@@ -391,6 +393,9 @@ export class Cluster {
           ...(oldestMs !== undefined && { oldestTime: timeOf(oldestMs) }),
           ...(newestMs !== undefined && { newestTime: timeOf(newestMs) }),
         })),
+      ...(facts.targets && {
+        targets: facts.targets.map(({ name, problem }) => ({ name, ...reportedReason(problem) })),
+      }),
       requests: [...this.#requests.list()],
       conditions: [
         {

@@ -89,7 +89,9 @@ export const reloadedSettings = (before: Config, after: Config): Config => ({
     syncIntervalMs: before.archive.syncIntervalMs,
     protectForMs: before.archive.protectForMs,
     targets: before.archive.targets,
-    copies: before.archive.copies,
+    copies: isDeepStrictEqual(before.archive.copies, after.archive.copies)
+      ? before.archive.copies
+      : after.archive.copies,
   },
   auth: {
     ...before.auth,

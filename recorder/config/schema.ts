@@ -568,7 +568,8 @@ const TargetFile = z
           .join(''),
       )
       .describe('Where in the bucket. Each archive, or RecorderPool, needs a prefix of its own; others are refused.'),
-    accessKeyId: z.string().min(1, 'expected an id').describe('Id of the access key.'),
+    accessKeyId: z.string().min(1, 'expected an id').optional().describe('Id of the access key.'),
+    accessKeyIdFile: path().optional().describe('A file that holds the id instead, read for each request.'),
     secretAccessKey: z.string().min(1, 'expected a secret').optional().describe('The secret of the access key.'),
     secretAccessKeyFile: path().optional().describe('A file that holds the secret instead, read for each request.'),
     ca: path()
@@ -594,6 +595,10 @@ const TargetFile = z
     hours: written('hours', parseHours)
       .optional()
       .describe('Copy only at these hours, by the clock of the system, such as 22:00-06:00.'),
+  })
+  .refine(({ accessKeyId: a, accessKeyIdFile: b }) => (a === undefined) !== (b === undefined), {
+    path: ['accessKeyId'],
+    message: 'expected either accessKeyId or accessKeyIdFile',
   })
   .refine(({ secretAccessKey: a, secretAccessKeyFile: b }) => (a === undefined) !== (b === undefined), {
     path: ['secretAccessKey'],

@@ -16,7 +16,7 @@ async function stage(t: TestContext): Promise<Copied & { readonly s3: FakeS3 }> 
 }
 
 const done = (copies: Copies, files: number) => until('so many copies', () => copies.copiers[0]?.copiedFiles === files);
-const problemOf = (copies: Copies): string => copies.copiers[0]?.problem ?? '';
+const problemOf = (copies: Copies): string => copies.copiers[0]?.problem?.message ?? '';
 const isFile = (key: string): boolean => key.endsWith('.mp4');
 
 test('each closed file is copied under its own path, byte for byte, the newest first', async (t) => {
@@ -100,6 +100,21 @@ test('a bucket that is missing is named', async (t) => {
   const { copy } = await stage(t);
   const copies = await copy({ bucket: 'elsewhere' });
   await until('the state that the test waits for', () => /NoSuchBucket/.test(problemOf(copies)));
+  assert.deepEqual(
+    copies.states().map(({ name, problem }) => [name, problem?.code]),
+    [['offsite', 'no-bucket']],
+  );
+});
+
+test('rules may change while footage is copied: a camera that a new rule names gets its copies', async (t) => {
+  const { paths, s3, copy } = await stage(t);
+  const rule: { cameras?: readonly string[] } = { cameras: ['yard'] };
+  const copies = await copy({}, rule);
+  await until('the prefix is taken', () => s3.requests.some((line) => line.startsWith('PUT ')));
+  assert.equal(s3.files.length, 0);
+  delete rule.cameras;
+  copies.changed();
+  await done(copies, paths.length);
 });
 
 test('a target that answers with something else than a list is named, and gets all when it is well', async (t) => {
@@ -312,7 +327,7 @@ test('ledger, protections and audit are copied as they are, and again when they 
     'gaps/hall.jsonl': join(root, 'nothing'),
   };
   told.account = accountOf('rack 1', 'archive-1', files);
-  const onlyGate = { covers: (id: string) => id === 'gate' };
+  const onlyGate = { cameras: ['gate'] };
   const first = await copy({}, onlyGate);
   await done(first, paths.length);
   await first.close();

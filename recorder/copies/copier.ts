@@ -8,6 +8,7 @@ import { cameraOfFootage } from '../../base/camera-id.ts';
 import type { Clock } from '../../base/clock.ts';
 import { isExpected, messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
+import type { Reason } from '../../base/reason.ts';
 import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
 import type { CameraDay } from '../archive/catalogue/camera-day.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
@@ -95,9 +96,10 @@ export class Copier {
   /** Days before this were not compared yet; undefined: all were. */
   #restMs: number | undefined;
   #running: Promise<void> | undefined;
-  #problem: string | undefined;
+  #problem: Reason | undefined;
   /** Why a copy that is too old could not be removed. */
   #kept: string | undefined;
+  #comparedMs = -Infinity;
   #lag = { atMs: -Infinity, ms: 0 };
   copiedFiles = 0;
   copiedBytes = 0;
@@ -115,8 +117,15 @@ export class Copier {
   }
 
   /** Why nothing is copied, or a file was not, or a copy stays that is too old. */
-  get problem(): string | undefined {
-    return this.#problem ?? this.#kept;
+  get problem(): Reason | undefined {
+    return this.#problem ?? (this.#kept === undefined ? undefined : { code: 'old-copies-kept', message: this.#kept });
+  }
+
+  /** Other files may be wanted now. */
+  compareAgain(): void {
+    this.#comparedMs = -Infinity;
+    for (const [path, { segment }] of this.#missing)
+      if (!this.#options.ruleOf(cameraOfFootage(segment.cameraId))) this.#missing.delete(path);
   }
 
   get waitingFiles(): number {
@@ -167,7 +176,7 @@ export class Copier {
     const backoff = new Backoff(RETRY);
     let isTaken = false;
     const account = new AccountCopier(target, archive.account);
-    let [comparedMs, removedMs, accountMs] = [-Infinity, -Infinity, -Infinity];
+    let [removedMs, accountMs] = [-Infinity, -Infinity];
     while (!signal.aborted) {
       const nowMs = clock.monotonicMs();
       try {
@@ -182,9 +191,12 @@ export class Copier {
           await account.copy((cameraId) => this.#options.ruleOf(cameraId) !== undefined);
           accountMs = nowMs;
         }
-        if (nowMs - comparedMs >= COMPARE_EVERY_MS) {
-          await this.#compare(Infinity);
-          comparedMs = nowMs;
+        if (nowMs - this.#comparedMs >= COMPARE_EVERY_MS) {
+          this.#comparedMs = nowMs;
+          await this.#compare(Infinity).catch((err: unknown) => {
+            this.#comparedMs = -Infinity;
+            throw err;
+          });
         } else if (this.#restMs !== undefined && this.#missing.size < MAX_WAITING / 2)
           await this.#compare(this.#restMs);
         if (nowMs - removedMs >= REMOVE_EVERY_MS) {
@@ -200,7 +212,7 @@ export class Copier {
         if (signal.aborted) return;
         if (!isExpected(err, S3Error, ForeignPrefix, FileFailed)) throw err;
         this.failures++;
-        this.#tell(messageOf(err));
+        this.#tell({ code: codeOf(err), message: messageOf(err) });
         if (err instanceof FileFailed) continue;
         // The next request that fails says what is wrong: one for a large file may only be cut off.
         isTaken = false;
@@ -376,13 +388,19 @@ export class Copier {
   }
 
   /** Logs one line per change. */
-  #tell(problem: string | undefined): void {
-    if (this.#problem === problem) return;
+  #tell(problem: Reason | undefined): void {
+    const before = this.#problem;
+    if (before?.message === problem?.message) return;
     this.#problem = problem;
-    if (problem === undefined) this.#log.info({}, 'footage is copied again');
-    else this.#log.warn({ problem }, 'footage cannot be copied: files wait on the disk');
+    if (!problem) this.#log.info({}, 'footage is copied again');
+    else this.#log.warn({ problem: problem.message }, 'footage cannot be copied: files wait on the disk');
   }
 }
+
+const codeOf = (err: unknown): string => {
+  if (err instanceof S3Error) return err.code;
+  return err instanceof ForeignPrefix ? 'foreign-prefix' : 'file-failed';
+};
 
 /** Whether others can still be copied. */
 const isOfFile = (err: unknown): boolean =>

@@ -1,10 +1,11 @@
 // Copies of footage in object storage, as configured: one copier a target, and the targets as holders of footage.
 
 import { readFile } from 'node:fs/promises';
+import { inScope } from '../../base/camera-scope.ts';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
-import type { Warning } from '../../base/reason.ts';
+import type { Reason, Warning } from '../../base/reason.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
@@ -18,7 +19,9 @@ import { targetHolder } from './target-holder.ts';
 import { Target, type TargetConfig } from './target.ts';
 
 /** A target as the configuration has it. */
-export interface ConfiguredTarget extends Omit<TargetConfig, 'secretAccessKey' | 'ca'> {
+export interface ConfiguredTarget extends Omit<TargetConfig, 'accessKey' | 'ca'> {
+  readonly accessKeyId?: string | undefined;
+  readonly accessKeyIdFile?: string | undefined;
   readonly secretAccessKey?: string | undefined;
   readonly secretAccessKeyFile?: string | undefined;
   /** A file. */
@@ -31,12 +34,13 @@ export interface ConfiguredTarget extends Omit<TargetConfig, 'secretAccessKey' |
 export interface ConfiguredCopies extends CopyRule {
   readonly targets: readonly string[];
   /** Undefined: for all cameras. */
-  readonly covers: (cameraId: string) => boolean;
+  readonly cameras?: readonly string[] | undefined;
 }
 
 interface CopiesOptions {
   readonly targets: readonly ConfiguredTarget[];
-  readonly rules: readonly ConfiguredCopies[];
+  /** As of now. */
+  readonly rules: () => readonly ConfiguredCopies[];
   readonly archive: CopiedArchive;
   readonly files: ArchiveFiles;
   readonly clock: Clock;
@@ -45,6 +49,7 @@ interface CopiesOptions {
 
 /** Longer is worth a warning, whatever the cause is. */
 const BEHIND_MS = HOUR_MS;
+const BEHIND = 'copies-behind';
 
 export class Copies implements SegmentObserver {
   readonly copiers: readonly Copier[];
@@ -55,7 +60,7 @@ export class Copies implements SegmentObserver {
     this.holders = targets.map((target) => targetHolder(target, { ...deps, account: deps.archive.account }));
     this.copiers = targets.map((target, i) => {
       const ruleOf = (cameraId: string): CopyRule | undefined => {
-        const rule = rules.find(({ covers }) => covers(cameraId));
+        const rule = rules().find(({ cameras }) => !cameras || inScope(cameras, cameraId));
         return rule?.targets.includes(target.name) ? rule : undefined;
       };
       const { maxBitrate, hours } = configured[i] as ConfiguredTarget;
@@ -85,30 +90,47 @@ export class Copies implements SegmentObserver {
     for (const copier of this.copiers) copier.removed(segment);
   }
 
+  /** The rules are others now. */
+  changed(): void {
+    for (const copier of this.copiers) copier.compareAgain();
+  }
+
+  /** What is wrong with each target; undefined: nothing. */
+  states(): { readonly name: string; readonly problem: Reason | undefined }[] {
+    return this.copiers.map((copier) => ({ name: copier.name, problem: copier.problem ?? behind(copier) }));
+  }
+
   warnings(): Warning[] {
-    return this.copiers.flatMap((copier): Warning[] => {
-      const { name, problem } = copier;
-      if (problem !== undefined)
-        return [{ code: 'copies-failing', message: `target ${name}: ${problem}`, cameraId: undefined }];
-      const lagMs = copier.lagMs();
-      const hours = Math.floor(lagMs / HOUR_MS);
-      const message = `target ${name}: a file has waited for ${hours} hours, ${copier.waitingFiles} files wait`;
-      return lagMs > BEHIND_MS ? [{ code: 'copies-behind', message, cameraId: undefined }] : [];
+    return this.states().flatMap(({ name, problem }) => {
+      if (!problem) return [];
+      const code = problem.code === BEHIND ? BEHIND : 'copies-failing';
+      return [{ code, message: `target ${name}: ${problem.message}`, cameraId: undefined }];
     });
   }
 }
 
+function behind(copier: Copier): Reason | undefined {
+  const lagMs = copier.lagMs();
+  const hours = Math.floor(lagMs / HOUR_MS);
+  const message = `a file has waited for ${hours} hours, ${copier.waitingFiles} files wait`;
+  return lagMs > BEHIND_MS ? { code: BEHIND, message } : undefined;
+}
+
 export async function openTarget(
-  { secretAccessKey, secretAccessKeyFile, ca, ...target }: ConfiguredTarget,
+  { accessKeyId, accessKeyIdFile, secretAccessKey, secretAccessKeyFile, ca, ...target }: ConfiguredTarget,
   clock: Clock,
 ): Promise<Target> {
   const authorities = ca === undefined ? undefined : await readFile(ca, 'utf8');
-  const secret = async (): Promise<string> => {
-    if (secretAccessKeyFile === undefined) return secretAccessKey ?? '';
-    const text = await readFile(secretAccessKeyFile, 'utf8').catch((err: unknown) => {
-      throw new S3Error('wrong-credentials', `the secret cannot be read: ${messageOf(err)}`, { cause: err });
-    });
-    return text.trim();
-  };
-  return new Target({ ...target, secretAccessKey: secret, ca: authorities }, clock);
+  const accessKey = async () => ({
+    accessKeyId: accessKeyId ?? (await wordIn(accessKeyIdFile)),
+    secretAccessKey: secretAccessKey ?? (await wordIn(secretAccessKeyFile)),
+  });
+  return new Target({ ...target, accessKey, ca: authorities }, clock);
+}
+
+async function wordIn(file = ''): Promise<string> {
+  const text = await readFile(file, 'utf8').catch((err: unknown) => {
+    throw new S3Error('wrong-credentials', `the access key cannot be read: ${messageOf(err)}`, { cause: err });
+  });
+  return text.trim();
 }

@@ -7,16 +7,15 @@ import { CodedError, messageOf } from '../../base/error.ts';
 import { HTTP_1, readBody } from '../../base/http-answer.ts';
 import { printable } from '../../base/printable.ts';
 import { childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../../base/xml.ts';
-import { escapedKey, NO_BODY, signed } from './sign.ts';
+import { escapedKey, NO_BODY, signed, type SigningKey } from './sign.ts';
 
 export interface Bucket {
   /** `https://s3.example`; a path is not part of it. */
   readonly endpoint: string;
   readonly region: string;
   readonly bucket: string;
-  readonly accessKeyId: string;
-  /** Asked for each request, so that a changed secret is used at once. */
-  readonly secretAccessKey: () => Promise<string>;
+  /** Asked for each request, so that a changed key is used at once. */
+  readonly accessKey: () => Promise<Omit<SigningKey, 'region'>>;
   /** PEM; undefined: the authorities of the system. */
   readonly ca?: string | undefined;
 }
@@ -207,7 +206,7 @@ export class S3 {
   }
 
   async #send(method: Dispatcher.HttpMethod, key: string, asked: Asked): Promise<Dispatcher.ResponseData> {
-    const { endpoint, bucket, region, accessKeyId, secretAccessKey } = this.#bucket;
+    const { endpoint, bucket, region, accessKey } = this.#bucket;
     const { query = {}, headers = {}, sha256 = NO_BODY, body = null, signal } = asked;
     const url = new URL(`${endpoint}/${escapedKey(key === '' ? bucket : `${bucket}/${key}`)}`);
     // The form of a signature, which has no `+`.
@@ -215,7 +214,7 @@ export class S3 {
       .map(([name, value]) => `${name}=${escapedKey(value).replaceAll('/', '%2F')}`)
       .join('&');
     const timeMs = this.serverMs();
-    const signing = { accessKeyId, secretAccessKey: await secretAccessKey(), region };
+    const signing = { ...(await accessKey()), region };
     let answer: Dispatcher.ResponseData;
     try {
       answer = await request(url, {

@@ -2,7 +2,7 @@
 
 import { createHash, createHmac } from 'node:crypto';
 
-interface SigningKey {
+export interface SigningKey {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly region: string;

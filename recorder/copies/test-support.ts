@@ -171,7 +171,10 @@ export interface Copied {
   /** Changes of what the archive tells the copier. */
   readonly told: { -readonly [K in keyof CopiedArchive]?: CopiedArchive[K] };
   /** Begins to copy; ends with the test. */
-  readonly copy: (config?: Partial<ConfiguredTarget>, rule?: Partial<ConfiguredCopies>) => Promise<Copies>;
+  readonly copy: (
+    config?: Partial<ConfiguredTarget>,
+    rule?: { -readonly [K in keyof ConfiguredCopies]?: ConfiguredCopies[K] },
+  ) => Promise<Copies>;
 }
 
 export const START_MS = Date.UTC(2026, 0, 1, 12);
@@ -217,7 +220,7 @@ export async function copied(t: TestContext, s3: FakeS3, seconds = 35): Promise<
     copy: async (changes, rule) => {
       const copies = await Copies.open({
         targets: [{ ...config, ...changes }],
-        rules: [{ targets: ['offsite'], covers: () => true, afterMs: 0, keepMs: undefined, ...rule }],
+        rules: () => [{ targets: ['offsite'], afterMs: 0, keepMs: undefined, ...rule }],
         archive: new Proxy(asked, { get: (own, name: keyof CopiedArchive) => told[name] ?? own[name] }),
         files: new ArchiveFiles(root),
         clock: systemClock,

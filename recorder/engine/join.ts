@@ -7,10 +7,10 @@ import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { EngineDeps } from './deps.ts';
 import type { OpenedEngine } from './engine.ts';
-import type { ClusterMember, NodeIdentity } from './member.ts';
+import type { ClusterMember, MemberDeps, NodeIdentity } from './member.ts';
 import { assignmentNews, toldAccount } from './news.ts';
 
-interface JoinDeps extends Pick<EngineDeps, 'front' | 'version' | 'clock' | 'log'> {
+interface JoinDeps extends Pick<EngineDeps, 'front' | 'version' | 'clock' | 'log'>, Pick<MemberDeps, 'copies'> {
   readonly identity: NodeIdentity;
   readonly pod?: PodPlace | undefined;
   /** In a cluster of servers without Kubernetes. */
@@ -21,7 +21,7 @@ interface JoinDeps extends Pick<EngineDeps, 'front' | 'version' | 'clock' | 'log
 export async function joinCluster(
   config: Config,
   { wanted, archive, gaps, cameras, standbys }: OpenedEngine,
-  { front, identity, pod, servers, version, clock, log }: JoinDeps,
+  { front, identity, pod, servers, copies, version, clock, log }: JoinDeps,
 ): Promise<ClusterMember | undefined> {
   if (config.cluster.mode === 'none') return undefined;
   if (!servers && !pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
@@ -42,6 +42,7 @@ export async function joinCluster(
     sessionsAre: front.sessionsAre,
     identity,
     servers: servers?.members,
+    copies,
     changed: () => wanted.changed(),
     clock,
     log,

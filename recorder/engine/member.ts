@@ -26,7 +26,7 @@ import { isSick, SickDisk } from '../cluster/sick-disk.ts';
 import { heldMsOf, restartMs, wantedFromMs } from '../cameras/held-time.ts';
 import type { StandbySet } from '../cameras/standby-set.ts';
 
-interface MemberDeps {
+export interface MemberDeps {
   readonly config: Config;
   /** See `joinCluster`. */
   readonly open: (connections: number) => Promise<OpenedApi>;
@@ -39,6 +39,7 @@ interface MemberDeps {
   readonly sessionsAre: FrontOfEngine['sessionsAre'];
   readonly identity: NodeIdentity;
   readonly servers: ServersMembers | undefined;
+  readonly copies?: { states(): NodeFacts['targets'] } | undefined;
   /** Called when the cameras must be applied again. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -216,6 +217,7 @@ class ReportedFacts {
       cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
       standbys: standbys.reports(),
       archives: this.#archives,
+      targets: this.#deps.copies?.states(),
     };
   }
 

@@ -4,12 +4,12 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Registry } from 'prom-client';
 import { cameraOfFootage } from '../../base/camera-id.ts';
-import { inScope } from '../../base/camera-scope.ts';
 import { ignoreMissing } from '../../base/file-calls.ts';
 import type { Archive } from '../archive/archive.ts';
 import { gapsIn } from '../archive/gaps/journal-report.ts';
 import { parseProtections } from '../archive/retention/protections.ts';
 import { isAuditFile } from '../audit/files.ts';
+import type { CurrentConfig } from '../config/current-config.ts';
 import type { Config } from '../config/schema.ts';
 import type { AccountReader } from '../copies/account.ts';
 import type { Copies } from '../copies/copies.ts';
@@ -21,12 +21,13 @@ type Owning = Pick<Config, 'cluster' | 'nodeName'>;
 
 /** Resolves to undefined without targets; `archiveOf` is called when the recorder runs. Rejects if the authorities of a target cannot be read. */
 export async function openCopies(
-  config: Config,
+  current: Pick<CurrentConfig, 'value'>,
   archiveOf: () => Archive,
   registry: Registry,
   { pod, clock, log }: Pick<RecorderDeps, 'pod' | 'clock' | 'log'>,
 ): Promise<Copies | undefined> {
-  const { targets, copies: rules } = config.archive;
+  const config = current.value;
+  const { targets } = config.archive;
   if (targets.length === 0) return undefined;
   // Loaded only when there is a target.
   const [{ Copies }, { registerCopyMetrics }] = await Promise.all([
@@ -36,7 +37,7 @@ export async function openCopies(
   const owner = await archiveName(config, pod);
   const copies = await Copies.open({
     targets,
-    rules: rules.map(({ cameras, ...rule }) => ({ ...rule, covers: (id) => !cameras || inScope(cameras, id) })),
+    rules: () => current.value.archive.copies,
     archive: {
       owner: () => owner ?? archiveOf().id,
       days: () => archiveOf().catalogue.days(),

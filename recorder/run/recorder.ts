@@ -87,7 +87,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
 
 async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
   const made = await compose(config, deps);
-  const { current, wanted, database, events, webhooks, license, cameras, reach, access, serving } = made;
+  const { current, wanted, database, events, webhooks, license, cameras, copies, reach, access, serving } = made;
   const { log, logLevels, version } = deps;
   const parts = new Parts(partsOf(config, made, deps));
   await parts.start();
@@ -112,6 +112,7 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
         database,
         license,
         wanted,
+        copies,
         webhooks,
         journal,
         logLevels,
@@ -154,7 +155,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const webhooks = new NodeWebhooks({ workDir: config.workDir, journal: events.journal, clock, log });
   // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
-  const copies = await openCopies(config, () => opened.archive, registry, deps);
+  const copies = await openCopies(current, () => opened.archive, registry, deps);
   const memberSessions = new MemberSessions();
   const front: FrontOfEngine = {
     tell: events.tell,
@@ -171,7 +172,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   await ended.load();
   const identity = { own, sessionKey: publicKeyOf(sessions), ended };
   const { pod } = deps;
-  const member = await joinCluster(config, opened, { front, identity, pod, servers, version, clock, log });
+  const member = await joinCluster(config, opened, { front, identity, pod, servers, copies, version, clock, log });
   wanted.join({ cameraSwitch: opened.cameraSwitch, database, member });
   const engine = answersOf(opened, { member, refused: () => servers?.rows?.refused ?? [] });
   const beside = { ...deps, archive: engine.archive };

@@ -28,6 +28,7 @@ interface ReloadDeps {
   readonly database: RecorderDatabase | undefined;
   readonly license: License;
   readonly wanted: WantedCameras;
+  readonly copies: { changed(): void } | undefined;
   readonly webhooks: NodeWebhooks;
   readonly journal: EventJournal;
   readonly logLevels: LevelSwitch;
@@ -41,7 +42,7 @@ interface ReloadDeps {
  */
 export async function reload(load: () => Promise<Config>, asked: Asked, deps: ReloadDeps): Promise<void> {
   const next = await loadWhole(load, asked, deps);
-  const { current, networks, database, license, wanted, webhooks, journal, logLevels, log } = deps;
+  const { current, networks, database, license, wanted, copies, webhooks, journal, logLevels, log } = deps;
   const beginId = journal.newestId;
   const before = current.value;
   const settings = changedSettings(before, next);
@@ -54,6 +55,7 @@ export async function reload(load: () => Promise<Config>, asked: Asked, deps: Re
     ['the key of sessions', () => replaceSessionKey(before, deps)],
     ['the token for metrics', () => replaceMetricsToken(before, next, deps)],
     ['the settings', () => current.takeUp(next)],
+    ['the copies', () => current.value.archive.copies !== before.archive.copies && copies?.changed()],
     ['the networks of cameras', () => networks.configure(networksOf(next))],
     ['the database', () => database?.reconfigure(asked)],
     ['the licence', () => license.look()],

@@ -118,6 +118,7 @@ suite('the charts under GitOps', { skip: helmMissing() || apiServerMissing() || 
 
   test('what is no longer in Git is deleted, but kinds and pools stay, and with them all cameras', async () => {
     const kept = [
+      `CustomResourceDefinition/archivetargets.${GROUP}`,
       `CustomResourceDefinition/cameras.${GROUP}`,
       `CustomResourceDefinition/recordernodes.${GROUP}`,
       `CustomResourceDefinition/recorderpools.${GROUP}`,

@@ -60,7 +60,11 @@ suite('the chart', { skip: helmMissing() }, () => {
         metadata.labels.team,
         metadata.annotations['helm.sh/resource-policy'],
       ]),
-      ['cameras', 'recorderpools', 'recordernodes'].map((name) => [`${name}.kube-nvr.dev`, 'video', 'keep']),
+      ['cameras', 'recorderpools', 'recordernodes', 'archivetargets'].map((name) => [
+        `${name}.kube-nvr.dev`,
+        'video',
+        'keep',
+      ]),
     );
     const [first] = await kinds({ keep: false });
     assert.deepEqual([first.metadata.annotations, first.metadata.labels.team], [undefined, undefined]);
@@ -122,7 +126,7 @@ suite('the chart', { skip: helmMissing() }, () => {
     assert.deepEqual(await ofCluster({}), nodes);
     assert.deepEqual(await ofCluster({ watch: { allNamespaces: true, namespaces: ['a'] } }), [
       ...nodes,
-      ...['cameras', 'recorderpools', 'recordernodes'].map((kind) => `list,watch ${kind}`),
+      ...['cameras', 'recorderpools', 'recordernodes', 'archivetargets'].map((kind) => `list,watch ${kind}`),
       'patch recorderpools/status',
       'create events',
     ]);

@@ -2,7 +2,6 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { request } from 'undici';
 import { NO_BODY, signed } from '../../recorder/copies/sign.ts';
 import { findProgram } from '../cluster/programs.ts';
@@ -14,26 +13,30 @@ import { until } from './until.ts';
 export const storageMissing = (): string | false =>
   findProgram('versitygw') === undefined ? 'versitygw is not installed: hack/setup s3 brings it' : false;
 
-const KEY = { accessKeyId: 'copier', secretAccessKey: 'secret of the copier', region: 'us-east-1' };
+export const KEY = { accessKeyId: 'copier', secretAccessKey: 'secret of the copier', region: 'us-east-1' };
 
 export class ObjectStorage {
   readonly endpoint: string;
   readonly #root: string;
-  readonly #port: number;
+  readonly #listen: string;
   #child: Child;
 
-  private constructor(root: string, port: number) {
+  private constructor(root: string, listen: string) {
     this.#root = root;
-    this.#port = port;
-    this.endpoint = `http://127.0.0.1:${port}`;
+    this.#listen = listen;
+    this.endpoint = `http://${listen}`;
     this.#child = this.#run();
   }
 
   /** With a bucket `footage`, and one with object lock, `locked`. Ends with the test. */
-  static async start(t: TestContext, directory: string): Promise<ObjectStorage> {
+  static async start(
+    t: { after(end: () => Promise<void>): void },
+    directory: string,
+    host = '127.0.0.1',
+  ): Promise<ObjectStorage> {
     for (const name of ['buckets', 'versions']) mkdirSync(join(directory, name), { recursive: true });
     const [port = 0] = await freePorts(1);
-    const storage = new ObjectStorage(directory, port);
+    const storage = new ObjectStorage(directory, `${host}:${port}`);
     t.after(() => storage.stop());
     await until('the storage makes a bucket', () => storage.#makeBucket('footage', {}));
     await storage.#makeBucket('locked', { 'x-amz-bucket-object-lock-enabled': 'true' });
@@ -54,14 +57,14 @@ export class ObjectStorage {
   }
 
   /** Where the objects of a bucket are files. */
-  directory(bucket = 'footage'): string {
-    return join(this.#root, 'buckets', bucket, 'site');
+  directory(bucket = 'footage', prefix = 'site'): string {
+    return join(this.#root, 'buckets', bucket, prefix);
   }
 
   #run(): Child {
     const [buckets, versions] = ['buckets', 'versions'].map((name) => join(this.#root, name)) as [string, string];
     const { accessKeyId: access, secretAccessKey: secret } = KEY;
-    const args = ['--access', access, '--secret', secret, '--port', `127.0.0.1:${this.#port}`, '--quiet'];
+    const args = ['--access', access, '--secret', secret, '--port', this.#listen, '--quiet'];
     return new Child(findProgram('versitygw')!, [...args, 'posix', '--versioning-dir', versions, buckets]);
   }
 

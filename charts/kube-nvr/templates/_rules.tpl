@@ -7,6 +7,7 @@
     - cameras
     - recorderpools
     - recordernodes
+    - archivetargets
   verbs:
     - list
     - watch
@@ -36,6 +37,7 @@
   resources:
     - cameras/status
     - recorderpools/status
+    - archivetargets/status
   verbs:
     - patch
 - apiGroups:
@@ -156,6 +158,7 @@
     - cameras
     - recorderpools
     - recordernodes
+    - archivetargets
   verbs:
     - list
     - watch
@@ -264,6 +267,7 @@
     - cameras
     - recorderpools
     - recordernodes
+    - archivetargets
   verbs:
     - get
     - list
@@ -277,6 +281,7 @@
     - cameras
     - recorderpools
     - recordernodes
+    - archivetargets
   verbs:
     - get
     - list
@@ -300,6 +305,7 @@
     - cameras
     - recorderpools
     - recordernodes
+    - archivetargets
   verbs:
     - get
     - list
@@ -310,6 +316,7 @@
     - cameras
     - recorderpools
     - recordernodes
+    - archivetargets
   verbs:
     - create
     - update
