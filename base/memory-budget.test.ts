@@ -90,6 +90,29 @@ test('work that can wait gets its memory in the order in which it asked, when ot
   assert.equal(budget.usedBytes, 35);
 });
 
+test('what is in blocks counts although no user counts it, and what is counted in blocks does not count twice', () => {
+  const budget = new MemoryBudget(100);
+  let blocks = 0;
+  budget.inBlocks = () => blocks;
+  const viewers = budget.open('viewers', { maxBytes: 100, shed: (bytes) => void (blocks -= bytes) });
+  const images = budget.open('images', { maxBytes: 100, isApart: true });
+  const writing = budget.open('writing', { maxBytes: 100 });
+  assert.ok(viewers.take(1));
+  blocks = 90;
+  assert.ok(writing.take(80), 'these bytes are among the blocks');
+  assert.equal(budget.usedBytes, 90);
+  assert.ok(images.take(10));
+  assert.equal(budget.usedBytes, 100);
+  images.giveBack(10);
+  assert.ok(images.take(5));
+  blocks = 98;
+  assert.ok(writing.take(10), 'viewers let go of blocks');
+  assert.equal(blocks, 95);
+  viewers.giveBack(1);
+  blocks = 120;
+  assert.ok(!writing.take(1));
+});
+
 test('releasing more memory than was taken is reported as a bug', () => {
   const writing = new MemoryBudget(100).open('writing', { maxBytes: 100 });
   writing.take(10);

@@ -10,19 +10,24 @@ interface MemoryUse {
   readonly minBytes?: number;
   /** Releases up to `bytes` at once. Called when this user, or one opened later, has no space left. */
   readonly shed?: (bytes: number) => void;
+  /** What it holds is not in the blocks that `MemoryBudget.inBlocks` counts. */
+  readonly isApart?: boolean;
 }
 
 export class MemoryBudget {
   readonly limitBytes: number;
   readonly #accounts: MemoryAccount[] = [];
-  #usedBytes = 0;
+  /** Bytes of media in memory, whoever holds them: some cannot be refused, and others wait where no user counts them. */
+  inBlocks: () => number = () => 0;
+  #countedBytes = 0;
+  #apartBytes = 0;
 
   constructor(limitBytes: number) {
     this.limitBytes = limitBytes;
   }
 
   get usedBytes(): number {
-    return this.#usedBytes;
+    return Math.max(this.#countedBytes, this.inBlocks()) + this.#apartBytes;
   }
 
   /** In the order in which they give way. */
@@ -34,7 +39,7 @@ export class MemoryBudget {
   open(name: string, use: MemoryUse): MemoryAccount {
     assert(!this.#accounts.some((account) => account.name === name), 'two accounts of memory have the same name');
     const account = new MemoryAccount(name, use, {
-      use: (bytes) => (this.#usedBytes += bytes),
+      use: (bytes) => void (use.isApart ? (this.#apartBytes += bytes) : (this.#countedBytes += bytes)),
       makeSpace: (bytes) => this.#makeSpace(account, bytes),
     });
     this.#accounts.push(account);
@@ -46,9 +51,12 @@ export class MemoryBudget {
    * memory.
    */
   #makeSpace(account: MemoryAccount, bytes: number): boolean {
-    if (account.usedBytes + bytes <= account.maxBytes && this.#usedBytes + bytes <= this.limitBytes) return true;
     const ownExcess = (): number => account.usedBytes + bytes - account.maxBytes;
-    const excess = (): number => this.#usedBytes + bytes - this.limitBytes;
+    // What is in blocks already takes no more of them.
+    const counted = account.isApart ? 0 : bytes;
+    const excess = (): number =>
+      Math.max(this.#countedBytes + counted, this.inBlocks()) + this.#apartBytes + bytes - counted - this.limitBytes;
+    if (ownExcess() <= 0 && excess() <= 0) return true;
     if (ownExcess() > 0) account.shed(ownExcess());
     for (const other of this.#accounts) {
       if (excess() <= 0) break;
@@ -69,6 +77,7 @@ export class MemoryAccount {
   readonly name: string;
   readonly maxBytes: number;
   readonly minBytes: number;
+  readonly isApart: boolean;
   readonly #shed: (bytes: number) => void;
   readonly #owner: Owner;
   #usedBytes = 0;
@@ -78,10 +87,11 @@ export class MemoryAccount {
   sheds = 0;
   refusals = 0;
 
-  constructor(name: string, { maxBytes, minBytes = 0, shed = () => {} }: MemoryUse, owner: Owner) {
+  constructor(name: string, { maxBytes, minBytes = 0, shed = () => {}, isApart = false }: MemoryUse, owner: Owner) {
     this.name = name;
     this.maxBytes = maxBytes;
     this.minBytes = minBytes;
+    this.isApart = isApart;
     this.#shed = shed;
     this.#owner = owner;
   }

@@ -22,7 +22,7 @@ const MAX_SETTLE_MS = 8_000;
 const LESS_DELAY_MS = 100;
 /** Frames that waited together arrive within this time. */
 const BURST_MS = 100;
-/** Maximum number of frames held back, whatever a camera sends meanwhile. */
+/** Maximum number of frames held back, whatever a camera sends meanwhile. None are held back when memory is scarce. */
 const MAX_SETTLING_UNITS = 1_000;
 /**
  * If the host clock steps by more, the run ends; a smaller step is followed at this rate, above the noise of reading two clocks.
@@ -235,7 +235,7 @@ export class Run {
 
   #isSettled({ fromMs, shownAtMs, units }: Settling, nowMs: number): boolean {
     if (units.length >= MAX_SETTLING_UNITS || nowMs - fromMs >= MAX_SETTLE_MS) return true;
-    return nowMs - shownAtMs >= BURST_MS;
+    return nowMs - shownAtMs >= BURST_MS || units.at(-1)?.unit.data.slab.isScarce === true;
   }
 
   #wait(state: Settling, entry: Unit): void {

@@ -73,6 +73,8 @@ interface Scene {
   audioDelayMs?: number;
   /** Bytes of each frame besides its number: as many as a block has give each frame a block of its own. */
   frameBytes?: number;
+  /** With more bytes in use, memory is scarce. */
+  plentyBytes?: number;
   /** Of earlier connections. */
   memory?: TimelineMemory;
   /** Called before any packet. */
@@ -83,8 +85,9 @@ function play(scene: Scene) {
   const clock = new VirtualClock();
   const startWallMs = clock.wallMs();
   const startMonoMs = clock.monotonicMs();
-  const pool = new SlabPool();
+  const pool = new SlabPool(scene.plentyBytes);
   const writer = new SlabWriter(pool);
+  let mostBytes = 0;
   const memory: TimelineMemory = scene.memory ?? { reorderDepth: 0 };
   const results: Result[] = [];
   const ends: EndReason[] = [];
@@ -123,6 +126,7 @@ function play(scene: Scene) {
     const data = writer.finish();
     take(data);
     data.slab.release();
+    mostBytes = Math.max(mostBytes, pool.usedBytes);
   };
 
   // Events in order of arrival.
@@ -200,7 +204,7 @@ function play(scene: Scene) {
   timeline.end('stopped');
   const video = results.filter((s) => s.kind === 'video');
   const audio = results.filter((s) => s.kind === 'audio');
-  return { video, audio, ends, discarded, repeated, memory, runs: run, pool, wrong };
+  return { video, audio, ends, discarded, repeated, memory, runs: run, pool, wrong, mostBytes };
 }
 
 const maxOf = (values: number[]): number => values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
@@ -227,6 +231,20 @@ function assertOrdered(samples: Result[]): void {
 }
 
 describe('timeline', () => {
+  test('frames do not wait for the place of the run while memory is scarce', () => {
+    const backlog = {
+      seconds: 20,
+      audio: false,
+      frameBytes: 200_000,
+      jitterMs: (n: number) => Math.max(0, 16_000 - n * 32),
+    };
+    const plenty = play(backlog);
+    assert.ok(plenty.mostBytes > 100 * BLOCK_BYTES, `${plenty.mostBytes} bytes wait`);
+    const scarce = play({ ...backlog, plentyBytes: 8 * BLOCK_BYTES });
+    assert.ok(scarce.mostBytes <= 10 * BLOCK_BYTES, `${scarce.mostBytes} bytes wait`);
+    assert.equal(scarce.video.length, plenty.video.length);
+  });
+
   test('frames that wait until the place of the run is known are released like all others', () => {
     const { pool, video } = play({ seconds: 10, audio: false, frameBytes: BLOCK_BYTES - 4 });
     assert.equal(video.length, 250);

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { until } from '../../test/support/until.ts';
 import { BLOCK_BYTES, SlabPool, SlabWriter, SMALL_BLOCK_BYTES } from './slab.ts';
 
 const bytes = (size: number, value: number): Buffer => Buffer.alloc(size, value);
@@ -54,6 +57,25 @@ test('an access unit larger than a block has one of its own, which is not kept',
   writer.close();
   unit.slab.release();
   assert.equal(pool.freeBlocks, 0);
+});
+
+test('a pool counts the blocks that somebody holds, of any size, and those that somebody forgot only until they are collected', async () => {
+  const pool = new SlabPool(BLOCK_BYTES);
+  const [one, huge] = [pool.take(), pool.take(10 * BLOCK_BYTES)];
+  assert.equal(pool.usedBytes, 11 * BLOCK_BYTES);
+  assert.ok(one.isScarce);
+  huge.release();
+  assert.equal(pool.usedBytes, BLOCK_BYTES);
+  assert.ok(!one.isScarce);
+  for (let i = 0; i < 50; i++) pool.take();
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  await until('forgotten blocks are collected', () => {
+    collect();
+    return pool.usedBytes === BLOCK_BYTES;
+  });
+  one.release();
+  assert.equal(pool.usedBytes, 0);
 });
 
 test('blocks that only a rush needed do not stay for good', () => {

@@ -32,23 +32,51 @@ export class Slab {
 
   release(): void {
     assert(this.#holders > 0, 'slab released too often');
-    if (--this.#holders === 0) this.#pool?.giveBack(this.buffer);
+    if (--this.#holders === 0) this.#pool?.giveBack(this);
+  }
+
+  /** Whether so much is in use that nothing should wait in memory without need. */
+  get isScarce(): boolean {
+    return this.#pool?.isScarce ?? false;
   }
 }
 
 export class SlabPool {
   readonly #free = new FreeBlocks(BLOCK_BYTES);
   readonly #freeSmall = new FreeBlocks(SMALL_BLOCK_BYTES);
+  readonly #plentyBytes: number;
+  #usedBytes = 0;
+  readonly #forgotten = new FinalizationRegistry<number>((bytes) => void (this.#usedBytes -= bytes));
+
+  /** `plentyBytes`: with more in use, blocks are scarce. */
+  constructor(plentyBytes = Infinity) {
+    this.#plentyBytes = plentyBytes;
+  }
+
+  /** Bytes of all blocks that are held by somebody. */
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  get isScarce(): boolean {
+    return this.#usedBytes > this.#plentyBytes;
+  }
 
   /** A block of `blockBytes`, or of at least `minBytes`, with one holder. Blocks of unusual size are not pooled. */
   take(minBytes = 0, blockBytes = BLOCK_BYTES): Slab {
     assert(blockBytes === BLOCK_BYTES || blockBytes === SMALL_BLOCK_BYTES, 'blocks have one of two sizes');
-    if (minBytes > blockBytes) return new Slab(Buffer.allocUnsafeSlow(minBytes), undefined);
-    return new Slab(this.#freeOf(blockBytes).take(), this);
+    const buffer = minBytes > blockBytes ? Buffer.allocUnsafeSlow(minBytes) : this.#freeOf(blockBytes).take();
+    this.#usedBytes += buffer.length;
+    const slab = new Slab(buffer, this);
+    this.#forgotten.register(slab, buffer.length, slab);
+    return slab;
   }
 
-  giveBack(buffer: Buffer): void {
-    this.#freeOf(buffer.length).put(buffer);
+  giveBack(slab: Slab): void {
+    const { buffer } = slab;
+    this.#forgotten.unregister(slab);
+    this.#usedBytes -= buffer.length;
+    if (buffer.length === BLOCK_BYTES || buffer.length === SMALL_BLOCK_BYTES) this.#freeOf(buffer.length).put(buffer);
   }
 
   get freeBlocks(): number {

@@ -5,13 +5,12 @@ import { nodeFileSystem as fs } from '../archive/disk/file-system.ts';
 import { CameraSet } from '../cameras/camera-set.ts';
 import { NodeCameraSwitch } from '../cameras/camera-switch.ts';
 import { ReadPacer } from '../camera/read-pacer.ts';
-import { SlabPool } from '../codec/slab.ts';
 import type { Config } from '../config/schema.ts';
 import { openCameraLogins } from './kept-logins.ts';
 import { License } from '../license/license.ts';
 import type { EngineDeps } from './deps.ts';
 import { stateNews } from './news.ts';
-import { forCameras, type forStandbys } from './memory.ts';
+import { blocksIn, forCameras, type forStandbys } from './memory.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
 import { CameraNetworks, type NetworkRules } from '../reach/networks.ts';
@@ -58,7 +57,7 @@ export async function openCameras(
     logins: await openCameraLogins({ fs, workDir: config.workDir, clock, log }),
   };
   const receiveBuffer = Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES);
-  const connecting = { clock, log, pool: new SlabPool(), pacer, reach, receiveBuffer };
+  const connecting = { clock, log, pool: blocksIn(memory), pacer, reach, receiveBuffer };
   const standbys = new StandbySet({
     ...connecting,
     memory: standbyMemory,

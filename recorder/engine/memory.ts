@@ -1,5 +1,6 @@
 // The share of what is recorded in the memory for media.
 
+import { SlabPool } from '../codec/slab.ts';
 import type { MemoryAccount, MemoryBudget } from '../../base/memory-budget.ts';
 
 /** Footage that waits for the disk may use this share, so that live streams continue meanwhile. */
@@ -9,6 +10,16 @@ const AT_LEAST_FOR_WRITING = 1 / 4;
 
 /** Data that cameras send and that are not a fragment yet; they cannot be refused. */
 export const forCameras = (memory: MemoryBudget): MemoryAccount => memory.open('cameras', { maxBytes: Infinity });
+
+/** What waits for its turn without need, such as the first pictures of a connection, may use the blocks up to this share. */
+const PLENTY = 7 / 8;
+
+/** The blocks for all media that cameras send. What is in them counts, whoever holds it. */
+export function blocksIn(memory: MemoryBudget): SlabPool {
+  const pool = new SlabPool(memory.limitBytes * PLENTY);
+  memory.inBlocks = () => pool.usedBytes;
+  return pool;
+}
 
 /** The share of standbys. */
 const FOR_STANDBYS = 1 / 2;
@@ -31,7 +42,7 @@ export function forStandbys(memory: MemoryBudget): (shed: (bytes: number) => voi
 const FOR_SNAPSHOTS = 1 / 16;
 
 export const forSnapshots = (memory: MemoryBudget): MemoryAccount =>
-  memory.open('snapshots', { maxBytes: memory.limitBytes * FOR_SNAPSHOTS });
+  memory.open('snapshots', { maxBytes: memory.limitBytes * FOR_SNAPSHOTS, isApart: true });
 
 /** The share of what a disk may not have yet. */
 const FOR_UNSYNCED = 1 / 4;

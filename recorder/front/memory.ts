@@ -19,7 +19,7 @@ export interface AnswerMemory {
 /** Answers have their own limits, and cannot release memory. */
 export function forAnswers(memory: MemoryBudget): AnswerMemory {
   const maxBytes = memory.limitBytes * FOR_ANSWERS;
-  const open = (name: string): MemoryAccount => memory.open(name, { maxBytes });
+  const open = (name: string): MemoryAccount => memory.open(name, { maxBytes, isApart: true });
   return { playback: open('playback'), images: open('images'), jobs: open('jobs') };
 }
 
@@ -36,9 +36,9 @@ interface EventMemory {
 }
 
 export const forEvents = (memory: MemoryBudget): EventMemory => ({
-  streams: memory.open('event-streams', { maxBytes: memory.limitBytes * FOR_EVENTS }),
+  streams: memory.open('event-streams', { maxBytes: memory.limitBytes * FOR_EVENTS, isApart: true }),
   journal: (shed) => {
     const maxBytes = Math.min(memory.limitBytes * FOR_EVENTS, MOST_EVENTS);
-    return memory.open('events', { maxBytes, minBytes: maxBytes / 4, shed });
+    return memory.open('events', { maxBytes, minBytes: maxBytes / 4, shed, isApart: true });
   },
 });

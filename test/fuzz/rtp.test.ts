@@ -49,9 +49,9 @@ class CountingPool extends SlabPool {
     return slab;
   }
 
-  override giveBack(buffer: Buffer): void {
-    this.out--;
-    super.giveBack(buffer);
+  override giveBack(slab: Slab): void {
+    if (slab.buffer.length <= 256 * 1024) this.out--;
+    super.giveBack(slab);
   }
 }
 
