@@ -10,6 +10,7 @@ import type { Outgoing } from '../camera/options.ts';
 import { senderReport, sourceDescription } from '../camera/reports.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import { rtpPacket } from '../support/packetize.ts';
+import { STOCK_BUFFER_BYTES } from '../support/preload.ts';
 import { distances, numbersOf, onlyFile, packetTimes, range, setStage } from './stage.ts';
 import type { Outcome } from './stage.ts';
 
@@ -302,6 +303,26 @@ test('50. UDP packets that the kernel drops are counted as such, and the small b
   assert.ok(counters.packetsLost > 0);
   await stage.until(() => counters.packetsDropped >= counters.packetsLost);
   assert.equal(stage.status.receiveBufferBytes, 2_304);
+});
+
+test('50. the buffer of a stock kernel holds a key frame of 150 KiB that comes at once over UDP, and not one of 550 KiB', async (t) => {
+  const media = await videoMedia('h264');
+  const withKeyFramesOf = (bytes: number) => {
+    // Filler data (H.264 §7.3.2.7).
+    const filler = Buffer.concat([Buffer.of(0x0c), Buffer.alloc(bytes, 0xff), Buffer.of(0x80)]);
+    const frames = media.frames.map((frame) => (frame.key ? { ...frame, nals: [...frame.nals, filler] } : frame));
+    return videoTrack({ ...media, frames });
+  };
+  const stage = await setStage(t, { tracks: [withKeyFramesOf(150 * 1024)], transport: 'udp' });
+  await stage.play(60);
+  assert.equal(stage.status.receiveBufferBytes, STOCK_BUFFER_BYTES);
+  assert.equal(stage.status.counters.packetsLost, 0);
+  await stage.expectPictures(range(0, 60));
+  const large = await setStage(t, { tracks: [withKeyFramesOf(550 * 1024)], transport: 'udp' });
+  await large.play(60);
+  const { counters } = large.status;
+  assert.ok(counters.packetsLost > 0);
+  await large.until(() => counters.packetsDropped >= counters.packetsLost);
 });
 
 test('51. nothing arrives over UDP: after 3 s the stream is taken over TCP', async (t) => {

@@ -1,9 +1,10 @@
 // Loaded into every process of a test run (--import). A Node warning fails the process from which it comes, because Node warns of
 // later leaks and faults, such as eleven listeners for one event or a rejection handled too late. A test file that does not end
-// after its last test fails and reports what keeps it alive. With KUBE_NVR_TIMES, each test file appends a line to that file: how
+// after its last test fails and reports what keeps it alive. UDP works with the receive buffers of a stock kernel on every machine. With KUBE_NVR_TIMES, each test file appends a line to that file: how
 // many seconds it took, and how many of the processor with all the processes that it waited for.
 
 import asyncHooks from 'node:async_hooks';
+import { Socket } from 'node:dgram';
 import { appendFileSync, readFileSync, writeSync } from 'node:fs';
 import { relative } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
@@ -15,6 +16,16 @@ const MAX_ENDING_MS = 10_000;
 const TURN_MS = 100;
 /** Of the times in /proc, on every architecture that Node runs on. */
 const TICKS_PER_SECOND = 100;
+
+/** `net.core.rmem_max` of Debian, Ubuntu and RHEL: the kernel grants no more. */
+export const STOCK_BUFFER_BYTES = 212_992;
+const setRecvBufferSize = Object.getOwnPropertyDescriptor(Socket.prototype, 'setRecvBufferSize')
+  ?.value as Socket['setRecvBufferSize'];
+Object.assign(Socket.prototype, {
+  setRecvBufferSize(this: Socket, bytes: number): void {
+    setRecvBufferSize.call(this, Math.min(bytes, STOCK_BUFFER_BYTES));
+  },
+});
 
 process.on('warning', (warning) => {
   if (warning.name === 'ExperimentalWarning') return;
