@@ -8,7 +8,7 @@ import { dirname } from 'node:path';
 import { systemClock, type Clock, type Timer } from './clock.ts';
 
 /** What to watch. The functions are called before every check, because the set of files may change. */
-interface Watched {
+interface WatchedFile {
   /** Files whose content is compared. A file that cannot be read counts as empty. */
   readonly files: () => Promise<readonly string[]> | readonly string[];
   /** More directories in which files may appear, besides those of `files`. */
@@ -24,7 +24,7 @@ export interface WatchOptions {
 }
 
 export class FileWatcher {
-  readonly #watched: Watched;
+  readonly #watched: WatchedFile;
   readonly #onChange: () => void;
   readonly #clock: Clock;
   readonly #settleMs: number;
@@ -39,7 +39,7 @@ export class FileWatcher {
   #closed = false;
 
   /** Calls `onChange` when the content of the files has changed. */
-  constructor(watched: Watched, onChange: () => void, options: WatchOptions = {}) {
+  constructor(watched: WatchedFile, onChange: () => void, options: WatchOptions = {}) {
     this.#watched = watched;
     this.#onChange = onChange;
     this.#clock = options.clock ?? systemClock;

@@ -12,7 +12,7 @@ const SCRIPT = `
   parentPort.on('message', (given) => parentPort.postMessage(scryptSync(...given)));
 `;
 
-interface Waiting {
+interface PendingKey {
   readonly resolve: (key: Buffer) => void;
   readonly reject: (error: Error) => void;
 }
@@ -20,7 +20,7 @@ interface Waiting {
 class ScryptThread {
   #worker: Worker | undefined;
   /** In the order of their calls, in which the thread answers. */
-  #waiting: Waiting[] = [];
+  #waiting: PendingKey[] = [];
 
   call(given: Arguments): Promise<Buffer> {
     const worker = (this.#worker ??= this.#start());

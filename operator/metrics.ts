@@ -19,7 +19,7 @@ interface OperatorFacts {
 export const isFailover = (reason: string): boolean => reason === 'NodeUnavailable' || reason === 'NotTakenUp';
 
 /** What the leader decided last about a pool. */
-interface Planned {
+interface PlanOfSnapshot {
   readonly plan: Plan;
   readonly snapshot: Snapshot;
 }
@@ -29,7 +29,7 @@ export class OperatorMetrics {
   /** By namespace and name. */
   readonly #pools = new Map<
     string,
-    Planned & { readonly labels: { readonly namespace: string; readonly pool: string } }
+    PlanOfSnapshot & { readonly labels: { readonly namespace: string; readonly pool: string } }
   >();
   readonly #depth = this.#gauge('workqueue_depth', 'Keys that wait.', ['name']);
   readonly #adds = this.#counter('workqueue_adds_total', 'Keys added.', ['name']);
@@ -164,7 +164,7 @@ export class OperatorMetrics {
       name: string,
       help: string,
       labels: string[],
-      values: (planned: Planned) => Iterable<readonly [labels: Record<string, string>, value: number]>,
+      values: (planned: PlanOfSnapshot) => Iterable<readonly [labels: Record<string, string>, value: number]>,
     ): void =>
       this.#collected(name, help, ['namespace', 'pool', ...labels], (gauge) => {
         gauge.reset();

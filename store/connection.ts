@@ -4,11 +4,11 @@
 import type { Clock } from '../base/clock.ts';
 import type { EtcdClient } from '../base/etcd/client.ts';
 import { ApiError } from '../base/kubernetes/api-error.ts';
-import type { Answer, Connection, SentRequest } from '../base/kubernetes/client.ts';
+import type { KubeResponse, Connection, SentRequest } from '../base/kubernetes/client.ts';
 import { jsonIn, type Json } from './json.ts';
 import { apiVersionOf, STORED_KINDS, type StoredKind } from './kinds.ts';
 import { collectionKey } from './names.ts';
-import { ObjectStore, type Place, type Seal, type WriteOptions } from './objects.ts';
+import { ObjectStore, type ListPlace, type Seal, type WriteOptions } from './objects.ts';
 import { fieldSelector, labelSelector, type Selector } from './selectors.ts';
 
 /** What a path names. */
@@ -36,7 +36,7 @@ export class StoreConnection implements Connection {
     this.#store = new ObjectStore({ etcd, seal, kinds: STORED_KINDS, clock });
   }
 
-  readonly send = async (url: URL, request: SentRequest): Promise<Answer> => {
+  readonly send = async (url: URL, request: SentRequest): Promise<KubeResponse> => {
     try {
       return await this.#answer(url, request);
     } catch (err) {
@@ -63,11 +63,11 @@ export class StoreConnection implements Connection {
     return this.#etcd.close();
   }
 
-  async #answer(url: URL, request: SentRequest): Promise<Answer> {
+  async #answer(url: URL, request: SentRequest): Promise<KubeResponse> {
     const target = targetOf(url.pathname);
     const { method, signal } = request;
     const query = url.searchParams;
-    const ok = (object: Json, statusCode = 200): Answer => ({ statusCode, headers: {}, body: bodyOf(object) });
+    const ok = (object: Json, statusCode = 200): KubeResponse => ({ statusCode, headers: {}, body: bodyOf(object) });
     if (target.name === undefined) {
       if (method === 'GET' && query.get('watch') === 'true') return this.#watch(target, query, signal);
       if (method === 'GET') return ok(await this.#list(target, query, signal));
@@ -117,7 +117,7 @@ export class StoreConnection implements Connection {
     };
   }
 
-  #watch({ kind, namespace }: Target, query: URLSearchParams, signal: AbortSignal | undefined): Answer {
+  #watch({ kind, namespace }: Target, query: URLSearchParams, signal: AbortSignal | undefined): KubeResponse {
     const resourceVersion = query.get('resourceVersion') ?? '';
     if (!/^[1-9][0-9]{0,18}$/.test(resourceVersion)) {
       throw new ApiError(400, 'BadRequest', 'a watch needs the resourceVersion of a list');
@@ -197,10 +197,10 @@ function selectorOf(query: URLSearchParams, kind: StoredKind): Selector {
 }
 
 /** `prefix`: of the keys of the list. */
-function placeIn(text: string | null, prefix: string): Place | undefined {
+function placeIn(text: string | null, prefix: string): ListPlace | undefined {
   if (!text) return undefined;
   try {
-    const { revision, key } = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Partial<Place>;
+    const { revision, key } = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Partial<ListPlace>;
     if (typeof revision === 'string' && typeof key === 'string' && key.startsWith(prefix)) return { revision, key };
   } catch {
     // It does not come from this file.

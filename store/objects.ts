@@ -48,11 +48,11 @@ interface Page {
   readonly items: readonly Json[];
   readonly resourceVersion: string;
   /** Undefined: this is the last page. */
-  readonly next: Place | undefined;
+  readonly next: ListPlace | undefined;
 }
 
 /** Where the next page of a list begins. */
-export interface Place {
+export interface ListPlace {
   readonly revision: string;
   readonly key: string;
 }
@@ -63,7 +63,7 @@ interface ListOptions {
   readonly namespace: string | undefined;
   readonly select: Selector;
   readonly limit: number;
-  readonly place?: Place | undefined;
+  readonly place?: ListPlace | undefined;
   /** The member answers from its own copy, which may be out of date. */
   readonly mayBeOld?: boolean | undefined;
 }
@@ -73,7 +73,7 @@ type ObjectEvent =
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
 /** An object as it was read. */
-interface Stored {
+interface StoredObject {
   readonly object: Json;
   readonly key: string;
   readonly revision: string;
@@ -314,7 +314,7 @@ export class ObjectStore {
   /** Undefined: another client wrote meanwhile, and the caller did not say which version to change. */
   async #tryChange(
     name: ObjectName,
-    live: Stored,
+    live: StoredObject,
     changed: (live: Json) => Json,
     options: WriteOptions,
     { isNoted }: { readonly isNoted: boolean },
@@ -367,19 +367,22 @@ export class ObjectStore {
     return noteUpdate({ ...common, before, after, now: this.#now });
   }
 
-  async #existing(name: ObjectName, signal: AbortSignal | undefined): Promise<Stored> {
+  async #existing(name: ObjectName, signal: AbortSignal | undefined): Promise<StoredObject> {
     const stored = await this.#read1(name, signal);
     if (!stored) throw notFound(name.kind, name.name);
     return stored;
   }
 
-  async #read1({ kind, namespace, name }: ObjectName, signal: AbortSignal | undefined): Promise<Stored | undefined> {
+  async #read1(
+    { kind, namespace, name }: ObjectName,
+    signal: AbortSignal | undefined,
+  ): Promise<StoredObject | undefined> {
     const { kvs } = await answered(this.#options.etcd.range({ key: objectKey(kind.plural, namespace, name) }, signal));
     return kvs[0] && this.#read(kvs[0], kind);
   }
 
   /** An object may have been written by a version whose schema had fewer fields, so defaults are added when it is read. */
-  #read({ key, value, modRevision }: KeyValue, kind: StoredKind): Stored {
+  #read({ key, value, modRevision }: KeyValue, kind: StoredKind): StoredObject {
     const text = kind.isSealed ? this.#options.seal.open(value, key) : value;
     const object = decode(JSON.parse(text.toString('utf8')) as unknown, kind);
     return { key, revision: modRevision, object: withMetadata(object, { resourceVersion: modRevision }) };
@@ -389,7 +392,7 @@ export class ObjectStore {
   async #write(
     { kind, namespace, name }: ObjectName,
     object: Json,
-    before: Stored | undefined,
+    before: StoredObject | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Json | undefined> {
     const key = objectKey(kind.plural, namespace, name);
@@ -406,7 +409,7 @@ export class ObjectStore {
   }
 
   /** Deletes it with what it owns, in one transaction if that is not too much. False: it was changed meanwhile. */
-  async #remove(stored: Stored, signal: AbortSignal | undefined): Promise<boolean> {
+  async #remove(stored: StoredObject, signal: AbortSignal | undefined): Promise<boolean> {
     for (;;) {
       const owned = await this.#ownedBy(stored, signal);
       const isAll = owned.length < MAX_OPERATIONS;
@@ -418,9 +421,9 @@ export class ObjectStore {
     }
   }
 
-  async #ownedBy(owner: Stored, signal: AbortSignal | undefined): Promise<readonly Stored[]> {
+  async #ownedBy(owner: StoredObject, signal: AbortSignal | undefined): Promise<readonly StoredObject[]> {
     const { uid, namespace } = metadataOf(owner.object);
-    const owned: Stored[] = [];
+    const owned: StoredObject[] = [];
     for (const kind of this.#options.kinds) {
       const prefix = collectionKey(kind.plural, textIn(namespace));
       const { kvs } = await answered(this.#options.etcd.range({ key: prefix, rangeEnd: endOf(prefix) }, signal));

@@ -20,7 +20,7 @@ export interface SentRequest {
 }
 
 /** The parts of an answer that this client reads. */
-export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'> & {
+export type KubeResponse = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'> & {
   readonly body: AsyncIterable<Buffer>;
 };
 
@@ -31,7 +31,7 @@ export interface Connection {
   /** `https://10.96.0.1:443` */
   readonly url: string;
   /** Sends a request; default: over HTTP. */
-  readonly send?: ((url: URL, request: SentRequest) => Promise<Answer>) | undefined;
+  readonly send?: ((url: URL, request: SentRequest) => Promise<KubeResponse>) | undefined;
   /** Called before each request: returns the headers that authenticate it and the connection pool to use. */
   prepare(): Promise<{ readonly headers: Readonly<Record<string, string>>; readonly dispatcher?: Dispatcher }>;
   /** Drops all connections, because one that was cut may look open for minutes. Calls in flight fail. */
@@ -237,7 +237,7 @@ export class KubernetesClient {
     body: unknown,
     options: CallOptions,
     caller: AbortSignal | undefined,
-  ): Promise<Answer> {
+  ): Promise<KubeResponse> {
     const { callTimeoutMs, userAgent } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
@@ -286,7 +286,7 @@ function unreachable(cause: unknown, what = 'the API server'): ApiError {
   return new ApiError(0, 'UNREACHABLE', `${what} cannot be reached: ${why}`, { cause });
 }
 
-function refusalOf({ statusCode, headers }: Answer, text: string): ApiError {
+function refusalOf({ statusCode, headers }: KubeResponse, text: string): ApiError {
   // A proxy in front of the server answers in another format.
   const said = (parseJson(text) ?? {}) as { reason?: unknown; message?: unknown };
   const reason = typeof said.reason === 'string' && said.reason !== '' ? said.reason : `Status${statusCode}`;

@@ -10,7 +10,7 @@ import { isNewer } from './resource-version.ts';
 import { messageOf } from '../error.ts';
 
 /** The fields of an object that an informer itself reads. */
-interface Listed {
+interface ListedObject {
   readonly metadata: ListedMetadata;
   readonly [field: string]: unknown;
 }
@@ -23,7 +23,7 @@ interface ListedMetadata {
 }
 
 /** Where the objects come from: a collection of the API server or a selection of it. */
-interface ObjectSource<O extends Listed> {
+interface ObjectSource<O extends ListedObject> {
   /** The name used in logs, such as `cameras`. */
   readonly name: string;
   /** All objects, as of one moment. Throws ApiError; after status 410 the list is begun again. */
@@ -51,7 +51,7 @@ export interface InformerObserver {
   counted(objects: number, invalid: number): void;
 }
 
-interface InformerOptions<T, O extends Listed> {
+interface InformerOptions<T, O extends ListedObject> {
   readonly source: ObjectSource<O>;
   /** Throws if the object is not valid. */
   readonly parse: (object: O) => T;
@@ -75,7 +75,7 @@ interface Version {
 }
 
 /** An object that was parsed, or why it could not be. */
-type Read<T> = Version & { readonly key: string } & (
+type ParsedObject<T> = Version & { readonly key: string } & (
     { readonly object: T; readonly problem?: never } | { readonly problem: string }
   );
 
@@ -88,7 +88,7 @@ const RESTORED_MS = 60_000;
 /** A watch that ends sooner without an event counts as a failure, so that the next one starts after a delay. */
 const SHORT_WATCH_MS = 5_000;
 
-export class Informer<T, O extends Listed = Listed> {
+export class Informer<T, O extends ListedObject = ListedObject> {
   readonly #options: InformerOptions<T, O>;
   readonly #objects = new Map<string, T>();
   readonly #versions = new Map<string, Version>();
@@ -257,7 +257,7 @@ export class Informer<T, O extends Listed = Listed> {
   async #list(seenUntil: string | undefined, signal: AbortSignal): Promise<string> {
     const { source, clock, observer, random = Math.random } = this.#options;
     const gone = new Set([...this.#objects.keys(), ...this.#invalid.keys()]);
-    const changed: Read<T>[] = [];
+    const changed: ParsedObject<T>[] = [];
     let listedVersion: string | undefined;
     for await (const { items, resourceVersion } of source.pages(signal)) {
       if (signal.aborted) return resourceVersion;
@@ -318,7 +318,7 @@ export class Informer<T, O extends Listed = Listed> {
     return known || this.#invalid.get(key)?.resourceVersion === resourceVersion;
   }
 
-  #read(raw: O): Read<T> {
+  #read(raw: O): ParsedObject<T> {
     const { resourceVersion = '', uid } = raw.metadata;
     const version = { key: this.#keyOf(raw.metadata), resourceVersion, uid };
     try {
@@ -328,7 +328,7 @@ export class Informer<T, O extends Listed = Listed> {
     }
   }
 
-  #put({ key, resourceVersion, uid, ...read }: Read<T>): void {
+  #put({ key, resourceVersion, uid, ...read }: ParsedObject<T>): void {
     const { log, source } = this.#options;
     const known = this.#versions.get(key);
     const isOther = known !== undefined && known.uid !== uid;
@@ -390,7 +390,7 @@ const isPartlyRead = (object: unknown): boolean => typeof object === 'object' &&
 const keyOf = ({ namespace, name }: ListedMetadata): string => (namespace ? `${namespace}/${name}` : name);
 
 /** Drops managedFields: unused here and often most of the object. Writing the object without them does not change them. */
-function withoutManagedFields<O extends Listed>(object: O): O {
+function withoutManagedFields<O extends ListedObject>(object: O): O {
   const { managedFields: _, ...metadata } = object.metadata as ListedMetadata & { readonly managedFields?: unknown };
   return { ...object, metadata };
 }

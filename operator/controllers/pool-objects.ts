@@ -89,13 +89,13 @@ const SECRETS_ANEW_MS = 30_000;
 const NONE = 'none';
 
 /** What was last applied, so that an unchanged pool costs no requests. */
-interface Applied {
+interface AppliedObjects {
   readonly uid: string | undefined;
   readonly digests: Map<string, string>;
   /** What the API server made of them. */
-  readonly written: Map<string, Written>;
+  readonly written: Map<string, WrittenObject>;
   /** Objects that others have changed or deleted, as they left them; undefined: deleted. */
-  readonly disturbed: Map<string, Written | undefined>;
+  readonly disturbed: Map<string, WrittenObject | undefined>;
   secretsSinceMs: number;
   /** Digest of the token for metrics. */
   metricsSha256?: string;
@@ -104,7 +104,7 @@ interface Applied {
   readonly sinceMs: number;
 }
 
-interface Written {
+interface WrittenObject {
   readonly uid: string | undefined;
   readonly resourceVersion: string;
   readonly content: string;
@@ -112,7 +112,7 @@ interface Written {
 
 export class PoolObjects {
   readonly #options: PoolObjectsOptions;
-  readonly #applied = new Map<string, Applied>();
+  readonly #applied = new Map<string, AppliedObjects>();
 
   constructor(options: PoolObjectsOptions) {
     this.#options = options;
@@ -222,7 +222,7 @@ export class PoolObjects {
     return refusal;
   }
 
-  #appliedOf(key: string, uid: string | undefined): Applied {
+  #appliedOf(key: string, uid: string | undefined): AppliedObjects {
     const nowMs = this.#options.clock.monotonicMs();
     let applied = this.#applied.get(key);
     if (!applied || applied.uid !== uid || nowMs - applied.sinceMs > APPLY_ANEW_MS) {
@@ -268,7 +268,11 @@ export class PoolObjects {
    * Reads or makes the token for metrics. Returns the condition if there is none: recorders work without it, but then metrics need
    * a token for all cameras.
    */
-  async #keepMetricsToken(pool: RecorderPool, applied: Applied, owner: Owner): Promise<PlannedCondition | undefined> {
+  async #keepMetricsToken(
+    pool: RecorderPool,
+    applied: AppliedObjects,
+    owner: Owner,
+  ): Promise<PlannedCondition | undefined> {
     if (pool.spec.metrics.mode !== 'Token' || applied.metricsSha256 !== undefined) return undefined;
     const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
     let why = `${secret} has no token: delete it, and a new one is created`;
@@ -285,7 +289,7 @@ export class PoolObjects {
   }
 
   /** Makes the tokens of a pool that names no Secret for them. Returns the condition if there are none: pods wait for them. */
-  async #keepTokens(pool: RecorderPool, applied: Applied): Promise<PlannedCondition | undefined> {
+  async #keepTokens(pool: RecorderPool, applied: AppliedObjects): Promise<PlannedCondition | undefined> {
     if (applied.areTokensMade === true) return undefined;
     try {
       await makeTokens(this.#options.api, pool);
@@ -298,7 +302,11 @@ export class PoolObjects {
   }
 
   /** Makes the key of sessions. Returns the condition if there is none: then each recorder has a key of its own. */
-  async #keepSessionKey(pool: RecorderPool, applied: Applied, owner: Owner): Promise<PlannedCondition | undefined> {
+  async #keepSessionKey(
+    pool: RecorderPool,
+    applied: AppliedObjects,
+    owner: Owner,
+  ): Promise<PlannedCondition | undefined> {
     if (pool.spec.auth.mode === 'None' || applied.isSessionKeyMade === true) return undefined;
     const secret = `the Secret ${sessionKeyName(pool.metadata.name)}`;
     let why = `${secret} has no key of 64 hexadecimal digits: delete it, and a new one is created`;
@@ -328,7 +336,7 @@ export class PoolObjects {
 }
 
 /** Where the API server counts changes of what is wanted (`generation`), changes of the status do not count. */
-function writtenOf({ metadata }: KubeObject): Written {
+function writtenOf({ metadata }: KubeObject): WrittenObject {
   const { uid, resourceVersion = '', generation, labels, annotations, ownerReferences } = metadata;
   const what = generation === undefined ? resourceVersion : [generation, labels, annotations, ownerReferences];
   return { uid, resourceVersion, content: JSON.stringify([uid, what]) };

@@ -50,7 +50,7 @@ interface RecordersOptions {
 }
 
 /** The leader's last plan of a pool, with the nodes that it was made for, by name. */
-interface Planned {
+interface PlanOfPool {
   readonly plan: Plan;
   readonly nodes: ReadonlyMap<string, PlannedNode>;
 }
@@ -123,7 +123,7 @@ export class Recorders {
   async reconcile(
     key: string,
     own: RecorderPool,
-    lastPlan: () => Planned | undefined,
+    lastPlan: () => PlanOfPool | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
     const pool = this.#withCopies(own);
@@ -198,7 +198,7 @@ export class Recorders {
   }
 
   /** The state of the pool's update, and its next step. */
-  #rollout(key: string, pool: RecorderPool, pods: readonly RolloutPod[], planned: Planned | undefined): RolloutPlan {
+  #rollout(key: string, pool: RecorderPool, pods: readonly RolloutPod[], planned: PlanOfPool | undefined): RolloutPlan {
     const nowMs = this.#options.clock.monotonicMs();
     const { type, drain, maxUnavailable, progressDeadlineSeconds, windows = [] } = pool.spec.update;
     const wallMs = this.#options.clock.wallMs();
@@ -240,7 +240,7 @@ export class Recorders {
    * Nodes of the pool whose pods stay: those that it selects, so that no change of a label ends a pod before its cameras have moved,
    * and those that it selects no more, until then.
    */
-  #keptNodes(pool: RecorderPool, planned: Planned | undefined): readonly string[] {
+  #keptNodes(pool: RecorderPool, planned: PlanOfPool | undefined): readonly string[] {
     const { caches } = this.#options;
     const kept = caches.nodesOf(pool).filter(({ metadata, spec }) => {
       const node = caches.nodes.get(spec.nodeName);
@@ -288,7 +288,7 @@ export class Recorders {
     });
   }
 
-  #rolloutNode({ metadata, spec, status }: RecorderNode, planned: Planned | undefined): RolloutNode {
+  #rolloutNode({ metadata, spec, status }: RecorderNode, planned: PlanOfPool | undefined): RolloutNode {
     const { name, annotations } = metadata;
     const since = annotations?.[UPDATING_SINCE];
     const load = planned?.plan.loads.get(name);
@@ -356,7 +356,7 @@ export class Recorders {
   async #keepNodes(
     pool: RecorderPool,
     nodesOfPods: ReadonlySet<string>,
-    lastPlan: () => Planned | undefined,
+    lastPlan: () => PlanOfPool | undefined,
   ): Promise<void> {
     const { api, caches, events } = this.#options;
     const { namespace, name, uid = '' } = pool.metadata;

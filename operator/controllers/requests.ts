@@ -18,13 +18,13 @@ interface RequestsOptions {
   readonly isLive: (pool: RecorderPool, node: string) => boolean;
 }
 
-interface Answer {
+interface RequestOutcome {
   readonly code: number;
   readonly message: string;
 }
 
-const ok = (message: string): Answer => ({ code: 200, message });
-const refused = (code: number, message: string): Answer => ({ code, message });
+const ok = (message: string): RequestOutcome => ({ code: 200, message });
+const refused = (code: number, message: string): RequestOutcome => ({ code, message });
 
 /** Carries out the requests of one node and writes the responses. Throws ApiError; call it again then. */
 export async function answerRequests(node: RecorderNode, options: RequestsOptions): Promise<void> {
@@ -51,7 +51,7 @@ function carryOut(
   node: RecorderNode,
   pool: RecorderPool,
   options: RequestsOptions,
-): Promise<Answer> {
+): Promise<RequestOutcome> {
   const me = node.metadata.name;
   switch (request.kind) {
     case 'Suspend':
@@ -79,7 +79,7 @@ function refusalWithoutLeader(
   { metadata: { name: me }, spec }: RecorderNode,
   pool: RecorderPool,
   { caches, isLive }: RequestsOptions,
-): Answer | undefined {
+): RequestOutcome | undefined {
   if (pool.status?.leader !== undefined) return refused(503, `the leader is not ${me}`);
   if (spec.role === 'Removed' || !isLive(pool, me)) return refused(503, `${me} is no live member of the cluster`);
   if (kind === 'RemoveNode' && force === true) {
@@ -98,7 +98,7 @@ async function suspend(
   { camera: name = '', suspend = false, time, by }: RecorderRequest,
   node: RecorderNode,
   { api, caches }: RequestsOptions,
-): Promise<Answer> {
+): Promise<RequestOutcome> {
   const { namespace } = node.metadata;
   const camera = caches.cameras.get(`${namespace}/${name}`);
   const { assignment } = camera?.status ?? {};
@@ -121,7 +121,11 @@ async function suspend(
   return ok(suspend ? 'suspended' : 'no longer suspended');
 }
 
-async function addLearner(nodeId: string, pool: RecorderPool, { api, caches }: RequestsOptions): Promise<Answer> {
+async function addLearner(
+  nodeId: string,
+  pool: RecorderPool,
+  { api, caches }: RequestsOptions,
+): Promise<RequestOutcome> {
   const node = caches.nodesOf(pool).find(({ metadata }) => metadata.name === nodeId);
   if (!node) return refused(404, `${nodeId} is no node of the pool ${pool.metadata.name}`);
   if (node.spec.role !== 'Removed') return ok(`${nodeId} is already a member`);
@@ -137,7 +141,7 @@ async function changeMembership(
   voters: readonly string[],
   pool: RecorderPool,
   { api, caches, isLive }: RequestsOptions,
-): Promise<Answer> {
+): Promise<RequestOutcome> {
   const nodes = caches.nodesOf(pool);
   const members = nodes.filter(({ spec }) => spec.role !== 'Removed');
   const strangers = voters.filter((voter) => !members.some(({ metadata }) => metadata.name === voter));
@@ -163,7 +167,7 @@ async function remove(
   nodeId: string,
   pool: RecorderPool,
   { api, caches, isLive, force, asked }: RequestsOptions & { force: boolean; asked: 'Leave' | 'RemoveNode' },
-): Promise<Answer> {
+): Promise<RequestOutcome> {
   const nodes = caches.nodesOf(pool);
   const node = nodes.find(({ metadata }) => metadata.name === nodeId);
   if (!node) return refused(404, `${nodeId} is no node of the pool ${pool.metadata.name}`);

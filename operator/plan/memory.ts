@@ -20,7 +20,7 @@ export const RELUCTANT_MS = 60_000;
 const DROPPED_MS = 10 * 60_000;
 
 /** What is known about the current assignment of a camera. */
-type Known = {
+type KnownAssignment = {
   epoch: number;
   node: string | undefined;
   sinceMs: number;
@@ -41,7 +41,7 @@ type Own = {
 
 export class PoolMemory {
   readonly detector: LivenessDetector;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownAssignment>();
   readonly #own = new Map<string, Own>();
   readonly #reluctantSinceMs = new Map<string, number>();
   #changingRoles = false;
@@ -127,7 +127,7 @@ export class PoolMemory {
     assignment: Assignment | undefined,
     nodes: ReadonlyMap<string, NodeView>,
     nowMs: number,
-  ): Known {
+  ): KnownAssignment {
     const epoch = assignment?.epoch ?? 0;
     const node = assignment?.node;
     let known = this.#known.get(uid);

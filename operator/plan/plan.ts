@@ -34,7 +34,7 @@ const MAX_SCHEDULED = 256;
 const MAX_NAMED = 10;
 
 type Needing = { readonly camera: PlannedCamera; readonly need: Placement };
-type Placed = {
+type Placements = {
   readonly writes: AssignmentWrite[];
   readonly conditions: Map<string, PlannedCondition>;
   /** Cameras that need another node although every node is full. */
@@ -118,9 +118,9 @@ function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { node
 }
 
 /** Chooses nodes for the cameras that need one, as far as slots allow: cameras without a recorder first, then by priority. */
-function place(placing: readonly Needing[], context: Context, quorum: Quorum): Placed {
+function place(placing: readonly Needing[], context: Context, quorum: Quorum): Placements {
   const { snapshot, nodeLoads } = context;
-  const placed: Placed = { writes: [], conditions: new Map(), lacking: [] };
+  const placed: Placements = { writes: [], conditions: new Map(), lacking: [] };
   const slots = new Slots(snapshot);
   const inOrder = [...placing.filter(({ need }) => need.urgent), ...placing.filter(({ need }) => !need.urgent)];
   // If one plan cannot place all, fill one node after the other: a node then reports its cameras in a few updates instead of one
@@ -285,7 +285,12 @@ const suspectMessage = ({ assignment }: PlannedCamera): string =>
   `it was on ${assignment?.lostNodes?.join(' and ')} when their recorders became silent, so it goes to no other node: find ` +
   'out why, then set spec.suspend to true and back to false';
 
-function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { nodes }: Snapshot): PlannedCondition[] {
+function poolConditions(
+  quorum: Quorum,
+  placed: Placements,
+  nodeLoads: NodeLoads,
+  { nodes }: Snapshot,
+): PlannedCondition[] {
   const { votes, live, needed, available } = quorum;
   const count = `${live} of ${votes} voters are live, ${needed} are needed`;
   const why = votes === 0 ? 'NoVoters' : 'NoMajority';

@@ -53,7 +53,7 @@ interface Sealed {
 }
 
 /** The Camera of a row. `sealed` undefined: somebody has deleted its Secret. */
-interface Kept {
+interface OwnedCamera {
   readonly camera: KubeObject;
   readonly sealed: Sealed | undefined;
   readonly version: string | undefined;
@@ -154,7 +154,7 @@ export class RowCameras {
     const ofRows = [...cameras.values()].filter(
       (camera) => camera.metadata.labels?.[ROW_LABEL] !== undefined && isInPool(camera),
     );
-    const kept = new Map<string, Kept>();
+    const kept = new Map<string, OwnedCamera>();
     await concurrently(ofRows, WRITES, async (camera) => {
       kept.set(camera.metadata.name, keptOf(camera, await this.#secretOf(camera.metadata.name)));
     });
@@ -206,7 +206,7 @@ export class RowCameras {
   }
 
   /** Somebody may have changed the Camera, or this process has ended between two writes. */
-  async #mend(id: string, { camera, sealed, version = '' }: Kept): Promise<void> {
+  async #mend(id: string, { camera, sealed, version = '' }: OwnedCamera): Promise<void> {
     const wanted = this.#manifest(id, sealed as Sealed, version);
     if (!isWithin(wanted, camera)) await this.#write(CAMERA, wanted);
   }
@@ -309,7 +309,7 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const marksIn = ({ metadata }: KubeObject): readonly string[] =>
   (metadata.annotations?.[ROWS_MARK] ?? '').split(' ').filter((mark) => mark !== '');
 
-function keptOf(camera: KubeObject, secret: KubeObject | undefined): Kept {
+function keptOf(camera: KubeObject, secret: KubeObject | undefined): OwnedCamera {
   const data = (secret?.['data'] ?? {}) as Readonly<Record<string, string>>;
   const read = (key: string): unknown =>
     data[key] === undefined ? undefined : JSON.parse(Buffer.from(data[key], 'base64').toString('utf8'));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { makeEvent, type NodeEvent, type Told } from '../contract/event.ts';
+import { makeEvent, type NodeEvent, type EventReport } from '../contract/event.ts';
 import { byStart, HappeningError, type Happening } from '../happenings/happening.ts';
 import { Alarms } from './alarms.ts';
 
@@ -26,13 +26,13 @@ function stage(t: TestContext) {
   const followers = new Set<() => void>();
   const reported: unknown[] = [];
   const journal = {
-    tell: ({ type, cameraId, data }: Told) => void reported.push([type, cameraId, data['code'], data['by']]),
+    tell: ({ type, cameraId, data }: EventReport) => void reported.push([type, cameraId, data['code'], data['by']]),
     after: function* (id: number) {
       yield* events.filter((event) => event.id > id);
     },
     follow: (listener: () => void) => (followers.add(listener), () => void followers.delete(listener)),
   };
-  const tell = (told: Told): void => {
+  const tell = (told: EventReport): void => {
     events.push(makeEvent(clock.wallMs() * 1000 + events.length, told, clock.wallMs(), 'rack-1'));
     for (const follower of followers) follower();
   };

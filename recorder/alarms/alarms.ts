@@ -4,7 +4,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
-import type { NodeEvent, Told as ToldEvent } from '../contract/event.ts';
+import type { NodeEvent, EventReport as ToldEvent } from '../contract/event.ts';
 import type { Happenings } from '../happenings/happenings.ts';
 import { isLine, OF_NODE, withLine, type Alarm, type Line, type Note } from './alarm.ts';
 
@@ -59,7 +59,7 @@ interface EventData {
 /** Of lines that are reported as events. */
 type ShownType = Exclude<Line['type'], 'mailed' | 'escalated'>;
 
-interface Told {
+interface Report {
   readonly cameraId: string | undefined;
   readonly code: string;
   readonly message?: string | undefined;
@@ -204,7 +204,7 @@ export class Alarms {
     this.#pending.delete(cameraId);
   }
 
-  #raise(id: string, { cameraId, code, message, atMs }: Told): void {
+  #raise(id: string, { cameraId, code, message, atMs }: Report): void {
     const before = this.list.find((alarm) => alarm.cameraId === cameraId && alarm.code === code);
     // It lasts, or the journal tells again what is known.
     if (before && (before.endMs === undefined || atMs < before.endMs)) return;
@@ -216,7 +216,7 @@ export class Alarms {
     );
   }
 
-  #end(id: string, { cameraId, code, atMs }: Told): void {
+  #end(id: string, { cameraId, code, atMs }: Report): void {
     const alarm = this.#openOf(cameraId).find((one) => one.code === code);
     if (alarm) this.#tell(this.#line('ended', id, { cameraId, atMs }, { alarm: alarm.id }));
   }

@@ -4,7 +4,7 @@
 import type { ClusterMetrics, Leaving } from '../cluster/access.ts';
 import type { ListedCameras } from '../cluster/camera-list.ts';
 import type { Holder, Owner, Peer } from '../cluster/peers.ts';
-import type { Answer } from '../cluster/requests.ts';
+import type { RequestOutcome } from '../cluster/requests.ts';
 import type { FootageHolder } from '../contract/other-node.ts';
 
 export interface ClusterCameras extends ListedCameras {
@@ -12,7 +12,7 @@ export interface ClusterCameras extends ListedCameras {
   readonly isCurrent: boolean;
 }
 
-export type ClusterAnswer = Answer;
+export type ClusterAnswer = RequestOutcome;
 
 /** A request that only the operator carries out, with the fields that a RecorderNode has for it. */
 export type ClusterQuestion =
@@ -47,6 +47,6 @@ export interface ClusterAccess {
   /** Undefined without a majority. */
   leader(): Peer | undefined;
   /** Never rejects: without an answer, the code is 503. */
-  ask(question: ClusterQuestion): Promise<Answer>;
-  leave(leaving: Leaving): Promise<Answer>;
+  ask(question: ClusterQuestion): Promise<RequestOutcome>;
+  leave(leaving: Leaving): Promise<RequestOutcome>;
 }

@@ -2,7 +2,7 @@
 
 import type { Interval } from '../../base/interval.ts';
 import { holdersIn, silentAt, type Elsewhere } from '../footage/holders.ts';
-import type { Holder, Listed } from '../footage/holder.ts';
+import type { Holder, SegmentListing } from '../footage/holder.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 
 /**
@@ -11,12 +11,12 @@ import type { Asker } from '../peers/peer-requests.ts';
  */
 export async function collectSegments(
   holders: readonly Holder[],
-  own: Listed,
+  own: SegmentListing,
   cameraId: string,
   query: string,
   past: Interval,
   by: Asker,
-): Promise<Listed & { readonly elsewhere: readonly Elsewhere[]; readonly hasMore: boolean }> {
+): Promise<SegmentListing & { readonly elsewhere: readonly Elsewhere[]; readonly hasMore: boolean }> {
   const answers = await Promise.all(
     holders.map(async (holder) => ({ holder, answer: await holder.segments(cameraId, query, by) })),
   );
@@ -45,7 +45,7 @@ export async function collectSegments(
   return { archive, days: [...days].sort(), elsewhere, hasMore };
 }
 
-type Item = Listed['archive'][number];
+type Item = SegmentListing['archive'][number];
 
 /** Names the target in the segments that it has copies of, and adds those that only it has. */
 function addCopies(segments: Map<string, Item>, copies: readonly Item[], nodeId: string, target: string): void {

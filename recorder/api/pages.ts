@@ -32,12 +32,12 @@ export const Next = z
   .optional()
   .describe('Only with limit or cursor: the cursor of the next page, null on the last.');
 
-type Asked = z.output<typeof PageQuery>;
+type PageRequest = z.output<typeof PageQuery>;
 /** The sort key of an entry: entries are compared by the first value, then by the next. */
-type Place = readonly (number | string)[];
+type SortKey = readonly (number | string)[];
 
 /** The place in a cursor, parsed with `schema`; undefined without a cursor. Throws ApiError for a cursor of another list. */
-export function placeOf<T extends Place>(cursor: string | undefined, schema: z.ZodType<T>): T | undefined {
+export function placeOf<T extends SortKey>(cursor: string | undefined, schema: z.ZodType<T>): T | undefined {
   if (cursor === undefined) return undefined;
   try {
     return schema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
@@ -46,7 +46,7 @@ export function placeOf<T extends Place>(cursor: string | undefined, schema: z.Z
   }
 }
 
-export const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
+export const cursorOf = (place: SortKey): string => Buffer.from(JSON.stringify(place)).toString('base64url');
 
 /**
  * At most `limit` entries after `after`, and the cursor of the next page; all entries without limit and cursor. `placeOf`
@@ -54,9 +54,9 @@ export const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(pla
  */
 export function pageOf<T>(
   entries: readonly T[],
-  { limit, cursor }: Asked,
-  after: Place | undefined,
-  placeOf: (entry: T) => Place,
+  { limit, cursor }: PageRequest,
+  after: SortKey | undefined,
+  placeOf: (entry: T) => SortKey,
 ): { readonly entries: readonly T[]; readonly next?: string | null } {
   if (limit === undefined && cursor === undefined) return { entries };
   const placed = entries.map((entry) => ({ entry, place: placeOf(entry) })).sort((a, b) => compare(a.place, b.place));
@@ -66,7 +66,7 @@ export function pageOf<T>(
   return { entries: page.map(({ entry }) => entry), next: last ? cursorOf(last.place) : null };
 }
 
-function compare(a: Place, b: Place): number {
+function compare(a: SortKey, b: SortKey): number {
   const i = a.findIndex((value, k) => value !== b[k]);
   if (i < 0) return 0;
   const [one, other] = [a[i], b[i]];

@@ -6,12 +6,12 @@ import type { AuditEntry } from './entry.ts';
 /** Further cameras are only counted. */
 const MAX_NAMED = 100;
 
-interface Known {
+interface CameraOfList {
   readonly id: string;
 }
 
 /** Undefined if nothing changed. */
-export function cameraChanges(before: readonly Known[], after: readonly Known[]): AuditEntry | undefined {
+export function cameraChanges(before: readonly CameraOfList[], after: readonly CameraOfList[]): AuditEntry | undefined {
   const old = new Map(before.map((camera) => [camera.id, camera]));
   const now = new Set(after.map(({ id }) => id));
   const added = after.filter(({ id }) => !old.has(id));

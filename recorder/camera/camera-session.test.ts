@@ -4,7 +4,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { packetizeH264 } from '../../test/support/packetize.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { parseSdp } from '../rtsp/sdp.ts';
-import { CameraSession, type Offered } from './camera-session.ts';
+import { CameraSession, type OfferedStreams } from './camera-session.ts';
 import { CameraError } from './error.ts';
 import type { CameraObserver } from './observer.ts';
 import { newCounters } from '../contract/camera-status.ts';
@@ -17,7 +17,7 @@ a=control:video\r
 `;
 const EVENTS = 'm=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\na=control:events\r\n';
 const STRANGE_AUDIO = 'm=audio 0 RTP/AVP 98\r\na=rtpmap:98 MAGIC/8000\r\na=control:audio\r\n';
-const NOTHING: Offered = { audioDropped: undefined, notRecorded: [] };
+const NOTHING: OfferedStreams = { audioDropped: undefined, notRecorded: [] };
 const IDR = Buffer.from('6588841111', 'hex');
 
 function sessionOf(clock = new VirtualClock(), offered = NOTHING, calls: string[] = []) {

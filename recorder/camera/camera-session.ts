@@ -6,7 +6,7 @@ import type { ReceptionReport } from '../rtp/rtcp.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
 import type { CameraError } from './error.ts';
 import { notRecorded } from './not-recorded.ts';
-import { Transcript, type CameraObserver, type Said } from './observer.ts';
+import { Transcript, type CameraObserver, type DialogueMessage } from './observer.ts';
 import { Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { Playing, SessionHandler } from './session-options.ts';
 import type { TransportKind } from '../rtsp/stream-setups.ts';
@@ -19,7 +19,7 @@ const STALLED_MS = 15_000;
 const SAYS_WHY_MS = 5_000;
 
 /** What a camera offered besides the streams that are recorded. */
-export interface Offered {
+export interface OfferedStreams {
   readonly audioDropped: Reason | undefined;
   readonly notRecorded: readonly NotRecorded[];
 }
@@ -34,7 +34,7 @@ interface CameraSessionOptions {
   readonly clock: Clock;
   readonly pipeline: PipelineOptions;
   /** What the camera offered at its last connection, which counts until this one knows better. */
-  readonly offered: Offered;
+  readonly offered: OfferedStreams;
   /** The camera accepted the connection. */
   readonly connected: () => void;
 }
@@ -43,7 +43,7 @@ export class CameraSession implements SessionHandler {
   readonly #options: CameraSessionOptions;
   readonly #transcript = new Transcript();
   #observers: readonly CameraObserver[] = [];
-  #offered: Offered;
+  #offered: OfferedStreams;
   #selected: { readonly presentation: Presentation; readonly chosen: readonly number[] } | undefined;
   #pipeline: Pipeline | undefined;
   #connected: Connected | undefined;
@@ -59,7 +59,7 @@ export class CameraSession implements SessionHandler {
     return this.#pipeline;
   }
 
-  get offered(): Offered {
+  get offered(): OfferedStreams {
     return this.#pipeline ? { ...this.#offered, audioDropped: this.#pipeline.audioDropped } : this.#offered;
   }
 
@@ -108,7 +108,7 @@ export class CameraSession implements SessionHandler {
     this.#options.connected();
   }
 
-  said(message: Said): void {
+  said(message: DialogueMessage): void {
     this.#transcript.add(message);
     for (const observer of this.#observers) observer.said(message);
   }

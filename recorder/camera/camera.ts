@@ -6,7 +6,7 @@ import type { Reason } from '../../base/reason.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
 import type { Reach } from '../reach/reach.ts';
-import { CameraSession, type Offered } from './camera-session.ts';
+import { CameraSession, type OfferedStreams } from './camera-session.ts';
 import { CameraError, NoConnection } from './error.ts';
 import { FanOut } from './fan-out.ts';
 import type { CameraObserver } from './observer.ts';
@@ -85,7 +85,7 @@ export class Camera {
     this.#session = this.#newSession({ audioDropped: undefined, notRecorded: [] });
   }
 
-  #newSession(offered: Offered): CameraSession {
+  #newSession(offered: OfferedStreams): CameraSession {
     const { clock, pool } = this.#deps;
     return new CameraSession({
       clock,

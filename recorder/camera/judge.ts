@@ -76,7 +76,7 @@ interface Heard extends Report {
 }
 
 /** The wall times that a run gave to its pictures. */
-interface Dated {
+interface DatedPicture {
   /** By how much pictures were moved lately, because they would have been dated after their arrival. */
   readonly pushedMs: number;
   readonly isTooSteep: boolean;
@@ -180,7 +180,7 @@ export class Judge {
    */
   areContradicted(
     delayMs: number,
-    { pushedMs, isTooSteep }: Dated,
+    { pushedMs, isTooSteep }: DatedPicture,
     arrivalMs: number,
     passingMs = PASSING_MS,
   ): boolean {

@@ -4,7 +4,7 @@ import type { Presentation } from '../rtsp/sdp.ts';
 import type { SampleSink } from '../contract/sink.ts';
 
 /** One RTSP message, as sent except for the line ends of folded fields. */
-export interface Said {
+export interface DialogueMessage {
   /** Monotonic. */
   readonly atMs: number;
   readonly from: 'recorder' | 'camera';
@@ -16,7 +16,7 @@ export interface Said {
  * return at once. An observer added while a connection plays first gets the messages so far.
  */
 export interface CameraObserver extends SampleSink {
-  said(message: Said): void;
+  said(message: DialogueMessage): void;
   /** `chosen`: indices into `presentation.media`; a stream number below is an index into `chosen`. */
   selected(presentation: Presentation, chosen: readonly number[]): void;
   /** One packet, `buffer[start, end)`; valid only during the call. */
@@ -30,10 +30,10 @@ const MAX_SAID_BYTES = 64 * 1024;
 
 /** The messages since the start of a connection, for observers that are added later. */
 export class Transcript {
-  #said: Said[] = [];
+  #said: DialogueMessage[] = [];
   #bytes = 0;
 
-  get messages(): readonly Said[] {
+  get messages(): readonly DialogueMessage[] {
     return this.#said;
   }
 
@@ -42,7 +42,7 @@ export class Transcript {
     this.#bytes = 0;
   }
 
-  add(message: Said): void {
+  add(message: DialogueMessage): void {
     if (this.#said.length >= MAX_SAID || this.#bytes + message.text.length > MAX_SAID_BYTES) return;
     this.#said.push(message);
     this.#bytes += message.text.length;

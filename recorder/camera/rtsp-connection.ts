@@ -17,7 +17,7 @@ import { openConnection } from './connection.ts';
 import { CameraError, NoConnection, Unanswered } from './error.ts';
 import { InterleavedStreams } from './interleaved-streams.ts';
 import { MulticastStreams } from './multicast-transport.ts';
-import type { Said } from './observer.ts';
+import type { DialogueMessage } from './observer.ts';
 import type { Carrier } from '../contract/packet-place.ts';
 import type { MediaHandler, MediaStreams } from './streams.ts';
 import type { CameraConnection } from './tcp-transport.ts';
@@ -52,7 +52,7 @@ export interface PacketHandler {
   /** The camera accepted the connection; no message was sent yet. */
   connected?(): void;
   /** An RTSP message was sent or received. */
-  said?(message: Said): void;
+  said?(message: DialogueMessage): void;
   /**
    * One RTP packet, `buffer[start, end)`; valid only during the call, because the buffer is reused. `arrivalMs` (monotonic): when
    * it was read.

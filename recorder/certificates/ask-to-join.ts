@@ -66,12 +66,12 @@ export class JoinError extends Error {
   }
 }
 
-interface Joined extends MemberContent {
+interface JoinedMember extends MemberContent {
   readonly pool: string;
 }
 
 /** Throws JoinError. */
-export async function askToJoin({ address, token, nodeId, names, clock }: JoinOptions): Promise<Joined> {
+export async function askToJoin({ address, token, nodeId, names, clock }: JoinOptions): Promise<JoinedMember> {
   const place = `${hostInUrl(address.host)}:${address.port}`;
   const mayPass = (err: unknown): boolean => err instanceof JoinError && err.mayPass;
   const again = { mayPass, forMs: PATIENCE_MS, everyMs: RETRY_MS, clock };

@@ -59,7 +59,7 @@ export class Statements {
   /** Waits for the members that are meant and not known to be away. */
   async untilAll(
     isDone: (ids: readonly string[]) => boolean,
-    { isMeant = () => true, knownAway = [] }: Waiting = {},
+    { isMeant = () => true, knownAway = [] }: AwaitedNodes = {},
   ): Promise<{ readonly away: readonly string[]; readonly having: readonly string[] }> {
     const { waitMs = WAIT_MS, clock } = this.#options;
     let untilMs = clock.monotonicMs() + waitMs;
@@ -90,7 +90,7 @@ export function saidBy({ metadata }: KubernetesObject, annotation: string): read
 /** etcd may not answer for a moment, because a member of it is started again. */
 const mayPass = (err: unknown): boolean => err instanceof ApiError;
 
-interface Waiting {
+interface AwaitedNodes {
   readonly isMeant?: (nodeId: string) => boolean;
   readonly knownAway?: readonly string[];
 }

@@ -8,7 +8,7 @@ import type { Cluster } from './cluster.ts';
 import type { Member, Membership } from './membership.ts';
 import type { Holder, Owner } from './peers.ts';
 import type { FootageHolder } from '../contract/other-node.ts';
-import type { Answer, Question } from './requests.ts';
+import type { RequestOutcome, Question } from './requests.ts';
 import type { Vote, Votes } from './votes.ts';
 
 /** The members of etcd, of which a cluster of servers without Kubernetes consists. */
@@ -143,7 +143,7 @@ export class ClusterView {
     };
   }
 
-  async ask(question: Question): Promise<Answer> {
+  async ask(question: Question): Promise<RequestOutcome> {
     if (!this.#cluster.isReachable) return { code: 503, message: 'the cluster cannot be reached' };
     const answer = await this.#cluster.ask(question);
     const { kind, voters } = question;
@@ -151,7 +151,7 @@ export class ClusterView {
   }
 
   /** With `force`, leaves even if the operator refuses. */
-  async leave({ force, evenLastVote }: Leaving): Promise<Answer> {
+  async leave({ force, evenLastVote }: Leaving): Promise<RequestOutcome> {
     const refusal = force ? await this.#refusalToLeave(evenLastVote) : undefined;
     if (refusal !== undefined) return { code: 409, message: refusal };
     const answer = await this.ask({ kind: 'Leave', ...(force && { force }) });
@@ -167,7 +167,7 @@ export class ClusterView {
   }
 
   /** The operator has accepted the change: it is done when the members of etcd say so. */
-  async #voted(voters: readonly string[], answer: Answer): Promise<Answer> {
+  async #voted(voters: readonly string[], answer: RequestOutcome): Promise<RequestOutcome> {
     const { votes } = this.#servers ?? {};
     if (!votes) return answer;
     const untilMs = this.#clock.monotonicMs() + VOTES_MS;

@@ -209,7 +209,7 @@ const seenOf = ({ metadata, spec, status }: Camera): SeenCamera => ({
   assignment: status?.assignment,
 });
 
-type Place = Pick<ListedCamera, 'nodeId' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
+type RecordingPlace = Pick<ListedCamera, 'nodeId' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
 
 /**
  * The node that records a camera: that with the highest epoch, except that during a handover the old one counts until the next
@@ -219,7 +219,7 @@ function whereIs(
   { suspended, assignment }: SeenCamera,
   reports: readonly Report[],
   isOnline: (nodeId: string) => boolean,
-): Place {
+): RecordingPlace {
   const newest = reports.reduce<Report | undefined>((a, b) => (a && a.epoch >= b.epoch ? a : b), undefined);
   const epoch = Math.max(assignment?.epoch ?? 0, newest?.epoch ?? 0);
   const told = newest && newest.epoch >= (assignment?.epoch ?? 0) ? newest : undefined;
@@ -243,7 +243,7 @@ function whereIs(
   return told ? { ...placeOf(told), epoch } : { ...none, nodeId, state: 'connecting' };
 }
 
-function placeOf({ nodeId, state, reason, message, lastWrittenTime }: Report): Omit<Place, 'epoch'> {
+function placeOf({ nodeId, state, reason, message, lastWrittenTime }: Report): Omit<RecordingPlace, 'epoch'> {
   return {
     nodeId,
     state: STATES.get(String(state)) ?? 'unknown',

@@ -9,7 +9,7 @@ import { silentLog } from '../../base/log.ts';
 import { API_VERSION, ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD, STANDBY_NODE_FIELD } from '../../crds/names.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import { Cluster } from './cluster.ts';
-import type { Kept, KeptState } from './kept-state.ts';
+import type { KeptContent, KeptState } from './kept-state.ts';
 
 const STEP_MS = 100;
 const CAMERAS = `/apis/${API_VERSION}/namespaces/video/cameras`;
@@ -157,11 +157,11 @@ class Server {
 }
 
 function stage(t: TestContext) {
-  let kept: Kept | undefined;
+  let kept: KeptContent | undefined;
   const state = {
     path: 'assignments.json',
     load: async () => (kept ? { kind: 'kept', kept } : { kind: 'none' }),
-    save: async (now: Kept) => void (kept = now),
+    save: async (now: KeptContent) => void (kept = now),
     erase: async () => void (kept = undefined),
     close: async () => {},
   } as unknown as KeptState;

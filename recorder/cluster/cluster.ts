@@ -21,7 +21,7 @@ import { NodeLease } from './node-lease.ts';
 import { NodeReports } from './node-reports.ts';
 import { Peers } from './peers.ts';
 import { Report } from './report.ts';
-import { Requests, type Answer, type Question } from './requests.ts';
+import { Requests, type RequestOutcome, type Question } from './requests.ts';
 
 /** The state of one camera of this recorder. */
 export interface CameraReport {
@@ -307,7 +307,7 @@ export class Cluster {
   }
 
   /** Asks the operator to write what only it may write. */
-  ask(question: Question): Promise<Answer> {
+  ask(question: Question): Promise<RequestOutcome> {
     return this.#requests.ask(question);
   }
 

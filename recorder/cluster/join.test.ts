@@ -14,7 +14,7 @@ import { API_VERSION, nodeLeaseName } from '../../crds/names.ts';
 import { until } from '../../test/support/until.ts';
 import { CONNECTIONS } from './api-server.ts';
 import type { NodeFacts } from './cluster.ts';
-import { joinCluster, openApiServer, type Joined } from './join.ts';
+import { joinCluster, openApiServer, type JoinedCluster } from './join.ts';
 
 const NO_FACTS: NodeFacts = {
   address: '',
@@ -33,7 +33,7 @@ const NO_FACTS: NodeFacts = {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-interface Member extends Joined {
+interface Member extends JoinedCluster {
   readonly warnings: readonly string[];
   /** Certificates that the operator has issued to it. */
   readonly certified: readonly string[];
@@ -52,7 +52,7 @@ async function joined(t: TestContext, handler: Handler): Promise<Member> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     serviceAccountDirectory: directory,
   };
-  const member: Joined = await joinCluster({
+  const member: JoinedCluster = await joinCluster({
     open: (connections) => openApiServer(place, systemClock, connections),
     nodeId: 'a',
     pool: 'default',

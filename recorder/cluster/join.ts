@@ -28,7 +28,7 @@ interface JoinOptions extends Omit<ClusterOptions, 'api' | 'leaseApi' | 'namespa
   readonly servers?: ServersMembers | undefined;
 }
 
-export interface Joined {
+export interface JoinedCluster {
   readonly api: ApiServer;
   readonly namespace: string;
   readonly cluster: Cluster;
@@ -37,7 +37,7 @@ export interface Joined {
 }
 
 /** Rejects if `open` does. */
-export async function joinCluster(options: JoinOptions): Promise<Joined> {
+export async function joinCluster(options: JoinOptions): Promise<JoinedCluster> {
   const { open, nodeId, dataDir, recordPath, clock } = options;
   const [{ api, namespace }, { api: leaseApi }] = await Promise.all([open(CONNECTIONS), open(1)]);
   const state = new KeptState({

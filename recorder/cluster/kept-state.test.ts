@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { parseCamera } from '../../crds/camera.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
-import { KeptState, type Kept } from './kept-state.ts';
+import { KeptState, type KeptContent } from './kept-state.ts';
 
 const camera = parseCamera({
   apiVersion: 'kube-nvr.dev/v1alpha1',
@@ -16,7 +16,7 @@ const camera = parseCamera({
     assignment: { node: 'node-1', epoch: 3, reason: 'Scheduled', time: '2026-11-21T10:00:00Z' },
   },
 });
-const kept = (epoch: number): Kept => ({
+const kept = (epoch: number): KeptContent => ({
   assignments: new Map([['gate', { camera, state: 'own', epoch }]]),
   logins: new Map([
     ['gate-login', { username: 'viewer', password: 'secret', hosts: ['10.0.0.0/8'] }],

@@ -18,14 +18,14 @@ import { makeDirectories, readIfThere, replaceFile } from '../archive/disk/state
 import type { Assignment } from './assignments.ts';
 import type { Login } from './camera-settings.ts';
 
-export interface Kept {
+export interface KeptContent {
   readonly assignments: ReadonlyMap<string, Assignment>;
   /** The logins of cameras by name of the Secret. */
   readonly logins: ReadonlyMap<string, Login>;
 }
 
 type LoadedState =
-  | { readonly kind: 'kept'; readonly kept: Kept }
+  | { readonly kind: 'kept'; readonly kept: KeptContent }
   /** `stale`: older than its witness. `damaged`: not written by this program. */
   | { readonly kind: 'none' | 'stale' | 'damaged' };
 
@@ -111,7 +111,7 @@ export class KeptState {
   }
 
   /** Resolves when it is on disk. Rejects with the system's error; the next call tries again. */
-  save({ assignments, logins }: Kept): Promise<void> {
+  save({ assignments, logins }: KeptContent): Promise<void> {
     const { namespace } = this.#options;
     return this.#writes.take(async () => {
       const count = this.#count + 1;
@@ -161,7 +161,7 @@ function readable(value: unknown): Camera | undefined {
 }
 
 /** The hosts to which a login was sent before they were checked: recording continues until the Secret has been read. */
-const hostsBefore = (secret: string, assignments: Kept['assignments']): readonly string[] =>
+const hostsBefore = (secret: string, assignments: KeptContent['assignments']): readonly string[] =>
   Array.from(assignments.values(), ({ camera }) =>
     camera.spec.credentialsSecretRef?.name === secret ? addressesOf(camera).map(hostIn) : [],
   )

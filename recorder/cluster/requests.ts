@@ -9,23 +9,23 @@ import { MAX_REQUESTS, type RecorderRequest, type RecorderResponse } from '../..
 export type Question = Omit<RecorderRequest, 'id' | 'time'>;
 
 /** An HTTP status, and a message for people. */
-export interface Answer {
+export interface RequestOutcome {
   readonly code: number;
   readonly message: string;
 }
 
 const ANSWER_MS = 15_000;
 
-interface Open {
+interface OpenRequest {
   readonly request: RecorderRequest;
-  readonly answer: (answer: Answer) => void;
+  readonly answer: (answer: RequestOutcome) => void;
   readonly timer: Timer;
 }
 
 export class Requests {
   readonly #clock: Clock;
   readonly #changed: () => void;
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenRequest>();
 
   constructor(clock: Clock, changed: () => void) {
     this.#clock = clock;
@@ -38,14 +38,14 @@ export class Requests {
   }
 
   /** Resolves with the operator's response, or 503 if there is none in time. */
-  ask(question: Question): Promise<Answer> {
+  ask(question: Question): Promise<RequestOutcome> {
     if (this.#open.size >= MAX_REQUESTS) {
       return Promise.resolve({ code: 503, message: 'too many requests wait for the operator' });
     }
     return new Promise((resolve) => {
       const id = randomUUID();
       const request: RecorderRequest = { ...question, id, time: new Date(this.#clock.wallMs()).toISOString() };
-      const answer = (said: Answer): void => {
+      const answer = (said: RequestOutcome): void => {
         this.#open.get(id)?.timer.cancel();
         if (this.#open.delete(id)) this.#changed();
         resolve(said);

@@ -43,7 +43,7 @@ const connectedBy = (camera: CameraConfig): unknown => ({
 });
 
 /** What somebody asked to remove: everything that is no longer there, by a signal; or these cameras, through the API. */
-export type Asked = 'everything' | readonly string[];
+export type AskedRemovals = 'everything' | readonly string[];
 
 const NAMED = 10;
 export const namesOf = (ids: readonly string[]): string =>
@@ -53,7 +53,11 @@ export const namesOf = (ids: readonly string[]): string =>
  * The ids of `before` that `after` lacks although nobody asked for that, if they are all, or more than half of more than two:
  * then a file was cut, a directory not mounted or a table emptied rather than cameras removed. Empty if they are fewer.
  */
-export function lostByAccident(before: readonly string[], after: readonly string[], asked: Asked): readonly string[] {
+export function lostByAccident(
+  before: readonly string[],
+  after: readonly string[],
+  asked: AskedRemovals,
+): readonly string[] {
   if (asked === 'everything') return [];
   const there = new Set([...after, ...asked]);
   const lost = before.filter((id) => !there.has(id));
@@ -62,7 +66,7 @@ export function lostByAccident(before: readonly string[], after: readonly string
 }
 
 /** Throws ConfigError for a configuration that removes all tokens, or so many cameras that it is likely an accident. */
-export function refuseLoss(before: Config, next: Config, asked: Asked): void {
+export function refuseLoss(before: Config, next: Config, asked: AskedRemovals): void {
   const idsOf = ({ cameras }: Config) => cameras.map(({ id }) => id);
   const tokensOf = ({ auth }: Config) => auth.tokens.map(({ name }) => name);
   const mistakes = [

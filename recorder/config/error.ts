@@ -1,7 +1,7 @@
 // Errors of a configuration: file, position, key, and what to do.
 
 /** A position in a file; line and column count from 1. */
-export interface Place {
+export interface FilePosition {
   readonly line: number;
   readonly column: number;
 }
@@ -14,11 +14,11 @@ export class ConfigError extends Error {
   readonly key: string;
   /** The message without file and key. */
   readonly problem: string;
-  readonly place: Place | undefined;
+  readonly place: FilePosition | undefined;
   /** All errors; only this one if there are no others. */
   readonly mistakes: readonly ConfigError[];
 
-  constructor(file: string, key: string, problem: string, place?: Place) {
+  constructor(file: string, key: string, problem: string, place?: FilePosition) {
     const where = place === undefined ? file : `${file}:${place.line}:${place.column}`;
     super([where, key, problem].filter((part) => part !== '').join(': '));
     this.name = 'ConfigError';

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type Document } from 'yaml';
-import { ConfigError, type Place } from './error.ts';
+import { ConfigError, type FilePosition } from './error.ts';
 import { errorCode, messageOf } from '../../base/error.ts';
 
 export interface YamlFile {
@@ -10,7 +10,7 @@ export interface YamlFile {
   /** The value of the file, without nulls; undefined for an empty file. */
   readonly value: unknown;
   /** The position of a value or its key; for a missing one, that of the mapping in which it is missing. */
-  readonly placeOf: (path: readonly PropertyKey[], what: 'key' | 'value') => Place | undefined;
+  readonly placeOf: (path: readonly PropertyKey[], what: 'key' | 'value') => FilePosition | undefined;
   /** Whether the file has the key, with a value. */
   readonly has: (path: readonly PropertyKey[]) => boolean;
 }
@@ -33,7 +33,7 @@ export async function readText(file: string): Promise<string> {
 export function parseYaml(file: string, text: string): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { prettyErrors: true, lineCounter: lines });
-  const placeAt = (offset: number | undefined): Place | undefined => {
+  const placeAt = (offset: number | undefined): FilePosition | undefined => {
     if (offset === undefined) return undefined;
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
@@ -63,7 +63,7 @@ export function parseYaml(file: string, text: string): YamlFile {
 function notYaml(
   file: string,
   { message, pos }: { readonly message: string; readonly pos: readonly [number, number] },
-  placeAt: (offset: number) => Place | undefined,
+  placeAt: (offset: number) => FilePosition | undefined,
 ): ConfigError {
   // The message of the parser may quote the file, and with it a password: remove the quotation.
   const [first = ''] = message.split('\n', 1);

@@ -37,7 +37,7 @@ export const matchesType = (patterns: readonly string[], type: EventType): boole
   patterns.some((pattern) => pattern === '*' || pattern === type || pattern === `${type.split('.', 1)[0]}.*`);
 
 /** An event as it is reported. */
-export interface Told {
+export interface EventReport {
   readonly type: EventType;
   /** Undefined: it concerns the node. */
   readonly cameraId?: string | undefined;
@@ -62,7 +62,7 @@ export interface NodeEvent {
 /** Reverse DNS name, as CloudEvents requires (§3.1.1 `type`). */
 const TYPE_PREFIX = 'dev.kube-nvr.';
 
-export function makeEvent(id: number, told: Told, timeMs: number, node: string): NodeEvent {
+export function makeEvent(id: number, told: EventReport, timeMs: number, node: string): NodeEvent {
   const { type, cameraId, cameras, data } = told;
   const json = JSON.stringify({
     specversion: '1.0',

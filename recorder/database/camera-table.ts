@@ -9,7 +9,7 @@ import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorCode, messageOf, quietly } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
-import { lostByAccident, type Asked } from '../config/changes.ts';
+import { lostByAccident, type AskedRemovals } from '../config/changes.ts';
 import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
 import { NO_CAMERAS, type CameraList } from '../config/camera-list.ts';
 import { CAMERA_COLUMNS, rowIn, toCameras, type CameraRow } from './camera-rows.ts';
@@ -97,7 +97,7 @@ export class CameraTable {
   }
 
   /** Reads the table now. `asked`: what may be missing. Throws DatabaseError. */
-  async read(asked: Asked = []): Promise<void> {
+  async read(asked: AskedRemovals = []): Promise<void> {
     const { connection, nodeName, log } = this.#options;
     const sql = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE node_name = $1 ORDER BY id`;
     const rows = (await connection.run<ReadRow>(sql, [nodeName])).map(rowIn);
@@ -118,7 +118,11 @@ export class CameraTable {
   }
 
   /** A row with the name of another node is no loss. */
-  async #lostIn(before: readonly CameraRow[], rows: readonly CameraRow[], asked: Asked): Promise<readonly string[]> {
+  async #lostIn(
+    before: readonly CameraRow[],
+    rows: readonly CameraRow[],
+    asked: AskedRemovals,
+  ): Promise<readonly string[]> {
     const [old, now] = [before, rows].map((list) => list.map(({ id }) => id)) as [string[], string[]];
     const missing = lostByAccident(old, now, asked);
     if (missing.length === 0) return [];
@@ -254,7 +258,7 @@ export class CameraTable {
   }
 
   /** Call after a change of the defaults. `asked`: what may be missing from now on. */
-  retake(asked: Asked): void {
+  retake(asked: AskedRemovals): void {
     if (this.#rows?.length) this.#take(this.#rows);
     // The connection has logged the reason.
     if (this.#lost.length > 0) void this.read(asked).catch(unlessLogged(this.#options.log));

@@ -4,7 +4,7 @@
 import type { Registry } from 'prom-client';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { namesOf, type Asked } from '../config/changes.ts';
+import { namesOf, type AskedRemovals } from '../config/changes.ts';
 import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
 import { messageOf, quietly } from '../../base/error.ts';
@@ -145,7 +145,7 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   /** Applies changed defaults to the cameras, and what somebody asked to remove. */
-  reconfigure(asked: Asked): void {
+  reconfigure(asked: AskedRemovals): void {
     this.#table.retake(asked);
   }
 

@@ -6,7 +6,7 @@ import type { RtpPacket } from '../rtp/packet.ts';
 import { parseReplayExtension, type ReplayStamp } from '../rtp/replay-extension.ts';
 import type { EdgeUnit } from './memory.ts';
 
-type Dated = Pick<EdgeUnit, 'cameraMs' | 'dated' | 'cleanPoint' | 'endsSection' | 'discontinuity'> & {
+type DatedUnit = Pick<EdgeUnit, 'cameraMs' | 'dated' | 'cleanPoint' | 'endsSection' | 'discontinuity'> & {
   /** The camera has no more footage of this track. */
   readonly terminal: boolean;
 };
@@ -24,13 +24,13 @@ interface Anchor {
   readonly cameraMs: number;
 }
 
-interface Kept extends Anchor {
+interface StampedAnchor extends Anchor {
   readonly stamp: ReplayStamp;
 }
 
 export class Dating {
   readonly #ticksPerMs: number;
-  readonly #stamps: Kept[] = [];
+  readonly #stamps: StampedAnchor[] = [];
   #start: { readonly cameraMs: number; readonly timestamp: number | undefined } | undefined;
   #firstTimestamp: number | undefined;
   #last: Anchor | undefined;
@@ -63,7 +63,7 @@ export class Dating {
   }
 
   /** Undefined if nothing says when it was captured. */
-  date({ timestamp, randomAccess }: Pick<AccessUnit, 'timestamp' | 'randomAccess'>): Dated | undefined {
+  date({ timestamp, randomAccess }: Pick<AccessUnit, 'timestamp' | 'randomAccess'>): DatedUnit | undefined {
     const own = this.#stamps.findLast((kept) => kept.timestamp === timestamp);
     const { cameraMs, dated } = own ? ({ cameraMs: own.cameraMs, dated: 'unit' } as const) : this.#follow(timestamp);
     if (cameraMs === undefined) return undefined;
@@ -81,7 +81,7 @@ export class Dating {
   }
 
   #follow(timestamp: number): { readonly cameraMs: number | undefined; readonly dated: 'stream' | 'range' } {
-    let nearest: Kept | undefined;
+    let nearest: StampedAnchor | undefined;
     for (const kept of this.#stamps) {
       if (!nearest || this.#distance(kept, timestamp) <= this.#distance(nearest, timestamp)) nearest = kept;
     }

@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { quietly } from '../../base/error.ts';
-import { makeEvent, parseEvent, type NodeEvent, type Told } from '../contract/event.ts';
+import { makeEvent, parseEvent, type NodeEvent, type EventReport } from '../contract/event.ts';
 
 export interface JournalOptions {
   /** Created if it is missing. */
@@ -94,7 +94,7 @@ export class EventJournal {
   }
 
   /** Returns at once and never throws: nothing in the recorder waits for followers. */
-  tell(told: Told): void {
+  tell(told: EventReport): void {
     const { clock, node } = this.#options;
     const timeMs = clock.wallMs();
     // Ids derive from the time, so that ids of the last process are not reused even if the disk lost events.

@@ -12,7 +12,7 @@ import type { SegmentItem } from './segment-item.ts';
 import type { TimelineCamera } from './timeline-item.ts';
 
 /** The segments of a camera in an interval, and the days with footage. */
-export interface Listed {
+export interface SegmentListing {
   readonly archive: readonly z.output<typeof SegmentItem>[];
   /** Ascending. */
   readonly days: readonly string[];
@@ -41,7 +41,7 @@ export interface Holder extends FootageHolder {
   /** Its files that may have footage of the interval, in any order. Never rejects. */
   files(cameraId: string, interval: Interval, caller: Asker): Promise<WholeAnswer<readonly Footage[]>>;
   /** Its list of the segments in the interval, as `GET .../segments` answers. `query`: in the form of that route. Never rejects. */
-  segments(cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<Listed>>;
+  segments(cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<SegmentListing>>;
   /** When it has footage of the cameras, and why it has none. Never rejects. */
   times(asked: AskedTimes, caller: Asker): Promise<WholeAnswer<readonly TimelineCamera[]>>;
   /** Sends bytes of one of these files. Rejects with FileGone, HolderLost, and the signal's reason. */

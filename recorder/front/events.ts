@@ -14,7 +14,7 @@ import type { Gap } from '../contract/gap-report.ts';
 import { isGapCause } from '../contract/gap-cause.ts';
 import type { FrontOfEngine, OpenGap, TellNews } from '../contract/news.ts';
 import type { Config } from '../config/schema.ts';
-import type { Told } from '../contract/event.ts';
+import type { EventReport } from '../contract/event.ts';
 import { EventStreams } from '../events/event-stream.ts';
 import { EventJournal } from '../events/journal.ts';
 import type { JobObserver } from '../jobs/job.ts';
@@ -87,7 +87,8 @@ class ReportedEvents implements NodeEvents {
 
   readonly tell: TellNews = (news) => {
     const { cameraId } = news;
-    const report = (type: Told['type'], data: Told['data']): void => this.#report({ type, cameraId, data });
+    const report = (type: EventReport['type'], data: EventReport['data']): void =>
+      this.#report({ type, cameraId, data });
     switch (news.kind) {
       case 'state': {
         if (this.#isStopping) return undefined;
@@ -168,7 +169,7 @@ class ReportedEvents implements NodeEvents {
     return this.journal.close();
   }
 
-  #report(told: Told): void {
+  #report(told: EventReport): void {
     this.journal.tell(told);
   }
 

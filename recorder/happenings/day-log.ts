@@ -12,14 +12,14 @@ export const MAX_EVENTS = 10_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const LINES_AT_ONCE = 500;
 
-interface Waiting {
+interface PendingWrite {
   readonly events: readonly Happening[];
   readonly resolve: (fresh: readonly Happening[]) => void;
   readonly reject: (err: unknown) => void;
 }
 
 /** What is known of the file. */
-interface Written {
+interface WrittenDay {
   readonly events: Map<string, Pick<Happening, 'end_ms'>>;
   sizeBytes: number;
   /** The last line is incomplete. */
@@ -32,9 +32,9 @@ export class DayLog {
   readonly #path: string;
   readonly #checkDisk: () => Promise<void>;
   readonly #turns: Turns;
-  #waiting: Waiting[] = [];
+  #waiting: PendingWrite[] = [];
   #isWriting = false;
-  #written: Written | undefined;
+  #written: WrittenDay | undefined;
 
   /**
    * `directory`: absolute. `checkDisk` rejects when it is not on the disk of the archive. `turns`: of all days, so that a disk that
@@ -86,7 +86,7 @@ export class DayLog {
     this.#isWriting = false;
   }
 
-  async #write(taken: readonly Waiting[]): Promise<void> {
+  async #write(taken: readonly PendingWrite[]): Promise<void> {
     await this.#checkDisk();
     const file = await this.#open();
     const answers: (() => void)[] = [];
@@ -155,7 +155,7 @@ const NOTHING = Buffer.alloc(0);
 
 const readAll = async (file: OpenFile): Promise<Buffer> => file.read(0, (await file.facts()).sizeBytes);
 
-async function writtenIn(bytes: Buffer): Promise<Written> {
+async function writtenIn(bytes: Buffer): Promise<WrittenDay> {
   const text = bytes.toString('utf8');
   return {
     events: new Map((await happeningsIn(text)).map((event) => [identityOf(event), { end_ms: event.end_ms }])),

@@ -55,10 +55,10 @@ type Content = Record<string, { schema?: JsonSchema; example?: unknown }>;
 interface Operation {
   readonly parameters?: { readonly name: string; example?: unknown }[];
   readonly requestBody?: { readonly content?: Content };
-  readonly responses?: Readonly<Record<string, Answer>>;
+  readonly responses?: Readonly<Record<string, OpenApiResponse>>;
 }
 
-interface Answer {
+interface OpenApiResponse {
   description?: string;
   readonly content?: Content;
 }
@@ -163,7 +163,7 @@ export function joined(own: OpenApiDocument, other: OpenApiDocument, url: string
 }
 
 /** An answer says what it is by itself, or by what is answered. */
-function describeAnswers(answers: Readonly<Record<string, Answer>>, schemas: JsonSchemas): void {
+function describeAnswers(answers: Readonly<Record<string, OpenApiResponse>>, schemas: JsonSchemas): void {
   for (const answer of Object.values(answers)) {
     if (answer.description !== NOT_DESCRIBED) continue;
     const schema = answer.content?.['application/json']?.schema;

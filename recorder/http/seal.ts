@@ -36,14 +36,14 @@ type Sealed = z.output<typeof Sealed>;
 /** With the public key that has signed it. */
 type Verified = Sealed & { readonly signedWith: string };
 
-interface Opened {
+interface OpenedText {
   readonly text: string;
   readonly from: string;
   /** The other node that vouches for the text; undefined if this node does. */
   readonly vouchedBy: string | undefined;
 }
 
-type Read<T> = Omit<Opened, 'text'> & { readonly data: T };
+type OpenedData<T> = Omit<OpenedText, 'text'> & { readonly data: T };
 
 interface SealOptions {
   /** The name of this node. */
@@ -104,7 +104,7 @@ export class Seal {
   }
 
   /** Undefined for what was not sealed with this key, for this purpose, by and from nodes that are members now. */
-  open(purpose: string, sealed: string): Opened | undefined {
+  open(purpose: string, sealed: string): OpenedText | undefined {
     if (sealed.length > MAX_LENGTH) return undefined;
     const place = `${purpose} ${sealed}`;
     const known = this.#remembered.get(place) ?? this.#verified(purpose, sealed);
@@ -118,7 +118,11 @@ export class Seal {
   }
 
   /** What is sealed there as JSON of this shape; undefined for another one, without a text, and where `open` is. */
-  read<T extends z.ZodType>(purpose: string, sealed: string | undefined, schema: T): Read<z.output<T>> | undefined {
+  read<T extends z.ZodType>(
+    purpose: string,
+    sealed: string | undefined,
+    schema: T,
+  ): OpenedData<z.output<T>> | undefined {
     const opened = sealed === undefined ? undefined : this.open(purpose, sealed);
     if (!opened) return undefined;
     const { data, success } = schema.safeParse(parseJson(opened.text));

@@ -14,7 +14,7 @@ export interface AccountName {
   readonly name: string;
 }
 
-interface Shown {
+interface SessionUse {
   readonly account: AccountName;
   readonly caller: Caller;
   readonly session: Session;
@@ -23,7 +23,7 @@ interface Shown {
   readonly browser: string | undefined;
 }
 
-export interface SeenSession extends Shown {
+export interface SeenSession extends SessionUse {
   /** Milliseconds since 1970. */
   readonly lastUsedMs: number;
 }
@@ -40,7 +40,7 @@ export class SeenSessions {
     this.#clock = clock;
   }
 
-  note(shown: Shown): void {
+  note(shown: SessionUse): void {
     const { id } = shown.session;
     this.#seen.delete(id);
     this.#seen.set(id, { ...shown, lastUsedMs: this.#clock.wallMs() });

@@ -16,7 +16,7 @@ import { ApiError } from './problem.ts';
 import { plaintext, unauthorized, wrongAudience, type Refusals } from './refusals.ts';
 import { RightPlaces } from './right-places.ts';
 import { claimsOf, type TokenClaims } from './token-claims.ts';
-import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
+import { ReviewedTokens, type ReviewOutcome, type TokenReviewer } from './token-review.ts';
 
 export interface TokenOptions {
   readonly mode: 'token' | 'kubernetes' | 'none';
@@ -137,7 +137,7 @@ export class TokenOwners {
    */
   ofUser(user: ReviewedUser): Caller | Promise<Caller> | undefined {
     const key = sha256(JSON.stringify(user)).toString('hex');
-    const settled = (answer: Answer): Caller => {
+    const settled = (answer: ReviewOutcome): Caller => {
       if (answer.kind === 'known') return answer.caller;
       throw answer.kind === 'wrong' ? unauthorized() : unchecked(answer.problem);
     };
@@ -203,7 +203,7 @@ export class TokenOwners {
     this.#log.warn({ token: holder.name }, 'this token can be guessed: replace it with "recorder token create"');
   }
 
-  #callerIn(answer: Answer, presented: Presented): Caller {
+  #callerIn(answer: ReviewOutcome, presented: Presented): Caller {
     if (answer.kind === 'known') {
       const { network, digest, claims } = presented;
       this.#places.note(network, digest);

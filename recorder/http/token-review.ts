@@ -15,7 +15,7 @@ export interface TokenReviewer {
 }
 
 /** The result of a review, with the caller that requests need. */
-export type Answer =
+export type ReviewOutcome =
   | { readonly kind: 'known'; readonly caller: Caller }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'unavailable'; readonly problem: string };
@@ -31,12 +31,12 @@ const MAX_REMEMBERED = 1_000;
 const MAX_REVIEWS = 32;
 
 interface Remembered {
-  readonly answer: Answer;
+  readonly answer: ReviewOutcome;
   readonly freshUntilMs: number;
 }
 
 /** A token of a long connection, such as a live stream. */
-interface Held {
+interface HeldToken {
   readonly whom: string | ReviewedUser;
   count: number;
   /** According to the last answer; undefined: no longer valid. */
@@ -58,8 +58,8 @@ export class ReviewedTokens {
   /** By SHA-256 of the token, oldest first. Stale entries of valid tokens stay, and wrong tokens cannot push them out. */
   readonly #right = new Map<string, Remembered>();
   readonly #wrong = new Map<string, Remembered>();
-  readonly #reviews = new Map<string, Promise<Answer>>();
-  readonly #held = new Map<string, Held>();
+  readonly #reviews = new Map<string, Promise<ReviewOutcome>>();
+  readonly #held = new Map<string, HeldToken>();
   /** The token or user of a caller. It is not in the caller itself, so that it cannot leak with it. */
   readonly #origins = new WeakMap<Caller, Origin>();
   #isRechecking = false;
@@ -74,7 +74,7 @@ export class ReviewedTokens {
   }
 
   /** The cached answer, if it is still fresh. */
-  fresh(digest: string): Answer | undefined {
+  fresh(digest: string): ReviewOutcome | undefined {
     const found = this.#right.get(digest) ?? this.#wrong.get(digest);
     return found && this.#clock.monotonicMs() < found.freshUntilMs ? found.answer : undefined;
   }
@@ -85,7 +85,7 @@ export class ReviewedTokens {
   }
 
   /** Requests with the same token share one review. */
-  ask(digest: string, whom: string | ReviewedUser): Promise<Answer> {
+  ask(digest: string, whom: string | ReviewedUser): Promise<ReviewOutcome> {
     const running = this.#reviews.get(digest);
     if (running) return running;
     if (this.#reviews.size >= MAX_REVIEWS && !this.wasRight(digest)) {
@@ -137,7 +137,7 @@ export class ReviewedTokens {
     return caller;
   }
 
-  async #review(digest: string, whom: string | ReviewedUser): Promise<Answer> {
+  async #review(digest: string, whom: string | ReviewedUser): Promise<ReviewOutcome> {
     // The answer may be as old as the request.
     const askedMs = this.#clock.monotonicMs();
     const review = await this.#reviewer.review(whom);
@@ -148,7 +148,7 @@ export class ReviewedTokens {
     }
     if (this.#isAway) this.#log.info({}, 'tokens can be checked again');
     this.#isAway = false;
-    const answer: Answer = review.kind === 'wrong' ? review : { kind: 'known', caller: callerOf(review) };
+    const answer: ReviewOutcome = review.kind === 'wrong' ? review : { kind: 'known', caller: callerOf(review) };
     this.#right.delete(digest);
     this.#wrong.delete(digest);
     if (answer.kind === 'known') {

@@ -16,7 +16,7 @@ import type { CameraNetworks } from '../reach/networks.ts';
 import { IssuerError } from './issuer-error.ts';
 
 /** A sign-in that waits for the person; see RFC 6749, OpenID Connect and RFC 7636. */
-interface Asked {
+interface SignInRequest {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
@@ -55,7 +55,7 @@ export interface IssuerDeps {
 export class Issuer {
   readonly #config: IssuerConfig;
   readonly #deps: IssuerDeps;
-  #opened: Promise<Opened> | undefined;
+  #opened: Promise<OpenedIssuer> | undefined;
   #openedMs = -Infinity;
 
   constructor(config: IssuerConfig, deps: IssuerDeps) {
@@ -64,7 +64,7 @@ export class Issuer {
   }
 
   /** The address at the issuer to which the browser goes, and what is needed to check the answer. Rejects with IssuerError. */
-  begin(redirectUri: string): Promise<{ readonly url: string; readonly asked: Asked }> {
+  begin(redirectUri: string): Promise<{ readonly url: string; readonly asked: SignInRequest }> {
     return this.#asking(async ({ config }) => {
       const asked = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier: oidc.randomPKCECodeVerifier() };
       const url = oidc.buildAuthorizationUrl(config, {
@@ -80,7 +80,7 @@ export class Issuer {
   }
 
   /** Who has come back. `answer`: the address to which the issuer has sent the browser, with its query. Rejects with IssuerError. */
-  finish(answer: URL, { state, nonce, verifier }: Asked): Promise<PersonClaims> {
+  finish(answer: URL, { state, nonce, verifier }: SignInRequest): Promise<PersonClaims> {
     return this.#asking(async ({ config, readSecret }) => {
       await readSecret();
       const tokens = await oidc.authorizationCodeGrant(config, answer, {
@@ -125,7 +125,7 @@ export class Issuer {
     await opened?.dispatcher.destroy();
   }
 
-  async #asking<T>(ask: (opened: Opened) => Promise<T>): Promise<T> {
+  async #asking<T>(ask: (opened: OpenedIssuer) => Promise<T>): Promise<T> {
     try {
       return await ask(await this.#open());
     } catch (err) {
@@ -134,7 +134,7 @@ export class Issuer {
   }
 
   /** Requests at the same time share one look. What was known stays in use while the issuer is away. */
-  async #open(): Promise<Opened> {
+  async #open(): Promise<OpenedIssuer> {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#opened && nowMs - this.#openedMs < KNOWN_MS) return this.#opened;
     const before = this.#opened;
@@ -154,7 +154,7 @@ export class Issuer {
   }
 }
 
-interface Opened {
+interface OpenedIssuer {
   readonly config: oidc.Configuration;
   readonly keys: ReturnType<typeof createRemoteJWKSet>;
   readonly dispatcher: Dispatcher;
@@ -162,7 +162,7 @@ interface Opened {
   readonly readSecret: () => Promise<void>;
 }
 
-async function open(issuer: IssuerConfig, networks: CameraNetworks): Promise<Opened> {
+async function open(issuer: IssuerConfig, networks: CameraNetworks): Promise<OpenedIssuer> {
   const ca = issuer.ca === undefined ? undefined : await readFile(issuer.ca, 'utf8');
   const dispatcher = dispatcherFor(issuer.proxy, networks, ca);
   const fetchThere: oidc.CustomFetch = async (url, options) => {

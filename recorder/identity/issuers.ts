@@ -4,14 +4,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { IssuerConfig } from '../config/schema.ts';
 import type { Issuer, IssuerDeps } from './issuer.ts';
 
-interface Known {
+interface ConfiguredIssuer {
   readonly config: IssuerConfig;
   issuer?: Promise<Issuer>;
 }
 
 export class Issuers {
   readonly #deps: IssuerDeps;
-  #known: readonly Known[] = [];
+  #known: readonly ConfiguredIssuer[] = [];
 
   constructor(configs: readonly IssuerConfig[], deps: IssuerDeps) {
     this.#deps = deps;
@@ -40,10 +40,10 @@ export class Issuers {
     await Promise.all(this.#known.map(closed));
   }
 
-  #opened(known: Known): Promise<Issuer> {
+  #opened(known: ConfiguredIssuer): Promise<Issuer> {
     known.issuer ??= import('./issuer.ts').then(({ Issuer }) => new Issuer(known.config, this.#deps));
     return known.issuer;
   }
 }
 
-const closed = async ({ issuer }: Known): Promise<void> => (await issuer)?.close();
+const closed = async ({ issuer }: ConfiguredIssuer): Promise<void> => (await issuer)?.close();

@@ -22,7 +22,7 @@ import type { JobReport, JobRequest } from './job.ts';
 import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
 import { PartFile } from './recorded-part.ts';
 import { writeResult } from './write-result.ts';
-import type { Written } from './written.ts';
+import type { WrittenResult } from './written.ts';
 
 export interface AssembleDeps extends PartDeps {
   readonly version: string;
@@ -57,7 +57,7 @@ export async function assemble(
   path: string,
   deps: AssembleDeps,
   signal: AbortSignal,
-): Promise<Written> {
+): Promise<WrittenResult> {
   try {
     const { movies, window } = await fetchAssembly(request, credential, directory, deps, signal);
     const temporary = `${path}.part`;

@@ -72,7 +72,7 @@ const STOP_TIMEOUT_MS = 3_000;
 /** The request, and what is known of its failure. */
 type Data = JobRequest & Pick<Job, 'reasonCode' | 'retry'>;
 type Queued = BullJob<Data, JobOutcome>;
-type Place = { readonly queue: Queue<Data, JobOutcome>; readonly worker: Worker<Data, JobOutcome> };
+type QueueOfKind = { readonly queue: Queue<Data, JobOutcome>; readonly worker: Worker<Data, JobOutcome> };
 
 /** This process works on a job, or Redis has not recorded its end yet. */
 interface Attempt {
@@ -87,7 +87,7 @@ const CANCELLED = new UnrecoverableError('cancelled');
 
 export class BullQueue implements JobQueue {
   readonly #options: BullQueueOptions;
-  readonly #places: Readonly<Record<QueueName, Place>>;
+  readonly #places: Readonly<Record<QueueName, QueueOfKind>>;
   readonly #attempts = new Map<string, Attempt>();
   /** Jobs to be removed that are locked, and what to call when Redis has recorded their end. */
   readonly #unwanted = new Map<string, () => void>();
@@ -107,7 +107,7 @@ export class BullQueue implements JobQueue {
     };
   }
 
-  #open(queueName: QueueName): Place {
+  #open(queueName: QueueName): QueueOfKind {
     const { connection, nodeName } = this.#options;
     const name = `${queueNodeName(nodeName)}_${queueName}`;
     const queue = new Queue<Data, JobOutcome>(name, {

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { CAUSE_MEANINGS, isGapCause } from '../contract/gap-cause.ts';
 import type { JobCase } from './job.ts';
 import { cameraTitle, localTime, type LocalNames } from './movie-name.ts';
-import type { Written, WrittenCamera, WrittenDocument } from './written.ts';
+import type { WrittenResult, WrittenCamera, WrittenDocument } from './written.ts';
 
 /** File name in the ZIP file. */
 const REPORT_NAME = 'report.html';
@@ -20,7 +20,7 @@ interface ReportAbout {
 }
 
 export function caseReport(
-  { window, cameras }: Pick<Written, 'window' | 'cameras'>,
+  { window, cameras }: Pick<WrittenResult, 'window' | 'cameras'>,
   { of, by, madeMs, node, version, fingerprint, local }: ReportAbout,
 ): WrittenDocument {
   const time = (ms: number): string => `${localTime(ms, local)} (${new Date(ms).toISOString()})`;

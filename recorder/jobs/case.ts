@@ -12,7 +12,7 @@ import type { CameraOutcome, JobPart } from './job.ts';
 import { MANIFEST_NAME, SIGNATURE_NAME, type SignedManifest } from './manifest.ts';
 import type { WriteOptions } from './write-movie.ts';
 import { elsewhereOf, endOf, partsOf, requireSpace, writeDirectory, writeMovies, writingFile } from './write-result.ts';
-import type { Written, WrittenCamera, WrittenDocument } from './written.ts';
+import type { WrittenResult, WrittenCamera, WrittenDocument } from './written.ts';
 import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
 export interface CaseRequest extends JoinWindow {
@@ -21,12 +21,12 @@ export interface CaseRequest extends JoinWindow {
 }
 
 export interface CaseDeps extends PlannerDeps, WriteOptions {
-  readonly sign: (written: Omit<Written, 'outcome'>) => SignedManifest;
+  readonly sign: (written: Omit<WrittenResult, 'outcome'>) => SignedManifest;
   /** The report for people. */
-  readonly report?: (written: Pick<Written, 'window' | 'cameras'>) => WrittenDocument;
+  readonly report?: (written: Pick<WrittenResult, 'window' | 'cameras'>) => WrittenDocument;
 }
 
-export interface WrittenCase extends Written {
+export interface WrittenCase extends WrittenResult {
   /** The manifest in the ZIP file. */
   readonly manifest: SignedManifest;
 }

@@ -9,7 +9,7 @@ import type { JobOutcome } from './job.ts';
 import { SourceChanged } from './source.ts';
 import type { WriteOptions } from './write-movie.ts';
 import { outcomeOf, writeResult } from './write-result.ts';
-import type { Written } from './written.ts';
+import type { WrittenResult } from './written.ts';
 
 /** Retention or a user may remove a file between planning and copying; the next plan is without it. */
 const MAX_PLANS = 4;
@@ -23,7 +23,7 @@ export function exportWindow(
   path: string,
   deps: PlannerDeps & WriteOptions,
   signal: AbortSignal,
-): Promise<Written> {
+): Promise<WrittenResult> {
   const { cameraId, fromMs, toMs } = request;
   const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
   return writingResult(

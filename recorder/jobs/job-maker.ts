@@ -23,7 +23,7 @@ import type { PeerAccess } from './peer-request.ts';
 import type { Results } from './results.ts';
 import type { ClusterFootage, JobArchive } from './source.ts';
 import { COPY_BYTES } from './write-movie.ts';
-import { lapsedFootage, withHashes, type Written } from './written.ts';
+import { lapsedFootage, withHashes, type WrittenResult } from './written.ts';
 
 export interface MakerOptions {
   /** The name of the node in manifests. */
@@ -132,7 +132,7 @@ export class JobMaker {
     return this.#memory.during(COPY_BYTES, () => exportCase(wanted, this.#deps.results.path(id), deps, signal));
   }
 
-  async #lapse(making: Making): Promise<Written> {
+  async #lapse(making: Making): Promise<WrittenResult> {
     const { id, request, report, signal } = making;
     const { ffmpegPath: program, spareBytes, clock } = this.#options;
     const { speed = 2 } = request;
@@ -168,7 +168,7 @@ export class JobMaker {
   }
 
   /** Copies the footage of a job, into one movie if it has one codec. */
-  async #copy(making: Making, path: string): Promise<Written> {
+  async #copy(making: Making, path: string): Promise<WrittenResult> {
     const { request, credential, report, signal } = making;
     const { spareBytes } = this.#options;
     if (!request.assembly) {
@@ -180,7 +180,7 @@ export class JobMaker {
     return this.#assembly(making, path);
   }
 
-  async #assembly({ id, request, credential, report, signal }: Making, path: string): Promise<Written> {
+  async #assembly({ id, request, credential, report, signal }: Making, path: string): Promise<WrittenResult> {
     const { spareBytes, peers, clock, version } = this.#options;
     const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: PEER_LIMITS.silenceMs };
     const parts = this.#deps.results.partsPath(id);

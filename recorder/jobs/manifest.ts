@@ -7,7 +7,7 @@ import { isoTime, partStart, startTime } from './facts.ts';
 import type { JobCase, JobGap, JobKind } from './job.ts';
 import { localTime, type LocalNames } from './movie-name.ts';
 import type { NodeKey } from './node-key.ts';
-import type { Written, WrittenCamera, WrittenMovie } from './written.ts';
+import type { WrittenResult, WrittenCamera, WrittenMovie } from './written.ts';
 
 const MANIFEST_FORMAT = 'kube-nvr-manifest-1';
 /** File names in a ZIP file. */
@@ -90,7 +90,7 @@ export interface SignedManifest {
 
 export function signManifest(
   { kind, of, by, local, speed, madeMs, version, node }: ManifestAbout,
-  { window, cameras, documents }: Omit<Written, 'outcome'>,
+  { window, cameras, documents }: Omit<WrittenResult, 'outcome'>,
   key: NodeKey,
 ): SignedManifest {
   const madeAtMs = Math.round(madeMs);

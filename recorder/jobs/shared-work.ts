@@ -12,7 +12,7 @@ interface SharedWorkOptions {
   readonly wallMs: () => number;
 }
 
-interface Made {
+interface FinishedWork {
   /** The id of the job whose result it is. */
   readonly id: string;
   readonly outcome: JobOutcome;
@@ -20,7 +20,7 @@ interface Made {
 
 export class SharedWork {
   readonly #options: SharedWorkOptions;
-  readonly #underWay = new Map<string, Promise<Made | undefined>>();
+  readonly #underWay = new Map<string, Promise<FinishedWork | undefined>>();
 
   constructor(options: SharedWorkOptions) {
     this.#options = options;

@@ -84,11 +84,11 @@ async function opened(path: string): Promise<FileHandle> {
   throw new VerifyError(`${path} is not a file`);
 }
 
-type Read = (offset: number, length: number) => Promise<Buffer>;
+type ReadAt = (offset: number, length: number) => Promise<Buffer>;
 
 /** Fewer bytes only at the end of the file. */
 const readerOf =
-  (file: FileHandle): Read =>
+  (file: FileHandle): ReadAt =>
   async (offset, length) => {
     const buffer = Buffer.alloc(length);
     return buffer.subarray(0, await readFully(file.fd, buffer, offset));

@@ -36,7 +36,7 @@ export interface WrittenDocument {
   readonly sha256: string;
 }
 
-export interface Written {
+export interface WrittenResult {
   readonly outcome: JobOutcome;
   readonly window: JoinWindow;
   readonly cameras: readonly WrittenCamera[];

@@ -38,7 +38,7 @@ interface LicenseOptions {
 }
 
 /** The result of reading the file. */
-type Found =
+type LicenseFile =
   | { readonly kind: 'signed'; readonly statement: LicenseStatement }
   | { readonly kind: 'unusable'; readonly reason: LicenseReason };
 
@@ -49,7 +49,7 @@ const MAX_FILE_BYTES = 64 * 1024;
 export class License {
   readonly #options: LicenseOptions;
   readonly #key: KeyObject | undefined;
-  #found: Found = { kind: 'unusable', reason: { code: 'license-missing', message: 'it was not read yet' } };
+  #found: LicenseFile = { kind: 'unusable', reason: { code: 'license-missing', message: 'it was not read yet' } };
   /** The state that was last reported, to detect changes. */
   #told = '';
   #timer: Timer | undefined;
@@ -141,7 +141,7 @@ export class License {
     if (!first) changed();
   }
 
-  async #read(): Promise<Found> {
+  async #read(): Promise<LicenseFile> {
     const { file } = this.#options;
     try {
       const text = await readBounded(file);

@@ -39,13 +39,13 @@ export interface CameraPtzDeps {
   readonly limits: PtzLimits;
 }
 
-interface Waiting<T> {
+interface PendingAnswer<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
 }
 
-type WaitingCommand = Waiting<PtzOutcome> & { readonly command: PtzCommand };
+type WaitingCommand = PendingAnswer<PtzOutcome> & { readonly command: PtzCommand };
 
 /** If a stop fails, it is repeated after this time. */
 const STOP_RETRY_MS = 2_000;
@@ -59,7 +59,7 @@ export class CameraPtz {
   readonly #deps: CameraPtzDeps;
   /** At most one command and one query wait. */
   #next: WaitingCommand | undefined;
-  #listing: Waiting<readonly Preset[]> | undefined;
+  #listing: PendingAnswer<readonly Preset[]> | undefined;
   #current: AbortController | undefined;
   #work: Promise<void> = Promise.resolve();
   #working = false;

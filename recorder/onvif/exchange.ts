@@ -23,7 +23,7 @@ interface Message {
   readonly body: string;
 }
 
-interface Answer {
+interface SoapResponse {
   readonly status: number;
   readonly challenges: readonly string[];
   readonly text: string;
@@ -61,7 +61,7 @@ export class Exchange {
     }
   }
 
-  async #post({ path, action, body }: Message, signal: AbortSignal): Promise<Answer> {
+  async #post({ path, action, body }: Message, signal: AbortSignal): Promise<SoapResponse> {
     const { secure, host, port } = this.#target;
     const authorization = this.#login.authorize('POST', path);
     try {
@@ -91,7 +91,7 @@ export class Exchange {
 
 const tooLong = (): OnvifError => new OnvifError('bad-answer', 'the answer of the camera is too long');
 
-function readAnswer({ status, text }: Answer): XmlElement {
+function readAnswer({ status, text }: SoapResponse): XmlElement {
   try {
     const content = readEnvelope(text);
     if (status >= 200 && status < 300) return content;

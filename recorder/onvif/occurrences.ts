@@ -15,7 +15,7 @@ const MAX_AT_ONCE = 64;
 const MAX_BURST = 60;
 const ONE_MORE_MS = 20_000;
 
-interface Open {
+interface OpenOccurrence {
   readonly begun: Occurrence;
   /** When the camera spoke of it last: by the monotonic clock, and as a time of the wall clock. */
   heardMs: number;
@@ -31,7 +31,7 @@ interface Moment {
 }
 
 export class Occurrences {
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenOccurrence>();
   #count = 0;
   #allowance = MAX_BURST;
   #allowanceMs = -Infinity;

@@ -146,7 +146,7 @@ const PROBE_HEAD_MS = 1_000;
 const AWAY_MS = 10_000;
 
 /** Passing data on to slow clients can take long, so it does not share connections with this node's own requests. */
-type Asking = Pick<PeerRequest, 'listener' | 'caller'>;
+type Destination = Pick<PeerRequest, 'listener' | 'caller'>;
 
 interface Channel {
   readonly key: string;
@@ -387,7 +387,7 @@ export class PeerRequests implements PeerSender {
     return { key: origin, origin, prefix: '', isMutual: false, connect };
   }
 
-  #poolFor(nodeId: string, { listener, caller }: Asking, { key, origin, connect, isMutual }: Channel): Pool {
+  #poolFor(nodeId: string, { listener, caller }: Destination, { key, origin, connect, isMutual }: Channel): Pool {
     const place = `${nodeId} ${listener} ${caller.kind} ${isMutual}`;
     const known = this.#pools.get(place);
     if (known?.key === key) return known.pool;

@@ -77,14 +77,14 @@ export async function keyFrameAt(
 
 const covers = ({ fromMs, toMs }: Interval, ms: number): boolean => fromMs <= ms && ms < toMs + MIN_GAP_MS;
 
-interface Found {
+interface KeyFramePlace {
   readonly wallMs: number;
   readonly offset: number;
   readonly size: number;
 }
 
-async function keyFramesOf(file: PlayedFile, parts: FileParts, part: number): Promise<Found[]> {
-  const found: Found[] = [];
+async function keyFramesOf(file: PlayedFile, parts: FileParts, part: number): Promise<KeyFramePlace[]> {
+  const found: KeyFramePlace[] = [];
   const end = part + 1 < parts.starts.length ? part + 1 : undefined;
   for await (const runs of fragmentsFrom(file, parts, part, end)) {
     for (const run of runs) {
@@ -101,7 +101,7 @@ async function keyFramesOf(file: PlayedFile, parts: FileParts, part: number): Pr
 async function readPicture(
   file: PlayedFile,
   header: TrackHeader,
-  frames: readonly Found[],
+  frames: readonly KeyFramePlace[],
   at: number,
 ): Promise<Buffer | undefined> {
   const until = frames.slice(0, at + 1);
@@ -112,7 +112,7 @@ async function readPicture(
     syncs: until.map(() => 1),
   };
   const sets = (await readSetsInForce(file.read, track))?.(at);
-  const { offset, size } = frames[at] as Found;
+  const { offset, size } = frames[at] as KeyFramePlace;
   const picture = await file.read(offset, size);
   if (picture.length < size) return undefined;
   return sets ? concat([sets, picture]) : picture;

@@ -5,7 +5,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Footage } from '../footage/footage.ts';
-import { Numbering, type Listed } from './numbering.ts';
+import { Numbering, type ListedFile } from './numbering.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);
 
@@ -33,7 +33,7 @@ const footageOf = ({ sequence, parts, complete }: TestFile): Footage => ({
 });
 
 /** Each part of a list by its number, with its file's discontinuity. */
-function partsOf(listed: readonly Listed[]): Map<number, string> {
+function partsOf(listed: readonly ListedFile[]): Map<number, string> {
   const parts = new Map<number, string>();
   let next = listed[0]?.number;
   for (const { path, number, discontinuity, parts: own } of listed) {

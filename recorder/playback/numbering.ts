@@ -14,7 +14,7 @@ import { targetSecondsOf } from './target-duration.ts';
 import { isSettled, partsInTurn, startOf } from '../footage/turns.ts';
 
 /** A file in a playlist. */
-export interface Listed extends Footage {
+export interface ListedFile extends Footage {
   /** Media sequence number of the first part of the file's turn, whether or not that part lies in the interval. */
   readonly number: number;
   /** Discontinuity sequence number. */
@@ -24,7 +24,7 @@ export interface Listed extends Footage {
 }
 
 interface Numbered {
-  readonly listed: readonly Listed[];
+  readonly listed: readonly ListedFile[];
   /** Players request the playlist again, or did while it grew. */
   readonly followed: boolean;
   /** The target duration, which stays as it was first listed. */
@@ -32,7 +32,7 @@ interface Numbered {
 }
 
 interface Followed {
-  readonly listed: readonly Listed[];
+  readonly listed: readonly ListedFile[];
   readonly askedMs: number;
   readonly targetSeconds: number;
 }
@@ -79,7 +79,7 @@ export class Numbering {
  * gives the same ones again as long as the first part is the same. If it is another, all numbers are larger than before, so
  * that no number means another part.
  */
-function numberedFromTime([first, ...rest]: readonly Footage[]): Listed[] {
+function numberedFromTime([first, ...rest]: readonly Footage[]): ListedFile[] {
   if (!first) return [];
   const { wallStartMs, sequence } = first.parts.meta;
   const number = Math.max(0, Math.floor(wallStartMs)) * NUMBERS_A_MS;
@@ -87,7 +87,7 @@ function numberedFromTime([first, ...rest]: readonly Footage[]): Listed[] {
 }
 
 /** Continues the previous list; undefined when none of its files is left. */
-function continued(before: readonly Listed[], now: readonly Footage[]): Listed[] | undefined {
+function continued(before: readonly ListedFile[], now: readonly Footage[]): ListedFile[] | undefined {
   const there = new Map(now.map((item) => [keyOf(item), item]));
   const first = before.findIndex((item) => there.has(keyOf(item)));
   if (first < 0) return undefined;
@@ -105,7 +105,7 @@ function continued(before: readonly Listed[], now: readonly Footage[]): Listed[]
 const keyOf = ({ nodeId, path, turn }: Footage): string => `${nodeId ?? ''} ${path} ${turn?.fromMs ?? -Infinity}`;
 
 /** Files that were listed stay listed, even if another node has recorded their end under a higher epoch. */
-function keptTurn(before: Listed, { turn }: Footage): Pick<Footage, 'turn'> {
+function keptTurn(before: ListedFile, { turn }: Footage): Pick<Footage, 'turn'> {
   if (!turn) return {};
   const { parts } = before;
   const listedMs = Math.min(before.turn?.toMs ?? Infinity, wallOfPart(parts, parts.starts.length - 1));
@@ -116,9 +116,9 @@ function keptTurn(before: Listed, { turn }: Footage): Pick<Footage, 'turn'> {
  * Whether a file comes after those that were listed. A node numbers its files. Times do not decide among them: a clock may
  * have been set back.
  */
-function isAfter(item: Footage, listed: readonly Listed[]): boolean {
+function isAfter(item: Footage, listed: readonly ListedFile[]): boolean {
   if (listed.some((other) => keyOf(other) === keyOf(item))) return false;
-  const last = listed.at(-1) as Listed;
+  const last = listed.at(-1) as ListedFile;
   const { meta } = item.parts;
   const { sequence } = meta;
   // A file that fills a gap has a later number than the files after it. Playlists that begin now contain it.
@@ -129,9 +129,9 @@ function isAfter(item: Footage, listed: readonly Listed[]): boolean {
   return last.nodeId === item.nodeId || startOf(item) >= startOf(last);
 }
 
-function appended(listed: Listed[], more: readonly Footage[]): Listed[] {
+function appended(listed: ListedFile[], more: readonly Footage[]): ListedFile[] {
   for (const item of more) {
-    const last = listed.at(-1) as Listed;
+    const last = listed.at(-1) as ListedFile;
     const { number, discontinuity } = last;
     listed.push({ ...item, number: number + partCount(last), discontinuity: discontinuity + 1, gone: false });
   }
@@ -146,5 +146,5 @@ function partCount(item: Footage): number {
   return to - from;
 }
 
-const weightOf = (listed: readonly Listed[]): number =>
+const weightOf = (listed: readonly ListedFile[]): number =>
   listed.reduce((sum, { parts }) => sum + NUMBERS_BESIDE_PARTS + 2 * parts.starts.length, 0);

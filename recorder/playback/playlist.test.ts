@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { segmentPaths } from '../archive/test-support.ts';
 import { ArchiveFiles } from '../footage/archive-file.ts';
-import type { Listed } from './numbering.ts';
+import type { ListedFile } from './numbering.ts';
 import { PartsCache } from '../footage/parts-cache.ts';
 import { Playlists } from './playlist.ts';
 import { stage } from './test-support.ts';
@@ -16,7 +16,7 @@ test('the lines that are kept of a file keep no more memory than they are long',
   camera.end();
   await fs.idle();
   const cache = new PartsCache({ files: new ArchiveFiles(root), archive, clock });
-  const listed: Listed[] = [];
+  const listed: ListedFile[] = [];
   for (const path of segmentPaths(root)) {
     const parts = await cache.partsOf({ path, sizeBytes: statSync(join(root, path)).size });
     if (parts?.complete)

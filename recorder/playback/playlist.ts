@@ -11,7 +11,7 @@ import { ownCopy } from '../../base/own-copy.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { TICKS_PER_MS, VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Interval } from '../../base/interval.ts';
-import type { Listed } from './numbering.ts';
+import type { ListedFile } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
 import { wallOfPart } from '../footage/part-times.ts';
 import { maxTicksOf, ticksOf } from './target-duration.ts';
@@ -30,7 +30,7 @@ interface PlaylistOptions extends Interval {
   /** Appended to every address, such as `?access_token=…`; empty when the player sends a header. */
   readonly suffix: string;
   /** Put before the address of a file and its parts: the node that has it. */
-  readonly placeOf: (item: Listed) => string;
+  readonly placeOf: (item: ListedFile) => string;
 }
 
 /** The lines of the parts of one file, with their longest duration. */
@@ -49,7 +49,7 @@ export class Playlists {
   readonly #parameters = new WeakMap<FileParts, string>();
 
   /** The playlist in pieces, most of them cached: a day has more than a megabyte. Undefined when no part lies in the interval. */
-  build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
+  build(footage: readonly ListedFile[], options: PlaylistOptions): readonly Buffer[] | undefined {
     const { cameraId, fromMs, toMs, startMs, live, followed, targetSeconds, suffix, placeOf } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
@@ -91,7 +91,7 @@ export class Playlists {
     return [Buffer.from(head.join('\n')), ...body, Buffer.from(live ? '' : '#EXT-X-ENDLIST\n')];
   }
 
-  #linesOf(item: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
+  #linesOf(item: ListedFile, options: PlaylistOptions, from: number, to: number): PartLines {
     const { parts, gone, turn } = item;
     if (gone || turn || !parts.complete || from > 0 || to < parts.starts.length - 1)
       return partLines(item, options, from, to);
@@ -118,7 +118,7 @@ export class Playlists {
   }
 }
 
-function partLines(item: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
+function partLines(item: ListedFile, options: PlaylistOptions, from: number, to: number): PartLines {
   const { path, parts, gone, turn } = item;
   const { cameraId, suffix, targetSeconds, placeOf } = options;
   const { starts } = parts;

@@ -14,7 +14,7 @@ import { contentRange, type ByteRange } from '../http/byte-range.ts';
 import type { Representation } from './recording.ts';
 import { SendAborted, type Sender } from './sender.ts';
 
-interface Answer {
+interface PlaybackResponse {
   readonly representation: Representation;
   /** Undefined when the whole body is in memory. */
   readonly file: ArchiveFile | undefined;
@@ -34,7 +34,7 @@ export class Responder {
   }
 
   /** Answers GET and HEAD. Resolves when the last byte was sent, or the client has disconnected. */
-  async respond(request: FastifyRequest, reply: FastifyReply, answer: Answer): Promise<void> {
+  async respond(request: FastifyRequest, reply: FastifyReply, answer: PlaybackResponse): Promise<void> {
     const { representation, contentType, cacheControl } = answer;
     const { pieces, sizeBytes } = representation;
     const selected = select(request, reply, representation, { what: 'recording', cacheControl });
@@ -76,7 +76,7 @@ export class Responder {
     request: FastifyRequest,
     reply: FastifyReply,
     status: number,
-    { file, isChunked = false }: Answer,
+    { file, isChunked = false }: PlaybackResponse,
     body: readonly Piece[],
   ): Promise<void> {
     if (!isChunked || request.method === 'HEAD') reply.header('content-length', totalSize(body));
@@ -85,7 +85,11 @@ export class Responder {
 }
 
 /** §14.6 */
-function multipart({ representation, contentType }: Answer, ranges: readonly ByteRange[], boundary: string): Piece[] {
+function multipart(
+  { representation, contentType }: PlaybackResponse,
+  ranges: readonly ByteRange[],
+  boundary: string,
+): Piece[] {
   const { pieces, sizeBytes } = representation;
   const body: Piece[] = [];
   for (const range of ranges) {

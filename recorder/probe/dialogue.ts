@@ -1,6 +1,6 @@
 // Evaluates the messages of a connection: how the camera authenticates, what it supports, how long it took to respond.
 
-import type { Said } from '../camera/observer.ts';
+import type { DialogueMessage } from '../camera/observer.ts';
 
 export interface DialogueFigures {
   /** The camera's name for itself, from the `Server` header. */
@@ -48,7 +48,7 @@ function headOf(text: string): Head {
   };
 }
 
-export function readDialogue(messages: readonly Said[]): DialogueFigures {
+export function readDialogue(messages: readonly DialogueMessage[]): DialogueFigures {
   const reading = new Reading();
   for (const message of messages) reading.take(message);
   return reading.figures();
@@ -72,7 +72,7 @@ class Reading {
   #rtpInfo = false;
   #sdp = '';
 
-  take({ from, text, atMs }: Said): void {
+  take({ from, text, atMs }: DialogueMessage): void {
     const head = headOf(text);
     const { start } = head;
     const [sequence] = head.all('cseq');

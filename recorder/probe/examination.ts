@@ -1,7 +1,7 @@
 // Watches one camera for some time: what it sends, and what the recorder makes of it.
 
 import type { Clock } from '../../base/clock.ts';
-import type { CameraObserver, Said } from '../camera/observer.ts';
+import type { CameraObserver, DialogueMessage } from '../camera/observer.ts';
 import type { TransportKind } from '../rtsp/stream-setups.ts';
 import type { EndReason } from '../contract/sink.ts';
 import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
@@ -121,7 +121,7 @@ interface ExaminationOptions {
 export class Examination implements CameraObserver {
   readonly #options: ExaminationOptions;
   readonly #startMs: number;
-  readonly #said: Said[] = [];
+  readonly #said: DialogueMessage[] = [];
   #offered: readonly Media[] = [];
   #streams: Stream[] = [];
   #recorded = { video: new Recorded(), audio: new Recorded() };
@@ -138,12 +138,12 @@ export class Examination implements CameraObserver {
     this.#startMs = options.clock.monotonicMs();
   }
 
-  said(message: Said): void {
+  said(message: DialogueMessage): void {
     this.#said.push(message);
     if (message.from === 'recorder' && message.text.startsWith('PLAY ')) {
       this.#playAsked = /\r\nCSeq:\s*(\d+)/i.exec(message.text)?.[1];
     } else if (this.#playAsked !== undefined && message.text.includes(this.#playAsked)) this.#playAnswered = true;
-    const ms = message.atMs - (this.#said[0] as Said).atMs;
+    const ms = message.atMs - (this.#said[0] as DialogueMessage).atMs;
     this.#keep({ ms, from: message.from, text: redactMessage(message.text, secretsOf(this.#options.source)) });
   }
 

@@ -10,7 +10,7 @@ interface Finding {
   readonly seen: string;
 }
 
-interface Seen extends Examined {
+interface Observations extends Examined {
   readonly status: CameraStatus;
   readonly video: ExaminedStream | undefined;
   readonly audio: ExaminedStream | undefined;
@@ -25,7 +25,7 @@ const list = (numbers: Iterable<number>): string => [...numbers].join(', ');
 const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`;
 
 /** One rule per row: the evidence, or undefined if there is none. */
-const RULES: readonly { readonly row: number; readonly seen: (it: Seen) => string | false | undefined }[] = [
+const RULES: readonly { readonly row: number; readonly seen: (it: Observations) => string | false | undefined }[] = [
   { row: 1, seen: (it) => it.mediaBeforePlay && 'packets before the answer to PLAY' },
   {
     row: 4,
@@ -106,7 +106,7 @@ const RULES: readonly { readonly row: number; readonly seen: (it: Seen) => strin
 
 export function findingsOf(examined: Examined, status: CameraStatus): Finding[] {
   const of = (kind: string): ExaminedStream | undefined => examined.streams.find((one) => one.media.kind === kind);
-  const it: Seen = { ...examined, status, video: of('video'), audio: of('audio') };
+  const it: Observations = { ...examined, status, video: of('video'), audio: of('audio') };
   return RULES.flatMap(({ row, seen }) => {
     const what = seen(it);
     return what ? [{ row, seen: what }] : [];

@@ -23,7 +23,7 @@ import {
 } from '../peers/peer-requests.ts';
 import type { RelayMetrics } from './metrics.ts';
 
-interface Place {
+interface RelayedPath {
   readonly nodeId: string;
   readonly url: string;
 }
@@ -34,7 +34,7 @@ interface RelayDeps {
   readonly listener: PeerListener;
   readonly peers: PeerSender;
   /** The base URLs of the listeners of all nodes, for redirects that they answer with. */
-  readonly places: () => readonly Place[];
+  readonly places: () => readonly RelayedPath[];
   readonly metrics?: RelayMetrics | undefined;
   readonly auth: Pick<Authenticator, 'vouchedFor' | 'followed'>;
 }

@@ -87,11 +87,11 @@ interface Starting {
 }
 
 /** A dialogue request waits for its response. */
-type Asking = Describing | SettingUp | Starting;
+type AwaitingResponse = Describing | SettingUp | Starting;
 
 type State =
   | { readonly kind: 'disconnected' }
-  | Asking
+  | AwaitingResponse
   /** The caller is choosing streams. */
   | { readonly kind: 'choosing'; readonly description: Description }
   | { readonly kind: 'playing'; readonly aggregateUrl: string }
@@ -111,7 +111,7 @@ const RANGE: Outgoing['fields'] = [['Range', 'npt=0.000-']];
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 const isRedirect = (status: number): boolean => status >= 301 && status <= 308 && status !== 304;
 
-const isAsking = (state: State): state is Asking =>
+const isAsking = (state: State): state is AwaitingResponse =>
   state.kind === 'describing' || state.kind === 'settingUp' || state.kind === 'starting';
 
 /** The state, if it is the SETUP of audio beside a video. */
@@ -314,7 +314,7 @@ export class RtspClient {
     return [this.#send(again, nowMs, again.challengesAnswered)];
   }
 
-  #dialogueAnswer(state: Asking, pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
+  #dialogueAnswer(state: AwaitingResponse, pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
     if (response.status === 401) return this.#unauthorized(pending, response, nowMs);
     if (isRedirect(response.status) && !soundOf(state)) {
       const location = response.headers.get('Location');

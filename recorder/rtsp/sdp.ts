@@ -74,7 +74,7 @@ const STATIC_ENCODINGS: ReadonlyMap<number, Encoding> = new Map([
 ]);
 
 /** A payload type with its `rtpmap` and `fmtp` attributes. */
-interface Said {
+interface StatedFormat {
   readonly payloadType: number;
   encoding: Encoding | undefined;
   parameters: Map<string, string> | undefined;
@@ -84,15 +84,19 @@ interface Said {
 interface Section {
   readonly kind: string;
   readonly encrypted: boolean;
-  readonly formats: readonly Said[];
+  readonly formats: readonly StatedFormat[];
   /** The attributes by payload type, including types that the section does not list. */
-  readonly said: Map<number, Said>;
+  readonly said: Map<number, StatedFormat>;
   control: string | undefined;
   direction: Direction | undefined;
   pictureSize: Media['pictureSize'];
 }
 
-const nothingSaid = (payloadType: number): Said => ({ payloadType, encoding: undefined, parameters: undefined });
+const nothingSaid = (payloadType: number): StatedFormat => ({
+  payloadType,
+  encoding: undefined,
+  parameters: undefined,
+});
 
 /** Parses `video 0 RTP/AVP 96`; undefined for a section that is not RTP or has no payload type (TP-Link's `smart/1/90000`). */
 function parseMediaLine(value: string): Section | undefined {
@@ -149,7 +153,12 @@ function parseFormatParameters(text: string, into: Map<string, string>): void {
 const DIRECTIONS: ReadonlySet<string> = new Set<Direction>(['sendrecv', 'recvonly', 'sendonly', 'inactive']);
 
 /** Adds an `rtpmap` or `fmtp` attribute; the first rtpmap of a payload type counts, and all its fmtp lines. */
-function parseFormatAttribute(all: Map<number, Said>, name: 'rtpmap' | 'fmtp', value: string, kind: string): void {
+function parseFormatAttribute(
+  all: Map<number, StatedFormat>,
+  name: 'rtpmap' | 'fmtp',
+  value: string,
+  kind: string,
+): void {
   const { payloadType, rest } = splitPayloadType(value);
   if (payloadType === undefined) return;
   const said = all.get(payloadType) ?? nothingSaid(payloadType);
@@ -170,7 +179,7 @@ function parseMediaAttribute(section: Section, name: string, value: string): voi
  * Gives each format the attributes of its payload type. Attributes of a type that no format has (Acti writes `rtpmap:104` and
  * `fmtp:97` for one stream) belong to the only format without any; static types need neither rtpmap nor fmtp.
  */
-function settle(formats: readonly Said[], all: ReadonlyMap<number, Said>): void {
+function settle(formats: readonly StatedFormat[], all: ReadonlyMap<number, StatedFormat>): void {
   for (const format of formats) {
     const said = all.get(format.payloadType);
     format.encoding ??= said?.encoding;
@@ -208,7 +217,7 @@ function toMedia(section: Section, defaultDirection: Direction): Omit<Media, 'ba
 export function parseSdp(text: string): Presentation {
   if (text.length > MAX_LENGTH) throw new RtspSyntaxError(`a description of more than ${MAX_LENGTH / 1024} KiB`);
   const sections: Section[] = [];
-  const said = new Map<number, Said>();
+  const said = new Map<number, StatedFormat>();
   /** `undefined` before the first `m=` line; `ignored` in an unusable section. */
   let current: Section | 'ignored' | undefined;
   let control: string | undefined;

@@ -40,14 +40,14 @@ export interface SetupRequest {
   readonly clientPorts?: Pair;
 }
 
-interface Wanted extends SetupRequest {
+interface WantedStream extends SetupRequest {
   readonly media: Media;
 }
 
 export class StreamSetups {
   readonly #transport: TransportKind;
   readonly #base: string;
-  readonly #wanted: readonly Wanted[];
+  readonly #wanted: readonly WantedStream[];
   readonly #hasVideo: boolean;
   #next = 0;
   readonly #established: { readonly stream: EstablishedStream; readonly url: string }[] = [];

@@ -4,7 +4,7 @@ import { flushCompileCache } from 'node:module';
 import { systemClock } from '../../base/clock.ts';
 import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
 import { Turns } from '../../base/turns.ts';
-import type { Asked } from '../config/changes.ts';
+import type { AskedRemovals } from '../config/changes.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { ConfigWatcher } from '../config/watch.ts';
@@ -128,7 +128,7 @@ export class RecorderProcess {
 
   #reloadWhenAsked(): void {
     const { file, namedFiles, logs } = this.#options;
-    const reload = (asked: Asked): void => {
+    const reload = (asked: AskedRemovals): void => {
       if (this.#isStopping) return;
       this.#reloads
         .take(() => this.#load(asked))
@@ -142,7 +142,7 @@ export class RecorderProcess {
     process.on('SIGHUP', () => reload('everything'));
   }
 
-  async #load(asked: Asked): Promise<void> {
+  async #load(asked: AskedRemovals): Promise<void> {
     const recorder = await this.#starting;
     await recorder.reload(async () => (this.#config = await this.#options.load()), asked);
   }

@@ -9,7 +9,7 @@ import { memoryLimit } from '../../base/memory-limit.ts';
 import { Parts, type Part } from '../../base/parts.ts';
 import type { CameraSet } from '../cameras/camera-set.ts';
 import type { FrontOfEngine } from '../contract/news.ts';
-import type { Asked } from '../config/changes.ts';
+import type { AskedRemovals } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import { CurrentConfig } from '../config/current-config.ts';
@@ -61,7 +61,7 @@ export interface Recorder {
   /** The routes of each listener, such as `GET /api/cameras`. */
   readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
   /** See `reload`. */
-  reload(load: () => Promise<Config>, asked: Asked): Promise<void>;
+  reload(load: () => Promise<Config>, asked: AskedRemovals): Promise<void>;
   /** Closes all sessions, completes every file and stops listening. */
   close(): Promise<void>;
 }

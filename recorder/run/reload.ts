@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import type { LevelSwitch } from '../../base/log-level.ts';
-import { changedSettings, refuseLoss, type Asked } from '../config/changes.ts';
+import { changedSettings, refuseLoss, type AskedRemovals } from '../config/changes.ts';
 import { ConfigError } from '../config/error.ts';
 import type { Config } from '../config/schema.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
@@ -40,7 +40,7 @@ interface ReloadDeps {
  * cameras or tokens that nobody asked to remove: then the old ones stay. An error that is not of the configuration names the
  * step.
  */
-export async function reload(load: () => Promise<Config>, asked: Asked, deps: ReloadDeps): Promise<void> {
+export async function reload(load: () => Promise<Config>, asked: AskedRemovals, deps: ReloadDeps): Promise<void> {
   const next = await loadWhole(load, asked, deps);
   const { current, networks, database, license, wanted, copies, webhooks, journal, logLevels, log } = deps;
   const beginId = journal.newestId;
@@ -105,7 +105,7 @@ function replaceMetricsToken(before: Config, { metrics: { tokenSha256 } }: Confi
   log.info({}, 'the token for metrics was replaced');
 }
 
-async function loadWhole(load: () => Promise<Config>, asked: Asked, { current }: ReloadDeps): Promise<Config> {
+async function loadWhole(load: () => Promise<Config>, asked: AskedRemovals, { current }: ReloadDeps): Promise<Config> {
   try {
     const next = await load();
     refuseLoss(current.value, next, asked);

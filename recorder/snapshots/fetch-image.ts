@@ -34,7 +34,7 @@ export const openAgent = (tls: CameraTls, { networks }: Reach): Agent =>
     return { host, port: Number(port) || (secure ? 443 : 80), secure, tls };
   }, networks);
 
-type Answer = Awaited<ReturnType<typeof request>>;
+type ImageResponse = Awaited<ReturnType<typeof request>>;
 
 /** Throws StillError, or the reason of `signal`. */
 export async function fetchImage(
@@ -71,7 +71,7 @@ export async function fetchImage(
   }
 }
 
-async function ask(url: URL, login: Login, agent: Agent, signal: AbortSignal): Promise<Answer> {
+async function ask(url: URL, login: Login, agent: Agent, signal: AbortSignal): Promise<ImageResponse> {
   const authorization = login.authorize('GET', url.pathname + url.search);
   try {
     return await request(url, {
@@ -88,7 +88,11 @@ async function ask(url: URL, login: Login, agent: Agent, signal: AbortSignal): P
   }
 }
 
-async function readImage({ body, headers }: Answer, memory: MemoryAccount, signal: AbortSignal): Promise<FetchedImage> {
+async function readImage(
+  { body, headers }: ImageResponse,
+  memory: MemoryAccount,
+  signal: AbortSignal,
+): Promise<FetchedImage> {
   const chunks: Buffer[] = [];
   let size = 0;
   let type: string | undefined;

@@ -27,10 +27,10 @@ interface Entry {
   readonly from: string;
   readonly image: Promise<FetchedImage & { readonly etag: string }>;
   /** Undefined while it is being made. */
-  kept: Kept | undefined;
+  kept: KeptImage | undefined;
 }
 
-interface Kept {
+interface KeptImage {
   readonly madeMs: number;
   readonly goodForMs: number;
   /** To be called once. */
@@ -69,7 +69,7 @@ export class SharedImages {
     this.#entries.delete(key);
   }
 
-  #remainingMs({ madeMs, goodForMs }: Kept, maxAgeMs: number): number {
+  #remainingMs({ madeMs, goodForMs }: KeptImage, maxAgeMs: number): number {
     return madeMs + Math.min(goodForMs, maxAgeMs) - this.#options.clock.monotonicMs();
   }
 

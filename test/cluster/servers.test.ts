@@ -19,7 +19,7 @@ import { CAMERA, RECORDER_NODE, RECORDER_POOL, SECRET } from '../../operator/kub
 import { startServersOperator, type Operator } from '../../operator/operator.ts';
 import { ApiServer } from '../../recorder/cluster/api-server.ts';
 import type { CameraReport } from '../../recorder/cluster/cluster.ts';
-import { joinCluster, type Joined } from '../../recorder/cluster/join.ts';
+import { joinCluster, type JoinedCluster } from '../../recorder/cluster/join.ts';
 import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -51,13 +51,13 @@ const connectionTo = (url: string): StoreConnection =>
 class Server {
   readonly name: string;
   readonly proxy: TcpProxy;
-  readonly member: Joined;
+  readonly member: JoinedCluster;
   readonly operator: Operator;
   readonly #directory: string;
   readonly #ticks: NodeJS.Timeout;
   #isStopped = false;
 
-  private constructor(name: string, proxy: TcpProxy, member: Joined, operator: Operator, directory: string) {
+  private constructor(name: string, proxy: TcpProxy, member: JoinedCluster, operator: Operator, directory: string) {
     this.name = name;
     this.proxy = proxy;
     this.member = member;
@@ -75,7 +75,7 @@ class Server {
       new Map(
         member.cluster.cameras().cameras.map(({ id }) => [id, { state: 'Recording', lastWrittenMs: Date.now() }]),
       );
-    const member: Joined = await joinCluster({
+    const member: JoinedCluster = await joinCluster({
       open: async () => ({ api: new ApiServer(connect()), namespace: STORE_NAMESPACE }),
       nodeId: name,
       pool: 'default',

@@ -8,7 +8,7 @@ import type { SegmentStore } from '../disk/segment-store.ts';
 import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
 import type { DayTree } from './day-tree.ts';
 import { LOOK_BACK, MAX_SEGMENT_MS, type OpenSegment, type Segment } from './segment.ts';
-import { pathOf, type Found, type SegmentReader } from './segment-reader.ts';
+import { pathOf, type SegmentRow, type SegmentReader } from './segment-reader.ts';
 
 export interface SegmentListing {
   /** By start. */
@@ -75,8 +75,8 @@ export class Listing {
     return { segments, days };
   }
 
-  #startingIn(cameraId: string, fromMs: number, toMs: number): Found[] {
-    const found: Found[] = [];
+  #startingIn(cameraId: string, fromMs: number, toMs: number): SegmentRow[] {
+    const found: SegmentRow[] = [];
     for (const day of this.#deps.tree.days()) {
       if (day.startMs + DAY_MS <= fromMs || day.startMs > toMs) continue;
       const rows = day.cameras.get(cameraId);
@@ -91,8 +91,8 @@ export class Listing {
   }
 
   /** What `#reachingInto` looks at in the usual case. */
-  #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlySet<string>): Found[] {
-    const closed: Found[] = [];
+  #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlySet<string>): SegmentRow[] {
+    const closed: SegmentRow[] = [];
     for (const found of this.#backwards(cameraId, fromMs)) {
       if (closed.length > LOOK_BACK || fromMs - found.segment.startMs > MAX_SEGMENT_MS) break;
       if (!open.has(pathOf(found))) closed.push(found);
@@ -103,7 +103,7 @@ export class Listing {
   /** Segments that begin before `fromMs` and end after it. */
   async #reachingInto(cameraId: string, fromMs: number, open: ReadonlySet<string>): Promise<(Segment | undefined)[]> {
     const { tree, files } = this.#deps;
-    const reaching: Found[] = [];
+    const reaching: SegmentRow[] = [];
     let nextStartMs = tree.firstStart(cameraId, fromMs);
     let misses = 0;
     for (const found of this.#backwards(cameraId, fromMs)) {
@@ -123,8 +123,8 @@ export class Listing {
   async #daysOf(cameraId: string, calendar: Calendar, open: readonly OpenSegment[]): Promise<string[]> {
     const { tree, files, clock } = this.#deps;
     const days = new Set<string>();
-    const lasts: { found: Found; nextStartMs: number | undefined }[] = [];
-    let previous: Found | undefined;
+    const lasts: { found: SegmentRow; nextStartMs: number | undefined }[] = [];
+    let previous: SegmentRow | undefined;
     for (const day of tree.days()) {
       const rows = day.cameras.get(cameraId);
       if (!rows) continue;
@@ -155,7 +155,7 @@ export class Listing {
   }
 
   /** Segments of a camera from the last that begins before `beforeMs` on. */
-  *#backwards(cameraId: string, beforeMs: number): Generator<Found> {
+  *#backwards(cameraId: string, beforeMs: number): Generator<SegmentRow> {
     for (const segment of this.#deps.tree.newestFirst(cameraId, beforeMs)) {
       const rows = this.#deps.tree.rowsFor(segment);
       if (rows) yield { rows, segment };

@@ -29,16 +29,16 @@ export type FileState =
   | { readonly kind: 'unreadable' };
 
 /** A segment and the rows that it is in. */
-export interface Found {
+export interface SegmentRow {
   readonly rows: CameraDay;
   readonly segment: SegmentName;
 }
 
 /** Relative to the record path. */
-export const pathOf = ({ rows, segment }: Found): string => rows.pathOf(segment);
+export const pathOf = ({ rows, segment }: SegmentRow): string => rows.pathOf(segment);
 
 /** The result of a check of a file. `unopened`: it exists but cannot be read. */
-type Looked =
+type FileCheck =
   | DescribedFile
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-a-file' }
@@ -64,7 +64,7 @@ export class SegmentReader {
   }
 
   /** Reads the details of many files at once. Those that the thread cannot read are read by `details` later. */
-  async readTogether(all: readonly Found[]): Promise<void> {
+  async readTogether(all: readonly SegmentRow[]): Promise<void> {
     const { store, thread } = this.#deps;
     const unknown = thread ? all.filter(({ rows, segment }) => !rows.details(segment)) : [];
     if (!thread || unknown.length < MIN_FOR_THREAD) return;
@@ -77,13 +77,13 @@ export class SegmentReader {
   }
 
   /** A closed segment as lists show it; undefined when its file is gone. Throws ArchiveError. */
-  async listed(found: Found): Promise<Segment | undefined> {
+  async listed(found: SegmentRow): Promise<Segment | undefined> {
     const details = await this.#details(found);
     return details && { ...details, path: pathOf(found), startMs: found.segment.startMs, isOpen: false };
   }
 
   /** Where a closed segment ends; undefined when its file is gone. Throws ArchiveError. */
-  async endOf(found: Found, nextStartMs: number | undefined): Promise<number | undefined> {
+  async endOf(found: SegmentRow, nextStartMs: number | undefined): Promise<number | undefined> {
     const details = await this.#details(found);
     return details && endOf(details, found.segment.startMs, nextStartMs);
   }
@@ -123,7 +123,7 @@ export class SegmentReader {
   }
 
   /** The details in a file; undefined when it is gone. Throws ArchiveError when not even its size can be read. */
-  async #details(found: Found): Promise<SegmentDetails | undefined> {
+  async #details(found: SegmentRow): Promise<SegmentDetails | undefined> {
     const { rows, segment } = found;
     const known = rows.details(segment);
     if (known) return known;
@@ -147,7 +147,7 @@ export class SegmentReader {
     }
   }
 
-  async #look(path: string, startMs: number): Promise<Looked> {
+  async #look(path: string, startMs: number): Promise<FileCheck> {
     const { store } = this.#deps;
     const absolute = await store.locate(path);
     let facts: FileFacts;

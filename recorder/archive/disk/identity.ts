@@ -40,7 +40,7 @@ interface Marker {
 }
 
 /** The state of the marker when the id was last read. As long as it is the same, the id need not be read again. */
-interface Seen {
+interface MarkerState {
   readonly root: FileFacts;
   readonly marker: FileFacts;
 }
@@ -54,7 +54,7 @@ export class ArchiveIdentity {
   readonly #options: IdentityOptions;
   readonly #markerPath: string;
   readonly #knownPath: string;
-  #seen: Seen | undefined;
+  #seen: MarkerState | undefined;
   #id: string | undefined;
   /** The lock, and the file system that it is on: another file system under the same path needs its own lock. */
   #taken: { readonly device: number; readonly lock: Promise<FileLock> } | undefined;

@@ -17,7 +17,7 @@ import {
   temporaryDirectory,
   type Bench,
 } from '../test-support.ts';
-import { WriteBudget, type Waiting } from './write-budget.ts';
+import { WriteBudget, type QueuedSamples } from './write-budget.ts';
 
 const sum = (values: Iterable<number>): number => [...values].reduce((a, b) => a + b, 0);
 
@@ -462,11 +462,11 @@ test('a block in which several fragments lie is counted once, and until the last
   const fragments = [[a], [a, b], [b, b]].map((slabs) => ({ slabs }));
   for (const fragment of fragments) assert.ok(budget.take(fragment));
   assert.equal(memory.usedBytes, 2 * MiB);
-  budget.giveBack(fragments[0] as Waiting);
+  budget.giveBack(fragments[0] as QueuedSamples);
   assert.equal(memory.usedBytes, 2 * MiB);
-  budget.giveBack(fragments[1] as Waiting);
+  budget.giveBack(fragments[1] as QueuedSamples);
   assert.equal(memory.usedBytes, MiB);
-  budget.giveBack(fragments[2] as Waiting);
+  budget.giveBack(fragments[2] as QueuedSamples);
   assert.equal(memory.usedBytes, 0);
 });
 

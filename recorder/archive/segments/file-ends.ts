@@ -27,7 +27,7 @@ export interface FileEnd {
 }
 
 /** Where a picture is in the file, and when it is shown, in ticks after the first picture. */
-interface Place {
+interface PicturePlace {
   readonly offset: number;
   readonly size: number;
   readonly ticks: number;
@@ -37,7 +37,7 @@ interface Place {
 interface Places {
   readonly sampleEntry: Buffer;
   readonly meta: RecordedMeta;
-  readonly places: readonly Place[];
+  readonly places: readonly PicturePlace[];
 }
 
 /** The last `count` pictures of a file that is complete, in decoding order. Undefined if it has no video. Throws like `read`. */
@@ -94,7 +94,7 @@ async function placesInIndex(read: ReadAt, size: number, count: number): Promise
   const all = video.sizes.length;
   const from = count < 0 ? Math.max(0, all + count) : 0;
   const to = count < 0 ? all : Math.min(all, count);
-  const places: Place[] = [];
+  const places: PicturePlace[] = [];
   for (let i = from; i < to; i++) {
     places.push({
       offset: video.offsets[i] as number,
@@ -116,7 +116,7 @@ async function placesInFragments(
   const bytes = await readMovie(read, moov);
   const video = parseTracks(bytes, movieBox(bytes)).find(({ header }) => header.kind === 'video');
   if (!video) return undefined;
-  const places: Place[] = [];
+  const places: PicturePlace[] = [];
   let shownFrom: number | undefined;
   for (let at = moov.offset + moov.size; places.length < count;) {
     const fragment = await readFragmentAt(read, size, at);

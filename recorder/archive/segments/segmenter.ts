@@ -90,7 +90,7 @@ const dropping = (isKeyFrameMissing = false): Dropping => ({
 const openIn = ({ place }: RunState): OpenSegment | undefined => (place.kind === 'writing' ? place : undefined);
 
 /** A plan, or why no file can hold the tracks. */
-interface Planned {
+interface PlannedSegment {
   readonly plan?: SegmentPlan;
   readonly error?: Mp4Error;
 }
@@ -374,7 +374,7 @@ export class Segmenter {
     state.place = new OpenSegment({ plan, audioRate, startDts: first.dts, wall, budget, actions });
   }
 
-  #plan(tracks: readonly TrackParameters[], meta: SegmentMeta): Planned {
+  #plan(tracks: readonly TrackParameters[], meta: SegmentMeta): PlannedSegment {
     const { cameraId, tables } = this.#options;
     const name = { name: fileNameOf(this.#options.name), cameraId, startMs: Math.floor(meta.wallStartMs) };
     try {

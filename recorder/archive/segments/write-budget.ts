@@ -19,7 +19,7 @@ const MAX_SHARE = 1 / 4;
 const RECOVERED = { least: 1 / 8, most: 1 / 2 };
 
 /** Samples that wait for the disk: the blocks of memory that contain them. */
-export interface Waiting {
+export interface QueuedSamples {
   readonly slabs: readonly Slab[];
 }
 
@@ -56,7 +56,7 @@ export class WriteBudget {
   }
 
   /** Takes space for a fragment; false if there is none. There is always space for a camera's only fragment. */
-  take({ slabs }: Waiting): boolean {
+  take({ slabs }: QueuedSamples): boolean {
     const bytes = this.#holds.bytesOfNew(slabs);
     const isFull = this.bytes + bytes > this.#maxBytes || this.#fragments >= this.#maxFragments;
     if ((isFull && this.#fragments > 0) || !this.#memory.take(bytes)) {
@@ -69,7 +69,7 @@ export class WriteBudget {
     return true;
   }
 
-  giveBack({ slabs }: Waiting): void {
+  giveBack({ slabs }: QueuedSamples): void {
     this.#memory.giveBack(this.#holds.remove(slabs));
     this.#fragments--;
   }

@@ -71,7 +71,7 @@ const WAIT_MS = 10;
 const TICK_MS = 250;
 
 /** Where the gap is in the memory. */
-interface Place extends EdgeOrigin {
+interface GapPlace extends EdgeOrigin {
   /** The last picture before the gap, and the first one after it. */
   readonly last: Anchor | undefined;
   readonly first: Anchor | undefined;
@@ -113,17 +113,17 @@ async function missingThere(
   return overlaps ? undefined : 'not-recorded';
 }
 
-interface Looked {
+interface PicturesAround {
   readonly pictures: SeenPicture[];
   onlyKeyFrames: boolean;
   audio: AudioParameters | undefined;
 }
 
 /** The pictures of the memory around a moment on the camera's clock. */
-async function lookAt(aroundMs: number, lookMs: number, deps: FillDeps, signal: AbortSignal): Promise<Looked> {
+async function lookAt(aroundMs: number, lookMs: number, deps: FillDeps, signal: AbortSignal): Promise<PicturesAround> {
   const { memory, maxBitrate, like } = deps;
   const window = { fromMs: aroundMs - lookMs, untilMs: aroundMs + lookMs };
-  const looked: Looked = { pictures: [], onlyKeyFrames: true, audio: undefined };
+  const looked: PicturesAround = { pictures: [], onlyKeyFrames: true, audio: undefined };
   try {
     for await (const one of memory.replay({ window, maxBitrate, like }, signal)) {
       if (one.kind === 'audio') looked.audio ??= one.parameters;
@@ -147,7 +147,7 @@ async function placeOf(
   lookMs: number,
   deps: FillDeps,
   signal: AbortSignal,
-): Promise<Place | NotFilledReason> {
+): Promise<GapPlace | NotFilledReason> {
   const { fromMs, toMs } = hole;
   const offsetMs = clock?.offsetMs ?? 0;
   const before = hole.before === undefined ? undefined : await deps.picturesAt('end', hole.before, COMPARED);
@@ -193,7 +193,7 @@ function epochBeside(before: FileEnd | undefined, after: FileEnd | undefined): n
 /** A replay on its way into the archive. */
 class Filling {
   readonly #hole: Hole;
-  readonly #place: Place;
+  readonly #place: GapPlace;
   readonly #deps: FillDeps;
   readonly #filler: CameraArchive;
   /** The pictures after the last one before the gap, up to the first key frame. */
@@ -212,7 +212,7 @@ class Filling {
   #leftRest = false;
   #tickedMs: number;
 
-  constructor(hole: Hole, place: Place, deps: FillDeps) {
+  constructor(hole: Hole, place: GapPlace, deps: FillDeps) {
     this.#hole = hole;
     this.#place = place;
     this.#deps = deps;

@@ -18,7 +18,7 @@ const MAX_SOUND_ERROR_MS = 100;
 export const ticksBetween = (from: number, to: number, clockRate: number): number =>
   (((to - from) | 0) * VIDEO_TIMESCALE) / clockRate;
 
-interface Placed {
+interface PlacedPicture {
   readonly unit: EdgePicture['unit'];
   readonly sample: Omit<Sample, 'usualDuration'>;
 }
@@ -38,7 +38,7 @@ export class Placing {
   #timestamp: number;
   #ticks = RUN_START_TICKS;
   /** The last picture, until the next one tells its duration. */
-  #held: Placed | undefined;
+  #held: PlacedPicture | undefined;
   #usualTicks = ASSUMED_TICKS;
   #soundEnd = 0;
   /** From decoding to presentation of the first picture: a file ends by its last picture in decoding order, plus this. */

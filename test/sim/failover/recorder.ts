@@ -4,7 +4,7 @@
 import { silentLog } from '../../../base/log.ts';
 import { isSuspended } from '../../../crds/camera.ts';
 import type { CameraReport, Cluster, NodeFacts } from '../../../recorder/cluster/cluster.ts';
-import type { Kept } from '../../../recorder/cluster/kept-state.ts';
+import type { KeptContent } from '../../../recorder/cluster/kept-state.ts';
 import type { ApiServer, VersionedPool } from './api-server.ts';
 import { NAMESPACE, POOL, ProcessClock } from './kubernetes.ts';
 import { heldMsOf, restartMs, wantedFromMs } from '../../../recorder/cameras/held-time.ts';
@@ -42,7 +42,7 @@ type Recording = { readonly uid: string; epoch: number; state: CameraReport['sta
 export class Recorder extends Process {
   readonly #deps: RecorderDeps;
   /** Survives the process. */
-  #disk: Kept | undefined;
+  #disk: KeptContent | undefined;
   #recordings = new Map<string, Recording>();
   #held = new Map<string, Held>();
   #frozenAtMs = 0;
