@@ -194,6 +194,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   moved: recorder('camera moved to another node'),
   unlicensed: wanted('licence does not allow it'),
   'on-other-node': recorder('another node has it'),
+  'on-disk-away': disk('disk is away'),
   'on-node-away': recorder('a node that is away may have it'),
   unknown: camera('cause is not known'),
 };

@@ -41,6 +41,7 @@ const EXPECTED_CAUSES: ReadonlySet<string> = new Set([
   'moved',
   'unlicensed',
   'on-other-node',
+  'on-disk-away',
   'on-node-away',
 ]);
 /** Told by who did it. */

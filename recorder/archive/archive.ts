@@ -472,6 +472,13 @@ export class Archive {
   }
 
   /** Problems that need attention. */
+  /** Since when footage of a camera may be missing because its disk is away; undefined: every disk is there. */
+  lackingFromMs(cameraId: string): number | undefined {
+    const { lackingFromMs } = this.catalogue;
+    const wantedMs = this.keeping?.wantedMs(cameraId) ?? Infinity;
+    return lackingFromMs === undefined ? undefined : Math.max(lackingFromMs, this.#options.clock.wallMs() - wantedMs);
+  }
+
   warnings(): readonly ArchiveWarning[] {
     const { fault } = this;
     if (fault) return [{ code: fault.code, message: fault.message, cameraId: undefined }];

@@ -26,6 +26,7 @@ export const CAUSE_MEANINGS = {
   moved: 'its node was lost and this one took over: from the last renewal of that node on',
   unlicensed: 'the licence does not allow it',
   'on-other-node': 'nothing is missing: another node has footage of this time, see `elsewhere`',
+  'on-disk-away': 'it was recorded, to a disk of this node that is away or does not answer now',
   'on-node-away': 'a node that does not answer, or only with an error, may have footage of this time, see `elsewhere`',
   unknown: 'none of these',
 } as const;

@@ -5,7 +5,7 @@ import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { Engine, EngineArchive } from '../model/engine.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { OpenedEngine } from './engine.ts';
-import { footageTimes } from './footage-times.ts';
+import { footageTimes, gapReporter } from './footage-times.ts';
 
 interface Beside {
   /** Undefined outside of a cluster. */
@@ -16,6 +16,7 @@ interface Beside {
 
 export function answersOf(opened: OpenedEngine, { member, refused }: Beside): Engine {
   const { cameras, archive, gaps, wanted, cameraSwitch, examiner, errands, license } = opened;
+  const times = footageTimes(archive, gaps);
   return {
     cameras: {
       list: () => cameras.list(),
@@ -24,8 +25,8 @@ export function answersOf(opened: OpenedEngine, { member, refused }: Beside): En
       keyFrame: async (cameraId) => cameras.streams(cameraId)?.live?.keyFrame(),
     },
     archive: archiveOf(archive),
-    gaps: { report: async (...asked) => gaps.report(...asked) },
-    times: footageTimes(archive, gaps),
+    gaps: gapReporter(archive, gaps, times),
+    times,
     cameraSwitch: switchOf(cameraSwitch, opened, member),
     examiner,
     errands,

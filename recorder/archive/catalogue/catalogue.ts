@@ -194,6 +194,11 @@ export class Catalogue {
     return count;
   }
 
+  /** The oldest day of all cameras, when a disk with more of their footage cannot be read; undefined: all are. */
+  get lackingFromMs(): number | undefined {
+    return this.#tree.lacksDisk ? this.#tree.days().find(({ cameras }) => cameras.size > 0)?.startMs : undefined;
+  }
+
   /** Start of the newest segment of all. */
   newestStartMs(): number | undefined {
     const day = this.#tree.days().findLast(({ cameras }) => cameras.size > 0);

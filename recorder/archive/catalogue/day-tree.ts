@@ -73,6 +73,11 @@ export class DayTree {
     return this.#sorted;
   }
 
+  /** At the last look, a disk could not be read. */
+  get lacksDisk(): boolean {
+    return this.#disks.length < this.#store.disks.all.length;
+  }
+
   /**
    * Reads the days from `fromMs` to `toMs` again if they have changed, and the others if that is some seconds ago. Throws
    * ArchiveError when a directory cannot be read.

@@ -98,11 +98,13 @@ test('a further disk that is missing is named and never written to, the others r
   assert.match((await b.metric('archive_disk_failing')).join(), /disk="[^"]*\/b"\} 1/);
   assert.deepEqual(await pathsOf(b), segmentPaths(s.root), 'its footage is not listed');
   assert.deepEqual(b.removed, [], 'nothing is taken for removed');
+  assert.notEqual(b.archive.lackingFromMs('c1'), undefined, 'and may be what is missing');
   rmSync(s.second, { recursive: true });
   renameSync(away, s.second);
   await b.play(8);
   assert.deepEqual(b.archive.warnings(), []);
   assert.deepEqual(await pathsOf(b), [...segmentPaths(s.root), ...segmentPaths(s.second)].sort());
+  assert.equal(b.archive.lackingFromMs('c1'), undefined);
   await b.stop();
   assert.equal(b.framesDropped, 0);
 });
