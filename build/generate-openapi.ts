@@ -59,6 +59,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     store: unasked,
     events: unasked,
     happenings: unasked,
+    activity: unasked,
     alarms: unasked,
     testMail: unasked,
   };

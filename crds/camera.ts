@@ -128,6 +128,12 @@ const spec = z.object({
     .describe(
       'Whether events are taken from the camera over ONVIF, such as motion. Auto: if onvif is set. Always: also at port 80 of the host of source.',
     ),
+  activity: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the key frames of the footage are looked at in the background for what changes in the picture: about 0.1 % of a core with a recorded preview, 0.2 % without; needs ffmpeg.',
+    ),
   edge: withRules(
     z.object({
       onvif: z

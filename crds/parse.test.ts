@@ -26,6 +26,7 @@ test('what is left out has its default', () => {
     maxBitrate: 100,
     ptz: false,
     events: 'Auto',
+    activity: false,
     suspend: false,
     record: { format: 'fmp4', segmentSeconds: 300 },
     poolRef: { name: 'default' },

@@ -128,6 +128,7 @@ export const GROUPS: readonly Group[] = [
           ['never', 'Never'],
         ],
       },
+      check('activity', 'Look for what changes in the picture'),
     ],
   },
   {

@@ -31,6 +31,7 @@ import { clusterRoutes } from './routes/cluster.ts';
 import { dayRoutes } from './routes/days.ts';
 import { discoverRoutes } from './routes/discover.ts';
 import { eventRoutes } from './routes/events.ts';
+import { activityRoutes } from './routes/activity.ts';
 import { happeningRoutes } from './routes/happenings.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -135,6 +136,7 @@ async function addNodeRoutes(app: FastifyInstance, deps: ApiDeps): Promise<void>
   if (store) await app.register(objectRoutes, { store });
   await app.register(eventRoutes, { events, clock });
   await app.register(happeningRoutes, { deps });
+  await app.register(activityRoutes, { deps });
   await app.register(alarmRoutes, { deps });
   await app.register(logRoutes, { deps: { logLevels, log } });
   await app.register(auditRoutes, { deps: { reader: audit.reader } });

@@ -15,6 +15,8 @@ import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts'
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ProtectedWindows } from '../contract/protection.ts';
 import type { EventStreams } from '../events/event-stream.ts';
+import type { Interval } from '../../base/interval.ts';
+import type { Band, FoundChange, RegionQuery } from '../activity/region.ts';
 import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
 import type { EventJournal } from '../events/journal.ts';
@@ -76,6 +78,14 @@ export interface GapReader {
   /** Like the above, but also asks other nodes for footage that this node does not have. */
   report(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ReportWithElsewhere>;
   ofAllNodes(cameraId: string, fromMs: number, toMs: number, by: Asker): Promise<ClusterAccount>;
+}
+
+/** What the key frames of cameras show. Both reject with the error of the system. */
+interface ActivityReader {
+  /** Oldest first; those of one kind that are less than `stepMs` apart are one. */
+  bands(cameraId: string, interval: Interval, stepMs: number): Promise<readonly Band[]>;
+  /** Newest first. */
+  search(query: RegionQuery): Promise<readonly FoundChange[]>;
 }
 
 /** Windows of cameras that retention leaves alone. */
@@ -242,6 +252,7 @@ export interface ApiDeps {
   readonly audit: Audit;
   readonly events: EventSource;
   readonly happenings: Pick<Happenings, 'add' | 'find'>;
+  readonly activity: ActivityReader;
   readonly alarms: Pick<Alarms, 'list' | 'notes' | 'acknowledge' | 'write'>;
   /** Sends a mail; resolves to why it was not sent, or to undefined. */
   readonly testMail: () => Promise<string | undefined>;

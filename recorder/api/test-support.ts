@@ -171,6 +171,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
     audit: { sink: noAudit, visits: { begin: () => () => {} } as unknown as Visits, reader: unasked, ...audit },
     events: unasked,
     happenings: { add: async (events) => events, find: async () => [] },
+    activity: { bands: async () => [], search: async () => [] },
     alarms: {
       list: [],
       notes: [],

@@ -24,10 +24,11 @@ import type { TimelineCamera } from '../footage/timeline-item.ts';
 
 /** Of one camera: more do not fit on a screen. */
 const MAX_SPANS = 5_000;
+const MAX_STEPS = 2_000;
 
 type Gaps = TimelineCamera['gaps'];
 
-type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times'>;
+type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times' | 'activity'>;
 
 /** Sorted and disjoint. */
 export interface Account {
@@ -53,6 +54,7 @@ export class Timelines {
         camera_id,
         ...(await readable(this.#of(cameraId, asked.interval))),
         ...(asked.preview && { preview: await readable(this.#previewOf(cameraId, asked)) }),
+        ...(asked.activity === true && { bands: await readable(this.#bandsOf(cameraId, asked)) }),
       };
       cameras.push(coarser(whole, asked.resolutionMs));
       // A month of many cameras takes a while: packets of cameras are read in between.
@@ -140,6 +142,14 @@ export class Timelines {
     const found = await this.#deps.times.of(previewId(cameraId), interval.fromMs, interval.toMs);
     return mergeWithin(within(found.footage, interval), resolutionMs).map(stretch);
   }
+
+  /** At most MAX_STEPS, whatever the resolution is: another node is asked for the finest. */
+  async #bandsOf(cameraId: string, { interval, resolutionMs }: AskedTimes): Promise<TimelineCamera['bands']> {
+    if (cameraId === '') return [];
+    const stepMs = Math.max(resolutionMs, Math.ceil((interval.toMs - interval.fromMs) / MAX_STEPS));
+    const bands = await this.#deps.activity.bands(cameraId, interval, stepMs);
+    return bands.map(({ kind, fromMs, toMs }) => ({ start_ms: Math.floor(fromMs), end_ms: Math.floor(toMs), kind }));
+  }
 }
 
 /** `holders`: all other nodes that may have footage; `answers`: of those that were asked, by node. */
@@ -174,6 +184,7 @@ function joined(
     hidden_gaps: all.reduce((sum, { hidden_gaps }) => sum + hidden_gaps, 0),
     protections: all.flatMap(({ protections }) => protections).sort(byStart),
     elsewhere: elsewhere.map(toElsewhere),
+    ...(own.bands && { bands: all.flatMap(({ bands = [] }) => bands).sort(byStart) }),
     ...(own.preview && { preview: unionOf(all.flatMap(({ preview = [] }) => preview)).map(stretch) }),
   };
 }

@@ -60,6 +60,7 @@ const wanted = (source: string): WantedCamera => ({
   snapshot: undefined,
   onvif: undefined,
   events: 'auto',
+  activity: false,
   ptz: false,
   enabled: true,
   record: {

@@ -97,6 +97,7 @@ const wanted = (source: string, over: Partial<WantedCamera> = {}): WantedCamera 
   snapshot: undefined,
   onvif: undefined,
   events: 'auto',
+  activity: false,
   edge: undefined,
   ptz: false,
   preview: undefined,

@@ -60,6 +60,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     maxBitrate: spec.maxBitrate,
     ptz: spec.ptz,
     events: spec.events.toLowerCase(),
+    activity: spec.activity,
     enabled: !isSuspended(camera),
     record: {
       format: spec.record.format,

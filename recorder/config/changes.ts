@@ -37,6 +37,7 @@ const connectedBy = (camera: CameraConfig): unknown => ({
   ptz: undefined,
   onvif: undefined,
   events: undefined,
+  activity: undefined,
   edge: undefined,
   maxBitrate: undefined,
   record: undefined,

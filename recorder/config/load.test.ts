@@ -260,6 +260,7 @@ cameras:
     ptz: true
     onvif: http://10.0.0.9/onvif/device_service
     events: never
+    activity: true
     enabled: false
     record: {format: mp4, segmentDuration: 10m, retention: {maxAge: 7d}}
   - id: door.2
@@ -386,6 +387,7 @@ cameras:
         ptz: true,
         onvif: 'http://10.0.0.9/onvif/device_service',
         events: 'never',
+        activity: true,
         enabled: false,
         record: {
           format: 'mp4',
@@ -407,6 +409,7 @@ cameras:
         ptz: false,
         onvif: undefined,
         events: 'auto',
+        activity: false,
         enabled: true,
         record: {
           format: 'fmp4',

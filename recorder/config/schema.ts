@@ -295,6 +295,12 @@ export const CameraFile = z.strictObject({
     .describe(
       'Whether events are taken from the camera over ONVIF, such as motion. auto: if onvif is set. always: also at port 80 of the host of source.',
     ),
+  activity: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the key frames of the footage are looked at in the background for what changes in the picture: about 0.1 % of a core with a recorded preview, 0.2 % without; needs ffmpeg.',
+    ),
   edge: edge()
     .optional()
     .describe("The camera's own memory, such as its SD card: what is missing in the archive is filled in from there."),

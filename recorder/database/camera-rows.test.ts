@@ -29,6 +29,7 @@ test('a row becomes a camera in the words of the configuration', () => {
     onvif: 'http://10.0.0.9:8000/onvif/device_service',
     edge: { onvif: true, maxBitrate: 20 },
     events: 'always',
+    activity: true,
     record,
   });
   assert.deepEqual(refused, []);
@@ -51,6 +52,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       ptz: true,
       onvif: 'http://10.0.0.9:8000/onvif/device_service',
       events: 'always',
+      activity: true,
       edge: { source: { kind: 'onvif', recording: undefined }, maxBitrate: 20_000_000 },
       enabled: true,
       record: {

@@ -26,6 +26,7 @@ export interface CameraRow {
   readonly edge?: unknown;
   /** Absent as `onvif` is. */
   readonly events?: string | null;
+  readonly activity?: boolean | null;
   readonly record: unknown;
   readonly enabled: boolean;
 }
@@ -42,6 +43,7 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'onvif',
   'edge',
   'events',
+  'activity',
   'record',
   'enabled',
 ]);
@@ -49,7 +51,7 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
 /** From validated settings. */
 export function rowOf(settings: CameraSettings): CameraRow {
   const { id, name = '', source, preview = null, snapshot = null, ptz = false, onvif = null } = settings;
-  const { group = null, edge = null, events = null, record = {}, enabled = true } = settings;
+  const { group = null, edge = null, events = null, activity = null, record = {}, enabled = true } = settings;
   return {
     id,
     name,
@@ -61,6 +63,7 @@ export function rowOf(settings: CameraSettings): CameraRow {
     onvif,
     edge,
     events,
+    activity,
     record,
     enabled,
   } as CameraRow;
@@ -78,6 +81,7 @@ export function settingsOf({
   onvif,
   edge,
   events,
+  activity,
   record,
   enabled,
 }: CameraRow): CameraSettings {
@@ -92,6 +96,7 @@ export function settingsOf({
     ...(onvif ? { onvif } : {}),
     ...(edge ? { edge } : {}),
     ...(events ? { events } : {}),
+    ...(activity ? { activity } : {}),
     ...(isDeepStrictEqual(record, {}) ? {} : { record }),
     ...(enabled ? {} : { enabled }),
   };
@@ -108,7 +113,7 @@ export function rowIn({ row }: { readonly row: Readonly<Record<string, unknown>>
   if (lacking.length > 0) {
     throw new DatabaseError('REFUSED', `the table cameras has no column ${lacking.join(', ')}`);
   }
-  const { group, snapuri = null, onvif, preview, edge, events } = row;
+  const { group, snapuri = null, onvif, preview, edge, events, activity } = row;
   return {
     id: String(row['id']),
     nodeName: String(row['node_name']),
@@ -121,6 +126,7 @@ export function rowIn({ row }: { readonly row: Readonly<Record<string, unknown>>
     onvif,
     edge,
     events,
+    activity,
     record: row['record'] ?? {},
     enabled: row['enabled'] ?? true,
     // As the table has them: what is wrong with a value is said of its camera.

@@ -168,14 +168,28 @@ export class CameraTable {
       if (next === undefined) return [];
       if (next === null) return run(`DELETE FROM cameras WHERE id = $1 AND node_name = $2 RETURNING id`, which);
       const { name, group = null, source, preview = null, snapuri, ptz } = next;
-      const { onvif = null, edge = null, events = null, record, enabled } = next;
+      const { onvif = null, edge = null, events = null, activity = null, record, enabled } = next;
       const sql = row
         ? `UPDATE cameras SET name = $3, source = $4, snapuri = $5, ptz = $6, onvif = $7, record = $8, enabled = $9,
-             preview = $10, edge = $11, "group" = $12, events = $13
+             preview = $10, edge = $11, "group" = $12, events = $13, activity = $14
            WHERE id = $1 AND node_name = $2 RETURNING id`
-        : `INSERT INTO cameras (id, node_name, name, source, snapuri, ptz, onvif, record, enabled, preview, edge, "group", events)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO NOTHING RETURNING id`;
-      return run(sql, [...which, name, source, snapuri, ptz, onvif, record, enabled, preview, edge, group, events]);
+        : `INSERT INTO cameras (id, node_name, name, source, snapuri, ptz, onvif, record, enabled, preview, edge, "group", events, activity)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING RETURNING id`;
+      return run(sql, [
+        ...which,
+        name,
+        source,
+        snapuri,
+        ptz,
+        onvif,
+        record,
+        enabled,
+        preview,
+        edge,
+        group,
+        events,
+        activity,
+      ]);
     });
     // As in `setEnabled`.
     if (changed.length > 0) await this.read([cameraId]).catch(unlessLogged(this.#options.log));

@@ -114,6 +114,10 @@ const MIGRATIONS: readonly Migration[] = [
     version: 8,
     cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS events text`,
   },
+  {
+    version: 9,
+    cameras: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS activity boolean`,
+  },
 ];
 
 /** The version that this program uses. */

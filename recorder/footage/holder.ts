@@ -27,6 +27,8 @@ export interface AskedTimes {
   readonly resolutionMs: number;
   /** Whether to include when their previews were recorded. */
   readonly preview: boolean;
+  /** Whether to include what their pictures show. */
+  readonly activity?: boolean;
 }
 
 /** Bytes of a file, without the one at `to`. */

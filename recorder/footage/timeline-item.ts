@@ -13,6 +13,10 @@ const timeline = (Cause: z.ZodType<GapCause>) =>
     from_ms: z.number().int(),
     to_ms: z.number().int(),
     server_time_ms: z.number().int(),
+    more_events: z
+      .boolean()
+      .optional()
+      .describe('With events=1: whether the interval has older events than those in the answer.'),
     cameras: z.array(
       z.object({
         camera_id: z.string(),
@@ -76,6 +80,12 @@ const timeline = (Cause: z.ZodType<GapCause>) =>
           .array(Happening)
           .optional()
           .describe('With events=1: what other systems reported, newest first; at most 1000 for all cameras.'),
+        bands: z
+          .array(z.object({ ...StretchFields, kind: z.enum(['active', 'quiet', 'unclear']) }))
+          .optional()
+          .describe(
+            'With activity=1: what the key frames show, which is not what the camera told. active: something changed; quiet: nothing did; unclear: that cannot be told. Other time was not looked at.',
+          ),
         hidden_gaps: z
           .number()
           .int()

@@ -372,6 +372,7 @@ test('with a database new cameras are rows, changed and removed there, and files
     preview: null,
     edge: null,
     events: null,
+    activity: null,
     record: {},
     enabled: true,
   });

@@ -1,5 +1,7 @@
 // What a recorder answers, over the parts of a real one without cameras.
 
+import { LookStore } from '../activity/store.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -88,6 +90,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
     current,
     registry,
     happenings,
+    looks: new LookStore(archive.stateRoot, nodeFileSystem),
     alarms,
     cameraEditor: undefined,
     audit,

@@ -49,6 +49,8 @@ import { PeerRequests } from '../peers/peer-requests.ts';
 import { RelayMetrics } from '../relay/metrics.ts';
 import { buildPlayback, openPlayback } from '../playback/app.ts';
 import type { PlaybackDeps } from '../playback/deps.ts';
+import { bandsOf, searchRegion } from '../activity/region.ts';
+import type { LookStore } from '../activity/store.ts';
 import type { NodeAudit } from './audit.ts';
 import { ArchiveStills } from '../still/archive-stills.ts';
 import { JpegMaker } from '../still/jpeg-maker.ts';
@@ -77,6 +79,8 @@ export interface ServingParts extends FrontStorage {
   /** Metrics of the whole recorder. */
   readonly registry: Registry;
   readonly happenings: Happenings;
+  /** What key frames show. */
+  readonly looks: LookStore;
   readonly alarms: Alarms;
   /** Undefined when the configuration files are not known. */
   readonly cameraEditor: CameraEditor | undefined;
@@ -290,7 +294,7 @@ export class Serving {
   }
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
-    const { engine, cameraEditor, database, store, audit, events, happenings, alarms } = this.#parts;
+    const { engine, cameraEditor, database, store, audit, events, happenings, looks, alarms } = this.#parts;
     const { archive, cameras, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, logLevels } = this.#deps;
@@ -334,6 +338,10 @@ export class Serving {
       audit,
       events,
       happenings,
+      activity: {
+        bands: (cameraId, stretch, stepMs) => bandsOf(looks, cameraId, stretch, stepMs),
+        search: (query) => searchRegion(looks, query),
+      },
       alarms,
       testMail: () => this.#mails.test(),
       warnings: () => this.#warnings(),

@@ -91,9 +91,11 @@ export const openHappenings = ({ archive, told, clock, log }: HappeningsDeps): H
     clock,
     log,
     checkDisk: () => archive.checkDisk(),
-    keptFromMs(cameraId) {
-      const oldestMs = archive.keptFromMs(cameraId);
-      return oldestMs ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
-    },
+    keptFromMs: (cameraId) => keptFromMs({ archive, clock }, cameraId),
     told,
   });
+
+/** Since when what belongs to footage of a camera is kept. */
+export function keptFromMs({ archive, clock }: Pick<BesideFootage, 'archive' | 'clock'>, cameraId: string): number {
+  return archive.keptFromMs(cameraId) ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
+}

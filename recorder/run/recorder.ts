@@ -34,6 +34,7 @@ import { joinCluster } from '../engine/join.ts';
 import { takeState, type ArchiveOwner } from '../engine/owner.ts';
 import { registerLogMetrics } from './logs.ts';
 import { mediaBytes, registerMemoryMetrics } from './memory.ts';
+import { openActivity } from './activity.ts';
 import { openCopies } from './copies.ts';
 import { reload } from './reload.ts';
 import type { ServersCluster } from './servers.ts';
@@ -42,7 +43,7 @@ import { LiveLimits } from '../live/limits.ts';
 import type { Engine } from '../model/engine.ts';
 import type { RowTable } from '../database/row-table.ts';
 import { Ticks } from './ticks.ts';
-import { openAlarmLines, openFrontStorage, openHappenings } from '../front/storage.ts';
+import { keptFromMs, openAlarmLines, openFrontStorage, openHappenings } from '../front/storage.ts';
 import { openOwnCertificate, readTrust } from '../front/trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 import { registerVoteMetrics } from './vote-metrics.ts';
@@ -178,6 +179,9 @@ async function compose(config: Config, deps: OwnerDeps) {
   const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const keepEvents = keepingEvents({ happenings, clock, log });
+  const { archive, cameras } = opened;
+  const keptSinceMs = (cameraId: string): number => keptFromMs(beside, cameraId);
+  const activity = openActivity({ ...deps, archive, cameras, keptFromMs: keptSinceMs, ffmpegPath: config.ffmpeg.path });
   const alarmLines = openAlarmLines(beside);
   const alarms = new Alarms({ journal: events.journal, lines: alarmLines, clock, log });
   const audit = openAudit(config, { ...deps, copy: deps.audit, registry });
@@ -203,6 +207,7 @@ async function compose(config: Config, deps: OwnerDeps) {
       current,
       registry,
       happenings,
+      looks: activity.store,
       alarms,
       cameraEditor: openCameraEditor(config, engine, database, deps),
       store: servers?.store,
@@ -227,6 +232,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     current,
     webhooks,
     happenings,
+    activity,
     alarms,
     alarmLines,
     own,
@@ -243,7 +249,7 @@ async function compose(config: Config, deps: OwnerDeps) {
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
   const { wanted, database, events, archive, gaps, happenings, copies, webhooks, license, cameras, cameraSwitch } =
     made;
-  const { alarms, alarmLines, recovery, errands, own, servers, member, audit, access, serving, ticks } = made;
+  const { activity, alarms, alarmLines, recovery, errands, own, servers, member, audit, access, serving, ticks } = made;
   return [
     // Closed last, so that all closed segments get rows.
     { name: 'database', close: () => database?.close() },
@@ -259,6 +265,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     { name: 'alarms', start: () => alarms.start(), close: () => alarms.close() },
     { name: 'rows', start: () => database?.start(archive) },
     { name: 'copies', start: () => copies?.start(), close: () => copies?.close() },
+    { name: 'activity', start: () => activity.watch.start(), close: () => activity.watch.close() },
     { name: 'tokens', close: () => access.auth.close() },
     { name: 'audit', start: () => audit.start() },
     ...(servers ? [servers.etcd] : []),

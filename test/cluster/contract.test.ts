@@ -186,6 +186,7 @@ function keepsTheContract(): void {
       transport: 'Auto',
       ptz: false,
       events: 'Auto',
+      activity: false,
       suspend: false,
       record: { format: 'fmp4', segmentSeconds: 300 },
       maxBitrate: 100,

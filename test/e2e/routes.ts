@@ -215,6 +215,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     search: 'seconds=1',
   },
+  'GET /api/cameras/:id/activity': { role: 'viewer', cameras: 'one', status: 200, search: window },
   'GET /api/cameras/:id/capture': {
     role: 'admin',
     cameras: 'one',

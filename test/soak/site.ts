@@ -248,6 +248,7 @@ export class Site {
       snapshot: undefined,
       onvif: undefined,
       events: 'auto',
+      activity: false,
       ptz: false,
       enabled: true,
       record: {

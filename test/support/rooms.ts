@@ -204,6 +204,13 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:fs', 'node:stream', 'zod'],
   },
+  // What key frames show: grids of their luminance, kept beside the footage.
+  {
+    name: 'recorder/activity',
+    side: 'front',
+    rooms: ['base', 'recorder/mp4', 'recorder/archive/disk', 'recorder/archive/catalogue', 'recorder/footage'],
+    packages: ['node:events'],
+  },
   // Copies of footage in object storage, and the targets as holders of footage.
   {
     name: 'recorder/copies',
@@ -423,6 +430,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/identity',
       'recorder/relay',
       'recorder/happenings',
+      'recorder/activity',
       'recorder/alarms',
       'recorder/footage',
     ],
@@ -516,6 +524,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/contract',
       'recorder/peers',
       'recorder/happenings',
+      'recorder/activity',
       'recorder/alarms',
       'recorder/mail',
       'recorder/footage',

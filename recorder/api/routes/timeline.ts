@@ -30,6 +30,7 @@ const Query = z.object({
       'Footage that is not further apart is one span, and gaps within this time are one entry with their number and sum (count, missing_ms).',
     ),
   events: flag().optional().describe('1: also the events of the cameras that other systems reported.'),
+  activity: flag().optional().describe('1: also what the pictures of the cameras show, where they were looked at.'),
   preview: flag().optional().describe('1: also when the previews of the cameras were recorded.'),
   scope: Scope.optional().describe('node, the default: what this node has. cluster: what all nodes have together.'),
 });
@@ -97,16 +98,26 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
       },
     },
     async (request) => {
-      const { camera, from, to, scope, resolution_ms: resolutionMs, preview = false, events } = request.query;
+      const {
+        camera,
+        from,
+        to,
+        scope,
+        resolution_ms: resolutionMs,
+        preview = false,
+        activity = false,
+        events,
+      } = request.query;
       requireOrder({ from, to });
       const interval = { fromMs: Math.round(from * 1000), toMs: Math.round(to * 1000) };
       if (interval.toMs - interval.fromMs > MAX_MS) {
         throw new ApiError(400, 'interval-too-wide', `to: expected at most ${MAX_DAYS} days after from`);
       }
-      const asked = { cameraIds: camera, interval, resolutionMs, preview };
+      const asked = { cameraIds: camera, interval, resolutionMs, preview, activity };
       const cameras = await (scope === 'cluster'
         ? timelines.ofAllNodes(request, asked)
         : timelines.ofThisNode(request, asked));
+      let more_events: boolean | undefined;
       if (events === true) {
         const query = new URLSearchParams(camera.map((id) => ['camera', id] as [string, string]));
         query.set('from', String(interval.fromMs / 1000));
@@ -119,10 +130,12 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
           isOfAllNodes: scope === 'cluster',
           query: query.toString(),
         });
+        more_events = found.isMore;
         const marks = Map.groupBy(found.events, ({ camera_id }) => camera_id);
         for (const one of cameras) one.events = marks.get(one.camera_id) ?? [];
       }
-      return { from_ms: interval.fromMs, to_ms: interval.toMs, server_time_ms: clock.wallMs(), cameras };
+      const at = { from_ms: interval.fromMs, to_ms: interval.toMs, server_time_ms: clock.wallMs() };
+      return { ...at, ...(more_events !== undefined && { more_events }), cameras };
     },
   );
 };
