@@ -252,6 +252,12 @@ export const NODE_WARNINGS = {
     todo: 'look at the disk that the message names',
     see: '[KubeNvrDiskFailing](../runbooks/KubeNvrDiskFailing.md)',
   },
+  'files-short': {
+    means:
+      'more than six files of a camera in the last minute are shorter than a second: what it sends breaks off again and again, or its clock or its picture changes',
+    todo: 'look at the state of the camera and at its gaps, which name the cause, and correct it in the camera or the network; report it if they name none',
+    see: '[time](../design/time.md)',
+  },
   'room-not-made': {
     means: 'removing footage frees no space',
     todo: 'look for snapshots, quotas and other programs on the disk',

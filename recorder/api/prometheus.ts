@@ -234,6 +234,9 @@ function addArchiveMetrics(add: AddMetric, clock: Clock): void {
   add('counter', 'segments_total', 'Segments that were closed.', undefined, ({ archive }) =>
     one(archive?.segmentsClosed),
   );
+  add('counter', 'short_segments_total', 'Closed segments shorter than 0.9 seconds.', undefined, ({ archive }) =>
+    one(archive?.shortSegments),
+  );
   add(
     'gauge',
     'last_written_age_seconds',

@@ -80,6 +80,7 @@ export function archiveStatus(changes: Partial<CameraArchiveStatus> = {}): Camer
     reason: undefined,
     lastWrittenMs: undefined,
     segmentsClosed: 0,
+    shortSegments: 0,
     bytesWritten: 0,
     framesWritten: 0,
     framesDropped: new Map(),

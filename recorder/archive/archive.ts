@@ -96,7 +96,8 @@ interface DiskState {
 
 /** A problem of the archive that needs attention. */
 interface ArchiveWarning {
-  readonly code: RetentionWarning['code'] | WrongDiskError['code'] | typeof UNREADABLE | typeof FAILING;
+  readonly code:
+    RetentionWarning['code'] | WrongDiskError['code'] | typeof UNREADABLE | typeof FAILING | typeof SHREDDED;
   readonly message: string;
   /** Undefined: of the node. */
   readonly cameraId: string | undefined;
@@ -111,6 +112,8 @@ const ENDS_AT_ONCE = 16;
 const USUALLY_WAITING = 2;
 const UNREADABLE = 'archive-unreadable';
 const FAILING = 'disk-failing';
+const SHREDDED = 'files-short';
+const SHORT_FILES = 'many of its files of the last minute are shorter than a second';
 
 export class Archive {
   readonly #options: ArchiveOptions;
@@ -485,7 +488,9 @@ export class Archive {
     const { problem: message } = this.catalogue;
     const unreadable: ArchiveWarning[] =
       message === undefined ? [] : [{ code: UNREADABLE, message, cameraId: undefined }];
-    return [...this.#diskWarnings(), ...unreadable, ...(this.#retention?.warnings() ?? [])];
+    const shredded = [...this.#cameras.values()].filter(({ isShredded }) => isShredded);
+    const short = shredded.map(({ cameraId }): ArchiveWarning => ({ code: SHREDDED, message: SHORT_FILES, cameraId }));
+    return [...this.#diskWarnings(), ...unreadable, ...(this.#retention?.warnings() ?? []), ...short];
   }
 
   #diskWarnings(): ArchiveWarning[] {

@@ -3,6 +3,9 @@
 import type { Reason } from '../../base/reason.ts';
 import type { DiskFault } from '../archive/disk/faults.ts';
 
+/** Only what a camera does again and again makes more than a few files shorter than this. */
+export const SHORT_MS = 900;
+
 export interface CameraArchiveStatus {
   /** `idle`: nothing to write, or nothing written yet; `failed`: what the camera sends is lost. */
   readonly state: 'idle' | 'writing' | 'failed';
@@ -10,6 +13,8 @@ export interface CameraArchiveStatus {
   /** Wall time at which the last written picture was captured. */
   readonly lastWrittenMs: number | undefined;
   readonly segmentsClosed: number;
+  /** Those of them that are shorter than `SHORT_MS`. */
+  readonly shortSegments: number;
   readonly bytesWritten: number;
   /** Pictures. */
   readonly framesWritten: number;

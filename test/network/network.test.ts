@@ -11,7 +11,7 @@ import { basename, join } from 'node:path';
 import { videoMedia } from '../camera/media.ts';
 import { Child } from '../support/child.ts';
 import { closedFootage } from '../support/closed-footage.ts';
-import { assertAccount, assertApart, assertNotAhead } from '../support/invariants.ts';
+import { assertAccount, assertApart, assertFewShort, assertNotAhead } from '../support/invariants.ts';
 import { judge, type Verdict } from './judge.ts';
 import { SCENARIOS, TRANSPORTS, type Scenario, type Transport } from './scenarios.ts';
 import type { CameraReport, Order, Report } from './site.ts';
@@ -126,6 +126,7 @@ describe('a network between cameras and recorder', { skip }, () => {
       assert.deepEqual([altered, disordered], [0, 0], 'pictures are whole and in order');
       const files = await closedFootage(filesOf(id));
       assertApart(files);
+      assertFewShort(files);
       assertNotAhead(files);
       assert.ok(aheadMs <= 1_000, `dated ${aheadMs} ms into the future`);
       assertAccount(gaps, files, id);

@@ -7,7 +7,7 @@ import { videoMedia } from '../camera/media.ts';
 import { videoTrack } from '../camera/tracks.ts';
 import { setStage, type Stage } from '../hazards/stage.ts';
 import { closedFootage } from '../support/closed-footage.ts';
-import { assertApart } from '../support/invariants.ts';
+import { assertApart, assertFewShort } from '../support/invariants.ts';
 import { judge, type Verdict } from './judge.ts';
 import { readRecorded, stamped, type Stamp } from './stamped-picture.ts';
 
@@ -46,7 +46,9 @@ async function verdictOf({ stage, sent }: Trial): Promise<Verdict> {
   const { files } = await stage.finish();
   const verdict = judge(sent, await Promise.all(files.map((file) => readRecorded(file))), MEDIA);
   console.log(JSON.stringify(verdict));
-  assertApart(await closedFootage(files));
+  const footage = await closedFootage(files);
+  assertApart(footage);
+  assertFewShort(footage);
   assert.equal(verdict.recorded, sent.length, 'every picture is recorded');
   assert.deepEqual([verdict.altered, verdict.disordered], [0, 0], 'whole and in order');
   return verdict;

@@ -46,6 +46,27 @@ export function assertApart(files: readonly ClosedFile[]): void {
   }
 }
 
+/** Of the files that begin within a minute, so many may be shorter than a second: a camera that connects again and again ends files, too. */
+const MAX_SHORT_FILES = 6;
+const SHORT_MS = 900;
+const MINUTE_MS = 60_000;
+
+/** A camera does not fill its directory with files of fractions of a second, and no file has no time at all. */
+export function assertFewShort(files: readonly ClosedFile[]): void {
+  const shortOf = new Map<string, ClosedFile[]>();
+  for (const file of files) {
+    const lengthMs = file.toMs - file.fromMs;
+    assert.ok(lengthMs > 0, `${file.path} is ${lengthMs} ms long`);
+    if (lengthMs >= SHORT_MS) continue;
+    const short = shortOf.get(file.cameraId) ?? [];
+    shortOf.set(file.cameraId, short);
+    short.push(file);
+    const first = short.at(-1 - MAX_SHORT_FILES);
+    if (first)
+      assert.ok(file.fromMs - first.fromMs >= MINUTE_MS, `${first.path} to ${file.path}: ${short.length} short files`);
+  }
+}
+
 /** No file ends after the time at which it was written; for recorders that use the machine's clock. */
 export function assertNotAhead(files: readonly ClosedFile[]): void {
   for (const { path, toMs, modifiedMs } of files) {

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { Agent, fetch as fetchWith } from 'undici';
 import { Child, type Ended } from './child.ts';
 import { closedFootage } from './closed-footage.ts';
-import { assertApart, assertGaps, assertNotAhead, type GapsAnswer } from './invariants.ts';
+import { assertApart, assertFewShort, assertGaps, assertNotAhead, type GapsAnswer } from './invariants.ts';
 import { mainOf } from './own-programs.ts';
 import { until } from './until.ts';
 
@@ -234,6 +234,7 @@ export class RecorderProcess {
     const files = (await this.files().catch(() => [])).filter((file) => file.endsWith('.mp4'));
     const footage = await closedFootage(files.map((file) => join(this.recordPath, file)));
     assertApart(footage);
+    assertFewShort(footage);
     assertNotAhead(footage);
     for (const [cameraId, answer] of answers) {
       assertGaps(

@@ -9,7 +9,7 @@ import type { CameraArchiveStatus } from '../../recorder/contract/archive-status
 import { videoMedia } from '../camera/media.ts';
 import { filesIn } from './record.ts';
 import { Footage } from './footage.ts';
-import { assertApart, assertGaps, assertNotAhead } from './invariants.ts';
+import { assertApart, assertFewShort, assertGaps, assertNotAhead } from './invariants.ts';
 import { Witness } from './witness.ts';
 
 const camera = { state: 'recording', reason: undefined, counters: newCounters() } as unknown as CameraStatus;
@@ -88,6 +88,11 @@ test('files of one camera that overlap, or end after their last byte', () => {
   const file = { path: 'a.mp4', cameraId: 'gate', fromMs: 0, toMs: 10_000, modifiedMs: 9_500 };
   assertApart([file, { ...file, cameraId: 'yard', fromMs: 5_000 }, { ...file, fromMs: 10_000 }]);
   assert.throws(() => assertApart([file, { ...file, fromMs: 9_990 }]), /begins 0\.010 s before/);
+  const short = Array.from({ length: 8 }, (_, i) => ({ ...file, fromMs: i * 9_000, toMs: i * 9_000 + 800 }));
+  assertFewShort(short.slice(0, 6));
+  assert.throws(() => assertFewShort(short), /7 short files/);
+  assertFewShort(short.map((one, i) => ({ ...one, cameraId: `cam${i % 2}` })));
+  assert.throws(() => assertFewShort([{ ...file, toMs: file.fromMs }]), /is 0 ms long/);
   assertNotAhead([file]);
   assert.throws(() => assertNotAhead([{ ...file, modifiedMs: 8_900 }]), /ends 1\.100 s behind its last byte/);
 });

@@ -12,7 +12,7 @@ import type { ClosedSegment } from '../../recorder/archive/catalogue/segment.ts'
 import type { SampleSink } from '../../recorder/contract/sink.ts';
 import type { CameraStatus } from '../../recorder/contract/camera-status.ts';
 import { closedFootage } from './closed-footage.ts';
-import { ACCOUNT_TOLERANCE_MS, assertApart, FUTURE_TOLERANCE_MS } from './invariants.ts';
+import { ACCOUNT_TOLERANCE_MS, assertApart, assertFewShort, FUTURE_TOLERANCE_MS } from './invariants.ts';
 
 /** A camera without a picture for this long is not being recorded, and must not be reported as such. */
 const SILENT_MS = 15_000;
@@ -109,6 +109,7 @@ export class Witness {
     );
     const footage = await closedFootage(files);
     assertApart(footage);
+    assertFewShort(footage);
     const nowMs = this.#clock.wallMs();
     const report = this.#gaps.report(this.#startMs, nowMs);
     const told = JSON.stringify({ gaps: report.gaps, footage });

@@ -192,6 +192,26 @@ test('the marker of a complete file stays until what was told of the file is saf
   assert.equal(markers(), 1);
 });
 
+test('files of a fraction of a second are counted, and more than a few in a minute are a warning', async (t) => {
+  const { camera, archive, recording, fs, clock } = await bench({ root: temporaryDirectory(t) });
+  const short = async (): Promise<void> => {
+    camera.begin();
+    await camera.play(0.48, fs);
+    camera.end();
+    await fs.idle();
+  };
+  for (let files = 0; files < 6; files++) await short();
+  assert.equal(recording.status().shortSegments, 6);
+  assert.deepEqual(archive.warnings(), []);
+  await short();
+  const [warning] = archive.warnings();
+  assert.deepEqual([warning?.code, warning?.cameraId], ['files-short', 'gate']);
+  clock.advance(60_000);
+  assert.deepEqual(archive.warnings(), []);
+  assert.equal(recording.status().segmentsClosed, 7);
+  await archive.close();
+});
+
 test('what a silent camera has sent is written after a second although nothing follows', async (t) => {
   const { camera, recording, fs } = await bench({ root: temporaryDirectory(t) });
   camera.begin();

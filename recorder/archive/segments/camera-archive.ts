@@ -1,7 +1,7 @@
 // Records one camera: carries out the actions of its segmenter on files, and counts what became of the pictures. It
 // shares only the catalogue with other cameras, so that cameras can be spread over workers.
 
-import type { DropCause, CameraArchiveStatus } from '../../contract/archive-status.ts';
+import { SHORT_MS, type DropCause, type CameraArchiveStatus } from '../../contract/archive-status.ts';
 import { assert, assertNever } from '../../../base/assert.ts';
 import { Backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -9,6 +9,7 @@ import type { Interval } from '../../../base/interval.ts';
 import type { Log } from '../../../base/log.ts';
 import type { MemoryAccount } from '../../../base/memory-budget.ts';
 import type { Reason } from '../../../base/reason.ts';
+import { MINUTE_MS } from '../../../base/units.ts';
 import type { EndReason, Run, SampleSink } from '../../contract/sink.ts';
 import type { Seam, SegmentClosing } from '../../mp4/meta.ts';
 import type { Sample } from '../../mp4/sample.ts';
@@ -98,6 +99,8 @@ const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 /** Files that could not be completed are tried again this often, one at a time, while the disk works. */
 const REPAIR_INTERVAL_MS = 30_000;
 const MAX_UNFINISHED = 1_000;
+/** Short files of a camera in a minute. */
+const MAX_SHORT = 6;
 
 export class CameraArchive implements SampleSink, SegmentFileOwner {
   readonly #options: CameraArchiveOptions;
@@ -128,6 +131,9 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   #lastWrittenMs: number | undefined;
   #segmentsClosed = 0;
+  #shortSegments = 0;
+  /** When the last short ones were closed. */
+  #shortAtMs: number[] = [];
   #bytesWritten = 0;
   #framesWritten = 0;
   readonly #framesDropped = new Map<DropCause, number>();
@@ -223,6 +229,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
       reason: this.#fault,
       lastWrittenMs: this.#lastWrittenMs,
       segmentsClosed: this.#segmentsClosed,
+      shortSegments: this.#shortSegments,
       bytesWritten: this.#bytesWritten,
       framesWritten: this.#framesWritten,
       framesDropped: this.#framesDropped,
@@ -516,6 +523,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
         const { created, closed } = result;
         catalogue.closed(closed);
         this.#segmentsClosed++;
+        if (closed.endMs - closed.segment.startMs < SHORT_MS) this.#noteShort(clock.monotonicMs());
         this.#release(created.marker);
         log.debug({ camera: cameraId, file: created.path, sizeBytes: closed.sizeBytes }, 'segment closed');
         return;
@@ -540,6 +548,18 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
         }
         this.#repairedAtMs = clock.monotonicMs();
     }
+  }
+
+  #noteShort(nowMs: number): void {
+    this.#shortSegments++;
+    this.#shortAtMs = [...this.#shortAtMs.slice(-MAX_SHORT), nowMs];
+  }
+
+  /** Whether more files of the last minute are short than have single causes. */
+  get isShredded(): boolean {
+    const [first] = this.#shortAtMs;
+    const isFull = this.#shortAtMs.length > MAX_SHORT;
+    return isFull && first !== undefined && this.#deps.clock.monotonicMs() - first < MINUTE_MS;
   }
 
   #release(marker: string): void {
