@@ -110,10 +110,10 @@ export class LookStore {
   }
 
   /** Removes the days that end before. `keptFromMs`: of a camera. Rejects with the error of the system. */
-  async removeBefore(keptFromMs: (cameraId: string) => number): Promise<void> {
+  async removeBefore(keptFromMs: (cameraId: string) => number | Promise<number>): Promise<void> {
     for (const cameraId of (await this.#fs.list(this.#directory).catch(ignoreMissing)) ?? []) {
       if (!isCameraId(cameraId)) continue;
-      const fromMs = keptFromMs(cameraId);
+      const fromMs = await keptFromMs(cameraId);
       const days = await this.days(cameraId);
       const gone = days.filter((dayMs) => dayMs + DAY_MS <= fromMs);
       for (const dayMs of gone) {

@@ -25,7 +25,7 @@ export interface WatchedArchive {
   /** Rejects when the record path is not on the disk of the archive. */
   checkDisk(): Promise<void>;
   /** Since when what belongs to footage of a camera is kept; -Infinity while that is not known. */
-  keptFromMs(cameraId: string): number;
+  keptFromMs(cameraId: string): number | Promise<number>;
 }
 
 interface WatchOptions {

@@ -169,7 +169,7 @@ async function addCameraRoutes(app: FastifyInstance, deps: ApiDeps): Promise<voi
   const { auth, origins, cameras, ptz, cameraSwitch, tryLogins, cameraEditor, stills, doctor, discoverer } = deps;
   await app.register(cameraRoutes, { deps });
   await app.register(liveRoutes, { deps, auth, origins, memberOrigins: memberOriginsOf(deps) });
-  await app.register(ptzRoutes, { ptz });
+  await app.register(ptzRoutes, { cameras, ptz });
   await app.register(cameraControlRoutes, { cameraSwitch });
   await app.register(tryLoginRoutes, { deps: { cameras, tryLogins } });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });

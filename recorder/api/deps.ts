@@ -29,11 +29,11 @@ import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
 import type { RefusedCamera } from '../config/camera-list.ts';
 import type { CameraDirectory } from '../model/camera-view.ts';
+import type { EngineErrands } from '../model/engine.ts';
 import type { ArchiveStill } from '../still/archive-stills.ts';
 import type { StillImage } from '../snapshots/shared-images.ts';
 import type { Examiner } from '../probe/report/examiner.ts';
 import type { Discovery } from '../onvif/discovery/discover.ts';
-import type { MovableCamera } from '../onvif/ptz.ts';
 import type { Credentials } from '../onvif/target.ts';
 import type { Issuers } from '../identity/issuers.ts';
 import type { Asker, PeerSender } from '../peers/peer-requests.ts';
@@ -69,7 +69,7 @@ export interface ArchiveReader {
   /** Whether a file can be created in the recordings directory. */
   checkWritable(): Promise<boolean>;
   /** How many segments of a camera lie in an interval. */
-  countSegments(cameraId: string, fromMs: number, toMs: number): number;
+  countSegments(cameraId: string, fromMs: number, toMs: number): number | Promise<number>;
 }
 
 /** All throw `ArchiveError` when the archive cannot be read. */
@@ -104,8 +104,11 @@ interface FootageOutlook {
 }
 
 /** Whether a camera is configured or has footage. */
-export const isKnownCamera = ({ cameras, archive }: Pick<ApiDeps, 'cameras' | 'archive'>, cameraId: string): boolean =>
-  cameras.get(cameraId) !== undefined || archive.countSegments(cameraId, -Infinity, Infinity) > 0;
+export const isKnownCamera = async (
+  { cameras, archive }: Pick<ApiDeps, 'cameras' | 'archive'>,
+  cameraId: string,
+): Promise<boolean> =>
+  cameras.get(cameraId) !== undefined || (await archive.countSegments(cameraId, -Infinity, Infinity)) > 0;
 
 /** Whether a node of the cluster records a camera or has footage of it. */
 export const isCameraOfCluster = ({ cluster }: Pick<ApiDeps, 'cluster'>, cameraId: string): boolean =>
@@ -133,12 +136,6 @@ export interface JobKeeper {
   manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined>;
   /** The key that signs manifests. Rejects with `NodeKeyError`. */
   signingKey(): Promise<Pick<NodeKey, 'publicKey' | 'fingerprint'>>;
-}
-
-/** Cameras that can be moved. */
-export interface PtzKeeper {
-  /** `disabled`: the camera is known, but may not be moved. */
-  get(cameraId: string): MovableCamera | 'disabled' | 'unknown';
 }
 
 /** Still images of cameras. All reject with `StillError`. */
@@ -239,7 +236,7 @@ export interface ApiDeps {
   readonly copies?: { readonly holders: readonly Holder[] } | undefined;
   readonly relayMetrics?: RelayMetrics | undefined;
   readonly jobs: JobKeeper;
-  readonly ptz: PtzKeeper;
+  readonly ptz: Pick<EngineErrands, 'move' | 'presets'>;
   readonly cameraSwitch: CameraSwitch;
   /** Ends the rests of the logins that a camera refused; returns how many there were. */
   readonly tryLogins: (cameraId: string) => Promise<number>;

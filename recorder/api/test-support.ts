@@ -162,7 +162,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
     gaps: noGaps,
     times: { refresh: async () => {}, of: reportOf },
     jobs: { ffmpegIsThere: async () => false } as unknown as JobKeeper,
-    ptz: { get: () => 'unknown' },
+    ptz: unasked,
     cameraSwitch: unasked,
     tryLogins: unasked,
     stills: unasked,

@@ -384,15 +384,16 @@ export class CameraSet implements CameraDirectory {
 
   #view(entry: Entry): CameraView {
     const { config, active, sinceMs } = entry;
-    const { group } = config;
+    const { group, ptz } = config;
     if (!active) {
       const status = stoppedStatus(config, sinceMs, config.halted?.reason);
-      return { status, group, archive: undefined, live: undefined };
+      return { status, ptz, group, archive: undefined, live: undefined };
     }
     const { camera, recording, live, preview } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
     return {
       status: camera.status(),
+      ptz,
       group,
       live: live.stats,
       ...(preview && { preview: { ...preview.stream.status(), stats: preview.stream.stats } }),

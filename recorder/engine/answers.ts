@@ -49,12 +49,12 @@ function archiveOf(archive: Archive): EngineArchive {
       add: (window, nowMs) => protections.add(window, nowMs),
       remove: (id) => protections.remove(id),
     },
-    keptFromMs: (cameraId) =>
+    keptFromMs: async (cameraId) =>
       archive.fault || catalogue.problem !== undefined ? -Infinity : catalogue.oldestStartMs(cameraId),
     list: (cameraId, query) => archive.list(cameraId, query),
-    openEntries: (cameraId) => archive.openEntries(cameraId),
+    openEntries: async (cameraId) => archive.openEntries(cameraId),
     current: (cameraId) => archive.current(cameraId),
-    countSegments: (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
+    countSegments: async (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
     extents: () => archive.extents(),
     newestFiles: (cameraId, count) => archive.newestFiles(cameraId, count),
     rootOf: (path) => archive.rootOf(path),

@@ -56,11 +56,6 @@ export class Errands implements EngineErrands {
     return this.#snapshots.ofNew({ source, snapshot, tls: TLS });
   }
 
-  ptz(cameraId: string): ReturnType<EngineErrands['ptz']> {
-    const camera = this.#ptz.get(cameraId);
-    return typeof camera === 'object' ? 'enabled' : camera;
-  }
-
   async move(...[cameraId, command]: Parameters<EngineErrands['move']>): ReturnType<EngineErrands['move']> {
     return this.#movable(cameraId).run(command);
   }

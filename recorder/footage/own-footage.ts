@@ -16,7 +16,7 @@ export interface OwnArchive {
   /** With several disks: the root of the one that has a file. */
   rootOf?(path: string): Promise<string>;
   /** The segments of a camera that are not closed yet. */
-  openEntries(cameraId: string): readonly OpenSegment[];
+  openEntries(cameraId: string): readonly OpenSegment[] | Promise<readonly OpenSegment[]>;
   /** Keeps a segment from retention until the returned function is called. */
   holdForReading(path: string): () => void;
   /** The same for all segments that overlap [fromMs, toMs). */

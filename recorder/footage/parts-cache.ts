@@ -11,7 +11,7 @@ import { Lru } from './lru.ts';
 
 interface PartsCacheOptions {
   readonly files: ArchiveFiles;
-  readonly archive: { openEntries(cameraId: string): readonly OpenSegment[] };
+  readonly archive: { openEntries(cameraId: string): readonly OpenSegment[] | Promise<readonly OpenSegment[]> };
   readonly clock: Clock;
 }
 
@@ -57,7 +57,8 @@ export class PartsCache {
     const file = name && (await this.#options.files.open(name));
     if (!file) return undefined;
     try {
-      const open = this.#options.archive.openEntries(file.segment.cameraId).find((entry) => entry.path === path);
+      const entries = await this.#options.archive.openEntries(file.segment.cameraId);
+      const open = entries.find((entry) => entry.path === path);
       if (open) return await this.#readGrowing(file, open);
       this.#growing.delete(path);
       const parts = await readParts(file.read, file.sizeBytes);

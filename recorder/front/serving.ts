@@ -8,13 +8,7 @@ import { assert } from '../../base/assert.ts';
 import type { Warning } from '../../base/reason.ts';
 import { buildApi } from '../api/app.ts';
 import { buildHealthServer } from '../api/health-server.ts';
-import {
-  standaloneChecks,
-  type ApiDeps,
-  type ClusterStore,
-  type PtzKeeper,
-  type ReadinessChecks,
-} from '../api/deps.ts';
+import { standaloneChecks, type ApiDeps, type ClusterStore, type ReadinessChecks } from '../api/deps.ts';
 import { LocalMachine } from '../api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../api/prometheus.ts';
 import { nodeFileSystem } from '../archive/disk/file-system.ts';
@@ -60,7 +54,7 @@ import type { FrontStorage } from './storage.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
-import type { Engine, EngineErrands } from '../model/engine.ts';
+import type { Engine } from '../model/engine.ts';
 import type { Joining } from '../api/routes/join.ts';
 import type { Trust } from './trust.ts';
 
@@ -317,7 +311,7 @@ export class Serving {
       copies: this.#parts.copies,
       relayMetrics: this.#relayMetrics,
       jobs: this.#namedJobs,
-      ptz: { get: (id) => movableOf(errands, id) },
+      ptz: errands,
       cameraSwitch,
       tryLogins: (id) => errands.tryLogins(id),
       ...(cameraEditor ? { cameraEditor } : {}),
@@ -453,12 +447,6 @@ export class Serving {
     own.follow(followAuthorities(peers.server as HttpsServer));
     await this.#listen(peers, address);
   }
-}
-
-function movableOf(errands: EngineErrands, id: string): ReturnType<PtzKeeper['get']> {
-  const is = errands.ptz(id);
-  if (is !== 'enabled') return is;
-  return { run: (command) => errands.move(id, command), presets: () => errands.presets(id) };
 }
 
 /** Undefined outside of a cluster. */

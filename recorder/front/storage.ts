@@ -96,6 +96,9 @@ export const openHappenings = ({ archive, told, clock, log }: HappeningsDeps): H
   });
 
 /** Since when what belongs to footage of a camera is kept. */
-export function keptFromMs({ archive, clock }: Pick<BesideFootage, 'archive' | 'clock'>, cameraId: string): number {
-  return archive.keptFromMs(cameraId) ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
+export async function keptFromMs(
+  { archive, clock }: Pick<BesideFootage, 'archive' | 'clock'>,
+  cameraId: string,
+): Promise<number> {
+  return (await archive.keptFromMs(cameraId)) ?? clock.wallMs() - (archive.keeping?.wantedMs(cameraId) ?? KEPT_MS);
 }

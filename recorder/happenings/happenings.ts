@@ -24,7 +24,7 @@ interface HappeningsOptions {
   /** Rejects when the record path is not on the disk of the archive. */
   readonly checkDisk: () => Promise<void>;
   /** Since when what belongs to footage of a camera is kept, milliseconds since 1970; -Infinity while that is not known. */
-  readonly keptFromMs: (cameraId: string) => number;
+  readonly keptFromMs: (cameraId: string) => number | Promise<number>;
   /** Called once for each event, after it is on the disk. */
   readonly told: (event: Happening) => void;
 }
@@ -147,7 +147,7 @@ export class Happenings {
     const { checkDisk, keptFromMs, clock } = this.#options;
     await checkDisk();
     for (const cameraId of await this.cameras()) {
-      const cutMs = Math.min(keptFromMs(cameraId), clock.wallMs() - MAX_LATE_MS);
+      const cutMs = Math.min(await keptFromMs(cameraId), clock.wallMs() - MAX_LATE_MS);
       const days = await this.#daysOf(cameraId);
       const gone = days.filter((startMs) => startMs + DAY_MS <= cutMs);
       for (const startMs of gone) await this.#fs.remove(this.#pathOf(cameraId, startMs)).catch(ignoreMissing);

@@ -34,7 +34,31 @@ type Shared =
   // Live media, from the hub that the engine feeds.
   `engine.cameras.streams.${'live' | 'preview'}.${string}`;
 
+/** Questions about something that are answered at once: in two processes, nothing waits for an answer in a call. */
+type AtOnce<T, At extends string> = T extends (...parameters: infer Parameters) => infer Answer
+  ? Parameters extends readonly []
+    ? never
+    : Answer extends Promise<unknown> | void
+      ? never
+      : At
+  : T extends Scalar | readonly unknown[] | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
+    ? never
+    : { [K in keyof T & string]: AtOnce<T[K], `${At}.${K}`> }[keyof T & string];
+
+/** What the front will find in the states that it was told. There may be nothing new. */
+type Found =
+  | 'engine.cameras.get'
+  | 'engine.archive.keeping.wantedMs'
+  | `engine.member.${'find' | 'isMember' | `view.${string}`}`
+  | Shared
+  | 'engine.cameras.streams';
+
 type None<T extends never> = T;
+
+test('a question about something is a promise, unless the front will find the answer in what it was told', () => {
+  const none: readonly None<Exclude<AtOnce<Engine, 'engine'>, Found>>[] = [];
+  assert.deepEqual(none, []);
+});
 
 test('news and questions carry plain values, apart from what one process still shares', () => {
   type Checked = [None<Unsendable<FrontOfEngine, 'front'>>, None<Exclude<Unsendable<Engine, 'engine'>, Shared>>];

@@ -29,9 +29,7 @@ export interface EngineErrands {
   snapshot(cameraId: string): Promise<StillImage>;
   /** The same of a camera that is not configured yet. */
   stillOfNew(camera: { readonly source: string; readonly snapshot: string }): Promise<StillImage>;
-  /** `disabled`: the camera is known, but may not be moved. */
-  ptz(cameraId: string): 'enabled' | 'disabled' | 'unknown';
-  /** Both reject with `OnvifError`. */
+  /** Both reject with `OnvifError`: with the code `no-ptz` for a camera that may not be moved. */
   move(cameraId: string, command: PtzCommand): Promise<PtzOutcome>;
   presets(cameraId: string): Promise<readonly Preset[]>;
   /** Searches the networks of the node for cameras. Never rejects: problems are in the result. */
@@ -49,13 +47,13 @@ export interface EngineArchive {
   readonly protections: ProtectedWindows | undefined;
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
-  /** Segments that are being written or completed: of one camera, or of all. */
-  openEntries(cameraId?: string): OpenSegment[];
+  /** Segments of a camera that are being written or completed. */
+  openEntries(cameraId: string): Promise<readonly OpenSegment[]>;
   /** The recording in progress; undefined when there is none that can be played. */
   current(cameraId: string): Promise<OpenSegment | undefined>;
   /** Start of the oldest footage; undefined without any, -Infinity while it is not known what is on the disk. */
-  keptFromMs(cameraId: string): number | undefined;
-  countSegments(cameraId: string, fromMs: number, toMs: number): number;
+  keptFromMs(cameraId: string): Promise<number | undefined>;
+  countSegments(cameraId: string, fromMs: number, toMs: number): Promise<number>;
   extents(): readonly { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[];
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
   newestFiles(cameraId: string, count: number): Promise<readonly string[]>;

@@ -13,7 +13,7 @@ interface ActivityDeps {
   readonly archive: Archive;
   readonly cameras: Pick<CameraSet, 'config'>;
   /** Since when what belongs to footage of a camera is kept. */
-  readonly keptFromMs: (cameraId: string) => number;
+  readonly keptFromMs: (cameraId: string) => Promise<number>;
   readonly ffmpegPath: string;
   readonly clock: Clock;
   readonly log: Log;

@@ -180,7 +180,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const happenings = openHappenings({ ...beside, told: events.happened });
   const keepEvents = keepingEvents({ happenings, clock, log });
   const { archive, cameras } = opened;
-  const keptSinceMs = (cameraId: string): number => keptFromMs(beside, cameraId);
+  const keptSinceMs = (cameraId: string): Promise<number> => keptFromMs(beside, cameraId);
   const activity = openActivity({ ...deps, archive, cameras, keptFromMs: keptSinceMs, ffmpegPath: config.ffmpeg.path });
   const alarmLines = openAlarmLines(beside);
   const alarms = new Alarms({ journal: events.journal, lines: alarmLines, clock, log });

@@ -336,7 +336,6 @@ async function apiStage(
     if (!isKnown(cameraId)) throw new SwitchError('unknown-camera', 'none');
     return 1;
   };
-  const movable = { run: async () => 'done' as const, presets: async () => [] };
   const {
     app,
     auth: authenticator,
@@ -369,7 +368,7 @@ async function apiStage(
       },
       protections: protectionKeeper(),
       jobs: jobKeeper(t),
-      ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
+      ptz: { move: async () => 'done', presets: async () => [] },
       stills: {
         snapshot: still,
         thumbnail: still,
@@ -430,6 +429,7 @@ async function apiStage(
     live.begin(run());
     cameras.push({
       status: cameraStatus({ id, name: id.toUpperCase() }),
+      ptz: true,
       archive: archiveStatus(),
       live,
       silence: { sinceMs: NOON_MS, cause: 'unknown' },

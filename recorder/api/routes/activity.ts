@@ -97,7 +97,7 @@ export const activityRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
     },
     async (request) => {
       const { id: cameraId } = request.params;
-      if (!isKnownCamera(deps, cameraId) && !isCameraOfCluster(deps, cameraId)) throw unknownCamera();
+      if (!(await isKnownCamera(deps, cameraId)) && !isCameraOfCluster(deps, cameraId)) throw unknownCamera();
       const { from, to, region, confidence, limit, scope } = request.query;
       requireOrder({ from, to });
       const [fromMs, toMs] = [Math.round(from * 1000), Math.round(to * 1000)];

@@ -77,11 +77,11 @@ function toPreview(
 
 type Deps = Pick<
   ApiDeps,
-  'cameras' | 'cluster' | 'keeping' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'
+  'cameras' | 'cluster' | 'keeping' | 'refusedCameras' | 'nodeName' | 'address' | 'playback' | 'warnings'
 >;
 
 function toCamera(
-  { status, group, archive, live, preview, previewArchive, silence }: CameraView,
+  { status, ptz = false, group, archive, live, preview, previewArchive, silence }: CameraView,
   deps: Deps,
   playback: string | undefined,
   time: (ms: number) => string,
@@ -127,7 +127,7 @@ function toCamera(
     silent_since: timeOrNull(silence?.sinceMs),
     viewers: live?.viewers ?? 0,
     preview: preview ? toPreview(preview, previewArchive) : null,
-    ptz: typeof deps.ptz.get(status.id) === 'object',
+    ptz,
   };
 }
 

@@ -98,8 +98,9 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
       const caller = callerOf(request);
       const isOfAll = request.query.scope === 'cluster';
       await cluster?.lookAtNodes();
-      const isKnown = (id: string): boolean => isKnownCamera(deps, id) || (isOfAll && isCameraOfCluster(deps, id));
-      const unknown = cameras.findIndex((id) => !caller.sees(id) || !isKnown(id));
+      const isKnown = async (id: string): Promise<boolean> =>
+        caller.sees(id) && ((isOfAll && isCameraOfCluster(deps, id)) || (await isKnownCamera(deps, id)));
+      const unknown = (await Promise.all(cameras.map(isKnown))).indexOf(false);
       if (unknown >= 0) {
         throw new ApiError(
           404,

@@ -91,10 +91,10 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
   }
 
   /** The requested window of a known camera. Throws ApiError. */
-  function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Scope>) {
+  async function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Scope>) {
     tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
     const isElsewhere = query.scope === 'cluster' && isCameraOfCluster(deps, cameraId);
-    if (!isElsewhere && !isKnownCamera(deps, cameraId)) throw unknownCamera();
+    if (!isElsewhere && !(await isKnownCamera(deps, cameraId))) throw unknownCamera();
     return { cameraId, ...checkWindow(query), ...(query.scope === 'cluster' && { isOfAllNodes: true }) };
   }
 
@@ -158,7 +158,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       await cluster?.lookAtNodes();
-      const window = windowOf(request, params.camera_id, query);
+      const window = await windowOf(request, params.camera_id, query);
       const wanted = { kind: 'export', ...window, by, ...(isPart && { isPart: true }) } as const;
       if (isDry) return reply.code(200).send(await estimate(request, wanted));
       return reply.code(202).send(await submit(request, wanted));
@@ -190,7 +190,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
       if (isDry) tell(request, { what: 'estimate' });
       const by = callerOf(request).name;
       await cluster?.lookAtNodes();
-      const wanted = { kind: 'timelapse', ...windowOf(request, params.camera_id, query), speed, by } as const;
+      const wanted = { kind: 'timelapse', ...(await windowOf(request, params.camera_id, query)), speed, by } as const;
       if (isDry) return reply.code(200).send(await estimate(request, wanted));
       return reply.code(202).send(await submit(request, wanted));
     },

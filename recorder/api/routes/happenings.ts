@@ -156,7 +156,7 @@ export const happeningRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app
     },
     async (request) => {
       const { id: cameraId } = request.params;
-      if (!isKnownCamera(deps, cameraId) && !isCameraOfCluster(deps, cameraId)) throw unknownCamera();
+      if (!(await isKnownCamera(deps, cameraId)) && !isCameraOfCluster(deps, cameraId)) throw unknownCamera();
       const body = request.body as Report | readonly Report[];
       const nowMs = Math.floor(clock.wallMs());
       const by = callerOf(request).name;

@@ -97,7 +97,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
   const { archive, clock } = deps;
   const { windows: protections, keptMs } = deps.protections;
 
-  const toProtection = ({ id, cameraId, fromMs, toMs, createdMs, note, untilMs }: ProtectedWindow) => ({
+  const toProtection = async ({ id, cameraId, fromMs, toMs, createdMs, note, untilMs }: ProtectedWindow) => ({
     id,
     camera_id: cameraId,
     from: isoTime(fromMs),
@@ -107,7 +107,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     created: isoTime(createdMs),
     note: note ?? null,
     until: untilMs === undefined ? null : isoTime(untilMs),
-    segments: archive.countSegments(cameraId, fromMs, toMs),
+    segments: await archive.countSegments(cameraId, fromMs, toMs),
     ...(deps.cluster && { node_id: deps.cluster.nodeId }),
   });
 
@@ -141,7 +141,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       const { params, query } = request;
       const cameraId = params.camera_id;
       const { from, to, note } = query;
-      if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
+      if (!(await isKnownCamera(deps, cameraId))) throw unknownCamera();
       requireOrder({ from, to });
       const caller = callerOf(request);
       const nowMs = clock.wallMs();
@@ -154,7 +154,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       const window = { cameraId, fromMs: Math.floor(from * 1000), toMs: Math.ceil(to * 1000), note, untilMs };
       const added = await kept(protections.add({ ...window, by: caller.name }, nowMs));
       tell(request, { protection: added.id });
-      return reply.code(201).send(toProtection(added));
+      return reply.code(201).send(await toProtection(added));
     },
   );
 
@@ -173,7 +173,8 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     async (request) => {
       const { query } = request;
       const { sees } = callerOf(request);
-      const own = (await protections.list()).flatMap((window) => (sees(window.cameraId) ? toProtection(window) : []));
+      const seen = (await protections.list()).filter(({ cameraId }) => sees(cameraId));
+      const own = await Promise.all(seen.map(toProtection));
       if (query.scope !== 'cluster') return listed(own, query);
       // Each node gives its part of the page, from the same place on.
       const path = `/api/archive/protections?scope=node${pageQuery(query)}`;
@@ -201,7 +202,8 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     },
     async (request) => {
       const cameraId = visibleCamera(request, request.params.camera_id);
-      return listed((await protections.list(cameraId)).map(toProtection), request.query);
+      const windows = await protections.list(cameraId);
+      return listed(await Promise.all(windows.map(toProtection)), request.query);
     },
   );
 

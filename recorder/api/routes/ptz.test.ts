@@ -6,8 +6,8 @@ import { VirtualClock } from '../../../base/clock.ts';
 import { silentLog } from '../../../base/log.ts';
 import { OnvifDevice } from '../../../test/onvif/device.ts';
 import { until } from '../../../test/support/until.ts';
-import { Ptz } from '../../onvif/ptz.ts';
-import { as, build } from '../test-support.ts';
+import { Ptz, type MovableCamera } from '../../onvif/ptz.ts';
+import { as, build, cameraStatus } from '../test-support.ts';
 import { anywhere } from '../../reach/reach.ts';
 
 const CREDENTIALS = { username: 'u', password: 'p' };
@@ -29,7 +29,22 @@ async function stage(t: TestContext) {
     { id: 'yard', ptz: false, source, onvif: device.url, tls: { verify: false } },
   ]);
   t.after(() => ptz.close());
-  const { app } = await build(t, { ptz });
+  const movable = (cameraId: string): MovableCamera => {
+    const camera = ptz.get(cameraId);
+    assert.ok(typeof camera === 'object', 'only cameras that may be moved are asked');
+    return camera;
+  };
+  const { app, cameras } = await build(t, {
+    ptz: {
+      move: (cameraId, command) => movable(cameraId).run(command),
+      presets: (cameraId) => movable(cameraId).presets(),
+    },
+  });
+  for (const [id, isMovable] of [
+    ['gate', true],
+    ['yard', false],
+  ] as const)
+    cameras.push({ status: cameraStatus({ id }), ptz: isMovable, archive: undefined, live: undefined });
   const post = async (path: string, payload: unknown, role: 'viewer' | 'operator' = 'operator') => {
     const headers = { ...as(role), 'content-type': 'application/json' };
     const body = typeof payload === 'string' ? payload : JSON.stringify(payload);

@@ -7,8 +7,7 @@ import { visibleCamera } from '../../http/access.ts';
 import { ApiError, issueDetail, problemResponse, unknownCamera } from '../../http/problem.ts';
 import type { PtzCommand } from '../../onvif/camera-ptz.ts';
 import { OnvifError } from '../../onvif/error.ts';
-import type { MovableCamera } from '../../onvif/ptz.ts';
-import type { PtzKeeper } from '../deps.ts';
+import type { ApiDeps } from '../deps.ts';
 import { Done } from '../done.ts';
 
 const CameraId = z.string().describe('The camera.');
@@ -81,17 +80,16 @@ const isStill = (command: PtzCommand): boolean =>
 /** Examples for the OpenAPI document. */
 const DONE = { status: 'ok', message: 'the camera moves' };
 
-export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, { ptz }) => {
-  function movable(cameraId: string): MovableCamera {
-    const camera = ptz.get(cameraId);
-    if (camera === 'unknown') throw unknownCamera();
-    if (camera === 'disabled')
-      throw new ApiError(403, 'ptz-disabled', 'this camera may not be moved: its ptz is not true');
-    return camera;
+export const ptzRoutes: FastifyPluginAsyncZod<Pick<ApiDeps, 'cameras' | 'ptz'>> = async (app, { cameras, ptz }) => {
+  function requireMovable(cameraId: string): void {
+    const camera = cameras.get(cameraId);
+    if (!camera) throw unknownCamera();
+    if (!camera.ptz) throw new ApiError(403, 'ptz-disabled', 'this camera may not be moved: its ptz is not true');
   }
 
   async function run(cameraId: string, command: PtzCommand): Promise<z.output<typeof Done>> {
-    const outcome = await answered(movable(cameraId).run(command));
+    requireMovable(cameraId);
+    const outcome = await answered(ptz.move(cameraId, command));
     if (outcome !== 'done')
       return { status: 'ok', message: 'a later command has replaced this one before it was sent' };
     return { status: 'ok', message: MESSAGES[isStill(command) ? 'stop' : command.kind] };
@@ -163,8 +161,9 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
       },
     },
     async (request) => {
-      const camera = movable(visibleCamera(request, request.query.camera_id));
-      return { presets: [...(await answered(camera.presets()))] };
+      const cameraId = visibleCamera(request, request.query.camera_id);
+      requireMovable(cameraId);
+      return { presets: [...(await answered(ptz.presets(cameraId)))] };
     },
   );
 

@@ -162,7 +162,8 @@ async function growingBytes(
   recordings: Recordings,
   file: ArchiveFile,
 ): Promise<number | undefined> {
-  const open = archive.openEntries(file.segment.cameraId).find((entry) => entry.path === file.path);
+  const entries = await archive.openEntries(file.segment.cameraId);
+  const open = entries.find((entry) => entry.path === file.path);
   if (open?.format === 'mp4') {
     throw new ApiError(404, 'not-written-out', 'record.format is mp4: this file can be played once it is closed');
   }

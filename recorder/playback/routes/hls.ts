@@ -56,7 +56,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const interval = toInterval(query, nowMs);
       const local = query.local ?? false;
       const { footage, elsewhere } = await wholeFootage(request, deps, { cameraId, interval, local });
-      const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage);
+      const live = interval.toMs > nowMs && (await goesOn(deps, cameraId, nowMs, footage));
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
       // Without from and to the interval moves with the time: all requests still share one playlist, which keeps its start.
@@ -129,8 +129,13 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
 };
 
 /** Whether more footage is expected after the newest. */
-function goesOn({ footage: { own } }: HlsDeps, cameraId: string, nowMs: number, footage: readonly Footage[]): boolean {
-  if (own.archive.openEntries(cameraId).some(({ format }) => format === 'fmp4')) return true;
+async function goesOn(
+  { footage: { own } }: HlsDeps,
+  cameraId: string,
+  nowMs: number,
+  footage: readonly Footage[],
+): Promise<boolean> {
+  if ((await own.archive.openEntries(cameraId)).some(({ format }) => format === 'fmp4')) return true;
   if (footage.some(({ parts }) => !parts.complete)) return true;
   const newest = footage.at(-1)?.parts;
   if (!newest) return false;
