@@ -39,6 +39,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     machine: unasked,
     protections: unasked,
     site: unasked,
+    objectives: unasked,
     origins: [],
     trustedProxies: [],
     times: unasked,

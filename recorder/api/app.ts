@@ -48,6 +48,7 @@ import { playbackUnderApi } from './routes/playback.ts';
 import { probeRoutes } from './routes/probe.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
+import { reportRoutes } from './routes/reports.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { sessionListRoutes } from './routes/sessions.ts';
 import { signInRoutes } from './routes/sign-in.ts';
@@ -150,6 +151,7 @@ async function addFootageRoutes(app: FastifyInstance, deps: ApiDeps): Promise<vo
   await app.register(gapRoutes, { deps });
   await app.register(timelineRoutes, { deps: { ...deps, timelines } });
   await app.register(dayRoutes, { deps: { ...deps, timelines } });
+  await app.register(reportRoutes, { deps: { ...deps, timelines } });
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   await app.register(archiveStillRoutes, { deps });
 }

@@ -27,6 +27,7 @@ import type { CameraEditor } from '../config/editor.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
+import type { Objective } from '../objectives/objective.ts';
 import type { RefusedCamera } from '../config/camera-list.ts';
 import type { CameraDirectory } from '../model/camera-view.ts';
 import type { EngineErrands } from '../model/engine.ts';
@@ -135,7 +136,7 @@ export interface JobKeeper {
   /** The manifest of a job that is done; undefined when the result has expired. */
   manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined>;
   /** The key that signs manifests. Rejects with `NodeKeyError`. */
-  signingKey(): Promise<Pick<NodeKey, 'publicKey' | 'fingerprint'>>;
+  signingKey(): Promise<Pick<NodeKey, 'publicKey' | 'fingerprint' | 'sign'>>;
 }
 
 /** Still images of cameras. All reject with `StillError`. */
@@ -204,6 +205,8 @@ export interface ApiDeps {
   readonly nodeName: string;
   /** The site's name and time zone, which the page shows. */
   readonly site: { readonly name: string; readonly timeZone: string | undefined };
+  /** Follows the configuration. */
+  readonly objectives: () => readonly Objective[];
   /** Where others reach this node, as `host:port` or a URL; empty when it is not configured. */
   readonly address: string;
   readonly version: string;

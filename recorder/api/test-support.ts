@@ -151,6 +151,7 @@ export function apiDeps({ audit, playback, ...changes }: DepsChanges & Pick<ApiD
   return {
     nodeName: 'rack-1',
     site: { name: '', timeZone: undefined },
+    objectives: () => [],
     address: '',
     version: '1.2.3',
     origins: [],

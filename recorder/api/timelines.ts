@@ -11,10 +11,11 @@ import { elsewhereIn } from '../footage/elsewhere.ts';
 import { IntervalSet } from '../contract/intervals.ts';
 import { mergeWithin } from '../archive/catalogue/kept-footage.ts';
 import { askerOf, visibleCamera } from '../http/access.ts';
-import { accountOf } from '../footage/accounts.ts';
+import { accountOf, accountOfAll, type Account, type ToldAccount } from '../footage/accounts.ts';
 import type { FootageHolder } from '../contract/other-node.ts';
 import { holdersIn, missingAt, silentAt, type Elsewhere } from '../footage/holders.ts';
-import type { AskedTimes } from '../footage/holder.ts';
+import type { AskedTimes, Holder } from '../footage/holder.ts';
+import { nodeHolder } from '../footage/node-holder.ts';
 import { holdersOf } from '../footage/open.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps } from './deps.ts';
@@ -29,12 +30,6 @@ const MAX_STEPS = 2_000;
 type Gaps = TimelineCamera['gaps'];
 
 type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times' | 'activity'>;
-
-/** Sorted and disjoint. */
-export interface Account {
-  readonly footage: readonly Interval[];
-  readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
-}
 
 export class Timelines {
   readonly #deps: Deps;
@@ -52,11 +47,11 @@ export class Timelines {
       const cameraId = visibleCamera(request, camera_id);
       const whole = {
         camera_id,
-        ...(await readable(this.#of(cameraId, asked.interval))),
+        ...(await readable(this.#of(cameraId, asked))),
         ...(asked.preview && { preview: await readable(this.#previewOf(cameraId, asked)) }),
         ...(asked.activity === true && { bands: await readable(this.#bandsOf(cameraId, asked)) }),
       };
-      cameras.push(coarser(whole, asked.resolutionMs));
+      cameras.push(asked.isWhole === true ? whole : coarser(whole, asked.resolutionMs));
       // A month of many cameras takes a while: packets of cameras are read in between.
       await nextTurn();
     }
@@ -67,7 +62,7 @@ export class Timelines {
   async ofAllNodes(request: FastifyRequest, asked: AskedTimes): Promise<TimelineCamera[]> {
     const { interval } = asked;
     // What is missing on one node may be on another, to the millisecond.
-    const whole = { ...asked, resolutionMs: 0 };
+    const whole = { ...asked, resolutionMs: 0, isWhole: false };
     const own = await this.ofThisNode(request, whole);
     const holders = await Promise.all(
       own.map(async ({ camera_id }) => {
@@ -89,22 +84,43 @@ export class Timelines {
     );
   }
 
-  /** Footage and gaps of one camera on all nodes. Throws ApiError. */
-  async account(request: FastifyRequest, cameraId: string, interval: Interval): Promise<Account> {
-    const asked = { cameraIds: [cameraId], interval, resolutionMs: 0, preview: false };
-    const [camera] = await this.ofAllNodes(request, asked);
-    const { spans = [], elsewhere = [], gaps = [] } = camera ?? {};
-    const footage = [...spans, ...elsewhere.filter(({ online }) => online)];
-    const missing = gaps.map((gap) => ({ ...gap, end_ms: gap.start_ms + missingMs(gap) }));
-    const between = gaps.map((gap) => ({ ...gap, start_ms: gap.start_ms + missingMs(gap) }));
-    return {
-      footage: unionOf([...footage, ...between.filter(({ start_ms, end_ms }) => start_ms < end_ms)]),
-      gaps: missing.map((gap) => ({ ...intervalOf(gap), cause: gap.cause })),
-    };
+  /** Footage and gaps of cameras on all nodes, to the millisecond, in the order of `cameraIds`. Throws ApiError. */
+  async accounts(request: FastifyRequest, cameraIds: readonly string[], interval: Interval): Promise<Account[]> {
+    const asked = { cameraIds, interval, resolutionMs: 0, preview: false, isWhole: true };
+    const own = await this.ofThisNode(request, asked);
+    const seen = cameraIds.filter((id) => visibleCamera(request, id) !== '');
+    const others = await this.#places(seen);
+    const nodeId = this.#deps.cluster?.nodeId ?? '';
+    const told: ToldAccount[] = own.map((camera) => ({ nodeId, camera }));
+    const silent: string[] = [];
+    await Promise.all(
+      others.map(async (holder) => {
+        const answer = await holder.times({ ...asked, cameraIds: seen }, askerOf(request));
+        if (answer.kind !== 'answer') silent.push(holder.nodeId);
+        else for (const camera of answer.value) told.push({ nodeId: holder.nodeId, copiesAt: holder.copiesAt, camera });
+      }),
+    );
+    const byCamera = Map.groupBy(told, ({ camera }) => camera.camera_id);
+    return cameraIds.map((id) => ({ ...accountOfAll(interval, byCamera.get(id) ?? []), silent: silent.sort() }));
+  }
+
+  /** All other places that may know of these cameras: a node that never had a picture of one may know why. */
+  async #places(cameraIds: readonly string[]): Promise<readonly Holder[]> {
+    const { cluster } = this.#deps;
+    if (cameraIds.length === 0) return [];
+    const holders = (await Promise.all(cameraIds.map((id) => holdersOf(this.#deps, id)))).flat();
+    const found = new Map(holders.map((holder) => [JSON.stringify([holder.nodeId, holder.copiesAt]), holder]));
+    const named = new Set(holders.map(({ nodeId }) => nodeId));
+    const unnamed = new Set((cluster?.places() ?? []).map(({ nodeId }) => nodeId));
+    const more = [...unnamed].filter((nodeId) => nodeId !== cluster?.nodeId && !named.has(nodeId));
+    const { peers, log } = this.#deps;
+    if (!peers) return [...found.values()];
+    const unknown = { oldestMs: undefined, newestMs: undefined, isOnline: undefined };
+    return [...found.values(), ...more.map((nodeId) => nodeHolder({ nodeId, ...unknown }, { peers, log }))];
   }
 
   /** `cameraId`: empty for a camera that the caller may not see. */
-  async #of(cameraId: string, interval: Interval): Promise<Omit<TimelineCamera, 'camera_id'>> {
+  async #of(cameraId: string, { interval, isWhole }: AskedTimes): Promise<Omit<TimelineCamera, 'camera_id'>> {
     const { times, protections, cluster } = this.#deps;
     const { fromMs, toMs } = interval;
     const found = await times.of(cameraId, fromMs, toMs);
@@ -123,6 +139,7 @@ export class Timelines {
         seam,
       })),
       hidden_gaps: 0,
+      ...(isWhole === true && { written: within(found.report.recorded, interval).map(stretch) }),
       protections: (cameraId === '' ? [] : ((await protections?.windows.list(cameraId)) ?? []))
         .filter((window) => window.fromMs < toMs && window.toMs > fromMs)
         .map(({ id, note, ...window }) => ({ id, ...stretch(window), note: note ?? null })),

@@ -1,14 +1,17 @@
-// The command `recorder verify`: checks whether an export or a case is as the node made it.
+// The command `recorder verify`: checks whether an export, a case or a report is as the node made it.
 
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+import { checkedText } from '../jobs/signed-text.ts';
+import { fingerprintOf } from '../jobs/node-key.ts';
 import { VerifyError, verifyResult } from '../jobs/verify.ts';
 import { parsedArgs, UsageError, type CommandContext } from './command.ts';
 
 export const usage = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
 
 Checks that a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and that footage
-and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong, 2 if this cannot be determined.
+and gaps cover the window; of a report (.json, .html) the signature. Exits with 0 if all is right, 1 if something is
+wrong, 2 if this cannot be determined.
 
   --manifest FILE    manifest of a movie, or of a ZIP file without one (default FILE.manifest.json); its signature is in
                      the file of that name with .sig
@@ -20,7 +23,8 @@ export async function run(args: readonly string[], { print }: Pick<CommandContex
   try {
     const { path, manifest, key, fingerprint } = parse(args);
     if (path === undefined) throw new UsageError('expected a file');
-    const { right, wrong } = await verifyResult({ path, manifest, key, fingerprint });
+    const report = checkedReport(path, key ? fingerprintOf(key) : fingerprint);
+    const { right, wrong } = report ?? (await verifyResult({ path, manifest, key, fingerprint }));
     for (const line of right) print(`ok     ${printable(line)}\n`);
     for (const line of wrong) print(`WRONG  ${printable(line)}\n`);
     if (wrong.length > 0) {
@@ -38,6 +42,28 @@ export async function run(args: readonly string[], { print }: Pick<CommandContex
     print(`cannot be checked: ${err.message}\n`);
     return 2;
   }
+}
+
+/** No report is larger: it has a row a camera and day. */
+const MAX_REPORT_BYTES = 64 * 1024 * 1024;
+
+/** Undefined for a file that is no signed report. */
+function checkedReport(path: string, wanted: string | undefined) {
+  if (
+    !/\.(json|html)$/.test(path) ||
+    (statSync(path, { throwIfNoEntry: false })?.size ?? Infinity) > MAX_REPORT_BYTES
+  ) {
+    return undefined;
+  }
+  const found = checkedText(readFileSync(path));
+  if (!found) return undefined;
+  const { fingerprint, isRight } = found;
+  if (!isRight) return { right: [], wrong: ['the report was changed after it was signed'] };
+  const right = [`the report was signed with key ${fingerprint} and has not been changed since`];
+  if (wanted === undefined) return { right, wrong: [] };
+  return wanted === fingerprint
+    ? { right: [...right, 'that is the expected key'], wrong: [] }
+    : { right, wrong: [`it was signed with key ${fingerprint}, not with ${wanted}`] };
 }
 
 /** Escapes control characters: a manifest may contain terminal commands. */

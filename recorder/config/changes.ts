@@ -89,6 +89,7 @@ export const reloadedSettings = (before: Config, after: Config): Config => ({
   webhooks: after.webhooks,
   webhooksFile: after.webhooksFile,
   mail: after.mail,
+  objectives: after.objectives,
   archive: {
     ...after.archive,
     syncIntervalMs: before.archive.syncIntervalMs,

@@ -14,7 +14,7 @@ async function configOf(t: TestContext, settings: object): Promise<Config> {
   return loadConfig(file);
 }
 
-test('a reload takes up cameras, limits, tokens, networks, webhooks and the level of the log', async (t) => {
+test('a reload takes up cameras, limits, tokens, networks, webhooks, objectives and the level of the log', async (t) => {
   const current = new CurrentConfig(await configOf(t, {}));
   const next = await configOf(t, {
     cameras: [{ id: 'gate', source: 'rtsp://10.0.0.1/gate' }],
@@ -25,6 +25,7 @@ test('a reload takes up cameras, limits, tokens, networks, webhooks and the leve
     cluster: { networks: ['10.96.0.0/12'] },
     webhooks: [{ url: 'https://a.example/', secretFile: '/a' }],
     webhooksFile: '/hooks.yaml',
+    objectives: [{ name: 'insurance', target: 99.9 }],
   });
   current.takeUp(next);
   assert.deepEqual(current.value, next);

@@ -108,6 +108,7 @@ test('a file without settings is a recorder without cameras and every default', 
       peers: [],
       networks: [],
     },
+    objectives: [],
     webhooks: [],
     webhooksFile: undefined,
     mail: undefined,
@@ -231,6 +232,9 @@ archive:
   protectFor: 30d
 ptz: {moveTimeout: 30s}
 cluster: {mode: kubernetes, pool: shop, renewInterval: 3s, dataDir: /srv/data, advertise: host:9997, peers: ['[::1]:9997', 'https://nvr2:443'], networks: [10.96.0.0/12]}
+objectives:
+  - { name: insurance, cameras: [gate, dock-*], target: 99.95, window: 7d, excused: [stopped, process-down] }
+  - { name: all, target: 99 }
 webhooks:
   - { url: 'https://hooks.example/a', secret: whsec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, events: [gap.*, camera.silent], cameras: [gate, dock-*] }
   - { url: 'http://10.0.0.5:8080/b', secretFile: /etc/recorder/hook }
@@ -341,6 +345,16 @@ cameras:
       peers: ['[::1]:9997', 'https://nvr2:443'],
       networks: ['10.96.0.0/12'],
     },
+    objectives: [
+      {
+        name: 'insurance',
+        cameras: ['gate', 'dock-*'],
+        target: 99.95,
+        windowMs: 7 * 86_400_000,
+        excused: ['stopped', 'process-down'],
+      },
+      { name: 'all', target: 99, windowMs: 30 * 86_400_000, excused: ['stopped', 'unlicensed'] },
+    ],
     webhooks: [
       {
         url: 'https://hooks.example/a',

@@ -13,6 +13,7 @@ import { DAY_MS, MINUTE_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
 import { addressFault, type EdgeSource } from '../contract/edge-source.ts';
 import { EVENT_TYPES, matchesType } from '../contract/event.ts';
+import { GAP_CAUSES } from '../contract/gap-cause.ts';
 import { parsePublicKey } from '../license/statement.ts';
 import {
   checkCameraUrl,
@@ -705,6 +706,29 @@ const tls = () =>
       }),
   );
 
+const ObjectiveFile = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'expected 1 to 63 lower-case letters, digits and "-"')
+      .describe('Names the objective in reports. Unique.'),
+    cameras: cameraScope().describe('Ids of the cameras, such as gate or dock-*. Without it, all cameras.'),
+    target: z
+      .number()
+      .min(1, 'expected at least 1 percent')
+      .max(100, 'expected at most 100 percent')
+      .multipleOf(0.001, 'expected at most three decimals')
+      .describe('Percent of the time in which these cameras should be recorded, such as 99.9.'),
+    window: duration(DAY_MS, '1d', 31 * DAY_MS, '31d')
+      .prefault('30d')
+      .describe('The time up to now that alerts and status are about. Reports are about calendar months.'),
+    excused: z
+      .array(z.enum(GAP_CAUSES))
+      .default(['stopped', 'unlicensed'])
+      .describe('Causes of gaps that do not count; docs/gaps.md lists all causes.'),
+  })
+  .transform(({ window: windowMs, ...same }) => ({ ...same, windowMs }));
+
 /** The whole file. Every key is optional. */
 export const ConfigFile = z.strictObject({
   nodeName: z
@@ -1037,6 +1061,12 @@ export const ConfigFile = z.strictObject({
     })
     .prefault({})
     .describe('The page.'),
+  objectives: z
+    .array(ObjectiveFile)
+    .max(20, 'expected at most 20 objectives')
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two objectives have the same name')
+    .default([])
+    .describe('How much of the time cameras must be recorded; reports say whether they were.'),
   webhooks: WebhookList.default([]).describe('Where events are sent.'),
   mail: MailFile.optional().describe('Mails about alarms.'),
   webhooksFile: path()

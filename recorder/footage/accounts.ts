@@ -151,6 +151,51 @@ export const accountOf = ({ spans, gaps, known_until_ms }: TimelineCamera) => ({
   knownUntilMs: known_until_ms,
 });
 
+/** What all nodes together know of a camera. Sorted and disjoint. */
+export interface Account {
+  /** On disks. */
+  readonly footage: readonly Interval[];
+  /** Also what retention has removed since. */
+  readonly recorded: readonly Interval[];
+  readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
+  /** Those that did not answer: they may have footage for these gaps, and know of others. */
+  readonly silent: readonly string[];
+}
+
+/** What one place told; `copiesAt`: with the copies of a node that may be gone. */
+export interface ToldAccount {
+  readonly nodeId: string;
+  readonly copiesAt?: string | undefined;
+  readonly camera: TimelineCamera;
+}
+
+/** The same at every node that is told the same. Of two causes of a gap, that of the node with the lesser id counts. */
+export function accountOfAll({ fromMs, toMs }: Interval, told: readonly ToldAccount[]): Omit<Account, 'silent'> {
+  const inOrder = [...told].sort(
+    (a, b) => Number(a.copiesAt !== undefined) - Number(b.copiesAt !== undefined) || (a.nodeId < b.nodeId ? -1 : 1),
+  );
+  const knownUntilMs = Math.min(
+    toMs,
+    ...inOrder.filter(({ copiesAt }) => copiesAt === undefined).map(({ camera }) => camera.known_until_ms),
+  );
+  const cut = (all: readonly Interval[]): Interval[] => [
+    ...setOf(all.map((one) => ({ fromMs: Math.max(one.fromMs, fromMs), toMs: Math.min(one.toMs, knownUntilMs) }))),
+  ];
+  const footage = cut(inOrder.flatMap(({ camera }) => camera.spans.map(toInterval)));
+  // Nodes of an older version do not tell what was removed.
+  const recorded = cut(
+    inOrder.flatMap(({ camera: { spans, written = [] } }) => [...spans, ...written].map(toInterval)),
+  );
+  const taken = new IntervalSet().with(recorded);
+  const gaps: (Interval & { readonly cause: GapCause })[] = [];
+  for (const { cause, ...gap } of inOrder.flatMap(({ camera }) => accountOf(camera).gaps)) {
+    for (const hole of taken.holes(Math.max(gap.fromMs, fromMs), Math.min(gap.toMs, knownUntilMs)))
+      gaps.push({ ...hole, cause });
+    taken.add(gap.fromMs, gap.toMs);
+  }
+  return { footage, recorded, gaps: gaps.sort((a, b) => a.fromMs - b.fromMs) };
+}
+
 /** Recorded time that is in a file: retention may have removed the file. */
 function footageIn(
   { recorded }: GapReport,

@@ -29,6 +29,8 @@ export interface AskedTimes {
   readonly preview: boolean;
   /** Whether to include what their pictures show. */
   readonly activity?: boolean;
+  /** To the millisecond, whatever the number of gaps, and with removed footage. */
+  readonly isWhole?: boolean;
 }
 
 /** Bytes of a file, without the one at `to`. */

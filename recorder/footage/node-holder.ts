@@ -74,13 +74,14 @@ export function nodeHolder(about: FootageHolder, deps: NodeHolderDeps): Holder {
   };
 }
 
-function timesQuery({ cameraIds, interval, resolutionMs, preview, activity }: AskedTimes): URLSearchParams {
+function timesQuery({ cameraIds, interval, resolutionMs, preview, activity, isWhole }: AskedTimes): URLSearchParams {
   const query = new URLSearchParams(cameraIds.map((id) => ['camera', id] as [string, string]));
   query.set('from', String(interval.fromMs / 1000));
   query.set('to', String(interval.toMs / 1000));
   query.set('resolution_ms', String(resolutionMs));
   if (preview) query.set('preview', '1');
   if (activity === true) query.set('activity', '1');
+  if (isWhole === true) query.set('whole', '1');
   return query;
 }
 

@@ -92,6 +92,10 @@ const timeline = (Cause: z.ZodType<GapCause>) =>
           .describe(
             '0: short gaps are entries with count. Nodes of older versions leave gaps out, and count them here.',
           ),
+        written: z
+          .array(z.object(StretchFields))
+          .optional()
+          .describe('With whole=1: when pictures were recorded, also those that retention removed since.'),
         protections: z.array(z.object({ id: z.string(), ...StretchFields, note: z.string().nullable() })),
         elsewhere: z
           .array(ElsewhereItem)

@@ -299,6 +299,7 @@ export class Serving {
       issuers: this.#trust.issuers,
       nodeName,
       site: { name: this.#config.console.site, timeZone: this.#config.console.timeZone },
+      objectives: () => this.#parts.current.value.objectives,
       address: cluster.advertise,
       cameras,
       archive,

@@ -188,7 +188,7 @@ function jobKeeper(t: TestContext): JobKeeper {
     estimate: async () => ({ sizeBytes: 5, durationMs: 1000, gaps: [] }),
     result: async () => ({ path, sizeBytes: 5, modifiedMs: NOON_MS }),
     manifest: async () => ({ text: Buffer.from('{}'), signature: Buffer.alloc(64) }),
-    signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64) }),
+    signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64), sign: () => Buffer.alloc(64) }),
     isMember: () => true,
     fileName: () => 'result',
   };

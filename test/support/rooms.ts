@@ -211,6 +211,8 @@ export const ROOMS: readonly Room[] = [
     rooms: ['base', 'recorder/mp4', 'recorder/archive/disk', 'recorder/archive/catalogue', 'recorder/footage'],
     packages: ['node:events'],
   },
+  // What recordings must be: days, objectives and reports, from accounts of cameras.
+  { name: 'recorder/objectives', side: 'front', rooms: ['base', 'recorder/contract'], packages: [] },
   // Copies of footage in object storage, and the targets as holders of footage.
   {
     name: 'recorder/copies',
@@ -432,6 +434,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/happenings',
       'recorder/activity',
       'recorder/alarms',
+      'recorder/objectives',
       'recorder/footage',
     ],
     packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],

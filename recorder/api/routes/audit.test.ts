@@ -83,7 +83,7 @@ const job = (changes: Partial<Job> = {}): Job => ({
 
 const noManifest = {
   manifest: async () => undefined,
-  signingKey: async () => ({ publicKey: '', fingerprint: '' }),
+  signingKey: async () => ({ publicKey: '', fingerprint: '', sign: () => Buffer.alloc(64) }),
 };
 
 test('a case leaves all of its cameras: when it is asked for, refused, taken and removed', async (t) => {

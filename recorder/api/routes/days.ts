@@ -1,5 +1,6 @@
 // `/api/archive/{camera_id}/days`: how much of each day of a month is recorded, for a calendar.
 
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Interval } from '../../../base/interval.ts';
@@ -7,22 +8,30 @@ import { isHalted } from '../../contract/gap-cause.ts';
 import { isTimeZone } from '../../config/values.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
+import { recordedIn, type RecordedTime } from '../../objectives/days.ts';
 import type { ApiDeps } from '../deps.ts';
 import { readable } from '../interval.ts';
 import { Scope } from '../scope.ts';
-import type { Account, Timelines } from '../timelines.ts';
+import type { Timelines } from '../timelines.ts';
 import { daysOfMonth } from '../zone-days.ts';
 
+export const Month = z
+  .string()
+  .regex(/^(19[7-9]|[2-9][0-9]{2})[0-9]-(0[1-9]|1[0-2])$/, 'expected a month such as 2026-10')
+  .describe('Such as 2026-10.');
+
+export const DayZone = z
+  .string()
+  .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
+  .optional()
+  .describe('IANA time zone whose days are counted, such as Europe/Berlin. Without it: that of the site.');
+
+export const zoneOf = (tz: string | undefined, { timeZone }: ApiDeps['site']): string =>
+  tz ?? timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 const Query = z.object({
-  month: z
-    .string()
-    .regex(/^(19[7-9]|[2-9][0-9]{2})[0-9]-(0[1-9]|1[0-2])$/, 'expected a month such as 2026-10')
-    .describe('Such as 2026-10.'),
-  tz: z
-    .string()
-    .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
-    .optional()
-    .describe('IANA time zone whose days are counted, such as Europe/Berlin. Without it: that of the site.'),
+  month: Month,
+  tz: DayZone,
   scope: Scope.optional().describe('node, the default: the footage of this node. cluster: that of all nodes.'),
 });
 
@@ -59,29 +68,20 @@ const DAY = {
   complete: false,
 };
 
-/** Seconds of each day that are in `intervals`; both are sorted, and days follow each other. */
-function secondsIn(days: readonly Interval[], intervals: readonly Interval[]): number[] {
-  const sums = days.map(() => 0);
-  let first = 0;
-  for (const { fromMs, toMs } of intervals) {
-    while (first < days.length && (days[first] as Interval).toMs <= fromMs) first++;
-    for (let i = first; i < days.length && (days[i] as Interval).fromMs < toMs; i++) {
-      const day = days[i] as Interval;
-      sums[i] = (sums[i] ?? 0) + Math.min(day.toMs, toMs) - Math.max(day.fromMs, fromMs);
-    }
-  }
-  return sums.map((ms) => ms / 1000);
-}
-
 interface Deps extends Pick<ApiDeps, 'site' | 'times'> {
   readonly timelines: Timelines;
 }
 
 export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { times, timelines, site } }) => {
-  const ofThisNode = async (cameraId: string, { fromMs, toMs }: Interval): Promise<Account> => {
+  const ofThisNode = async (cameraId: string, { fromMs, toMs }: Interval): Promise<RecordedTime> => {
     await readable(times.refresh(fromMs, toMs));
     const { footage, report } = await readable(times.of(cameraId, fromMs, toMs));
-    return { footage, gaps: report.gaps };
+    return { recorded: footage, gaps: report.gaps };
+  };
+  /** Footage that is still there: a calendar shows what can be played. */
+  const ofAllNodes = async (request: FastifyRequest, cameraId: string, interval: Interval): Promise<RecordedTime> => {
+    const [account] = await timelines.accounts(request, [cameraId], interval);
+    return { recorded: account?.footage ?? [], gaps: account?.gaps ?? [] };
   };
   app.get(
     '/api/archive/:camera_id/days',
@@ -109,27 +109,25 @@ export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     async (request) => {
       const { camera_id } = request.params;
       const { month, tz, scope } = request.query;
-      const timeZone = tz ?? site.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+      const timeZone = zoneOf(tz, site);
       const days = daysOfMonth(month, timeZone);
       const interval = { fromMs: days[0]?.fromMs ?? 0, toMs: days.at(-1)?.toMs ?? 0 };
-      const { footage, gaps } =
-        scope === 'cluster'
-          ? await timelines.account(request, camera_id, interval)
-          : await ofThisNode(visibleCamera(request, camera_id), interval);
-      const [recorded, missing] = [secondsIn(days, footage), secondsIn(days, gaps)];
-      const stopped = secondsIn(
-        days,
-        gaps.filter(({ cause }) => isHalted(cause)),
-      );
-      const listed = days.map(({ date, ...day }, i) => ({
-        date,
-        start_ms: day.fromMs,
-        end_ms: day.toMs,
-        recorded_seconds: recorded[i] ?? 0,
-        missing_seconds: missing[i] ?? 0,
-        stopped_seconds: stopped[i] ?? 0,
-        complete: recorded[i] !== 0 && missing[i] === 0,
-      }));
+      const account = await (scope === 'cluster'
+        ? ofAllNodes(request, camera_id, interval)
+        : ofThisNode(visibleCamera(request, camera_id), interval));
+      const listed = recordedIn(days, account).map(({ recordedMs, missingMs, byCause }, i) => {
+        const { date, fromMs, toMs } = days[i] as (typeof days)[number];
+        const stoppedMs = [...byCause].reduce((sum, [cause, ms]) => sum + (isHalted(cause) ? ms : 0), 0);
+        return {
+          date,
+          start_ms: fromMs,
+          end_ms: toMs,
+          recorded_seconds: recordedMs / 1000,
+          missing_seconds: missingMs / 1000,
+          stopped_seconds: stoppedMs / 1000,
+          complete: recordedMs !== 0 && missingMs === 0,
+        };
+      });
       const known = listed.filter((day) => day.recorded_seconds > 0 || day.missing_seconds > 0);
       return { camera_id, month, time_zone: timeZone, days: known };
     },

@@ -91,7 +91,7 @@ function keeper(t: TestContext): Keeper {
       return { sizeBytes: 1234, durationMs: 50_000, gaps: [] };
     },
     manifest: async () => (made.expired ? undefined : { text: Buffer.from('{}\n'), signature: Buffer.alloc(64, 7) }),
-    signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64) }),
+    signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64), sign: () => Buffer.alloc(64) }),
     result: async () => (made.expired ? undefined : { path, sizeBytes: BYTES.length, modifiedMs: (FROM + 102) * 1000 }),
   };
   return made;

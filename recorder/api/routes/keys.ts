@@ -40,14 +40,19 @@ export const keyRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper; nodeName: strin
       },
     },
     async () => {
-      try {
-        const { publicKey, fingerprint } = await jobs.signingKey();
-        return { node: nodeName, keys: [{ algorithm: 'Ed25519' as const, fingerprint, public_key: publicKey }] };
-      } catch (err) {
-        if (!(err instanceof NodeKeyError)) throw err;
-        const detail = 'the key that signs manifests cannot be used: the log of the node has the reason';
-        throw new ApiError(503, 'signing-key-unusable', detail, { cause: err, isExpected: true });
-      }
+      const { publicKey, fingerprint } = await signingKey(jobs);
+      return { node: nodeName, keys: [{ algorithm: 'Ed25519' as const, fingerprint, public_key: publicKey }] };
     },
   );
 };
+
+/** Rejects with ApiError. */
+export async function signingKey(jobs: JobKeeper): ReturnType<JobKeeper['signingKey']> {
+  try {
+    return await jobs.signingKey();
+  } catch (err) {
+    if (!(err instanceof NodeKeyError)) throw err;
+    const detail = 'the key that signs manifests cannot be used: the log of the node has the reason';
+    throw new ApiError(503, 'signing-key-unusable', detail, { cause: err, isExpected: true });
+  }
+}

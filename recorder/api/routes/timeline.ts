@@ -32,6 +32,9 @@ const Query = z.object({
   events: flag().optional().describe('1: also the events of the cameras that other systems reported.'),
   activity: flag().optional().describe('1: also what the pictures of the cameras show, where they were looked at.'),
   preview: flag().optional().describe('1: also when the previews of the cameras were recorded.'),
+  whole: flag()
+    .optional()
+    .describe('1, with scope=node: each gap and span to the millisecond, whatever their number, and written.'),
   scope: Scope.optional().describe('node, the default: what this node has. cluster: what all nodes have together.'),
 });
 
@@ -106,6 +109,7 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
         resolution_ms: resolutionMs,
         preview = false,
         activity = false,
+        whole = false,
         events,
       } = request.query;
       requireOrder({ from, to });
@@ -113,7 +117,7 @@ export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app,
       if (interval.toMs - interval.fromMs > MAX_MS) {
         throw new ApiError(400, 'interval-too-wide', `to: expected at most ${MAX_DAYS} days after from`);
       }
-      const asked = { cameraIds: camera, interval, resolutionMs, preview, activity };
+      const asked = { cameraIds: camera, interval, resolutionMs, preview, activity, isWhole: whole };
       const cameras = await (scope === 'cluster'
         ? timelines.ofAllNodes(request, asked)
         : timelines.ofThisNode(request, asked));

@@ -1,0 +1,53 @@
+// A recording objective: which part of the time that should be recorded must be recorded. The rest is a budget, which gaps use up.
+
+import type { GapCause } from '../contract/gap-cause.ts';
+import { sumOf, type Recorded } from './days.ts';
+
+export interface Objective {
+  readonly name: string;
+  /** Ids, in which `*` stands for any characters; undefined: all cameras. */
+  readonly cameras?: readonly string[] | undefined;
+  /** Percent, with at most three decimals. */
+  readonly target: number;
+  readonly windowMs: number;
+  /** Gaps with these causes do not count. */
+  readonly excused: readonly GapCause[];
+}
+
+/** What an objective says of some time of its cameras. */
+export interface Balance {
+  readonly recordedMs: number;
+  /** Without excused time. */
+  readonly missingMs: number;
+  readonly excusedMs: number;
+  /** Percent, rounded down to four decimals; null if nothing should have been recorded. */
+  readonly achieved: number | null;
+  /** How much may be missing. */
+  readonly budgetMs: number;
+  /** Below zero: the objective is not met. */
+  readonly budgetLeftMs: number;
+}
+
+const THOUSANDTHS = 1_000;
+
+export function balanceOf(
+  { target, excused }: Pick<Objective, 'target' | 'excused'>,
+  all: readonly Recorded[],
+): Balance {
+  const { recordedMs, missingMs: goneMs, byCause } = sumOf(all);
+  const excusedMs = excused.reduce((sum, cause) => sum + (byCause.get(cause) ?? 0), 0);
+  const missingMs = goneMs - excusedMs;
+  const wantedMs = recordedMs + missingMs;
+  const budgetMs = share(wantedMs, Math.round((100 - target) * THOUSANDTHS), 100 * THOUSANDTHS);
+  return {
+    recordedMs,
+    missingMs,
+    excusedMs,
+    achieved: wantedMs === 0 ? null : share(1_000_000, recordedMs, wantedMs) / 10_000,
+    budgetMs,
+    budgetLeftMs: budgetMs - missingMs,
+  };
+}
+
+/** `a * b / c`, rounded down: months of a thousand cameras are more than a number can hold times a million. */
+const share = (a: number, b: number, c: number): number => Number((BigInt(a) * BigInt(b)) / BigInt(c));
