@@ -34,6 +34,7 @@ export const PARAMETERS: Readonly<Record<string, unknown>> = {
   what: 'export',
   camera: 'gate',
   '/api/archive/timeline camera': ['gate', 'dock-1'],
+  '/api/reports/{month} camera': ['gate', 'dock-1'],
   '/api/events/search camera': ['gate', 'dock-1'],
   resolution_ms: 1_000,
   at: FROM + 4.5,

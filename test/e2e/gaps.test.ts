@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startCamera, type Camera } from '../camera/camera.ts';
+import type { Report } from '../../recorder/objectives/report.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import type { CameraOptions } from '../camera/options.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
@@ -83,6 +84,8 @@ async function onThePage(t: TestContext, url: string): Promise<string | undefine
   await page.locator('.tile').waitFor();
   return (await page.locator('.tile .badge').allTextContents()).join();
 }
+
+const sumOf = (gaps: GapsAnswer['gaps']): number => gaps.reduce((sum, gap) => sum + gap.end_ms - gap.start_ms, 0);
 
 describe('the gap ledger', { concurrency: true }, () => {
   test('footage and gaps are the time that was wanted, through all that goes wrong', async (t) => {
@@ -173,6 +176,16 @@ describe('the gap ledger', { concurrency: true }, () => {
     const answers = new Map<string, GapsAnswer>();
     for (const id of cameras.keys()) answers.set(id, await gapsOf(recorder, id));
     const answer = (id: string): GapsAnswer => answers.get(id) as GapsAnswer;
+    const months = new Set([spawnedMs, Date.now()].map((ms) => new Date(ms).toISOString().slice(0, 7)));
+    await until('the report of the month has the milliseconds of the gaps', async () => {
+      const reported = new Map<string, number>();
+      for (const month of months) {
+        const { cameras: all } = (await recorder.get(`/api/reports/${month}?tz=UTC`)) as Report;
+        for (const { camera_id: id, missing_ms: ms } of all) reported.set(id, (reported.get(id) ?? 0) + ms);
+      }
+      const lists = await Promise.all([...cameras.keys()].map(async (id) => [id, await gapsOf(recorder, id)] as const));
+      return lists.every(([id, { gaps }]) => reported.get(id) === sumOf(gaps));
+    });
     const restart = ['process-down', 'starting'];
     assert.deepEqual(causes(answer('steady')), ['starting', ...restart]);
     assert.deepEqual(causes(answer('outage')), ['starting', 'camera-unreachable', ...restart]);

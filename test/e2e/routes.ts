@@ -274,6 +274,12 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     search: 'month=2026-01&tz=UTC',
   },
+  'GET /api/reports/:month': {
+    role: 'viewer',
+    cameras: 'some',
+    status: 200,
+    request: () => ({ url: '/api/reports/2026-01?tz=UTC' }),
+  },
   'POST /api/archive/:camera_id/protect': {
     role: 'operator',
     cameras: 'one',
