@@ -27,6 +27,7 @@ import { registerLogMetrics } from '../recorder/run/logs.ts';
 import { registerMemoryMetrics } from '../recorder/run/memory.ts';
 import { observePlayback } from '../recorder/playback/metrics.ts';
 import { Sender } from '../recorder/playback/sender.ts';
+import { ObjectiveWatch } from '../recorder/objectives/watch.ts';
 import { RelayMetrics } from '../recorder/relay/metrics.ts';
 import { registerVoteMetrics } from '../recorder/run/vote-metrics.ts';
 import { registerWebhookMetrics } from '../recorder/front/webhook-metrics.ts';
@@ -109,6 +110,15 @@ function recorderRegistry(): Registry {
   registerWebhookMetrics(own, () => []);
   observePlayback(own, new Sender({ clock: systemClock }));
   void new RelayMetrics(own);
+  void new ObjectiveWatch({
+    objectives: () => [],
+    cameraIds: () => Promise.resolve([]),
+    accounts: () => Promise.resolve([]),
+    isMine: () => false,
+    registry: own,
+    clock: systemClock,
+    log: silentLog,
+  });
   return Registry.merge([
     buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', clock: systemClock }),
     own,

@@ -17,6 +17,7 @@ import { holdersIn, missingAt, silentAt, type Elsewhere } from '../footage/holde
 import type { AskedTimes, Holder } from '../footage/holder.ts';
 import { nodeHolder } from '../footage/node-holder.ts';
 import { holdersOf } from '../footage/open.ts';
+import type { Asker } from '../peers/peer-requests.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
 import type { ApiDeps } from './deps.ts';
 import { toElsewhere } from '../footage/elsewhere-item.ts';
@@ -31,6 +32,17 @@ type Gaps = TimelineCamera['gaps'];
 
 type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times' | 'activity'>;
 
+/** Who asks, and about which cameras it may. */
+interface Asking {
+  readonly sees: (cameraId: string) => boolean;
+  readonly by: Asker;
+}
+
+export const askingOf = (request: FastifyRequest): Asking => ({
+  sees: (cameraId) => visibleCamera(request, cameraId) !== '',
+  by: askerOf(request),
+});
+
 export class Timelines {
   readonly #deps: Deps;
 
@@ -39,12 +51,16 @@ export class Timelines {
   }
 
   /** In the order of `cameraIds`. A camera that the caller may not see has nothing. Throws ApiError. */
-  async ofThisNode(request: FastifyRequest, asked: AskedTimes): Promise<TimelineCamera[]> {
+  ofThisNode(request: FastifyRequest, asked: AskedTimes): Promise<TimelineCamera[]> {
+    return this.#ofThisNode(askingOf(request), asked);
+  }
+
+  async #ofThisNode({ sees }: Asking, asked: AskedTimes): Promise<TimelineCamera[]> {
     const { fromMs, toMs } = asked.interval;
     await readable(this.#deps.times.refresh(fromMs, toMs));
     const cameras: TimelineCamera[] = [];
     for (const camera_id of asked.cameraIds) {
-      const cameraId = visibleCamera(request, camera_id);
+      const cameraId = sees(camera_id) ? camera_id : '';
       const whole = {
         camera_id,
         ...(await readable(this.#of(cameraId, asked))),
@@ -85,17 +101,17 @@ export class Timelines {
   }
 
   /** Footage and gaps of cameras on all nodes, to the millisecond, in the order of `cameraIds`. Throws ApiError. */
-  async accounts(request: FastifyRequest, cameraIds: readonly string[], interval: Interval): Promise<Account[]> {
+  async accounts(asking: Asking, cameraIds: readonly string[], interval: Interval): Promise<Account[]> {
     const asked = { cameraIds, interval, resolutionMs: 0, preview: false, isWhole: true };
-    const own = await this.ofThisNode(request, asked);
-    const seen = cameraIds.filter((id) => visibleCamera(request, id) !== '');
+    const own = await this.#ofThisNode(asking, asked);
+    const seen = cameraIds.filter((id) => asking.sees(id));
     const others = await this.#places(seen);
     const nodeId = this.#deps.cluster?.nodeId ?? '';
     const told: ToldAccount[] = own.map((camera) => ({ nodeId, camera }));
     const silent: string[] = [];
     await Promise.all(
       others.map(async (holder) => {
-        const answer = await holder.times({ ...asked, cameraIds: seen }, askerOf(request));
+        const answer = await holder.times({ ...asked, cameraIds: seen }, asking.by);
         if (answer.kind !== 'answer') silent.push(holder.nodeId);
         else for (const camera of answer.value) told.push({ nodeId: holder.nodeId, copiesAt: holder.copiesAt, camera });
       }),

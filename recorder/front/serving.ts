@@ -35,7 +35,9 @@ import { jobName } from '../jobs/job-id.ts';
 import { Jobs } from '../jobs/jobs.ts';
 import { NamedJobs } from '../jobs/named-jobs.ts';
 import { mayHaveJobs, openQueue } from '../jobs/open-queue.ts';
+import { Timelines } from '../api/timelines.ts';
 import { Shortfalls } from '../model/shortfalls.ts';
+import { ObjectiveWatch } from '../objectives/watch.ts';
 import { AlarmMails } from '../mail/alarm-mails.ts';
 import type { MutualTls } from '../peers/identity.ts';
 import type { PeerListener } from '../contract/other-node.ts';
@@ -121,6 +123,7 @@ export class Serving {
   #opened: Opened | undefined;
   #playbackPort: number | undefined;
   readonly #mails: AlarmMails;
+  #objectives: ObjectiveWatch | undefined;
   #stills: ApiDeps['stills'] | undefined;
   #toldMs = -Infinity;
 
@@ -209,6 +212,7 @@ export class Serving {
     const playback = await buildPlayback(this.#playbackDeps, opened);
     const apiDeps = this.#apiDeps(playback, opened);
     this.#stills = apiDeps.stills;
+    this.#objectives = this.#watchObjectives(apiDeps);
     const api = await buildApi(apiDeps);
     // Last, so that all metrics are registered.
     const metrics = this.#buildMetrics();
@@ -238,6 +242,7 @@ export class Serving {
     this.#toldMs = nowMs;
     this.#parts.events.warningsAre(this.#warnings());
     this.#mails.tick();
+    this.#objectives?.tick();
   }
 
   /** Stops listening; jobs continue at the next start. */
@@ -245,6 +250,7 @@ export class Serving {
     this.#following?.close();
     this.#jpegs.close();
     await this.#mails.close();
+    await this.#objectives?.close();
     await this.#jobsStarted;
     await this.#jobs.close();
     await Promise.all(this.#listeners.map((server) => server.close()));
@@ -350,6 +356,24 @@ export class Serving {
       },
       machine: new LocalMachine(recordPath, clock),
     };
+  }
+
+  #watchObjectives(deps: ApiDeps): ObjectiveWatch {
+    const { cluster, cameras, objectives, clock, log } = deps;
+    const timelines = new Timelines(deps);
+    const asking = { sees: () => true, by: { name: this.#config.nodeName, credential: undefined } };
+    return new ObjectiveWatch({
+      objectives,
+      cameraIds: async () => {
+        const listed = (await cluster?.cameras())?.cameras ?? [];
+        return [...new Set([...cameras.list().map(({ status }) => status.id), ...listed.map(({ id }) => id)])];
+      },
+      accounts: (ids, interval) => timelines.accounts(asking, ids, interval),
+      isMine: () => cluster === undefined || cluster.leader()?.nodeId === cluster.nodeId,
+      registry: this.#parts.registry,
+      clock,
+      log,
+    });
   }
 
   #checks(): ReadinessChecks {

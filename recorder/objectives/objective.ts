@@ -1,5 +1,6 @@
 // A recording objective: which part of the time that should be recorded must be recorded. The rest is a budget, which gaps use up.
 
+import { inScope } from '../../base/camera-scope.ts';
 import type { GapCause } from '../contract/gap-cause.ts';
 import { sumOf, type Recorded } from './days.ts';
 
@@ -27,6 +28,9 @@ export interface Balance {
   /** Below zero: the objective is not met. */
   readonly budgetLeftMs: number;
 }
+
+export const covers = ({ cameras }: Pick<Objective, 'cameras'>, cameraId: string): boolean =>
+  cameras === undefined || inScope(cameras, cameraId);
 
 const THOUSANDTHS = 1_000;
 

@@ -1,11 +1,10 @@
 // The report of a month: one row a camera and day, and what each objective says of the month. It has no clock of its own: the same
 // accounts make the same report at every node.
 
-import { inScope } from '../../base/camera-scope.ts';
 import type { Interval } from '../../base/interval.ts';
 import { GAP_CAUSES, type GapCause } from '../contract/gap-cause.ts';
 import { recordedIn, sumOf, type Recorded, type RecordedTime } from './days.ts';
-import { balanceOf, type Balance, type Objective } from './objective.ts';
+import { balanceOf, covers, type Balance, type Objective } from './objective.ts';
 
 export interface ReportedCamera {
   readonly id: string;
@@ -68,9 +67,6 @@ export function reportOf({ month, timeZone, site, days, cameras, objectives, sil
 
 /** As many cameras as an objective names. */
 const WORST = 5;
-
-const covers = ({ cameras }: Pick<Objective, 'cameras'>, cameraId: string): boolean =>
-  cameras === undefined || inScope(cameras, cameraId);
 
 const toBalance = (balance: Balance) => ({
   recorded_ms: balance.recordedMs,

@@ -212,7 +212,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['node:events'],
   },
   // What recordings must be: days, objectives and reports, from accounts of cameras.
-  { name: 'recorder/objectives', side: 'front', rooms: ['base', 'recorder/contract'], packages: [] },
+  { name: 'recorder/objectives', side: 'front', rooms: ['base', 'recorder/contract'], packages: [METRICS] },
   // Copies of footage in object storage, and the targets as holders of footage.
   {
     name: 'recorder/copies',
@@ -530,6 +530,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/activity',
       'recorder/alarms',
       'recorder/mail',
+      'recorder/objectives',
       'recorder/footage',
       'recorder/config',
       'recorder/events',
@@ -598,6 +599,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/archive/gaps',
       'recorder/archive/retention',
       'recorder/edge/recovery',
+      'recorder/objectives',
       'recorder/copies',
       'recorder/license',
       'recorder/audit',

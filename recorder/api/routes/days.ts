@@ -12,7 +12,7 @@ import { recordedIn, type RecordedTime } from '../../objectives/days.ts';
 import type { ApiDeps } from '../deps.ts';
 import { readable } from '../interval.ts';
 import { Scope } from '../scope.ts';
-import type { Timelines } from '../timelines.ts';
+import { askingOf, type Timelines } from '../timelines.ts';
 import { daysOfMonth } from '../zone-days.ts';
 
 export const Month = z
@@ -80,7 +80,7 @@ export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   };
   /** Footage that is still there: a calendar shows what can be played. */
   const ofAllNodes = async (request: FastifyRequest, cameraId: string, interval: Interval): Promise<RecordedTime> => {
-    const [account] = await timelines.accounts(request, [cameraId], interval);
+    const [account] = await timelines.accounts(askingOf(request), [cameraId], interval);
     return { recorded: account?.footage ?? [], gaps: account?.gaps ?? [] };
   };
   app.get(

@@ -14,7 +14,7 @@ import { reportPage } from '../../objectives/page.ts';
 import { reportOf, type ReportedCamera } from '../../objectives/report.ts';
 import type { ApiDeps } from '../deps.ts';
 import { KEY } from '../examples.ts';
-import type { Timelines } from '../timelines.ts';
+import { askingOf, type Timelines } from '../timelines.ts';
 import { daysOfMonth } from '../zone-days.ts';
 import { DayZone, Month, zoneOf } from './days.ts';
 import { signingKey } from './keys.ts';
@@ -148,7 +148,7 @@ export const reportRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     for (let i = 0; i < wanted.length; i += CAMERAS_AT_ONCE) {
       const some = wanted.slice(i, i + CAMERAS_AT_ONCE);
       const accounts = await timelines.accounts(
-        request,
+        askingOf(request),
         some.map(({ id }) => id),
         month,
       );
@@ -175,7 +175,10 @@ export const reportRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
         params: z.object({ month: Month }),
         querystring: Query,
         response: {
-          200: ReportAnswer,
+          200: {
+            description: 'The report.',
+            content: { 'application/json': { schema: ReportAnswer }, 'text/html': { schema: z.string() } },
+          },
           400: problemResponse('A parameter is not valid; the detail names it.'),
           401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
@@ -194,7 +197,7 @@ export const reportRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
       const report = reportOf({ month, timeZone, site: site.name, days, objectives: deps.objectives(), ...accounts });
       if (format === 'json') {
         const text = signedText(JSON.stringify(report).slice(0, -1), 'json', key);
-        return reply.type('application/json; charset=utf-8').send(text as never);
+        return reply.type('application/json; charset=utf-8').send(text);
       }
       const madeAt = new Date(clock.wallMs()).toLocaleString('en-GB', {
         timeZone,
@@ -205,7 +208,7 @@ export const reportRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
       return reply
         .type('text/html; charset=utf-8')
         .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; sandbox")
-        .send(page as never);
+        .send(page);
     },
   );
 };

@@ -1,0 +1,168 @@
+// Measures the objectives of a node, or at the leading node those of its cluster, over the time up to now: for metrics, alerts and the
+// status of the cluster. The numbers are those of reports.
+
+import { Gauge, type Registry } from 'prom-client';
+import type { Clock } from '../../base/clock.ts';
+import type { Interval } from '../../base/interval.ts';
+import type { Log } from '../../base/log.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
+import { recordedIn, type Recorded, type RecordedTime } from './days.ts';
+import { balanceOf, covers, type Balance, type Objective } from './objective.ts';
+
+interface WatchOptions {
+  readonly objectives: () => readonly Objective[];
+  /** All cameras. Never rejects. */
+  readonly cameraIds: () => Promise<readonly string[]>;
+  /** In the order of the ids. */
+  readonly accounts: (cameraIds: readonly string[], interval: Interval) => Promise<readonly RecordedTime[]>;
+  /** False in a cluster that another node leads. */
+  readonly isMine: () => boolean;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Measured {
+  readonly objective: Objective;
+  readonly atMs: number;
+  readonly cameras: number;
+  /** Of the window of the objective. */
+  readonly balance: Balance;
+  /** Most missing first. */
+  readonly worst: readonly { readonly cameraId: string; readonly missingMs: number }[];
+}
+
+/** The windows of burn rates. Those up to `SHORT_MS` are measured each minute, the others every five minutes. */
+const WINDOWS: readonly (readonly [name: string, ms: number])[] = [
+  ['5m', 5 * MINUTE_MS],
+  ['30m', 30 * MINUTE_MS],
+  ['1h', HOUR_MS],
+  ['6h', 6 * HOUR_MS],
+  ['3d', 3 * DAY_MS],
+];
+const SHORT_MS = 6 * HOUR_MS;
+const LONG_EVERY = 5;
+const WORST = 5;
+const CAMERAS_AT_ONCE = 16;
+
+export class ObjectiveWatch {
+  readonly #options: WatchOptions;
+  readonly #burnRate: Gauge<'objective' | 'window'>;
+  readonly #left: Gauge<'objective'>;
+  readonly #achieved: Gauge<'objective'>;
+  #measured: readonly Measured[] = [];
+  #work: Promise<void> | undefined;
+  #dueMs = -Infinity;
+  #turn = 0;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    const registers = [options.registry];
+    this.#burnRate = new Gauge({
+      name: 'kube_nvr_objective_burn_rate',
+      help: 'How fast the budget of an objective is used up in a window up to now: 1 uses it up exactly.',
+      labelNames: ['objective', 'window'],
+      registers,
+    });
+    this.#left = new Gauge({
+      name: 'kube_nvr_objective_budget_left_seconds',
+      help: 'How much may still be missing in the window of an objective; below 0, it is not met.',
+      labelNames: ['objective'],
+      registers,
+    });
+    this.#achieved = new Gauge({
+      name: 'kube_nvr_objective_achieved_ratio',
+      help: 'How much of the time was recorded in the window of an objective.',
+      labelNames: ['objective'],
+      registers,
+    });
+  }
+
+  /** The last measurement; empty at a node that does not measure. */
+  get measured(): readonly Measured[] {
+    return this.#measured;
+  }
+
+  /** To be called about once a second. */
+  tick(): void {
+    const { clock, log } = this.#options;
+    if (this.#work || clock.monotonicMs() < this.#dueMs) return;
+    this.#dueMs = clock.monotonicMs() + MINUTE_MS;
+    this.#work = this.#measure()
+      .catch((err: unknown) => log.warn({ err }, 'objectives cannot be measured'))
+      .finally(() => (this.#work = undefined));
+  }
+
+  async close(): Promise<void> {
+    await this.#work;
+  }
+
+  async #measure(): Promise<void> {
+    const { objectives, cameraIds, isMine, clock } = this.#options;
+    const all = isMine() ? objectives() : [];
+    const names = JSON.stringify(all.map(({ name }) => name));
+    if (names !== JSON.stringify(this.#measured.map(({ objective }) => objective.name))) {
+      this.#turn = 0;
+      for (const gauge of [this.#burnRate, this.#left, this.#achieved]) gauge.reset();
+      this.#measured = [];
+    }
+    if (all.length === 0) return;
+    const isLong = this.#turn++ % LONG_EVERY === 0;
+    const toMs = Math.floor(clock.wallMs());
+    const longestMs = isLong
+      ? Math.max(...all.map(({ windowMs }) => windowMs), ...WINDOWS.map(([, ms]) => ms))
+      : SHORT_MS;
+    const ids = (await cameraIds()).filter((id) => all.some((objective) => covers(objective, id)));
+    const accounts = await this.#accountsOf(ids, { fromMs: toMs - longestMs, toMs });
+    const recordedOf = (objective: Objective, ms: number): (readonly [string, Recorded])[] =>
+      [...accounts].flatMap(([id, account]) =>
+        covers(objective, id)
+          ? recordedIn([{ fromMs: toMs - ms, toMs }], account).map((recorded) => [id, recorded] as const)
+          : [],
+      );
+    const balance = (objective: Objective, ms: number): Balance =>
+      balanceOf(
+        objective,
+        recordedOf(objective, ms).map(([, recorded]) => recorded),
+      );
+    for (const objective of all) {
+      for (const [window, ms] of WINDOWS) {
+        if (ms <= longestMs)
+          this.#burnRate.set({ objective: objective.name, window }, burnRate(balance(objective, ms)));
+      }
+    }
+    if (!isLong) return;
+    this.#measured = all.map((objective) => {
+      const parts = recordedOf(objective, objective.windowMs);
+      const worst = parts.map(([cameraId, part]) => ({ cameraId, missingMs: balanceOf(objective, [part]).missingMs }));
+      return {
+        objective,
+        atMs: toMs,
+        cameras: parts.length,
+        balance: balance(objective, objective.windowMs),
+        worst: worst
+          .filter(({ missingMs }) => missingMs > 0)
+          .sort((a, b) => b.missingMs - a.missingMs || (a.cameraId < b.cameraId ? -1 : 1))
+          .slice(0, WORST),
+      };
+    });
+    for (const { objective, balance: whole } of this.#measured) {
+      this.#left.set({ objective: objective.name }, whole.budgetLeftMs / 1_000);
+      this.#achieved.set({ objective: objective.name }, (whole.achieved ?? 100) / 100);
+    }
+  }
+
+  async #accountsOf(ids: readonly string[], interval: Interval): Promise<ReadonlyMap<string, RecordedTime>> {
+    const found = new Map<string, RecordedTime>();
+    for (let i = 0; i < ids.length; i += CAMERAS_AT_ONCE) {
+      const some = ids.slice(i, i + CAMERAS_AT_ONCE);
+      const accounts = await this.#options.accounts(some, interval);
+      for (const [at, id] of some.entries()) found.set(id, accounts[at] as RecordedTime);
+    }
+    return found;
+  }
+}
+
+/** Infinity where nothing may be missing, and something is. */
+const burnRate = ({ recordedMs, missingMs, budgetMs }: Balance): number =>
+  missingMs === 0 || recordedMs + missingMs === 0 ? 0 : missingMs / budgetMs;
