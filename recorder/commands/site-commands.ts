@@ -114,7 +114,9 @@ const MOVE: SiteCommand = {
     const nodes = (await site.list(RECORDER_NODES)).map(({ metadata }) => metadata.name);
     if (!nodes.includes(node)) throw new AdminError(`there is no node ${node}: expected ${nodes.join(', ')}`);
     await site.patch(CAMERAS, camera, { spec: { placement: { preferredNode: node } } });
-    print(`${camera} moves to ${node}\n`);
+    print(
+      `${camera} moves to ${node}: spec.placement.preferredNode is ${node} now. If the Camera is kept in Git, write it there, too, or the next sync undoes it.\n`,
+    );
     return 0;
   },
 };

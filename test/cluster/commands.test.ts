@@ -210,7 +210,12 @@ spec: { archive: { hostPath: /mnt/archive } }
     for (const text of ['\nrack-1 ', '\ngate ', '\nrecorderpools/default: NoMajority: one of three nodes votes\n']) {
       assert.ok(status.out.includes(text), status.out);
     }
-    assert.deepEqual(await of('move', 'gate', 'rack-1'), { code: 0, out: 'gate moves to rack-1\n', err: '' });
+    const moved = await of('move', 'gate', 'rack-1');
+    assert.deepEqual([moved.code, moved.err], [0, '']);
+    assert.match(
+      moved.out,
+      /^gate moves to rack-1: spec\.placement\.preferredNode is rack-1 now\. If the Camera is kept in Git/,
+    );
     assert.match((await of('move', 'gate', 'rack-9')).err, /there is no node rack-9: expected rack-1\n$/);
     assert.match((await of('move', 'yard', 'rack-1')).err, /"yard" not found/);
     assert.equal((await of('drain', 'rack-1')).code, 0);

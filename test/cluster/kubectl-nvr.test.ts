@@ -64,7 +64,7 @@ suite('kubectl nvr', { skip: clusterMissing() }, () => {
   });
 
   test('move, drain and its undo change where a camera is recorded', async () => {
-    assert.equal((await nvr('move', 'gate', 'node-2')).stdout, 'gate moves to node-2\n');
+    assert.match((await nvr('move', 'gate', 'node-2')).stdout, /^gate moves to node-2: .*If the Camera is kept in Git/);
     const isOn = (node: string): Promise<unknown> =>
       until(`gate is on ${node}`, async () => {
         const { node: at, handover } = (await assignmentOf('gate')) ?? {};
