@@ -94,6 +94,10 @@ export const RECORDING_REASONS = {
     see: '[replace-node.md](replace-node.md)',
   },
   'disk-slow': { means: 'the disk does not keep up', todo: 'record fewer cameras on the node, or use a faster disk' },
+  'no-descriptors': {
+    means: 'the recorder can open no more files and connections',
+    todo: 'raise its limit (`LimitNOFILE` of the service, or that of the container runtime) to 65536 or more',
+  },
   'file-removed': {
     means: 'somebody removed the file that was being written',
     todo: 'nothing: the recorder begins the next file',

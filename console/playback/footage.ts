@@ -185,6 +185,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   'disk-full': disk('disk was full'),
   'disk-slow': disk('disk was too slow'),
   'disk-error': disk('disk failed'),
+  'no-descriptors': recorder('recorder could open no more files'),
   'clock-step': recorder('clock was set'),
   'machine-frozen': recorder('machine stood still'),
   'process-down': recorder('recorder was not running'),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CameraError, NoConnection } from './error.ts';
+import { unreachable } from './tcp-transport.ts';
 
 const at = { ssrc: 0xabcd, sequenceNumber: 4711 };
 
@@ -22,4 +23,10 @@ test('an error before the first packet stays what it is, and so does one of a po
   assert.equal(error.after(undefined), error);
   const away: CameraError = new NoConnection('10.0.0.9:554 refuses connections');
   assert.equal(away.after({ ...at, carrier: { rtspChannel: 0 } }), away);
+});
+
+test('a process that can open no more connections does not say that the camera is away', () => {
+  const target = { host: 'gate.example', port: 554, tls: false } as unknown as Parameters<typeof unreachable>[1];
+  const error = Object.assign(new Error('connect EMFILE'), { code: 'EMFILE' });
+  assert.equal(unreachable(error, target, false).code, 'no-descriptors');
 });

@@ -12,7 +12,8 @@ import { describePacket, type PacketPlace } from '../contract/packet-place.ts';
  * - `no-answer`: no response to a request; `protocol`: an invalid or unusable response;
  * - `no-key-frame`: video without a picture at which decoding can start;
  * - `not-decodable`: packets arrive, but they give no picture; `encrypted`: video only over SRTP;
- * - `bitrate-exceeded`: it sends more than its `maxBitrate`; `address-refused`: `cameraNetworks` does not allow its address.
+ * - `bitrate-exceeded`: it sends more than its `maxBitrate`; `address-refused`: `cameraNetworks` does not allow its address;
+ * - `no-descriptors`: this process can open no more connections.
  */
 export type CameraErrorCode =
   | 'unreachable'
@@ -30,7 +31,8 @@ export type CameraErrorCode =
   | 'not-decodable'
   | 'encrypted'
   | 'bitrate-exceeded'
-  | 'address-refused';
+  | 'address-refused'
+  | 'no-descriptors';
 
 /**
  * A fault of the camera, not ours: the connection is retried. The message never contains a password or a URL with a user part.

@@ -2,6 +2,7 @@
 
 import { isIP, type Socket } from 'node:net';
 import type { Clock, Timer } from '../../base/clock.ts';
+import { isOutOfFiles, OUT_OF_FILES } from '../../base/open-files.ts';
 import { CertificateRefused, connectCamera, type Destination } from '../reach/connect.ts';
 import { AddressRefused } from '../reach/networks.ts';
 import type { Reach } from '../reach/reach.ts';
@@ -234,6 +235,7 @@ export function unreachable(
       target.shownHost === undefined ? 'cameraNetworks does not allow the host that the URL names' : error.message;
     return new CameraError('address-refused', named, { cause: error });
   }
+  if (isOutOfFiles(error)) return new CameraError(OUT_OF_FILES.code, OUT_OF_FILES.message, { cause: error });
   const detail = (error instanceof CertificateRefused ? error.message : error?.code) ?? error?.message ?? 'closed';
   const message = `the camera cannot be reached at ${shown(target)}: ${detail}`;
   // A name that cannot be resolved does not show that the camera is away, and resolving it every second would burden others.

@@ -19,6 +19,10 @@ test('what the status says of a stream is the cause of the gap, and every other 
   assert.equal(cameraCause('something-new'), 'camera-error');
 });
 
+test('a process that can open no more blames neither the camera nor the disk', () => {
+  assert.deepEqual([cameraCause('no-descriptors'), diskCause('no-descriptors')], ['no-descriptors', 'no-descriptors']);
+});
+
 test('a disk is full, slow, or has failed; what cannot be written at all is a fault of the camera', () => {
   assert.deepEqual(['disk-full', 'disk-slow', 'EIO'].map(diskCause), ['disk-full', 'disk-slow', 'disk-error']);
   assert.equal(diskCause('unsupported-parameters'), 'camera-error');

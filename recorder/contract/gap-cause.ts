@@ -17,6 +17,8 @@ export const CAUSE_MEANINGS = {
   'disk-full': 'video came, but the disk was full',
   'disk-slow': 'video came, but the disk did not keep up',
   'disk-error': 'video came, but the disk failed',
+  'no-descriptors':
+    'the recorder could open no more files and connections, because its limit is too low or something uses them up',
   'clock-step': 'the clock of the machine, or of the camera, was set and skipped this time',
   'machine-frozen': 'the recorder stood still (its machine was paused or overloaded), and the cameras could not wait',
   'process-down': 'the recorder was not running: stopped, killed, or being replaced',
@@ -69,6 +71,7 @@ export function cameraCause(reasonCode: string): GapCause {
     case 'no-key-frame':
     case 'not-decodable':
     case 'bitrate-exceeded':
+    case 'no-descriptors':
       return reasonCode;
     case 'closed-by-camera':
       return 'connection-lost';
@@ -82,6 +85,7 @@ export function diskCause(reasonCode: string): GapCause {
   switch (reasonCode) {
     case 'disk-full':
     case 'disk-slow':
+    case 'no-descriptors':
       return reasonCode;
     case 'unsupported-parameters':
       return 'camera-error';
@@ -101,6 +105,7 @@ const FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
   'not-decodable',
   'bitrate-exceeded',
   'machine-dropped',
+  'no-descriptors',
 ]);
 
 /** States that end by themselves, and may be noticed only when there is footage again. */

@@ -8,6 +8,7 @@ import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import type { Log } from '../../base/log.ts';
+import { openFileLimit } from '../../base/open-files.ts';
 import type { ListenerName } from './auth-failures.ts';
 import { Connections, connectionLimits } from './connections.ts';
 import {
@@ -73,6 +74,9 @@ const TIMEOUTS: Timeouts = {
   checkMs: 2_000,
 };
 
+/** Of the files and connections that the process may open: however low the limit is, strangers leave enough for cameras and disks. */
+const MAX_SHARE_OF_FILES = 1 / 4;
+
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** First line and headers together. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -84,7 +88,10 @@ const MAX_HEADER_BYTES = 16 * 1024;
 export function buildServer(options: ServerOptions): FastifyInstance {
   const { name = 'api', log, trustedProxies = [], maxConnections, timeouts = TIMEOUTS } = options;
   const app = listenerOf(options);
-  const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
+  const connections = new Connections(
+    connectionLimits(Math.min(maxConnections, Math.floor(openFileLimit() * MAX_SHARE_OF_FILES))),
+    trustedProxies,
+  );
   app.decorate('connections', connections);
   app.decorate('listenerName', name);
   app.decorateRequest('routeConfig', undefined);

@@ -236,6 +236,49 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
   );
 });
 
+test('strangers with 400 connections to a recorder that may open 256 files cost no picture', async (t) => {
+  const camera = await cameraOf(t);
+  const config = { cameras: [{ id: 'gate', source: camera.url }], archive: { segmentDuration: '2s' } };
+  const through = ['/bin/sh', '-c', 'ulimit -n 256 && exec "$@"', 'sh'];
+  await using recorder = await RecorderProcess.start({ directory: workspace(t), config, through });
+  await recorder.untilRecording('gate');
+  const ports = [recorder.url, recorder.playbackUrl].map((url) => Number(new URL(url).port));
+  const sockets = new Set<Socket>();
+  let tried = 0;
+  let isOver = false;
+  t.after(() => {
+    isOver = true;
+    for (const socket of sockets) socket.destroy();
+  });
+  // One that is closed comes again, a little later.
+  const come = (i: number): void => {
+    if (isOver) return;
+    tried++;
+    const socket = connect(ports[i % 2] as number, '127.0.0.1').resume();
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      sockets.delete(socket);
+      setTimeout(() => come(i), 100).unref();
+    });
+  };
+  for (let i = 0; i < 400; i++) come(i);
+  await until('many are let go', () => tried > 800);
+  await recorder.untilMoreFiles(3, 'gate');
+  const now = Date.now() / 1000;
+  isOver = true;
+  for (const socket of sockets) socket.destroy();
+  const answer = await until('it answers again', () =>
+    recorder.get(`/api/archive/gate/gaps?from=${now - 600}&to=${now}`),
+  );
+  const { gaps } = answer as { gaps: { cause: string }[] };
+  assert.deepEqual(
+    gaps.filter(({ cause }) => !['starting', 'machine-frozen'].includes(cause)),
+    [],
+  );
+  assert.doesNotMatch(recorder.child.output, /EMFILE/);
+});
+
 /** More than the playback listener has places for, from a hundred addresses. */
 const STRANGERS = 800;
 

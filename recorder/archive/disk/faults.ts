@@ -1,6 +1,7 @@
 // Translates system errors into stable codes and messages that say why footage cannot be written or read.
 
 import { CodedError, errorCode } from '../../../base/error.ts';
+import { isOutOfFiles, OUT_OF_FILES } from '../../../base/open-files.ts';
 import type { Reason } from '../../../base/reason.ts';
 
 /** No system call reports `disk-slow`: it means that the queue of a camera is full. */
@@ -11,6 +12,7 @@ export type DiskFaultCode =
   | 'disk-denied'
   | 'disk-error'
   | 'disk-slow'
+  | 'no-descriptors'
   | 'file-removed'
   | WrongDiskCode;
 
@@ -44,6 +46,7 @@ export const FILE_REMOVED: DiskFault = {
 /** The fault that a failed system call means for recording. */
 export function diskFault(err: unknown): DiskFault {
   if (err instanceof WrongDiskError) return { code: err.code, message: err.message };
+  if (isOutOfFiles(err)) return OUT_OF_FILES;
   const code = errorCode(err);
   switch (code) {
     case 'ENOSPC':

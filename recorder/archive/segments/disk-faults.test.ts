@@ -83,6 +83,7 @@ for (const [errno, code] of [
   ['EDQUOT', 'disk-full'],
   ['EIO', 'disk-error'],
   ['EROFS', 'disk-read-only'],
+  ['EMFILE', 'no-descriptors'],
 ] as const) {
   test(`${errno} while writing: the file is closed behind what it holds, the state says ${code}, recording resumes`, async (t) => {
     const log = new TestLog();
