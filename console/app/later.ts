@@ -1,7 +1,9 @@
-// The views that nobody needs at the first look: one part of the page, which is loaded when the first of them is opened.
+// The views and dialogues that nobody needs at the first look: one part of the page, which is loaded when the first of them is opened.
 
 export { AddView as add } from '../add/view.ts';
 export { AlarmsView as alarms } from '../alarms/view.ts';
+export { CaseDialog } from '../exports/case-dialog.ts';
+export { ProtectDialog } from '../exports/protect-dialog.ts';
 export { ExportsView as exports } from '../exports/view.ts';
 export { HealthView as health } from '../health/view.ts';
 export { CameraView as camera } from '../settings/view.ts';

@@ -2,7 +2,7 @@
 // and banners.
 
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { LiveView } from '../live/view.ts';
 import { html } from '../parts/html.ts';
 import { icon, type IconName } from '../parts/icons.ts';
@@ -16,6 +16,7 @@ import { isStale, staleSeconds } from './contact.ts';
 import { Help } from './help.ts';
 import { hasKeys, useKeys } from './keyboard.ts';
 import { Login } from './login.ts';
+import { Part } from './part.ts';
 import { go, hashOf, route, type ViewName } from './router.ts';
 import { session, signOut } from './session.ts';
 import { PasswordDialog } from './password-dialog.ts';
@@ -82,18 +83,6 @@ function Count(): VNode | false {
   return count > 0 && html`<span class="tab-count">${count}<span class="unseen"> to acknowledge</span></span>`;
 }
 
-type Later = typeof import('./later.ts');
-
-/** A view that is loaded when it is opened. */
-function LaterView({ view }: { readonly view: keyof Later }): VNode {
-  const [views, setViews] = useState<Later | undefined>(undefined);
-  useEffect(() => {
-    // Browsers do not ask for a module twice: boot.js loads the page again, which shows the same view.
-    import('./later.ts').then(setViews, () => (window as { loadAgain?: () => void }).loadAgain?.());
-  }, []);
-  return views ? html`<${views[view]} />` : html`<main class="view" aria-busy="true"></main>`;
-}
-
 const viewOf = (view: ViewName): VNode => {
   switch (view) {
     case 'add':
@@ -101,7 +90,7 @@ const viewOf = (view: ViewName): VNode => {
     case 'camera':
     case 'exports':
     case 'health':
-      return html`<${LaterView} view=${view} />`;
+      return html`<${Part} name=${view} before=${html`<main class="view" aria-busy="true"></main>`} />`;
     default:
       return view === 'playback' ? html`<${PlaybackView} />` : html`<${LiveView} />`;
   }

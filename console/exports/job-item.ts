@@ -25,6 +25,7 @@ interface JobItemProps {
 
 export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
   const [problem, setProblem] = useState('');
+  const [isAsked, ask] = useState(false);
   const name = job.name ?? namesOf(job);
   const remove = (): void => {
     // Shown.
@@ -43,10 +44,12 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
       ${!isBrief && html`<span>${kindText(job)}</span>`}
       ${job.size_bytes !== undefined && html`<span>${formatSize(job.size_bytes)}</span>`}
       ${(job.gaps?.length ?? 0) > 0 && html`<span class="job-gaps">${gapsText(job.gaps?.length ?? 0)}</span>`}
-      ${!isBrief && html`<span>asked for ${zone.date(job.created_at * 1000, false)} ${zone.time(job.created_at * 1000, 'minutes')}</span>`}
+      ${!isBrief && html`<span>Made ${zone.date(job.created_at * 1000, false)} ${zone.time(job.created_at * 1000, 'minutes')}${job.by === undefined ? '' : ` by ${job.by}`}</span>`}
     </div>
+    ${!isBrief && job.cameras && html`<p class="job-facts">${[job.number, namesOf(job)].filter((word) => word !== undefined).join(' · ')}</p>`}
+    ${!isBrief && [job.case_reason, job.notes].map((text) => text !== undefined && html`<p class="job-text">${text}</p>`)}
     ${isBusy && html`<progress max="100" value=${job.progress} aria-label=${`Progress of ${name}`}></progress>`}
-    ${job.state === 'failed' && html`<p class="job-problem">${job.reason ?? 'It failed.'}</p>`}
+    ${job.state === 'failed' && html`<p class="job-problem">${job.reason ?? 'The export failed.'}</p>`}
     ${job.state === 'done' && !job.is_expired && html`<${Digest} job=${job} />`}
     ${problem !== '' && html`<p class="job-problem" role="alert">${problem}</p>`}
     <div class="job-actions">
@@ -62,7 +65,17 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
           ${retryText(retry)}
         </button>`
       }
-      ${may('operator') && html`<button type="button" onClick=${remove}>${isBusy ? 'Cancel' : 'Remove'}</button>`}
+      ${
+        may('operator') &&
+        html`<button
+          type="button"
+          class=${isAsked ? 'danger' : ''}
+          onBlur=${() => ask(false)}
+          onClick=${() => (job.is_kept && !isBusy && !isAsked ? ask(true) : remove())}
+        >
+          ${isBusy ? 'Cancel' : job.is_kept ? (isAsked ? 'End the case: its file is removed' : 'End the case') : 'Remove'}
+        </button>`
+      }
     </div>
   </li>`;
 }
@@ -70,7 +83,8 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
 /** Rejects with Problem. */
 async function tryAgain(job: Job, retry: Retry): Promise<void> {
   if (retry.kind === 'without-camera') {
-    await beginCase({ cameras: retry.cameras, name: job.name, ...retry.window });
+    const { name, number, case_reason: reason, notes, is_kept: keep } = job;
+    await beginCase({ cameras: retry.cameras, about: { name, number, reason, notes, keep }, ...retry.window });
     return;
   }
   for (const part of retry.parts) await beginExport({ cameraId: job.camera_id, speed: undefined, ...part });
@@ -79,7 +93,7 @@ async function tryAgain(job: Job, retry: Retry): Promise<void> {
 const retryText = (retry: Retry): string =>
   retry.kind === 'in-two' ? 'Try again in two parts' : `Try again without ${cameraName(retry.cameraId)}`;
 
-function Digest({ job }: { readonly job: Job }): VNode {
+function Digest({ job }: { readonly job: Job }): VNode | false {
   const [digest, setDigest] = useState<string | undefined>(job.sha256);
   useEffect(() => {
     let isShown = true;
@@ -91,6 +105,8 @@ function Digest({ job }: { readonly job: Job }): VNode {
       isShown = false;
     };
   }, [job.job_id, job.sha256]);
+  // A case has the sums of its files in its report.
+  if (job.cameras) return false;
   return html`<p class="job-digest">${digest !== undefined && html`SHA-256 <code>${digest}</code>`}</p>`;
 }
 
@@ -124,6 +140,7 @@ function stateText(job: Job): string {
       return 'Failed';
     default: {
       if (job.is_expired) return 'Expired';
+      if (job.is_kept) return 'Done · kept until it is ended';
       const left = (job.expires_at ?? 0) - now() / 1000;
       return left > 0 ? `Done · kept for ${formatDuration(left)}` : 'Done';
     }

@@ -70,16 +70,27 @@ export async function beginExport(wish: ExportWish): Promise<void> {
   await refreshJobs();
 }
 
-/** Begins a case of several cameras: one ZIP file. Rejects with Problem. */
-export async function beginCase({
-  cameras,
-  name,
-  startMs,
-  endMs,
-}: Span & { readonly cameras: readonly string[]; readonly name: string | undefined }): Promise<void> {
-  const body = { cameras, from: startMs / 1000, to: endMs / 1000, ...(name === undefined ? {} : { name }) };
-  const { job_id } = await api<{ job_id: string }>('/api/cases?scope=cluster', { method: 'POST', body });
-  ownJobs.value = [job_id, ...ownJobs.peek()];
+/** What people say of a case, and whether it is kept until somebody ends it. */
+interface CaseAbout {
+  readonly name?: string | undefined;
+  readonly number?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly notes?: string | undefined;
+  readonly keep?: boolean | undefined;
+}
+
+interface CaseWish extends Span {
+  readonly cameras: readonly string[];
+  readonly about: CaseAbout;
+}
+
+/** Begins a case of several cameras: one ZIP file, or several if it is longer than a job may be. Rejects with Problem. */
+export async function beginCase({ cameras, about, ...span }: CaseWish): Promise<void> {
+  for (const { startMs, endMs } of splitExport(span)) {
+    const body = { ...about, cameras, from: startMs / 1000, to: endMs / 1000 };
+    const { job_id } = await api<{ job_id: string }>('/api/cases?scope=cluster', { method: 'POST', body });
+    ownJobs.value = [job_id, ...ownJobs.peek()];
+  }
   await refreshJobs();
 }
 

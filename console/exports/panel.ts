@@ -10,16 +10,15 @@ import { html } from '../parts/html.ts';
 import { isPlayable } from '../playback/footage.ts';
 import type { Playback } from '../playback/playback.ts';
 import type { Span } from '../playback/spans.ts';
-import { footageIdOf, type Stream } from '../playback/stream.ts';
+import { footageIdOf, isPreview, type Stream } from '../playback/stream.ts';
 import { EstimateFacts } from './estimate-facts.ts';
 import { JobItem } from './job-item.ts';
-import { beginExport, followJobs, jobs, ownJobs } from './jobs.ts';
+import { beginCase, beginExport, followJobs, jobs, ownJobs } from './jobs.ts';
 import { saveStill } from './save-still.ts';
 import { WindowFields } from './window-fields.ts';
 import { isMoving, shownWindow, windowOf } from './window.ts';
 
-const ACTIONS = { export: 'Export MP4', timelapse: 'Export time-lapse', still: 'Save still' };
-type Kind = keyof typeof ACTIONS;
+type Kind = 'export' | 'timelapse' | 'still';
 const SPEEDS = [2, 4, 8, 16, 32, 60, 120];
 const USUAL_SPEED = 16;
 
@@ -28,9 +27,10 @@ interface Props {
   /** Incremented by the key for exporting. */
   readonly wanted: number;
   readonly onProtect: () => void;
+  readonly onCase: () => void;
 }
 
-export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
+export function ExportPanel({ playback, wanted, onProtect, onCase }: Props): VNode {
   const cameras = playback.cameras.value;
   const window = shownWindow(playback);
   useEffect(() => followJobs(), []);
@@ -42,7 +42,7 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
     <${WindowFields} playback=${playback} window=${window} />
     ${
       mayExport && features?.export !== false
-        ? html`<${ExportForm} playback=${playback} window=${window} wanted=${wanted} />`
+        ? html`<${ExportForm} playback=${playback} window=${window} wanted=${wanted} onCase=${onCase} />`
         : cameras.map(
             (id) =>
               html`<a class="button primary wide" href=${windowAddress(id, window)} download=${`${id}.mp4`}>
@@ -69,14 +69,12 @@ export function ExportPanel({ playback, wanted, onProtect }: Props): VNode {
 const windowAddress = (id: string, { startMs, endMs }: Span): string =>
   mediaAddress(`/playback/window/${encodeURIComponent(id)}.mp4?from=${startMs / 1000}&to=${endMs / 1000}`);
 
-interface FormProps {
-  readonly playback: Playback;
+interface FormProps extends Pick<Props, 'playback' | 'wanted' | 'onCase'> {
   readonly window: Span;
-  readonly wanted: number;
 }
 
 /** The form of an export, for users who may export. */
-function ExportForm({ playback, window, wanted }: FormProps): VNode {
+function ExportForm({ playback, window, wanted, onCase }: FormProps): VNode {
   const [kind, setKind] = useState<Kind>('export');
   const [lapseSpeed, setLapseSpeed] = useState(USUAL_SPEED);
   const [stream, setStream] = useState<Stream>('main');
@@ -87,13 +85,21 @@ function ExportForm({ playback, window, wanted }: FormProps): VNode {
   const speed = kind === 'timelapse' ? lapseSpeed : undefined;
   const withPreview = playback.cameras.value.filter((id) => (playback.seen.of(id)?.preview.length ?? 0) > 0);
   const ids = playback.cameras.value.map((id) => footageIdOf(id, withPreview.includes(id) ? stream : 'main'));
+  // Several cameras are one file. Cases have no previews.
+  const isOneFile = kind === 'export' && ids.length > 1 && ids.every((id) => !isPreview(id));
+  const action = {
+    export: isOneFile ? 'Export ZIP' : 'Export MP4',
+    timelapse: 'Export time-lapse',
+    still: 'Save still',
+  }[kind];
   const begin = async (): Promise<void> => {
     setProblem('');
     const chosen = windowOf(playback);
     if (kind === 'still') return setProblem(saveStills(playback, chosen.startMs));
     setBusy(true);
     try {
-      for (const cameraId of ids) await beginExport({ cameraId, ...chosen, speed });
+      if (isOneFile) await beginCase({ cameras: ids, about: {}, ...chosen });
+      else for (const cameraId of ids) await beginExport({ cameraId, ...chosen, speed });
     } catch (error) {
       setProblem(wordsOf(error));
     }
@@ -151,8 +157,12 @@ function ExportForm({ playback, window, wanted }: FormProps): VNode {
       disabled=${isBusy || (isEmpty && kind !== 'still') || ids.length === 0}
       onClick=${() => void begin()}
     >
-      ${ACTIONS[kind]}
-    </button>`;
+      ${action}
+    </button>
+    ${
+      kind === 'export' &&
+      html`<button type="button" class="wide" disabled=${ids.length === 0} onClick=${onCase}>Make a case …</button>`
+    }`;
 }
 
 const STREAMS = [

@@ -18,32 +18,43 @@ import { protections, protectionsProblem, protectionsUnlisted, refreshProtection
 
 const zone = computed(() => new Zone(zoneName.value));
 
+const LISTS = [
+  { label: 'Exports', list: undefined, title: 'Exports' },
+  { label: 'Cases', list: 'cases', title: 'Cases' },
+  { label: 'Protected', list: 'protected', title: 'Protected footage' },
+] as const;
+
 export function ExportsView(): VNode {
-  const isProtected = route.value.params.get('list') === 'protected';
-  const tab = (label: string, list: string | undefined, isShown: boolean): VNode =>
-    html`<button type="button" aria-pressed=${isShown} onClick=${() => go('exports', { list })}>${label}</button>`;
+  const shown = LISTS.find(({ list }) => list === (route.value.params.get('list') ?? undefined)) ?? LISTS[0];
   return html`<main class="view exports">
     <header class="exports-bar">
-      <h1>${isProtected ? 'Protected footage' : 'Exports'}</h1>
+      <h1>${shown.title}</h1>
       <div class="segments" role="group" aria-label="List">
-        ${tab('Exports', undefined, !isProtected)} ${tab('Protected', 'protected', isProtected)}
+        ${LISTS.map(
+          ({ label, list }) =>
+            html`<button type="button" aria-pressed=${list === shown.list} onClick=${() => go('exports', { list })}>
+              ${label}
+            </button>`,
+        )}
       </div>
     </header>
-    ${isProtected ? html`<${ProtectedList} />` : html`<${JobList} />`}
+    ${shown.list === 'protected' ? html`<${ProtectedList} />` : html`<${JobList} ofCases=${shown.list === 'cases'} />`}
   </main>`;
 }
 
-function JobList(): VNode {
+function JobList({ ofCases }: { readonly ofCases: boolean }): VNode {
   useEffect(() => followJobs(), []);
-  const list = jobs.value;
+  const list = jobs.value?.filter(({ is_kept = false }) => is_kept === ofCases);
+  const what = ofCases ? 'cases' : 'exports';
   return html`
     ${jobsProblem.value !== undefined && html`<p class="form-problem" role="alert">${jobsProblem.value}</p>`}
-    ${jobsUnlisted.value.map((why) => html`<p class="form-problem" role="status">${`${why}. Its exports are not listed.`}</p>`)}
+    ${jobsUnlisted.value.map((why) => html`<p class="form-problem" role="status">${`${why}. Its ${what} are not listed.`}</p>`)}
     ${list === undefined && jobsProblem.value === undefined && html`<p class="quiet" aria-busy="true">Loading …</p>`}
     ${
       list?.length === 0 &&
       html`<p class="exports-empty">
-        No exports yet. Choose cameras and a time in <a href=${hashOf('playback')}>Playback</a>, then press Export.
+        No ${what} yet. Choose cameras and a time in <a href=${hashOf('playback')}>Playback</a>, then press
+        ${ofCases ? ' Make a case' : ' Export'}.
       </p>`
     }
     <ul class="jobs">

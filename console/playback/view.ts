@@ -6,10 +6,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { cameras } from '../app/cameras.ts';
 import { byName } from '../app/condition.ts';
 import { useKeys } from '../app/keyboard.ts';
+import { Part } from '../app/part.ts';
 import { ExportPanel } from '../exports/panel.ts';
 import { windowOf } from '../exports/window.ts';
 import { saveStill } from '../exports/save-still.ts';
-import { ProtectDialog } from '../exports/protect-dialog.ts';
 import { toggleFullScreen } from '../live/full-screen.ts';
 import { CameraList } from '../live/list.ts';
 import { html } from '../parts/html.ts';
@@ -32,6 +32,7 @@ export function PlaybackView(): VNode {
   const view = useRef<HTMLElement>(null);
   const [exportsWanted, wantExport] = useState(0);
   const [isProtecting, setProtecting] = useState(false);
+  const [isMakingCase, makeCase] = useState(false);
   useLayoutEffect(() => () => playback.end(), [playback]);
   const known = cameras.value;
   // With a single camera there is nothing to choose.
@@ -73,7 +74,12 @@ export function PlaybackView(): VNode {
     </div>
     <aside class="side" aria-label="Calendar and export">
       <${Calendar} playback=${playback} />
-      <${ExportPanel} playback=${playback} wanted=${exportsWanted} onProtect=${() => setProtecting(true)} />
+      <${ExportPanel}
+        playback=${playback}
+        wanted=${exportsWanted}
+        onProtect=${() => setProtecting(true)}
+        onCase=${() => makeCase(true)}
+      />
       ${!isEmpty && html`<${EventList} playback=${playback} />`}
       ${!isEmpty && html`<${GapList} playback=${playback} />`}
     </aside>
@@ -84,7 +90,8 @@ export function PlaybackView(): VNode {
     </div>
     ${
       isProtecting &&
-      html`<${ProtectDialog}
+      html`<${Part}
+        name="ProtectDialog"
         cameraIds=${playback.cameras.peek()}
         window=${windowOf(playback)}
         zone=${playback.zone.value}
@@ -93,6 +100,16 @@ export function PlaybackView(): VNode {
           setProtecting(false);
           playback.seen.refresh();
         }}
+      />`
+    }
+    ${
+      isMakingCase &&
+      html`<${Part}
+        name="CaseDialog"
+        cameraIds=${playback.cameras.peek()}
+        window=${windowOf(playback)}
+        zone=${playback.zone.value}
+        onClose=${() => makeCase(false)}
       />`
     }
   </main>`;
