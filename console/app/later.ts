@@ -6,4 +6,6 @@ export { CaseDialog } from '../exports/case-dialog.ts';
 export { ProtectDialog } from '../exports/protect-dialog.ts';
 export { ExportsView as exports } from '../exports/view.ts';
 export { HealthView as health } from '../health/view.ts';
+export { PtzPad } from '../live/ptz.ts';
+export { PasswordDialog } from './password-dialog.ts';
 export { CameraView as camera } from '../settings/view.ts';

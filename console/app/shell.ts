@@ -19,7 +19,6 @@ import { Login } from './login.ts';
 import { Part } from './part.ts';
 import { go, hashOf, route, type ViewName } from './router.ts';
 import { session, signOut } from './session.ts';
-import { PasswordDialog } from './password-dialog.ts';
 import { theme, THEMES } from './theme.ts';
 import { Welcome } from './welcome.ts';
 import { DEVICE_ZONE, showDeviceZone, usesDeviceZone } from './shown-zone.ts';
@@ -134,7 +133,7 @@ function PersonMenu({ onHelp }: { readonly onHelp: () => void }): VNode {
   const { name = '', role = 'viewer', timeZone = '', hasEnd = false } = session.value ?? {};
   const choice = (label: string, isChosen: boolean, choose: () => void): VNode =>
     html`<button type="button" aria-pressed=${isChosen} onClick=${choose}>${label}</button>`;
-  return html`${isChangingPassword && html`<${PasswordDialog} onClose=${() => changePassword(false)} />`}<${Menu}
+  return html`${isChangingPassword && html`<${Part} name="PasswordDialog" onClose=${() => changePassword(false)} />`}<${Menu}
       className="person"
       name=${hasEnd ? `${name}, ${role}` : 'Settings'}
       label=${html`${icon('user')}<span class="person-name">${hasEnd ? name : ''}</span>`}

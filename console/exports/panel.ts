@@ -95,10 +95,10 @@ function ExportForm({ playback, window, wanted, onCase }: FormProps): VNode {
   const begin = async (): Promise<void> => {
     setProblem('');
     const chosen = windowOf(playback);
-    if (kind === 'still') return setProblem(saveStills(playback, chosen.startMs));
     setBusy(true);
     try {
-      if (isOneFile) await beginCase({ cameras: ids, about: {}, ...chosen });
+      if (kind === 'still') setProblem(await saveStills(playback, chosen.startMs));
+      else if (isOneFile) await beginCase({ cameras: ids, about: {}, ...chosen });
       else for (const cameraId of ids) await beginExport({ cameraId, ...chosen, speed });
     } catch (error) {
       setProblem(wordsOf(error));
@@ -171,12 +171,12 @@ const STREAMS = [
 ] as const;
 
 /** Saves the pictures of a moment of all cameras that have one. Returns the text of a problem. */
-function saveStills(playback: Playback, atMs: number): string {
+async function saveStills(playback: Playback, atMs: number): Promise<string> {
   const recorded = playback.cameras.peek().filter((id) => {
     const moment = playback.momentOf(id, atMs);
     return moment === undefined || isPlayable(moment);
   });
-  for (const id of recorded) saveStill(playback, id, atMs);
+  await Promise.all(recorded.map((id) => saveStill(playback, id, atMs)));
   return recorded.length === 0 ? 'Nothing is recorded at the start of this time.' : '';
 }
 

@@ -8,6 +8,7 @@ import type { Camera } from '../app/camera.ts';
 import { directory } from '../app/cameras.ts';
 import { codecName } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
+import { drawVisible } from '../parts/zoom.ts';
 import { LivePlayer } from '../player.js';
 import { qualityOf, type Place } from './quality.ts';
 
@@ -200,14 +201,15 @@ export const stillsWords = ({ codecs }: Camera): string =>
 
 /** Saves the picture on screen as a file. */
 export function downloadStill(camera: Camera, screen: HTMLElement | null, timeMs: number): void {
-  const video = screen?.querySelector('video');
+  const video = screen?.querySelector<HTMLVideoElement>('.replay video') ?? screen?.querySelector('video');
   const image = screen?.querySelector('img');
-  const canvas = document.createElement('canvas');
   const source = video && video.videoWidth > 0 ? video : image;
   if (!source) return;
-  canvas.width = source instanceof HTMLVideoElement ? source.videoWidth : source.naturalWidth;
-  canvas.height = source instanceof HTMLVideoElement ? source.videoHeight : source.naturalHeight;
-  canvas.getContext('2d')?.drawImage(source, 0, 0);
+  const size =
+    source instanceof HTMLVideoElement
+      ? { width: source.videoWidth, height: source.videoHeight }
+      : { width: source.naturalWidth, height: source.naturalHeight };
+  const canvas = drawVisible(source, size, screen);
   const stamp = new Date(timeMs).toISOString().slice(0, 19).replaceAll(':', '-');
   canvas.toBlob(
     (blob) => {

@@ -7,6 +7,7 @@ import type { Camera } from '../app/camera.ts';
 import { now, tick } from '../app/clock.ts';
 import { isStale } from '../app/contact.ts';
 import { useKeys } from '../app/keyboard.ts';
+import { Part } from '../app/part.ts';
 import { go, hashOf } from '../app/router.ts';
 import { may, session } from '../app/session.ts';
 import { formatClock, formatDay } from '../parts/format.ts';
@@ -14,10 +15,11 @@ import { html } from '../parts/html.ts';
 import { icon, type IconName } from '../parts/icons.ts';
 import { Menu } from '../parts/menu.ts';
 import { usePassing } from '../parts/passing.ts';
+import { isZoomed, useZoom } from '../parts/zoom.ts';
 import type { LivePlayer } from '../player.js';
 import { Facts } from './facts.ts';
 import { audible, downloadStill, usePlayer } from './picture.ts';
-import { PtzPad } from './ptz.ts';
+import { useReplay } from './replay.ts';
 import { startCamera, StopDialog } from './stop.ts';
 import { Badge, badgeOf, Screen } from './tile.ts';
 import { toggleFullScreen } from './full-screen.ts';
@@ -48,6 +50,7 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
   const [isStopping, setStopping] = useState(false);
   const [refusal, setRefusal] = usePassing(REFUSAL_SHOWN_MS);
   const { id, name } = camera;
+  const replay = useReplay(id, name);
   const badge = badgeOf(camera, picture);
   const turn = (by: number): void => {
     const at = others.indexOf(id);
@@ -66,15 +69,19 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
     s: still,
     i: toggleFacts,
     p: () => go('playback', { c: id }),
+    r: () => replay.toggle(10),
+    'Shift+r': () => replay.toggle(30),
   });
+  useZoom(screen, id, true);
   return html`<div class=${`stage ${isInfoShown ? 'with-facts' : ''}`}>
     <div
       ref=${screen}
       class=${`screen is-${badge?.level ?? 'fine'} ${picture.kind === 'playing' ? 'playing' : ''} ${isStale.value ? 'is-stale' : ''}`}
       data-camera=${id}
-      ...${useSwipe(turn)}
+      ...${useSwipe((by) => isZoomed(screen.current) || turn(by))}
     >
       <${Screen} camera=${camera} picture=${picture} video=${video} />
+      ${replay.shown}
       <header class="stage-head">
         <${Button} label="Back to the wall" picked="left" onClick=${onBack} />
         <h1>${name}</h1>
@@ -82,9 +89,10 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
       </header>
       ${badge && html`<${Badge} ...${badge} />`}
       ${refusal !== '' && html`<p class="refusal" role="alert">${refusal}</p>`}
-      ${isPtzShown && canMove(camera) && html`<${PtzPad} camera=${camera} />`}
+      ${isPtzShown && canMove(camera) && html`<${Part} name="PtzPad" camera=${camera} />`}
       <${Controls}
         camera=${camera}
+        replay=${replay.buttons}
         isAlone=${others.length <= 1}
         isPtzShown=${isPtzShown}
         isInfoShown=${isInfoShown}
@@ -109,7 +117,7 @@ function toggleSound({ id, codecs }: Camera): void {
 }
 
 /** What an element needs so that a swipe over it calls `turn` with -1 or 1. */
-function useSwipe(turn: (by: number) => void): object {
+function useSwipe(turn: (by: number) => unknown): object {
   const touch = useRef<number | undefined>(undefined);
   return {
     onTouchStart: (event: TouchEvent) => (touch.current = event.touches[0]?.clientX),
@@ -134,6 +142,7 @@ const Button = ({ label, picked, onClick, pressed }: ButtonProps): VNode =>
 
 interface ControlsProps {
   readonly camera: Camera;
+  readonly replay: readonly VNode[];
   /** There is no other camera to turn to. */
   readonly isAlone: boolean;
   readonly isPtzShown: boolean;
@@ -147,14 +156,14 @@ interface ControlsProps {
   readonly onRefused: (problem: string) => void;
 }
 
-function Controls({ camera, isAlone, isPtzShown, isInfoShown, ...on }: ControlsProps): VNode {
+function Controls({ camera, replay, isAlone, isPtzShown, isInfoShown, ...on }: ControlsProps): VNode {
   const isHeard = audible.value === camera.id;
   const button = (label: string, picked: IconName, onClick: () => void, pressed?: boolean): VNode =>
     html`<${Button} label=${label} picked=${picked} onClick=${onClick} pressed=${pressed} />`;
   return html`<div class="stage-controls">
     ${!isAlone && html`${button('Previous camera', 'left', () => on.onTurn(-1))}${button('Next camera', 'right', () => on.onTurn(1))}`}
     ${camera.codecs.audio && button('Sound', isHeard ? 'soundOn' : 'soundOff', () => toggleSound(camera), isHeard)}
-    ${canMove(camera) && button('Turn and zoom', 'move', on.onPtz, isPtzShown)}
+    ${canMove(camera) && button('Turn and zoom', 'move', on.onPtz, isPtzShown)} ${replay}
     ${button('Download a still', 'still', on.onStill)}
     <a class="button" href=${hashOf('playback', { c: camera.id })} aria-label="Playback" title="Playback"
       >${icon('playback')}</a

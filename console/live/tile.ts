@@ -14,6 +14,7 @@ import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { audible, downloadStill, Stills, stillsWords, usePlayer, type PictureState } from './picture.ts';
 import type { Place } from './quality.ts';
+import { useReplay } from './replay.ts';
 
 interface TileProps {
   readonly camera: Camera;
@@ -32,6 +33,7 @@ export function Tile({ camera, place, isCurrent, onFocus, onOpen, onMove }: Tile
   const { id, name, codecs } = camera;
   const badge = badgeOf(camera, picture);
   const isHeard = audible.value === id;
+  const replay = useReplay(id, name);
   const onDrop = (event: DragEvent): void => {
     event.preventDefault();
     const from = event.dataTransfer?.getData(DRAGGED);
@@ -47,6 +49,7 @@ export function Tile({ camera, place, isCurrent, onFocus, onOpen, onMove }: Tile
     onDrop=${onDrop}
   >
     <${Screen} camera=${camera} picture=${picture} video=${video} />
+    ${replay.shown}
     <button
       type="button"
       class="tile-open"
@@ -59,6 +62,7 @@ export function Tile({ camera, place, isCurrent, onFocus, onOpen, onMove }: Tile
     <${EventMark} cameraId=${id} name=${name} />
     ${badge && html`<${Badge} ...${badge} />`}
     <div class="tile-controls">
+      ${replay.buttons}
       ${
         codecs.audio &&
         html`<button

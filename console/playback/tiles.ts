@@ -9,6 +9,7 @@ import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
 import { icon } from '../parts/icons.ts';
 import { useSize } from '../parts/size.ts';
+import { useZoom } from '../parts/zoom.ts';
 import { nextFootage, noAnswerWords, type Moment } from './footage.ts';
 import { gapWords } from './gap-words.ts';
 import type { Follower, Playback } from './playback.ts';
@@ -40,6 +41,8 @@ function Tile({ follower, playback }: { readonly follower: Follower; readonly pl
   const isOne = playback.cameras.value.length === 1;
   const isUnplayable = picture.kind === 'still' && follower.player?.state.value === 'unplayable';
   const isPreview = picture.kind === 'video' && follower.player?.stream.value === 'preview';
+  const tile = useRef<HTMLElement>(null);
+  useZoom(tile, cameraId, isFocused);
   useLayoutEffect(() => place.current?.append(video), [video]);
   useLayoutEffect(() => {
     video.hidden = picture.kind !== 'video';
@@ -47,6 +50,7 @@ function Tile({ follower, playback }: { readonly follower: Follower; readonly pl
     video.ariaLabel = `Recording of ${name}`;
   });
   return html`<figure
+    ref=${tile}
     class="ptile"
     data-camera=${cameraId}
     data-picture=${picture.kind}

@@ -45,10 +45,10 @@ export function PlaybackView(): VNode {
       exportSelection: () => wantExport((count) => count + 1),
       protect: () => setProtecting(playback.cameras.peek().length > 0),
       goToTime: () => view.current?.querySelector<HTMLInputElement>('[name=go-to]')?.focus(),
-      fullScreen: () => void toggleFullScreen(view.current?.querySelector('.pb-stage')),
+      fullScreen: () => void toggleFullScreen(view.current),
       saveStill: () => {
         const id = playback.focused.peek();
-        if (id !== undefined) saveStill(playback, id, playback.atMs.peek());
+        if (id !== undefined) void saveStill(playback, id, playback.atMs.peek());
       },
       chooseCamera: (number) => {
         const camera = [...(known ?? [])].sort(byName)[number - 1];
