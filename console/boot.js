@@ -48,13 +48,6 @@ async function reload() {
   }
 }
 
-// A part of the page that is loaded later did not arrive.
-window.loadAgain = () => {
-  if (isWaiting) return;
-  isWaiting = true;
-  void reload();
-};
-
 window.addEventListener(
   'error',
   ({ target }) => {

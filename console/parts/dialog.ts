@@ -15,6 +15,8 @@ interface DialogProps {
 export function Dialog({ title, onClose, className = '', children }: DialogProps): VNode {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
+  // The browser tells of the end of a dialogue that is gone by now, too.
+  const onEnd = (): void => void (element.current && onClose());
   useEffect(() => {
     const dialog = element.current;
     const before = document.activeElement;
@@ -24,14 +26,18 @@ export function Dialog({ title, onClose, className = '', children }: DialogProps
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
-  const onClick = (event: MouseEvent): void => {
-    if (event.target === element.current) onClose();
+  // A press in a field that ends beside the dialogue, as when text is selected, is a click on the dialogue as well.
+  const isBeside = useRef(false);
+  const onPointerDown = ({ target }: PointerEvent): void => void (isBeside.current = target === element.current);
+  const onClick = ({ target }: MouseEvent): void => {
+    if (isBeside.current && target === element.current) onClose();
   };
   return html`<dialog
     ref=${element}
     class=${`dialog ${className}`}
     aria-labelledby=${id}
-    onClose=${onClose}
+    onClose=${onEnd}
+    onPointerDown=${onPointerDown}
     onClick=${onClick}
   >
     <div class="dialog-body">
