@@ -26,6 +26,9 @@ test('what people type is understood, in the zone of the site', () => {
     '02h13',
     'today 2:13',
     'last night 2:13',
+    'last night at 2:13',
+    '2:13 last night',
+    '2:13 am today',
   ]) {
     assert.deepEqual(moments(text), ['2026-11-23T02:13:00+01:00'], text);
   }
@@ -41,6 +44,16 @@ test('what people type is understood, in the zone of the site', () => {
     '2026-11-22 02:13',
     '2026-11-22T02:13:00+01:00',
     '2026-11-22T01:13Z',
+    'yesterday at 2:13',
+    '2:13 yesterday',
+    '2:13 am, on Sunday',
+    'Nov 22 2:13',
+    'November 22, 2026 at 2:13',
+    '2:13 on 22 Nov',
+    '22.11 2:13',
+    '22/11/2026 2:13',
+    '22/11 2:13',
+    '11/22/2026 2:13',
   ]) {
     assert.deepEqual(moments(text), ['2026-11-22T02:13:00+01:00'], text);
   }
@@ -49,6 +62,27 @@ test('what people type is understood, in the zone of the site', () => {
   assert.deepEqual(moments('22 November'), ['2026-11-22T00:00:00+01:00']);
   assert.deepEqual(moments('25 Dec 1:00'), ['2025-12-25T01:00:00+01:00']);
   assert.deepEqual(moments('now'), ['2026-11-23T09:30:00+01:00']);
+});
+
+test('a named time that is still to come is the one before, and last night began at 18:00', () => {
+  for (const [text, iso] of [
+    ['last night 22:30', '2026-11-22T22:30:00+01:00'],
+    ['22:30 last night', '2026-11-22T22:30:00+01:00'],
+    ['last night', '2026-11-22T18:00:00+01:00'],
+    ['mon 22:00', '2026-11-16T22:00:00+01:00'],
+    ['monday 22:00', '2026-11-16T22:00:00+01:00'],
+    ['mon 8:00', '2026-11-23T08:00:00+01:00'],
+    ['Nov 23 22:30', '2025-11-23T22:30:00+01:00'],
+    ['today 22:30', '2026-11-23T22:30:00+01:00'],
+    ['25/11/2026', '2026-11-25T00:00:00+01:00'],
+    ['8', '2026-11-23T08:00:00+01:00'],
+    ['14', '2026-11-22T14:00:00+01:00'],
+    ['10 min ago', '2026-11-23T09:20:00+01:00'],
+    ['-10m', '2026-11-23T09:20:00+01:00'],
+    ['2 hours ago', '2026-11-23T07:30:00+01:00'],
+  ] as const) {
+    assert.deepEqual(moments(text), [iso], text);
+  }
 });
 
 test('a time without a date is of the shown day; one that is still to come was yesterday', () => {
