@@ -45,7 +45,7 @@ interface Props {
 export function EstimateFacts({ ids, window, speed, onEmpty }: Props): VNode {
   const answer = useEstimates({ ids, window, speed, onEmpty });
   if (typeof answer === 'string') return html`<p class="form-problem">${answer}</p>`;
-  const seconds = answer?.reduce((sum, one) => sum + one.duration_seconds, 0);
+  const seconds = answer && Math.max(...answer.map((one) => one.duration_seconds));
   const bytes = answer?.reduce((sum, one) => sum + one.size_bytes, 0);
   const gaps = answer?.flatMap((one) => one.lost);
   const reason = answer?.find((one) => one.reason !== undefined)?.reason;
@@ -56,7 +56,7 @@ export function EstimateFacts({ ids, window, speed, onEmpty }: Props): VNode {
       <dd class=${className}>${text ?? '…'}</dd>
     </div>`;
   return html`<dl class="export-facts" aria-live="polite">
-      ${row('Length', seconds === undefined ? undefined : formatDuration(seconds))}
+      ${row('Length', seconds === undefined ? undefined : ids.length > 1 ? `up to ${formatDuration(seconds)} each` : formatDuration(seconds))}
       ${row('Size', bytes === undefined ? undefined : `about ${formatSize(bytes)}`)}
       ${row('Gaps', gaps && gapsWords(gaps), gaps && gaps.length > 0 ? 'has-gaps' : '')}
     </dl>

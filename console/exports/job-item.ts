@@ -32,7 +32,7 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
     removeJob(job.job_id).catch(() => setProblem('It cannot be removed now.'));
   };
   const isBusy = job.state === 'pending' || job.state === 'running';
-  const { mayExport = false } = session.value ?? {};
+  const { mayExport = false, hasEnd } = session.value ?? {};
   const retry = mayExport ? retryOf(job) : undefined;
   return html`<li class="job" data-state=${job.state} data-job=${job.job_id}>
     <div class="job-head">
@@ -44,7 +44,7 @@ export function JobItem({ job, zone, isBrief = false }: JobItemProps): VNode {
       ${!isBrief && html`<span>${kindText(job)}</span>`}
       ${job.size_bytes !== undefined && html`<span>${formatSize(job.size_bytes)}</span>`}
       ${(job.gaps?.length ?? 0) > 0 && html`<span class="job-gaps">${gapsText(job.gaps?.length ?? 0)}</span>`}
-      ${!isBrief && html`<span>Made ${zone.date(job.created_at * 1000, false)} ${zone.time(job.created_at * 1000, 'minutes')}${job.by === undefined ? '' : ` by ${job.by}`}</span>`}
+      ${!isBrief && html`<span>Made ${zone.date(job.created_at * 1000, false)} ${zone.time(job.created_at * 1000, 'minutes')}${hasEnd && job.by !== undefined ? ` by ${job.by}` : ''}</span>`}
     </div>
     ${!isBrief && job.cameras && html`<p class="job-facts">${[job.number, namesOf(job)].filter((word) => word !== undefined).join(' · ')}</p>`}
     ${!isBrief && [job.case_reason, job.notes].map((text) => text !== undefined && html`<p class="job-text">${text}</p>`)}

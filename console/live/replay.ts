@@ -4,27 +4,37 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { mediaAddress } from '../app/api.ts';
 import { now } from '../app/clock.ts';
+import { formatClock } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 
 const REPLAYS = [10, 30] as const;
 
 interface Replay {
+  readonly cameraId: string;
   readonly seconds: number;
+  readonly toMs: number;
   readonly url: string;
   readonly hasFailed: boolean;
 }
 
-/** The recorded picture, the buttons that begin and end it, and what begins it. */
-export function useReplay(
-  id: string,
-  name: string,
-): { readonly shown: VNode | false; readonly buttons: readonly VNode[]; readonly toggle: (seconds: number) => void } {
-  const [replay, setReplay] = useState<Replay | undefined>(undefined);
+interface Replaying {
+  /** The recorded picture. */
+  readonly shown: VNode | false;
+  /** Of that picture: `02:13:00 – 02:13:10`. */
+  readonly times: string | undefined;
+  readonly buttons: readonly VNode[];
+  /** Begins or ends it. */
+  readonly toggle: (seconds: number) => void;
+}
+
+export function useReplay(id: string, name: string): Replaying {
+  const [begun, setReplay] = useState<Replay | undefined>(undefined);
+  const replay = begun?.cameraId === id ? begun : undefined;
   const toggle = (seconds: number): void => {
     const toMs = now();
     const from = (toMs - seconds * 1000) / 1000;
     const url = mediaAddress(`/playback/window/${encodeURIComponent(id)}.mp4?from=${from}&to=${toMs / 1000}`);
-    setReplay(replay?.seconds === seconds ? undefined : { seconds, url, hasFailed: false });
+    setReplay(replay?.seconds === seconds ? undefined : { cameraId: id, seconds, toMs, url, hasFailed: false });
   };
   const shown =
     replay !== undefined &&
@@ -56,5 +66,6 @@ export function useReplay(
         −${seconds}
       </button>`,
   );
-  return { shown, buttons, toggle };
+  const times = replay && `${formatClock(replay.toMs - replay.seconds * 1000)} – ${formatClock(replay.toMs)}`;
+  return { shown, times, buttons, toggle };
 }

@@ -85,7 +85,7 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
       <header class="stage-head">
         <${Button} label="Back to the wall" picked="left" onClick=${onBack} />
         <h1>${name}</h1>
-        <${Clock} player=${picture.kind === 'playing' ? player : undefined} />
+        <${Clock} player=${picture.kind === 'playing' ? player : undefined} replayed=${replay.times} />
       </header>
       ${badge && html`<${Badge} ...${badge} />`}
       ${refusal !== '' && html`<p class="refusal" role="alert">${refusal}</p>`}
@@ -203,11 +203,17 @@ function RecordingMenu({ camera, onStop, onRefused }: RecordingMenuProps): VNode
   <//>`;
 }
 
+interface ClockProps {
+  readonly player: LivePlayer | undefined;
+  /** The times of the picture while that is not a live one. */
+  readonly replayed: string | undefined;
+}
+
 /** The recorder's clock, and by how much the picture lags. */
-function Clock({ player }: { readonly player: LivePlayer | undefined }): VNode {
+function Clock({ player, replayed }: ClockProps): VNode {
   const timeMs = tick.value;
   return html`<p class="stage-clock">
-    <span class="quiet">${formatDay(timeMs)}</span> <b>${formatClock(timeMs)}</b>
-    ${player && html`<span class="quiet">${Math.max(0, player.lagSeconds).toFixed(1)} s behind</span>`}
+    <span class="quiet">${formatDay(timeMs)}</span> <b>${replayed ?? formatClock(timeMs)}</b>
+    ${player && !replayed && html`<span class="quiet">${Math.max(0, player.lagSeconds).toFixed(1)} s behind</span>`}
   </p>`;
 }

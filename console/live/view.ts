@@ -19,7 +19,7 @@ import { Wall } from './wall-view.ts';
 export function LiveView(): VNode {
   const known = cameras.value;
   const { params } = route.value;
-  const [isListShown, showList] = useState(window.innerWidth > PHONE_WIDTH);
+  const [isListShown, showList] = useState(Math.min(window.innerWidth, window.innerHeight * 1.5) > PHONE_WIDTH);
   if (known === undefined) return html`<main class="view live" aria-busy="true"><div class="wall-area"></div></main>`;
   if (known.length === 0) return html`<${AddView} />`;
   const group = groupsOf(known).find(({ name }) => name !== '' && name === params.get('group'));

@@ -21,6 +21,9 @@ const { KUBE_NVR_SHOTS: shots } = process.env;
 const zoomOf = (page: Page, selector: string): Promise<number> =>
   page.locator(selector).evaluate((element) => Number(element.style.getPropertyValue('--zoom')) || 1);
 
+const heightOf = async (page: Page, selector: string): Promise<number> =>
+  (await page.locator(selector).boundingBox())?.height ?? 0;
+
 /** Of the still that a key saves. */
 async function stillWidth(t: TestContext, page: Page): Promise<number> {
   const download = page.waitForEvent('download');
@@ -73,6 +76,19 @@ test(
       assert.equal(await page.getByRole('button', { name: 'Play', exact: true }).isVisible(), true);
       assert.equal(await page.locator('.side').isVisible(), false);
       if (shots) await page.screenshot({ path: join(shots, `full-${size}.png`) });
+      if (size === 'phone') {
+        await page.keyboard.press('f');
+        await until('no full screen', () => page.evaluate('document.fullscreenElement === null'));
+        // It lies on its side.
+        await page.setViewportSize({ width: height, height: width });
+        await until('pictures have the height', async () => (await heightOf(page, '.pb-grid')) > 300);
+        for (const button of [
+          page.getByRole('button', { name: 'Play', exact: true }),
+          page.locator('.camera-item').first(),
+        ])
+          await until('it is in sight', async () => ((await button.boundingBox())?.y ?? Infinity) < width - 50);
+        if (shots) await page.screenshot({ path: join(shots, 'landscape-playback.png') });
+      }
       await page.close();
     }
   },
@@ -85,7 +101,10 @@ test(
     await using camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
     await using recorder = await RecorderProcess.start({
       directory: workspace(t),
-      config: { archive: { segmentDuration: '2s' }, cameras: [{ id: 'gate', name: 'Gate', source: camera.url }] },
+      config: {
+        archive: { segmentDuration: '2s' },
+        cameras: ['Gate', 'Yard'].map((name) => ({ id: name.toLowerCase(), name, source: camera.url })),
+      },
     });
     const browser = await launchBrowser();
     t.after(() => browser.close());
@@ -100,6 +119,7 @@ test(
       await page.getByRole('button', { name: 'Replay the last 10 seconds of Gate' }).click();
       await until('the replay plays', async () => (await videoState(page, `${place} .replay video`)).framesShown > 5);
       assert.match(await page.locator(`${place} .replay .badge`).innerText(), /^Replay of the last 10 s$/);
+      if (address !== '') assert.match(await page.locator('.stage-clock b').innerText(), /^[\d:]{8} – [\d:]{8}$/);
       if (shots) await page.screenshot({ path: join(shots, `replay-${address === '' ? 'tile' : 'large'}.png`) });
       await until('it is live again', async () => (await page.locator('.replay').count()) === 0);
     }
@@ -107,8 +127,25 @@ test(
     await page.locator('.replay .badge').waitFor();
     await page.keyboard.press('Shift+R');
     await until('the key ends it', async () => (await page.locator('.replay').count()) === 0);
+    await page.keyboard.press('r');
+    await page.locator('.replay .badge').waitFor();
+    await page.keyboard.press('ArrowRight');
+    await page.locator('.screen[data-camera=yard]').waitFor();
+    assert.equal(await page.locator('.replay').count(), 0, 'the replay of one camera is not shown for another');
     await page.keyboard.press('z');
     assert.equal(await zoomOf(page, '.screen'), 1.5);
     if (shots) await page.screenshot({ path: join(shots, 'zoom-live.png') });
+    // On a phone, the list takes the place of the picture.
+    await page.getByRole('button', { name: 'Cameras', exact: true }).click();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.keyboard.press('r');
+    await page.locator('.replay .badge').waitFor();
+    for (const button of await page.locator('.stage-controls > *').all()) {
+      assert.ok(((await button.boundingBox())?.x ?? 0) > 0, 'no button is cut off');
+    }
+    if (shots) await page.screenshot({ path: join(shots, 'replay-phone.png') });
+    await page.setViewportSize({ width: 844, height: 390 });
+    await until('the picture has the height', async () => (await heightOf(page, '.screen')) > 300);
+    if (shots) await page.screenshot({ path: join(shots, 'landscape-live.png') });
   },
 );
