@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../test/support/fast-check.ts';
 import { cropOf, moveBy, zoomAt } from './zoom.ts';
 
 const WHOLE = { scale: 1, x: 0, y: 0 };
