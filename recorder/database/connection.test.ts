@@ -25,6 +25,7 @@ test('only values are to blame for what the database rejects', () => {
     ['57P01', 'UNAVAILABLE'],
     ['53300', 'UNAVAILABLE'],
     ['42P01', 'REFUSED'],
+    ['25006', 'REFUSED'],
     ['40001', 'UNAVAILABLE'],
     ['ECONNREFUSED', 'UNAVAILABLE'],
     [undefined, 'UNAVAILABLE'],

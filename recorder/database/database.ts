@@ -83,6 +83,8 @@ export class RecorderDatabase implements SegmentObserver {
   #isForeign = false;
   /** Why its tables could not be made or checked. */
   #problem = '';
+  /** Why rows cannot be written, although it may answer: a standby, for example, takes none. */
+  #rowsProblem = '';
   /** Whose segments the table lists; undefined before `start`. */
   #archive: ArchiveView | undefined;
   #following: Promise<unknown> | undefined;
@@ -213,7 +215,7 @@ export class RecorderDatabase implements SegmentObserver {
     const refused = `the table cameras no longer has ${namesOf(lost)}, which are recorded as before: send SIGHUP to the recorder if they are to be removed`;
     const refusals: Warning[] =
       lost.length > 0 ? [{ code: 'configuration-refused', message: refused, cameraId: undefined }] : [];
-    const problem = this.#usable ? this.#table.problem : this.#problem;
+    const problem = this.#usable ? this.#table.problem || this.#rowsProblem : this.#problem;
     const isAway = this.#connection.reachable === false;
     if (!isAway && problem === '') return refusals;
     const why = isAway ? '' : ` (${problem})`;
@@ -281,7 +283,8 @@ export class RecorderDatabase implements SegmentObserver {
 
   #writerDeps(): RowWriterDeps {
     const { nodeName, clock, log } = this.#options;
-    return { connection: this.#connection, queue: this.#queue, nodeName, clock, log, metrics: this.#metrics };
+    const told = (problem: string): void => void (this.#rowsProblem = problem);
+    return { connection: this.#connection, queue: this.#queue, nodeName, clock, log, metrics: this.#metrics, told };
   }
 
   async #migrateOnce(): Promise<void> {

@@ -11,6 +11,8 @@ const VALUE_CLASSES: ReadonlySet<string> = new Set(['22', '23']);
 
 /** SQLSTATE class of errors of tables, columns and rights: syntax error or access rule violation. */
 const ACCESS_CLASS = '42';
+/** A standby, or a database that was made read-only, answers, and takes no rows. */
+const READ_ONLY = '25006';
 
 /**
  * Converts an error of the driver, which throws plain errors where it has no code; undefined for any other error, which is a fault of
@@ -25,7 +27,7 @@ export function databaseError(err: unknown): DatabaseError | undefined {
   const sqlState = code !== undefined && /^[0-9A-Z]{5}$/.test(code);
   const reason = code === undefined || message.includes(code) ? message : `${message} (${code})`;
   const kind = sqlState ? code.slice(0, 2) : '';
-  const refused = kind === ACCESS_CLASS ? 'REFUSED' : 'UNAVAILABLE';
+  const refused = kind === ACCESS_CLASS || code === READ_ONLY ? 'REFUSED' : 'UNAVAILABLE';
   return new DatabaseError(VALUE_CLASSES.has(kind) ? 'REJECTED' : refused, reason);
 }
 

@@ -8,7 +8,7 @@ import { DatabaseError } from './error.ts';
 import { DatabaseMetrics } from './metrics.ts';
 import type { RowChange } from './row.ts';
 import type { Queued, RowQueue } from './row-queue.ts';
-import { writeRest } from './row-writer.ts';
+import { writeRest, writeRows } from './row-writer.ts';
 
 const change = (filename: string): RowChange => ({ kind: 'remove', filename, cameraId: 'gate' });
 
@@ -20,6 +20,9 @@ function stage(filenames: readonly string[], refused: readonly string[]) {
   const queue = {
     peek: (count: number) => waiting.slice(0, count),
     applied: (batch: readonly Queued[]) => (waiting = waiting.filter((row) => !batch.includes(row))),
+    filled: async (signal: AbortSignal) => {
+      if (waiting.length === 0) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    },
   } as unknown as RowQueue;
   const connection = {
     async transaction(work: (run: Run) => Promise<void>) {
@@ -38,9 +41,12 @@ function stage(filenames: readonly string[], refused: readonly string[]) {
   const sources = { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) };
   const metrics = new DatabaseMetrics(new Registry(), sources);
   const bugs: Error[] = [];
+  const clock = new VirtualClock();
   const log: Log = { ...silentLog, bug: ({ err }) => void bugs.push(err as Error) };
-  const write = () => writeRest({ connection, queue, nodeName: 'n', clock: new VirtualClock(), log, metrics });
-  return { write, state, table, bugs, waiting: () => waiting.map(({ change }) => change) };
+  const follow = (told: (problem: string) => void, signal: AbortSignal) =>
+    writeRows({ connection, queue, nodeName: 'n', clock, log, metrics, told }, signal);
+  const write = () => writeRest({ connection, queue, nodeName: 'n', clock, log, metrics });
+  return { clock, follow, write, state, table, bugs, waiting: () => waiting.map(({ change }) => change) };
 }
 
 const FIVE = ['1', '2', '3', '4', '5'];
@@ -70,4 +76,24 @@ test('a row that this program cannot write is left out, is logged as a fault, an
     bugs.map(({ message }) => message),
     ['a fault of this program'],
   );
+});
+
+test('a database that takes no rows is told with its reason, until it takes them', async () => {
+  const { clock, follow, state, table } = stage(FIVE, []);
+  state.away = () => true;
+  const told: string[] = [];
+  const stop = new AbortController();
+  const following = follow((problem) => void told.push(problem), stop.signal);
+  const until = async (holds: () => boolean): Promise<void> => {
+    while (!holds()) {
+      clock.advance(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  await until(() => told.length === 2);
+  state.away = () => false;
+  await until(() => table.size === 0 && told.at(-1) === '');
+  stop.abort();
+  await following;
+  assert.deepEqual(told, ['connect ECONNREFUSED', 'connect ECONNREFUSED', '']);
 });

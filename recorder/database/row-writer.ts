@@ -17,6 +17,8 @@ export interface RowWriterDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: DatabaseMetrics;
+  /** Why rows cannot be written now; empty if they can. */
+  readonly told?: (problem: string) => void;
 }
 
 const BATCH = 500;
@@ -24,7 +26,7 @@ const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 
 /** Applies what is in the queue until `signal` aborts. The tables must exist. */
 export async function writeRows(deps: RowWriterDeps, signal: AbortSignal): Promise<void> {
-  const { queue, clock } = deps;
+  const { queue, clock, told = () => {} } = deps;
   const backoff = new Backoff(RETRY);
   for (;;) {
     await queue.filled(signal);
@@ -32,9 +34,11 @@ export async function writeRows(deps: RowWriterDeps, signal: AbortSignal): Promi
     try {
       await writeBatch(deps);
       backoff.reset();
+      told('');
     } catch (err) {
       // The connection has logged the reason.
       if (!isUnavailable(err)) throw err;
+      told(messageOf(err));
       await clock.sleep(backoff.next(), signal);
     }
   }
