@@ -1,5 +1,6 @@
 // Counts the cameras of each node while a plan is made, and chooses the node for a camera.
 
+import { zoneOf } from './parts.ts';
 import type { PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
 
 /** The cameras of each node, updated while the plan assigns them. */
@@ -13,9 +14,12 @@ export class NodeLoads {
   readonly #spare: readonly PlannedNode[];
   readonly #openByName: ReadonlyMap<string, PlannedNode>;
   readonly #limit: number;
+  /** By node. */
+  readonly #zones: ReadonlyMap<string, string>;
 
   constructor({ pool, nodes, cameras }: Snapshot) {
     this.#limit = pool.maxCamerasPerNode;
+    this.#zones = new Map(nodes.map((node) => [node.name, zoneOf(node)]));
     const able = nodes.filter(({ canRecord, liveness }) => liveness.heard && canRecord);
     this.#open = able.filter(({ drain }) => !drain);
     this.#spare = able.filter(({ drain, isRemoved }) => drain && !isRemoved);
@@ -49,12 +53,15 @@ export class NodeLoads {
     return this.#all(node) < this.#limit;
   }
 
-  /** Chooses the node with the most capacity to hold the camera, as for recording it. */
+  /** Chooses the node with the most capacity to hold the camera, as for recording it, and rather one of another zone than that of `owner`. */
   bestStandby(camera: PlannedCamera, owner: string | undefined): string | undefined {
+    const zone = this.#zones.get(owner ?? '');
+    const isAway = (node: PlannedNode): number => Number(zone !== undefined && zoneOf(node) !== zone);
     let best: PlannedNode | undefined;
     for (const node of this.#open) {
       if (node.name === owner || !this.canHold(node.name) || !matches(camera, node)) continue;
-      if (!best || this.#compare(undefined, undefined, 0, node, best) < 0) best = node;
+      const order = best ? isAway(best) - isAway(node) || this.#compare(undefined, undefined, 0, node, best) : -1;
+      if (order < 0) best = node;
     }
     return best?.name;
   }

@@ -1,6 +1,11 @@
 // Helpers of the planner: the order of writes, and conditions.
 
-import type { AssignmentWrite, PlannedCondition } from './snapshot.ts';
+import type { AssignmentWrite, PlannedCondition, PlannedNode } from './snapshot.ts';
+
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+
+/** Empty for a node without one. */
+export const zoneOf = ({ labels }: PlannedNode): string => labels[ZONE_LABEL] ?? '';
 
 /** Puts cameras without a recorder first, so that they do not wait for hundreds of new ones. */
 export const urgentFirst = (writes: readonly AssignmentWrite[]): AssignmentWrite[] => [

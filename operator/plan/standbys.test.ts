@@ -38,6 +38,23 @@ test('a new camera gets its node and its standby in one write', () => {
   );
 });
 
+test('a standby is chosen in another zone than the node that records, before capacity counts', () => {
+  const inZone = (name: string, zone: string) => nodeOf(name, { labels: { 'topology.kubernetes.io/zone': zone } });
+  const nodes = [inZone('a', 'east'), inZone('b', 'east'), inZone('c', 'west')];
+  const busy = Array.from({ length: 9 }, (_, i) => recordedBy(`o${i}`, 'c'));
+  const standbyOf = (all: PlannedNode[]) =>
+    plan(snapshotOf(all, [recordedBy('x', 'a', { wantsStandby: true }), ...busy])).writes.find(
+      ({ camera }) => camera === 'x',
+    )?.standby?.node;
+  assert.equal(standbyOf(nodes), 'c');
+  assert.equal(
+    standbyOf([inZone('a', 'east'), inZone('b', 'east'), inZone('c', 'east')]),
+    'b',
+    'of one zone: capacity',
+  );
+  assert.equal(standbyOf([nodeOf('a'), nodeOf('b'), nodeOf('c')]), 'b', 'without zones: capacity');
+});
+
 test('the pool says whether cameras have standbys that do not say it themselves', () => {
   const cameras = [recordedBy('own', 'a', { wantsStandby: false }), recordedBy('x', 'a')];
   assert.deepEqual(plan(snapshotOf(NODES, cameras)).writes, []);

@@ -1,11 +1,11 @@
 // Computes the majority of the voters, which of them leads, and in Automatic pools which nodes are voters: an odd number, spread
 // over zones.
 
+import { zoneOf } from './parts.ts';
 import type { PlannedNode, PoolView, RoleWrite, Snapshot } from './snapshot.ts';
 
 /** More voters would not make a pool safer, and each of them must be heard. */
 const MAX_VOTERS = 7;
-const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
 /**
  * How many voters are a majority: more than half. Of two voters that the operator chose, one: it is heard through the API server,
@@ -138,8 +138,6 @@ function wantedVoters({ kept, learners, lost }: Candidates, count: number): Read
   }
   return new Set([...wanted, ...lost].slice(0, count));
 }
-
-const zoneOf = ({ labels }: PlannedNode): string => labels[ZONE_LABEL] ?? '';
 
 /** How many nodes vote if so many may. */
 export const votersOf = (nodes: number): number => {
