@@ -22,7 +22,7 @@ const CONFIDENCE = 'expected a whole number from 1 to 100';
 
 const Region = z
   .string()
-  .regex(/^[01](\.\d+)?(,[01](\.\d+)?){3}$/, REGION)
+  .regex(/^[01](\.[0-9]+)?(,[01](\.[0-9]+)?){3}$/, REGION)
   .transform((text) => {
     const [left, top, right, bottom] = text.split(',').map(Number) as [number, number, number, number];
     return { left, top, right, bottom };
