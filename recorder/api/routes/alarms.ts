@@ -14,7 +14,7 @@ import { Scope } from '../scope.ts';
 
 const MAX_NOTE = 1_000;
 
-const text = z.string().trim().max(MAX_NOTE, `expected at most ${MAX_NOTE} characters`);
+const text = z.string().max(MAX_NOTE, `expected at most ${MAX_NOTE} characters`).trim();
 
 const ALARM = {
   id: '1795253100000000',
