@@ -153,24 +153,32 @@ test('a window into the future has no gap after the newest footage of a camera t
   const { archive } = (await recorder.get('/api/archive/gate/segments')) as { archive: { start_ms: number }[] };
   const from = Math.ceil((archive[0]?.start_ms ?? 0) / 1000) + 1;
   interface Known {
-    readonly gaps: readonly unknown[];
+    readonly gaps: readonly { readonly start: string; readonly end: string }[];
     readonly known_until_ms: number;
     readonly duration_seconds: number;
   }
+  /** A machine under load may really miss pictures, within the footage: that time is a gap there, and not at the end. */
+  const isWholeToItsEnd = (answer: Known): void => {
+    const { gaps, known_until_ms: untilMs, duration_seconds: seconds } = answer;
+    const said = JSON.stringify(answer);
+    assert.deepEqual(
+      gaps.filter(({ end }) => Date.parse(end) >= untilMs),
+      [],
+      said,
+    );
+    const missingMs = gaps.reduce((sum, gap) => sum + Date.parse(gap.end) - Date.parse(gap.start), 0);
+    assert.ok(Math.abs(from * 1000 + seconds * 1000 + missingMs - untilMs) < 100, said);
+  };
   for (let i = 0; i < 20; i++) {
     const url = `${recorder.url}/api/archive/gate/export?from=${from}&to=${now + 600}&dry_run=1`;
     const answer = (await (await fetch(url, { method: 'POST' })).json()) as Known;
-    assert.deepEqual(answer.gaps, [], JSON.stringify(answer));
     assert.ok(answer.known_until_ms <= Date.now());
-    assert.ok(
-      Math.abs(from * 1000 + answer.duration_seconds * 1000 - answer.known_until_ms) < 100,
-      JSON.stringify(answer),
-    );
+    isWholeToItsEnd(answer);
   }
   const job = (await ended(recorder, await ask(recorder, `gate/export?from=${from}&to=${now + 600}`))) as JobAnswer &
     Known;
-  assert.deepEqual([job.state, job.gaps], ['done', []]);
-  assert.ok(Math.abs(from * 1000 + job.duration_seconds * 1000 - job.known_until_ms) < 100);
+  assert.equal(job.state, 'done');
+  isWholeToItsEnd(job);
   await recorder.stop();
 });
 
