@@ -14,7 +14,8 @@ interface Replay {
   readonly seconds: number;
   readonly toMs: number;
   readonly url: string;
-  readonly hasFailed: boolean;
+  /** Why it does not play. */
+  readonly problem?: string;
 }
 
 interface Replaying {
@@ -34,7 +35,7 @@ export function useReplay(id: string, name: string): Replaying {
     const toMs = now();
     const from = (toMs - seconds * 1000) / 1000;
     const url = mediaAddress(`/playback/window/${encodeURIComponent(id)}.mp4?from=${from}&to=${toMs / 1000}`);
-    setReplay(replay?.seconds === seconds ? undefined : { cameraId: id, seconds, toMs, url, hasFailed: false });
+    setReplay(replay?.seconds === seconds ? undefined : { cameraId: id, seconds, toMs, url });
   };
   const shown =
     replay !== undefined &&
@@ -47,11 +48,12 @@ export function useReplay(id: string, name: string): Replaying {
         playsinline
         aria-label=${`The last ${replay.seconds} seconds of ${name}`}
         onEnded=${() => setReplay(undefined)}
-        onError=${() => setReplay({ ...replay, hasFailed: true })}
+        onError=${async () => {
+          const problem = await problemOf(replay);
+          setReplay((now) => (now?.url === replay.url ? { ...now, problem } : now));
+        }}
       ></video>
-      <p class="badge badge-note" role="status">
-        ${replay.hasFailed ? 'This browser cannot replay this camera' : `Replay of the last ${replay.seconds} s`}
-      </p>
+      <p class="badge badge-note" role="status">${replay.problem ?? `Replay of the last ${replay.seconds} s`}</p>
     </div>`;
   const buttons = REPLAYS.map(
     (seconds) =>
@@ -68,4 +70,14 @@ export function useReplay(id: string, name: string): Replaying {
   );
   const times = replay && `${formatClock(replay.toMs - replay.seconds * 1000)} – ${formatClock(replay.toMs)}`;
   return { shown, times, buttons, toggle };
+}
+
+/** The video element does not say why it fails. */
+async function problemOf({ url, seconds }: Replay): Promise<string> {
+  const status = await fetch(url, { method: 'HEAD' }).then(
+    (answer) => answer.status,
+    () => undefined,
+  );
+  if (status === 404) return `Nothing is recorded of the last ${seconds} s`;
+  return status === 200 ? 'This browser cannot replay this camera' : 'The recorder does not send the replay';
 }

@@ -109,6 +109,10 @@ test(
     const browser = await launchBrowser();
     t.after(() => browser.close());
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    await until('the last ten seconds are recorded', async () => {
+      const { archive } = (await recorder.get('/api/archive/gate/segments')) as { archive: { start_ms: number }[] };
+      return archive.some(({ start_ms: startMs }) => startMs < Date.now() - 11_000);
+    });
     for (const [address, place] of [
       ['', '.tile[data-camera=gate]'],
       ['#/live?c=gate', '.screen[data-camera=gate]'],
