@@ -13,7 +13,7 @@ test('every cause of the recorder has words, and those of disk, recorder and use
     [],
   );
   const groups = Object.groupBy(GAP_CAUSES, gapGroup);
-  assert.deepEqual(groups.disk, ['disk-full', 'disk-slow', 'disk-error']);
+  assert.deepEqual(groups.disk, ['disk-full', 'disk-slow', 'disk-error', 'on-disk-away']);
   assert.deepEqual(groups.wanted, ['stopped', 'unlicensed']);
   assert.ok(groups.recorder?.includes('node-down') && groups.camera?.includes('camera-unreachable'));
   assert.equal(gapGroup('of-a-later-version'), 'camera');

@@ -329,7 +329,10 @@ suite('footage of a camera on three nodes', { skip: clusterMissing() }, () => {
     const file = join(directory, 'case.zip');
     writeFileSync(file, body);
     const names = execFileSync('python3', ['-m', 'zipfile', '-l', file], { encoding: 'utf8' });
-    assert.match(names, /gate_\d{8}T\d{6}Z\.mp4[^]*manifest\.json[^]*manifest\.json\.sig/);
+    assert.match(
+      names,
+      /gate - [\d-]{10} \d\d\.\d\d\.\d\d UTC\.mp4[^]*report\.html[^]*manifest\.json[^]*manifest\.json\.sig/,
+    );
     const movie = await ask(third, `/api/archive/jobs/${job.job_id}/download?part=1`);
     const shown = picturesOf(movie.body);
     assert.ok(shown.length >= seconds * 25 - 3, `${shown.length} pictures in ${seconds} s`);

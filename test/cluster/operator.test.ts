@@ -58,6 +58,8 @@ const UNUSED_HERE = [
     'serviceaccounts',
     'services',
   ].map((plural) => `create ${plural}`),
+  // No pool here copies its footage: see `copies.test.ts`.
+  'patch archivetargets',
   // No pool here says where its cameras are.
   ...['create', 'delete', 'get', 'patch'].map((verb) => `${verb} networkpolicies`),
   // A node that is gone for good.
