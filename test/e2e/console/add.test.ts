@@ -12,7 +12,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
-import { signIn } from './console.ts';
+import { openPage, signIn } from './console.ts';
 
 const PASSWORD = 'the password';
 const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
@@ -46,7 +46,7 @@ test(
     const open = async (role: string) => {
       const page = await (await browser.newContext({ bypassCSP: true })).newPage();
       page.setDefaultTimeout(SLOW_MS);
-      await until('the page', () => page.goto(recorder.url).then(Boolean, () => false), SLOW_MS);
+      await openPage(page, recorder.url);
       await signIn(page, role);
       await page.getByRole('heading', { name: 'No cameras yet' }).waitFor();
       return page;

@@ -9,7 +9,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
-import { signIn, SIZES } from './console.ts';
+import { openPage, signIn, SIZES } from './console.ts';
 
 const token = (role: string) => ({ name: role, role, sha256: createHash('sha256').update(role).digest('hex') });
 const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
@@ -28,7 +28,7 @@ test('an alarm is acknowledged in the page and in the log of the shift', { skip:
     const page = await (await browser.newContext({ bypassCSP: true })).newPage();
     page.setDefaultTimeout(SLOW_MS);
     page.on('pageerror', (error) => assert.fail(error.stack ?? error.message));
-    await until('the page', () => page.goto(`${recorder.url}/#/alarms`).then(Boolean, () => false), SLOW_MS);
+    await openPage(page, `${recorder.url}/#/alarms`);
     await signIn(page, role);
     return page;
   };

@@ -6,6 +6,14 @@ import type { Page } from 'playwright-core';
 import { assertPicture } from '../../support/compare-pictures.ts';
 import { until } from '../../support/until.ts';
 
+/**
+ * Opens an address in the browser. Its scripts may come later: the page loads itself again when one of them gets no answer, for which
+ * the `load` event would wait.
+ */
+export async function openPage(page: Page, address: string): Promise<void> {
+  await until('the page', () => page.goto(address, { waitUntil: 'commit', timeout: 30_000 }).then(Boolean));
+}
+
 /** With a token, on the screen for it. */
 export async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('tab', { name: 'Token' }).click();

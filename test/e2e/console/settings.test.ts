@@ -11,7 +11,7 @@ import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { RecorderProcess } from '../../support/recorder-process.ts';
 import { until } from '../../support/until.ts';
 import { workspace } from '../../support/workspace.ts';
-import { signIn } from './console.ts';
+import { openPage, signIn } from './console.ts';
 
 const token = (role: string) => ({ name: role, role, sha256: createHash('sha256').update(role).digest('hex') });
 const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
@@ -41,7 +41,7 @@ test(
     const open = async (role: string, view: string) => {
       const page = await (await browser.newContext({ bypassCSP: true })).newPage();
       page.setDefaultTimeout(SLOW_MS);
-      await until('the page', () => page.goto(`${recorder.url}/#/${view}`).then(Boolean, () => false), SLOW_MS);
+      await openPage(page, `${recorder.url}/#/${view}`);
       await signIn(page, role);
       return page;
     };
@@ -108,7 +108,7 @@ test(
     const open = async () => {
       const page = await (await browser.newContext({ bypassCSP: true })).newPage();
       page.setDefaultTimeout(SLOW_MS);
-      await until('the page', () => page.goto(`${recorder.url}/#/health`).then(Boolean, () => false), SLOW_MS);
+      await openPage(page, `${recorder.url}/#/health`);
       return page;
     };
     const admin = await open();
