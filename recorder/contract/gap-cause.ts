@@ -22,7 +22,7 @@ export const CAUSE_MEANINGS = {
   'clock-step': 'the clock of the machine, or of the camera, was set and skipped this time',
   'machine-frozen': 'the recorder stood still (its machine was paused or overloaded), and the cameras could not wait',
   'process-down': 'the recorder was not running: stopped, killed, or being replaced',
-  'node-down': 'the same, and the machine was restarted in that time: a power cut, a reboot',
+  'node-down': 'the recorder was not running, and its machine was restarted in that time: a power cut, a reboot',
   starting: 'from the start of the recorder, or of this camera, to the first picture',
   stopped: 'a user stopped it (`enabled: false`, `/cameras/stop`)',
   moved: 'its node was lost and this one took over: from the last renewal of that node on',
@@ -30,7 +30,7 @@ export const CAUSE_MEANINGS = {
   'on-other-node': 'nothing is missing: another node has footage of this time, see `elsewhere`',
   'on-disk-away': 'it was recorded, to a disk of this node that is away or does not answer now',
   'on-node-away': 'a node that does not answer, or only with an error, may have footage of this time, see `elsewhere`',
-  unknown: 'none of these',
+  unknown: 'the recorder cannot tell why',
 } as const;
 
 export type GapCause = keyof typeof CAUSE_MEANINGS;
@@ -57,6 +57,9 @@ export const isLedgerState = (text: string): text is LedgerState => STATES.has(t
 
 export const isGapCause = (text: string): text is GapCause =>
   isLedgerState(text) && text !== 'recording' && text !== 'absent';
+
+/** What a cause means, in plain text for people; a code of a later version as it is. */
+export const meaningOf = (code: string): string => (isGapCause(code) ? CAUSE_MEANINGS[code].replaceAll('`', '') : code);
 
 /** The cause for the code in the status of a camera. */
 export function cameraCause(reasonCode: string): GapCause {

@@ -1,7 +1,8 @@
 // The report of a case: one page for people who have no program to read a manifest. It is HTML without scripts, and can be printed.
 
 import { createHash } from 'node:crypto';
-import { CAUSE_MEANINGS, isGapCause } from '../contract/gap-cause.ts';
+import { escapeXml } from '../../base/xml.ts';
+import { meaningOf } from '../contract/gap-cause.ts';
 import type { JobCase } from './job.ts';
 import { cameraTitle, localTime, type LocalNames } from './movie-name.ts';
 import type { WrittenResult, WrittenCamera, WrittenDocument } from './written.ts';
@@ -35,7 +36,7 @@ export function caseReport(
     ['Made by', `recorder ${node}, kube-nvr ${version}`],
     ['Signing key', `Ed25519, SHA-256 fingerprint ${fingerprint}`],
   ]);
-  const title = text(of.name ?? 'Case');
+  const title = escapeXml(of.name ?? 'Case');
   const bytes = Buffer.from(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -65,9 +66,9 @@ function cameraSection({ cameraId, movies, gaps }: WrittenCamera, local: LocalNa
   ]);
   const missing = gaps.map(({ fromMs, toMs, cause }) => [
     `${seconds(toMs - fromMs)} missing`,
-    `${between(fromMs, toMs)}${cause !== undefined && isGapCause(cause) ? `\n${CAUSE_MEANINGS[cause].replaceAll('`', '')}` : ''}`,
+    `${between(fromMs, toMs)}${cause === undefined ? '' : `\n${meaningOf(cause)}`}`,
   ]);
-  return `<h2>${text(cameraTitle(cameraId, local))}</h2>
+  return `<h2>${escapeXml(cameraTitle(cameraId, local))}</h2>
 <p>${movies.length === 0 ? 'No footage of this time.' : `${movies.length} ${movies.length === 1 ? 'file' : 'files'}.`} ${gaps.length === 0 ? 'Nothing is missing.' : `${seconds(lostMs)} are missing.`}</p>
 ${rows([...files, ...missing])}`;
 }
@@ -77,7 +78,5 @@ const seconds = (ms: number): string => `${Math.round(ms) / 1000} s`;
 const rows = (entries: readonly (readonly (string | undefined)[])[]): string =>
   `<table>${entries
     .filter(([, value]) => value !== undefined && value !== '')
-    .map(([name = '', value = '']) => `<tr><th>${text(name)}<td>${text(value)}`)
+    .map(([name = '', value = '']) => `<tr><th>${escapeXml(name)}<td>${escapeXml(value)}`)
     .join('\n')}</table>`;
-
-const text = (value: string): string => value.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);

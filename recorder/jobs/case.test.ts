@@ -137,7 +137,7 @@ test('with the names of the site, files, metadata, manifest and report say site,
   );
   const report = readFileSync(join(apart, 'report.html'), 'utf8');
   for (const text of [
-    '<h1>Theft &#60;b&#62;</h1>',
+    '<h1>Theft &lt;b&gt;</h1>',
     '<h2>前门 1/2 (gate)</h2>',
     'The police asked',
     'A white van',

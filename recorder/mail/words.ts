@@ -1,7 +1,7 @@
 // The text of a mail about alarms.
 
 import type { Alarm } from '../alarms/alarm.ts';
-import { CAUSE_MEANINGS, isGapCause } from '../contract/gap-cause.ts';
+import { meaningOf } from '../contract/gap-cause.ts';
 
 export interface Facts {
   readonly site: string;
@@ -45,8 +45,7 @@ function headOf({ cameraId, code, message }: Alarm, { nameOf }: Facts): string {
   const name = cameraId === undefined ? '' : `${nameOf(cameraId)}: `;
   if (message !== undefined) return name + message;
   if (code === 'node-lost') return 'a machine was lost, and other nodes took over its cameras';
-  const meaning = isGapCause(code) ? CAUSE_MEANINGS[code].replaceAll('`', '') : code;
-  return `${name}not recorded: ${meaning}`;
+  return `${name}not recorded: ${meaningOf(code)}`;
 }
 
 const timeOf = (ms: number, { timeZone }: Facts): string =>

@@ -1,6 +1,7 @@
 // The report of a month as one page for people who do not run the recorder: it needs no other file, can be printed and sent.
 
-import { CAUSE_MEANINGS, type GapCause } from '../contract/gap-cause.ts';
+import { escapeXml } from '../../base/xml.ts';
+import { meaningOf } from '../contract/gap-cause.ts';
 import type { Report } from './report.ts';
 
 /** What no node can know. */
@@ -20,13 +21,13 @@ export function reportPage(report: Report, { node, madeAt }: PageOptions): strin
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>${escaped(title)}</title>
+<title>${escapeXml(title)}</title>
 <style>${STYLE}</style>
 </head>
 <body>
-<h1>${escaped(title)}</h1>
-<p>Made by ${escaped(node)} on ${escaped(madeAt)}. Days are those of ${escaped(timeZone)}.</p>
-${silent.length === 0 ? '' : `<p class="bad">Not complete: ${escaped(silent.join(', '))} did not answer. Time that seems missing may be recorded there.</p>`}
+<h1>${escapeXml(title)}</h1>
+<p>Made by ${escapeXml(node)} on ${escapeXml(madeAt)}. Days are those of ${escapeXml(timeZone)}.</p>
+${silent.length === 0 ? '' : `<p class="bad">Not complete: ${escapeXml(silent.join(', '))} did not answer. Time that seems missing may be recorded there.</p>`}
 ${objectives.map(objectivePart).join('\n')}
 <h2>Cameras</h2>
 ${table(
@@ -52,7 +53,7 @@ ${
         ]),
       )
 }
-${causes.length === 0 ? '' : `<h2>Causes</h2>\n<dl>${causes.map((cause) => `<dt>${cause}</dt><dd>${escaped(meaning(cause))}</dd>`).join('\n')}</dl>`}
+${causes.length === 0 ? '' : `<h2>Causes</h2>\n<dl>${causes.map((cause) => `<dt>${cause}</dt><dd>${escapeXml(meaningOf(cause))}</dd>`).join('\n')}</dl>`}
 <p class="small">Missing: the camera should have been recorded, and there are no pictures. Footage that was deleted because of its age
 counts as recorded. The last line of this file is a signature: <code>recorder verify</code> checks that nothing was changed.</p>
 </body>
@@ -71,15 +72,15 @@ ${target} % promised. ${lengthOf(objective.missing_ms)} missing, ${lengthOf(obje
   const worst = objective.worst_cameras
     .map((camera) => `${camera.camera_id} (${lengthOf(camera.missing_ms)})`)
     .join(', ');
-  return `<h2>${escaped(name)}</h2>
+  return `<h2>${escapeXml(name)}</h2>
 ${result}
-<p>${objective.cameras} ${objective.cameras === 1 ? 'camera' : 'cameras'}.${worst === '' ? '' : ` Most missing: ${escaped(worst)}.`}
-Not counted: ${excused.length === 0 ? 'nothing' : `${escaped(excused.join(', '))} (${lengthOf(objective.excused_ms)})`}.</p>`;
+<p>${objective.cameras} ${objective.cameras === 1 ? 'camera' : 'cameras'}.${worst === '' ? '' : ` Most missing: ${escapeXml(worst)}.`}
+Not counted: ${excused.length === 0 ? 'nothing' : `${escapeXml(excused.join(', '))} (${lengthOf(objective.excused_ms)})`}.</p>`;
 }
 
 const table = (heads: readonly string[], rows: readonly (readonly string[])[]): string =>
   `<table><thead><tr>${heads.map((head) => `<th>${head}</th>`).join('')}</tr></thead><tbody>
-${rows.map((row) => `<tr>${row.map((cell) => `<td>${escaped(cell)}</td>`).join('')}</tr>`).join('\n')}
+${rows.map((row) => `<tr>${row.map((cell) => `<td>${escapeXml(cell)}</td>`).join('')}</tr>`).join('\n')}
 </tbody></table>`;
 
 /** Such as 3 h 02 min, 2 min 05 s, 1.234 s: to the millisecond where it is short. */
@@ -95,11 +96,6 @@ function lengthOf(ms: number): string {
 /** Rounded down: what is not whole is not 100 %. */
 const percentOf = (recordedMs: number, missingMs: number): string =>
   recordedMs + missingMs === 0 ? '' : `${Math.floor((recordedMs / (recordedMs + missingMs)) * 1e5) / 1e3} %`;
-
-const meaning = (cause: GapCause): string => CAUSE_MEANINGS[cause];
-
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (character) => ESCAPES[character] ?? '');
 
 const STYLE =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}' +

@@ -163,7 +163,7 @@ test('the page says in words what the numbers are, and takes no text for markup'
     'Not met: 98.75 % recorded',
     '30 min 00 s missing, 24 min 00 s allowed: 6 min 00 s too much',
     '<td>stopped 8 h 00 min</td>',
-    'a user stopped it',
+    'a user stopped it (enabled: false, /cameras/stop)',
   ])
     assert.ok(body.includes(text), `${text} is not in ${body}`);
 });
