@@ -82,10 +82,14 @@ export function blocksIn(day: Buffer): Block[] {
 }
 
 /** What is known of a look. */
-export type Told = Pick<Look, 'timeMs' | 'level' | 'confidence'>;
+export type LookSummary = Pick<Look, 'timeMs' | 'level' | 'confidence'>;
 
 /** Calls `tell` for each look of a block, in order; with `region`, a bit for each cell, for those in which one of its cells has changed. */
-export function eachLook({ head, bytes }: Block, region: Uint8Array | undefined, tell: (look: Told) => void): void {
+export function eachLook(
+  { head, bytes }: Block,
+  region: Uint8Array | undefined,
+  tell: (look: LookSummary) => void,
+): void {
   const bitsOf = region && Array.from(region.entries()).filter(([, bits]) => bits !== 0);
   for (let i = 0; i < head.looks; i++) {
     const at = blockBytes(i);

@@ -2,7 +2,7 @@
 
 import type { Interval } from '../../base/interval.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
-import { blocksIn, eachLook, type Told } from './day-file.ts';
+import { blocksIn, eachLook, type LookSummary } from './day-file.ts';
 import { COLUMNS, MAP_BYTES, ROWS, SURE } from './grid.ts';
 import type { LookStore } from './store.ts';
 
@@ -48,8 +48,8 @@ export async function searchRegion(store: LookStore, query: RegionQuery): Promis
   const days = (await store.days(cameraId)).filter((dayMs) => dayMs < toMs && dayMs + DAY_MS + 2 * HOUR_MS > fromMs);
   for (const dayMs of days.reverse()) {
     if (found.length > limit) break;
-    const looks: Told[] = [];
-    const take = (look: Told): void => {
+    const looks: LookSummary[] = [];
+    const take = (look: LookSummary): void => {
       const { confidence, timeMs } = look;
       if (confidence >= leastConfidence && timeMs >= fromMs && timeMs < toMs) looks.push(look);
     };

@@ -39,14 +39,14 @@ interface WatchOptions {
   readonly log: Log;
 }
 
-interface Waiting {
+interface UnseenFile {
   /** The camera, also where its preview is looked at. */
   readonly cameraId: string;
   readonly dayMs: number;
   readonly segment: SegmentName;
 }
 
-interface Opened extends Waiting {
+interface OpenedFile extends UnseenFile {
   readonly sizeBytes: number;
   readonly frames: KeyFrames;
   readonly close: () => Promise<void>;
@@ -120,14 +120,14 @@ export class Watch {
   }
 
   /** Some files that were not looked at, the newest days first. */
-  async #next(): Promise<Waiting[]> {
+  async #next(): Promise<UnseenFile[]> {
     const { archive, store, isOn, clock } = this.#options;
     const days = [...archive.days()].filter(({ cameraId }) => isOn(cameraOfFootage(cameraId)));
     const names = new Set(days.map(({ cameraId, startMs }) => `${cameraId} ${startMs}`));
     const open = archive.openPaths();
     const nowMs = clock.monotonicMs();
     for (const [path, notBeforeMs] of this.#failed) if (notBeforeMs <= nowMs) this.#failed.delete(path);
-    const found: Waiting[] = [];
+    const found: UnseenFile[] = [];
     for (const day of days.reverse()) {
       const { cameraId: footageId, startMs: dayMs } = day;
       const name = `${footageId} ${dayMs}`;
@@ -152,10 +152,10 @@ export class Watch {
   }
 
   /** False if none of the files is there. */
-  async #look(some: readonly Waiting[]): Promise<boolean> {
+  async #look(some: readonly UnseenFile[]): Promise<boolean> {
     const { archive, store } = this.#options;
     await archive.checkDisk();
-    const opened: Opened[] = [];
+    const opened: OpenedFile[] = [];
     try {
       let codec: Codec | undefined;
       let pictures = 0;
@@ -199,7 +199,7 @@ export class Watch {
   }
 
   /** Undefined for a file that is gone or cannot be read now. One that is no recording of ours has no key frames. */
-  async #open(waiting: Waiting): Promise<Opened | undefined> {
+  async #open(waiting: UnseenFile): Promise<OpenedFile | undefined> {
     const { files, clock, log } = this.#options;
     const path = formatPath(waiting.segment);
     const none = { codec: undefined, timesMs: [], read: async () => Buffer.alloc(0) };
@@ -221,7 +221,11 @@ export class Watch {
   }
 
   /** Undefined if not all pictures could be decoded. */
-  async #decode(codec: Codec | undefined, opened: readonly Opened[], pictures: number): Promise<Buffer | undefined> {
+  async #decode(
+    codec: Codec | undefined,
+    opened: readonly OpenedFile[],
+    pictures: number,
+  ): Promise<Buffer | undefined> {
     if (!codec || pictures === 0) return undefined;
     const { archive, clock, ffmpegPath } = this.#options;
     const { signal } = this.#stop;
