@@ -2,11 +2,11 @@
 // a crash has left incomplete is cut off and made again.
 //
 //   head   "KNAD" end:u32 | (level:u8 sure:u8 unclear:u8 0:u8) for each minute of MINUTES
-//   block  "KNAB" looks:u32 startMs:f64 sizeBytes:f64 detail:f32 0:u32 | median luminance of each cell | looks
+//   block  "KNAB" looks:u32 startMs:f64 sizeBytes:f64 | looks
 //   look   after the start of the block, in ms:u32 level:u8 confidence:u8 0:u16 | a bit for each cell
 
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
-import { CELLS, MAP_BYTES, SURE, type Look } from './grid.ts';
+import { MAP_BYTES, SURE, type Look } from './grid.ts';
 
 /** A file of footage may end so long after midnight. */
 const MINUTES = (DAY_MS + 2 * HOUR_MS) / MINUTE_MS;
@@ -15,19 +15,11 @@ const PER_MINUTE = 4;
 export const HEAD_BYTES = HEAD_FIELDS + MINUTES * PER_MINUTE;
 const HEAD_MARK = 0x4b4e4144;
 const BLOCK_MARK = 0x4b4e4142;
-const BLOCK_FIELDS = 32;
-export const BLOCK_HEAD_BYTES = BLOCK_FIELDS + CELLS;
+export const BLOCK_HEAD_BYTES = 24;
 const LOOK_FIELDS = 8;
 const LOOK_BYTES = LOOK_FIELDS + MAP_BYTES;
 /** More key frames of one file are not looked at. */
 export const MAX_LOOKS = 8_000;
-
-/** What a file of footage looks like as a whole. */
-export interface Scene {
-  /** The usual luminance of each cell. */
-  readonly cells: Uint8Array;
-  readonly detail: number;
-}
 
 interface BlockHead {
   /** Of the file of footage. */
@@ -38,14 +30,12 @@ interface BlockHead {
 
 export const blockBytes = (looks: number): number => BLOCK_HEAD_BYTES + looks * LOOK_BYTES;
 
-export function formatBlock(file: Omit<BlockHead, 'looks'>, scene: Scene, looks: readonly Look[]): Buffer {
+export function formatBlock(file: Omit<BlockHead, 'looks'>, looks: readonly Look[]): Buffer {
   const block = Buffer.alloc(blockBytes(looks.length));
   block.writeUInt32BE(BLOCK_MARK);
   block.writeUInt32LE(looks.length, 4);
   block.writeDoubleLE(file.startMs, 8);
   block.writeDoubleLE(file.sizeBytes, 16);
-  block.writeFloatLE(scene.detail, 24);
-  block.set(scene.cells, BLOCK_FIELDS);
   for (const [i, { timeMs, level, confidence, changed }] of looks.entries()) {
     const at = blockBytes(i);
     block.writeUInt32LE(Math.max(0, Math.round(timeMs - file.startMs)), at);

@@ -1,4 +1,4 @@
-// Decodes key frames with one run of ffmpeg to their grids: of each picture the luminance of its cells, and how much detail each has.
+// Decodes key frames with one run of ffmpeg to their grids: of each picture the luminance of its cells.
 
 import { once } from 'node:events';
 import { startChild, type ChildLimits } from '../../base/child.ts';
@@ -9,12 +9,10 @@ import type { Codec } from './key-frames.ts';
 /** There is no such program. */
 export class DecoderMissing extends Error {}
 
-/** Luminance, then detail. */
-export const GRID_BYTES = 2 * CELLS;
 /** As for still images; several hundred pictures take a while. */
 const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, cpuSeconds: 300, fileBytes: 64 * 1024, openFiles: 32 };
-/** Large enough for slopes, and 100 times a cell: pictures of all sizes have the same detail. */
-const WORKED = `${10 * COLUMNS}:${10 * ROWS}`;
+/** In two steps, each the mean of what a cell covers: the scored clips were measured so. */
+const FILTER = `extractplanes=y,scale=${10 * COLUMNS}:${10 * ROWS}:flags=area,scale=${COLUMNS}:${ROWS}:flags=area`;
 
 /**
  * The grids of the pictures, one after the other: fewer if some could not be decoded. Rejects with DecoderMissing, and with what
@@ -28,14 +26,12 @@ export async function decodeGrids(
   signal: AbortSignal,
 ): Promise<Buffer> {
   signal.throwIfAborted();
-  const cells = `${COLUMNS}:${ROWS}:flags=area`;
-  const filter = `[0:v]extractplanes=y,scale=${WORKED}:flags=area,split[a][b];[a]scale=${cells}[g];[b]sobel,scale=${cells}[d];[g][d]vstack`;
   // prettier-ignore
-  const args = ['-hide_banner', '-v', 'quiet', '-threads', '1', '-filter_threads', '1', '-filter_complex_threads', '1',
+  const args = ['-hide_banner', '-v', 'quiet', '-threads', '1', '-filter_threads', '1',
     // Half of the time of a picture: nothing is decoded twice to learn what comes, and edges of blocks are no matter to a cell.
     '-probesize', '32', '-analyzeduration', '0', '-skip_loop_filter', 'all',
     // The input must not make it read from elsewhere.
-    '-protocol_whitelist', 'pipe', '-f', codec, '-i', 'pipe:0', '-filter_complex', filter,
+    '-protocol_whitelist', 'pipe', '-f', codec, '-i', 'pipe:0', '-vf', FILTER,
     '-fps_mode', 'passthrough', '-f', 'rawvideo', '-pix_fmt', 'gray', 'pipe:1'];
   // At a lower priority than recording.
   const child = startChild(program, args, {
@@ -48,7 +44,7 @@ export async function decodeGrids(
   let size = 0;
   child.stdout.on('data', (chunk: Buffer) => {
     size += chunk.length;
-    if (size <= maxPictures * GRID_BYTES) chunks.push(chunk);
+    if (size <= maxPictures * CELLS) chunks.push(chunk);
     else child.kill('SIGKILL');
   });
   // If it ends before it has read everything, pictures are missing in its answer.

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from '../../test/support/fast-check.ts';
 import { CELLS, COLUMNS, looksAt, MAP_BYTES, ROWS, SURE, type Frame } from './grid.ts';
 
-const frame = (cells: Uint8Array, i: number): Frame => ({ timeMs: 2_000 * i, cells, detail: 20 });
+const frame = (cells: Uint8Array, i: number): Frame => ({ timeMs: 2_000 * i, cells });
 const scene = (seed: number): Uint8Array =>
   Uint8Array.from({ length: CELLS }, (_, c) => 60 + ((c * 37 + seed * 11) % 120));
 const still = (count: number, seed = 0): Frame[] => Array.from({ length: count }, (_, i) => frame(scene(seed), i));

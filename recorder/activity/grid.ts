@@ -12,8 +12,6 @@ export interface Frame {
   readonly timeMs: number;
   /** The luminance of each cell. */
   readonly cells: Uint8Array;
-  /** How much fine detail it has: the mean slope of luminance within the cells. */
-  readonly detail: number;
 }
 
 export interface Look {

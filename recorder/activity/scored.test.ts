@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { LONG } from '../../test/support/variant.ts';
 import { temporaryDirectory } from '../archive/test-support.ts';
-import { decodeGrids, GRID_BYTES } from './decoder.ts';
+import { decodeGrids } from './decoder.ts';
 import { CELLS, looksAt, SURE, type Look } from './grid.ts';
 
 const SECONDS = 240;
@@ -125,9 +125,9 @@ for (const scene of SCENES) {
     }
     const most = SECONDS;
     const grids = await decodeGrids('ffmpeg', scene.codec ?? 'h264', pictures(), most, new AbortController().signal);
-    const frames = Array.from({ length: grids.length / GRID_BYTES }, (_, i) => {
-      const at = i * GRID_BYTES;
-      return { timeMs: i * STEP_MS, cells: grids.subarray(at, at + CELLS), detail: 0 };
+    const frames = Array.from({ length: grids.length / CELLS }, (_, i) => {
+      const at = i * CELLS;
+      return { timeMs: i * STEP_MS, cells: grids.subarray(at, at + CELLS) };
     });
     assert.equal(frames.length, (SECONDS * 1000) / STEP_MS);
     const score = scoreOf(looksAt(frames));

@@ -12,7 +12,6 @@ import { LookStore } from './store.ts';
 
 const DAY = Date.UTC(2026, 0, 10);
 const NOON = DAY + 12 * 3_600_000;
-const SCENE = { cells: new Uint8Array(CELLS).fill(90), detail: 12.5 };
 const MINUTE = 60_000;
 
 function mapOf(cells: readonly number[]): Uint8Array {
@@ -41,7 +40,7 @@ function stage(t: TestContext) {
   const file = join(directory, '2026-01-10.looks');
   const open = () => new LookStore(root, nodeFileSystem);
   const add = (store: LookStore, looks: readonly Look[], sizeBytes = 1_000) =>
-    store.add('gate', DAY, formatBlock({ startMs: looks[0]?.timeMs ?? NOON, sizeBytes }, SCENE, looks));
+    store.add('gate', DAY, formatBlock({ startMs: looks[0]?.timeMs ?? NOON, sizeBytes }, looks));
   return { root, directory, file, open, add };
 }
 

@@ -9,8 +9,8 @@ import { HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 import type { CameraDay } from '../archive/catalogue/camera-day.ts';
 import { formatPath, type SegmentName } from '../archive/disk/names.ts';
 import type { ArchiveFile, ArchiveFiles } from '../footage/archive-file.ts';
-import { formatBlock, type Scene } from './day-file.ts';
-import { DecoderMissing, decodeGrids, GRID_BYTES } from './decoder.ts';
+import { formatBlock } from './day-file.ts';
+import { DecoderMissing, decodeGrids } from './decoder.ts';
 import { CELLS, looksAt, MAP_BYTES, type Frame, type Look } from './grid.ts';
 import { keyFramesIn, type Codec, type KeyFrames } from './key-frames.ts';
 import type { LookStore } from './store.ts';
@@ -180,7 +180,7 @@ export class Watch {
       for (const one of opened) {
         const { cameraId, dayMs, segment, sizeBytes, frames } = one;
         const count = frames.timesMs.length;
-        const own = grids?.subarray(at, (at += count * GRID_BYTES));
+        const own = grids?.subarray(at, (at += count * CELLS));
         if (!own && codec && opened.length > 1) {
           this.#alone.add(formatPath(segment));
           continue;
@@ -188,8 +188,7 @@ export class Watch {
         this.#alone.delete(formatPath(segment));
         const shown = own && framesOf(own, frames.timesMs);
         const looks = shown ? looksAt(shown) : frames.timesMs.map(cannotTell);
-        const scene = sceneOf(shown ?? []);
-        await store.add(cameraId, dayMs, formatBlock({ startMs: segment.startMs, sizeBytes }, scene, looks));
+        await store.add(cameraId, dayMs, formatBlock({ startMs: segment.startMs, sizeBytes }, looks));
         this.files++;
       }
       return opened.length > 0;
@@ -239,7 +238,7 @@ export class Watch {
       }
     }
     const grids = await decodeGrids(ffmpegPath, codec, read(), pictures, signal);
-    return grids.length === pictures * GRID_BYTES ? grids : undefined;
+    return grids.length === pictures * CELLS ? grids : undefined;
   }
 
   /** Logs one line per change. */
@@ -259,23 +258,5 @@ const cannotTell = (timeMs: number): Look => ({
 });
 
 function framesOf(grids: Buffer, timesMs: readonly number[]): Frame[] {
-  return timesMs.map((timeMs, i) => {
-    const cells = grids.subarray(i * GRID_BYTES, i * GRID_BYTES + CELLS);
-    const slopes = grids.subarray(i * GRID_BYTES + CELLS, (i + 1) * GRID_BYTES);
-    return { timeMs, cells, detail: slopes.reduce((sum, slope) => sum + slope, 0) / CELLS };
-  });
-}
-
-/** Each cell as it is in half of the key frames. */
-function sceneOf(frames: readonly Frame[]): Scene {
-  const cells = new Uint8Array(CELLS);
-  const values = new Uint8Array(frames.length);
-  const middle = frames.length >> 1;
-  if (frames.length === 0) return { cells, detail: 0 };
-  for (let c = 0; c < CELLS; c++) {
-    for (const [i, frame] of frames.entries()) values[i] = frame.cells[c] as number;
-    cells[c] = values.sort()[middle] as number;
-  }
-  const details = frames.map(({ detail }) => detail).sort((a, b) => a - b);
-  return { cells, detail: details[middle] as number };
+  return timesMs.map((timeMs, i) => ({ timeMs, cells: grids.subarray(i * CELLS, (i + 1) * CELLS) }));
 }
