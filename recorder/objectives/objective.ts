@@ -33,6 +33,7 @@ export const covers = ({ cameras }: Pick<Objective, 'cameras'>, cameraId: string
   cameras === undefined || inScope(cameras, cameraId);
 
 const THOUSANDTHS = 1_000;
+const WORST = 5;
 
 export function balanceOf(
   { target, excused }: Pick<Objective, 'target' | 'excused'>,
@@ -51,6 +52,18 @@ export function balanceOf(
     budgetMs,
     budgetLeftMs: budgetMs - missingMs,
   };
+}
+
+/** The cameras of an objective that miss most, the worst first: at most five, and none that misses nothing. */
+export function worstOf(
+  objective: Pick<Objective, 'target' | 'excused'>,
+  cameras: readonly { readonly id: string; readonly parts: readonly Recorded[] }[],
+): { readonly id: string; readonly balance: Balance }[] {
+  return cameras
+    .map(({ id, parts }) => ({ id, balance: balanceOf(objective, parts) }))
+    .filter(({ balance }) => balance.missingMs > 0)
+    .sort((a, b) => b.balance.missingMs - a.balance.missingMs || (a.id < b.id ? -1 : 1))
+    .slice(0, WORST);
 }
 
 /** `a * b / c`, rounded down: months of a thousand cameras are more than a number can hold times a million. */

@@ -4,7 +4,7 @@
 import type { Interval } from '../../base/interval.ts';
 import { GAP_CAUSES, type GapCause } from '../contract/gap-cause.ts';
 import { recordedIn, sumOf, type Recorded, type RecordedTime } from './days.ts';
-import { balanceOf, covers, type Balance, type Objective } from './objective.ts';
+import { balanceOf, covers, worstOf, type Balance, type Objective } from './objective.ts';
 
 export interface ReportedCamera {
   readonly id: string;
@@ -37,9 +37,10 @@ export function reportOf({ month, timeZone, site, days, cameras, objectives, sil
     silent_nodes: [...silent],
     objectives: objectives.map((objective) => {
       const covered = rows.filter(({ id }) => covers(objective, id));
-      const worst = covered
-        .map(({ id, days: all }) => ({ camera_id: id, ...toBalance(balanceOf(objective, all)) }))
-        .sort((a, b) => b.missing_ms - a.missing_ms || (a.camera_id < b.camera_id ? -1 : 1));
+      const worst = worstOf(
+        objective,
+        covered.map(({ id, days: parts }) => ({ id, parts })),
+      );
       return {
         name: objective.name,
         target_percent: objective.target,
@@ -51,7 +52,7 @@ export function reportOf({ month, timeZone, site, days, cameras, objectives, sil
             covered.flatMap((camera) => camera.days),
           ),
         ),
-        worst_cameras: worst.filter(({ missing_ms }) => missing_ms > 0).slice(0, WORST),
+        worst_cameras: worst.map(({ id, balance }) => ({ camera_id: id, ...toBalance(balance) })),
       };
     }),
     cameras: rows.map((camera) => ({ camera_id: camera.id, name: camera.name, ...toSums(sumOf(camera.days)) })),
@@ -64,9 +65,6 @@ export function reportOf({ month, timeZone, site, days, cameras, objectives, sil
     ),
   };
 }
-
-/** As many cameras as an objective names. */
-const WORST = 5;
 
 const toBalance = (balance: Balance) => ({
   recorded_ms: balance.recordedMs,

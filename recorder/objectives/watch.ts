@@ -7,7 +7,7 @@ import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 import { recordedIn, type Recorded, type RecordedTime } from './days.ts';
-import { balanceOf, covers, type Balance, type Objective } from './objective.ts';
+import { balanceOf, covers, worstOf, type Balance, type Objective } from './objective.ts';
 
 interface WatchOptions {
   readonly objectives: () => readonly Objective[];
@@ -42,7 +42,6 @@ const WINDOWS: readonly (readonly [name: string, ms: number])[] = [
 ];
 const SHORT_MS = 6 * HOUR_MS;
 const LONG_EVERY = 5;
-const WORST = 5;
 const CAMERAS_AT_ONCE = 16;
 
 export class ObjectiveWatch {
@@ -134,16 +133,16 @@ export class ObjectiveWatch {
     if (!isLong) return;
     this.#measured = all.map((objective) => {
       const parts = recordedOf(objective, objective.windowMs);
-      const worst = parts.map(([cameraId, part]) => ({ cameraId, missingMs: balanceOf(objective, [part]).missingMs }));
+      const worst = worstOf(
+        objective,
+        parts.map(([id, part]) => ({ id, parts: [part] })),
+      );
       return {
         objective,
         atMs: toMs,
         cameras: parts.length,
         balance: balance(objective, objective.windowMs),
-        worst: worst
-          .filter(({ missingMs }) => missingMs > 0)
-          .sort((a, b) => b.missingMs - a.missingMs || (a.cameraId < b.cameraId ? -1 : 1))
-          .slice(0, WORST),
+        worst: worst.map(({ id: cameraId, balance: { missingMs } }) => ({ cameraId, missingMs })),
       };
     });
     for (const { objective, balance: whole } of this.#measured) {
