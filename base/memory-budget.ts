@@ -17,7 +17,7 @@ interface MemoryUse {
 export class MemoryBudget {
   readonly limitBytes: number;
   readonly #accounts: MemoryAccount[] = [];
-  /** Bytes of media in memory, whoever holds them: some cannot be refused, and others wait where no user counts them. */
+  /** Bytes of all media in memory: some cannot be refused, and others wait in parts of the program that count none. */
   inBlocks: () => number = () => 0;
   #countedBytes = 0;
   #apartBytes = 0;

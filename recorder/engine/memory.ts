@@ -14,7 +14,7 @@ export const forCameras = (memory: MemoryBudget): MemoryAccount => memory.open('
 /** What waits for its turn without need, such as the first pictures of a connection, may use the blocks up to this share. */
 const PLENTY = 7 / 8;
 
-/** The blocks for all media that cameras send. What is in them counts, whoever holds it. */
+/** The blocks for all media that cameras send. What is in them counts, also while it waits for its time or its order. */
 export function blocksIn(memory: MemoryBudget): SlabPool {
   const pool = new SlabPool(memory.limitBytes * PLENTY);
   memory.inBlocks = () => pool.usedBytes;
