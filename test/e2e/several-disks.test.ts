@@ -1,7 +1,7 @@
 // Two real file systems under a real recorder; the kernel takes one of them away while cameras are recorded to it.
 
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startCamera } from '../camera/camera.ts';
@@ -21,6 +21,12 @@ const filesOf = (root: string, id: string): string[] =>
   (readdirSync(root, { recursive: true }) as string[])
     .filter((path) => /^\d{4}\//.test(path) && path.includes(`_${id}_`))
     .sort();
+
+/**
+ * Not so where the disk went away between the header of a file and its first fragment: the recorder can't remove such
+ * a file from a disk that is read-only.
+ */
+const hasPictures = (path: string): boolean => readFileSync(path).includes('moof');
 
 test('a disk that becomes read-only under its cameras: they go on on the other disk, and no picture is missing', async (t) => {
   const mib = 1024 * 1024;
@@ -59,7 +65,9 @@ test('a disk that becomes read-only under its cameras: they go on on the other d
   assert.match(metrics, /kube_nvr_archive_disk_failing\{disk="[^"]*"\} 1\n/);
   await recorder.stop();
   for (const id of IDS) {
-    const paths = [second, first].flatMap(({ path }) => filesOf(path, id).map((file) => join(path, file)));
+    const paths = [second, first]
+      .flatMap(({ path }) => filesOf(path, id).map((file) => join(path, file)))
+      .filter(hasPictures);
     const { numbers } = await decodeFiles(paths);
     let before: number | undefined;
     for (const [i, inFile] of numbers.entries()) {
