@@ -17,7 +17,7 @@ const GROUPS: readonly (readonly [title: string, keys: readonly (readonly [keys:
   [
     'Live',
     [
-      ['← ↑ → ↓', 'Next tile, or next camera when one is large'],
+      ['← ↑ → ↓', 'Next tile, or next camera when one is large; with Shift, the tile is moved'],
       ['Enter', 'Show the camera large'],
       ['1 – 9', 'Show this tile large'],
       ['F', 'Full screen'],

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Camera } from '../app/camera.ts';
 import { useKeys } from '../app/keyboard.ts';
 import { route } from '../app/router.ts';
@@ -38,7 +38,23 @@ export function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode 
     area.current?.querySelectorAll<HTMLElement>('.tile-open')[index]?.focus();
   };
   const move = ({ key }: KeyboardEvent): void => focus(neighbour(current.value, key, grid.columns, tiles.length));
+  const [moved, setMoved] = useState<string | undefined>(undefined);
+  const place = tiles.findIndex(({ id }) => id === moved);
+  const reorder = ({ key }: KeyboardEvent): void => {
+    const [from, to] = [tiles[current.value], tiles[neighbour(current.value, key, grid.columns, tiles.length)]];
+    if (!from || !to || from === to) return;
+    onMove(from.id, to.id);
+    setMoved(from.id);
+  };
+  // The element loses the focus when it is moved.
+  useLayoutEffect(() => {
+    if (place >= 0) focus(place);
+  }, [moved, place]);
   useKeys({
+    'Shift+ArrowLeft': reorder,
+    'Shift+ArrowRight': reorder,
+    'Shift+ArrowUp': reorder,
+    'Shift+ArrowDown': reorder,
     ArrowLeft: move,
     ArrowRight: move,
     ArrowUp: move,
@@ -72,6 +88,7 @@ export function Wall({ shown, most, onPage, onOpen, onMove }: WallProps): VNode 
         )}
       </ul>
     </div>
+    <p class="unseen" role="status">${place >= 0 && `${tiles[place]?.name}: place ${place + 1} of ${tiles.length}`}</p>
     ${pages > 1 && html`<${Pages} page=${page} pages=${pages} toPage=${toPage} />`}
   `;
 }

@@ -127,6 +127,19 @@ test(
       if (shots) await page.screenshot({ path: join(shots, `replay-${address === '' ? 'tile' : 'large'}.png`) });
       await until('it is live again', async () => (await page.locator('.replay').count()) === 0);
     }
+    await page.goto(`${recorder.url}/`);
+    const order = (): Promise<string[]> => page.locator('.tile-name').allTextContents();
+    const focused = (): Promise<unknown> => page.evaluate('document.activeElement.closest(".tile")?.dataset.camera');
+    await page.locator('.tile[data-camera=gate] .tile-open').focus();
+    await page.keyboard.press('Shift+ArrowDown');
+    await until('the tile is moved', async () => (await order()).join() === 'Yard,Gate');
+    await until('it keeps the focus', async () => (await focused()) === 'gate');
+    await page.getByText('Gate: place 2 of 2').waitFor();
+    await page.keyboard.press('Shift+ArrowUp');
+    await until('it is moved back', async () => (await order()).join() === 'Gate,Yard');
+    await until('it keeps the focus again', async () => (await focused()) === 'gate');
+    await page.keyboard.press('Enter');
+    await page.locator('.screen[data-camera=gate]').waitFor();
     await page.keyboard.press('Shift+R');
     await page.locator('.replay .badge').waitFor();
     await page.keyboard.press('Shift+R');
