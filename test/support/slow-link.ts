@@ -65,7 +65,6 @@ export class SlowLink {
       socket.on('error', () => {});
     }
     client.on('close', () => server.destroy());
-    server.on('close', () => setTimeout(() => client.destroy(), this.#options.roundTripMs));
     for (const socket of [client, server]) socket.on('close', () => this.#sockets.delete(socket));
     this.#carry(server, client, this.#down);
     // SYN, and the answer to it.
@@ -73,20 +72,29 @@ export class SlowLink {
   }
 
   #carry(from: Socket, to: Socket, direction: Direction): void {
+    const { bitsPerSecond, roundTripMs } = this.#options;
+    // Timers of unequal length may fire in another order than they were set: what is on the way leaves in its own.
+    const onTheWay: { readonly atMs: number; readonly arrive: () => void }[] = [];
+    const arrivals = (): void => {
+      while (onTheWay[0] && onTheWay[0].atMs <= performance.now()) onTheWay.shift()?.arrive();
+      if (onTheWay[0]) setTimeout(arrivals, Math.ceil(onTheWay[0].atMs - performance.now()));
+    };
+    const send = (arrive: () => void): void => {
+      const atMs = Math.max(performance.now(), direction.freeAtMs) + roundTripMs / 2;
+      if (onTheWay.push({ atMs, arrive }) === 1) setTimeout(arrivals, Math.ceil(atMs - performance.now()));
+    };
     from.on('data', (chunk: Buffer) => {
       const nowMs = performance.now();
-      const { bitsPerSecond, roundTripMs } = this.#options;
       direction.freeAtMs = Math.max(nowMs, direction.freeAtMs) + (chunk.length * 8_000) / bitsPerSecond;
       direction.bytes += chunk.length;
-      setTimeout(() => to.write(chunk), direction.freeAtMs - nowMs + roundTripMs / 2);
+      send(() => to.write(chunk));
       const queueMs = direction.freeAtMs - nowMs;
       if (queueMs <= QUEUE_MS) return;
       from.pause();
       setTimeout(() => from.resume(), queueMs - QUEUE_MS);
     });
-    from.on('end', () => {
-      setTimeout(() => to.end(), Math.max(0, direction.freeAtMs - performance.now()) + this.#options.roundTripMs / 2);
-    });
+    from.on('end', () => send(() => to.end()));
+    from.on('close', () => send(() => to.destroySoon()));
     from.resume();
   }
 }
