@@ -84,6 +84,14 @@ test('a holder that sends nothing for ten seconds is lost', async () => {
   await assert.rejects(read(0, 10), HolderLost);
 });
 
+test('the memory of a piece that was read is returned at once, unless something else lies in it', async () => {
+  const own = Buffer.from(BYTES.buffer.slice(BYTES.byteOffset, BYTES.byteOffset + 600));
+  const shared = BYTES.subarray(600, 1_000);
+  const { read } = remote([() => Readable.from([own, shared])], 0);
+  await read(0, 1_000);
+  assert.deepEqual([own.length, shared.length], [0, 400]);
+});
+
 test('a run that is closed ends its request', async () => {
   const { run, read, bodies } = remote();
   await read(0, 10);

@@ -45,6 +45,7 @@ export class RemoteRun {
           if (this.#at >= position) piece.copy(buffer, this.#at - position);
           this.#at += piece.length;
           this.#rest = this.#rest.subarray(piece.length);
+          if (this.#rest.length === 0) release(piece);
         }
       }
       // The connection is free for others when the end of the answer was read.
@@ -85,6 +86,14 @@ export async function readRange(open: OpenRange, range: ByteRange, clock: Clock)
   const buffer = Buffer.allocUnsafe(range.to - range.from);
   await new RemoteRun(open, range, clock).readInto(buffer, range.from, buffer.length);
   return buffer;
+}
+
+/**
+ * Returns the memory of a piece at once, if nothing else lies in it. Pieces have 16 KiB: collecting them as garbage would take longer than
+ * their decryption.
+ */
+function release({ buffer, byteLength }: Buffer): void {
+  if (byteLength === buffer.byteLength) (buffer as ArrayBuffer).transfer(0);
 }
 
 function lost(why: string): never {
