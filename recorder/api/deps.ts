@@ -118,7 +118,7 @@ export const isCameraOfCluster = ({ cluster }: Pick<ApiDeps, 'cluster'>, cameraI
 /** Jobs. Methods that need Redis reject with `JobsUnavailable` when it cannot be reached. */
 export interface JobKeeper {
   ffmpegIsThere(): Promise<boolean>;
-  /** `credential`: that of the caller, for requests to other nodes. */
+  /** `credential`: that of the caller of an assembly, for requests to other nodes. */
   submit(request: JobRequest, credential?: string): Promise<Job>;
   /** Whether a member of the cluster has this address; only members are sent requests. */
   isMember(address: string): boolean;

@@ -65,10 +65,7 @@ export class Jobs {
   readonly #metrics: JobMetrics;
   /** Number of jobs that are being added, by name of the token. */
   readonly #coming = new Map<string, number>();
-  /**
-   * `Authorization` of the callers of jobs that have not ended, for nodes that cannot be asked as members of a pool. In memory
-   * only: after a restart, an assembly fails without it, and a result of all nodes lacks what such nodes have.
-   */
+  /** `Authorization` of the callers of assemblies that have not ended. In memory only: after a restart, an assembly fails without it. */
   readonly #credentials = new Map<string, string>();
   #timer: Timer | undefined;
   #closed = false;
@@ -155,7 +152,7 @@ export class Jobs {
     return peers !== undefined && memberAt(peers.members(), address, peers.scheme) !== undefined;
   }
 
-  /** `credential`: the `Authorization` that the job sends to other nodes. Rejects with JobsUnavailable. */
+  /** `credential`: of the caller of an assembly, for the other nodes. Rejects with JobsUnavailable. */
   async submit(request: JobRequest, credential?: string): Promise<Job> {
     const { by } = request;
     if (by === undefined) return this.#queue.ask((queue) => this.#submit(queue, request, credential));
@@ -180,7 +177,7 @@ export class Jobs {
 
   async #submit(queue: JobQueue, request: JobRequest, credential: string | undefined): Promise<Job> {
     const id = newJobId(request);
-    if (credential !== undefined && this.#mayNeedCredential(request)) this.#credentials.set(id, credential);
+    if (credential !== undefined) this.#credentials.set(id, credential);
     if (this.#running === 0) this.#progressed();
     this.#news.accepted(id);
     try {
@@ -242,11 +239,6 @@ export class Jobs {
     this.#closed = true;
     this.#timer?.cancel();
     await this.#queue.close();
-  }
-
-  /** With a certificate of the pool, this node states to other nodes who asked. */
-  #mayNeedCredential({ assembly }: JobRequest): boolean {
-    return assembly !== undefined || this.#options.peers?.own?.() === undefined;
   }
 
   /** Redis removes old jobs from time to time only. */

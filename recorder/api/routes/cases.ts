@@ -114,7 +114,7 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
         case: { cameras, ...about, ...(keep && { isKept: true }) },
         ...(isOfAll && { isOfAllNodes: true }),
       };
-      const job = await available(jobs.submit({ ...wanted, ...of }, request.headers.authorization));
+      const job = await available(jobs.submit({ ...wanted, ...of }));
       tell(request, { job: job.id });
       return reply.code(202).send(toSubmitted(job));
     },

@@ -85,7 +85,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
 
   async function submit(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Submitted>> {
     await requireFfmpeg(jobs);
-    const job = await available(jobs.submit(wanted, request.headers.authorization));
+    const job = await available(jobs.submit(wanted));
     tell(request, { job: job.id });
     return toSubmitted(job);
   }

@@ -157,7 +157,7 @@ test('an export without a body may name any type of content, and a time-lapse, t
     }
 });
 
-test('in a cluster an export is of this node, unless it is requested of all nodes', async (t) => {
+test('in a cluster an export is of this node, unless it is requested of all nodes; it gets no credential of its caller', async (t) => {
   const jobs = keeper(t);
   const { app } = await build(t, { jobs, cluster: fakeCluster('node-1') });
   const url = `gate/export?from=${FROM}&to=${FROM + 60}`;
@@ -166,6 +166,7 @@ test('in a cluster an export is of this node, unless it is requested of all node
     jobs.asked.map(({ isOfAllNodes }) => isOfAllNodes),
     [undefined, true],
   );
+  assert.deepEqual(jobs.credentials, []);
 });
 
 for (const [query, status, detail] of [
