@@ -65,8 +65,8 @@ export class Collector {
     return holdersIn(await this.#options.holders(cameraId), interval);
   }
 
-  /** Throws ArchiveError when this node's archive cannot be read. */
-  async collect(cameraId: string, interval: Interval, caller: Asker): Promise<Collected> {
+  /** `withIndexes`: others send those of some of their files, too. Throws ArchiveError when this node's archive cannot be read. */
+  async collect(cameraId: string, interval: Interval, caller: Asker, withIndexes = false): Promise<Collected> {
     const { own, clock } = this.#options;
     const past = { fromMs: interval.fromMs, toMs: Math.min(interval.toMs, clock.wallMs()) };
     const [here, holders] = await Promise.all([own.in(cameraId, interval), this.others(cameraId, past)]);
@@ -75,7 +75,10 @@ export class Collector {
     const silent: Elsewhere[] = [];
     const ask = async (asked: readonly Holder[]): Promise<void> => {
       const found = await Promise.all(
-        asked.map(async (holder) => ({ holder, answer: await this.#filesOf(holder, cameraId, interval, caller) })),
+        asked.map(async (holder) => ({
+          holder,
+          answer: await this.#filesOf(holder, cameraId, interval, caller, withIndexes),
+        })),
       );
       for (const { holder, answer } of found) {
         if (answer.kind !== 'answer') silent.push(silentAt(holder, past, answer));
@@ -122,19 +125,20 @@ export class Collector {
     cameraId: string,
     { fromMs, toMs }: Interval,
     caller: Asker,
+    withIndexes: boolean,
   ): Promise<WholeAnswer<readonly Footage[]>> {
     const rounded = {
       fromMs: Math.floor(fromMs / ROUNDED_MS) * ROUNDED_MS,
       toMs: Math.ceil(toMs / ROUNDED_MS) * ROUNDED_MS,
     };
     // Callers that may see the camera may see all of it.
-    const key = `${holder.nodeId} ${cameraId} ${rounded.fromMs} ${rounded.toMs}`;
+    const key = `${holder.nodeId} ${cameraId} ${rounded.fromMs} ${rounded.toMs} ${withIndexes}`;
     const kept = this.#kept.get(key);
     if (kept) {
       const answer = await holder.files(cameraId, NO_TIME, caller);
       return answer.kind === 'answer' ? kept : answer;
     }
-    const files = holder.files(cameraId, rounded, caller);
+    const files = holder.files(cameraId, rounded, caller, withIndexes);
     this.#kept.set(key, files);
     this.#options.clock.after(FRESH_MS, () => this.#kept.delete(key));
     if ((await files).kind !== 'answer' && this.#kept.get(key) === files) this.#kept.delete(key);

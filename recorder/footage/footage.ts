@@ -14,6 +14,8 @@ export interface Footage {
   readonly parts: FileParts;
   /** Who holds it: a node, by its name. */
   readonly nodeId: string;
+  /** The index of a completed file, if it was asked for with the list: from `indexAt` to the end. */
+  readonly index?: Buffer | undefined;
   /** Where another holder has footage of a part of the same time: what counts of this file. */
   readonly turn?: Turn;
 }
@@ -22,6 +24,15 @@ export interface Footage {
 export interface Turn extends Interval {
   /** The first pictures of the file with which another holder continues then: see `FileParts`. */
   readonly next?: FileParts['lead'];
+}
+
+/** Longer ones are read in pieces: a day of video and audio needs half of it. */
+const MAX_INDEX_BYTES = 64 * 1024 * 1024;
+
+/** Where the index of a completed file begins, which the rest of the file is; undefined if that is not known. */
+export function indexAt({ isOpen, sizeBytes, parts }: Footage): number | undefined {
+  const end = parts.unit === 'fragments' && !isOpen ? parts.starts.at(-1) : undefined;
+  return end !== undefined && end < sizeBytes && sizeBytes - end < MAX_INDEX_BYTES ? end : undefined;
 }
 
 /** The wall time at which the picture was captured that the file shows at `time`, in video ticks. */

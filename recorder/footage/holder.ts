@@ -42,8 +42,13 @@ export interface ByteRange {
 export interface Holder extends FootageHolder {
   /** The name of a place that has only copies, of files with the same paths: it is asked for what the others lack. */
   readonly copiesAt?: string;
-  /** Its files that may have footage of the interval, in any order. Never rejects. */
-  files(cameraId: string, interval: Interval, caller: Asker): Promise<WholeAnswer<readonly Footage[]>>;
+  /** Its files that may have footage of the interval, in any order; some with their indexes, if those are wanted. Never rejects. */
+  files(
+    cameraId: string,
+    interval: Interval,
+    caller: Asker,
+    withIndexes?: boolean,
+  ): Promise<WholeAnswer<readonly Footage[]>>;
   /** Its list of the segments in the interval, as `GET .../segments` answers. `query`: in the form of that route. Never rejects. */
   segments(cameraId: string, query: string, caller: Asker): Promise<WholeAnswer<SegmentListing>>;
   /** When it has footage of the cameras, and why it has none. Never rejects. */

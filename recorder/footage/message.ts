@@ -46,6 +46,8 @@ const File = z
     /** Missing in messages of older versions. */
     lead: z.array(Bytes).max(LEAD_PICTURES).default([]),
     complete: z.boolean(),
+    /** Base64: from the end of the last part to the end of the file. Missing in messages of older versions. */
+    index: z.string().optional(),
   })
   .refine(({ starts, times }) => starts.length === times.length, 'as many times as starts');
 
@@ -57,7 +59,7 @@ type FootageMessage = z.output<typeof FootageMessage>;
 export function footageMessage(footage: readonly Footage[]): FootageMessage {
   const headers: FootageMessage['headers'] = [];
   const known = new Map<string, number>();
-  const files = footage.map(({ path, isOpen, sizeBytes, parts }) => {
+  const files = footage.map(({ path, isOpen, sizeBytes, parts, index }) => {
     const described = parts.headers.map((header) => ({
       ...header,
       sampleEntry: header.sampleEntry.toString('base64'),
@@ -78,6 +80,7 @@ export function footageMessage(footage: readonly Footage[]): FootageMessage {
       shownFrom,
       lead: [...lead],
       complete,
+      index: index?.toString('base64'),
     };
   });
   return { headers, files };
@@ -89,11 +92,18 @@ export const footageOf = (nodeId: string, cameraId: string) =>
     const read = headers.map((list) =>
       list.map((header) => ({ ...header, sampleEntry: Buffer.from(header.sampleEntry, 'base64') })),
     );
-    return files.map(({ path, isOpen, sizeBytes, headers: index, meta, ...parts }) => {
-      const named = read[index] ?? [];
-      if (read[index] === undefined) context.addIssue(`${path}: there are no headers ${index}`);
+    return files.map(({ path, isOpen, sizeBytes, headers: number, index, meta, ...parts }) => {
+      const named = read[number] ?? [];
+      if (read[number] === undefined) context.addIssue(`${path}: there are no headers ${number}`);
       // The path becomes a part of addresses.
       if (parsePath(path)?.cameraId !== cameraId) context.addIssue(`${path} is not a file of ${cameraId}`);
-      return { path, isOpen, sizeBytes, parts: { ...parts, headers: named, meta: { ...meta, tracks: [] } }, nodeId };
+      return {
+        path,
+        isOpen,
+        sizeBytes,
+        parts: { ...parts, headers: named, meta: { ...meta, tracks: [] } },
+        nodeId,
+        index: index === undefined ? undefined : Buffer.from(index, 'base64'),
+      };
     });
   });

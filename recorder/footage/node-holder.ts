@@ -54,9 +54,10 @@ export function nodeHolder(about: FootageHolder, deps: NodeHolderDeps): Holder {
   };
   return {
     ...about,
-    files: (cameraId, { fromMs, toMs }, caller) => {
+    files: (cameraId, { fromMs, toMs }, caller, withIndexes) => {
       const path = `/footage/${encodeURIComponent(cameraId)}?from=${fromMs / 1000}&to=${toMs / 1000}`;
-      return ask('playback', path, footageOf(nodeId, cameraId), caller, cameraId);
+      const query = withIndexes ? '&index=1' : '';
+      return ask('playback', `${path}${query}`, footageOf(nodeId, cameraId), caller, cameraId);
     },
     segments: (cameraId, query, caller) => {
       const path = `/api/archive/${encodeURIComponent(cameraId)}/segments?local=1&${query}`;

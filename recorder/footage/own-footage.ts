@@ -6,7 +6,8 @@ import type { Interval } from '../../base/interval.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ArchiveFiles } from './archive-file.ts';
-import type { Footage } from './footage.ts';
+import { parsePath, type SegmentName } from '../archive/disk/names.ts';
+import { indexAt, type Footage } from './footage.ts';
 import { PartsCache } from './parts-cache.ts';
 
 /** The archive on this node's disk. */
@@ -24,6 +25,8 @@ export interface OwnArchive {
 }
 
 const CONCURRENT_READS = 8;
+/** Of one list: an hour and a half of five-minute files. What an export needs of more files, it requests while it plans. */
+const INDEX_BYTES = 2 * 1024 * 1024;
 
 export class OwnFootage {
   /** The name of this node in its cluster; empty outside of one. */
@@ -47,6 +50,22 @@ export class OwnFootage {
     return segments.flatMap(({ path, isOpen, sizeBytes }, i) => {
       const parts = found[i];
       return parts && parts.starts.length > 0 ? [{ path, isOpen, sizeBytes, parts, nodeId: this.nodeId }] : [];
+    });
+  }
+
+  /** The same files, the first ones with their indexes. Rejects with the error of the system. */
+  withIndexes(files: readonly Footage[]): Promise<Footage[]> {
+    let room = INDEX_BYTES;
+    return concurrently(files, CONCURRENT_READS, async (file) => {
+      const at = indexAt(file) ?? file.sizeBytes;
+      const length = file.sizeBytes - at;
+      room -= length;
+      let index: Buffer | undefined;
+      if (length > 0 && room >= 0)
+        await this.files.use(parsePath(file.path) as SegmentName, async ({ sizeBytes, read }) => {
+          if (sizeBytes === file.sizeBytes) index = await read(at, length);
+        });
+      return { ...file, index };
     });
   }
 }

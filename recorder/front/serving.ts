@@ -540,7 +540,7 @@ function openJobs(
     },
     clusterFootage: (by) => ({
       nodeId: collector.own.nodeId,
-      collect: (cameraId, interval) => collector.collect(cameraId, interval, by),
+      collect: (cameraId, interval) => collector.collect(cameraId, interval, by, true),
       holderOf: (file) => collector.holderOf(file),
       by,
       clock,

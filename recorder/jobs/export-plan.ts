@@ -20,6 +20,8 @@ import { sourcesOf, type Source, type SourceDeps } from './source.ts';
 
 /** Files whose indexes are in memory at the same time: those of other nodes take a while. */
 const FILES_AHEAD = 3;
+/** Files of an earlier time do not grow, at nodes whose clocks differ by less. */
+const GROWING_MS = 60_000;
 
 export interface ExportRequest extends JoinWindow {
   readonly cameraId: string;
@@ -66,10 +68,10 @@ export async function planExport(
   if (fromMs >= deps.wallMs()) {
     throw new JobError('no-footage', `the window begins in the future: ${isoTime(fromMs)}`);
   }
-  // Gaps are read before the files, which may still grow: footage that is missing from the files and lies before `untilMs`
-  // is really missing.
-  const known = await knownTimeOf(request, deps);
-  const sources = await sourcesOf(request, deps, signal);
+  // Gaps are read before files that may still grow: footage that is missing from the files and lies before `untilMs` is really missing.
+  const asked = knownTimeOf(request, deps);
+  if (toMs > deps.wallMs() - GROWING_MS) await asked;
+  const [known, sources] = await Promise.all([asked, sourcesOf(request, deps, signal)]);
   try {
     return (await plan(false)) ?? (await plan(true)) ?? fail();
   } catch (err) {

@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { decodePictures } from '../../test/camera/frame-numbers.ts';
@@ -12,7 +13,7 @@ import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/j
 import { workspace } from '../../test/support/workspace.ts';
 import { Archive } from '../archive/archive.ts';
 import { formatPath } from '../archive/disk/names.ts';
-import type { Footage } from '../footage/footage.ts';
+import { indexAt, type Footage } from '../footage/footage.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
 import { readParts } from '../mp4/parts.ts';
 import { exportWindow } from './export.ts';
@@ -76,7 +77,7 @@ async function stage(t: TestContext) {
         asked.push(from);
         if (err) {
           // Time passes as soon as somebody waits.
-          setImmediate(() => clock.advance(60_000));
+          void setImmediate().then(() => clock.advance(60_000));
           throw err;
         }
         return Readable.from([(files.get(path) as Buffer).subarray(from, to)]);
@@ -100,7 +101,7 @@ async function stage(t: TestContext) {
     const { outcome } = await exportWindow(REQUEST, result, { ...deps, ...changes }, new AbortController().signal);
     return { outcome, numbers: (await decodePictures(result)).numbers };
   };
-  return { make, trouble, deps, asked, counts: () => ({ collections, reads }) };
+  return { make, trouble, deps, asked, files, counts: () => ({ collections, reads }) };
 }
 
 test('an export of all nodes has the pictures of both nodes', async (t) => {
@@ -110,13 +111,56 @@ test('an export of all nodes has the pictures of both nodes', async (t) => {
   assert.deepEqual([made.outcome.gaps, counts().collections], [[], 1]);
 });
 
-test('a holder is asked for the index of a completed file, and then for the samples', async (t) => {
+test('a holder of an older version is asked for the index of a completed file, and then for the samples', async (t) => {
   const { make, asked, deps } = await stage(t);
   await make();
   const { footage } = await (deps.cluster as ClusterFootage).collect('gate', REQUEST);
   const starts = footage[1]?.parts.starts;
   assert.deepEqual([asked.length, asked[0]], [2, starts?.at(-1)]);
 });
+
+test('a holder that sent the index with the list is asked for the samples alone', async (t) => {
+  const { make, asked, deps, files } = await stage(t);
+  const cluster = deps.cluster as ClusterFootage;
+  const { footage } = await cluster.collect('gate', REQUEST);
+  const at = indexAt(footage[1] as Footage) as number;
+  await make();
+  asked.length = 0;
+  const collect: ClusterFootage['collect'] = async () => ({
+    footage: footage.map((file, i) => (i === 1 ? { ...file, index: files.get(file.path)?.subarray(at) } : file)),
+    elsewhere: [],
+  });
+  assert.deepEqual((await make({ cluster: { ...cluster, collect } })).numbers, numbers(0, 200));
+  assert.equal(asked.length, 1);
+  assert.ok((asked[0] as number) < at);
+});
+
+for (const { name, nowMs, order } of [
+  { name: 'of a past window are asked for together', nowMs: 3_600_000, order: ['files', 'gaps'] },
+  { name: 'of a window that goes on are asked for in turn, gaps first', nowMs: 8_000, order: ['gaps', 'files'] },
+]) {
+  test(`files and gaps ${name}`, async (t) => {
+    const { make, deps } = await stage(t);
+    const cluster = deps.cluster as ClusterFootage;
+    const told: string[] = [];
+    const made = await make({
+      wallMs: () => WALL_START_MS + nowMs,
+      knownTime: async (_id, _fromMs, toMs) => {
+        await setImmediate();
+        told.push('gaps');
+        return { gaps: [], untilMs: toMs };
+      },
+      cluster: {
+        ...cluster,
+        collect: (...of) => {
+          told.push('files');
+          return cluster.collect(...of);
+        },
+      },
+    });
+    assert.deepEqual([told, made.numbers], [order, numbers(0, 200)]);
+  });
+}
 
 test('a holder that stops sending for a moment is asked again, and nothing is planned again', async (t) => {
   const { make, trouble, counts } = await stage(t);

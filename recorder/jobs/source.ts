@@ -11,7 +11,7 @@ import type { Interval } from '../../base/interval.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { Collected } from '../footage/collect.ts';
-import type { Footage } from '../footage/footage.ts';
+import { indexAt, type Footage } from '../footage/footage.ts';
 import type { ByteRange, Holder } from '../footage/holder.ts';
 import { FileGone, HolderLost } from '../footage/remote-file.ts';
 import { readRange, RemoteRun } from '../footage/remote-run.ts';
@@ -80,8 +80,6 @@ export interface SourceDeps {
   readonly cluster?: ClusterFootage | undefined;
 }
 
-/** Longer ones are read in pieces: a day of video and audio needs half of it. */
-const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 /** How long a holder is asked again that stopped sending: restarts take less. */
 const HOLDER_BACK_MS = 30_000;
 
@@ -139,12 +137,6 @@ async function readable<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** Where the index of a completed file begins, as its holder says; undefined if that is not known. */
-function indexPosition({ isOpen, parts }: Footage, sizeBytes: number): number | undefined {
-  const end = parts.unit === 'fragments' && !isOpen ? parts.starts.at(-1) : undefined;
-  return end !== undefined && end < sizeBytes && sizeBytes - end < MAX_INDEX_BYTES ? end : undefined;
-}
-
 /** A file of another holder, which is asked again for a while when it stops sending. */
 async function fileElsewhere(
   file: Footage,
@@ -159,11 +151,14 @@ async function fileElsewhere(
   const bytes = (from: number, to: number): Promise<Buffer> =>
     to <= from ? Promise.resolve(Buffer.alloc(0)) : answered(() => readRange(ask, { from, to }, clock));
   const runs = new Set<RemoteRun>();
+  const { index } = file;
+  const indexFrom = indexAt(file);
   return {
     sizeBytes,
     identity: `${file.nodeId} ${file.path} ${sizeBytes}`,
-    indexAt: indexPosition(file, sizeBytes),
-    read: (from, length) => bytes(from, Math.min(from + length, sizeBytes)),
+    indexAt: indexFrom,
+    read: (from, length) =>
+      index && from === indexFrom ? Promise.resolve(index) : bytes(from, Math.min(from + length, sizeBytes)),
     expect: (range) => void runs.add(new RemoteRun(ask, range, clock)),
     readInto: async (buffer, position, length) => {
       const run = [...runs].find(({ range }) => range.from <= position && position < range.to);

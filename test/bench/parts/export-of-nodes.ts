@@ -113,7 +113,7 @@ async function measure(
     nodeId: 'a',
     clock: systemClock,
     by: BY,
-    collect: (id: string, interval: Interval) => collector.collect(id, interval, BY),
+    collect: (id: string, interval: Interval) => collector.collect(id, interval, BY, true),
     holderOf: (file: Parameters<typeof collector.holderOf>[0]) => collector.holderOf(file),
   };
   const result = join(stage, 'result.mp4');
