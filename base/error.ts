@@ -1,6 +1,5 @@
 // Reads the message and the code of an error, and defines errors with a code.
 
-/** The message of a thrown value. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
 /** The code of an error, as errors of the system have it; undefined without one. */

@@ -90,7 +90,6 @@ export function parseXml(text: string): XmlElement {
   return root;
 }
 
-/** The first child with that name. */
 export const childOf = (element: XmlElement | undefined, name: string): XmlElement | undefined =>
   element?.children.find((child) => child.name === name);
 

@@ -219,11 +219,9 @@ export const recorderNodeSchema = withRules(
 export type RecorderNode = Immutable<z.output<typeof recorderNodeSchema>> & PartlyRead;
 export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
 export type RecorderResponse = Immutable<z.output<typeof response>>;
-/** One camera as its node reports it. */
 export type ReportedCamera = NonNullable<RecorderNodeStatus['cameras']>[number];
 /** One camera of another node that its node holds. */
 export type ReportedStandby = NonNullable<RecorderNodeStatus['standbys']>[number];
-/** A request of a recorder to the operator. */
 export type RecorderRequest = NonNullable<RecorderNodeStatus['requests']>[number];
 
 /** The cameras that a recorder reports, without reports that the operator has refused. */

@@ -21,10 +21,8 @@ export type Immutable<T> = T extends readonly (infer Item)[]
 
 const RULES = 'x-kubernetes-validations';
 
-/** The CEL rules of a field. */
 const rulesOf = (schema: z.ZodType): readonly CelRule[] => (schema.meta()?.[RULES] ?? []) as readonly CelRule[];
 
-/** Adds CEL rules to those of a field. */
 export function withRules<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
   return schema.meta({ [RULES]: [...rulesOf(schema), ...rules] });
 }
@@ -102,7 +100,6 @@ export const nodeName = () => subdomain(MAX_NODE_NAME);
 /** Manifests rendered from templates have an empty string where no node is meant. */
 export const nodeNameOrEmpty = () => formed(z.string().max(MAX_NODE_NAME), new RegExp(`^(${SUBDOMAIN})?$`), NAME_FORM);
 
-/** A reference to an object in the same namespace. */
 export const reference = () => z.object({ name: subdomain().min(1).describe('Name of an object in this namespace.') });
 
 const QUANTITY = /^[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/;
@@ -154,7 +151,6 @@ export const resources = () =>
     limits: podResources().describe('What the pod may use at most.'),
   });
 
-/** A toleration, as in a pod. */
 export const toleration = () =>
   z.object({
     key: z.string().max(316).optional().describe('The taint that is tolerated; empty with Exists: every taint.'),

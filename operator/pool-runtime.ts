@@ -30,7 +30,6 @@ export interface PoolRuntimeOptions {
   readonly log: Log;
 }
 
-/** The last plan of the leader, and its input. */
 export interface LastPlan {
   readonly plan: Plan;
   readonly snapshot: Snapshot;

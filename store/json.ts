@@ -11,7 +11,6 @@ export const jsonIn = (value: unknown): Json => (isJson(value) ? value : {});
 /** The value if it is text; otherwise empty. */
 export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** The object without these fields. */
 export const omit = (object: Json, keys: readonly string[]): Json =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 

@@ -30,7 +30,6 @@ interface Managed extends Writer {
 const UNMANAGED: ReadonlySet<string> = new Set(['f:apiVersion', 'f:kind']);
 const MANAGED_METADATA: ReadonlySet<string> = new Set(['labels', 'annotations', 'finalizers', 'ownerReferences']);
 
-/** The part of an object that has managers. */
 function managedPart(object: Json): Json {
   const kept = Object.entries(jsonIn(object['metadata'])).filter(([key]) => MANAGED_METADATA.has(key));
   const rest = omit(object, ['apiVersion', 'kind', 'metadata']);

@@ -72,7 +72,6 @@ type ObjectEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Json }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
-/** An object as it was read. */
 interface StoredObject {
   readonly object: Json;
   readonly key: string;

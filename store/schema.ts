@@ -37,7 +37,6 @@ export interface Schema {
   readonly 'x-kubernetes-validations'?: readonly Rule[];
 }
 
-/** What is wrong with a field. */
 export interface FieldProblem {
   /** `spec.record.segmentSeconds`, `status.requests[0].kind` */
   readonly field: string;
@@ -129,7 +128,6 @@ function oldItems(old: unknown, schema: Schema): ReadonlyMap<string, unknown> {
   return new Map(old.map((item) => [keyOfItem(item, schema), item]));
 }
 
-/** The identity of an item in its list. */
 export function keyOfItem(item: unknown, schema: Schema): string {
   const keys = schema['x-kubernetes-list-map-keys'];
   if (schema['x-kubernetes-list-type'] !== 'map' || !keys) return JSON.stringify(item);

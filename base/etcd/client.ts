@@ -232,7 +232,6 @@ export class EtcdClient {
     await this.#call('cluster/member/remove', { ID: id }, { repeats: false });
   }
 
-  /** The status of the member at `endpoint`. */
   async status(endpoint: string): Promise<EtcdStatus> {
     const answer = await this.#call('maintenance/status', {}, { repeats: true, endpoint });
     const { member_id: memberId } = objectOf(answer['header']);

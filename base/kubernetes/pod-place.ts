@@ -23,7 +23,6 @@ export function podPlace(env: Readonly<Record<string, string | undefined>>): Pod
   };
 }
 
-/** The namespace of the pod. */
 export async function podNamespace({ serviceAccountDirectory }: PodPlace): Promise<string> {
   return (await readFile(join(serviceAccountDirectory, 'namespace'), 'utf8')).trim();
 }

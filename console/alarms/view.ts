@@ -21,7 +21,6 @@ import { causeWords } from '../playback/footage.ts';
 const EARLIER_MS = 5_000;
 const ZOOM = '10m';
 
-/** What happened. */
 function alarmWords({ code, message }: AlarmItem): string {
   if (message !== null) return sentence(message);
   if (code === 'node-lost') return 'A machine was lost, and other nodes took over its cameras.';

@@ -63,7 +63,6 @@ export async function api<T>(path: string, asked: Asked = {}): Promise<T> {
 export const request = async (path: string, asked: Asked = {}): Promise<Response> =>
   (await timedRequest(path, asked)).response;
 
-/** As `request`, with its times. */
 export async function timedRequest(path: string, asked: Asked): Promise<TimedResponse> {
   const { method = 'GET', signal: abort, base, answersWith } = asked;
   let timed: TimedResponse;

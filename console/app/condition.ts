@@ -12,7 +12,6 @@ interface Condition {
   readonly level: Level;
   /** In a few words, without the time: `Not recorded`. */
   readonly title: string;
-  /** When it began, if that is known. */
   readonly sinceMs: number | undefined;
   /** Why, as far as it is known: begins in lower case. */
   readonly why: string;

@@ -3,7 +3,6 @@
 import type { VNode } from 'preact';
 import { html } from '../parts/html.ts';
 
-/** Limits of the name of a new user. */
 export const USER_NAME = { pattern: String.raw`\S+`, title: 'A name without spaces', maxlength: '100' };
 
 /** An event of an input. */

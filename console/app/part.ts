@@ -25,7 +25,6 @@ const load = (count: number): Promise<Later> =>
     ? import('./later.ts')
     : (import(new URL(`later.ts?again=${count}`, import.meta.url).href) as Promise<Later>);
 
-/** All other properties are those of the part. */
 export function Part({ name, before, ...properties }: Props & Readonly<Record<string, unknown>>): VNode | undefined {
   const [parts, setParts] = useState<Later | undefined>(undefined);
   const [failed, setFailed] = useState(-1);

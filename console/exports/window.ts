@@ -6,7 +6,6 @@ import type { Span } from '../playback/spans.ts';
 /** The length without a selection. */
 export const USUAL_MS = 60_000;
 
-/** The window that an export would have now. */
 export function windowOf(playback: Playback): Span {
   const selection = playback.selection.value;
   if (selection) return selection;

@@ -123,7 +123,6 @@ function TryAgain({ cameraId }: { readonly cameraId: string }): VNode {
 const awayWords = (seconds: number | null): string =>
   seconds === null ? 'Offline' : `Offline for ${formatDuration(seconds)}`;
 
-/** Why a camera is not recorded. */
 const reasonOf = ({ recording, reason }: Camera): Reason | null =>
   recording.state === 'failed' ? recording.reason : reason;
 

@@ -19,7 +19,6 @@ interface Replay {
 }
 
 interface Replaying {
-  /** The recorded picture. */
   readonly shown: VNode | false;
   /** Of that picture: `02:13:00 – 02:13:10`. */
   readonly times: string | undefined;

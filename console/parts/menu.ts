@@ -5,7 +5,6 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.ts';
 
 interface MenuProps {
-  /** What the button shows. */
   readonly label: ComponentChildren;
   /** The label for screen readers if the button shows only an icon. */
   readonly name?: string;

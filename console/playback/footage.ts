@@ -20,7 +20,6 @@ export interface GapSpan extends Span {
 /** A gap that was filled from the memory of the camera. */
 export interface FilledSpan extends Span {
   readonly cause: string;
-  /** When it was filled. */
   readonly atMs: number;
   /** How its place was found. */
   readonly seam: 'bytes' | 'time' | 'unknown';

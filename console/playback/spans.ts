@@ -17,7 +17,6 @@ export function mergeSpans(spans: readonly Span[], withinMs = 0): Span[] {
   return merged;
 }
 
-/** What is in `spans` and not in `holes`. */
 export function subtractSpans(spans: readonly Span[], holes: readonly Span[]): Span[] {
   const rest: Span[] = [];
   const cut = mergeSpans(holes);

@@ -207,7 +207,6 @@ export interface Hit {
   readonly event: Shape | undefined;
 }
 
-/** What is at a place of the timeline. */
 export function hitTest(model: TimelineModel, x: number, y: number): Hit {
   const row = model.rows.find((one) => y >= one.y - ROW_GAP / 2 && y < one.y + one.height + ROW_GAP / 2);
   const atMs = timeAt(row?.range ?? model.range, x - model.left, model.width - model.left);

@@ -62,7 +62,6 @@ export class WorkQueue {
     this.#tokensAtMs = clock.monotonicMs();
   }
 
-  /** The number of keys that wait for a worker. */
   get depth(): number {
     return this.#waiting.size;
   }

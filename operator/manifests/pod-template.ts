@@ -26,7 +26,6 @@ type ContainerTemplate = NonNullable<NonNullable<PodTemplate['spec']>['container
 
 /** On which nodes the pods of a DaemonSet run. */
 export interface Placement {
-  /** Labels that a node must have. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /** Nodes on which no pod runs. */
   readonly without?: readonly string[] | undefined;

@@ -23,7 +23,6 @@ export interface PolicyRule {
   readonly resourceNames?: readonly string[];
 }
 
-/** The namespace and name of a pool. */
 interface PoolName {
   readonly namespace: string;
   readonly name: string;

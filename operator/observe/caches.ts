@@ -49,7 +49,6 @@ interface ConditionsOf {
   }[];
 }
 
-/** A pod of a recorder, or the guard of a node. */
 export interface RecorderPod extends KubeObject {
   readonly spec?: { readonly nodeName?: string; readonly affinity?: PodAffinity };
   /** Written by the node's kubelet. */
@@ -184,7 +183,6 @@ export class Caches {
     for (const informers of this.#namespaced) informers.follow(namespace);
   }
 
-  /** The informers of each namespace. */
   get #namespaced(): readonly Pick<NamespacedInformers<KubeObject>, 'follow' | 'leave' | 'close'>[] {
     return this.#hasPods ? [this.leases, this.pods, ...this.owned.values()] : [this.leases];
   }
@@ -251,7 +249,6 @@ export class Caches {
     await Promise.all([...this.#fixed, this.targets, ...this.#namespaced].map((informers) => informers.close()));
   }
 
-  /** The ArchiveTargets of a namespace. */
   targetsIn(namespace: string): readonly ArchiveTarget[] {
     return this.targets.list().filter(({ metadata }) => metadata.namespace === namespace);
   }
@@ -293,7 +290,6 @@ export class Caches {
     return pods.filter((pod) => pod.metadata.labels?.[POOL_LABEL] === metadata.name);
   }
 
-  /** The guard pods of a pool. */
   guardsOf({ metadata }: RecorderPool): readonly RecorderPod[] {
     const pods = this.pods.in(metadata.namespace)?.list() ?? [];
     return pods.filter((pod) => poolOfGuard(pod.metadata.labels) === metadata.name);
@@ -340,7 +336,6 @@ export class Caches {
   }
 }
 
-/** The key of the pool to which a camera or node belongs. */
 export const poolKeyOf = (object: Camera | RecorderNode): string =>
   keyOf({ namespace: object.metadata.namespace, name: object.spec.poolRef.name });
 

@@ -34,7 +34,6 @@ export type Placement = {
   /** The only node that may get the camera. */
   readonly only?: string | undefined;
   readonly confirm?: Confirmation | undefined;
-  /** The new `lostNodes` of the assignment. */
   readonly lostNodes?: readonly string[];
 };
 
@@ -78,7 +77,6 @@ function placed(need: Need, lostNodes: readonly string[]): Need {
   return need.back === undefined ? NONE : { ...need, lostNodes, only: need.back };
 }
 
-/** The need of a camera that has a node. */
 function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
   const { assignment } = camera;
   if (owner.liveness.state === 'Unavailable') {
@@ -93,7 +91,6 @@ function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Cont
   return rest.kind === 'none' ? { kind: 'none', recheckMs: earlier(missing.recheckMs, rest.recheckMs) } : rest;
 }
 
-/** The state that the node reports for the camera under the epoch of its assignment, if any. */
 export function reportOf(camera: PlannedCamera, owner: PlannedNode): string | undefined {
   const report = owner.cameras.get(camera.name);
   return report?.epoch === camera.assignment?.epoch ? report?.state : undefined;

@@ -158,7 +158,6 @@ function byLoad(a: number, b: number, share: number): number {
   return a < share && b < share ? b - a : a - b;
 }
 
-/** Whether the node has all labels that the camera requires. */
 export function matches({ nodeSelector }: PlannedCamera, { labels }: PlannedNode): boolean {
   for (const label in nodeSelector) if (labels[label] !== nodeSelector[label]) return false;
   return true;

@@ -94,7 +94,6 @@ const MAX_NAMED = 3;
  */
 type Health = 'updating' | 'fit' | 'unclear' | 'sick' | 'absent';
 
-/** A node and its pod. */
 type Member = { readonly node: RolloutNode; readonly pod: RolloutPod; readonly health: Health };
 
 export function planRollout(view: RolloutView): RolloutPlan {

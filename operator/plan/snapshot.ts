@@ -83,7 +83,6 @@ export type NodeView = {
 
 export type PoolView = {
   readonly name: string;
-  /** Most cameras that one node may have. */
   readonly maxCamerasPerNode: number;
   readonly maxConcurrentMoves: number;
   readonly unavailableAfterMs: number;
@@ -218,7 +217,6 @@ export type Plan = {
   /** In the order in which they should be sent. */
   readonly writes: readonly AssignmentWrite[];
   readonly role?: RoleWrite | undefined;
-  /** The condition `Assigned` of each camera. */
   readonly cameras: ReadonlyMap<string, PlannedCondition>;
   /** The condition `Standby` of each camera that wants one; whether it is held, its node says. */
   readonly standbys: ReadonlyMap<string, PlannedCondition>;

@@ -23,7 +23,6 @@ interface Standbys {
   readonly conditions: ReadonlyMap<string, PlannedCondition>;
 }
 
-/** Whether the camera is to have a standby. */
 const wantsStandby = ({ wantsStandby: own, suspend }: PlannedCamera, { pool }: Snapshot): boolean =>
   (own ?? pool.standby) && !suspend;
 

@@ -24,7 +24,6 @@ export interface RowSource {
   databaseOf(pool: RecorderPool): string | undefined;
   /** Loads the driver, too, which costs memory that an operator without rows does not need. */
   open(database: ObjectName): Promise<PoolTable>;
-  /** Of cameras. */
   defaults(): CameraDefaults;
 }
 
@@ -73,7 +72,6 @@ export class PoolRows {
     await Promise.race([Promise.all([this.#following, ...ended]), this.#options.clock.sleep(STOP_MS)]);
   }
 
-  /** Rows that have no Camera, and why. */
   get refused(): CameraList['refused'] {
     return [...this.#followed.values()].flatMap(({ rows }) => rows?.refused ?? []);
   }

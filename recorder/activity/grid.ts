@@ -10,7 +10,6 @@ export const MAP_BYTES = CELLS / 8;
 export interface Frame {
   /** When it was captured, milliseconds since 1970. */
   readonly timeMs: number;
-  /** The luminance of each cell. */
   readonly cells: Uint8Array;
 }
 

@@ -17,7 +17,6 @@ const MAX_BYTES = 64 * 1024 * 1024;
 /** Days whose contents are known. */
 const MAX_DAYS = 1_024;
 
-/** What is in the file of a day. */
 interface WrittenDay {
   /** Sizes of the files of footage that were looked at, by their starts. */
   readonly done: Map<number, number>;

@@ -8,7 +8,6 @@ import type { NodeEvent, EventReport as ToldEvent } from '../contract/event.ts';
 import type { Happenings } from '../happenings/happenings.ts';
 import { isLine, OF_NODE, withLine, type Alarm, type Line, type Note } from './alarm.ts';
 
-/** The events of the node. */
 interface Journal {
   after(id: number): Iterable<NodeEvent>;
   follow(listener: () => void): () => void;

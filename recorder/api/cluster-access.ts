@@ -36,9 +36,7 @@ export interface ClusterAccess {
   others(): ReadonlyMap<string, Owner>;
   /** All cameras of the cluster, within about a second: the current state or the last known one. Never rejects. */
   cameras(): Promise<ClusterCameras>;
-  /** Origins of the pages that the nodes serve. */
   origins(): readonly string[];
-  /** Origins of the playback listeners of the nodes. */
   playbackOrigins(): readonly string[];
   /** The base URLs of the listeners of all nodes. */
   places(): readonly { readonly nodeId: string; readonly url: string }[];

@@ -129,7 +129,6 @@ export interface JobKeeper {
   remove(id: string): Promise<boolean>;
   /** Throws `JobError`. */
   estimate(request: JobRequest, credential?: string): Promise<JobOutcome>;
-  /** The file name under which a browser saves the result. */
   fileName(job: Job): string;
   /** The result of a job that is done; undefined when it has expired. */
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
@@ -151,7 +150,6 @@ export interface StillSource {
 
 /** What readiness depends on, apart from the recordings directory. */
 export interface ReadinessChecks {
-  /** The database. */
   storage(): Promise<{ configured: boolean; reachable: boolean }>;
   /**
    * `unreachableMs`: time since the last accepted renewal; Infinity when none was accepted since the start. `isMemberDown`: this server
@@ -168,7 +166,6 @@ export const standaloneChecks: ReadinessChecks = {
   license: () => Promise.resolve({ valid: true }),
 };
 
-/** Records who did what. */
 export interface Audit {
   readonly sink: AuditSink;
   readonly visits: Visits;

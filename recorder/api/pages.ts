@@ -11,7 +11,6 @@ const USUAL_ENTRIES = 100;
 const LIMIT = `expected a whole number from 1 to ${MAX_ENTRIES}`;
 const CURSOR = 'expected the value of next in an answer';
 
-/** For the query of a list. */
 export const PageQuery = z.object({
   limit: queryNumber(z.int(LIMIT).min(1, LIMIT).max(MAX_ENTRIES, LIMIT))
     .optional()
@@ -25,7 +24,6 @@ export const PageQuery = z.object({
     .describe('`next` of the previous answer. All other parameters must be the same as before.'),
 });
 
-/** For the answer. */
 export const Next = z
   .string()
   .nullable()

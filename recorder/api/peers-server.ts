@@ -33,7 +33,6 @@ import { routeConfigOf } from '../http/route-config.ts';
 const MAX_CONNECTIONS = 8192;
 
 interface PeersDeps {
-  /** Of this node. */
   readonly nodeId: string;
   readonly pair: CertificatePair;
   /** CA certificates, PEM. Without them, no client is accepted. */

@@ -8,7 +8,6 @@ export interface PlaybackListener {
   readonly port: () => number | undefined;
   /** Base URL at which others reach it, where that is not the host of their request. */
   readonly advertised: string | undefined;
-  /** Its OpenAPI document. */
   readonly document: () => OpenApiDocument;
   /** Adds its routes, which the API serves under `/playback`. */
   readonly routes: (app: FastifyInstance) => Promise<void>;

@@ -41,7 +41,6 @@ interface MetricsDeps {
   readonly clock: Clock;
 }
 
-/** A registry with the metrics of every camera and of this process. */
 export function buildMetricsRegistry({ cameras, version, nodeName, clock }: MetricsDeps): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });

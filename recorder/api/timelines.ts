@@ -32,7 +32,6 @@ type Gaps = TimelineCamera['gaps'];
 
 type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times' | 'activity'>;
 
-/** Who asks, and about which cameras it may. */
 interface Asking {
   readonly sees: (cameraId: string) => boolean;
   readonly by: Asker;

@@ -131,7 +131,6 @@ export class Archive {
   readonly #retention: Retention | undefined;
   readonly #store: SegmentStore;
   readonly #reader: DetailsReader | undefined;
-  /** What is on the disk. */
   readonly catalogue: Catalogue;
   readonly #metrics: ArchiveMetrics;
   readonly #histories = new Map<string, CameraHistory>();
@@ -392,7 +391,6 @@ export class Archive {
     return (await this.#disks.diskOf(path)).root;
   }
 
-  /** The disks, as they are now. */
   disks(): DiskState[] {
     return this.#disks.all.map((disk) => {
       const fault = this.#watches.get(disk)?.fault ?? disk.fault;

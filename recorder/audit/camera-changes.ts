@@ -10,7 +10,6 @@ interface CameraOfList {
   readonly id: string;
 }
 
-/** Undefined if nothing changed. */
 export function cameraChanges(before: readonly CameraOfList[], after: readonly CameraOfList[]): AuditEntry | undefined {
   const old = new Map(before.map((camera) => [camera.id, camera]));
   const now = new Set(after.map(({ id }) => id));

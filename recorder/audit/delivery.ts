@@ -27,7 +27,6 @@ export interface Refusal {
 export type Send = (lines: readonly SentLine[], signal: AbortSignal) => Promise<Refusal | undefined | void>;
 
 interface DeliveryOptions {
-  /** The directory of the audit. */
   readonly directory: string;
   readonly to: 'syslog' | 'otlp';
   /** Of the collector, for the log and for the name of the file. */

@@ -5,13 +5,11 @@ import { hashOf, parseLine, type ChainEnd } from './files.ts';
 /** Where the lines of a node come from: together with `n` of a line, it is unique at the collector. */
 export interface Stream {
   readonly node: string;
-  /** The name of the site. */
   readonly site?: string | undefined;
   /** The namespace of Kubernetes in which the recorder runs. */
   readonly namespace?: string | undefined;
   /** The RecorderPool that the node records for. */
   readonly pool?: string | undefined;
-  /** The version of the recorder. */
   readonly version: string;
 }
 

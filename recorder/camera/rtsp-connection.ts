@@ -37,7 +37,6 @@ interface PlayingStream {
   readonly rtpTime: number | undefined;
 }
 
-/** The camera's agreement to play. */
 export interface PlayAnswer {
   /** The streams that the camera agreed to send; one that it refused in SETUP (never the video) is missing. */
   readonly streams: readonly PlayingStream[];
@@ -92,7 +91,6 @@ interface RtspConnectionOptions extends Pick<ClientOptions, 'url' | 'transport' 
     readonly reach: Reach;
     readonly receiveBuffer: Buffer;
     readonly log?: Log;
-    /** Notified before each read is processed. */
     readonly pacer?: { noteRead(): void; noteDatagram(): void } | undefined;
     /** Notified after each read, with the times (monotonic) between which it was processed. */
     readonly meter?: { note(bytes: number, startMs: number, endMs: number): void } | undefined;
@@ -111,7 +109,6 @@ interface Link {
 export class RtspConnection {
   readonly client: RtspClient;
   readonly #options: RtspConnectionOptions;
-  /** Aborts all operations. */
   readonly #closing = new AbortController();
   readonly #torn = Promise.withResolvers<void>();
   /** Undefined while a connection is opened. */

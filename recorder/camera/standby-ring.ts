@@ -12,7 +12,6 @@ import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 interface Group {
   /** Valid for these samples. */
   readonly run: Run;
-  /** The first group of its run. */
   readonly beginsRun: boolean;
   /** Monotonic time at which the first sample arrived. */
   readonly atMs: number;

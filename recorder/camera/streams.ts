@@ -17,7 +17,6 @@ export interface MediaHandler {
 export interface MediaStreams {
   /** What the kernel keeps of datagrams until they are read; undefined over TCP. */
   readonly receiveBufferBytes?: number | undefined;
-  /** The transport parameters for the SETUP of a stream. */
   setup(streamIndex: number): Omit<SetupRequest, 'mediaIndex'>;
   /** The camera agreed to send this stream. */
   establish(stream: EstablishedStream): void;

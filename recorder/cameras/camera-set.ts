@@ -51,7 +51,6 @@ export interface CameraSetDeps {
   readonly reach: Reach;
   readonly receiveBuffer: Buffer;
   readonly liveLimits: LiveLimits;
-  /** Memory for the data that cameras send. */
   readonly memory?: MemoryAccount;
   /** Called often with the current state of a camera, which may be unchanged; undefined for a camera that is gone. */
   readonly state?: (cameraId: string, condition: CameraCondition | undefined) => void;
@@ -66,7 +65,6 @@ export interface CameraSetDeps {
 /** The picture and the fragment of a camera of 4 Mbit/s, in blocks of memory, and its tables. */
 const CAMERA_BYTES = 1024 * 1024;
 
-/** A camera that is recorded. */
 interface Active {
   readonly camera: Camera;
   readonly recording: CameraArchive;

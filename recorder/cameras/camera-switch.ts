@@ -18,7 +18,6 @@ export interface NodeCameraSwitchDeps {
   readonly fs: FileSystem;
   /** The directory of the file; created when it is missing. */
   readonly workDir: string;
-  /** Cameras of the configuration files. */
   readonly files: () => readonly CameraConfig[];
   /** Cameras of the database that are not in the files. */
   readonly database?: {

@@ -32,14 +32,11 @@ export interface Standby {
   readonly config: CameraConfig;
   readonly camera: Camera;
   readonly ring: StandbyRing;
-  /** Called when the state of the camera has changed. */
   changed: ((camera: Camera) => void) | undefined;
-  /** Ends the bridge. */
   bridging: (() => void) | undefined;
   recording: CameraArchive | undefined;
 }
 
-/** The reported state of a standby. */
 interface StandbyReport {
   readonly state: 'Connecting' | 'Holding' | 'Failed';
   readonly reason?: Reason | undefined;

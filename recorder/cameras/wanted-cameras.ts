@@ -14,9 +14,7 @@ interface AssignedCameras {
   cameras(): CameraList;
   /** The retention limits of cameras of which this node may have footage, whether or not it records them. */
   limits(): ReadonlyMap<string, RetentionLimits>;
-  /** The epoch of a camera's assignment to this node. */
   epochOf(cameraId: string): number | undefined;
-  /** Cameras for which this node is the standby. */
   held(): HeldCameras;
   /** Wall time from which to write the pictures of a camera that this node held before. */
   fromMs(cameraId: string): number;

@@ -30,9 +30,7 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 
 const pem = z.string().max(65_536);
 const Authorities = z.object({ authorities: pem });
-/** The answer of CERTIFICATE_PATH. */
 export const IssuedAnswer = z.object({ certificate: pem, authorities: pem });
-/** The answer of JOIN_PATH. */
 export const JoinAnswer = IssuedAnswer.extend({
   keys: z.string().max(65_536),
   cluster_id: z.uuid(),

@@ -40,7 +40,6 @@ export interface ExpulsionState {
 interface ExpulsionOptions {
   readonly api: StoreApi;
   readonly namespace: string;
-  /** This server. */
   readonly nodeId: string;
   /** Removes the member of a node from etcd, if it has one. */
   readonly etcd: { expel(nodeId: string): Promise<void> };

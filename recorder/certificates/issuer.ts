@@ -72,7 +72,6 @@ interface IssuerOptions {
   readonly api: StoreApi;
   readonly namespace: string;
   readonly pool: string;
-  /** This server. */
   readonly nodeId: string;
   readonly own: () => OwnPair;
   readonly files: NodeFiles;
@@ -304,7 +303,6 @@ function readable(certificate: string | undefined): string | undefined {
   }
 }
 
-/** The name of a CA. */
 export const commonNameOf = (namespace: string, pool: string): string => `kube-nvr ${namespace}/${pool}`;
 
 /** The names in a member's certificate: the node, its identity for peers, `localhost`, and its addresses. */

@@ -82,7 +82,6 @@ export class JoinTokens {
     return this.#removeUntil(this.#options.clock.wallMs());
   }
 
-  /** Removes the tokens that end until then. */
   async #removeUntil(nowMs: number): Promise<void> {
     const { api, namespace } = this.#options;
     const { items } = await api.list(secretsPath(namespace));

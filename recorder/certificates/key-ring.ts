@@ -38,7 +38,6 @@ export class KeyRing {
     this.#keys = keys;
   }
 
-  /** A ring with one new key. */
   static new(): KeyRing {
     return new KeyRing(new Map([newKey()]));
   }
@@ -55,7 +54,6 @@ export class KeyRing {
     return new KeyRing(new Map(parsed.map(({ id, key }) => [id, Buffer.from(key, 'base64')])));
   }
 
-  /** The ids of the keys, in order. */
   get ids(): readonly string[] {
     return [...this.#keys.keys()];
   }

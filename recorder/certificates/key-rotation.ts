@@ -28,7 +28,6 @@ interface KeyRotationOptions {
 }
 
 interface Rotated {
-  /** The id of the key. */
   readonly key: string;
   readonly secrets: number;
   /** Nodes that do not have it yet. */

@@ -23,7 +23,6 @@ import { Peers } from './peers.ts';
 import { Report } from './report.ts';
 import { Requests, type RequestOutcome, type Question } from './requests.ts';
 
-/** The state of one camera of this recorder. */
 export interface CameraReport {
   readonly state: ReportedCamera['state'];
   readonly reason?: Reason | undefined;
@@ -70,7 +69,6 @@ export interface ClusterOptions extends Omit<AssignmentMirrorOptions, 'logins' |
   readonly renewMs: number;
   readonly state: Pick<KeptState, 'path' | 'load' | 'save' | 'erase' | 'close'>;
   readonly facts: () => Promise<NodeFacts>;
-  /** The cameras of which this node has footage. */
   readonly held: () => readonly string[];
   /** The recorder of a camera that this node holds was restarted, and is back. */
   readonly ownerRestarted?: ((cameraId: string, pool: RecorderPool | undefined) => void) | undefined;

@@ -13,7 +13,6 @@ export type RetentionLimits = CameraConfig['record']['retention'];
 
 interface LeftCamerasOptions {
   readonly api: Pick<ApiServer, 'get'>;
-  /** The path of the Cameras of the namespace. */
   readonly path: string;
   /** Cameras with footage here that are not assigned to this node. */
   readonly held: () => readonly string[];

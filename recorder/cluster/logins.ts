@@ -54,7 +54,6 @@ export class Logins {
     for (const [name, login] of logins) this.#entry(name).login = login;
   }
 
-  /** The known logins, to be kept. */
   known(): ReadonlyMap<string, Login> {
     return new Map([...this.#entries].flatMap(([name, { login }]) => (login ? [[name, login] as const] : [])));
   }

@@ -86,7 +86,6 @@ export class NodeReports {
     return this.#all.objects;
   }
 
-  /** The RecorderNode of this recorder. */
   get own(): RecorderNode | undefined {
     return this.#own.get(this.#options.nodeId);
   }

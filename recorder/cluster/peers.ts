@@ -21,7 +21,6 @@ export interface Owner extends Peer {
 
 /** A node that has footage of a camera. Milliseconds since 1970, coarse. */
 export interface Holder extends Peer {
-  /** Base URL of its playback listener. */
   readonly playbackUrl: string | undefined;
   readonly oldestMs: number | undefined;
   readonly newestMs: number | undefined;
@@ -143,7 +142,6 @@ export class Peers {
     );
   }
 
-  /** The addresses of all playback listeners. */
   playbacks(): readonly string[] {
     return this.#addresses(({ playbackAddress }) => playbackAddress);
   }

@@ -32,7 +32,6 @@ export class Requests {
     this.#changed = changed;
   }
 
-  /** The open requests, for the status. */
   list(): readonly RecorderRequest[] {
     return Array.from(this.#open.values(), ({ request }) => request);
   }

@@ -36,7 +36,6 @@ export class SickDisk {
     this.#clock = clock;
   }
 
-  /** The disk fails. */
   get fault(): DiskFault | undefined {
     return this.#fault;
   }

@@ -85,7 +85,6 @@ interface Writing {
   readonly offset: number;
 }
 
-/** States of a NAL unit that arrives in fragments. */
 type Fragments =
   /** Its start had no payload (retina#115): the NAL unit starts with the next fragment. */
   { readonly kind: 'awaited'; readonly header: number; readonly header2: number } | Writing | typeof IGNORED;
@@ -113,7 +112,6 @@ export class AccessUnitAssembler {
   /** The camera has sent a byte stream with start codes inside a NAL unit: check every one for it. */
   #sendsByteStreams = false;
 
-  /** The current access unit. */
   #unit: Whole | Damaged | undefined;
   /** The current NAL unit, between its first fragment and its last. */
   #fragments: Fragments | undefined;
@@ -123,7 +121,6 @@ export class AccessUnitAssembler {
   #orphans = NOTHING;
   /** Some cameras send it once. It is repeated at key pictures, because a file or an export may begin there. */
   #certificate: Buffer | undefined;
-  /** Timestamp of the last key picture. */
   #keyTimestamp: number | undefined;
   #packetTimestamp = 0;
   /** The last packet that ended had the marker. */

@@ -99,7 +99,6 @@ export interface Depacketizer {
 
 export type AccessUnitCallback = (unit: AccessUnit) => void;
 
-/** What each depacketizer needs. */
 export interface DepacketizerDeps {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;

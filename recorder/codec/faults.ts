@@ -58,12 +58,9 @@ export const FAULTS = {
 
 export type Fault = keyof typeof FAULTS;
 
-/** The faults of one stream. */
 export interface FaultCounts {
   readonly counts: Map<Fault, number>;
-  /** All faults together. */
   total: number;
-  /** The fault that was counted last. */
   last: Fault | undefined;
 }
 

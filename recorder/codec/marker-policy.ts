@@ -32,7 +32,6 @@ export class MarkerPolicy {
     return !keyPicture || this.#keyPictures >= KEY_PICTURES_TO_WATCH;
   }
 
-  /** A picture with a marker has ended there. */
   noteEnd(keyPicture: boolean): void {
     if (this.#pictures < PICTURES_TO_WATCH) this.#pictures++;
     if (keyPicture && this.#keyPictures < KEY_PICTURES_TO_WATCH) this.#keyPictures++;

@@ -17,7 +17,6 @@ interface MpegAudioOptions extends DepacketizerDeps {
   readonly clockRate: number;
 }
 
-/** A frame that arrives in fragments. */
 interface Fragmented {
   readonly header: FrameHeader;
   readonly timestamp: number;

@@ -49,7 +49,6 @@ export class ParameterSets implements SetLookup {
     return this.#current[kind].get(id);
   }
 
-  /** Whether the SPS in force allows fields. */
   get mayHaveFields(): boolean {
     for (const sps of this.#current.sps.values()) if (sps.mayHaveFields) return true;
     return false;

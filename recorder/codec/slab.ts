@@ -88,7 +88,6 @@ export class SlabPool {
   }
 }
 
-/** Free blocks of one size. */
 class FreeBlocks {
   readonly #bytes: number;
   #blocks: Buffer[] = [];

@@ -10,7 +10,6 @@ export type CameraSettings = Readonly<Record<string, unknown>>;
 const HEADER = ` Made by POST /api/cameras, and changed and removed there. A comment makes it yours:
  the recorder does not touch it any more then.`;
 
-/** The path of the file of a camera. */
 export const cameraFileOf = (configFile: string, cameraId: string): string =>
   join(dirname(configFile), 'conf.d', `camera-${cameraId}.yaml`);
 

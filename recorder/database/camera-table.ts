@@ -22,7 +22,6 @@ interface CameraTableOptions {
   readonly nodeName: string;
   /** The copy. It contains passwords, so only its owner may read it. */
   readonly copyFile: string;
-  /** Defaults for cameras that do not set a value. */
   readonly defaults: () => CameraDefaults;
   /** Whether another program has made the table. */
   readonly isForeign: () => boolean;

@@ -36,7 +36,6 @@ interface DatabaseOptions {
   readonly nodeName: string;
   /** Directory of the row queue and the copy of the cameras. */
   readonly workDir: string;
-  /** Defaults for cameras that do not set a value. */
   readonly defaults: () => CameraDefaults;
   /** Listings show the rows of all nodes. */
   readonly listAllNodes: boolean;
@@ -44,7 +43,6 @@ interface DatabaseOptions {
   readonly log: Log;
   readonly registry: Registry;
   readonly fs?: FileSystem;
-  /** Called with each new list of cameras. */
   readonly camerasChanged: (list: CameraList) => void;
 }
 

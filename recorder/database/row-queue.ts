@@ -22,7 +22,6 @@ interface RowQueueOptions {
   readonly maxFileBytes?: number;
 }
 
-/** A change in the queue. */
 export interface Queued {
   readonly change: RowChange;
   applied: boolean;

@@ -110,7 +110,6 @@ export class ReplaySession implements ConnectionOwner, PacketHandler {
     });
   }
 
-  /** Connects. */
   start(): void {
     this.#lastMediaMs = this.#nowMs;
     this.#connection.start();

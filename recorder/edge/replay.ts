@@ -6,7 +6,6 @@ import { ReplaySession, type ReplayDeps, type ReplayPlace } from './replay-sessi
 /** The units of a replay; at its end, how it ended. */
 export type Units = AsyncGenerator<EdgeUnit, ReplayEnd | undefined, undefined>;
 
-/** Replays from one address. */
 export async function* replayFrom(
   place: ReplayPlace,
   request: ReplayRequest,

@@ -6,7 +6,6 @@ import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { NodeEvent } from '../contract/event.ts';
 import type { EventJournal } from './journal.ts';
 
-/** The connection of a client. */
 export interface StreamSink {
   /** Calls `sent` once the connection has taken everything; not if it ends before that. */
   write(bytes: Buffer, sent: () => void): void;
@@ -42,7 +41,6 @@ const STALLED_MS = 30_000;
 /** How long a client should wait before it reconnects. */
 const RETRY_MS = 2_000;
 
-/** All event streams of a node. */
 export class EventStreams {
   readonly #clock: Clock;
   readonly #memory: MemoryAccount;

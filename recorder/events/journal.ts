@@ -51,7 +51,6 @@ export class EventJournal {
   #lastId = 0;
   /** Events up to this one can be read. */
   #shownId = 0;
-  /** The newest dropped event. */
   #droppedId = 0;
   /** Events up to this one are in the file. */
   #writtenId = 0;

@@ -218,7 +218,6 @@ export class Authenticator {
     this.#seen = new SeenSessions(clock);
   }
 
-  /** Replaces all configured tokens. */
   replaceTokens(tokens: readonly TokenConfig[]): void {
     this.#configuredTokens = tokens;
     this.#tokens.replace([...tokens, ...this.#shared.tokens]);
@@ -242,14 +241,12 @@ export class Authenticator {
     this.#tellChange();
   }
 
-  /** Replaces all issuers of the configuration. */
   replaceIssuers(issuers: readonly IssuerConfig[]): void {
     this.#configuredIssuers = issuers;
     this.#rules.replace([...issuers, ...this.#shared.issuers]);
     this.#tellChange();
   }
 
-  /** Replaces all users of the configuration. */
   replaceUsers(users: readonly UserConfig[]): void {
     this.#configured = users;
     this.#users.replace(this.#allUsers);
@@ -588,7 +585,6 @@ export class Authenticator {
     return { accounts: [...users, ...tokens], sinceMs: this.#lastUse.sinceMs };
   }
 
-  /** Whether users can be made on the page. */
   get makesUsers(): boolean {
     return this.#made !== undefined && !this.isOpen;
   }

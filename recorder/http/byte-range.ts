@@ -61,5 +61,4 @@ function overlapTwice(ranges: readonly ByteRange[]): boolean {
   return overlaps > 1;
 }
 
-/** `Content-Range` of a part. */
 export const contentRange = ({ from, to }: ByteRange, size: number): string => `bytes ${from}-${to - 1}/${size}`;

@@ -48,11 +48,9 @@ export const callerFor = ({ name, role, cameras, export: exports }: Rights): Cal
 export const scopeOf = ({ seesAll, patterns, cameras }: Caller): readonly string[] =>
   seesAll ? ['*'] : (patterns ?? [...(cameras ?? [])]);
 
-/** Whether the caller has at least the rights of `role`. */
 export const hasRole = (caller: Pick<Caller, 'role'>, role: Role): boolean =>
   caller.role !== undefined && (caller.role === 'viewer' ? role === 'viewer' : RANKS[caller.role] >= RANKS[role]);
 
-/** Whether the caller may export footage. */
 export const mayExport = (caller: Pick<Caller, 'role' | 'exports'>): boolean =>
   hasRole(caller, 'operator') || (hasRole(caller, 'viewer') && caller.exports === true);
 

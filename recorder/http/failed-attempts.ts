@@ -31,7 +31,6 @@ export class FailedAttempts {
     this.#maxBuckets = maxBuckets;
   }
 
-  /** Number of buckets. */
   get size(): number {
     return this.#buckets.size;
   }

@@ -10,7 +10,6 @@ import type { Holder } from './sessions.ts';
 /** What other nodes of a cluster need to know of an issuer: no secret. */
 export type IssuerRights = Pick<IssuerConfig, 'name' | 'issuer' | 'nameClaim' | 'rules' | 'sessionMs'>;
 
-/** What an issuer says of a person. */
 export interface Claims {
   /** Names the person at the issuer, for ever. */
   readonly sub: string;

@@ -96,7 +96,6 @@ const SECURITY_SCHEMES = {
   },
 } as const;
 
-/** Options of @fastify/swagger. */
 export function openApiOptions({ title, version, description, tags, parameters }: About): SwaggerOptions {
   /** By method and path, as in the document. */
   const examples = new Map<string, RouteExamples>();
@@ -251,7 +250,6 @@ function operationId(method: string, url: string): string {
   return `${method.toLowerCase()}-${name}`.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Adds the examples to their schemas. */
 function addExamples(paths: Paths, known: About['parameters'], examples: ReadonlyMap<string, RouteExamples>): void {
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { parameters = [], requestBody, responses = {} }] of Object.entries(operations)) {

@@ -46,7 +46,6 @@ interface OpenedText {
 type OpenedData<T> = Omit<OpenedText, 'text'> & { readonly data: T };
 
 interface SealOptions {
-  /** The name of this node. */
   readonly nodeId: string;
   /** Known to this node only. */
   readonly secret: Buffer;

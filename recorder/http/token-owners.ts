@@ -37,7 +37,6 @@ interface TokenHolder extends Caller {
   isGuessable?: boolean;
 }
 
-/** A token as it was presented. */
 interface Presented {
   readonly request: FastifyRequest;
   readonly token: string;

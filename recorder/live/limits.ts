@@ -26,7 +26,6 @@ export interface LiveLimitOptions {
 /** A preview that holds memory while it is connected. */
 interface ConnectedPreview {
   readonly stats: { readonly viewers: number };
-  /** Disconnects it. */
   giveWay(): void;
 }
 

@@ -34,7 +34,6 @@ interface Watcher {
   readonly isOperator: boolean;
 }
 
-/** How a stream starts for a viewer. */
 export interface StreamStart {
   readonly init: Buffer;
   /** The codecs of the tracks: a SourceBuffer accepts another initialization segment only if they are the same. */

@@ -45,7 +45,6 @@ export interface CameraView {
   readonly live: LiveStats | undefined;
   /** Absent for a camera without one, or that is not enabled. */
   readonly preview?: PreviewStatus & { readonly stats: LiveStats };
-  /** It may be moved. */
   readonly ptz?: boolean;
   /** The name of the group in which clients list it; absent for a camera without one. */
   readonly group?: string | undefined;

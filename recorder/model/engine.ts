@@ -71,7 +71,6 @@ export interface EngineArchive {
   checkDisk(): Promise<void>;
 }
 
-/** This node in its cluster. */
 export interface EngineMember {
   readonly view: ClusterView;
   readonly cameraSwitch: ClusterSwitch;

@@ -14,7 +14,6 @@ import {
   type PlacedPart,
 } from './join.ts';
 
-/** One of the planned movies. */
 export interface PlannedMovie extends JoinPlan {
   /** Index, among all parts, of this movie's part 0. */
   readonly firstPart: number;

@@ -141,7 +141,6 @@ export class JoinPlanner {
     this.#elapsed = elapsed;
   }
 
-  /** Duration of the movie so far. */
   get durationTicks(): number {
     return this.#movieEnd - this.#movieStart;
   }

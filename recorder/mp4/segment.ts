@@ -196,7 +196,6 @@ export class SegmentWriter {
     );
   }
 
-  /** No fragment is in it. */
   get isEmpty(): boolean {
     return this.#fragmentCount === 0;
   }

@@ -8,7 +8,6 @@ import { Duplex } from 'node:stream';
 import onvif from 'onvif';
 import { serviceOf } from './services.ts';
 
-/** One operation of one service. */
 export interface OnvifRequest {
   /** The service's name, such as `device`, `media2` or `ptz`. */
   readonly service: string;

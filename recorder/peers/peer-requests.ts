@@ -114,7 +114,6 @@ export interface PeerSender {
 }
 
 interface PeerRequestsOptions {
-  /** The name of this node. */
   readonly nodeId: string;
   readonly find: (nodeId: string) => PeerNode | undefined;
   /** The certificate that this node presents to members, and the CA of the pool; undefined before there is one. */

@@ -28,7 +28,6 @@ export interface PlaybackCluster {
   /** To be awaited before `holdersOf`. Takes a second at most. Never rejects. */
   lookAtNodes(): Promise<void>;
   holdersOf(cameraId: string): readonly RecordingHolder[];
-  /** Origins of the pages that the nodes serve. */
   origins(): Origins;
   /** The base URLs of the listeners of all nodes. */
   places(): readonly { readonly nodeId: string; readonly url: string }[];

@@ -25,7 +25,6 @@ interface PlaylistOptions extends Interval {
   readonly live: boolean;
   /** Players request it again, or did: nothing but the list of parts may change. */
   readonly followed: boolean;
-  /** See `targetSecondsOf`. */
   readonly targetSeconds: number;
   /** Appended to every address, such as `?access_token=…`; empty when the player sends a header. */
   readonly suffix: string;

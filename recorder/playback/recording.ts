@@ -55,7 +55,6 @@ export class Recordings {
     return layout;
   }
 
-  /** The file as it is on the disk. */
   whole(file: ArchiveFile): Representation {
     const { sizeBytes, mtimeMs } = file;
     return {

@@ -5,9 +5,7 @@ import { CameraLogins } from './logins.ts';
 import { CameraNetworks } from './networks.ts';
 
 export interface Reach {
-  /** Which addresses cameras may have. */
   readonly networks: CameraNetworks;
-  /** How cameras answered logins. */
   readonly logins: CameraLogins;
 }
 

@@ -29,7 +29,6 @@ interface RelayedPath {
 }
 
 interface RelayDeps {
-  /** The name of this node. */
   readonly nodeId: string;
   readonly listener: PeerListener;
   readonly peers: PeerSender;

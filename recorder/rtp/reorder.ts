@@ -56,7 +56,6 @@ export class ReorderWindow {
     return false;
   }
 
-  /** Whether a packet has waited for too long. */
   hasWaitedTooLong(nowMs: number): boolean {
     if (this.#count === 0) return false;
     for (let slot = 0; slot <= MASK; slot++) {

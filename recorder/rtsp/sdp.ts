@@ -6,7 +6,6 @@ import { parseDecimal } from './parameters.ts';
 
 type Direction = 'sendrecv' | 'recvonly' | 'sendonly' | 'inactive';
 
-/** One payload type of a media section. */
 interface MediaFormat {
   readonly payloadType: number;
   /** Encoding name in upper case, such as `H264`, `MPEG4-GENERIC`, `PCMA`; empty if the camera does not state it. */

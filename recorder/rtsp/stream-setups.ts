@@ -69,7 +69,6 @@ export class StreamSetups {
     this.#hasVideo = this.#wanted.some(({ media }) => media.kind === 'video');
   }
 
-  /** At least one stream is established. */
   get hasAny(): boolean {
     return this.#established.length > 0;
   }

@@ -75,7 +75,6 @@ export class ClusterLogins {
     return key.length === SEAL_KEY_BYTES ? key : undefined;
   }
 
-  /** Those of the other servers. */
   get others(): Logins {
     const { [this.#options.nodeId]: _, ...nodes } = this.#shared?.nodes ?? {};
     return {

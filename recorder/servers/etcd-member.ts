@@ -23,7 +23,6 @@ interface EtcdMemberOptions {
   readonly directory: string;
   /** The directory of the counter's second copy; on the disk of the archive. */
   readonly witnessFile: string;
-  /** The name of the node. */
   readonly name: string;
   /** The URL for other members: `https://10.0.0.7:2380`. With a name, it listens on all addresses. */
   readonly peerUrl: string;
@@ -31,9 +30,7 @@ interface EtcdMemberOptions {
   readonly clientUrl: string;
   /** Paths of PEM files. Undefined: without TLS. */
   readonly tls?: { readonly certificate: string; readonly key: string; readonly authorities: string } | undefined;
-  /** A client of this member. */
   readonly own: EtcdClient;
-  /** A client of the other members. */
   readonly others?: EtcdClient | undefined;
   /** Without data it makes a cluster; others join one. Default: it does if it has no others. */
   readonly isFirst?: boolean | undefined;

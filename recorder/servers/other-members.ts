@@ -18,7 +18,6 @@ export interface MembersOptions {
   readonly api: Pick<StoreApi, 'list'>;
   readonly namespace: string;
   readonly pool: string;
-  /** This server. */
   readonly nodeId: string;
   readonly own: () => MutualTls;
   readonly log: Log;

@@ -94,7 +94,6 @@ export class Catalogue {
 
   // Queries of names, as of the last look at the directories.
 
-  /** Cameras with footage. */
   cameras(): string[] {
     return [...this.usage.cameras()];
   }
@@ -120,7 +119,6 @@ export class Catalogue {
     return empty.map(({ startMs }) => startMs);
   }
 
-  /** Segments of a camera from the newest on. */
   newestFirst(cameraId: string): Generator<SegmentName> {
     return this.#tree.newestFirst(cameraId, Infinity);
   }
@@ -179,7 +177,6 @@ export class Catalogue {
     };
   }
 
-  /** Start of a camera's oldest segment. */
   oldestStartMs(cameraId: string): number | undefined {
     return this.#tree.firstStart(cameraId, -Infinity);
   }
@@ -199,7 +196,6 @@ export class Catalogue {
     return this.#tree.lacksDisk ? this.#tree.days().find(({ cameras }) => cameras.size > 0)?.startMs : undefined;
   }
 
-  /** Start of the newest segment of all. */
   newestStartMs(): number | undefined {
     const day = this.#tree.days().findLast(({ cameras }) => cameras.size > 0);
     return day && Math.max(...Array.from(day.cameras.values(), (rows) => rows.startAt(rows.count - 1)));

@@ -20,7 +20,6 @@ export interface SegmentObserver {
 
 export const noObserver: SegmentObserver = { closed() {}, removed() {} };
 
-/** Several observers as one. */
 export const allOf = (observers: readonly SegmentObserver[]): SegmentObserver => ({
   closed(segment) {
     for (const observer of observers) observer.closed(segment);

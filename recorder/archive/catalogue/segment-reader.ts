@@ -28,7 +28,6 @@ export type FileState =
   | { readonly kind: 'missing' }
   | { readonly kind: 'unreadable' };
 
-/** A segment and the rows that it is in. */
 export interface SegmentRow {
   readonly rows: CameraDay;
   readonly segment: SegmentName;

@@ -20,7 +20,6 @@ export class Usage {
   /** Something has changed since this was last set to false. */
   dirty = false;
 
-  /** Cameras that have segments. */
   cameras(): Iterable<string> {
     return this.#cameras.keys();
   }

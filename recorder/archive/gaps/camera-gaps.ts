@@ -44,7 +44,6 @@ export interface Downtime {
 interface CameraGapsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Receives each record. */
   readonly journal: (record: LedgerRecord) => void;
   /** Is notified of silence, and of gaps once they are certain. */
   readonly observer?: GapObserver | undefined;
@@ -130,7 +129,6 @@ export class CameraGaps {
     return this.#breaks;
   }
 
-  /** Whether `want` was called. */
   get isWanted(): boolean {
     return this.#begun;
   }

@@ -25,7 +25,6 @@ const PROVISIONAL: ReadonlySet<LedgerState> = new Set<LedgerState>(['starting', 
 /** Limits the memory for a camera that connects and disconnects all day: beyond it, the oldest tenth is dropped. */
 const MAX_SPANS = 20_000;
 
-/** An interval with one state. */
 interface Span extends Interval {
   readonly state: LedgerState;
 }
@@ -52,7 +51,6 @@ export class CameraLedger {
   readonly #notFilled = notFilledList();
   readonly #stops = new Stops();
 
-  /** The current state. */
   get state(): LedgerState {
     return this.#state;
   }

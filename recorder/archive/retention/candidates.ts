@@ -103,7 +103,6 @@ export class Candidates {
     this.#forgetFound(segment.cameraId);
   }
 
-  /** A segment was closed. */
   closed(cameraId: string): void {
     for (const key of this.#keysOf(cameraId)) if (this.#found.get(key) === undefined) this.#found.delete(key);
   }

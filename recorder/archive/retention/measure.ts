@@ -46,7 +46,6 @@ export class Measure {
     return true;
   }
 
-  /** Measures the next day of the round. */
   async next(): Promise<void> {
     const next = this.#round.pop();
     if (next) await this.#measure(next, next.segments());

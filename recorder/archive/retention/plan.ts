@@ -28,7 +28,6 @@ export interface OldestSegment {
   readonly endMs: number | undefined;
 }
 
-/** One camera with footage. */
 export interface CameraFootage {
   readonly cameraId: string;
   /** Of closed and open segments. */

@@ -43,7 +43,6 @@ export class ProtectedUsage {
     this.#stale.add(cameraId);
   }
 
-  /** A segment was closed. */
   closed(cameraId: string, startMs: number, endMs: number): void {
     if (this.#deps.protections.covers(cameraId, startMs, endMs)) this.changed(cameraId);
   }

@@ -30,7 +30,6 @@ export class Protections {
   #readable = false;
   /** Writes are done one after another. */
   readonly #changes = new Turns(1);
-  /** Called when the protections of a camera have changed. */
   changed: (cameraId: string) => void = () => {};
 
   /** `checkDisk` throws when the archive's disk has been replaced by another. */
@@ -49,7 +48,6 @@ export class Protections {
     return cameraId === undefined ? this.#all : this.#all.filter((one) => one.cameraId === cameraId);
   }
 
-  /** Cameras that have protections. */
   cameras(): Iterable<string> {
     return this.#spans.keys();
   }

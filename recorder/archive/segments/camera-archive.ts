@@ -87,7 +87,6 @@ interface Unfinished {
   readonly syncedBytes: number;
 }
 
-/** A file with pictures in it. */
 interface ShownFile {
   readonly file: SegmentFile;
   readonly created: CreatedSegment;
@@ -250,7 +249,6 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     }
   }
 
-  /** Whether a file is being written to a disk. */
   isOn(disk: Disk): boolean {
     return Array.from(this.#files.values()).some(({ file }) => file.disk === disk);
   }

@@ -14,7 +14,6 @@ export interface Fragment {
   readonly videoFrames: number;
   /** Wall time of the last picture in it; undefined when it holds audio only. */
   readonly lastVideoMs: number | undefined;
-  /** Wall time at which that picture ends. */
   readonly videoEndMs: number | undefined;
   /** Its first picture, if that is a key frame. */
   readonly key?: Sample | undefined;

@@ -79,7 +79,6 @@ export class OpenSegment {
     return this.plan.tables.size + this.#builder.bytes;
   }
 
-  /** The last picture whose duration is known. */
   get last(): Picture | undefined {
     return this.#last && { sample: this.#last, duration: this.#lastDuration };
   }

@@ -187,7 +187,6 @@ export async function recoveryPaths(store: SegmentStore, catalogue: Catalogue): 
   return paths;
 }
 
-/** The recovery of one camera's files. */
 class CameraRecovery {
   readonly #cameraId: string;
   readonly #deps: RecoveryDeps;

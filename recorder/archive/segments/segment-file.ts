@@ -55,7 +55,6 @@ interface SegmentFileOptions {
 
 export class SegmentFile implements FileWriterEvents {
   readonly plan: SegmentPlan;
-  /** The first picture in it. */
   readonly first: Sample;
   readonly #options: SegmentFileOptions;
   #writer: FileWriter | undefined;

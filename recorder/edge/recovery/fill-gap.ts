@@ -298,7 +298,6 @@ class Filling {
     return Number.isFinite(this.#leastMs) ? this.#leastMs : 2 * SAME_MS;
   }
 
-  /** Whether the gap begins with this picture. */
   #begins(picture: EdgePicture): boolean {
     const { last, wallOf } = this.#place;
     if (last) {

@@ -83,7 +83,6 @@ interface CameraState {
   readonly backoff: Backoff;
   sinceMs: number | undefined;
   notBeforeMs: number;
-  /** When its last work ended. */
   endedMs: number;
   work: Work | undefined;
 }

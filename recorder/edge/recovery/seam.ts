@@ -3,7 +3,6 @@
 import { hash } from 'node:crypto';
 import type { FilePicture } from '../../archive/segments/file-ends.ts';
 
-/** A picture of the memory. */
 export interface SeenPicture {
   readonly cameraMs: number;
   /** Of its coded bytes: `lookOf`. */

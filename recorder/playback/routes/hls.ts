@@ -22,7 +22,6 @@ interface HlsDeps extends WholeDeps {
 /** A camera that reconnects continues in a new file: its playlist does not end during this time. */
 const RECONNECT_MS = 60_000;
 
-/** The access to all routes of HLS. */
 export const HLS_ACCESS = {
   role: 'viewer',
   credentials: 'header-or-query',
