@@ -1,5 +1,6 @@
 // What the API needs from the rest of the recorder, as small interfaces: `serving.ts` joins them.
 
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Clock } from '../../base/clock.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import type { SignedManifest } from '../jobs/manifest.ts';
@@ -197,6 +198,9 @@ export interface ClusterStore {
   readonly rotation: Pick<KeyRotation, 'rotate'>;
   readonly expulsion: Pick<Expulsion, 'begin' | 'state'>;
 }
+
+/** Routes of the API. Those of something that the node does not have add nothing. */
+export type ApiRoutes = FastifyPluginAsyncZod<{ readonly deps: ApiDeps }>;
 
 export interface ApiDeps {
   readonly nodeName: string;

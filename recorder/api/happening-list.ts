@@ -15,8 +15,6 @@ export const HappeningList = z
   .object({ events: z.array(Happening).describe('Newest first.'), ...UnlistedNodes.shape, next: Next })
   .meta({ id: 'CameraEventList', description: 'Events of cameras that other systems reported.' });
 
-type Deps = Pick<ApiDeps, 'happenings' | 'cluster' | 'peers' | 'log'>;
-
 interface Asked extends Omit<HappeningQuery, 'limit'> {
   readonly limit: number;
   readonly isOfAllNodes: boolean;
@@ -27,7 +25,7 @@ interface Asked extends Omit<HappeningQuery, 'limit'> {
 /** At most `limit` events; `isMore`: there are more. Only of cameras that the caller may see. Throws ApiError. */
 export async function happeningsFor(
   request: FastifyRequest,
-  deps: Deps,
+  deps: ApiDeps,
   { isOfAllNodes, query, limit, ...asked }: Asked,
 ): Promise<{ events: Happening[]; isMore: boolean; unlisted: z.output<typeof UnlistedNodes> }> {
   const { sees } = callerOf(request);

@@ -11,6 +11,6 @@ const MAX_CONNECTIONS = 64;
 /** Not listening yet. */
 export async function buildHealthServer(deps: ApiDeps): Promise<FastifyInstance> {
   const app = buildServer({ log: deps.log, maxConnections: MAX_CONNECTIONS });
-  await app.register(healthRoutes, { deps });
+  await app.register(healthRoutes, { deps: { ...deps, auth: undefined } });
   return app;
 }

@@ -30,8 +30,6 @@ const MAX_STEPS = 2_000;
 
 type Gaps = TimelineCamera['gaps'];
 
-type Deps = Pick<ApiDeps, 'protections' | 'cluster' | 'peers' | 'copies' | 'clock' | 'log' | 'times' | 'activity'>;
-
 interface Asking {
   readonly sees: (cameraId: string) => boolean;
   readonly by: Asker;
@@ -43,9 +41,9 @@ export const askingOf = (request: FastifyRequest): Asking => ({
 });
 
 export class Timelines {
-  readonly #deps: Deps;
+  readonly #deps: ApiDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: ApiDeps) {
     this.#deps = deps;
   }
 

@@ -1,8 +1,7 @@
 // `GET /api/accounts`: the users and tokens of this node, for admins.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Authenticator } from '../../http/auth.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { TIME } from '../examples.ts';
 import { isoTime, timeOrNull } from '../times.ts';
@@ -49,7 +48,7 @@ const EXAMPLE = {
   may_add: true,
 };
 
-export const accountRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = async (app, { auth }) => {
+export const accountRoutes: ApiRoutes = async (app, { deps: { auth } }) => {
   app.get(
     '/api/accounts',
     {

@@ -1,6 +1,5 @@
 // `GET /api/cameras/{id}/activity`: when something changed in the picture of a camera, or in a part of it, as its key frames show it.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { DAY_MS } from '../../../base/units.ts';
 import { CELLS, SURE } from '../../activity/grid.ts';
@@ -8,7 +7,7 @@ import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { EpochSeconds, queryNumber } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiDeps } from '../deps.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { askOthers } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
@@ -62,9 +61,7 @@ const Activity = z
   })
   .meta({ id: 'CameraActivity', description: 'What the key frames of a camera show, not what the camera told.' });
 
-type Deps = Pick<ApiDeps, 'activity' | 'cameras' | 'archive' | 'cluster' | 'peers' | 'log'>;
-
-export const activityRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const activityRoutes: ApiRoutes = async (app, { deps }) => {
   app.get(
     '/api/cameras/:id/activity',
     {

@@ -1,13 +1,12 @@
 // `/api/alarms`: what a person has to know about, who has taken note of it, and the log of the shift.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Alarm as KeptAlarm, Note } from '../../alarms/alarm.ts';
 import { HappeningError } from '../../happenings/happening.ts';
 import { callerOf } from '../../http/access.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { AlarmItem, AlarmList, LogEntry, MAX_LISTED } from '../alarm-item.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { askOthers } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
@@ -41,9 +40,7 @@ const problems = {
   503: problemResponse('The disk does not take it: nothing has changed.'),
 };
 
-type Deps = Pick<ApiDeps, 'alarms' | 'testMail' | 'nodeName' | 'cluster' | 'peers' | 'log'>;
-
-export const alarmRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const alarmRoutes: ApiRoutes = async (app, { deps }) => {
   const { alarms } = deps;
   const nodeId = deps.cluster?.nodeId ?? deps.nodeName;
 

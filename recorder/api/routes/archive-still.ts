@@ -1,12 +1,11 @@
 // `/api/archive/{camera_id}/still`: the picture of a moment. In a cluster, whichever node has it.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { EpochSeconds, flag, LinkQuery, queryNumber } from '../../http/query.ts';
-import type { StillSource } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
 
 const WIDTH = { least: 64, most: 1920, usual: 640, expected: 'expected a number of pixels from 64 to 1920' };
@@ -22,12 +21,7 @@ const Query = LinkQuery.extend({
 /** A year: footage does not change. */
 const FOREVER = 'private, max-age=31536000, immutable';
 
-interface Deps {
-  readonly stills: StillSource;
-}
-
-export const archiveStillRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { stills } = deps;
+export const archiveStillRoutes: ApiRoutes = async (app, { deps: { stills } }) => {
   app.get(
     '/api/archive/:camera_id/still',
     {

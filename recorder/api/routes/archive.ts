@@ -1,8 +1,7 @@
 // `/api/archive/{camera_id}/segments` and `/current`: the segments on the disk, and the one that is being written.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { holdersOf } from '../../footage/open.ts';
 import { askerOf, visibleCamera } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
@@ -60,9 +59,7 @@ const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z
 
 const CameraParams = z.object({ camera_id: z.string() });
 
-type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster' | 'peers' | 'copies' | 'log'>;
-
-export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const archiveRoutes: ApiRoutes = async (app, { deps }) => {
   const { archive, segments, clock, cluster } = deps;
   const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
     cluster?.holdersOf(cameraId).map(({ nodeId, url, oldestMs, newestMs }) => ({

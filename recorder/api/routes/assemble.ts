@@ -1,11 +1,10 @@
 // `POST /api/archive/{camera_id}/assemble`: joins exports of several nodes into one movie on this node.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import type { JobKeeper } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
 import { JOB_ID, SUBMITTED } from '../examples.ts';
 
@@ -64,7 +63,7 @@ const isPort = (port: number): boolean => port >= 1 && port <= 65_535;
 const isSpeed = (speed: unknown): speed is number =>
   typeof speed === 'number' && Number.isInteger(speed) && speed >= 2 && speed <= 120;
 
-export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async (app, { jobs }) => {
+export const assembleRoutes: ApiRoutes = async (app, { deps: { jobs } }) => {
   app.post(
     '/api/archive/:camera_id/assemble',
     {

@@ -1,11 +1,10 @@
 // `GET /api/audit`: who did what on this node, and which footage was fetched.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ACTIONS } from '../../audit/entry.ts';
 import { AUDIT_CURSOR } from '../../audit/read.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import type { Audit } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { EpochSeconds, queryNumber } from '../../http/query.ts';
 import { JOB_ID } from '../examples.ts';
 
@@ -74,10 +73,8 @@ const AUDIT_LINE = {
   prev: '7d2f0f2b3b6c9b6a1f0a5c3e0d8b7c6a5f4e3d2c1b0a99887766554433221100',
 };
 
-export const auditRoutes: FastifyPluginAsyncZod<{ deps: { readonly reader: NonNullable<Audit['reader']> } }> = async (
-  app,
-  { deps: { reader } },
-) => {
+export const auditRoutes: ApiRoutes = async (app, { deps }) => {
+  const { reader } = deps.audit;
   app.get(
     '/api/audit',
     {

@@ -1,8 +1,8 @@
 // `/cameras/start` and `/cameras/stop`: start and stop the recording of a camera, until the next such request.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { SwitchError, type CameraSwitch } from '../../contract/camera-switch.ts';
+import type { ApiRoutes } from '../deps.ts';
+import { SwitchError } from '../../contract/camera-switch.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { printable } from '../../../base/printable.ts';
 import { callerOf } from '../../http/access.ts';
@@ -63,10 +63,7 @@ async function changed(change: Promise<number>): Promise<number> {
   }
 }
 
-export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSwitch }> = async (
-  app,
-  { cameraSwitch },
-) => {
+export const cameraControlRoutes: ApiRoutes = async (app, { deps: { cameraSwitch } }) => {
   app.post(
     '/cameras/start',
     {

@@ -1,10 +1,10 @@
 // `POST /api/cameras`, and reading, replacing and removing the settings of one camera.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { FastifyRequest } from 'fastify';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { EditError, type CameraEditor, type EditErrorCode, type MayChange } from '../../config/editor.ts';
+import type { ApiRoutes } from '../deps.ts';
+import { EditError, type EditErrorCode, type MayChange } from '../../config/editor.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { CameraFile } from '../../config/schema.ts';
 import { tell } from '../../http/audit.ts';
@@ -76,10 +76,8 @@ const SETTINGS = {
   record: { retention: { maxAge: '30d' } },
 };
 
-export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraEditor }> = async (
-  app,
-  { cameraEditor },
-) => {
+export const cameraSettingsRoutes: ApiRoutes = async (app, { deps: { cameraEditor } }) => {
+  if (!cameraEditor) return;
   app.post(
     '/api/cameras',
     {

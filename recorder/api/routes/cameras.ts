@@ -1,10 +1,9 @@
 // `/api/cameras`: the cameras of the node, their state and its reason, and the codecs that a player needs to know.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { Reason } from '../../probe/report/reason.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiDeps, ApiRoutes } from '../deps.ts';
 import type { CameraView } from '../../model/camera-view.ts';
 import { callerOf } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
@@ -75,14 +74,9 @@ function toPreview(
   };
 }
 
-type Deps = Pick<
-  ApiDeps,
-  'cameras' | 'cluster' | 'keeping' | 'refusedCameras' | 'nodeName' | 'address' | 'playback' | 'warnings'
->;
-
 function toCamera(
   { status, ptz = false, group, archive, live, preview, previewArchive, silence }: CameraView,
-  deps: Deps,
+  deps: ApiDeps,
   playback: string | undefined,
   time: (ms: number) => string,
 ): z.output<typeof Camera> {
@@ -208,7 +202,7 @@ const CAMERA = {
   },
 };
 
-export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const cameraRoutes: ApiRoutes = async (app, { deps }) => {
   app.get(
     '/api/cameras',
     {

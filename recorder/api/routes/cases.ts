@@ -1,6 +1,5 @@
 // `POST /api/cases`: exports of several cameras over one window, as one ZIP file with a signed manifest.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
 import { CAMERA_ID } from '../../../base/camera-id.ts';
@@ -8,7 +7,7 @@ import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiDeps } from '../deps.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { MAX_WINDOW, checkWindow } from '../job-window.ts';
 import { Scope } from '../scope.ts';
 import { Submitted, available, toSubmitted } from '../submitted-job.ts';
@@ -55,9 +54,7 @@ const Query = z.object({
   scope: Scope.optional().describe('node, the default: the footage of this node. cluster: the footage of all nodes.'),
 });
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'cluster' | 'jobs'>;
-
-export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const caseRoutes: ApiRoutes = async (app, { deps }) => {
   const { jobs, cluster } = deps;
 
   app.post(

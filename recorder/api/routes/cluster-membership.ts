@@ -2,11 +2,11 @@
 // 503, except those that give the cluster a leader again.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { ApiRoutes } from '../deps.ts';
 import type { ErrorCode } from '../../http/error-codes.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import type { ClusterAccess, ClusterAnswer, ClusterQuestion } from '../cluster-access.ts';
+import type { ClusterAnswer, ClusterQuestion } from '../cluster-access.ts';
 import { Done } from '../done.ts';
 import { NodeID } from '../node-id.ts';
 
@@ -31,12 +31,13 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
 /** An example for the OpenAPI document. */
 const CHANGED = { status: 'ok', message: 'rack-4 is a learner' };
 
-export const clusterMembershipRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = async (app, { cluster }) => {
+export const clusterMembershipRoutes: ApiRoutes = async (app, { deps: { cluster } }) => {
+  if (!cluster) return;
   /**
    * On the leader: sends the request to the operator. On other nodes: redirects the client to the leader. Without a leader: sends
    * requests that the operator may accept from any node.
    */
-  async function onLeader(request: FastifyRequest, reply: FastifyReply, question: ClusterQuestion) {
+  const onLeader = async (request: FastifyRequest, reply: FastifyReply, question: ClusterQuestion) => {
     const leader = cluster.leader();
     if (!leader) {
       if (await givesLeader(question)) return done(await cluster.ask(question), reply);
@@ -47,13 +48,13 @@ export const clusterMembershipRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAc
       throw new ApiError(503, 'no-leader', `the address of the leader, ${leader.nodeId}, is not known yet`);
     }
     return reply.code(307).header('location', `${leader.url}${request.url}`).send(null);
-  }
+  };
 
   /** Whether the request can give a leader to a cluster that has none. */
-  async function givesLeader(question: ClusterQuestion): Promise<boolean> {
+  const givesLeader = async (question: ClusterQuestion): Promise<boolean> => {
     if (question.kind === 'RemoveNode') return question.force;
     return question.kind === 'ChangeMembership' && (await cluster.metrics()).voters.length === 0;
-  }
+  };
 
   app.post(
     '/cluster/add-learner',

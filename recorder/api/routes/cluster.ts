@@ -1,12 +1,12 @@
 // `/cluster/metrics` and `/cluster/cameras`: the nodes and cameras of the cluster, as any node answers.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { ApiRoutes } from '../deps.ts';
 import { Reason } from '../../probe/report/reason.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { callerOf } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
-import type { ClusterAccess, ClusterCameras } from '../cluster-access.ts';
+import type { ClusterCameras } from '../cluster-access.ts';
 import { NodeID } from '../node-id.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { timeOrNull } from '../times.ts';
@@ -174,7 +174,8 @@ const CLUSTER_CAMERAS = {
   ],
 };
 
-export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = async (app, { cluster }) => {
+export const clusterRoutes: ApiRoutes = async (app, { deps: { cluster } }) => {
+  if (!cluster) return;
   app.get(
     '/cluster/metrics',
     {

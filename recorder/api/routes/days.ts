@@ -1,7 +1,6 @@
 // `/api/archive/{camera_id}/days`: how much of each day of a month is recorded, for a calendar.
 
 import type { FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Interval } from '../../../base/interval.ts';
 import { isHalted } from '../../contract/gap-cause.ts';
@@ -9,10 +8,10 @@ import { isTimeZone } from '../../config/values.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { recordedIn, type RecordedTime } from '../../objectives/days.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiDeps, ApiRoutes } from '../deps.ts';
 import { readable } from '../interval.ts';
 import { Scope } from '../scope.ts';
-import { askingOf, type Timelines } from '../timelines.ts';
+import { askingOf, Timelines } from '../timelines.ts';
 import { daysOfMonth } from '../zone-days.ts';
 
 export const Month = z
@@ -68,11 +67,9 @@ const DAY = {
   complete: false,
 };
 
-interface Deps extends Pick<ApiDeps, 'site' | 'times'> {
-  readonly timelines: Timelines;
-}
-
-export const dayRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { times, timelines, site } }) => {
+export const dayRoutes: ApiRoutes = async (app, { deps }) => {
+  const { times, site } = deps;
+  const timelines = new Timelines(deps);
   const ofThisNode = async (cameraId: string, { fromMs, toMs }: Interval): Promise<RecordedTime> => {
     await readable(times.refresh(fromMs, toMs));
     const { footage, report } = await readable(times.of(cameraId, fromMs, toMs));

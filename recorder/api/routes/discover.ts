@@ -1,7 +1,6 @@
 // `/api/cameras/discover`: searches the networks of this node for cameras. `/api/cameras/test/still`: a picture of one that is not
 // configured yet.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { CameraFile } from '../../config/schema.ts';
 import { hostOf } from '../../config/values.ts';
@@ -10,7 +9,7 @@ import { ApiError, problemResponse } from '../../http/problem.ts';
 import type { DeviceReport } from '../../onvif/discovery/describe.ts';
 import { cameraEntries, type CameraEntry } from '../../onvif/discovery/entries.ts';
 import { configOf, manifestOf, NO_STREAM } from '../../onvif/discovery/output.ts';
-import type { Discoverer } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
 
 const SECONDS = 'expected a number of seconds from 1 to 10';
@@ -76,11 +75,7 @@ const refusals = {
 /** In place of the password, which no answer contains. */
 const PLACEHOLDER = 'PASSWORD';
 
-interface Options {
-  readonly discoverer: Discoverer;
-}
-
-export const discoverRoutes: FastifyPluginAsyncZod<Options> = async (app, { discoverer }) => {
+export const discoverRoutes: ApiRoutes = async (app, { deps: { discoverer } }) => {
   let isSearching = false;
 
   app.post(

@@ -1,16 +1,14 @@
 // `GET /api/events`: the events of the node, as server-sent events (WHATWG HTML §9.2).
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Clock } from '../../../base/clock.ts';
 import { EVENT_TYPES, matchesType, parseEventId } from '../../contract/event.ts';
 import type { StreamSink } from '../../events/event-stream.ts';
 import { callerOf } from '../../http/access.ts';
 import { inScope } from '../../../base/camera-scope.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { queryNumber, TokenQuery } from '../../http/query.ts';
-import type { EventSource } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 
 const SECONDS = 'expected a whole number from 0 to 86400';
 const ID = 'expected the id of an event';
@@ -67,12 +65,7 @@ const ENVELOPE = {
   required: ['specversion', 'id', 'source', 'type', 'time', 'datacontenttype', 'data'],
 };
 
-interface Options {
-  readonly events: EventSource;
-  readonly clock: Clock;
-}
-
-export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events, clock }) => {
+export const eventRoutes: ApiRoutes = async (app, { deps: { events, clock } }) => {
   app.get(
     '/api/events',
     {

@@ -1,7 +1,6 @@
 // `/api/archive/{camera_id}/export` and `/timelapse`: jobs that make a movie of a window of one camera.
 
 import type { FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { causesIn } from '../../footage/elsewhere.ts';
 import { footageOf } from '../../audit/entry.ts';
@@ -12,7 +11,7 @@ import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
 import type { JobRequest } from '../../jobs/job.ts';
 import { withCauses } from '../../jobs/gap-causes.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiDeps } from '../deps.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
 import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
@@ -78,9 +77,7 @@ const refusals = {
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
 };
 
-type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'gaps' | 'cluster' | 'jobs'>;
-
-export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (app, { deps }) => {
+export const exportRoutes: ApiRoutes = async (app, { deps }) => {
   const { jobs, cluster, clock } = deps;
 
   async function submit(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Submitted>> {

@@ -1,6 +1,5 @@
 // `/api/archive/{camera_id}/gaps`: the gaps in the footage of a camera, and their causes.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Gap } from '../../contract/gap-report.ts';
 import { GAP_CAUSES, type GapCause } from '../../contract/gap-cause.ts';
@@ -10,7 +9,7 @@ import { askerOf, visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { EpochNumber, flag } from '../../http/query.ts';
 import type { NodeReport, ReportWithElsewhere } from '../../footage/accounts.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
@@ -176,10 +175,7 @@ function secondsByCause(gaps: readonly Gap[]): Partial<Record<GapCause, number>>
   return Object.fromEntries(Array.from(sums, ([cause, ms]) => [cause, ms / 1000]));
 }
 
-export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'clock'> }> = async (
-  app,
-  { deps: { gaps, clock } },
-) => {
+export const gapRoutes: ApiRoutes = async (app, { deps: { gaps, clock } }) => {
   app.get(
     '/api/archive/:camera_id/gaps',
     {

@@ -1,6 +1,6 @@
 // `POST /api/cameras/{id}/events` and `GET /api/events/search`: what cameras and other systems tell.
 
-import { validatorCompiler, type FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { validatorCompiler } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { DAY_MS, MINUTE_MS } from '../../../base/units.ts';
 import { HappeningError, OF_CAMERA, type Happening } from '../../happenings/happening.ts';
@@ -10,7 +10,7 @@ import { matchesPattern } from '../../../base/camera-scope.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { CameraIds, EpochSeconds } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiDeps } from '../deps.ts';
+import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { HappeningList, happeningsFor } from '../happening-list.ts';
 import { cursorOf, PageQuery, placeOf } from '../pages.ts';
@@ -110,9 +110,7 @@ const isAfter = (event: Happening, place: EventPlace): boolean => {
 const validating = (schema: z.ZodType) => validatorCompiler({ schema, method: 'POST', url: '' });
 type Validation = ReturnType<typeof validating>;
 
-type Deps = Pick<ApiDeps, 'happenings' | 'cameras' | 'archive' | 'clock' | 'cluster' | 'peers' | 'log'>;
-
-export const happeningRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const happeningRoutes: ApiRoutes = async (app, { deps }) => {
   const { happenings, clock } = deps;
   const parsesJson = { parseAs: 'string', bodyLimit: MAX_BODY_BYTES } as const;
   app.addContentTypeParser([SINGLE, BATCH], parsesJson, app.getDefaultJsonParser('error', 'error'));

@@ -85,14 +85,13 @@ const Readiness = z
   })
   .meta({ id: 'Readiness', description: 'Whether the node is ready, and why not.' });
 
-type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version' | 'warnings'>;
+type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version' | 'warnings'> & {
+  readonly auth?: Authenticator | undefined;
+};
 
 /** Without `auth`, answers have the status only. */
-export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authenticator }> = async (
-  app,
-  { deps, auth },
-) => {
-  const { clock } = deps;
+export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { auth, clock } = deps;
   const writable = new SharedCheck(() => deps.archive.checkWritable(), false, WRITABLE_TIMEOUT_MS, clock);
   const noStorage = { configured: true, reachable: false };
   const storage = new SharedCheck(() => deps.checks.storage(), noStorage, STORAGE_TIMEOUT_MS, clock);

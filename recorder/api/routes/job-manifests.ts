@@ -8,7 +8,7 @@ import { ApiError, problemResponse } from '../../http/problem.ts';
 import { LinkQuery } from '../../http/query.ts';
 import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
 import { disposition } from '../../http/disposition.ts';
-import type { JobKeeper } from '../deps.ts';
+import type { ApiDeps } from '../deps.ts';
 import { KEY } from '../examples.ts';
 import { JobParams, findJob, jobRefusals } from '../found-job.ts';
 
@@ -74,12 +74,10 @@ const about = {
   },
 } as const;
 
-export const jobManifestRoutes: FastifyPluginAsyncZod<{ deps: { readonly jobs: JobKeeper } }> = async (
+export const jobManifestRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'jobs'> }> = async (
   app,
-  { deps },
+  { deps: { jobs } },
 ) => {
-  const { jobs } = deps;
-
   async function manifestOf(
     request: FastifyRequest<{ Params: { job_id: string } }>,
     reply: FastifyReply,

@@ -1,6 +1,5 @@
 // `/api/archive/jobs`: exports, time-lapses, cases and assemblies of this node, their state and removal.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
@@ -9,13 +8,13 @@ import { isRelayed } from '../../http/relayed.ts';
 import { JobParams, findJob, isSeen, jobRefusals, unknownJob } from '../found-job.ts';
 import { JOB, JobItem, toJobItem } from '../job-item.ts';
 import { parseJobName } from '../../jobs/job-id.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { cursorOf, Next, PageQuery, pageOf, pageQuery, placeOf } from '../pages.ts';
 import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
 import { askOthers, passOn } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
 import { available } from '../submitted-job.ts';
-import { jobResultRoutes, type ResultDeps } from './job-results.ts';
+import { jobResultRoutes } from './job-results.ts';
 
 const JobList = z
   .object({
@@ -33,9 +32,7 @@ const ListQuery = PageQuery.extend({
 const JobPlace = z.tuple([z.literal('jobs'), z.number(), z.string()]);
 const placeIn = ({ created_at_ms, job_id }: z.output<typeof JobItem>) => ['jobs', -created_at_ms, job_id] as const;
 
-type JobDeps = ResultDeps & Pick<ApiDeps, 'cluster' | 'peers' | 'log'>;
-
-export const jobRoutes: FastifyPluginAsyncZod<{ deps: JobDeps }> = async (app, { deps }) => {
+export const jobRoutes: ApiRoutes = async (app, { deps }) => {
   const { jobs, cluster, peers, clock } = deps;
 
   if (cluster && peers) {

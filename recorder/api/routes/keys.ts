@@ -1,10 +1,9 @@
 // `/api/keys`: the public key for checking the signatures of this node.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { NodeKeyError } from '../../jobs/node-key.ts';
-import type { JobKeeper } from '../deps.ts';
+import type { JobKeeper, ApiRoutes } from '../deps.ts';
 import { KEY } from '../examples.ts';
 
 const Keys = z
@@ -20,10 +19,7 @@ const Keys = z
   })
   .meta({ id: 'KeyList', description: 'The keys with which signatures of this node can be checked.' });
 
-export const keyRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper; nodeName: string }> = async (
-  app,
-  { jobs, nodeName },
-) => {
+export const keyRoutes: ApiRoutes = async (app, { deps: { jobs, nodeName } }) => {
   app.get(
     '/api/keys',
     {

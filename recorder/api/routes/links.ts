@@ -1,9 +1,8 @@
 // `/api/links`: addresses that open without a header and without a cookie, for some minutes.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { ApiRoutes } from '../deps.ts';
 import { tell } from '../../http/audit.ts';
-import type { Authenticator } from '../../http/auth.ts';
 import { LINK_PARAMETER } from '../../http/links.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { TIME } from '../examples.ts';
@@ -22,7 +21,7 @@ const Link = z
 
 const path = '/api/archive/jobs/e1/download';
 
-export const linkRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = async (app, { auth }) => {
+export const linkRoutes: ApiRoutes = async (app, { deps: { auth } }) => {
   app.post(
     '/api/links',
     {

@@ -2,16 +2,15 @@
 
 import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CLOSE, type ViewerSocket } from '../../live/viewer.ts';
 import { beginVisit } from '../../http/audit.ts';
-import { requireRole, type Authenticator } from '../../http/auth.ts';
+import { requireRole } from '../../http/auth.ts';
 import { hasRole, type Caller } from '../../http/caller.ts';
-import { isMember, isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
-import type { ApiDeps } from '../deps.ts';
+import { isMember, isNamed, isOwnPage } from '../../http/cors.ts';
+import type { ApiDeps, ApiRoutes } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { flag, TokenQuery } from '../../http/query.ts';
 
@@ -34,16 +33,9 @@ const LiveQuery = TokenQuery.extend({
     ),
 });
 
-type Deps = Pick<ApiDeps, 'cameras' | 'clock' | 'log'>;
+export const liveRoutes: ApiRoutes = async (app, { deps }) => {
+  const { auth } = deps;
 
-interface Options {
-  readonly deps: Deps;
-  readonly auth: Authenticator;
-  readonly origins: Origins;
-  readonly memberOrigins?: (() => Origins) | undefined;
-}
-
-export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth, ...pages }) => {
   app.route({
     method: 'GET',
     url: '/websocket/:camera_id',
@@ -99,7 +91,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
     const { audio, quality } = request.query as z.output<typeof LiveQuery>;
     const refuseWith = (...refusal: Refusal): void => closeWithin(REFUSED_GRACE_MS, socket, refusal, deps.clock);
-    if (!mayWatch(request, pages)) return refuseWith(...FOREIGN_PAGE);
+    if (!mayWatch(request, deps)) return refuseWith(...FOREIGN_PAGE);
     const streams = caller.sees(cameraId) ? deps.cameras.streams(cameraId) : undefined;
     if (!streams) return refuseWith(...UNKNOWN_CAMERA);
     if (!streams.live) return refuseWith(CLOSE.offline, 'the camera is stopped');
@@ -174,10 +166,10 @@ function refusalOf({ status, code }: ApiError): Refusal {
  * A browser lets any page connect and adds stored Basic credentials. So pages of other origins may watch only if
  * cors.origins allows them; if it allows every origin, they also need a token of their own.
  */
-function mayWatch(request: FastifyRequest, { origins, memberOrigins }: Pick<Options, 'origins' | 'memberOrigins'>) {
+function mayWatch(request: FastifyRequest, { origins, cluster }: ApiDeps) {
   const { origin } = request.headers;
   if (origin === undefined || isOwnPage(request) || origins.includes(origin)) return true;
-  if (isMember(memberOrigins, origin)) return true;
+  if (isMember(cluster && (() => cluster.origins()), origin)) return true;
   const ownToken = (request.query as z.output<typeof LiveQuery>).access_token !== undefined;
   return ownToken && isNamed(origins, origin);
 }

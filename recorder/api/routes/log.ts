@@ -1,9 +1,8 @@
 // `/api/log`: shows and changes the log level without a restart.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { LOG_LEVELS, type LevelSwitch } from '../../../base/log-level.ts';
-import type { Log } from '../../../base/log.ts';
+import type { ApiRoutes } from '../deps.ts';
+import { LOG_LEVELS } from '../../../base/log-level.ts';
 import { callerOf } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 
@@ -29,10 +28,7 @@ const refusals = {
 /** Examples for the OpenAPI document. */
 const LOGGING = { level: 'info', configured: 'info' };
 
-export const logRoutes: FastifyPluginAsyncZod<{
-  deps: { readonly logLevels: LevelSwitch; readonly log: Log };
-}> = async (app, { deps }) => {
-  const { logLevels, log } = deps;
+export const logRoutes: ApiRoutes = async (app, { deps: { logLevels, log } }) => {
   const state = (): z.output<typeof Logging> => ({ level: logLevels.level, configured: logLevels.configured });
 
   app.get(

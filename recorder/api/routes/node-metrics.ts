@@ -1,9 +1,8 @@
 // `/api/metrics`: the load of the node in whole numbers, for management platforms. Prometheus has a separate listener.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { DAY_MS } from '../../../base/units.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { isoTime } from '../times.ts';
 import { TIME } from '../examples.ts';
@@ -37,9 +36,7 @@ const NodeMetrics = z
   })
   .meta({ id: 'NodeMetrics', description: 'Load of the node.' });
 
-type Deps = Pick<ApiDeps, 'machine' | 'keeping' | 'nodeName' | 'clock' | 'log'>;
-
-export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const nodeMetricsRoutes: ApiRoutes = async (app, { deps }) => {
   app.get(
     '/api/metrics',
     {

@@ -1,7 +1,6 @@
 // `/api/cluster/…`: the objects of a cluster of servers as manifests, join tokens, the key of Secrets, and what is taken back from a server.
 // Used by `recorder apply`, `recorder get`, `recorder delete` and `recorder cluster`.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ApiError as StoreError } from '../../../base/kubernetes/api-error.ts';
 import { EXPULSION_STEPS, ExpulsionError, type ExpulsionState } from '../../certificates/expulsion.ts';
@@ -11,7 +10,7 @@ import { ManifestError, OBJECT_KINDS } from '../../cluster/objects.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { flag } from '../../http/query.ts';
-import type { ClusterStore } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { Done } from '../done.ts';
 import { TIME } from '../examples.ts';
 import { NodeID } from '../node-id.ts';
@@ -111,7 +110,8 @@ async function answered<T>(asked: Promise<T>): Promise<T> {
   }
 }
 
-export const objectRoutes: FastifyPluginAsyncZod<{ store: ClusterStore }> = async (app, { store }) => {
+export const objectRoutes: ApiRoutes = async (app, { deps: { store } }) => {
+  if (!store) return;
   const { objects, admission, rotation, expulsion } = store;
   app.get(
     '/api/cluster/:kind',

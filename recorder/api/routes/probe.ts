@@ -1,18 +1,16 @@
 // `/api/cameras/{id}/probe` and `/capture`: examine a camera that is being recorded, or capture its connection for a
 // problem report. `/api/cameras/test`: examines a camera that is not configured yet.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { ApiRoutes } from '../deps.ts';
 import { CameraFile } from '../../config/schema.ts';
 import { hostOf } from '../../config/values.ts';
 import { tell } from '../../http/audit.ts';
 import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { queryNumber } from '../../http/query.ts';
-import { DoctorBusy, type Examiner } from '../../probe/report/examiner.ts';
+import { DoctorBusy } from '../../probe/report/examiner.ts';
 import { ProbeReport } from '../../probe/report/report.ts';
-import type { CameraDirectory } from '../../model/camera-view.ts';
-import type { CameraEditor } from '../../config/editor.ts';
 import { toReason } from '../todo.ts';
 import { edited } from './camera-settings.ts';
 
@@ -102,15 +100,7 @@ const PROBE = {
   rows: [{ row: 37, seen: 'metadata' }],
 };
 
-export const probeRoutes: FastifyPluginAsyncZod<{
-  deps: {
-    readonly cameras: CameraDirectory;
-    readonly doctor: Examiner;
-    readonly cameraEditor: Pick<CameraEditor, 'complete'> | undefined;
-  };
-}> = async (app, { deps }) => {
-  const { cameras, doctor, cameraEditor } = deps;
-
+export const probeRoutes: ApiRoutes = async (app, { deps: { cameras, doctor, cameraEditor } }) => {
   async function unlessBusy<T>(examination: Promise<T>): Promise<T> {
     try {
       return await examination;

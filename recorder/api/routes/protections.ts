@@ -1,6 +1,5 @@
 // `/api/archive/{camera_id}/protect` and `/api/archive/protections`: footage that retention does not remove.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
 import { diskFault } from '../../archive/disk/faults.ts';
@@ -9,7 +8,7 @@ import { callerOf, visibleCamera } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { requireRole } from '../../http/auth.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
-import { isKnownCamera, type ApiDeps, type ProtectionKeeper } from '../deps.ts';
+import { isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
 import { Protection } from '../protection-item.ts';
@@ -75,10 +74,6 @@ const byPlace = (a: z.output<typeof Protection>, b: z.output<typeof Protection>)
   a.from_ms - b.from_ms ||
   (a.id < b.id ? -1 : 1);
 
-type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock' | 'cluster' | 'peers' | 'log'> & {
-  readonly protections: ProtectionKeeper;
-};
-
 /** Examples for the OpenAPI document. */
 const PROTECTION = {
   id: 'p-5b1f0c9e',
@@ -93,7 +88,8 @@ const PROTECTION = {
   segments: 2,
 };
 
-export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+export const protectionRoutes: ApiRoutes = async (app, { deps }) => {
+  if (!deps.protections) return;
   const { archive, clock } = deps;
   const { windows: protections, keptMs } = deps.protections;
 

@@ -1,13 +1,13 @@
 // `/api/ptz/…`: moves cameras that turn and zoom.
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { hasZodFastifySchemaValidationErrors, type FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { visibleCamera } from '../../http/access.ts';
 import { ApiError, issueDetail, problemResponse, unknownCamera } from '../../http/problem.ts';
 import type { PtzCommand } from '../../onvif/camera-ptz.ts';
 import { OnvifError } from '../../onvif/error.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { Done } from '../done.ts';
 
 const CameraId = z.string().describe('The camera.');
@@ -80,7 +80,7 @@ const isStill = (command: PtzCommand): boolean =>
 /** Examples for the OpenAPI document. */
 const DONE = { status: 'ok', message: 'the camera moves' };
 
-export const ptzRoutes: FastifyPluginAsyncZod<Pick<ApiDeps, 'cameras' | 'ptz'>> = async (app, { cameras, ptz }) => {
+export const ptzRoutes: ApiRoutes = async (app, { deps: { cameras, ptz } }) => {
   function requireMovable(cameraId: string): void {
     const camera = cameras.get(cameraId);
     if (!camera) throw unknownCamera();

@@ -1,6 +1,5 @@
 // `/api/reports/{month}`: what was recorded of each camera and day of a month, and whether the objectives were met. Signed.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Interval } from '../../../base/interval.ts';
@@ -12,9 +11,9 @@ import { CameraIds } from '../../http/query.ts';
 import { signedText } from '../../jobs/signed-text.ts';
 import { reportPage } from '../../objectives/page.ts';
 import { reportOf, type ReportedCamera } from '../../objectives/report.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { KEY } from '../examples.ts';
-import { askingOf, type Timelines } from '../timelines.ts';
+import { askingOf, Timelines } from '../timelines.ts';
 import { daysOfMonth } from '../zone-days.ts';
 import { DayZone, Month, zoneOf } from './days.ts';
 import { signingKey } from './keys.ts';
@@ -119,12 +118,9 @@ const EXAMPLE = {
 /** Each is asked about a month: a node answers about so many within its time. */
 const CAMERAS_AT_ONCE = 16;
 
-interface Deps extends Pick<ApiDeps, 'site' | 'objectives' | 'cameras' | 'cluster' | 'jobs' | 'nodeName' | 'clock'> {
-  readonly timelines: Timelines;
-}
-
-export const reportRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { timelines, jobs, site, nodeName, clock } = deps;
+export const reportRoutes: ApiRoutes = async (app, { deps }) => {
+  const { jobs, site, nodeName, clock } = deps;
+  const timelines = new Timelines(deps);
 
   /** All that the caller may see, by id: also those that other nodes record. */
   const namesFor = async (request: FastifyRequest, asked: readonly string[] | undefined) => {

@@ -1,17 +1,15 @@
 // `/api/session`: sign in and out, and who is signed in. The cookie of a session authenticates every route.
 
 import type { FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { MAX_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
 import { UserName } from '../../config/schema.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
-import type { Authenticator } from '../../http/auth.ts';
 import { lookingRole, mayExport, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed, relayedBy } from '../../http/relayed.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { asItself } from '../pass-on.ts';
 import { Session } from '../session-item.ts';
 import { TIME } from '../examples.ts';
@@ -61,13 +59,8 @@ export function requireName(name: string): void {
   if (error) throw new ApiError(400, 'invalid-parameter', `name: ${error.issues[0]?.message}`);
 }
 
-interface Options {
-  readonly deps: Pick<ApiDeps, 'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'cluster' | 'peers'>;
-  readonly auth: Authenticator;
-}
-
-export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth }) => {
-  const { nodeName, version, clock, site, jobs, cluster, peers } = deps;
+export const sessionRoutes: ApiRoutes = async (app, { deps }) => {
+  const { nodeName, version, clock, site, jobs, cluster, peers, auth } = deps;
 
   async function describe(caller: Caller): Promise<z.output<typeof Session>> {
     const nowMs = clock.wallMs();

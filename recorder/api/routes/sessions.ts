@@ -1,18 +1,17 @@
 // `/api/sessions`: who is signed in, and an end to it. Callers see and end their own sessions, admins all.
 
 import type { FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { printable } from '../../../base/printable.ts';
 import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
-import { requireRole, type Authenticator } from '../../http/auth.ts';
+import { requireRole } from '../../http/auth.ts';
 import { hasRole, lookingRole, type Caller } from '../../http/caller.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isRelayed } from '../../http/relayed.ts';
 import { ACCOUNT_KINDS, isSameAccount, type SeenSession } from '../../http/seen-sessions.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { TIME } from '../examples.ts';
 import { askOthers, asItself } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
@@ -79,12 +78,9 @@ const problems = {
   401: problemResponse('Not signed in, and no token or a wrong one.'),
 };
 
-interface Options {
-  readonly deps: Pick<ApiDeps, 'cluster' | 'peers' | 'log'>;
-  readonly auth: Authenticator;
-}
+export const sessionListRoutes: ApiRoutes = async (app, { deps }) => {
+  const { auth } = deps;
 
-export const sessionListRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth }) => {
   /** Of this node, those that the caller may see. */
   function ownList(caller: Caller): z.output<typeof SessionList> {
     const { sessions, sinceMs } = auth.sessions();

@@ -2,29 +2,23 @@
 // begins then is one like any other.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { printable } from '../../../base/printable.ts';
 import { tell } from '../../http/audit.ts';
-import type { Authenticator } from '../../http/auth.ts';
 import { endedBy } from '../../http/issuer-rules.ts';
 import { ApiError } from '../../http/problem.ts';
 import { busy } from '../../http/refusals.ts';
 import { isRelayed, relayedBy } from '../../http/relayed.ts';
 import { IssuerError } from '../../identity/issuer-error.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { SignInWays, type SignInProblem } from '../sign-in-item.ts';
 
 /** Requests that wait for an issuer. Anybody can make them. */
 const MAX_WAITING = 16;
 
 const IssuerParams = z.object({ issuer: z.string().max(32).describe('Name of the issuer in the configuration.') });
-interface Options {
-  readonly deps: Pick<ApiDeps, 'issuers' | 'log'>;
-  readonly auth: Authenticator;
-}
 
-export const signInRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps: { issuers, log }, auth }) => {
+export const signInRoutes: ApiRoutes = async (app, { deps: { issuers, log, auth } }) => {
   let waiting = 0;
 
   async function oneOf<T>(work: () => Promise<T>): Promise<T> {

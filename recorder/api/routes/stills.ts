@@ -2,13 +2,12 @@
 // picture.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { visit } from '../../http/audit.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { flag, LinkQuery } from '../../http/query.ts';
 import type { StillImage } from '../../snapshots/shared-images.ts';
-import type { StillSource } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { imageBody, imageOf, imageResponses, sendImage } from '../image-answer.ts';
 
 const CameraParams = z.object({ id: z.string() });
@@ -35,7 +34,7 @@ const ACCESS = {
   audit: 'still',
 } as const;
 
-export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async (app, { stills }) => {
+export const stillRoutes: ApiRoutes = async (app, { deps: { stills } }) => {
   app.get(
     '/api/cameras/:id/snapshot',
     {

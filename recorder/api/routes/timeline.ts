@@ -1,18 +1,17 @@
 // `/api/archive/timeline`: footage, gaps and protections of several cameras, as a page draws them.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { DAY_MS } from '../../../base/units.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { CameraIds, EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { asFormed } from '../../http/answers.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 import { happeningsFor } from '../happening-list.ts';
 import { FROM } from '../examples.ts';
 import { Scope } from '../scope.ts';
 import { Timeline } from '../../footage/timeline-item.ts';
-import type { Timelines } from '../timelines.ts';
+import { Timelines } from '../timelines.ts';
 
 const MAX_DAYS = 31;
 /** A calendar month has an hour more when clocks are set back in it. */
@@ -41,10 +40,9 @@ const Query = z.object({
 /** The newest events of all cameras that an answer has: one page of another node. */
 const MAX_MARKS = 1_000;
 
-type Deps = Pick<ApiDeps, 'clock' | 'happenings' | 'cluster' | 'peers' | 'log'> & { readonly timelines: Timelines };
-
-export const timelineRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { timelines, clock } = deps;
+export const timelineRoutes: ApiRoutes = async (app, { deps }) => {
+  const { clock } = deps;
+  const timelines = new Timelines(deps);
   app.get(
     '/api/archive/timeline',
     {

@@ -1,9 +1,8 @@
 // `/api/cameras/{id}/try-login`: a login that a camera refused is tried again by the next request, instead of resting on.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { unknownCamera } from '../../http/problem.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiRoutes } from '../deps.ts';
 
 const Tried = z
   .object({
@@ -12,9 +11,7 @@ const Tried = z
   })
   .meta({ id: 'LoginTried', description: 'No login of the camera rests.' });
 
-export const tryLoginRoutes: FastifyPluginAsyncZod<{
-  deps: Pick<ApiDeps, 'cameras' | 'tryLogins'>;
-}> = async (app, { deps }) => {
+export const tryLoginRoutes: ApiRoutes = async (app, { deps }) => {
   app.post(
     '/api/cameras/:id/try-login',
     {

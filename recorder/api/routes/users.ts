@@ -1,13 +1,12 @@
 // `/api/users`: admins make, change and remove the users of the page, and users change their own passwords. Users of the
 // configuration are changed there.
 
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { ApiRoutes } from '../deps.ts';
 import { MAX_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
 import { UserFile } from '../../config/schema.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
-import type { Authenticator } from '../../http/auth.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { relayedBy } from '../../http/relayed.ts';
 import { Done } from '../done.ts';
@@ -33,7 +32,7 @@ const forAdmins = { ...refusals, 403: problemResponse('This needs the role admin
 
 const EXAMPLE = { status: 'ok', message: 'guard can sign in' } as const;
 
-export const userRoutes: FastifyPluginAsyncZod<{ auth: Authenticator }> = async (app, { auth }) => {
+export const userRoutes: ApiRoutes = async (app, { deps: { auth } }) => {
   app.put(
     '/api/users/:name',
     {
