@@ -14,7 +14,6 @@ export const JobParams = z.object({ job_id: z.string() });
 
 /** Answers of every route of one job. */
 export const jobRefusals = {
-  401: problemResponse('No token, or a wrong one.'),
   404: problemResponse('There is no job with this id.'),
   503: problemResponse('The jobs cannot be read: Redis does not answer, or the node that has this job.'),
 };

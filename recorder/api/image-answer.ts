@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { listsTag } from '../http/conditions.ts';
 import { Bytes } from '../http/openapi.ts';
-import { ApiError, problemResponse, unknownCamera } from '../http/problem.ts';
+import { ApiError, unknownCamera } from '../http/problem.ts';
 import { StillError, type StillErrorCode } from '../snapshots/error.ts';
 import type { StillImage } from '../snapshots/shared-images.ts';
 
@@ -12,7 +12,6 @@ export const imageBody = (...types: string[]) => Object.fromEntries(types.map((t
 
 export const imageResponses = {
   304: z.null().describe('If-None-Match names the current image.'),
-  401: problemResponse('No token, or a wrong one.'),
 };
 
 const STATUS: Readonly<Record<Exclude<StillErrorCode, 'unknown-camera'>, number>> = {

@@ -61,7 +61,6 @@ export const accountRoutes: ApiRoutes = async (app, { deps: { auth } }) => {
         tags: ['session'],
         response: {
           200: Accounts,
-          401: problemResponse('No token, or a wrong one.'),
           403: problemResponse('This needs the role admin.'),
         },
       },

@@ -85,8 +85,6 @@ export const activityRoutes: ApiRoutes = async (app, { deps }) => {
         querystring: Query,
         response: {
           200: Activity,
-          400: problemResponse('A parameter is missing or wrong; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           404: problemResponse('There is no such camera.'),
           500: problemResponse('The disk cannot be read.'),
         },

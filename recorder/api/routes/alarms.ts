@@ -35,7 +35,6 @@ const ENTRY = {
 };
 
 const problems = {
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The role does not allow this.'),
   503: problemResponse('The disk does not take it: nothing has changed.'),
 };
@@ -72,7 +71,7 @@ export const alarmRoutes: ApiRoutes = async (app, { deps }) => {
         querystring: z.object({
           scope: Scope.optional().describe('node, the default: the alarms of this node. cluster: those of all nodes.'),
         }),
-        response: { 200: AlarmList, 401: problems[401] },
+        response: { 200: AlarmList },
       },
     },
     async (request) => {
@@ -169,7 +168,6 @@ export const alarmRoutes: ApiRoutes = async (app, { deps }) => {
           200: z
             .object({ sent: z.literal(true) })
             .meta({ id: 'SentMail', description: 'The mail server has accepted it.' }),
-          401: problems[401],
           403: problems[403],
           409: problemResponse('No mail is configured, or the mail server did not accept it; the detail says why.'),
         },

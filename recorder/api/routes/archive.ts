@@ -114,7 +114,6 @@ export const archiveRoutes: ApiRoutes = async (app, { deps }) => {
           400: problemResponse(
             'from or to is not a number, from is later than to, or the interval is longer than 25 hours.',
           ),
-          401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
           503: problemResponse('The database that indexes the archive cannot be read, or is catching up.'),
         },
@@ -178,7 +177,6 @@ export const archiveRoutes: ApiRoutes = async (app, { deps }) => {
         params: CameraParams,
         response: {
           200: Current,
-          401: problemResponse('No token, or a wrong one.'),
           404: problemResponse('Nothing is being recorded, the camera is not connected, or its record.format is mp4.'),
         },
       },

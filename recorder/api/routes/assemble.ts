@@ -90,7 +90,6 @@ export const assembleRoutes: ApiRoutes = async (app, { deps: { jobs } }) => {
         response: {
           202: Submitted,
           400: problemResponse('A field is missing or wrong; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           403: problemResponse('This needs the role admin, or an address does not belong to a node of the cluster.'),
           404: problemResponse('The token does not cover this camera.'),
           503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),

@@ -99,7 +99,6 @@ export const auditRoutes: ApiRoutes = async (app, { deps }) => {
         response: {
           200: Answer,
           400: problemResponse('A parameter is not valid; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           403: problemResponse('This needs the role admin, for all cameras.'),
           503: problemResponse('The files cannot be read; the detail says why.'),
         },

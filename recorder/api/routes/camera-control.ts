@@ -47,9 +47,7 @@ const Stopped = z
 
 const refusals = {
   400: problemResponse('The body is not a JSON object, or its id is missing or not the id of a camera.'),
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role operator.'),
-  404: problemResponse('The node does not know this camera.'),
   503: problemResponse('The change cannot be stored at the moment: nothing has changed.'),
 };
 

@@ -24,7 +24,6 @@ const Shown = settings(['id', 'source']).meta({
 const Params = z.object({ id: z.string() });
 
 const refusals = {
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin.'),
   409: problemResponse(
     'The camera cannot be changed through the API: its file was written by hand, the cluster manages it, or the configuration has an error.',
@@ -37,7 +36,6 @@ const changing = {
 };
 const conditional = {
   ...changing,
-  404: problemResponse('The node does not know this camera.'),
   412: problemResponse('If-Match does not name the current settings.'),
 };
 
@@ -125,7 +123,7 @@ export const cameraSettingsRoutes: ApiRoutes = async (app, { deps: { cameraEdito
           'The body that PUT expects. Send the entity tag as If-Match with PUT or DELETE. Content-Location names the file of a camera that people wrote: such a camera is changed there, and PUT and DELETE are refused.',
         tags: ['cameras'],
         params: Params,
-        response: { 200: Shown, 404: conditional[404], ...refusals },
+        response: { 200: Shown, ...refusals },
       },
     },
     async (request, reply) => {

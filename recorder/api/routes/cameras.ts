@@ -7,7 +7,7 @@ import type { ApiDeps, ApiRoutes } from '../deps.ts';
 import type { CameraView } from '../../model/camera-view.ts';
 import { callerOf } from '../../http/access.ts';
 import { asFormed } from '../../http/answers.ts';
-import { problemResponse, unknownCamera } from '../../http/problem.ts';
+import { unknownCamera } from '../../http/problem.ts';
 import { Camera, type Audio, type Preview, type Recording, type Video } from '../camera-item.ts';
 import { toPackets } from '../packet-counts.ts';
 import { playbackAddress } from '../playback-address.ts';
@@ -217,7 +217,7 @@ export const cameraRoutes: ApiRoutes = async (app, { deps }) => {
         operationId: 'listCameras',
         summary: 'All cameras of the node',
         tags: ['cameras'],
-        response: { 200: Cameras, 401: problemResponse('No token, or a wrong one.') },
+        response: { 200: Cameras },
       },
     },
     async (request) => {
@@ -250,8 +250,6 @@ export const cameraRoutes: ApiRoutes = async (app, { deps }) => {
         params: z.object({ id: z.string() }),
         response: {
           200: Camera,
-          401: problemResponse('No token, or a wrong one.'),
-          404: problemResponse('The node does not know this camera.'),
         },
       },
     },

@@ -81,7 +81,6 @@ export const caseRoutes: ApiRoutes = async (app, { deps }) => {
         response: {
           202: Submitted,
           400: problemResponse('A field is missing or wrong; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           403: problemResponse('This needs the role operator.'),
           404: problemResponse('There is no such camera and no footage of it, or the token does not cover it.'),
           413: problemResponse(`The window is longer than ${MAX_WINDOW}, or the body is larger than 64 KiB.`),

@@ -12,7 +12,6 @@ import { NodeID } from '../node-id.ts';
 
 const problems = {
   400: problemResponse('The body is missing or does not have the required form.'),
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The role does not allow it.'),
   404: problemResponse('There is no such node.'),
   409: problemResponse('The change would lose the majority, or another change is in progress.'),

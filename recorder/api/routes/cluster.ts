@@ -120,7 +120,6 @@ const toCamera = (camera: ClusterCameras['cameras'][number]): z.output<typeof Ca
 });
 
 const problems = {
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The role does not allow it.'),
   503: problemResponse('There is no leader, or the cluster cannot be reached.'),
 };
@@ -184,7 +183,7 @@ export const clusterRoutes: ApiRoutes = async (app, { deps: { cluster } }) => {
         operationId: 'getCluster',
         summary: 'The nodes of the cluster, and whether each is online',
         tags: ['cluster'],
-        response: { 200: Metrics, 401: problems[401], 403: problems[403], 503: problems[503] },
+        response: { 200: Metrics, 403: problems[403], 503: problems[503] },
       },
     },
     async () => {
@@ -220,7 +219,7 @@ export const clusterRoutes: ApiRoutes = async (app, { deps: { cluster } }) => {
           'Any node answers, within about a second. While nodes, the API server or etcd cannot be reached, it answers with the last known state. Ask the node that records a camera for its live stream, recordings and details.',
         tags: ['cluster'],
         querystring: PageQuery,
-        response: { 200: Cameras, 401: problems[401] },
+        response: { 200: Cameras },
       },
     },
     async (request) => {

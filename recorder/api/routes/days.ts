@@ -98,7 +98,6 @@ export const dayRoutes: ApiRoutes = async (app, { deps }) => {
         response: {
           200: Days,
           400: problemResponse('month or tz is not valid; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
         },
       },

@@ -68,7 +68,6 @@ const FOUND = {
 const StillOf = CameraFile.pick({ source: true, snapshot: true }).required();
 
 const refusals = {
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin.'),
 };
 

@@ -84,7 +84,6 @@ export const eventRoutes: ApiRoutes = async (app, { deps: { events, clock } }) =
             content: { 'text/event-stream': { schema: z.string() } },
           },
           400: problemResponse('A parameter or Last-Event-ID is not valid; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           503: problemResponse('The maximum number of event streams is open.'),
         },
       },

@@ -69,8 +69,6 @@ const Estimate = z
 const ESTIMATE = { ...WINDOW, duration_seconds: 588.4, size_bytes: 297_400_000, gaps: JOB.gaps, elsewhere: [] };
 
 const refusals = {
-  400: problemResponse('A parameter is missing or wrong; the detail names it.'),
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the right to export: the role operator, or a viewer with it.'),
   404: problemResponse('There is no such camera and no footage of it.'),
   413: problemResponse('The window is longer than four hours.'),

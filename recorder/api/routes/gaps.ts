@@ -239,7 +239,6 @@ export const gapRoutes: ApiRoutes = async (app, { deps: { gaps, clock } }) => {
           400: problemResponse(
             'from or to is not a number, from is later than to, or the interval is longer than 25 hours.',
           ),
-          401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
         },
       },

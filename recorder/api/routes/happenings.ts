@@ -145,7 +145,6 @@ export const happeningRoutes: ApiRoutes = async (app, { deps }) => {
             })
             .meta({ id: 'ReportedEvents', description: 'All events are on the disk.' }),
           400: problemResponse('A field is missing or wrong; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           404: problemResponse('There is no such camera.'),
           429: problemResponse('The camera has had too many events on that day.'),
           503: problemResponse('The disk does not take the events: report them again later.'),
@@ -196,8 +195,6 @@ export const happeningRoutes: ApiRoutes = async (app, { deps }) => {
         querystring: Search,
         response: {
           200: HappeningList,
-          400: problemResponse('A parameter is missing or wrong; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The events on the disk cannot be read.'),
         },
       },

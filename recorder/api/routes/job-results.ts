@@ -53,7 +53,7 @@ const movies = (description: string) => ({
   content: { 'video/mp4': { schema: Bytes }, 'application/zip': { schema: Bytes } },
 });
 
-export type ResultDeps = Pick<ApiDeps, 'clock' | 'jobs'>;
+type ResultDeps = Pick<ApiDeps, 'clock' | 'jobs'>;
 
 /** State and result of a job, for the API and for other recorders, which join results of several nodes. */
 export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app, { deps }) => {

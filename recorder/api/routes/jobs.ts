@@ -56,8 +56,6 @@ export const jobRoutes: ApiRoutes = async (app, { deps }) => {
         querystring: ListQuery,
         response: {
           200: JobList,
-          400: problemResponse('A parameter is missing or wrong; the detail names it.'),
-          401: jobRefusals[401],
           503: jobRefusals[503],
         },
       },

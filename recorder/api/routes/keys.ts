@@ -30,7 +30,6 @@ export const keyRoutes: ApiRoutes = async (app, { deps: { jobs, nodeName } }) =>
         tags: ['jobs'],
         response: {
           200: Keys,
-          401: problemResponse('No token, or a wrong one.'),
           503: problemResponse('The key cannot be used; the log of the node says why.'),
         },
       },

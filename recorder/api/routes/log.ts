@@ -21,7 +21,6 @@ const Change = z.object(
 );
 
 const refusals = {
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin.'),
 };
 

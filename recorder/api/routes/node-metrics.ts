@@ -3,7 +3,6 @@
 import { z } from 'zod';
 import { DAY_MS } from '../../../base/units.ts';
 import type { ApiRoutes } from '../deps.ts';
-import { problemResponse } from '../../http/problem.ts';
 import { isoTime } from '../times.ts';
 import { TIME } from '../examples.ts';
 
@@ -62,7 +61,7 @@ export const nodeMetricsRoutes: ApiRoutes = async (app, { deps }) => {
         operationId: 'getNodeMetrics',
         summary: 'Load of the node',
         tags: ['node'],
-        response: { 200: NodeMetrics, 401: problemResponse('No token, or a wrong one.') },
+        response: { 200: NodeMetrics },
       },
     },
     async () => {

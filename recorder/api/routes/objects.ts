@@ -71,7 +71,6 @@ const toExpelled = ({ nodeId, problem, away, secrets, step }: ExpulsionState): z
 
 const problems = {
   400: problemResponse('A field of the manifest is missing or wrong; the detail names it.'),
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin; or the object belongs to the cluster itself.'),
   404: problemResponse('There is no such object.'),
   503: problemResponse('The cluster cannot be reached, or the object was changed at the same time.'),

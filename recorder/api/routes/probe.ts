@@ -40,9 +40,7 @@ const Tested = CameraFile.pick({ source: true, transport: true, tls: true, allow
 
 const refusals = {
   400: problemResponse('The parameter is not valid.'),
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin.'),
-  404: problemResponse('The node does not know this camera.'),
   409: problemResponse('The camera is stopped, or another one is being examined.'),
 };
 
@@ -163,7 +161,6 @@ export const probeRoutes: ApiRoutes = async (app, { deps: { cameras, doctor, cam
         body: Tested,
         response: {
           200: ProbeReport.describe('What was seen.'),
-          401: refusals[401],
           403: refusals[403],
           409: problemResponse('Another camera is being examined.'),
         },

@@ -61,7 +61,6 @@ const CameraParams = z.object({ camera_id: z.string() });
 const IdParams = z.object({ id: z.string() });
 
 const problems = {
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The role does not allow this.'),
   503: problemResponse('The change cannot be written to the disk: nothing has changed.'),
 };
@@ -163,7 +162,7 @@ export const protectionRoutes: ApiRoutes = async (app, { deps }) => {
         summary: 'All protected footage',
         tags: ['archive'],
         querystring: ListQuery,
-        response: { 200: Protections, 401: problems[401] },
+        response: { 200: Protections },
       },
     },
     async (request) => {
@@ -193,7 +192,7 @@ export const protectionRoutes: ApiRoutes = async (app, { deps }) => {
         tags: ['archive'],
         params: CameraParams,
         querystring: PageQuery,
-        response: { 200: Protections, 401: problems[401] },
+        response: { 200: Protections },
       },
     },
     async (request) => {

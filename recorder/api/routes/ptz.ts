@@ -46,7 +46,6 @@ const Presets = z
 
 const problems = {
   400: problemResponse('The body or the camera is missing, or of the wrong type.'),
-  401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The camera may not be moved (its `ptz` is not true), or the role does not allow it.'),
   404: problemResponse('The node does not know this camera.'),
   502: problemResponse('The camera did not carry out the command; `detail` has its own explanation, if it gave one.'),

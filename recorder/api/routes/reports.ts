@@ -176,7 +176,6 @@ export const reportRoutes: ApiRoutes = async (app, { deps }) => {
             content: { 'application/json': { schema: ReportAnswer }, 'text/html': { schema: z.string() } },
           },
           400: problemResponse('A parameter is not valid; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
           503: problemResponse('The key that signs reports cannot be used; the log of the node says why.'),
         },

@@ -178,7 +178,6 @@ export const sessionListRoutes: ApiRoutes = async (app, { deps }) => {
         }),
         response: {
           204: z.null().describe('They have ended.'),
-          400: problemResponse('A parameter is missing or wrong; the detail names it.'),
           403: problemResponse('This needs the role admin, and all cameras.'),
           404: problemResponse('There is no such user or token.'),
           ...problems,

@@ -92,8 +92,6 @@ export const timelineRoutes: ApiRoutes = async (app, { deps }) => {
         querystring: Query,
         response: {
           200: Timeline,
-          400: problemResponse('A parameter is missing or wrong; the detail names it.'),
-          401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
         },
       },

@@ -24,7 +24,6 @@ const OwnPassword = z.strictObject({
 
 const refusals = {
   400: problemResponse('A field is wrong, or the change would shut out the caller; the detail says why.'),
-  401: problemResponse('No token, or a wrong one.'),
   409: problemResponse('The user is in the configuration, or users cannot be made on this recorder.'),
   503: problemResponse('The change cannot be stored: nothing has changed.'),
 };
