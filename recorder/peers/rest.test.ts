@@ -1,7 +1,7 @@
 // When a node is left alone after failures, what is sent to it twice, and what becomes of the places of requests.
 
 import assert from 'node:assert/strict';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turnOfEvents } from 'node:timers/promises';
@@ -38,6 +38,10 @@ interface Stage {
   readonly clock: VirtualClock;
   /** Of the requests that arrived: their methods. */
   readonly arrived: string[];
+  /** Of all requests that arrived: the connections over which they came. */
+  readonly connections: Set<Socket>;
+  /** The questions that arrived whether node-2 answers. */
+  readonly probes: readonly string[];
   /** What node-2 answers at `/film`. */
   readonly film: PassThrough;
   /** Sends a request; `tried`: it was sent to a node that does not answer; `resting`: it was not sent. */
@@ -52,6 +56,12 @@ async function stage(t: TestContext): Promise<Stage> {
   const members = await Members.open(t);
   const arrived: string[] = [];
   const api = buildServer({ log: silentLog, maxConnections: 200 });
+  const connections = new Set<Socket>();
+  const probes: string[] = [];
+  api.addHook('onRequest', async ({ raw, url }) => {
+    connections.add(raw.socket);
+    if (url === '/api/health/live') probes.push(url);
+  });
   api.get('/short', async () => 'an answer');
   // The connection breaks, as that of a node that closes an idle connection when a request is on its way.
   api.all('/breaks', (request, reply) => {
@@ -77,7 +87,7 @@ async function stage(t: TestContext): Promise<Stage> {
   };
   const turn = (answers: boolean): void => members.place('node-2', answers ? address : away);
   const quiet = async (): Promise<void> => members.place('node-2', await silence(t));
-  return { requests, clock, arrived, film, ask, turn, quiet };
+  return { requests, clock, arrived, connections, probes, film, ask, turn, quiet };
 }
 
 /** How many seconds after a failure the node is asked again. */
@@ -163,6 +173,38 @@ test('nobody waits for a node that was away just now: that it is back is known w
   turn(true);
   clock.advance(20_000);
   assert.equal(await requests.answers('node-2'), true, 'what was known long ago does not count');
+});
+
+test('a node is asked every two seconds whether it answers, however many want to know', async (t) => {
+  const { requests, clock, probes } = await stage(t);
+  for (let seconds = 0; seconds < 6; seconds++) {
+    for (let i = 0; i < 10; i++) assert.equal(await requests.answers('node-2'), true);
+    clock.advance(1_000);
+  }
+  assert.equal(probes.length, 3);
+});
+
+test('requests in turn use a connection again, and every connection ends with the sender of the requests', async (t) => {
+  const { requests, ask, connections, film } = await stage(t);
+  for (let i = 0; i < 20; i++) assert.equal(await ask(), 'answered');
+  // A connection may be still busy with the end of the last answer when the next request comes.
+  assert.ok(connections.size < 10, `${connections.size} connections`);
+  // One that is idle ends by itself after a while: this one is not.
+  film.write('the beginning');
+  const { body } = await requests.request('node-2', { listener: 'api', caller: guard, path: '/film' });
+  body.on('error', () => {});
+  await requests.close();
+  await until('the connections have ended', () => [...connections].every(({ destroyed }) => destroyed));
+});
+
+test('a node that takes longer than the long limit of one request is not left alone', async (t) => {
+  const { requests, clock, ask, turn, quiet } = await stage(t);
+  await quiet();
+  const asked = requests.request('node-2', { listener: 'api', caller: guard, path: '/short', headMs: 60_000 });
+  clock.advance(60_000);
+  await assert.rejects(asked, /node-2 does not answer/);
+  turn(true);
+  assert.equal(await ask(), 'answered');
 });
 
 test('a node that the cluster does not have does not answer', async (t) => {
