@@ -7,9 +7,8 @@ import { silentLog } from '../../base/log.ts';
 import { newToken, sha256 } from '../../base/new-token.ts';
 import { Authenticator, type AuthOptions } from '../http/auth.ts';
 import { newCounters } from '../contract/camera-status.ts';
-import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
-import { FakeSocket, SampleMaker, VIDEO, run } from '../live/test-support.ts';
+import { FakeSocket, LiveStream, SampleMaker, VIDEO, run } from '../live/test-support.ts';
 import type { CameraView } from '../model/camera-view.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './prometheus.ts';
 import { archiveStatus, cameraStatus } from './test-support.ts';
@@ -155,7 +154,7 @@ test('the age of the last written picture grows from its capture, and from the s
 
 test('viewers, what was sent to them and what they missed', async (t) => {
   const { clock, cameras, scrape } = setup(t);
-  const live = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
+  const live = new LiveStream({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
   const maker = new SampleMaker();
   const socket = new FakeSocket();
   const viewer = live.add(socket);

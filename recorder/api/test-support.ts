@@ -31,7 +31,7 @@ import {
 import type { GapReport } from '../contract/gap-report.ts';
 import type { NodeReport } from '../footage/accounts.ts';
 import type { PlaybackListener } from './playback-address.ts';
-import type { LiveHub } from '../live/hub.ts';
+import type { LiveStream } from '../live/test-support.ts';
 import type { CameraDirectory, CameraView } from '../model/camera-view.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({
@@ -201,7 +201,7 @@ export type ApiChanges = Omit<DepsChanges, 'auth'> & {
 };
 
 /** A camera with its live stream. */
-export type TestedCamera = Omit<CameraView, 'live'> & { readonly live: LiveHub | undefined };
+export type TestedCamera = Omit<CameraView, 'live'> & { readonly live: LiveStream | undefined };
 
 /** Of what is in `cameras` at the time. */
 export function directoryOf(cameras: readonly TestedCamera[]): CameraDirectory {

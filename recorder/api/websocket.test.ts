@@ -10,18 +10,17 @@ import type { TestContext } from 'node:test';
 import { WebSocket } from 'ws';
 import { silentLog } from '../../base/log.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
-import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import type { LiveLimitOptions } from '../live/limits.ts';
 import { until } from '../../test/support/until.ts';
-import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
+import { FRAME_TICKS, LiveStream, parseMessage, run, SampleMaker } from '../live/test-support.ts';
 import type { TokenReview as Review } from '../cluster/token-reviews.ts';
 import { archiveStatus, build, cameraStatus, token, type ApiChanges } from './test-support.ts';
 
 async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: ApiChanges = {}) {
   const { app, clock, cameras, auth } = await build(t, changes);
   const memory = new MemoryBudget(64 * 1024 ** 2);
-  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits, memory), clock, log: silentLog });
+  const hub = new LiveStream({ cameraId: 'gate', limits: new LiveLimits(limits, memory), clock, log: silentLog });
   cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });
   cameras.push({
     status: cameraStatus({ id: 'off', name: 'Off', state: 'stopped' }),
@@ -423,7 +422,7 @@ test('an upgrade that is no WebSocket is answered with a problem, too', async (t
 
 test('closing the server ends live streams at once', async (t) => {
   const { app, cameras, clock } = await build(t);
-  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
+  const hub = new LiveStream({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
   cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });
   hub.begin(run());
   await app.listen({ host: '127.0.0.1', port: 0 });

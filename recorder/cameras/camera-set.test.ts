@@ -12,8 +12,9 @@ import { previewSource } from '../camera/preview-source.ts';
 import { ReadPacer } from '../camera/read-pacer.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { LiveLimits } from '../live/limits.ts';
-import { FakeSocket } from '../live/test-support.ts';
-import { CLOSE } from '../live/viewer.ts';
+import type { LiveHub } from '../live/hub.ts';
+import { FakeSocket, hubOf } from '../live/test-support.ts';
+import { CLOSE } from '../live/close.ts';
 import { Registry } from 'prom-client';
 import { anywhere } from '../reach/reach.ts';
 
@@ -77,14 +78,20 @@ const previewAt = (source: string, recorded = false): WantedCamera['preview'] =>
   retention: UNLIMITED,
 });
 
+function previewOf(cameras: CameraSet): LiveHub {
+  const feed = cameras.feed('gate', 'preview');
+  assert.ok(feed);
+  return hubOf(feed, new LiveLimits(), systemClock);
+}
+
 test('a camera that goes and comes back while another change is carried out is never stopped', async (t) => {
   await using camera = await startCamera({ pace: 'realtime' });
   const cameras = await open(t);
   await cameras.apply([wanted(camera.url)]);
-  const live = cameras.streams('gate')?.live;
+  const live = cameras.feed('gate', 'main');
   await Promise.all([cameras.apply([]), cameras.apply([wanted(camera.url)])]);
   assert.ok(live);
-  assert.equal(cameras.streams('gate')?.live, live);
+  assert.equal(cameras.feed('gate', 'main'), live);
   await cameras.apply([]);
   assert.equal(cameras.get('gate'), undefined);
 });
@@ -111,11 +118,11 @@ test('another way of recording, of its own or inherited, cuts no connection and 
   const cameras = await open(t);
   await cameras.apply([wanted(camera.url)]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
-  const live = cameras.streams('gate')?.live;
+  const live = cameras.feed('gate', 'main');
   const { record, ...rest } = wanted(camera.url);
   await cameras.apply([{ ...rest, record: { ...record, segmentDurationMs: 1_000 } }]);
   await until('files are of a second now', () => (cameras.get('gate')?.archive?.segmentsClosed ?? 0) >= 2);
-  assert.equal(cameras.streams('gate')?.live, live);
+  assert.equal(cameras.feed('gate', 'main'), live);
   assert.equal(camera.connections.length, 1);
   assert.equal(cameras.config('gate')?.record.segmentDurationMs, 1_000);
 });
@@ -128,9 +135,10 @@ test('the preview is connected while somebody watches it, once for all, and its 
   await cameras.apply([{ ...other, preview: previewAt(small.urlWithLogin) }]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
   assert.equal(small.connections.length, 0, 'nobody watches');
+  const hub = previewOf(cameras);
   const watch = () => {
     const socket = new FakeSocket();
-    cameras.streams('gate')?.preview?.add(socket);
+    hub.add(socket);
     return socket;
   };
   const sockets = [watch(), watch()];
@@ -176,7 +184,7 @@ test('a camera that has no second connection goes on recording, and says why the
   await cameras.apply([{ ...wanted(camera.url), preview: previewAt(camera.url) }]);
   await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
   const socket = new FakeSocket();
-  cameras.streams('gate')?.preview?.add(socket);
+  previewOf(cameras).add(socket);
   await until('the viewer is let go', () => socket.closed);
   assert.deepEqual(socket.closed, {
     code: CLOSE.offline,

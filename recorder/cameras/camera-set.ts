@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { Reason } from '../../base/reason.ts';
 import { Turns } from '../../base/turns.ts';
-import type { CameraDirectory, CameraStreams, CameraView } from '../model/camera-view.ts';
+import type { CameraRecords, RecordedCamera } from '../model/camera-view.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { CameraArchive } from '../archive/segments/camera-archive.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
@@ -16,16 +16,17 @@ import { Camera } from '../camera/camera.ts';
 import { CameraError } from '../camera/error.ts';
 import { previewSource } from '../camera/preview-source.ts';
 import type { ReadPacer } from '../camera/read-pacer.ts';
+import type { LiveFeed, LiveQuality } from '../contract/live-feed.ts';
 import type { SampleSink } from '../contract/sink.ts';
 import { stoppedStatus, type CameraCondition } from '../contract/camera-status.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import { diffCameras } from '../config/changes.ts';
 import type { CameraConfig } from '../config/schema.ts';
-import { LiveHub } from '../live/hub.ts';
+import { CLOSE } from '../live/close.ts';
 import type { LiveLimits } from '../live/limits.ts';
 import { PreviewStream } from './preview.ts';
 import type { Reach } from '../reach/reach.ts';
-import { CLOSE } from '../live/viewer.ts';
+import { LiveSource } from '../live/source.ts';
 import type { StandbyRing } from '../camera/standby-ring.ts';
 import { FanOut } from '../camera/fan-out.ts';
 import type { Standby, StandbySet } from './standby-set.ts';
@@ -68,7 +69,7 @@ const CAMERA_BYTES = 1024 * 1024;
 interface Active {
   readonly camera: Camera;
   readonly recording: CameraArchive;
-  readonly live: LiveHub;
+  readonly live: LiveSource;
   /** Undefined for a camera without a preview. */
   readonly preview: Preview | undefined;
   /** Passes the held pictures to the archive after a takeover. */
@@ -94,7 +95,7 @@ const NONE_HELD: HeldCameras = { cameras: [], holdMs: 0 };
 type Entry = { readonly config: WantedCamera; readonly active: Active | undefined; readonly sinceMs: number };
 
 /** What gets the samples of a camera, in this order. */
-type Takers = { readonly recording: CameraArchive; readonly live: LiveHub; readonly gaps: SampleSink };
+type Takers = { readonly recording: CameraArchive; readonly live: LiveSource; readonly gaps: SampleSink };
 
 /** Close codes and reasons for live viewers. */
 const CAMERA_REMOVED = [CLOSE.unknownCamera, 'the camera was removed'] as const;
@@ -106,7 +107,7 @@ const noKeyFrame = (): CameraError => new CameraError('no-key-frame', 'the camer
 const PREVIEW_CHANGED = [CLOSE.goingAway, 'the settings of the camera changed'] as const;
 const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder is stopping'] as const;
 
-export class CameraSet implements CameraDirectory {
+export class CameraSet implements CameraRecords {
   readonly #deps: CameraSetDeps;
   #entries = new Map<string, Entry>();
   /** Changes are carried out one after the other: a camera is closed before it is opened again. */
@@ -120,18 +121,23 @@ export class CameraSet implements CameraDirectory {
     this.#deps = deps;
   }
 
-  list(): readonly CameraView[] {
+  list(): readonly RecordedCamera[] {
     return Array.from(this.#entries.values(), (entry) => this.#view(entry));
   }
 
-  get(cameraId: string): CameraView | undefined {
+  get(cameraId: string): RecordedCamera | undefined {
     const entry = this.#entries.get(cameraId);
     return entry && this.#view(entry);
   }
 
-  streams(cameraId: string): CameraStreams | undefined {
-    const entry = this.#entries.get(cameraId);
-    return entry && streamsOf(entry);
+  /** A live stream of a camera; undefined for a camera that is not recorded, or has no preview. */
+  feed(cameraId: string, quality: LiveQuality): LiveFeed | undefined {
+    const active = this.#entries.get(cameraId)?.active;
+    return quality === 'preview' ? active?.preview?.stream : active?.live;
+  }
+
+  keyFrame(cameraId: string): Buffer | undefined {
+    return this.#entries.get(cameraId)?.active?.live.keyFrame();
   }
 
   /** The settings of a camera. `source`, `snapshot` and `onvif` may contain a password. */
@@ -285,7 +291,7 @@ export class CameraSet implements CameraDirectory {
   #record(config: CameraConfig, held: Standby | undefined): Active {
     const { archive, gaps, liveLimits, clock, log, pool, pacer, reach, receiveBuffer } = this.#deps;
     const connecting = { clock, log, pool, pacer, reach, receiveBuffer };
-    const live = new LiveHub({ cameraId: config.id, limits: liveLimits, clock, log });
+    const live = new LiveSource({ cameraId: config.id, limits: liveLimits, clock, log });
     const recording = archive.sinkFor(
       { cameraId: config.id, name: config.name, ...config.record },
       {
@@ -380,29 +386,23 @@ export class CameraSet implements CameraDirectory {
     }
   }
 
-  #view(entry: Entry): CameraView {
+  #view(entry: Entry): RecordedCamera {
     const { config, active, sinceMs } = entry;
     const { group, ptz } = config;
     if (!active) {
       const status = stoppedStatus(config, sinceMs, config.halted?.reason);
-      return { status, ptz, group, archive: undefined, live: undefined };
+      return { status, ptz, group, archive: undefined };
     }
-    const { camera, recording, live, preview } = active;
+    const { camera, recording, preview } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
     return {
       status: camera.status(),
       ptz,
       group,
-      live: live.stats,
-      ...(preview && { preview: { ...preview.stream.status(), stats: preview.stream.stats } }),
+      ...(preview && { preview: preview.stream.status() }),
       archive: recording.status(),
       ...(preview?.recording && { previewArchive: preview.recording.status() }),
       ...(silence ? { silence } : {}),
     };
   }
 }
-
-const streamsOf = ({ active }: Entry): CameraStreams => ({
-  live: active?.live,
-  ...(active?.preview && { preview: active.preview.stream }),
-});

@@ -8,8 +8,9 @@ import type { SampleSink } from '../contract/sink.ts';
 import { stoppedStatus, type CameraState, type CameraStatus } from '../contract/camera-status.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { PreviewStream } from './preview.ts';
-import { AUDIO, FakeSocket, run, SampleMaker, VIDEO } from '../live/test-support.ts';
-import { CLOSE } from '../live/viewer.ts';
+import { AUDIO, FakeSocket, hubOf, run, SampleMaker, VIDEO } from '../live/test-support.ts';
+import { CLOSE } from '../live/close.ts';
+import type { LiveHub } from '../live/hub.ts';
 
 /** A connection that does what the test says. */
 class FakeConnection {
@@ -114,9 +115,16 @@ function setup(memory = new MemoryBudget(64 * 1024 * 1024), recording?: FakeReco
       },
     });
   const preview = make();
+  const hubs = new Map<PreviewStream, LiveHub>();
+  const viewersOf = (of = preview): LiveHub => {
+    const hub = hubs.get(of) ?? hubOf(of, limits, clock);
+    hubs.set(of, hub);
+    return hub;
+  };
   const watch = (of = preview) => {
     const socket = new FakeSocket();
-    return { socket, viewer: of.add(socket) };
+    const viewer = viewersOf(of).add(socket);
+    return { socket, leave: () => (viewer ? viewersOf(of).remove(viewer) : undefined) };
   };
   const open = (): FakeConnection[] => connections.filter(({ isStarted, isStopped }) => isStarted && !isStopped);
   return { clock, limits, connections, make, preview, watch, open, memory };
@@ -142,14 +150,14 @@ test('the connection stays ten seconds after its last viewer, and a viewer who c
   const first = watch();
   connections[0]?.play();
   const { video, audio } = preview.status();
-  preview.remove(first.viewer!);
+  first.leave();
   clock.advance(9_000);
   assert.equal(open().length, 1);
   const second = watch();
   assert.equal(second.socket.outline, 'init VIDEO', 'there is a picture at once');
   clock.advance(60_000);
   assert.equal(open().length, 1);
-  preview.remove(second.viewer!);
+  second.leave();
   clock.advance(10_000);
   assert.equal(open().length, 0);
   assert.deepEqual([preview.status().state, memory.usedBytes], ['idle', 0]);
@@ -168,7 +176,7 @@ test('a camera that refuses: viewers are told at once, and it is asked less and 
     code: CLOSE.offline,
     reason: 'the camera does not deliver its preview (too-many-streams)',
   });
-  preview.remove(first.viewer!);
+  first.leave();
   assert.deepEqual([preview.status().state, preview.status().reason], ['failed', REFUSED]);
   assert.equal(open().length, 0);
   await settle();
@@ -176,8 +184,9 @@ test('a camera that refuses: viewers are told at once, and it is asked less and 
   for (let attempt = 1; attempt <= 8; attempt++) {
     let pauseMs = 0;
     for (; connections.length === attempt; pauseMs += 1_000) {
-      const { socket, viewer } = watch();
-      if (viewer) continue;
+      const { socket, leave } = watch();
+      leave();
+      if (!socket.closed) continue;
       assert.equal(socket.closeCode(), CLOSE.offline);
       clock.advance(1_000);
     }
@@ -204,11 +213,11 @@ test('a stream that was there and breaks is connected again while its viewers wa
 });
 
 test('the next connection begins when the last one has ended: a camera may have only one', async () => {
-  const { clock, connections, preview, watch } = setup();
-  const { viewer } = watch();
+  const { clock, connections, watch } = setup();
+  const { leave } = watch();
   const [first] = connections;
   first!.isStopSlow = true;
-  preview.remove(viewer!);
+  leave();
   clock.advance(10_000);
   watch();
   assert.deepEqual([connections.length, connections[1]?.isStarted], [2, false]);
@@ -219,11 +228,11 @@ test('the next connection begins when the last one has ended: a camera may have 
 
 test('bytes that were received are counted over all connections, and never become fewer', async () => {
   const { clock, connections, preview, watch } = setup();
-  const { viewer } = watch();
+  const { leave } = watch();
   connections[0]!.bytes = 700;
   assert.equal(preview.status().bytesReceived, 700);
   connections[0]!.isStopSlow = true;
-  preview.remove(viewer!);
+  leave();
   clock.advance(10_000);
   assert.equal(preview.status().bytesReceived, 700);
   connections[0]?.stopped();
@@ -233,18 +242,18 @@ test('bytes that were received are counted over all connections, and never becom
   assert.equal(preview.status().bytesReceived, 740);
 });
 
-test('previews have a share of the memory, and give way to recording: those with the fewest viewers first', () => {
+test('previews have a share of the memory, and give way to recording: those that nobody watches first', () => {
   const memory = new MemoryBudget(4 * 1024 * 1024);
   const { make, watch, limits, connections } = setup(memory);
   const writing = memory.open('writing', { maxBytes: Infinity });
   const [much, little, third] = ['a', 'b', 'c'].map(make) as [PreviewStream, PreviewStream, PreviewStream];
-  watch(much);
-  watch(much);
-  const alone = watch(little);
+  const seen = watch(much);
+  watch(little).leave();
   assert.equal(limits.previewMemory.usedBytes, limits.previewMemory.maxBytes);
   const late = watch(third);
-  assert.equal(late.viewer !== undefined, true);
-  assert.equal(alone.socket.closeCode(), CLOSE.tooSlow, 'one of them had to go');
+  assert.equal(late.socket.closed, undefined);
+  assert.equal(seen.socket.closed, undefined);
+  assert.equal(connections[1]?.isStopped, true, 'one of them had to go');
   assert.equal(limits.previewMemory.usedBytes, limits.previewMemory.maxBytes);
   assert.ok(writing.take(memory.limitBytes));
   assert.equal(limits.previewMemory.usedBytes, 0);
@@ -266,9 +275,9 @@ test('a preview that is recorded is connected all the time, costs no memory of o
   assert.deepEqual([open().length, preview.status().state], [1, 'connecting']);
   const [connection] = connections;
   connection?.play();
-  const { socket, viewer } = watch();
+  const { socket, leave } = watch();
   assert.equal(socket.outline, 'init VIDEO');
-  preview.remove(viewer!);
+  leave();
   clock.advance(60_000);
   limits.previewMemory.shed(1);
   assert.deepEqual([open().length, connections.length, recording.samples], [1, 1, 1]);

@@ -8,11 +8,12 @@ import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { Camera } from '../camera/camera.ts';
 import type { CameraError } from '../camera/error.ts';
+import type { LiveFeed, TellLive } from '../contract/live-feed.ts';
 import type { SampleSink } from '../contract/sink.ts';
-import type { PreviewStatus, PreviewView } from '../model/camera-view.ts';
-import { LiveHub } from '../live/hub.ts';
+import type { PreviewStatus } from '../model/camera-view.ts';
+import { CLOSE } from '../live/close.ts';
 import type { LiveLimits } from '../live/limits.ts';
-import { CLOSE, type Viewer, type ViewerOptions, type ViewerSocket } from '../live/viewer.ts';
+import { LiveSource } from '../live/source.ts';
 
 /** A viewer that changes the page or the layout returns within this time, and the stream is still connected. */
 const LINGER_MS = 10_000;
@@ -52,9 +53,9 @@ type State =
   | { readonly kind: 'connecting' | 'live'; readonly camera: PreviewConnection; readonly reason?: Reason }
   | { readonly kind: 'failed'; readonly reason: Reason; readonly untilMs: number };
 
-export class PreviewStream implements PreviewView {
+export class PreviewStream implements LiveFeed {
   readonly #options: PreviewOptions;
-  readonly #hub: LiveHub;
+  readonly #live: LiveSource;
   readonly #backoff = new Backoff(RETRY);
   #state: State = { kind: 'idle' };
   #linger: Timer | undefined;
@@ -69,31 +70,25 @@ export class PreviewStream implements PreviewView {
   constructor(options: PreviewOptions) {
     this.#options = options;
     const { cameraId, limits, clock, log } = options;
-    this.#hub = new LiveHub({ cameraId, limits, clock, log });
+    this.#live = new LiveSource({ cameraId, limits, clock, log });
     limits.addPreview(this);
     if (options.recording) this.#start();
   }
 
-  get stats(): LiveHub['stats'] {
-    return this.#hub.stats;
+  get isWatched(): boolean {
+    return this.#live.isWatched;
   }
 
-  /** Adds a viewer, and connects for the first one. Like `LiveHub.add`, but also refuses viewers while the stream is `failed`. */
-  add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined {
+  /** Connects for the first viewer. Like that of the main stream, but refuses viewers while the stream is `failed`. */
+  watch(tell: TellLive): void {
     this.#cancelLinger();
     const refusal = this.#isClosed ? undefined : this.#connect();
-    if (refusal) {
-      socket.close(...refusal);
-      return undefined;
-    }
-    const viewer = this.#hub.add(socket, options);
-    this.#lingerIfUnwatched();
-    return viewer;
+    if (refusal) return tell({ kind: 'closed', code: refusal[0], reason: refusal[1] });
+    return this.#live.watch(tell);
   }
 
-  /** Call it when the connection of the viewer has closed. */
-  remove(viewer: Viewer): void {
-    this.#hub.remove(viewer);
+  unwatch(): void {
+    this.#live.unwatch();
     this.#lingerIfUnwatched();
   }
 
@@ -137,7 +132,7 @@ export class PreviewStream implements PreviewView {
     this.#isClosed = true;
     this.#options.limits.removePreview(this);
     this.#disconnect({ kind: 'idle' }, code, reason);
-    this.#hub.close(code, reason);
+    this.#live.close(code, reason);
     await Promise.all(this.#leaving.values());
     await this.#options.recording?.close();
   }
@@ -155,7 +150,7 @@ export class PreviewStream implements PreviewView {
 
   #start(): void {
     const { connection, recording } = this.#options;
-    const camera = connection([...(recording ? [recording] : []), this.#hub], (changed) => this.#follow(changed));
+    const camera = connection([...(recording ? [recording] : []), this.#live], (changed) => this.#follow(changed));
     this.#state = { kind: 'connecting', camera };
     // A camera that allows few connections must have closed the last one first.
     if (this.#leaving.size === 0) camera.start();
@@ -176,7 +171,7 @@ export class PreviewStream implements PreviewView {
     } else if (state === 'retrying' && reason && this.#options.recording) {
       if (before.reason?.code !== reason.code) this.#countFailure(reason);
       this.#state = { kind: 'connecting', camera, reason };
-      this.#hub.dismiss(...refusalOf(reason));
+      this.#live.dismiss(...refusalOf(reason));
     } else if (state === 'retrying' && reason) {
       this.#countFailure(reason);
       const untilMs = this.#options.clock.monotonicMs() + this.#backoff.next();
@@ -190,7 +185,7 @@ export class PreviewStream implements PreviewView {
 
   #lingerIfUnwatched(): void {
     if (this.#options.recording) return;
-    if (this.#hub.stats.viewers > 0 || !('camera' in this.#state) || this.#linger) return;
+    if (this.#live.isWatched || !('camera' in this.#state) || this.#linger) return;
     this.#linger = this.#options.clock.after(LINGER_MS, () => {
       this.#linger = undefined;
       this.#disconnect({ kind: 'idle' }, CLOSE.goingAway, 'nobody watches');
@@ -219,7 +214,7 @@ export class PreviewStream implements PreviewView {
       });
     this.#leaving.set(camera, leaving);
     if (!this.#options.recording) this.#options.limits.previewMemory.giveBack(PREVIEW_BYTES);
-    this.#hub.dismiss(code, reason);
+    this.#live.dismiss(code, reason);
   }
 }
 

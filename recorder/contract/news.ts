@@ -4,6 +4,7 @@ import type { CameraStatus } from './camera-status.ts';
 import type { ClusterSessions } from './cluster-sessions.ts';
 import type { Filled } from './gap-fill.ts';
 import type { Gap } from './gap-report.ts';
+import type { LiveNews } from './live-feed.ts';
 import type { Occurrence } from './occurrence.ts';
 
 export type OpenGap = Pick<Gap, 'fromMs' | 'cause'>;
@@ -39,6 +40,8 @@ export interface FrontOfEngine {
   readonly tell: TellNews;
   /** Called with the first ones, and when a key has come, gone or changed, or sessions were ended. */
   readonly sessionsAre: (sessions: ClusterSessions) => void;
+  /** A live stream that was asked for under this number. */
+  readonly live: (watch: number, news: LiveNews) => void;
   /** Keeps what a camera told of events. Never rejects. */
   readonly keep: (cameraId: string, occurrences: readonly Occurrence[]) => Promise<void>;
   /** Gaps that an earlier process has told as opened, but not as closed. */

@@ -1,29 +1,29 @@
 // What an engine answers its front: the only way to its parts from there.
 
 import type { ClusterMember } from './member.ts';
+import type { CameraSet } from '../cameras/camera-set.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
-import type { Engine, EngineArchive } from '../model/engine.ts';
+import type { LiveFeed } from '../contract/live-feed.ts';
+import type { FrontOfEngine } from '../contract/news.ts';
+import { STOPPED } from '../live/close.ts';
+import type { Engine, EngineArchive, EngineCameras } from '../model/engine.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { OpenedEngine } from './engine.ts';
 import { footageTimes, gapReporter } from './footage-times.ts';
 
 interface Beside {
+  readonly front: Pick<FrontOfEngine, 'live'>;
   /** Undefined outside of a cluster. */
   readonly member: ClusterMember | undefined;
   /** Cameras that other lists have and that cannot be recorded. */
   readonly refused: Engine['refusedCameras'];
 }
 
-export function answersOf(opened: OpenedEngine, { member, refused }: Beside): Engine {
+export function answersOf(opened: OpenedEngine, { front, member, refused }: Beside): Engine {
   const { cameras, archive, gaps, wanted, cameraSwitch, examiner, errands, license } = opened;
   const times = footageTimes(archive, gaps);
   return {
-    cameras: {
-      list: () => cameras.list(),
-      get: (cameraId) => cameras.get(cameraId),
-      streams: (cameraId) => cameras.streams(cameraId),
-      keyFrame: async (cameraId) => cameras.streams(cameraId)?.live?.keyFrame(),
-    },
+    cameras: camerasOf(cameras, front),
     archive: archiveOf(archive),
     gaps: gapReporter(archive, gaps, times),
     times,
@@ -36,6 +36,28 @@ export function answersOf(opened: OpenedEngine, { member, refused }: Beside): En
     forgetCamera: (id) => cameraSwitch.forget(id),
     warnings: () => opened.warnings(),
     refusedCameras: () => [...wanted.list().refused, ...refused()],
+  };
+}
+
+function camerasOf(cameras: CameraSet, front: Pick<FrontOfEngine, 'live'>): EngineCameras {
+  const watched = new Map<number, LiveFeed>();
+  return {
+    list: () => cameras.list(),
+    get: (cameraId) => cameras.get(cameraId),
+    keyFrame: async (cameraId) => cameras.keyFrame(cameraId),
+    watch(watch, cameraId, quality) {
+      const feed = watched.get(watch) ?? cameras.feed(cameraId, quality);
+      if (!feed) return front.live(watch, { kind: 'closed', ...STOPPED });
+      watched.set(watch, feed);
+      return feed.watch((news) => {
+        if (news.kind === 'closed') watched.delete(watch);
+        front.live(watch, news);
+      });
+    },
+    unwatch(watch) {
+      watched.get(watch)?.unwatch();
+      watched.delete(watch);
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import type { Log } from '../../base/log.ts';
 import type { Warning } from '../../base/reason.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { RetentionLimits } from '../archive/retention/plan.ts';
-import type { CameraView } from '../model/camera-view.ts';
+import type { RecordedCamera } from '../model/camera-view.ts';
 import type { EngineMember } from '../model/engine.ts';
 import type { Space } from '../archive/disk/file-system.ts';
 import type { CameraSet, HeldCameras } from '../cameras/camera-set.ts';
@@ -268,7 +268,7 @@ function byCamera(extents: ReturnType<Archive['extents']>): ReturnType<Archive['
 }
 
 /** `Recording` means that a file of this node has a key frame, not only that video arrives. */
-function reportOf({ status, archive, silence }: CameraView): CameraReport {
+function reportOf({ status, archive, silence }: RecordedCamera): CameraReport {
   const lastWrittenMs = archive?.lastWrittenMs;
   const common = lastWrittenMs === undefined ? {} : { lastWrittenMs };
   if (status.state === 'stopped')

@@ -25,6 +25,7 @@ import { openAudit } from './audit.ts';
 import { answersOf } from '../engine/answers.ts';
 import { openEngine, type OpenedEngine } from '../engine/engine.ts';
 import { takeState } from '../engine/owner.ts';
+import { LiveStreams } from './live-streams.ts';
 import { MemberSessions } from './member-sessions.ts';
 import { Serving, type ServingParts } from './serving.ts';
 import { openAlarmLines, openFrontStorage, openHappenings } from './storage.ts';
@@ -32,8 +33,6 @@ import { readTrust } from './trust.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 const ANY_PORT = '127.0.0.1:0';
-/** What both sides still have as it is (`model/engine.test.ts`). */
-const SHARED = ['cameras.streams'];
 
 interface Stage {
   readonly serving: Serving;
@@ -67,7 +66,13 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const storage = await openFrontStorage(current, { ...around, camerasChanged: () => wanted.changed() });
   const { events, database: rows } = storage;
   const liveLimits = new LiveLimits({}, memory);
-  const front = { tell: events.tell, openGaps: events.openGaps, sessionsAre: () => {}, keep: async () => {} };
+  const front = {
+    tell: events.tell,
+    openGaps: events.openGaps,
+    sessionsAre: () => {},
+    live: () => {},
+    keep: async () => {},
+  };
   const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows });
   const { archive, gaps, cameras } = opened;
   const { registry } = around;
@@ -77,7 +82,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const memberSessions = new MemberSessions();
   const known = { ownKey, ended, memberSessions, cameraIds: () => new Set<string>() };
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
-  const engine = overBorder(answersOf(opened, { member: undefined, refused: () => [] }), SHARED);
+  const engine = overBorder(answersOf(opened, { front, member: undefined, refused: () => [] }));
   const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const lines = openAlarmLines(beside);
@@ -86,6 +91,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const parts = {
     ...storage,
     engine,
+    cameras: new LiveStreams({ engine: engine.cameras, limits: liveLimits, clock }),
     keepAwake,
     current,
     registry,

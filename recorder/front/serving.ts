@@ -56,6 +56,7 @@ import type { FrontStorage } from './storage.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Alarms } from '../alarms/alarms.ts';
 import type { Happenings } from '../happenings/happenings.ts';
+import type { CameraDirectory } from '../model/camera-view.ts';
 import type { Engine } from '../model/engine.ts';
 import type { Joining } from '../api/routes/join.ts';
 import type { Trust } from './trust.ts';
@@ -67,6 +68,8 @@ const STILL_WIDTH = 640;
 
 export interface ServingParts extends FrontStorage {
   readonly engine: Engine;
+  /** Those of the engine, with their viewers. */
+  readonly cameras: CameraDirectory;
   /** Of the loop that both sides share: a request has arrived; what it returns is called when the answer is complete. See `ReadPacer`. */
   readonly keepAwake: () => () => void;
   /** Undefined without targets. */
@@ -128,8 +131,8 @@ export class Serving {
   #toldMs = -Infinity;
 
   constructor(config: Config, parts: ServingParts, trust: ServingTrust, deps: FrontDeps) {
-    const { engine, answers, registry } = parts;
-    const { cameras, archive } = engine;
+    const { engine, cameras, answers, registry } = parts;
+    const { archive } = engine;
     const { clock, log } = deps;
     this.#config = config;
     this.#parts = parts;
@@ -140,7 +143,7 @@ export class Serving {
     this.#thumbnails = new Thumbnails({
       find: (id) =>
         cameras.get(id) && {
-          live: () => cameras.keyFrame(id),
+          live: () => engine.cameras.keyFrame(id),
           files: (count) => archive.newestFiles(id, count),
         },
       maker: this.#jpegs,
@@ -294,8 +297,8 @@ export class Serving {
   }
 
   #apiDeps(playback: FastifyInstance, { routes, keyFrameAt }: ReturnType<typeof openPlayback>): ApiDeps {
-    const { engine, cameraEditor, database, store, audit, events, happenings, looks, alarms } = this.#parts;
-    const { archive, cameras, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
+    const { engine, cameras, cameraEditor, database, store, audit, events, happenings, looks, alarms } = this.#parts;
+    const { archive, cameraSwitch, errands, examiner, member, refusedCameras } = engine;
     const { nodeName, recordPath, cluster, archive: settings, playback: playbackSettings } = this.#config;
     const { clock, logLevels } = this.#deps;
     const memory = this.#parts.answers.images;
@@ -417,8 +420,7 @@ export class Serving {
   }
 
   #buildMetrics() {
-    const { engine, registry: own, operatorMetrics: more } = this.#parts;
-    const { cameras } = engine;
+    const { cameras, registry: own, operatorMetrics: more } = this.#parts;
     const { version, clock, log } = this.#deps;
     const { auth, tls } = this.#trust;
     const { nodeName, metrics } = this.#config;

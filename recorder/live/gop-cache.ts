@@ -3,12 +3,12 @@
 
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { MediaData, Slab } from '../codec/slab.ts';
-import type { LiveMessage, LiveSample } from './message.ts';
+import type { LivePart, LiveSample } from './message.ts';
 
 export interface CachedSample extends LiveSample {
   /** Undefined once `message` exists. */
   data: MediaData | undefined;
-  message: LiveMessage | undefined;
+  message: LivePart | undefined;
 }
 
 export class GopCache {
@@ -72,7 +72,7 @@ export class GopCache {
   }
 
   /** Replaces the reference by the message, which counts as no more than the slab did. */
-  replace(sample: CachedSample, message: LiveMessage): void {
+  replace(sample: CachedSample, message: LivePart): void {
     sample.data?.slab.release();
     sample.data = undefined;
     sample.message = message;

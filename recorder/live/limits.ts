@@ -25,7 +25,7 @@ export interface LiveLimitOptions {
 
 /** A preview that holds memory while it is connected. */
 interface ConnectedPreview {
-  readonly stats: { readonly viewers: number };
+  readonly isWatched: boolean;
   giveWay(): void;
 }
 
@@ -126,7 +126,7 @@ export class LiveLimits {
 
   #closePreviews(bytes: number): void {
     const enough = this.previewMemory.usedBytes - bytes;
-    for (const preview of [...this.#previews].sort((a, b) => a.stats.viewers - b.stats.viewers)) {
+    for (const preview of [...this.#previews].sort((a, b) => Number(a.isWatched) - Number(b.isWatched))) {
       if (this.previewMemory.usedBytes <= enough) return;
       preview.giveWay();
     }

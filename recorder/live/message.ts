@@ -1,4 +1,4 @@
-// Makes one WebSocket message from a sample: `moof`, `mdat` and the sample in one piece, once for all viewers.
+// One WebSocket message a sample: `moof`, `mdat` and the sample in one piece, once for all viewers.
 
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
@@ -16,9 +16,15 @@ export interface LiveSample {
   readonly sync: boolean;
 }
 
+/** One fragment with one sample. */
+export interface LivePart {
+  readonly kind: 'key-frame' | 'picture' | 'audio';
+  readonly bytes: Buffer;
+}
+
 /** A message that may wait for many connections: its bytes count once, from the first hold to the last release. */
 export class LiveMessage {
-  readonly kind: 'init' | 'key-frame' | 'picture' | 'audio';
+  readonly kind: LivePart['kind'] | 'init';
   readonly bytes: Buffer;
   #holders = 0;
 
@@ -39,14 +45,14 @@ export class LiveMessage {
   }
 }
 
-/** Makes the messages of one camera; reuses objects so that only the message itself is allocated. */
+/** Makes the fragments of one camera; reuses objects so that only the message itself is allocated. */
 export class MessageWriter {
   #sequenceNumber = 0;
   readonly #sample: Mutable<FragmentSample> = { size: 0, duration: 0, compositionOffset: 0, sync: false };
   readonly #track: Mutable<FragmentTrack> = { trackId: 0, baseDecodeTime: 0, samples: [this.#sample] };
   readonly #tracks: readonly FragmentTrack[] = [this.#track];
 
-  write(sample: LiveSample, data: MediaData): LiveMessage {
+  write(sample: LiveSample, data: MediaData): LivePart {
     this.#sample.size = data.size;
     this.#sample.duration = sample.duration;
     this.#sample.compositionOffset = sample.compositionOffset;
@@ -57,6 +63,6 @@ export class MessageWriter {
     const message = Buffer.allocUnsafeSlow(fragmentHeaderSize(this.#tracks) + data.size);
     const payloadAt = writeFragment(message, 0, ++this.#sequenceNumber, this.#tracks);
     data.slab.buffer.copy(message, payloadAt, data.offset, data.offset + data.size);
-    return new LiveMessage(sample.kind === 'audio' ? 'audio' : sample.sync ? 'key-frame' : 'picture', message);
+    return { kind: sample.kind === 'audio' ? 'audio' : sample.sync ? 'key-frame' : 'picture', bytes: message };
   }
 }

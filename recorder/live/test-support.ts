@@ -1,12 +1,18 @@
 // Test helpers for live streams: runs, samples and viewers.
 
 import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { Slab } from '../codec/slab.ts';
 import { SlabPool, SlabWriter } from '../codec/slab.ts';
-import type { Run } from '../contract/sink.ts';
+import type { LiveFeed } from '../contract/live-feed.ts';
+import type { EndReason, Run, SampleSink } from '../contract/sink.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { parseFragment } from '../mp4/parse-fragment.ts';
-import type { ViewerSocket } from './viewer.ts';
+import { LiveHub, type LiveStats } from './hub.ts';
+import type { LiveLimits } from './limits.ts';
+import { LiveSource } from './source.ts';
+import type { Viewer, ViewerOptions, ViewerSocket } from './viewer.ts';
 
 export const VIDEO: NalParameters = {
   kind: 'video',
@@ -65,6 +71,69 @@ export class SampleMaker {
 
   close(): void {
     this.#writer.close();
+  }
+}
+
+/** The viewers of what `feed` sends, without a border between. */
+export function hubOf(feed: LiveFeed, limits: LiveLimits, clock: Clock): LiveHub {
+  const watch = (): void => feed.watch((news) => hub.hear(news));
+  const hub = new LiveHub({ limits, watch, unwatch: () => feed.unwatch(), clock });
+  return hub;
+}
+
+/** A live stream with its viewers: both sides of it. */
+export class LiveStream implements SampleSink {
+  readonly #source: LiveSource;
+  readonly #hub: LiveHub;
+
+  constructor(options: {
+    readonly cameraId: string;
+    readonly limits: LiveLimits;
+    readonly clock: Clock;
+    readonly log: Log;
+  }) {
+    this.#source = new LiveSource(options);
+    this.#hub = hubOf(this.#source, options.limits, options.clock);
+  }
+
+  get stats(): LiveStats {
+    return this.#hub.stats;
+  }
+
+  get cachedBytes(): number {
+    return this.#source.cachedBytes;
+  }
+
+  add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined {
+    return this.#hub.add(socket, options);
+  }
+
+  remove(viewer: Viewer): void {
+    this.#hub.remove(viewer);
+  }
+
+  begin(run: Run): void {
+    this.#source.begin(run);
+  }
+
+  change(run: Run): void {
+    this.#source.change(run);
+  }
+
+  sample(sample: Sample): void {
+    this.#source.sample(sample);
+  }
+
+  end(reason: EndReason): void {
+    this.#source.end(reason);
+  }
+
+  keyFrame(): Buffer | undefined {
+    return this.#source.keyFrame();
+  }
+
+  close(): void {
+    this.#source.close();
   }
 }
 

@@ -2,6 +2,8 @@
 
 import { assertNever } from '../../base/assert.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
+import type { StreamStart } from '../contract/live-feed.ts';
+import { CLOSE } from './close.ts';
 import { LiveMessage } from './message.ts';
 
 /** The live room's interface to a WebSocket. */
@@ -33,26 +35,6 @@ interface Watcher {
   /** Has at least the role operator: may use the last places. */
   readonly isOperator: boolean;
 }
-
-export interface StreamStart {
-  readonly init: Buffer;
-  /** The codecs of the tracks: a SourceBuffer accepts another initialization segment only if they are the same. */
-  readonly tracks: string;
-}
-
-/** Why the server ends a live stream: WebSocket close codes from the range for applications (RFC 6455 §7.4.2). */
-export const CLOSE = {
-  unauthorized: 4401,
-  forbidden: 4403,
-  unknownCamera: 4404,
-  noPreview: 4406,
-  tooSlow: 4408,
-  codecsChanged: 4409,
-  tooManyViewers: 4429,
-  offline: 4503,
-  /** RFC 6455 §7.4.1: the server is going away. */
-  goingAway: 1001,
-} as const;
 
 /** A connection on which nothing is sent for this long is too slow for video. */
 const STUCK_MS = 30_000;

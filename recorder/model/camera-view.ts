@@ -5,7 +5,7 @@ import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { CameraArchiveStatus } from '../contract/archive-status.ts';
 import type { CameraSilence } from '../contract/gap-report.ts';
 import type { CameraStatus } from '../contract/camera-status.ts';
-import type { LiveHub, LiveStats } from '../live/hub.ts';
+import type { LiveStats } from '../live/hub.ts';
 import type { Viewer, ViewerOptions, ViewerSocket } from '../live/viewer.ts';
 
 export interface PreviewStatus {
@@ -23,9 +23,9 @@ export interface PreviewStatus {
   readonly failures: ReadonlyMap<string, number>;
 }
 
-/** The preview of a camera, for its viewers. */
-export interface PreviewView {
-  /** Adds a viewer, and connects for the first one. Undefined if it was refused with a close code. */
+/** A live stream, for its viewers. */
+interface LiveView {
+  /** Adds a viewer; the preview is connected for its first one. Undefined if it was refused with a close code. */
   add(socket: ViewerSocket, options?: ViewerOptions): Viewer | undefined;
   /** Call it when the connection of the viewer has closed. */
   remove(viewer: Viewer): void;
@@ -33,18 +33,16 @@ export interface PreviewView {
 
 export interface CameraStreams {
   /** Undefined for a camera that is not enabled. */
-  readonly live: LiveHub | undefined;
+  readonly live: LiveView | undefined;
   /** Absent for a camera without one, or that is not enabled. */
-  readonly preview?: PreviewView;
+  readonly preview?: LiveView;
 }
 
-/** One camera, as the node knows it now. */
-export interface CameraView {
+/** One camera, as the side that records knows it now. */
+export interface RecordedCamera {
   readonly status: CameraStatus;
-  /** Undefined for a camera that is not enabled. */
-  readonly live: LiveStats | undefined;
   /** Absent for a camera without one, or that is not enabled. */
-  readonly preview?: PreviewStatus & { readonly stats: LiveStats };
+  readonly preview?: PreviewStatus;
   readonly ptz?: boolean;
   /** The name of the group in which clients list it; absent for a camera without one. */
   readonly group?: string | undefined;
@@ -54,6 +52,19 @@ export interface CameraView {
   readonly previewArchive?: CameraArchiveStatus;
   /** Set while the camera should be recorded, but no video was written for too long. */
   readonly silence?: CameraSilence;
+}
+
+export interface CameraRecords {
+  /** In the order of the configuration. */
+  list(): readonly RecordedCamera[];
+  get(cameraId: string): RecordedCamera | undefined;
+}
+
+/** The same with its viewers. */
+export interface CameraView extends RecordedCamera {
+  /** Undefined for a camera that is not enabled. */
+  readonly live: LiveStats | undefined;
+  readonly preview?: PreviewStatus & { readonly stats: LiveStats };
 }
 
 export interface CameraDirectory {

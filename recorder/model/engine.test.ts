@@ -29,11 +29,6 @@ type Unsendable<T, At extends string> = T extends (...parameters: infer Paramete
     ? UnsendableIn<T, At>
     : { [K in keyof T & string]: Unsendable<T[K], `${At}.${K}`> }[keyof T & string];
 
-/** What one process still gives to its front as it is. There may be nothing new. */
-type Shared =
-  // Live media, from the hub that the engine feeds.
-  `engine.cameras.streams.${'live' | 'preview'}.${string}`;
-
 /** Questions about something that are answered at once: in two processes, nothing waits for an answer in a call. */
 type AtOnce<T, At extends string> = T extends (...parameters: infer Parameters) => infer Answer
   ? Parameters extends readonly []
@@ -47,11 +42,7 @@ type AtOnce<T, At extends string> = T extends (...parameters: infer Parameters) 
 
 /** What the front will find in the states that it was told. There may be nothing new. */
 type Found =
-  | 'engine.cameras.get'
-  | 'engine.archive.keeping.wantedMs'
-  | `engine.member.${'find' | 'isMember' | `view.${string}`}`
-  | Shared
-  | 'engine.cameras.streams';
+  'engine.cameras.get' | 'engine.archive.keeping.wantedMs' | `engine.member.${'find' | 'isMember' | `view.${string}`}`;
 
 type None<T extends never> = T;
 
@@ -60,8 +51,8 @@ test('a question about something is a promise, unless the front will find the an
   assert.deepEqual(none, []);
 });
 
-test('news and questions carry plain values, apart from what one process still shares', () => {
-  type Checked = [None<Unsendable<FrontOfEngine, 'front'>>, None<Exclude<Unsendable<Engine, 'engine'>, Shared>>];
+test('news and questions carry plain values', () => {
+  type Checked = [None<Unsendable<FrontOfEngine, 'front'>>, None<Unsendable<Engine, 'engine'>>];
   const none: readonly Checked[] = [];
   assert.deepEqual(none, []);
 });

@@ -8,6 +8,7 @@ import type { RefusedCamera } from '../config/camera-list.ts';
 import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { FootageTimes } from '../contract/footage-times.ts';
 import type { GapReporter } from '../contract/gap-report.ts';
+import type { LiveQuality } from '../contract/live-feed.ts';
 import type { Member, PeerNode } from '../contract/other-node.ts';
 import type { ProtectedWindows } from '../contract/protection.ts';
 import type { Examiner } from '../probe/report/examiner.ts';
@@ -16,9 +17,12 @@ import type { PtzCommand, PtzOutcome } from '../onvif/camera-ptz.ts';
 import type { Preset } from '../onvif/client.ts';
 import type { Credentials } from '../onvif/target.ts';
 import type { StillImage } from '../snapshots/shared-images.ts';
-import type { CameraDirectory } from './camera-view.ts';
+import type { CameraRecords } from './camera-view.ts';
 
-interface EngineCameras extends CameraDirectory {
+export interface EngineCameras extends CameraRecords {
+  /** Sends a live stream to `FrontOfEngine.live` under this number, from now on; sends its start again if it is sent already. */
+  watch(watch: number, cameraId: string, quality: LiveQuality): void;
+  unwatch(watch: number): void;
   /** The newest key frame that arrived, as a movie of one picture; undefined if there is none. */
   keyFrame(cameraId: string): Promise<Buffer | undefined>;
 }

@@ -5,11 +5,11 @@ import type { Clock } from '../../base/clock.ts';
 import type { Warning } from '../../base/reason.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 import { RECEIVE_BUFFER_BYTES, type CameraStatus } from '../contract/camera-status.ts';
-import type { CameraDirectory } from './camera-view.ts';
+import type { CameraRecords } from './camera-view.ts';
 
 export interface ShortfallsDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly cameras: Pick<CameraDirectory, 'list'>;
+  readonly cameras: Pick<CameraRecords, 'list'>;
   /** Undefined where nothing is ever removed. */
   readonly keeping:
     | {

@@ -18,10 +18,9 @@ import { archiveStatus, as, build, cameraStatus, fakeCluster, hashOf, token } fr
 import type { ClusterAccess } from '../api/cluster-access.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import { Seal, SEAL_KEY_BYTES } from '../http/seal.ts';
-import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
-import { FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
-import { CLOSE } from '../live/viewer.ts';
+import { FRAME_TICKS, LiveStream, run, SampleMaker } from '../live/test-support.ts';
+import { CLOSE } from '../live/close.ts';
 import { StillError } from '../snapshots/error.ts';
 import type { PeerRequest, PeerSender } from '../peers/peer-requests.ts';
 import { RelayMetrics } from './metrics.ts';
@@ -55,7 +54,7 @@ async function stage(t: TestContext) {
   const audited: AuditEntry[] = [];
   const registry = new Registry();
   const far = await build(t, { auth, stills, cluster: clusterOf('node-2') });
-  const hub = new LiveHub({
+  const hub = new LiveStream({
     cameraId: 'gate',
     limits: new LiveLimits({}, new MemoryBudget(64 * 1024 ** 2)),
     clock: far.clock,

@@ -26,6 +26,7 @@ import { openAccess } from '../front/access.ts';
 import { openAudit } from '../front/audit.ts';
 import { keepingEvents } from '../front/camera-events.ts';
 import { openCameraEditor } from '../front/camera-editor.ts';
+import { LiveStreams } from '../front/live-streams.ts';
 import { MemberSessions } from '../front/member-sessions.ts';
 import { NodeWebhooks } from '../front/node-webhooks.ts';
 import { answersOf } from '../engine/answers.ts';
@@ -162,6 +163,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     tell: events.tell,
     openGaps: events.openGaps,
     sessionsAre: memberSessions.are,
+    live: (watch, news) => live.hear(watch, news),
     keep: (cameraId, occurrences) => keepEvents(cameraId, occurrences),
   };
   const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows: database, copies });
@@ -175,7 +177,8 @@ async function compose(config: Config, deps: OwnerDeps) {
   const { pod } = deps;
   const member = await joinCluster(config, opened, { front, identity, pod, servers, copies, version, clock, log });
   wanted.join({ cameraSwitch: opened.cameraSwitch, database, member });
-  const engine = answersOf(opened, { member, refused: () => servers?.rows?.refused ?? [] });
+  const engine = answersOf(opened, { front, member, refused: () => servers?.rows?.refused ?? [] });
+  const live = new LiveStreams({ engine: engine.cameras, limits: liveLimits, clock });
   const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const keepEvents = keepingEvents({ happenings, clock, log });
@@ -202,6 +205,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     {
       ...storage,
       engine,
+      cameras: live,
       keepAwake: () => opened.pacer.keepAwake(),
       copies,
       current,

@@ -48,9 +48,8 @@ import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
 import type { TokenReview as Review } from '../../recorder/cluster/token-reviews.ts';
 import { JobsUnavailable, type Job } from '../../recorder/jobs/job.ts';
-import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
-import { run } from '../../recorder/live/test-support.ts';
+import { LiveStream, run } from '../../recorder/live/test-support.ts';
 import { buildPlayback, openPlayback } from '../../recorder/playback/app.ts';
 import { startRecorder } from '../../recorder/run/recorder.ts';
 import type { ProbeReport } from '../../recorder/probe/report/report.ts';
@@ -425,7 +424,7 @@ async function apiStage(
     }),
   );
   for (const id of CAMERAS) {
-    const live = new LiveHub({ cameraId: id, limits: new LiveLimits(), clock, log: silentLog });
+    const live = new LiveStream({ cameraId: id, limits: new LiveLimits(), clock, log: silentLog });
     live.begin(run());
     cameras.push({
       status: cameraStatus({ id, name: id.toUpperCase() }),

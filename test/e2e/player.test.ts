@@ -20,7 +20,7 @@ import {
 } from '../../recorder/api/test-support.ts';
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
-import { LiveHub } from '../../recorder/live/hub.ts';
+import { LiveStream } from '../../recorder/live/test-support.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioSpecificConfig } from '../camera/tracks.ts';
@@ -41,7 +41,7 @@ after(async () => {
 });
 
 interface Studio {
-  readonly hub: LiveHub;
+  readonly hub: LiveStream;
   readonly page: Page;
   /** Ends every live connection as a broken network does. */
   cut(): void;
@@ -52,7 +52,7 @@ interface Studio {
 /** A recorder's API with one camera, and a page that watches it. */
 async function studio(t: TestContext): Promise<Studio> {
   const recordPath = await mkdtemp(join(tmpdir(), 'player-test-'));
-  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock: systemClock, log: silentLog });
+  const hub = new LiveStream({ cameraId: 'gate', limits: new LiveLimits(), clock: systemClock, log: silentLog });
   let view: TestedCamera = {
     status: cameraStatus({ state: 'connecting' }),
     archive: archiveStatus(),

@@ -220,7 +220,7 @@ function each(): void {
   }
   const camera = cameras[Math.floor(random() * COUNT)] as SiteCamera;
   if (chance(60)) {
-    const hub = site.recorder.cameras.streams(camera.id)?.live;
+    const hub = site.recorder.viewersOf(camera.id);
     count('viewers');
     // One in four never reads.
     const isStuck = random() < 0.25;

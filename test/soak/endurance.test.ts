@@ -63,7 +63,7 @@ test(`${MANY} reconnects, viewers, ranges and reloads leave what ${FEW} leave`, 
     startMs: Date.UTC(2026, 0, 1, 6),
   });
   await site.open();
-  const { cameras, playback, pool } = site.recorder;
+  const { cameras, viewersOf, playback, pool } = site.recorder;
 
   async function untilRecording(): Promise<void> {
     for (let tries = 0; cameras.get('gate')?.status.state !== 'recording'; tries++) {
@@ -80,7 +80,7 @@ test(`${MANY} reconnects, viewers, ranges and reloads leave what ${FEW} leave`, 
 
   async function round(number: number): Promise<void> {
     await reconnect();
-    const hub = cameras.streams('gate')?.live;
+    const hub = viewersOf('gate');
     const viewer = hub?.add({
       send: () => {},
       bufferedBytes: 0,

@@ -23,7 +23,10 @@ import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { openFootage } from '../../recorder/footage/open.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { exportWindow } from '../../recorder/jobs/export.ts';
+import type { LiveFeed } from '../../recorder/contract/live-feed.ts';
+import type { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
+import { hubOf } from '../../recorder/live/test-support.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
 import { SoakDisk } from './disk.ts';
 import type { SiteCamera } from './site-camera.ts';
@@ -94,6 +97,8 @@ interface SoakRecorder {
   readonly gaps: GapLedger;
   readonly archive: Archive;
   readonly cameras: CameraSet;
+  /** Undefined for a camera that is not recorded. */
+  readonly viewersOf: (cameraId: string) => LiveHub | undefined;
   readonly playback: Awaited<ReturnType<typeof buildPlayback>>;
   readonly pool: SlabPool;
 }
@@ -217,6 +222,7 @@ export class Site {
     await this.untilDone(gaps.load());
     await this.untilDone(archive.recover());
     const pool = new SlabPool();
+    const liveLimits = new LiveLimits();
     const cameras = new CameraSet({
       clock,
       log: silentLog,
@@ -226,12 +232,19 @@ export class Site {
       pacer: new ReadPacer({ rest: () => {} }),
       reach: anywhere(),
       receiveBuffer: Buffer.allocUnsafeSlow(64 * 1024),
-      liveLimits: new LiveLimits(),
+      liveLimits,
     });
+    const hubs = new WeakMap<LiveFeed, LiveHub>();
+    const viewersOf = (cameraId: string): LiveHub | undefined => {
+      const feed = cameras.feed(cameraId, 'main');
+      const hub = feed && (hubs.get(feed) ?? hubOf(feed, liveLimits, clock));
+      if (feed && hub) hubs.set(feed, hub);
+      return hub;
+    };
     const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
     const footage = openFootage({ recordPath: root, archive, clock, log: silentLog });
     const playback = await buildPlayback({ version: '1', footage, auth, clock, log: silentLog });
-    return { table, gaps, archive, cameras, playback, pool };
+    return { table, gaps, archive, cameras, viewersOf, playback, pool };
   }
 
   #wanted({ id, url }: SiteCamera): WantedCamera {

@@ -5,8 +5,8 @@ import { deserialize, serialize } from 'node:v8';
 
 type Question = (...asked: readonly unknown[]) => unknown;
 
-/** `shared`: the places that one process gives as they are, such as `archive.catalogue`. A signal gives a question up, and is not sent. */
-export function overBorder<T extends object>(target: T, shared: readonly string[], at = ''): T {
+/** A signal gives a question up, and is not sent. */
+export function overBorder<T extends object>(target: T, at = ''): T {
   const question =
     (ask: Question, name: string): Question =>
     (...asked) => {
@@ -18,9 +18,8 @@ export function overBorder<T extends object>(target: T, shared: readonly string[
     get(_, key) {
       const value: unknown = Reflect.get(target, key);
       const name = `${at}${String(key)}`;
-      if (shared.includes(name)) return value;
       if (typeof value === 'function') return question(value as Question, name);
-      return hasQuestions(value) ? overBorder(value, shared, `${name}.`) : sent(value, name);
+      return hasQuestions(value) ? overBorder(value, `${name}.`) : sent(value, name);
     },
   });
 }

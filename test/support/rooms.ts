@@ -536,6 +536,7 @@ export const ROOMS: readonly Room[] = [
       'recorder/events',
       'recorder/audit',
       'recorder/cluster',
+      'recorder/live',
       'recorder/model',
       'recorder/database',
       'recorder/jobs',

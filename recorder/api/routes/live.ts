@@ -5,7 +5,8 @@ import type { FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Clock, Timer } from '../../../base/clock.ts';
-import { CLOSE, type ViewerSocket } from '../../live/viewer.ts';
+import { CLOSE, STOPPED } from '../../live/close.ts';
+import type { ViewerSocket } from '../../live/viewer.ts';
 import { beginVisit } from '../../http/audit.ts';
 import { requireRole } from '../../http/auth.ts';
 import { hasRole, type Caller } from '../../http/caller.ts';
@@ -94,7 +95,7 @@ export const liveRoutes: ApiRoutes = async (app, { deps }) => {
     if (!mayWatch(request, deps)) return refuseWith(...FOREIGN_PAGE);
     const streams = caller.sees(cameraId) ? deps.cameras.streams(cameraId) : undefined;
     if (!streams) return refuseWith(...UNKNOWN_CAMERA);
-    if (!streams.live) return refuseWith(CLOSE.offline, 'the camera is stopped');
+    if (!streams.live) return refuseWith(STOPPED.code, STOPPED.reason);
     const live = quality === 'preview' ? streams.preview : streams.live;
     if (!live) return refuseWith(CLOSE.noPreview, 'the camera has no preview');
     const watcher = auth.isOpen ? undefined : { name: caller.name, isOperator: hasRole(caller, 'operator') };
