@@ -47,18 +47,17 @@ function stage() {
     return source;
   }
 
-  function asked(): void {
+  const asked = (): void => {
     for (const ask of toEngine.splice(0)) ask();
-  }
+  };
 
   /** The kinds of what crossed. */
-  function told(): string[] {
-    return toFront.splice(0).map((message) => {
+  const told = (): string[] =>
+    toFront.splice(0).map((message) => {
       const [number, news] = deserialize(message) as [number, LiveNews];
       streams.hear(number, news);
       return news.kind;
     });
-  }
 
   return {
     clock,
@@ -67,7 +66,7 @@ function stage() {
     asked,
     told,
     /** Each camera sends one picture. */
-    play(sync = false) {
+    play: (sync = false): void => {
       for (const source of cameras.values()) {
         const sample = maker.make({ dts: frame * FRAME_TICKS, sync });
         source.sample(sample);
@@ -75,7 +74,7 @@ function stage() {
       }
       frame++;
     },
-    join(cameraId = 'gate') {
+    join: (cameraId = 'gate') => {
       const socket = new FakeSocket();
       const live = streams.streams(cameraId)?.live;
       const viewer = live?.add(socket);

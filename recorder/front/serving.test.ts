@@ -15,7 +15,7 @@ import { LiveLimits } from '../live/limits.ts';
 import { MemoryBudget } from '../../base/memory-budget.ts';
 import { silentLog } from '../../base/log.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
-import { overBorder } from '../../test/support/border.ts';
+import { acrossBorder } from '../../test/support/border.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { loadConfig } from '../config/load.ts';
 import { EndedSessions } from '../http/ended-sessions.ts';
@@ -30,6 +30,7 @@ import { MemberSessions } from './member-sessions.ts';
 import { Serving, type ServingParts } from './serving.ts';
 import { openAlarmLines, openFrontStorage, openHappenings } from './storage.ts';
 import { readTrust } from './trust.ts';
+import { AT_ONCE } from '../model/engine.ts';
 import { WantedCameras } from '../cameras/wanted-cameras.ts';
 
 const ANY_PORT = '127.0.0.1:0';
@@ -82,7 +83,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
   const memberSessions = new MemberSessions();
   const known = { ownKey, ended, memberSessions, cameraIds: () => new Set<string>() };
   const access = await openAccess(config, { ...deps, registry, audit: audit.sink, ...known });
-  const engine = overBorder(answersOf(opened, { front, member: undefined, refused: () => [] }));
+  const engine = acrossBorder(answersOf(opened, { front, member: undefined, refused: () => [] }), AT_ONCE);
   const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const lines = openAlarmLines(beside);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FrontOfEngine } from '../contract/news.ts';
-import type { Engine } from './engine.ts';
+import type { AT_ONCE, Engine } from './engine.ts';
 
 type Scalar = string | number | boolean | bigint | undefined | null | Date | Uint8Array;
 
@@ -29,25 +29,21 @@ type Unsendable<T, At extends string> = T extends (...parameters: infer Paramete
     ? UnsendableIn<T, At>
     : { [K in keyof T & string]: Unsendable<T[K], `${At}.${K}`> }[keyof T & string];
 
-/** Questions about something that are answered at once: in two processes, nothing waits for an answer in a call. */
-type AtOnce<T, At extends string> = T extends (...parameters: infer Parameters) => infer Answer
-  ? Parameters extends readonly []
+/** The questions that are answered at once. */
+type AtOnce<T, At extends string> = T extends (...parameters: never[]) => infer Answer
+  ? Answer extends Promise<unknown> | void
     ? never
-    : Answer extends Promise<unknown> | void
-      ? never
-      : At
+    : At
   : T extends Scalar | readonly unknown[] | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
     ? never
-    : { [K in keyof T & string]: AtOnce<T[K], `${At}.${K}`> }[keyof T & string];
-
-/** What the front will find in the states that it was told. There may be nothing new. */
-type Found =
-  'engine.cameras.get' | 'engine.archive.keeping.wantedMs' | `engine.member.${'find' | 'isMember' | `view.${string}`}`;
+    : { [K in keyof T & string]: AtOnce<T[K], At extends '' ? K : `${At}.${K}`> }[keyof T & string];
 
 type None<T extends never> = T;
 
-test('a question about something is a promise, unless the front will find the answer in what it was told', () => {
-  const none: readonly None<Exclude<AtOnce<Engine, 'engine'>, Found>>[] = [];
+test('a question is a promise, unless the front finds the answer in what it was told', () => {
+  type Found = (typeof AT_ONCE)[number];
+  type Checked = [None<Exclude<AtOnce<Engine, ''>, Found>>, None<Exclude<Found, AtOnce<Engine, ''>>>];
+  const none: readonly Checked[] = [];
   assert.deepEqual(none, []);
 });
 

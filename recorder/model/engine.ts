@@ -110,3 +110,29 @@ export interface Engine {
   warnings(): readonly Warning[];
   readonly refusedCameras: () => readonly RefusedCamera[];
 }
+
+/** What a front finds in the states that it is told, and does not ask for (`engine.test.ts` has the compiler check it). */
+export const AT_ONCE = [
+  'cameras.list',
+  'cameras.get',
+  'archive.extents',
+  'archive.keeping.wantedMs',
+  'archive.keeping.outlookMs',
+  'license.check',
+  'warnings',
+  'refusedCameras',
+  'member.find',
+  'member.isMember',
+  'member.members',
+  'member.unreachableMs',
+  'member.isMemberDown',
+  'member.warnings',
+  'member.view.cameraIds',
+  'member.view.origins',
+  'member.view.places',
+  'member.view.playbackOrigins',
+  'member.view.ownerOf',
+  'member.view.holdersOf',
+  'member.view.others',
+  'member.view.leader',
+] as const;

@@ -243,6 +243,20 @@ export const ROOMS: readonly Room[] = [
     ],
     packages: ['node:crypto', METRICS],
   },
+  // What the two sides of a recorder say to each other, as messages.
+  {
+    name: 'recorder/border',
+    side: 'both',
+    rooms: [
+      'base',
+      'recorder/archive/disk',
+      'recorder/contract',
+      'recorder/snapshots',
+      'recorder/probe/report',
+      'recorder/onvif',
+    ],
+    packages: [],
+  },
   {
     name: 'recorder/live',
     side: 'both',
