@@ -603,3 +603,49 @@ export const TARGET_CONDITIONS = {
     },
   ],
 } satisfies ConditionTable;
+
+export const OBJECTIVE_CONDITIONS = {
+  Ready: [
+    { status: 'True', reason: 'Measured', means: 'the leader of the pool measured it in the last 15 minutes' },
+    {
+      status: 'Unknown',
+      reason: 'NotMeasured',
+      means: 'no recorder has measured it in the last 15 minutes. A new objective is measured within some minutes',
+      todo: 'see whether the pool is ready, and whether the recorders have this version',
+    },
+    {
+      status: 'False',
+      reason: 'NoPool',
+      means: 'there is no such RecorderPool',
+      todo: 'create it, or correct `spec.poolRef`',
+    },
+    {
+      status: 'False',
+      reason: 'NoCameras',
+      means: 'no Camera of the pool has the labels of `spec.cameraSelector`',
+      todo: 'label the Cameras, or correct the selector',
+    },
+    {
+      status: 'False',
+      reason: 'TooMany',
+      means: 'the pool has more objectives, or their selectors select more cameras, than recorders measure',
+      todo: 'delete objectives, or name cameras by `spec.cameras`',
+    },
+  ],
+  Met: [
+    { status: 'True', reason: 'Met', means: 'no more is missing than the target allows' },
+    {
+      status: 'False',
+      reason: 'NotMet',
+      means:
+        'more is missing in the window than the target allows; `status.worstCameras` names the cameras that miss most',
+      todo: '[KubeNvrObjectiveNotMet](../runbooks/KubeNvrObjectiveNotMet.md)',
+    },
+    { status: 'Unknown', reason: 'NotMeasured', means: 'see `Ready`' },
+    {
+      status: 'Unknown',
+      reason: 'NothingToRecord',
+      means: 'none of its cameras should have been recorded in the window',
+    },
+  ],
+} satisfies ConditionTable;

@@ -28,6 +28,8 @@ const ABOUT: Readonly<Record<string, string>> = {
     'Which nodes record, how, and the rules of failover. Deleting it ends its recorders; archives stay on their nodes.',
   RecorderNode:
     'One node of a pool. The operator makes it; people change `role` and `drain`. The recorder of that node writes `status`.',
+  RecordingObjective:
+    'How much of the time cameras must be recorded, and how it stands ([objectives](gaps.md#objectives-and-reports)).',
 };
 
 const INTRODUCTION = `# Resources

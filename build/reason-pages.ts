@@ -9,6 +9,7 @@ import { NODE_WARNINGS, RECORDING_REASONS, type ReasonTable } from '../crds/reas
 import {
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
+  OBJECTIVE_CONDITIONS,
   POOL_CONDITIONS,
   TARGET_CONDITIONS,
   type ConditionRow,
@@ -73,6 +74,10 @@ ${conditions(NODE_CONDITIONS)}
 ## ArchiveTarget
 
 ${conditions(TARGET_CONDITIONS)}
+
+## RecordingObjective
+
+${conditions(OBJECTIVE_CONDITIONS)}
 
 ## Warnings of a recorder
 

@@ -10,15 +10,17 @@ import {
   PREVIOUS_NODE_FIELD,
   RECORDER_NODES,
   RECORDER_POOLS,
+  RECORDING_OBJECTIVES,
   STANDBY_NODE_FIELD,
 } from './names.ts';
 import { recorderNodeSchema } from './recorder-node.ts';
 import { MAX_POOL_NAME, recorderPoolSchema } from './recorder-pool.ts';
+import { recordingObjectiveSchema } from './recording-objective.ts';
 
 /** A column of `kubectl get`; `wide` columns appear only with `-o wide`. */
 export interface PrinterColumn {
   readonly name: string;
-  readonly type: 'string' | 'integer' | 'boolean' | 'date';
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
   readonly jsonPath: string;
   readonly wide?: true;
   readonly format?: 'int64';
@@ -145,9 +147,38 @@ const ARCHIVE_TARGET_KIND: KindDefinition = {
   selectableFields: [],
 };
 
+const RECORDING_OBJECTIVE_KIND: KindDefinition = {
+  kind: 'RecordingObjective',
+  plural: RECORDING_OBJECTIVES,
+  singular: 'recordingobjective',
+  shortName: 'robj',
+  schema: recordingObjectiveSchema,
+  name: { maxLength: 63 },
+  columns: [
+    { name: 'Target', type: 'number', jsonPath: '.spec.targetPercent' },
+    { name: 'Achieved', type: 'number', jsonPath: '.status.achievedPercent' },
+    {
+      name: 'Left',
+      type: 'integer',
+      format: 'int64',
+      jsonPath: '.status.budgetLeftSeconds',
+      description: 'Seconds that may still be missing.',
+    },
+    condition('Met'),
+    condition('Ready'),
+    whyNotReady,
+    AGE,
+    { name: 'Pool', type: 'string', jsonPath: '.spec.poolRef.name', wide: true },
+    { name: 'Cameras', type: 'integer', jsonPath: '.status.cameras', wide: true },
+    { name: 'Measured', type: 'date', jsonPath: '.status.measuredTime', wide: true },
+  ],
+  selectableFields: [],
+};
+
 export const KINDS: readonly KindDefinition[] = [
   CAMERA_KIND,
   RECORDER_POOL_KIND,
   RECORDER_NODE_KIND,
   ARCHIVE_TARGET_KIND,
+  RECORDING_OBJECTIVE_KIND,
 ];

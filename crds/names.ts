@@ -13,6 +13,7 @@ export const CAMERAS = 'cameras';
 export const RECORDER_POOLS = 'recorderpools';
 export const RECORDER_NODES = 'recordernodes';
 export const ARCHIVE_TARGETS = 'archivetargets';
+export const RECORDING_OBJECTIVES = 'recordingobjectives';
 
 /** Annotation of a RecorderPool: the id of the proposal in its condition `Balanced` that a person approves. */
 export const REBALANCE = 'kube-nvr.dev/rebalance';

@@ -24,6 +24,7 @@ import {
 import { MAX_CAMERA_NAME } from './camera.ts';
 import { MAX_CAMERAS_PER_NODE } from './recorder-pool.ts';
 import { MAX_TARGETS } from './archive-target.ts';
+import { MAX_OBJECTIVES, measured } from './recording-objective.ts';
 
 /** How many requests of one recorder may be open. */
 export const MAX_REQUESTS = 32;
@@ -192,6 +193,9 @@ const status = statusObject({
   )
     .optional()
     .describe('The ArchiveTargets to which the node copies footage.'),
+  objectives: listMap(statusObject({ name: subdomain(63), ...measured }), MAX_OBJECTIVES, 'name')
+    .optional()
+    .describe('What the leader of the pool measured of its RecordingObjectives.'),
   peers: listMap(statusObject({ node: nodeName(), reachable: z.boolean() }), 256, 'node')
     .optional()
     .describe('State of the other recorders, as this one sees them.'),
@@ -222,6 +226,8 @@ export type RecorderResponse = Immutable<z.output<typeof response>>;
 export type ReportedCamera = NonNullable<RecorderNodeStatus['cameras']>[number];
 /** One camera of another node that its node holds. */
 export type ReportedStandby = NonNullable<RecorderNodeStatus['standbys']>[number];
+/** What the leader of a pool measured of a RecordingObjective. */
+export type ReportedObjective = NonNullable<RecorderNodeStatus['objectives']>[number];
 export type RecorderRequest = NonNullable<RecorderNodeStatus['requests']>[number];
 
 /** The cameras that a recorder reports, without reports that the operator has refused. */

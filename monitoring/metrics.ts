@@ -115,6 +115,7 @@ function recorderRegistry(): Registry {
     cameraIds: () => Promise.resolve([]),
     accounts: () => Promise.resolve([]),
     isMine: () => false,
+    measured: () => undefined,
     registry: own,
     clock: systemClock,
     log: silentLog,

@@ -6,6 +6,7 @@ import type { RecorderPool } from '../crds/recorder-pool.ts';
 import type { CameraLogins } from './controllers/camera-logins.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
 import { statusOfTarget } from './controllers/target-status.ts';
+import { statusOfObjective } from './controllers/objective-status.ts';
 import { statusOfNode } from './controllers/node-status.ts';
 import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused, type Rollout } from './controllers/pool-status.ts';
 import type { ReportJudge } from './controllers/reports.ts';
@@ -15,9 +16,10 @@ import { isNotFound, keyOf, type KubeApi, type KubeObject, type Resource } from 
 import type { Transition } from './kube/conditions.ts';
 import type { EventRecorder, Regarding } from './kube/events.ts';
 import type { Change } from './kube/informer.ts';
-import { ARCHIVE_TARGET, CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
+import { ARCHIVE_TARGET, CAMERA, RECORDER_NODE, RECORDER_POOL, RECORDING_OBJECTIVE } from './kube/resources.ts';
 import { applyStatus } from './kube/status.ts';
 import type { Outcome } from './kube/workqueue.ts';
+import { objectivesOf } from './manifests/objectives.ts';
 import { poolKeyOf, type Caches } from './observe/caches.ts';
 import type { LastPlan } from './pool-runtime.ts';
 import type { Pools } from './pools.ts';
@@ -167,6 +169,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       this.#tell(pool, transitions);
     }
     await this.#showTargets(pool.metadata.namespace);
+    await this.#showObjectives(pool, plan?.leader);
     return true;
   }
 
@@ -179,6 +182,28 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
       if (!isChanged) continue;
       await ifThere(applyStatus(api, ARCHIVE_TARGET, target.metadata, status));
       this.#tell(target, transitions);
+    }
+  }
+
+  /** What the leader of a pool measured; besides, the objectives of the namespace that name no pool. */
+  async #showObjectives(pool: RecorderPool, leader: string | undefined): Promise<void> {
+    const { api, caches, clock } = this.#options;
+    const { namespace, name } = pool.metadata;
+    const all = caches.objectivesIn(namespace);
+    if (all.length === 0) return;
+    const { refused } = objectivesOf(pool, caches.camerasOf(pool), all);
+    const reports = caches.recorderNodes.get(`${namespace}/${leader}`)?.status?.objectives ?? [];
+    for (const objective of all) {
+      const { metadata, spec } = objective;
+      const isOurs = spec.poolRef.name === name;
+      const hasPool = isOurs || caches.pools.get(`${namespace}/${spec.poolRef.name}`) !== undefined;
+      if (!isOurs && hasPool) continue;
+      const report = isOurs ? reports.find((one) => one.name === metadata.name) : undefined;
+      const nowMs = clock.wallMs();
+      const { status, isChanged, transitions } = statusOfObjective({ objective, hasPool, refused, report, nowMs });
+      if (!isChanged) continue;
+      await ifThere(applyStatus(api, RECORDING_OBJECTIVE, metadata, status));
+      this.#tell(objective, transitions);
     }
   }
 

@@ -29,7 +29,7 @@ import {
 } from '../kube/resources.ts';
 import { disruptionBudgetOf } from '../manifests/guard.ts';
 import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
-import type { CopyingPool } from '../manifests/copying.ts';
+import type { ConfiguredPool } from '../manifests/copying.ts';
 import { configMapOf, daemonSetOf, servicesOf } from '../manifests/recorder.ts';
 import { claimsOf, nodeRecorderName, usesClaims } from '../manifests/storage.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
@@ -142,7 +142,7 @@ export class PoolObjects {
   }
 
   /** Returns the first problem that a person has to solve. Throws ApiError when it should be tried again. */
-  async apply(key: string, pool: CopyingPool, inputs: Inputs): Promise<Problem | undefined> {
+  async apply(key: string, pool: ConfiguredPool, inputs: Inputs): Promise<Problem | undefined> {
     const { api, egress } = this.#options;
     const { namespace, name, uid } = pool.metadata;
     const applied = this.#appliedOf(key, uid);
@@ -240,7 +240,7 @@ export class PoolObjects {
 
   async #objectsOf(
     key: string,
-    pool: CopyingPool,
+    pool: ConfiguredPool,
     { digest, taken, nodes, named, bundle, guards }: Inputs,
     metricsSha256: string | undefined,
   ): Promise<readonly (readonly [Resource, KubeObject])[]> {

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import {
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
+  OBJECTIVE_CONDITIONS,
   POOL_CONDITIONS,
   type ConditionTable,
 } from '../../build/condition-tables.ts';
@@ -16,7 +17,7 @@ import type { CameraErrorCode } from '../../recorder/camera/error.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const CONDITIONS: ConditionTable = { ...NODE_CONDITIONS, ...CAMERA_CONDITIONS, ...POOL_CONDITIONS };
+const TABLES: readonly ConditionTable[] = [NODE_CONDITIONS, CAMERA_CONDITIONS, POOL_CONDITIONS, OBJECTIVE_CONDITIONS];
 const OPERATOR = globSync('operator/{plan,controllers,rows}/*.ts', { cwd: ROOT })
   .filter((path) => !path.endsWith('.test.ts'))
   .map(read)
@@ -42,6 +43,7 @@ test('every type of a condition is a state, and has its rows', () => {
     'Drained',
     'FailoverSuspended',
     'MembersAnswer',
+    'Met',
     'NamespaceGranted',
     'NodesOnline',
     'NodesSelected',
@@ -59,7 +61,11 @@ test('every type of a condition is a state, and has its rows', () => {
     'Stalled',
     'Standby',
   ]);
-  for (const type of types) assert.ok(type in CONDITIONS, type);
+  for (const type of types)
+    assert.ok(
+      TABLES.some((table) => type in table),
+      type,
+    );
 });
 
 test('every reason that the operator gives has its row', () => {
@@ -70,7 +76,9 @@ test('every reason that the operator gives has its row', () => {
     ...wordsOf(OPERATOR, /refuse\('([A-Z][A-Za-z]+)'/g),
   ];
   assert.ok(reasons.length > 25, reasons.join(' '));
-  const listed = new Set(Object.values(CONDITIONS).flatMap((rows) => rows.flatMap(({ reason }) => reason)));
+  const listed = new Set(
+    TABLES.flatMap((table) => Object.values(table)).flatMap((rows) => rows.flatMap(({ reason }) => reason)),
+  );
   for (const reason of reasons) assert.ok(listed.has(reason) || IN_THE_TEXT.includes(reason), reason);
 });
 

@@ -12,7 +12,8 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Change } from '../kube/informer.ts';
 import { DAEMON_SET, POD, RECORDER_NODE } from '../kube/resources.ts';
 import type { EgressPorts } from '../manifests/network-policy.ts';
-import { copyingOf, namesTargets, type CopyingPool } from '../manifests/copying.ts';
+import { copyingOf, namesTargets, type ConfiguredPool } from '../manifests/copying.ts';
+import { objectivesOf } from '../manifests/objectives.ts';
 import { daemonSetOf, settingsOf } from '../manifests/recorder.ts';
 import { daemonSetNameOf, usesClaims } from '../manifests/storage.ts';
 import { hasStarted, isReady, nodeOf, unplacedBecause, waitsFor, type Caches } from '../observe/caches.ts';
@@ -126,7 +127,7 @@ export class Recorders {
     lastPlan: () => PlanOfPool | undefined,
     guarding: Guarding,
   ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
-    const pool = this.#withCopies(own);
+    const pool = this.#configured(own);
     const daemonSet = await this.#daemonSet(pool, recorderName(pool.metadata.name));
     const digest = digestOf(pool, this.#options, restartedAt(daemonSet));
     const taken = this.#takenNodes(pool);
@@ -183,16 +184,18 @@ export class Recorders {
     };
   }
 
-  /** What its cameras say about copies is part of the settings of its recorders. */
-  #withCopies(pool: RecorderPool): CopyingPool {
+  /** What its cameras say about copies, and its objectives, are part of the settings of its recorders. */
+  #configured(pool: RecorderPool): ConfiguredPool {
     const { caches } = this.#options;
+    const { namespace } = pool.metadata;
     const cameras = caches.camerasOf(pool);
-    if (!namesTargets(pool, cameras)) return pool;
-    return { ...pool, copying: copyingOf(pool, cameras, caches.targetsIn(pool.metadata.namespace)) };
+    const { settings: objectives } = objectivesOf(pool, cameras, caches.objectivesIn(namespace));
+    if (!namesTargets(pool, cameras)) return { ...pool, objectives };
+    return { ...pool, objectives, copying: copyingOf(pool, cameras, caches.targetsIn(namespace)) };
   }
 
   /** Pods must not be replaced by some that copy nothing because it is not known yet where to. */
-  #targetsUnknown({ copying }: CopyingPool): NotApplied | undefined {
+  #targetsUnknown({ copying }: ConfiguredPool): NotApplied | undefined {
     if (!copying || this.#options.caches.targets.isSynced) return undefined;
     return notApplied('TargetsUnknown', 'ArchiveTargets cannot be listed yet');
   }
@@ -427,7 +430,7 @@ function notApplied(reason: string, why: string): NotApplied {
 }
 
 /** Absent in a pool that copies nothing. */
-function copiesCondition({ copying }: CopyingPool): readonly PlannedCondition[] {
+function copiesCondition({ copying }: ConfiguredPool): readonly PlannedCondition[] {
   if (!copying) return [];
   const type = 'CopiesConfigured';
   if (copying.refused.length === 0) return [{ type, status: 'True', reason: 'Configured', message: '' }];
@@ -454,7 +457,7 @@ function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
 
 /** Digest of the settings; when it changes, every pod is outdated. */
 function digestOf(
-  pool: CopyingPool,
+  pool: ConfiguredPool,
   { image, priorityClass }: RecordersOptions,
   restartedAt: string | undefined,
 ): string {

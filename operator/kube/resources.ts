@@ -1,6 +1,14 @@
 // The kinds that the operator reads and writes.
 
-import { ARCHIVE_TARGETS, CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS, VERSION } from '../../crds/names.ts';
+import {
+  ARCHIVE_TARGETS,
+  CAMERAS,
+  GROUP,
+  RECORDER_NODES,
+  RECORDER_POOLS,
+  RECORDING_OBJECTIVES,
+  VERSION,
+} from '../../crds/names.ts';
 import type { Resource } from './api.ts';
 
 const core = (kind: string, plural: string): Resource => ({ group: '', version: 'v1', plural, kind });
@@ -11,6 +19,7 @@ export const CAMERA = ours('Camera', CAMERAS);
 export const RECORDER_POOL = ours('RecorderPool', RECORDER_POOLS);
 export const RECORDER_NODE = ours('RecorderNode', RECORDER_NODES);
 export const ARCHIVE_TARGET = ours('ArchiveTarget', ARCHIVE_TARGETS);
+export const RECORDING_OBJECTIVE = ours('RecordingObjective', RECORDING_OBJECTIVES);
 
 export const NODE: Resource = { ...core('Node', 'nodes'), clusterScoped: true };
 export const POD = core('Pod', 'pods');

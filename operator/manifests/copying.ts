@@ -15,8 +15,12 @@ interface Copying {
   readonly refused: readonly string[];
 }
 
-/** A pool with what its recorders copy; without it, nothing. */
-export type CopyingPool = RecorderPool & { readonly copying?: Copying | undefined };
+/** A pool with what its recorders copy and measure; without it, nothing. */
+export type ConfiguredPool = RecorderPool & {
+  readonly copying?: Copying | undefined;
+  /** `objectives` of the recorder's configuration. */
+  readonly objectives?: readonly object[];
+};
 
 const CONFIG_DIRECTORY = '/etc/recorder';
 const KEYS_DIRECTORY = `${CONFIG_DIRECTORY}-targets`;
@@ -82,7 +86,7 @@ export function copyingOf(pool: RecorderPool, cameras: readonly Camera[], all: r
 }
 
 /** `archive.targets` of the recorder's configuration. */
-export const targetSettings = ({ metadata: pool, copying }: CopyingPool): readonly object[] =>
+export const targetSettings = ({ metadata: pool, copying }: ConfiguredPool): readonly object[] =>
   (copying?.targets ?? []).map(({ metadata: { name }, spec }) => {
     const { objectLock, credentialsSecretRef: _secret, ca, serverSideEncryption: encryption, ...same } = spec;
     return {
@@ -99,7 +103,7 @@ export const targetSettings = ({ metadata: pool, copying }: CopyingPool): readon
   });
 
 /** `archive.copies` of the recorder's configuration. */
-export const ruleSettings = ({ copying }: CopyingPool): readonly object[] =>
+export const ruleSettings = ({ copying }: ConfiguredPool): readonly object[] =>
   (copying?.rules ?? []).map(({ targets, cameras, afterSeconds, keepSeconds }) => ({
     targets,
     ...(cameras && { cameras }),
@@ -110,7 +114,7 @@ export const ruleSettings = ({ copying }: CopyingPool): readonly object[] =>
 const authorityFile = (target: string): string => `target-${target}.crt`;
 
 /** The authorities of targets, by the names of their files in the ConfigMap. */
-export const authorityFiles = ({ copying }: CopyingPool): Readonly<Record<string, string>> =>
+export const authorityFiles = ({ copying }: ConfiguredPool): Readonly<Record<string, string>> =>
   Object.fromEntries(
     (copying?.targets ?? []).flatMap(({ metadata, spec }) =>
       spec.ca === undefined ? [] : [[authorityFile(metadata.name), spec.ca]],
@@ -118,7 +122,7 @@ export const authorityFiles = ({ copying }: CopyingPool): Readonly<Record<string
   );
 
 /** A pod starts, and records, without a Secret that is missing. */
-const keySources = ({ copying }: CopyingPool): readonly object[] =>
+const keySources = ({ copying }: ConfiguredPool): readonly object[] =>
   (copying?.targets ?? []).map(({ metadata: { name }, spec }) => ({
     secret: {
       name: spec.credentialsSecretRef.name,
@@ -127,16 +131,16 @@ const keySources = ({ copying }: CopyingPool): readonly object[] =>
     },
   }));
 
-export function keyVolumes(pool: CopyingPool): readonly object[] {
+export function keyVolumes(pool: ConfiguredPool): readonly object[] {
   const sources = keySources(pool);
   return sources.length > 0 ? [{ name: 'targets', projected: { sources } }] : [];
 }
 
-export const keyMounts = (pool: CopyingPool) =>
+export const keyMounts = (pool: ConfiguredPool) =>
   keyVolumes(pool).map(() => ({ name: 'targets', mountPath: KEYS_DIRECTORY, readOnly: true }));
 
 /** Ports of the services, which may be in the cluster. */
-export const targetPorts = ({ copying }: CopyingPool): readonly number[] => [
+export const targetPorts = ({ copying }: ConfiguredPool): readonly number[] => [
   ...new Set(
     (copying?.targets ?? []).map(({ spec }) => {
       const { port, protocol } = new URL(spec.endpoint);

@@ -5,7 +5,7 @@ import { isWithin, NO_CAMERA_THERE, withPrefixLength } from '../../base/networks
 import { MANAGED_BY_LABEL, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
-import { targetPorts, type CopyingPool } from './copying.ts';
+import { targetPorts, type ConfiguredPool } from './copying.ts';
 import { PEERS_PORT } from './recorder.ts';
 
 /** Ports of services whose addresses the operator does not know: recorders may reach these ports at any address. */
@@ -26,7 +26,7 @@ const DNS = [
 
 /** `clusterNetworks`: networks and addresses of the cluster itself. Returns undefined if the pool's cameras may be anywhere. */
 export function networkPolicyOf(
-  pool: CopyingPool,
+  pool: ConfiguredPool,
   ports: EgressPorts,
   clusterNetworks: readonly string[],
 ): KubeObject | undefined {

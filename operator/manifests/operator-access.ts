@@ -8,13 +8,14 @@ import {
   GROUP,
   RECORDER_NODES,
   RECORDER_POOLS,
+  RECORDING_OBJECTIVES,
 } from '../../crds/names.ts';
 import type { PolicyRule } from './recorder-access.ts';
 
 const FOLLOW = ['list', 'watch'];
 const followRule: PolicyRule = {
   apiGroups: [GROUP],
-  resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES, ARCHIVE_TARGETS],
+  resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES, ARCHIVE_TARGETS, RECORDING_OBJECTIVES],
   verbs: FOLLOW,
 };
 /** Verbs for server-side apply, and to notice what others change or delete; objects are deleted together with their owner. */
@@ -32,7 +33,7 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_NODES], verbs: ['get'] },
     {
       apiGroups: [GROUP],
-      resources: [CAMERAS, RECORDER_POOLS, ARCHIVE_TARGETS].map((kind) => `${kind}/status`),
+      resources: [CAMERAS, RECORDER_POOLS, ARCHIVE_TARGETS, RECORDING_OBJECTIVES].map((kind) => `${kind}/status`),
       verbs: ['patch'],
     },
     { apiGroups: [GROUP], resources: [RECORDER_NODES], verbs: ['create', 'patch', 'delete'] },

@@ -14,7 +14,7 @@ import {
 } from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
-import { authorityFiles, keyMounts, keyVolumes, ruleSettings, targetSettings, type CopyingPool } from './copying.ts';
+import { authorityFiles, keyMounts, keyVolumes, ruleSettings, targetSettings, type ConfiguredPool } from './copying.ts';
 import { withPodTemplate, type Placement } from './pod-template.ts';
 import { diskSettings, nodeRecorderName, ownMounts, storageVolumes, wholeDisks, wholeMounts } from './storage.ts';
 
@@ -63,10 +63,10 @@ const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): Kube
 
 /**
  * The recorder's configuration file, without secrets. Without `clusterNetworks` it has only the settings that a recorder reads
- * once; it follows changes of the networks, of the pool's renewals and of the limits of the archive, while it runs.
+ * once; it follows changes of the networks, of the pool's renewals, of the limits of the archive and of the objectives, while it runs.
  */
-export function settingsOf(pool: CopyingPool, clusterNetworks?: readonly string[]): Record<string, unknown> {
-  const { metadata, spec } = pool;
+export function settingsOf(pool: ConfiguredPool, clusterNetworks?: readonly string[]): Record<string, unknown> {
+  const { metadata, spec, objectives = [] } = pool;
   const { protectForSeconds } = spec.archive;
   const targets = targetSettings(pool);
   const copies = clusterNetworks ? ruleSettings(pool) : [];
@@ -107,6 +107,7 @@ export function settingsOf(pool: CopyingPool, clusterNetworks?: readonly string[
         ...(protectForSeconds !== undefined && { protectFor: `${protectForSeconds}s` }),
       },
     }),
+    ...(clusterNetworks && objectives.length > 0 && { objectives }),
     cluster: {
       mode: 'kubernetes',
       pool: metadata.name,
@@ -181,7 +182,11 @@ export function serviceNamesOf({ name, namespace }: RecorderPool['metadata']): r
  * `clusterNetworks`: networks in which no camera may be unless the pool allows it. `metricsSha256`: digest of the token for
  * metrics in hexadecimal digits; empty if there is none, and metrics then need a token for all cameras.
  */
-export const configMapOf = (pool: CopyingPool, clusterNetworks: readonly string[], metricsSha256 = ''): KubeObject => ({
+export const configMapOf = (
+  pool: ConfiguredPool,
+  clusterNetworks: readonly string[],
+  metricsSha256 = '',
+): KubeObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: meta(pool),
@@ -197,7 +202,7 @@ export const configMapOf = (pool: CopyingPool, clusterNetworks: readonly string[
  * new digest makes a new revision. `node`: the only node of the DaemonSet, for pools with claims; '' for others.
  */
 export function daemonSetOf(
-  pool: CopyingPool,
+  pool: ConfiguredPool,
   image: string,
   digest: string,
   priorityClass = '',
@@ -296,7 +301,7 @@ function directories({ metadata, spec }: RecorderPool, image: string) {
 
 const pullPolicy = ({ imagePullPolicy }: RecorderPool['spec']) => imagePullPolicy && { imagePullPolicy };
 
-function container(pool: CopyingPool, image: string) {
+function container(pool: ConfiguredPool, image: string) {
   const { spec } = pool;
   // A separate port: clients that occupy all connections of the API must not make the kubelet restart the recorder.
   const probe = (path: string) => ({ httpGet: { path, port: 'health' }, timeoutSeconds: 5 });
@@ -366,7 +371,7 @@ function environment(pool: RecorderPool) {
   ];
 }
 
-function mounts(pool: CopyingPool) {
+function mounts(pool: ConfiguredPool) {
   const { spec } = pool;
   const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
   return [
@@ -402,7 +407,7 @@ function advertised({ advertise }: RecorderPool['spec'], port: number): string {
   }
 }
 
-function volumesOf(pool: CopyingPool, node: string): readonly object[] {
+function volumesOf(pool: ConfiguredPool, node: string): readonly object[] {
   const { metadata, spec } = pool;
   const secret = (name: string, secretName: string, options: object = {}) => ({
     name,

@@ -7,6 +7,7 @@ import { parseCamera, type Camera } from '../../crds/camera.ts';
 import { APP_NAME, COMPONENT_LABEL, NAME_LABEL, POOL_LABEL, poolOfGuard } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
+import { parseRecordingObjective, type RecordingObjective } from '../../crds/recording-objective.ts';
 import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } from '../kube/api.ts';
 import { Informer, type Change, type InformerObserver } from '../kube/informer.ts';
 import {
@@ -21,6 +22,7 @@ import {
   POD_DISRUPTION_BUDGET,
   RECORDER_NODE,
   RECORDER_POOL,
+  RECORDING_OBJECTIVE,
   ROLE,
   ROLE_BINDING,
   SERVICE,
@@ -89,6 +91,9 @@ interface CachesOptions {
   readonly observerOf?: ((resource: Resource) => InformerObserver) | undefined;
 }
 
+/** The kind may not be installed. */
+const KIND_MS = 5_000;
+
 /** Label selector for the Leases and pods of recorders, and for guards. */
 const RECORDERS = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL} in (recorder,guard)`;
 
@@ -110,6 +115,8 @@ export class Caches {
   readonly recorderNodes: Informer<RecorderNode>;
   /** Only pools that name targets wait for them: the kind may not be installed. */
   readonly targets: Informer<ArchiveTarget>;
+  /** Nothing waits for them. */
+  readonly objectives: Informer<RecordingObjective>;
   /** In namespaces that have a pool or a camera. */
   readonly leases: NamespacedInformers<KubeObject>;
   readonly nodes: Informer<ClusterNode>;
@@ -117,6 +124,7 @@ export class Caches {
   readonly pods: NamespacedInformers<RecorderPod>;
   /** The metadata of what runs recorders, in the same namespaces. Nothing waits for them: rights to watch them may be missing. */
   readonly owned: ReadonlyMap<Resource, NamespacedInformers<KubeObject>>;
+  readonly #clock: Clock;
   readonly #namespace: string | undefined;
   readonly #hasPods: boolean;
   /** Views of cameras, cached per object, because there are thousands. */
@@ -135,6 +143,7 @@ export class Caches {
     this.pools = informer(RECORDER_POOL, parseRecorderPool);
     this.recorderNodes = informer(RECORDER_NODE, parseRecorderNode);
     this.targets = informer(ARCHIVE_TARGET, parseArchiveTarget);
+    this.objectives = informer(RECORDING_OBJECTIVE, parseRecordingObjective);
     this.recorderNodes.onChange(() => this.#reportsByPool.clear());
     const namespaced = <T extends { readonly metadata: KubeObject['metadata'] }>(
       resource: Resource,
@@ -162,6 +171,7 @@ export class Caches {
       OWNED.map((resource) => [resource, namespaced<KubeObject>(resource, ({ metadata }) => ({ metadata }))]),
     );
     this.nodes = informer(NODE, (object) => object as ClusterNode, {});
+    this.#clock = clock;
     this.#namespace = namespace;
     this.#hasPods = hasPods;
     if (namespace === undefined) for (const kind of [this.cameras, this.pools]) this.#followWith(kind);
@@ -236,21 +246,38 @@ export class Caches {
 
   start(): void {
     for (const informer of this.#fixed) informer.start();
-    if (this.#hasPods) this.targets.start();
+    if (this.#hasPods) for (const kind of [this.targets, this.objectives]) kind.start();
     if (this.#namespace !== undefined) this.#follow(this.#namespace);
   }
 
-  /** Waits for the informers of `isSynced`. */
+  /** Waits for the informers of `isSynced`, and a moment for the objectives, which recorders would forget. */
   async whenSynced(signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#fixed, ...this.#own].map(async (informer) => informer?.whenSynced(signal)));
+    const enough = new AbortController();
+    const all = [...this.#fixed, ...this.#own].map(async (informer) => informer?.whenSynced(signal));
+    if (this.#hasPods) {
+      const either = AbortSignal.any([signal, enough.signal]);
+      all.push(Promise.race([this.objectives.whenSynced(either), this.#clock.sleep(KIND_MS, either)]));
+    }
+    await Promise.all(all);
+    enough.abort();
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#fixed, this.targets, ...this.#namespaced].map((informers) => informers.close()));
+    await Promise.all(
+      [...this.#fixed, this.targets, this.objectives, ...this.#namespaced].map((informers) => informers.close()),
+    );
   }
 
   targetsIn(namespace: string): readonly ArchiveTarget[] {
     return this.targets.list().filter(({ metadata }) => metadata.namespace === namespace);
+  }
+
+  /** The RecordingObjectives of a namespace, the oldest first. */
+  objectivesIn(namespace: string): readonly RecordingObjective[] {
+    return this.objectives
+      .list()
+      .filter(({ metadata }) => metadata.namespace === namespace)
+      .sort((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1));
   }
 
   /** The cameras that a pool records, or still has to release. */
@@ -335,6 +362,8 @@ export class Caches {
     return view;
   }
 }
+
+const ageOf = ({ metadata }: RecordingObjective): string => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
 
 export const poolKeyOf = (object: Camera | RecorderNode): string =>
   keyOf({ namespace: object.metadata.namespace, name: object.spec.poolRef.name });

@@ -5,11 +5,18 @@ import type { Informer } from '../../base/kubernetes/informer.ts';
 import type { Reason } from '../../base/reason.ts';
 import type { Camera } from '../../crds/camera.ts';
 import { CAMERAS, RECORDER_POOLS, ROW_VERSION } from '../../crds/names.ts';
-import type { RecorderNode, RecorderNodeStatus, ReportedCamera, ReportedStandby } from '../../crds/recorder-node.ts';
+import type {
+  RecorderNode,
+  RecorderNodeStatus,
+  ReportedCamera,
+  ReportedObjective,
+  ReportedStandby,
+} from '../../crds/recorder-node.ts';
 import { reasonOf } from '../../crds/reasons.ts';
 import { renewMsFor } from '../../crds/renewal.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import type { CameraConfig } from '../config/schema.ts';
+import type { MeasuredObjective } from '../contract/measured-objective.ts';
 import type { ApiServer, KubernetesObject } from './api-server.ts';
 import { AssignmentMirror, openInformer, pathOf, type AssignmentMirrorOptions } from './assignment-mirror.ts';
 import { isRecorded, type Assignment } from './assignments.ts';
@@ -56,6 +63,8 @@ export interface NodeFacts {
   readonly archives: readonly { readonly camera: string; readonly oldestMs?: number; readonly newestMs?: number }[];
   /** The targets of copies, and what is wrong with them. */
   readonly targets?: readonly { readonly name: string; readonly problem: Reason | undefined }[] | undefined;
+  /** What this node measured as the leader of its cluster. */
+  readonly objectives?: readonly MeasuredObjective[];
 }
 
 /** As much of the API server's client as a member uses. */
@@ -394,6 +403,7 @@ export class Cluster {
       ...(facts.targets && {
         targets: facts.targets.map(({ name, problem }) => ({ name, ...reportedReason(problem) })),
       }),
+      ...(facts.objectives && facts.objectives.length > 0 && { objectives: facts.objectives.map(reportedObjective) }),
       requests: [...this.#requests.list()],
       conditions: [
         {
@@ -412,6 +422,21 @@ const newestFirst = (archives: NodeFacts['archives']): NodeFacts['archives'] =>
   archives.length <= MAX_ARCHIVES
     ? archives
     : archives.toSorted((a, b) => (b.newestMs ?? -Infinity) - (a.newestMs ?? -Infinity) || 0);
+
+/** In whole seconds, of which never too few are missing and never too many left. */
+const reportedObjective = (of: MeasuredObjective): ReportedObjective => ({
+  name: of.name,
+  measuredTime: timeOf(of.atMs),
+  cameras: of.cameras,
+  ...(of.achieved !== null && { achievedPercent: of.achieved }),
+  missingSeconds: Math.ceil(of.missingMs / 1_000),
+  budgetSeconds: Math.floor(of.budgetMs / 1_000),
+  budgetLeftSeconds: Math.floor(of.budgetLeftMs / 1_000),
+  worstCameras: of.worst.map(({ cameraId: camera, missingMs }) => ({
+    camera,
+    missingSeconds: Math.ceil(missingMs / 1_000),
+  })),
+});
 
 const reportedReason = (reason: Reason | undefined) =>
   reason && { reason: reasonOf(reason.code), message: reason.message.slice(0, MAX_MESSAGE) };

@@ -157,6 +157,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
         return { nodeId, address, ...(own && { mutual: own }) };
       }),
     unreachableMs: () => cluster.unreachableMs,
+    objectivesAre: (measured) => (facts.objectives = measured),
     isMemberDown: () => votes?.own !== undefined && isDown(votes.own),
     warnings: () => [
       ...(cluster.isMember
@@ -189,6 +190,7 @@ class ReportedFacts {
   #archivesMs = -Infinity;
   #space: Space | undefined;
   #spaceMs = -Infinity;
+  objectives: NonNullable<NodeFacts['objectives']> = [];
 
   constructor(deps: MemberDeps) {
     this.#deps = deps;
@@ -218,6 +220,7 @@ class ReportedFacts {
       standbys: standbys.reports(),
       archives: this.#archives,
       targets: this.#deps.copies?.states(),
+      objectives: this.objectives,
     };
   }
 

@@ -373,6 +373,7 @@ export class Serving {
       },
       accounts: (ids, interval) => timelines.accounts(asking, ids, interval),
       isMine: () => cluster === undefined || cluster.leader()?.nodeId === cluster.nodeId,
+      measured: (measured) => this.#parts.engine.member?.objectivesAre(measured),
       registry: this.#parts.registry,
       clock,
       log,

@@ -9,6 +9,7 @@ import type { CameraSwitch } from '../contract/camera-switch.ts';
 import type { FootageTimes } from '../contract/footage-times.ts';
 import type { GapReporter } from '../contract/gap-report.ts';
 import type { LiveQuality } from '../contract/live-feed.ts';
+import type { MeasuredObjective } from '../contract/measured-objective.ts';
 import type { Member, PeerNode } from '../contract/other-node.ts';
 import type { ProtectedWindows } from '../contract/protection.ts';
 import type { Examiner } from '../probe/report/examiner.ts';
@@ -88,6 +89,8 @@ export interface EngineMember {
   unreachableMs(): number;
   /** This server should have a member of etcd, which does not answer. */
   isMemberDown(): boolean;
+  /** What this node measured as the leader, for the status of the cluster; empty at the others. */
+  objectivesAre(measured: readonly MeasuredObjective[]): void;
   warnings(): readonly Warning[];
 }
 

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { VirtualClock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { silentLog } from '../../base/log.ts';
+import type { MeasuredObjective } from '../contract/measured-objective.ts';
 import type { RecordedTime } from './days.ts';
 import type { Objective } from './objective.ts';
 import { ObjectiveWatch } from './watch.ts';
@@ -36,6 +37,7 @@ function stage(lost: Readonly<Record<string, { readonly lostMs: number; readonly
     };
   };
   const registry = new Registry();
+  const told: (readonly MeasuredObjective[])[] = [];
   const watch = new ObjectiveWatch({
     objectives: () => is.objectives,
     cameraIds: async () => ['gate', 'dock-1', 'dock-2'],
@@ -44,6 +46,7 @@ function stage(lost: Readonly<Record<string, { readonly lostMs: number; readonly
       return ids.map((id) => accountOf(id, interval));
     },
     isMine: () => is.mine,
+    measured: (measured) => told.push(measured),
     registry,
     clock,
     log: silentLog,
@@ -54,12 +57,12 @@ function stage(lost: Readonly<Record<string, { readonly lostMs: number; readonly
     clock.advance(60_000);
     return registry.metrics();
   };
-  return { watch, is, asked, minute };
+  return { clock, told, is, asked, minute };
 }
 
 test('burn rates say how fast the budget is used up in each window, budget and share are of the whole window', async () => {
   // Of two cameras, a minute of one is missing: 1/120 of the last hour, which has a budget of 1/100.
-  const { minute, watch } = stage({ 'dock-1': { lostMs: 60_000, agoMs: 10 * 60_000 } });
+  const { minute, told, clock } = stage({ 'dock-1': { lostMs: 60_000, agoMs: 10 * 60_000 } });
   const text = await minute();
   const rate = (window: string): number =>
     Number(new RegExp(`burn_rate\\{objective="insurance",window="${window}"\\} (\\S+)`).exec(text)?.[1]);
@@ -68,9 +71,16 @@ test('burn rates say how fast the budget is used up in each window, budget and s
   assert.ok(Math.abs(rate('6h') - 100 / 720) < 1e-9, text);
   const budgetMs = (2 * OBJECTIVE.windowMs) / 100;
   assert.match(text, new RegExp(`budget_left_seconds\\{objective="insurance"\\} ${(budgetMs - 60_000) / 1_000}\n`));
-  const [{ balance, worst, cameras } = assert.fail()] = watch.measured;
-  assert.deepEqual([balance.missingMs, balance.budgetMs, cameras], [60_000, budgetMs, 2]);
-  assert.deepEqual(worst, [{ cameraId: 'dock-1', missingMs: 60_000 }]);
+  const [{ atMs, achieved, ...found } = assert.fail(), ...others] = told.flat();
+  assert.deepEqual([atMs, achieved, others], [clock.wallMs() - 60_000, 99.9965, []]);
+  assert.deepEqual(found, {
+    name: 'insurance',
+    cameras: 2,
+    missingMs: 60_000,
+    budgetMs,
+    budgetLeftMs: budgetMs - 60_000,
+    worst: [{ cameraId: 'dock-1', missingMs: 60_000 }],
+  });
 });
 
 test('cameras that no objective covers are not asked for, and long windows only every five minutes', async () => {
@@ -85,11 +95,11 @@ test('cameras that no objective covers are not asked for, and long windows only 
 });
 
 test('a node that no longer measures says nothing, and measures all anew when it leads again', async () => {
-  const { minute, is, watch, asked } = stage({});
+  const { minute, is, told, asked } = stage({});
   await minute();
   is.mine = false;
   assert.doesNotMatch(await minute(), /objective="insurance"/);
-  assert.deepEqual(watch.measured, []);
+  assert.deepEqual(told.at(-1), []);
   is.mine = true;
   assert.match(await minute(), /budget_left_seconds\{objective="insurance"\}/);
   assert.deepEqual(
@@ -102,4 +112,15 @@ test('where nothing may be missing, any missing time is infinitely too fast', as
   const { minute, is } = stage({ 'dock-2': { lostMs: 1, agoMs: 0 } });
   is.objectives = [{ ...OBJECTIVE, target: 100 }];
   assert.match(await minute(), /burn_rate\{objective="insurance",window="1h"\} \+Inf/);
+});
+
+test('an objective that was changed is measured again at once', async () => {
+  const { minute, is, told } = stage({ 'dock-1': { lostMs: 60_000, agoMs: 0 } });
+  await minute();
+  is.objectives = [{ ...OBJECTIVE, target: 100 }];
+  assert.match(await minute(), /budget_left_seconds\{objective="insurance"\} -60\n/);
+  assert.deepEqual(
+    told.map(([one]) => one?.budgetLeftMs),
+    [17_220_000, -60_000],
+  );
 });

@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
+import type { MeasuredObjective } from '../contract/measured-objective.ts';
 import { recordedIn, type Recorded, type RecordedTime } from './days.ts';
 import { balanceOf, covers, worstOf, type Balance, type Objective } from './objective.ts';
 
@@ -17,19 +18,11 @@ interface WatchOptions {
   readonly accounts: (cameraIds: readonly string[], interval: Interval) => Promise<readonly RecordedTime[]>;
   /** False in a cluster that another node leads. */
   readonly isMine: () => boolean;
+  /** Called with each measurement of whole windows; with an empty one when this node stops to measure. */
+  readonly measured: (measured: readonly MeasuredObjective[]) => void;
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-interface Measured {
-  readonly objective: Objective;
-  readonly atMs: number;
-  readonly cameras: number;
-  /** Of the window of the objective. */
-  readonly balance: Balance;
-  /** Most missing first. */
-  readonly worst: readonly { readonly cameraId: string; readonly missingMs: number }[];
 }
 
 /** The windows of burn rates. Those up to `SHORT_MS` are measured each minute, the others every five minutes. */
@@ -49,7 +42,8 @@ export class ObjectiveWatch {
   readonly #burnRate: Gauge<'objective' | 'window'>;
   readonly #left: Gauge<'objective'>;
   readonly #achieved: Gauge<'objective'>;
-  #measured: readonly Measured[] = [];
+  /** What is measured now, as text. */
+  #subject = '[]';
   #work: Promise<void> | undefined;
   #dueMs = -Infinity;
   #turn = 0;
@@ -77,11 +71,6 @@ export class ObjectiveWatch {
     });
   }
 
-  /** The last measurement; empty at a node that does not measure. */
-  get measured(): readonly Measured[] {
-    return this.#measured;
-  }
-
   /** To be called about once a second. */
   tick(): void {
     const { clock, log } = this.#options;
@@ -97,13 +86,14 @@ export class ObjectiveWatch {
   }
 
   async #measure(): Promise<void> {
-    const { objectives, cameraIds, isMine, clock } = this.#options;
+    const { objectives, cameraIds, isMine, measured, clock } = this.#options;
     const all = isMine() ? objectives() : [];
-    const names = JSON.stringify(all.map(({ name }) => name));
-    if (names !== JSON.stringify(this.#measured.map(({ objective }) => objective.name))) {
+    const subject = JSON.stringify(all);
+    if (subject !== this.#subject) {
+      this.#subject = subject;
       this.#turn = 0;
       for (const gauge of [this.#burnRate, this.#left, this.#achieved]) gauge.reset();
-      this.#measured = [];
+      if (all.length === 0) measured([]);
     }
     if (all.length === 0) return;
     const isLong = this.#turn++ % LONG_EVERY === 0;
@@ -131,24 +121,29 @@ export class ObjectiveWatch {
       }
     }
     if (!isLong) return;
-    this.#measured = all.map((objective) => {
+    const found = all.map((objective): MeasuredObjective => {
       const parts = recordedOf(objective, objective.windowMs);
       const worst = worstOf(
         objective,
         parts.map(([id, part]) => ({ id, parts: [part] })),
       );
+      const { achieved, missingMs, budgetMs, budgetLeftMs } = balance(objective, objective.windowMs);
       return {
-        objective,
+        name: objective.name,
         atMs: toMs,
         cameras: parts.length,
-        balance: balance(objective, objective.windowMs),
-        worst: worst.map(({ id: cameraId, balance: { missingMs } }) => ({ cameraId, missingMs })),
+        achieved,
+        missingMs,
+        budgetMs,
+        budgetLeftMs,
+        worst: worst.map(({ id: cameraId, balance: { missingMs: ms } }) => ({ cameraId, missingMs: ms })),
       };
     });
-    for (const { objective, balance: whole } of this.#measured) {
-      this.#left.set({ objective: objective.name }, whole.budgetLeftMs / 1_000);
-      this.#achieved.set({ objective: objective.name }, (whole.achieved ?? 100) / 100);
+    for (const { name: objective, budgetLeftMs, achieved } of found) {
+      this.#left.set({ objective }, budgetLeftMs / 1_000);
+      this.#achieved.set({ objective }, (achieved ?? 100) / 100);
     }
+    measured(found);
   }
 
   async #accountsOf(ids: readonly string[], interval: Interval): Promise<ReadonlyMap<string, RecordedTime>> {

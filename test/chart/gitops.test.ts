@@ -122,6 +122,7 @@ suite('the charts under GitOps', { skip: helmMissing() || apiServerMissing() || 
       `CustomResourceDefinition/cameras.${GROUP}`,
       `CustomResourceDefinition/recordernodes.${GROUP}`,
       `CustomResourceDefinition/recorderpools.${GROUP}`,
+      `CustomResourceDefinition/recordingobjectives.${GROUP}`,
       `RecorderPool/${NAMESPACE}/default`,
     ];
     for (const tool of ['argo-prune', 'flux-prune']) {

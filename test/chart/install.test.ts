@@ -334,6 +334,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
         'list nodes',
         'list recordernodes',
         'list recorderpools',
+        'list recordingobjectives',
         'list servicecidrs',
         'patch recorderpools/status',
         'watch archivetargets',
@@ -341,6 +342,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
         'watch nodes',
         'watch recordernodes',
         'watch recorderpools',
+        'watch recordingobjectives',
       ]);
       const core = '/api/v1/namespaces/stranger';
       const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/stranger';

@@ -60,7 +60,7 @@ suite('the chart', { skip: helmMissing() }, () => {
         metadata.labels.team,
         metadata.annotations['helm.sh/resource-policy'],
       ]),
-      ['cameras', 'recorderpools', 'recordernodes', 'archivetargets'].map((name) => [
+      ['cameras', 'recorderpools', 'recordernodes', 'archivetargets', 'recordingobjectives'].map((name) => [
         `${name}.kube-nvr.dev`,
         'video',
         'keep',
@@ -126,7 +126,9 @@ suite('the chart', { skip: helmMissing() }, () => {
     assert.deepEqual(await ofCluster({}), nodes);
     assert.deepEqual(await ofCluster({ watch: { allNamespaces: true, namespaces: ['a'] } }), [
       ...nodes,
-      ...['cameras', 'recorderpools', 'recordernodes', 'archivetargets'].map((kind) => `list,watch ${kind}`),
+      ...['cameras', 'recorderpools', 'recordernodes', 'archivetargets', 'recordingobjectives'].map(
+        (kind) => `list,watch ${kind}`,
+      ),
       'patch recorderpools/status',
       'create events',
     ]);

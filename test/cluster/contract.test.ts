@@ -498,6 +498,22 @@ function keepsTheContract(): void {
       body: node('x', { responses: many(33, (i) => ({ id: `r${i}`, code: 200 })) }),
       field: 'spec.responses',
     },
+    {
+      what: 'cameras by name and by label',
+      body: object('RecordingObjective', 'x', { targetPercent: 99, cameras: ['gate'], cameraSelector: { area: 'a' } }),
+      field: 'spec.cameraSelector',
+      words: 'together with cameras',
+    },
+    {
+      what: 'a target of more than everything',
+      body: object('RecordingObjective', 'x', { targetPercent: 100.1 }),
+      field: 'spec.targetPercent',
+    },
+    {
+      what: 'a cause that there is not',
+      body: object('RecordingObjective', 'x', { targetPercent: 99, excused: ['Bored'] }),
+      field: 'spec.excused[0]',
+    },
   ];
 
   for (const { what, body, field, words } of refused) {

@@ -8,6 +8,7 @@ import { readdirSync } from 'node:fs';
 import type { CameraAssignment } from '../../crds/camera.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import type { RecorderPoolStatus } from '../../crds/recorder-pool.ts';
+import type { RecordingObjective } from '../../crds/recording-objective.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import {
   operatorAuthorityRules,
@@ -79,6 +80,7 @@ interface Gaps {
 type Json = Record<string, unknown>;
 type CameraObject = KubeObject & { status?: { assignment?: CameraAssignment; conditions?: readonly Condition[] } };
 type NodeObject = KubeObject & { spec: { role: string }; status?: RecorderNodeStatus };
+type ObjectiveObject = KubeObject & { status?: RecordingObjective['status'] };
 type PoolObject = KubeObject & { status?: RecorderPoolStatus };
 
 let cluster: Cluster;
@@ -91,7 +93,10 @@ const readNodes = (): Promise<readonly NodeObject[]> => cluster.controlPlane.api
 
 const cameraNamed = (name: string): Json => resource('Camera', name, { source: camera.url, transport: 'Tcp' });
 
-async function conditionOf(read: Promise<CameraObject | PoolObject>, type: string): Promise<Condition | undefined> {
+async function conditionOf(
+  read: Promise<CameraObject | ObjectiveObject | PoolObject>,
+  type: string,
+): Promise<Condition | undefined> {
   return (await read).status?.conditions?.find((one) => one.type === type);
 }
 
@@ -189,6 +194,31 @@ suite('the operator', { skip: clusterMissing() }, () => {
     }
     const table = await cluster.controlPlane.kubectl(['get', 'cameras']);
     assert.match(table, /gate +node-\d +True +True +Recording/);
+  });
+
+  test('an objective says how much of its cameras is recorded, measured by the leader, for which no recorder is restarted', async () => {
+    const recorders = async (): Promise<readonly number[]> => {
+      const all = await Promise.all(NODES.map((node) => cluster.node(node).processes()));
+      return all.flat().flatMap(({ container, pid }) => (container === 'recorder' ? pid : []));
+    };
+    const before = await recorders();
+    await apply(cluster.controlPlane, [
+      resource('RecordingObjective', 'insurance', { cameras: ['gate', 'dock*'], targetPercent: 1 }),
+      resource('RecordingObjective', 'nobody', { cameraSelector: { area: 'roof' }, targetPercent: 99 }),
+    ]);
+    const read = (name: string): Promise<ObjectiveObject> =>
+      cluster.controlPlane.api.get(`${BASE}/recordingobjectives/${name}`);
+    await until(
+      'it is measured, and met',
+      async () => (await conditionOf(read('insurance'), 'Met'))?.status === 'True',
+      SLOW_MS,
+    );
+    const { cameras, achievedPercent = 0, budgetLeftSeconds = 0 } = (await read('insurance')).status ?? {};
+    assert.equal(cameras, 2);
+    assert.ok(achievedPercent > 1 && budgetLeftSeconds >= 0, `${achievedPercent} % ${budgetLeftSeconds} s`);
+    const isRefused = async () => (await conditionOf(read('nobody'), 'Ready'))?.reason === 'NoCameras';
+    await until('labels of no camera are said', isRefused, SLOW_MS);
+    assert.deepEqual(await recorders(), before);
   });
 
   test('a drained node gives its cameras away without a gap, gets none, and gets its own back afterwards', async () => {

@@ -8,6 +8,7 @@
     - recorderpools
     - recordernodes
     - archivetargets
+    - recordingobjectives
   verbs:
     - list
     - watch
@@ -38,6 +39,7 @@
     - cameras/status
     - recorderpools/status
     - archivetargets/status
+    - recordingobjectives/status
   verbs:
     - patch
 - apiGroups:
@@ -159,6 +161,7 @@
     - recorderpools
     - recordernodes
     - archivetargets
+    - recordingobjectives
   verbs:
     - list
     - watch
@@ -268,6 +271,7 @@
     - recorderpools
     - recordernodes
     - archivetargets
+    - recordingobjectives
   verbs:
     - get
     - list
@@ -282,6 +286,7 @@
     - recorderpools
     - recordernodes
     - archivetargets
+    - recordingobjectives
   verbs:
     - get
     - list
@@ -306,6 +311,7 @@
     - recorderpools
     - recordernodes
     - archivetargets
+    - recordingobjectives
   verbs:
     - get
     - list
@@ -317,6 +323,7 @@
     - recorderpools
     - recordernodes
     - archivetargets
+    - recordingobjectives
   verbs:
     - create
     - update
