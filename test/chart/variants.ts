@@ -36,7 +36,7 @@ export const VARIANTS: readonly Variant[] = [
       commonLabels: { team: 'video' },
       image: { digest: `sha256:${'0'.repeat(64)}`, pullSecrets: [{ name: 'registry' }] },
       operator: {
-        antiAffinity: 'Preferred',
+        antiAffinity: 'Required',
         nodeSelector: { a: 'b' },
         podAnnotations: { a: 'b' },
         podLabels: { a: 'b' },
