@@ -92,12 +92,12 @@ test('a failover counts for the node that lost the camera; a drain is none', asy
 
 const line = (name: string, labels: string): string => `kube_nvr_operator_${name}{${labels}} 0`;
 
-test('queues, looks, watches and leadership are reported under names that others use for them, too', async () => {
+test('queues are counted under the names that dashboards for programs of Kubernetes know, and all else under ours', async () => {
   const { metrics } = setup();
   metrics.queue('camera').added();
   metrics.reconciled('camera', 'success', 0.1);
   metrics.informer({ group: '', version: 'v1', plural: 'cameras', kind: 'Camera' }).relisted();
-  const names = metrics.registry.getMetricsAsArray().map(({ name }) => name.replace('kube_nvr_operator_', ''));
+  const names = metrics.registry.getMetricsAsArray().map(({ name }) => name);
   for (const name of [
     'workqueue_depth',
     'workqueue_adds_total',
@@ -105,15 +105,15 @@ test('queues, looks, watches and leadership are reported under names that others
     'workqueue_work_duration_seconds',
     'workqueue_retries_total',
     'workqueue_unfinished_work_seconds',
-    'reconcile_total',
-    'reconcile_duration_seconds',
-    'watch_age_seconds',
-    'relist_misses_total',
-    'leader',
+    'kube_nvr_operator_reconcile_total',
+    'kube_nvr_operator_reconcile_duration_seconds',
+    'kube_nvr_operator_watch_age_seconds',
+    'kube_nvr_operator_relist_misses_total',
+    'kube_nvr_operator_leader',
   ])
     assert.ok(names.includes(name), name);
   const text = await metrics.registry.metrics();
-  assert.match(text, /^kube_nvr_operator_workqueue_adds_total\{name="camera"\} 1$/m);
+  assert.match(text, /^workqueue_adds_total\{name="camera"\} 1$/m);
   assert.match(text, /^kube_nvr_operator_reconcile_total\{controller="camera",outcome="success"\} 1$/m);
   assert.match(text, /^kube_nvr_operator_leader 1$/m);
 });
@@ -125,7 +125,7 @@ test('no metric of the operator names a camera', async () => {
   metrics.moved('video', 'default', { node: 'b', previousNode: 'a', epoch: 2, reason: 'NodeUnavailable' });
   metrics.queue('camera').added();
   assert.doesNotMatch(await metrics.registry.metrics(), /garden-gate/);
-  const ours = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('kube_nvr_'));
+  const ours = metrics.registry.getMetricsAsArray().filter(({ name }) => /^(kube_nvr|workqueue)_/.test(name));
   const labels = new Set(ours.flatMap((metric) => (metric as unknown as { labelNames: readonly string[] }).labelNames));
   assert.deepEqual([...labels].sort(), [
     'controller',

@@ -18,6 +18,9 @@ interface OperatorFacts {
 /** Why a camera was moved: its node did not record it, although no person had asked for that. */
 export const isFailover = (reason: string): boolean => reason === 'NodeUnavailable' || reason === 'NotTakenUp';
 
+/** Queues have the names under which programs of Kubernetes count theirs, which dashboards of others show. */
+const fullName = (name: string): string => (name.startsWith('workqueue_') ? name : `kube_nvr_operator_${name}`);
+
 /** What the leader decided last about a pool. */
 interface PlanOfSnapshot {
   readonly plan: Plan;
@@ -219,12 +222,12 @@ export class OperatorMetrics {
   }
 
   #gauge(name: string, help: string, labelNames: string[]): Gauge {
-    return new Gauge({ name: `kube_nvr_operator_${name}`, help, labelNames, registers: [this.registry] });
+    return new Gauge({ name: fullName(name), help, labelNames, registers: [this.registry] });
   }
 
   #collected(name: string, help: string, labelNames: string[], collect: (gauge: Gauge) => void): void {
     const gauge: Gauge = new Gauge({
-      name: `kube_nvr_operator_${name}`,
+      name: fullName(name),
       help,
       labelNames,
       registers: [this.registry],
@@ -233,11 +236,11 @@ export class OperatorMetrics {
   }
 
   #counter(name: string, help: string, labelNames: string[]): Counter {
-    return new Counter({ name: `kube_nvr_operator_${name}`, help, labelNames, registers: [this.registry] });
+    return new Counter({ name: fullName(name), help, labelNames, registers: [this.registry] });
   }
 
   #histogram(name: string, help: string, labelNames: string[]): Histogram {
     const buckets = [0.001, 0.01, 0.1, 1, 10, 60];
-    return new Histogram({ name: `kube_nvr_operator_${name}`, help, labelNames, buckets, registers: [this.registry] });
+    return new Histogram({ name: fullName(name), help, labelNames, buckets, registers: [this.registry] });
   }
 }

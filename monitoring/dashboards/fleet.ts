@@ -676,7 +676,7 @@ const operator: Row = {
       width: 6,
       queries: [
         {
-          expr: `kube_nvr_operator_workqueue_depth{${CLUSTER}} and on (cluster, job, instance) kube_nvr_operator_leader{${CLUSTER}} == 1`,
+          expr: `workqueue_depth{${CLUSTER}} and on (cluster, job, instance) kube_nvr_operator_leader{${CLUSTER}} == 1`,
           legend: '{{name}} {{cluster}}',
         },
       ],
@@ -687,7 +687,10 @@ const operator: Row = {
       unit: 's',
       width: 6,
       queries: [
-        { expr: `sum by (name) (kube_nvr_operator_workqueue_unfinished_work_seconds{${CLUSTER}})`, legend: '{{name}}' },
+        {
+          expr: `workqueue_unfinished_work_seconds{${CLUSTER}} and on (cluster, job, instance) kube_nvr_operator_leader{${CLUSTER}} == 1`,
+          legend: '{{name}} {{cluster}}',
+        },
       ],
     }),
     graph({

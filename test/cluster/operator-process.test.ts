@@ -129,7 +129,7 @@ suite('the operator process', { skip: apiServerMissing() }, () => {
       spec: { holderIdentity: 'node-1/0' },
     });
     await until('it is ready', async () => (await probe('/readyz')) === 200, SLOW_MS);
-    const added = (): Promise<number> => metric('kube_nvr_operator_workqueue_adds_total');
+    const added = (): Promise<number> => metric('workqueue_adds_total');
     const seen = (): Promise<number> => metric('kube_nvr_operator_watch_events_total');
     await until('the pool was looked at', async () => (await added()) > 0, SLOW_MS);
     const [addedBefore, seenBefore] = [await added(), await seen()];

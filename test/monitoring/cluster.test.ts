@@ -172,7 +172,7 @@ test(
     // Nothing is scraped that docs/metrics.md does not have, and nothing of it is missing.
     const known = metricsOf('operator').flatMap((metric) => [...seriesOf(metric).keys()]);
     const seen = await prometheus.names('kube-nvr-operator');
-    const ours = (names: readonly string[]) => names.filter((name) => name.startsWith('kube_nvr_')).sort();
+    const ours = (names: readonly string[]) => names.filter((name) => /^(kube_nvr|workqueue)_/.test(name)).sort();
     assert.deepEqual(ours(seen), ours(known));
   },
 );

@@ -22,7 +22,7 @@ test('docs/metrics.md is that of the code: else run node build/generate-metrics-
 test('metrics are named as Prometheus wants them: counters end in _total, units are base units', () => {
   assert.ok(OURS.length > 60);
   for (const { name, type, help } of OURS) {
-    assert.match(name, /^kube_nvr_[a-z0-9_]+$/);
+    assert.match(name, /^(kube_nvr|workqueue)_[a-z0-9_]+$/);
     assert.equal(name.endsWith('_total'), type === 'counter', name);
     assert.doesNotMatch(name, /_(ms|milliseconds|minutes|kb|mb|percent)(_|$)/);
     assert.match(help, /^[A-Z0-9].*[^ ]$/, name);
