@@ -328,6 +328,11 @@ const spec = withRules(
         'Directory on each node; the state of the recorder is in its subdirectory {namespace}_{pool}. It is made when it is missing. Not used with archive.volumeClaimTemplate: the claim has the state, too.',
       ),
     databaseSecretRef: reference().optional().describe('A Secret with the key url: a Postgres database.'),
+    site: formed(z.string().min(1).max(100), /^[^\p{Cc}]*$/u, 'must have no control characters')
+      .optional()
+      .describe(
+        'Name of the site: in the console, in exports, cases, reports and mails, and in the metric kube_nvr_info. A change replaces the pods.',
+      ),
     camerasFromDatabase: z
       .boolean()
       .default(false)

@@ -121,7 +121,7 @@ function recorderRegistry(): Registry {
     log: silentLog,
   });
   return Registry.merge([
-    buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', clock: systemClock }),
+    buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', site: '', clock: systemClock }),
     own,
   ]);
 }

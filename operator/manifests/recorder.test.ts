@@ -233,6 +233,11 @@ test('how long footage is kept and protected is in the settings, as the recorder
   assert.equal(read(limits).archive.protectForMs, 3_600_000);
 });
 
+test('the name of the site is that of the console, of exports and of reports', () => {
+  const siteOf = (spec: object) => toConfig(ConfigFile.parse(settingsOf(pool(spec), [])), 'n').console.site;
+  assert.deepEqual([siteOf({ site: 'Filiale 17, Köln' }), siteOf({})], ['Filiale 17, Köln', '']);
+});
+
 test('another limit of the archive reaches recorders through their settings, and replaces no pod', () => {
   const archive = { hostPath: '/mnt/archive', retention: { maxAgeSeconds: 60 } };
   assert.deepEqual(settingsOf(pool({ archive })), settingsOf(pool({ archive: { hostPath: '/mnt/archive' } })));

@@ -94,6 +94,7 @@ export function settingsOf(pool: ConfiguredPool, clusterNetworks?: readonly stri
     ...(clusterNetworks && spec.cameraNetworks && { cameraNetworks: spec.cameraNetworks }),
     ...(spec.origins && { cors: { origins: [...spec.origins] } }),
     ...(spec.tls && { tls: tlsOf(spec.tls) }),
+    ...(spec.site !== undefined && { console: { site: spec.site } }),
     ...(spec.webhooksSecretRef && { webhooksFile: `${WEBHOOKS_DIRECTORY}/webhooks.yaml` }),
     ...(spec.audit && { audit: auditOf(spec.audit) }),
     ...(spec.licensePublicKey !== undefined && {

@@ -21,7 +21,13 @@ function setup(t: TestContext) {
   const clock = new VirtualClock();
   const cameras: CameraView[] = [];
   const directory = { list: () => cameras };
-  const registry = buildMetricsRegistry({ cameras: directory, version: '1.2.3', nodeName: 'rack-1', clock });
+  const registry = buildMetricsRegistry({
+    cameras: directory,
+    version: '1.2.3',
+    nodeName: 'rack-1',
+    site: 'plant-7',
+    clock,
+  });
   const server = buildMetricsServer(registry, {
     log: silentLog,
     auth: new Authenticator({ mode: 'none', tokens: [] }),
@@ -198,7 +204,7 @@ test('a camera that is gone has no metrics', async (t) => {
 test('the process: what runs, processor time, memory and event-loop lag', async (t) => {
   const { scrape } = setup(t);
   const before = await scrape();
-  assert.equal(before.get('kube_nvr_info{version="1.2.3",node="rack-1"}'), 1);
+  assert.equal(before.get('kube_nvr_info{version="1.2.3",node="rack-1",site="plant-7"}'), 1);
   assert.ok((before.get('process_resident_memory_bytes') ?? 0) > 1e6);
   // The lag is sampled by a timer, whose first sample after a scrape tells nothing: block the loop several times.
   let lagSeconds = 0;

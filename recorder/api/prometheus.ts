@@ -38,18 +38,19 @@ interface MetricsDeps {
   readonly cameras: Pick<CameraDirectory, 'list'>;
   readonly version: string;
   readonly nodeName: string;
+  readonly site: string;
   readonly clock: Clock;
 }
 
-export function buildMetricsRegistry({ cameras, version, nodeName, clock }: MetricsDeps): Registry {
+export function buildMetricsRegistry({ cameras, version, nodeName, site, clock }: MetricsDeps): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
   new Gauge({
     name: 'kube_nvr_info',
-    help: 'Always 1; the labels have the version and the name of the node.',
-    labelNames: ['version', 'node'],
+    help: 'Always 1; the labels have the version, the name of the node, and the name of the site if it has one.',
+    labelNames: ['version', 'node', 'site'],
     registers: [registry],
-  }).set({ version, node: nodeName }, 1);
+  }).set({ version, node: nodeName, site }, 1);
   registry.registerMetric(cameraInfo(cameras));
   const add = adderTo(registry, cameras);
   addStateMetrics(add);

@@ -424,9 +424,13 @@ export class Serving {
     const { cameras, registry: own, operatorMetrics: more } = this.#parts;
     const { version, clock, log } = this.#deps;
     const { auth, tls } = this.#trust;
-    const { nodeName, metrics } = this.#config;
+    const {
+      nodeName,
+      metrics,
+      console: { site },
+    } = this.#config;
     const { requireToken } = metrics;
-    const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), own]);
+    const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, site, clock }), own]);
     return buildMetricsServer(registry, { log, requireToken, auth, more, ...(requireToken && tls ? { tls } : {}) });
   }
 

@@ -476,7 +476,7 @@ async function metricsStage(t: TestContext, options: Auth): Promise<Listener> {
   const clock = new VirtualClock(NOON_MS);
   const views = CAMERAS.map((id) => ({ status: cameraStatus({ id }), archive: archiveStatus(), live: undefined }));
   const cameras = { list: () => views };
-  const registry = buildMetricsRegistry({ cameras, version: '1', nodeName: 'rack-1', clock });
+  const registry = buildMetricsRegistry({ cameras, version: '1', nodeName: 'rack-1', site: '', clock });
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
   const app = buildMetricsServer(registry, { log: silentLog, auth, requireToken: true });
   t.after(() => app.close());

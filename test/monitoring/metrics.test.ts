@@ -33,7 +33,7 @@ test('no label has values of which there may be thousands: ids of jobs, files, a
   const allowed = new Set(
     (
       'camera name transport video resolution audio state kind reason cause rule change outcome queue scope version ' +
-      'node namespace pool resource type verb controller listener webhook peer result use to target by disk objective window'
+      'node namespace pool resource type verb controller listener webhook peer result use to target by disk objective window site'
     ).split(' '),
   );
   const labels = OURS.flatMap((metric) => metric.labels.map((label) => `${metric.name} ${label}`));
