@@ -1,5 +1,8 @@
 // All sorts of values: what every object that the chart makes is looked at with.
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
 import type { Values } from './helm.ts';
 
 export const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
@@ -14,9 +17,17 @@ interface Variant {
   readonly args?: readonly string[];
 }
 
+/** As docs/fleets.md shows it. */
+function siteOf(nodes: string): Values {
+  const file = join(import.meta.dirname, `../../docs/fleet/values/${nodes}.yaml`);
+  return parse(readFileSync(file, 'utf8')) as Values;
+}
+
 export const VARIANTS: readonly Variant[] = [
   { name: 'no values', values: {} },
   { name: 'a pool', values: { pool: POOL } },
+  { name: 'a site of one node', values: siteOf('one-node') },
+  { name: 'a site of two nodes', values: siteOf('two-nodes') },
   { name: 'all namespaces', values: { watch: { allNamespaces: true, namespaces: ['a', 'b'] } } },
   { name: 'another namespace', values: { watch: { namespace: 'footage' }, pool: POOL } },
   {
