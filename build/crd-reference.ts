@@ -28,9 +28,12 @@ const ABOUT: Readonly<Record<string, string>> = {
     'Which nodes record, how, and the rules of failover. Deleting it ends its recorders; archives stay on their nodes.',
   RecorderNode:
     'One node of a pool. The operator makes it; people change `role` and `drain`. The recorder of that node writes `status`.',
+  ArchiveTarget: 'A place in object storage to which recorders copy footage ([copies](copies.md)).',
   RecordingObjective:
     'How much of the time cameras must be recorded, and how it stands ([objectives](gaps.md#objectives-and-reports)).',
 };
+
+export const aboutKind = ({ kind }: KindDefinition): string => ABOUT[kind] ?? '';
 
 const INTRODUCTION = `# Resources
 
@@ -63,7 +66,7 @@ function kindReference(definition: KindDefinition): string {
   return [
     `## ${kind}`,
     '',
-    `${ABOUT[kind] ?? ''} Short name \`${shortName}\`; names have at most ${name.maxLength} characters.`,
+    `${aboutKind(definition)} Short name \`${shortName}\`; names have at most ${name.maxLength} characters.`,
     '',
     table(rowsOf('spec.', spec)),
     '',

@@ -4,9 +4,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { toCustomResourceDefinition } from '../../crds/custom-resource-definition.ts';
 import { KINDS } from '../../crds/kinds.ts';
+import { GROUP, VERSION } from '../../crds/names.ts';
 import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
 import {
   operatorClusterRules,
@@ -22,6 +23,7 @@ import { secretAccessPolicies } from '../../operator/manifests/secret-access-pol
 import { adminRules, editRules, viewRules } from '../../operator/manifests/user-access.ts';
 import { cameraDashboard } from '../../monitoring/dashboards/camera.ts';
 import { fleetDashboard } from '../../monitoring/dashboards/fleet.ts';
+import { aboutKind } from '../crd-reference.ts';
 import { chartReadme } from './readme.ts';
 import { valuesSchema } from './values-schema.ts';
 
@@ -37,10 +39,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   const main = [...(await mainChart())].map(([name, text]) => [`kube-nvr/${name}`, text] as const);
   return new Map([
     ...main,
-    [
-      'kube-nvr-crds/Chart.yaml',
-      chartYaml('kube-nvr-crds', 'The kinds of kube-nvr: Camera, RecorderPool and RecorderNode'),
-    ],
+    ['kube-nvr-crds/Chart.yaml', chartYaml('kube-nvr-crds', 'The kinds of kube-nvr', hubOf({ isOperator: false }))],
     ['kube-nvr-crds/templates/crds.yaml', crds()],
   ]);
 }
@@ -49,7 +48,7 @@ async function mainChart(): Promise<ReadonlyMap<string, string>> {
   const readme = chartReadme(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
   const { description } = packageJson();
   return new Map([
-    ['Chart.yaml', chartYaml('kube-nvr', description)],
+    ['Chart.yaml', chartYaml('kube-nvr', description, hubOf({ isOperator: true }))],
     ['README.md', await formatted('README.md', readme)],
     ['values.schema.json', await formatted('values.schema.json', JSON.stringify(valuesSchema()))],
     ['files/dashboards/fleet.json', await formatted('files/dashboards/fleet.json', JSON.stringify(fleetDashboard()))],
@@ -70,7 +69,7 @@ async function formatted(name: string, text: string): Promise<string> {
 const packageJson = () =>
   JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<'version' | 'description', string>;
 
-function chartYaml(name: string, description: string): string {
+function chartYaml(name: string, description: string, annotations: Readonly<Record<string, string>>): string {
   const { version } = packageJson();
   return `# ${MADE_BY} The version is that of package.json.\n${yaml({
     apiVersion: 'v2',
@@ -80,8 +79,37 @@ function chartYaml(name: string, description: string): string {
     version,
     appVersion: version,
     kubeVersion: KUBE_VERSION,
+    home: 'https://kube-nvr.dev',
+    maintainers: [{ name: 'The maintainers of kube-nvr' }],
     keywords: ['nvr', 'rtsp', 'camera', 'video'],
+    annotations,
   })}`;
+}
+
+/** What Artifact Hub shows: https://artifacthub.io/docs/topics/annotations/helm/ */
+function hubOf({ isOperator }: { readonly isOperator: boolean }): Readonly<Record<string, string>> {
+  const examples = KINDS.map(({ kind }) => {
+    const name = kind.replaceAll(/(?<=[a-z])[A-Z]/g, '-$&').toLowerCase();
+    return parse(readFileSync(join(ROOT, `crds/examples/${name}.yaml`), 'utf8')) as object;
+  });
+  const kinds = KINDS.map((definition) => ({
+    kind: definition.kind,
+    version: VERSION,
+    name: `${definition.plural}.${GROUP}`,
+    displayName: definition.kind,
+    // Links are for our own pages.
+    description: aboutKind(definition).replaceAll(/ \(\[.*?\]\(.*?\)\)|`/g, ''),
+  }));
+  return {
+    'artifacthub.io/license': 'Apache-2.0',
+    'artifacthub.io/crds': yaml(kinds),
+    'artifacthub.io/crdsExamples': yaml(examples),
+    ...(isOperator && {
+      'artifacthub.io/operator': 'true',
+      // The highest level that docs/capability-levels.md calls met, with all below.
+      'artifacthub.io/operatorCapabilities': 'Seamless Upgrades',
+    }),
+  };
 }
 
 function rules(): string {
