@@ -2,15 +2,11 @@
 // cluster of servers, or with its own admin token.
 
 import { open, readFile, rm } from 'node:fs/promises';
-import { request as requestHttp, type IncomingMessage } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { errorCode, messageOf } from '../../base/error.ts';
-import { hostOfUrl } from '../../base/host.ts';
-import { shortRequest } from '../../base/short-request.ts';
+import { answerTo, shortRequest } from '../../base/short-request.ts';
 import { nodeIdentity } from '../../crds/names.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import { nodeFiles } from '../certificates/node-files.ts';
@@ -19,7 +15,7 @@ import { formatListen, type ListenAddress } from '../config/values.ts';
 import { memberTls } from '../peers/identity.ts';
 import { CALLER_HEADER } from '../peers/peer-requests.ts';
 import { servedCertificate } from '../front/trust.ts';
-import { CONFIG_OPTION, UsageError } from './command.ts';
+import { CommandError, CONFIG_OPTION, UsageError } from './command.ts';
 
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -45,7 +41,7 @@ export interface AdminOptions {
 }
 
 /** The recorder refused, or cannot be asked; the message is for people. */
-export class AdminError extends Error {
+export class AdminError extends CommandError {
   override readonly name = 'AdminError';
 }
 
@@ -114,15 +110,8 @@ export class AdminClient {
   /** Writes the body of an answer to a file that does not exist yet. Throws AdminError. */
   async save(path: string, file: string): Promise<void> {
     const { url, headers, tls } = this.target(path);
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const common = { headers, agent: false as const };
-    const sent =
-      url.protocol === 'https:'
-        ? requestHttps(url, { servername: isIP(hostOfUrl(url)) ? '' : url.hostname, ...tls, ...common })
-        : requestHttp(url, common);
-    sent.on('response', resolve).on('error', reject).end();
     try {
-      const answer = await promise;
+      const answer = await answerTo(url, { headers, tls });
       if (answer.statusCode !== 200) {
         answer.destroy();
         throw new AdminError(`it answered ${answer.statusCode}`);

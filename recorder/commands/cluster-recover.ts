@@ -17,6 +17,7 @@ import { StoreConnection } from '../../store/connection.ts';
 import { STORE_NAMESPACE } from '../../store/names.ts';
 import { nodeFileSystem as fs } from '../archive/disk/file-system.ts';
 import { DirectoryInUse, takeDirectory } from '../archive/disk/directory-lock.ts';
+import { CommandError } from './command.ts';
 import { nodeFiles, type NodeFiles } from '../certificates/node-files.ts';
 import { nodesPath } from '../certificates/secrets.ts';
 import { ApiServer } from '../cluster/api-server.ts';
@@ -33,7 +34,7 @@ interface RecoverOptions {
 }
 
 /** Nothing was recovered; the message says why. */
-export class RecoverError extends Error {
+export class RecoverError extends CommandError {
   override readonly name = 'RecoverError';
 }
 

@@ -20,7 +20,7 @@ import { startMember } from '../../test/support/member.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { loadConfig } from '../config/load.ts';
 import * as cluster from './cluster.ts';
-import { runCommand, UsageError } from './command.ts';
+import { CommandError, runCommand, UsageError } from './command.ts';
 import { commandContext } from './test-support.ts';
 
 const refused = (words: RegExp) => (err: unknown) => err instanceof UsageError && words.test(err.message);
@@ -166,11 +166,11 @@ test('only the last server of a cluster can be recovered, and is told what is mi
   await assert.rejects(run('recover', '--force'), refused(/belongs to no cluster of servers/));
   await run('init');
   await assert.rejects(run('recover'), refused(/expected --force/));
-  assert.match((await run('recover', '--force')).err, /^recorder: record_path: \S+ is not the archive of this server/);
+  await assert.rejects(run('recover', '--force'), /record_path: \S+ is not the archive of this server/);
   const archive = join(directory, 'archive');
   appendFileSync(config, `record_path: ${archive}\n`);
   mkdirSync(join(archive, '.kube-nvr'), { recursive: true });
-  assert.match((await run('recover', '--force')).err, /^recorder: \S+\/etcd has no data of etcd\n$/);
+  await assert.rejects(run('recover', '--force'), /\S+\/etcd has no data of etcd$/);
   assert.ok(!existsSync(join(node, 'etcd/member')));
 });
 
@@ -187,6 +187,13 @@ test('arguments that make no sense are refused by name', async (t) => {
     [/expected the node name/, ['token']],
   ];
   for (const [words, args] of cases) await assert.rejects(run(...args), refused(words), args.join(' '));
+});
+
+test('what cannot be done is said in a line, without the usage, and ends with 1', async () => {
+  const { context, printed } = commandContext();
+  const run = () => Promise.reject(new CommandError('rack-1 does not answer'));
+  assert.equal(await runCommand({ usage: 'Usage: recorder', run }, [], context), 1);
+  assert.equal(printed.err, 'recorder: rack-1 does not answer\n');
 });
 
 test('each subcommand has its help', async () => {

@@ -1,13 +1,11 @@
 // The command `recorder cluster`: makes a cluster of servers without Kubernetes, and lets servers join it.
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { asOwnerOf } from '../../base/as-owner.ts';
-import { errorCode } from '../../base/error.ts';
-import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
+import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE, readNamed } from './admin-client.ts';
 import { askToJoin, JoinError } from '../certificates/ask-to-join.ts';
 import { EXPULSION_STEPS } from '../certificates/expulsion.ts';
 import { foundCluster } from '../certificates/found-cluster.ts';
@@ -222,7 +220,7 @@ const EXPEL_STEPS: Readonly<Record<z.output<typeof Expulsion>['step'], string>> 
 };
 
 async function expel(args: readonly string[], context: CommandContext): Promise<number> {
-  const { clock, print, printError, load } = context;
+  const { clock, print, load } = context;
   const { values, positionals } = parsedArgs(args, {
     allowPositionals: true,
     options: { ...ADMIN_OPTIONS, force: { type: 'boolean', default: false } },
@@ -232,51 +230,38 @@ async function expel(args: readonly string[], context: CommandContext): Promise<
   // With the certificate that the recorder has by then.
   const call = async (method: string, body?: object): Promise<z.output<typeof Expulsion>> =>
     Expulsion.parse(await (await AdminClient.open(values, load)).call(method, EXPULSION_PATH, body));
-  try {
-    let state = await call('POST', { node_id: nodeId, force: values.force });
-    let said: string | undefined;
-    let misses = 0;
-    for (;;) {
-      if (state.step !== said) print(`${EXPEL_STEPS[state.step]}\n`);
-      said = state.step;
-      if (state.problem !== null) throw new AdminError(state.problem);
-      if (state.step === 'done') break;
-      await clock.sleep(EXPEL_LOOK_MS);
-      try {
-        state = await call('GET');
-        misses = 0;
-      } catch (err) {
-        if (!(err instanceof AdminError) || ++misses > EXPEL_MISSES) throw err;
-      }
+  let state = await call('POST', { node_id: nodeId, force: values.force });
+  let said: string | undefined;
+  let misses = 0;
+  for (;;) {
+    if (state.step !== said) print(`${EXPEL_STEPS[state.step]}\n`);
+    said = state.step;
+    if (state.problem !== null) throw new AdminError(state.problem);
+    if (state.step === 'done') break;
+    await clock.sleep(EXPEL_LOOK_MS);
+    try {
+      state = await call('GET');
+      misses = 0;
+    } catch (err) {
+      if (!(err instanceof AdminError) || ++misses > EXPEL_MISSES) throw err;
     }
-    if (state.away.length > 0) print(`Away, and have to join again: ${state.away.join(', ')}\n`);
-    if (state.passwords.length > 0)
-      print(`Change these passwords, at the cameras too: ${state.passwords.join(', ')}\n`);
-    return 0;
-  } catch (err) {
-    if (!(err instanceof AdminError)) throw err;
-    printError(`recorder: ${err.message}\n`);
-    return 1;
   }
+  if (state.away.length > 0) print(`Away, and have to join again: ${state.away.join(', ')}\n`);
+  if (state.passwords.length > 0) print(`Change these passwords, at the cameras too: ${state.passwords.join(', ')}\n`);
+  return 0;
 }
 
-/** Posts to the recorder as an admin, and says why if that is refused. */
+/** Posts to the recorder as an admin. */
 async function asked(
-  { printError, load }: CommandContext,
+  { load }: CommandContext,
   options: Parameters<typeof AdminClient.open>[0],
   path: string,
   body: object,
   show: (answer: unknown) => void,
 ): Promise<number> {
   const client = await AdminClient.open(options, load);
-  try {
-    show(await client.call('POST', path, body));
-    return 0;
-  } catch (err) {
-    if (!(err instanceof AdminError)) throw err;
-    printError(`recorder: ${err.message}\n`);
-    return 1;
-  }
+  show(await client.call('POST', path, body));
+  return 0;
 }
 
 async function recover(
@@ -294,20 +279,14 @@ async function recover(
     const question = `All other servers leave the cluster for good. Type the name of this one (${nodeName}) to go on: `;
     if ((await ask(question, stdin, print)).trim() !== nodeName) return (printError('Nothing was changed.\n'), 1);
   }
-  const { recoverCluster, RecoverError } = await import('./cluster-recover.ts');
-  try {
-    const removed = await recoverCluster({ config, clock });
-    print(
-      `The cluster is ${nodeName} alone now. Removed: ${removed.join(', ') || 'none'}\n` +
-        'Start the recorder: systemctl start recorder\n' +
-        'A server that was removed records nothing until it is added again (POST /cluster/add-learner).\n',
-    );
-    return 0;
-  } catch (err) {
-    if (!(err instanceof RecoverError)) throw err;
-    printError(`recorder: ${err.message}\n`);
-    return 1;
-  }
+  const { recoverCluster } = await import('./cluster-recover.ts');
+  const removed = await recoverCluster({ config, clock });
+  print(
+    `The cluster is ${nodeName} alone now. Removed: ${removed.join(', ') || 'none'}\n` +
+      'Start the recorder: systemctl start recorder\n' +
+      'A server that was removed records nothing until it is added again (POST /cluster/add-learner).\n',
+  );
+  return 0;
 }
 
 interface Server {
@@ -382,9 +361,5 @@ async function tokenIn(values: {
   const { token: given, 'token-file': file } = values;
   if ((given === undefined) === (file === undefined)) throw new UsageError('expected --token or --token-file');
   if (given !== undefined) return given.trim();
-  try {
-    return (await readFile(file as string, 'utf8')).trim();
-  } catch (err) {
-    throw new UsageError(`--token-file: ${file} cannot be read (${errorCode(err)})`, { cause: err });
-  }
+  return (await readNamed('--token-file', file as string)).trim();
 }

@@ -27,7 +27,7 @@ export interface CommandContext {
 export interface Command {
   /** What `--help` prints, and wrong arguments are answered with; of the subcommand that the arguments name. */
   readonly usage: string | ((args: readonly string[]) => string);
-  /** Resolves to the exit code. Rejects with `UsageError` for wrong arguments. */
+  /** Resolves to the exit code. Rejects with `UsageError` for wrong arguments, and with `CommandError`. */
   readonly run: (args: readonly string[], context: CommandContext) => number | Promise<number>;
 }
 
@@ -35,6 +35,9 @@ export interface Command {
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
+
+/** It cannot be done; the message is for the user. */
+export class CommandError extends Error {}
 
 /** An option with the path of the recorder's configuration. */
 export const CONFIG_OPTION = { config: { type: 'string', default: '/etc/recorder/config.yaml' } } as const;
@@ -59,6 +62,7 @@ export async function runCommand(
   try {
     return await run(args, context);
   } catch (err) {
+    if (err instanceof CommandError) return (context.printError(`recorder: ${err.message}\n`), 1);
     if (!(err instanceof UsageError)) throw err;
     context.printError(`${err.message}\n\n${text}`);
     return 2;

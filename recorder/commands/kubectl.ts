@@ -8,7 +8,7 @@ import { messageOf } from '../../base/error.ts';
 import { adminTokenName, GROUP, recorderName } from '../../crds/names.ts';
 import { AdminClient, AdminError, readNamed } from './admin-client.ts';
 import type { CommandContext } from './command.ts';
-import { NamedList, type Json, type Named, type Site } from './site.ts';
+import { NamedList, type Json, type Named, type Site, type Values } from './site.ts';
 
 /** Those of kubectl that every installation uses, under their own names. */
 export const KUBECTL_OPTIONS = {
@@ -36,8 +36,6 @@ const Node = z.object({
   spec: z.object({ poolRef: z.object({ name: z.string() }), address: z.string().optional() }),
   status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]) }).optional(),
 });
-
-type Values = Readonly<Record<string, string | boolean | undefined>>;
 
 export class KubectlSite implements Site {
   readonly #values: Values;

@@ -1,5 +1,6 @@
 // Prints objects of a cluster as `kubectl get` does: the columns are those of the CRDs.
 
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 import { KINDS, type PrinterColumn } from '../../crds/kinds.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -19,10 +20,15 @@ export function objectTable(plural: string, objects: readonly Json[], isWide: bo
     columns.map(({ name }) => name.toUpperCase()),
     ...objects.map((object) => columns.map((column) => cellOf(column, object, nowMs))),
   ];
-  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  return tableOf(rows);
+}
+
+/** The first row is the head. */
+export function tableOf(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
   const line = (row: readonly string[]): string =>
     row
-      .map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0)))
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
       .join(GAP)
       .trimEnd();
   return rows.map((row) => `${line(row)}\n`).join('');
@@ -44,11 +50,6 @@ function valueAt(path: string, object: Json): unknown {
   return value;
 }
 
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 /** As kubectl writes it: two units while the first one is small. */
 export function ageOf(ms: number): string {
   const whole = (unit: number): number => Math.floor(Math.max(0, ms) / unit);
@@ -56,11 +57,11 @@ export function ageOf(ms: number): string {
     const rest = whole(second) % Math.round(first / second);
     return `${whole(first)}${a}${rest > 0 ? `${rest}${b}` : ''}`;
   };
-  if (ms < 2 * MINUTE) return `${whole(SECOND)}s`;
-  if (ms < 10 * MINUTE) return two(MINUTE, 'm', SECOND, 's');
-  if (ms < 3 * HOUR) return `${whole(MINUTE)}m`;
-  if (ms < 8 * HOUR) return two(HOUR, 'h', MINUTE, 'm');
-  if (ms < 2 * DAY) return `${whole(HOUR)}h`;
-  if (ms < 8 * DAY) return two(DAY, 'd', HOUR, 'h');
-  return `${whole(DAY)}d`;
+  if (ms < 2 * MINUTE_MS) return `${whole(1_000)}s`;
+  if (ms < 10 * MINUTE_MS) return two(MINUTE_MS, 'm', 1_000, 's');
+  if (ms < 3 * HOUR_MS) return `${whole(MINUTE_MS)}m`;
+  if (ms < 8 * HOUR_MS) return two(HOUR_MS, 'h', MINUTE_MS, 'm');
+  if (ms < 2 * DAY_MS) return `${whole(HOUR_MS)}h`;
+  if (ms < 8 * DAY_MS) return two(DAY_MS, 'd', HOUR_MS, 'h');
+  return `${whole(DAY_MS)}d`;
 }

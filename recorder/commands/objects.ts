@@ -1,13 +1,11 @@
 // The commands `recorder apply`, `recorder get` and `recorder delete`: the objects of a cluster of servers, with the manifests of
 // Kubernetes.
 
-import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
-import { errorCode } from '../../base/error.ts';
 import { KINDS } from '../../crds/kinds.ts';
-import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE } from './admin-client.ts';
+import { AdminClient, AdminError, ADMIN_OPTIONS, ADMIN_USAGE, readNamed } from './admin-client.ts';
 import { objectTable } from './object-table.ts';
 import { parsedArgs, UsageError, type Command, type CommandContext } from './command.ts';
 
@@ -119,27 +117,21 @@ async function get(args: readonly string[], context: CommandContext): Promise<nu
   const { plural, singular } = kindNamed(kind);
   const format = formatNamed(values.output);
   const client = await AdminClient.open(values, context.load);
-  try {
-    const path = `/api/cluster/${plural}`;
-    const items =
-      name === undefined
-        ? Items.parse(await client.call('GET', path)).items
-        : Items.parse({ items: [await client.call('GET', `${path}/${encodeURIComponent(name)}`)] }).items;
-    if (items.length === 0 && format !== 'json' && format !== 'yaml') {
-      context.printError(`no ${plural} in the cluster\n`);
-      return 0;
-    }
-    const whole = name === undefined ? { apiVersion: 'v1', kind: 'List', items } : items[0];
-    if (format === 'json') context.print(`${JSON.stringify(whole, undefined, 2)}\n`);
-    else if (format === 'yaml') context.print(stringify(whole, { aliasDuplicateObjects: false, lineWidth: 0 }));
-    else if (format === 'name') context.print(items.map(({ metadata }) => `${singular}/${metadata.name}\n`).join(''));
-    else context.print(objectTable(plural, items, format === 'wide', context.clock.wallMs()));
+  const path = `/api/cluster/${plural}`;
+  const items =
+    name === undefined
+      ? Items.parse(await client.call('GET', path)).items
+      : Items.parse({ items: [await client.call('GET', `${path}/${encodeURIComponent(name)}`)] }).items;
+  if (items.length === 0 && format !== 'json' && format !== 'yaml') {
+    context.printError(`no ${plural} in the cluster\n`);
     return 0;
-  } catch (err) {
-    if (!(err instanceof AdminError)) throw err;
-    context.printError(`recorder: ${err.message}\n`);
-    return 1;
   }
+  const whole = name === undefined ? { apiVersion: 'v1', kind: 'List', items } : items[0];
+  if (format === 'json') context.print(`${JSON.stringify(whole, undefined, 2)}\n`);
+  else if (format === 'yaml') context.print(stringify(whole, { aliasDuplicateObjects: false, lineWidth: 0 }));
+  else if (format === 'name') context.print(items.map(({ metadata }) => `${singular}/${metadata.name}\n`).join(''));
+  else context.print(objectTable(plural, items, format === 'wide', context.clock.wallMs()));
+  return 0;
 }
 
 /** One after the other, in the order of the files: a Secret may come before its camera. A refused object does not stop the others. */
@@ -212,11 +204,5 @@ async function documentsIn(
   return found;
 }
 
-async function textOf(file: string, stdin: NodeJS.ReadableStream): Promise<string> {
-  if (file === '-') return readAll(stdin);
-  try {
-    return await readFile(file, 'utf8');
-  } catch (err) {
-    throw new UsageError(`-f: ${file} cannot be read (${errorCode(err)})`, { cause: err });
-  }
-}
+const textOf = (file: string, stdin: NodeJS.ReadableStream): Promise<string> =>
+  file === '-' ? readAll(stdin) : readNamed('-f', file);

@@ -1,11 +1,9 @@
 // A command for a whole site: how its arguments are read, with a recorder to ask or as a plugin of kubectl.
 
-import { AdminError, ADMIN_OPTIONS, ADMIN_USAGE, type AdminOptions } from './admin-client.ts';
+import { ADMIN_OPTIONS, ADMIN_USAGE, type AdminOptions } from './admin-client.ts';
 import { parsedArgs, UsageError, type Command, type CommandContext } from './command.ts';
 import { KUBECTL_OPTIONS, KUBECTL_USAGE, KubectlSite } from './kubectl.ts';
-import { ofServer, type Site } from './site.ts';
-
-export type Values = Readonly<Record<string, string | boolean | undefined>>;
+import { ofServer, type Site, type Values } from './site.ts';
 
 export interface SiteCommand {
   /** Its arguments, and what they do, without the options of all commands. */
@@ -33,13 +31,7 @@ export function siteCommand(about: SiteCommand, isPlugin: boolean): Command {
       if (positionals.length < least || positionals.length > most) throw new UsageError(`expected: ${synopsis}`);
       const given = values as Values;
       const site = isPlugin ? new KubectlSite(given, context) : ofServer(given as unknown as AdminOptions, context);
-      try {
-        return await about.run(site, positionals, given, context);
-      } catch (err) {
-        if (!(err instanceof AdminError)) throw err;
-        context.printError(`recorder: ${err.message}\n`);
-        return 1;
-      }
+      return about.run(site, positionals, given, context);
     },
   };
 }

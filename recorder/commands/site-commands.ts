@@ -9,9 +9,9 @@ import { errorCode, messageOf } from '../../base/error.ts';
 import { CAMERAS, RECORDER_NODES, RECORDER_POOLS, REBALANCE } from '../../crds/names.ts';
 import { AdminError, type AdminClient } from './admin-client.ts';
 import { UsageError } from './command.ts';
-import { objectTable } from './object-table.ts';
-import type { Named } from './site.ts';
-import type { SiteCommand, Values } from './site-command.ts';
+import { objectTable, tableOf } from './object-table.ts';
+import type { Named, Values } from './site.ts';
+import type { SiteCommand } from './site-command.ts';
 import { supportArchive } from './support-archive.ts';
 
 const DAY_S = 86_400;
@@ -100,7 +100,7 @@ const GAPS: SiteCommand = {
           notes.push(`${camera.camera_id}: ${node} does not answer, and may have more footage\n`);
       }
     }
-    if (rows.length > 1) print(table(rows));
+    if (rows.length > 1) print(tableOf(rows));
     print(`${rows.length - 1} gaps, ${(missingMs / 1_000).toFixed(3)} s are missing\n${notes.join('')}`);
     return 0;
   },
@@ -265,17 +265,4 @@ function windowOf(values: Values, nowS: number) {
   const fromS = at('from', toS - DAY_S);
   if (fromS >= toS) throw new UsageError('--from must be before --to');
   return { fromS, toS };
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-          .join('   ')
-          .trimEnd()}\n`,
-    )
-    .join('');
 }

@@ -6,6 +6,8 @@ import { AdminClient, type AdminOptions } from './admin-client.ts';
 import type { CommandContext } from './command.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
+/** The options of a command. */
+export type Values = Readonly<Record<string, string | boolean | undefined>>;
 
 const Named = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
 export type Named = z.output<typeof Named>;
