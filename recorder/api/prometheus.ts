@@ -2,9 +2,10 @@
 // objects, so that metrics cost nothing per frame.
 
 import type { FastifyInstance } from 'fastify';
-import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { scraped } from '../../base/scraped.ts';
 import {
   otherPayloadTypes,
   type CameraCounters,
@@ -51,7 +52,7 @@ export function buildMetricsRegistry({ cameras, version, nodeName, site, clock }
     labelNames: ['version', 'node', 'site'],
     registers: [registry],
   }).set({ version, node: nodeName, site }, 1);
-  registry.registerMetric(cameraInfo(cameras));
+  addCameraInfo(registry, cameras);
   const add = adderTo(registry, cameras);
   addStateMetrics(add);
   addPacketMetrics(add);
@@ -72,46 +73,32 @@ type AddMetric = (
 ) => void;
 
 function adderTo(registry: Registry, cameras: MetricsDeps['cameras']): AddMetric {
-  return (kind, name, help, label, values) => {
-    const Metric = kind === 'counter' ? Counter : Gauge;
-    const metric = new Metric<string>({
-      name: `kube_nvr_camera_${name}`,
-      help,
-      labelNames: label === undefined ? ['camera'] : ['camera', label],
-      registers: [],
-      collect() {
-        this.reset();
-        for (const view of cameras.list()) {
-          const camera = view.status.id;
-          for (const [name, value] of values(view)) {
-            this.inc(label === undefined ? { camera } : { camera, [label]: name }, value);
-          }
-        }
-      },
-    });
-    registry.registerMetric(metric);
-  };
+  const add = scraped(registry);
+  return (kind, name, help, label, values) =>
+    add[kind](`camera_${name}`, help, label === undefined ? ['camera'] : ['camera', label], () =>
+      cameras.list().flatMap((view) => {
+        const camera = view.status.id;
+        const labels = (of: string) => (label === undefined ? { camera } : { camera, [label]: of });
+        return Array.from(values(view), ([of, value]) => [labels(of), value] as const);
+      }),
+    );
 }
 
 /** The value of a metric without a label of its own. */
 const one = (value: number | undefined): [string, number][] => (value === undefined ? [] : [['', value]]);
 
-const cameraInfo = (cameras: MetricsDeps['cameras']): Gauge =>
-  new Gauge({
-    name: 'kube_nvr_camera_info',
-    help: 'Always 1; the labels have the name of the camera and describe its streams.',
-    labelNames: ['camera', 'name', 'transport', 'video', 'resolution', 'audio'],
-    registers: [],
-    collect() {
-      this.reset();
-      for (const { status } of cameras.list()) {
-        const { id: camera, name, transport = '', video, audio } = status;
+const addCameraInfo = (registry: Registry, cameras: MetricsDeps['cameras']): void =>
+  scraped(registry).gauge(
+    'camera_info',
+    'Always 1; the labels have the name of the camera and describe its streams.',
+    ['camera', 'name', 'transport', 'video', 'resolution', 'audio'],
+    () =>
+      cameras.list().map(({ status: { id: camera, name, transport = '', video, audio } }) => {
         const resolution = video ? `${video.width}x${video.height}` : '';
         const codecs = { video: video?.codec ?? '', resolution, audio: audio?.codec ?? '' };
-        this.set({ camera, name, transport, ...codecs }, 1);
-      }
-    },
-  });
+        return [{ camera, name, transport, ...codecs }, 1];
+      }),
+  );
 
 function addStateMetrics(add: AddMetric): void {
   add('gauge', 'state', '1 for the current state of the camera, 0 for the others.', 'state', ({ status }) =>

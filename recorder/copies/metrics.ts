@@ -1,6 +1,7 @@
 // The metrics of copies. Separate from the code that copies, which is loaded when there is a target.
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 
 /** Of one target. */
 export interface CopyFigures {
@@ -14,43 +15,44 @@ export interface CopyFigures {
 }
 
 export function registerCopyMetrics(registry: Registry, targets: () => readonly CopyFigures[]): void {
-  const register = (
-    Kind: typeof Counter | typeof Gauge,
-    name: string,
-    help: string,
-    valueOf: (target: CopyFigures) => number,
-  ): void => {
-    const metric: Counter | Gauge = new Kind({
-      name: `kube_nvr_copy_${name}`,
-      help,
-      labelNames: ['target'],
-      registers: [],
-      collect() {
-        metric.reset();
-        for (const target of targets()) metric.inc({ target: target.name }, valueOf(target));
-      },
-    });
-    registry.registerMetric(metric);
-  };
-  register(
-    Gauge,
-    'lag_seconds',
+  const { counter, gauge } = scraped(registry);
+  const each = (valueOf: (target: CopyFigures) => number) => () =>
+    targets().map((target) => [{ target: target.name }, valueOf(target)] as const);
+  const target = ['target'];
+  gauge(
+    'copy_lag_seconds',
     'How long the oldest file has waited to be copied; 0 if none waits.',
-    (target) => target.lagMs() / 1000,
+    target,
+    each((target) => target.lagMs() / 1000),
   );
-  register(
-    Gauge,
-    'waiting_files',
+  gauge(
+    'copy_waiting_files',
     'Closed files that a target lacks and for which it is time within a day; of a long backlog, the newest.',
-    ({ waitingFiles }) => waitingFiles,
+    target,
+    each(({ waitingFiles }) => waitingFiles),
   );
-  register(Counter, 'copied_files_total', 'Files whose copy a target has confirmed.', ({ copiedFiles }) => copiedFiles);
-  register(Counter, 'copied_bytes_total', 'Their size.', ({ copiedBytes }) => copiedBytes);
-  register(Counter, 'failures_total', 'Attempts to copy that failed.', ({ failures }) => failures);
-  register(
-    Counter,
-    'missed_files_total',
+  counter(
+    'copy_copied_files_total',
+    'Files whose copy a target has confirmed.',
+    target,
+    each(({ copiedFiles }) => copiedFiles),
+  );
+  counter(
+    'copy_copied_bytes_total',
+    'Their size.',
+    target,
+    each(({ copiedBytes }) => copiedBytes),
+  );
+  counter(
+    'copy_failures_total',
+    'Attempts to copy that failed.',
+    target,
+    each(({ failures }) => failures),
+  );
+  counter(
+    'copy_missed_files_total',
     'Files that retention removed before they were copied.',
-    ({ missedFiles }) => missedFiles,
+    target,
+    each(({ missedFiles }) => missedFiles),
   );
 }

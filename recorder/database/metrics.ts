@@ -1,6 +1,7 @@
 // The metrics of the database for Prometheus.
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 import type { RowChange } from './row.ts';
 
 interface MetricSources {
@@ -26,36 +27,12 @@ export class DatabaseMetrics {
       help: 'Rows that were skipped because the database refuses them.',
       registers,
     });
-    const gauges = [
-      new Gauge({
-        name: 'kube_nvr_database_reachable',
-        help: '1 while the database can be used.',
-        registers: [],
-        collect() {
-          this.set(sources.reachable() ? 1 : 0);
-        },
-      }),
-      new Gauge({
-        name: 'kube_nvr_database_queue_rows',
-        help: 'Changes of rows that wait to be sent to the database.',
-        registers: [],
-        collect() {
-          this.set(sources.waiting());
-        },
-      }),
-      new Gauge({
-        name: 'kube_nvr_database_cameras',
-        help: 'Cameras of this node in the database, by whether they can be recorded.',
-        labelNames: ['state'],
-        registers: [],
-        collect() {
-          const { used, refused } = sources.cameras();
-          this.set({ state: 'used' }, used);
-          this.set({ state: 'refused' }, refused);
-        },
-      }),
-    ];
-    for (const gauge of gauges) registry.registerMetric(gauge);
+    const { gauge } = scraped(registry);
+    gauge('database_reachable', '1 while the database can be used.', [], () => (sources.reachable() ? 1 : 0));
+    gauge('database_queue_rows', 'Changes of rows that wait to be sent to the database.', [], sources.waiting);
+    gauge('database_cameras', 'Cameras of this node in the database, by whether they can be recorded.', ['state'], () =>
+      Object.entries(sources.cameras()).map(([state, cameras]) => [{ state }, cameras]),
+    );
   }
 
   applied(changes: readonly RowChange[]): void {

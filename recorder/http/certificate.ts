@@ -4,7 +4,8 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 import { FileWatcher, type WatchOptions } from '../../base/file-watcher.ts';
 import type { Log } from '../../base/log.ts';
 
@@ -71,21 +72,19 @@ export function registerCertificateMetrics(
   registry: Registry,
   inUse: { readonly listeners: CertificateInUse; readonly nodes: CertificateInUse },
 ): void {
-  const expiry = new Gauge({
-    name: 'kube_nvr_certificate_expiry_timestamp_seconds',
-    help: 'When a certificate expires: that of the TLS listeners, or the one by which other nodes of a cluster recognize this node. Absent if there is none.',
-    labelNames: ['use'],
-    registers: [],
-    collect() {
-      this.reset();
-      for (const [use, pair] of Object.entries(inUse)) {
+  scraped(registry).gauge(
+    'certificate_expiry_timestamp_seconds',
+    'When a certificate expires: that of the TLS listeners, or the one by which other nodes of a cluster recognize this node. Absent if there is none.',
+    ['use'],
+    () =>
+      Object.entries(inUse).flatMap(([use, pair]) => {
         const certificate = pair()?.certificate;
         // The first certificate of a chain is the server's own (RFC 8446 §4.4.2).
-        if (certificate !== undefined) this.set({ use }, new X509Certificate(certificate).validToDate.getTime() / 1000);
-      }
-    },
-  });
-  registry.registerMetric(expiry);
+        return certificate === undefined
+          ? []
+          : [[{ use }, new X509Certificate(certificate).validToDate.getTime() / 1000] as const];
+      }),
+  );
 }
 
 interface FollowOptions extends WatchOptions {

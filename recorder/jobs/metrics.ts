@@ -1,6 +1,7 @@
 // The metrics of jobs.
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 import type { JobKind, QueueCount } from './job.ts';
 
 /** Values that each scrape reads. */
@@ -17,41 +18,28 @@ export class JobMetrics {
   readonly #finished: Counter<'kind' | 'outcome'>;
 
   constructor(registry: Registry, { isAvailable, counts, progressAgeMs }: JobFigures) {
-    const gauges = [
-      new Gauge({
-        name: 'kube_nvr_jobs_available',
-        help: '1 while exports and time-lapses can be requested.',
-        registers: [],
-        collect() {
-          this.set(isAvailable() ? 1 : 0);
-        },
-      }),
-      new Gauge({
-        name: 'kube_nvr_jobs',
-        help: 'Jobs that wait or run, by queue; absent while Redis does not answer.',
-        labelNames: ['queue', 'state'],
-        registers: [],
-        async collect() {
-          const known = await counts();
-          this.reset();
-          for (const { queue, waiting, running } of known ?? []) {
-            this.set({ queue, state: 'waiting' }, waiting);
-            this.set({ queue, state: 'running' }, running);
-          }
-        },
-      }),
-      new Gauge({
-        name: 'kube_nvr_jobs_progress_age_seconds',
-        help: 'Time since any job that waits or runs last made progress; 0 without such jobs. If it only grows, the jobs are stuck.',
-        registers: [],
-        async collect() {
-          // Updates the age if there are no jobs.
-          await counts();
-          this.set(progressAgeMs() / 1000);
-        },
-      }),
-    ];
-    for (const gauge of gauges) registry.registerMetric(gauge);
+    const { gauge } = scraped(registry);
+    gauge('jobs_available', '1 while exports and time-lapses can be requested.', [], () => (isAvailable() ? 1 : 0));
+    gauge(
+      'jobs',
+      'Jobs that wait or run, by queue; absent while Redis does not answer.',
+      ['queue', 'state'],
+      async () =>
+        ((await counts()) ?? []).flatMap(({ queue, waiting, running }) => [
+          [{ queue, state: 'waiting' }, waiting],
+          [{ queue, state: 'running' }, running],
+        ]),
+    );
+    gauge(
+      'jobs_progress_age_seconds',
+      'Time since any job that waits or runs last made progress; 0 without such jobs. If it only grows, the jobs are stuck.',
+      [],
+      async () => {
+        // Updates the age if there are no jobs.
+        await counts();
+        return progressAgeMs() / 1000;
+      },
+    );
     this.#finished = new Counter({
       name: 'kube_nvr_jobs_finished_total',
       help: 'Jobs that ended, by kind and outcome.',

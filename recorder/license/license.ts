@@ -4,7 +4,8 @@
 import type { KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import {
@@ -154,27 +155,15 @@ export class License {
   #registerMetrics(registry: Registry): void {
     const valid = (): boolean => this.check().valid;
     const expires = (): number => (this.#found.kind === 'signed' ? expiryMs(this.#found.statement) : Infinity);
-    registry.registerMetric(
-      new Gauge({
-        name: 'kube_nvr_license_valid',
-        help: '1 while the licence allows the configured cameras, or none is required.',
-        registers: [],
-        collect() {
-          this.set(valid() ? 1 : 0);
-        },
-      }),
+    const { gauge } = scraped(registry);
+    gauge('license_valid', '1 while the licence allows the configured cameras, or none is required.', [], () =>
+      valid() ? 1 : 0,
     );
-    registry.registerMetric(
-      new Gauge({
-        name: 'kube_nvr_license_expiry_timestamp_seconds',
-        help: 'When the licence expires; absent without a licence, and for one that does not expire.',
-        registers: [],
-        collect() {
-          this.remove();
-          const atMs = expires();
-          if (Number.isFinite(atMs)) this.set(atMs / 1000);
-        },
-      }),
+    gauge(
+      'license_expiry_timestamp_seconds',
+      'When the licence expires; absent without a licence, and for one that does not expire.',
+      [],
+      () => (Number.isFinite(expires()) ? expires() / 1000 : undefined),
     );
   }
 }

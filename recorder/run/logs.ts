@@ -1,9 +1,10 @@
 // The log of the process: lines to standard output, and to files where the configuration says so.
 
 import { pino } from 'pino';
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { LevelSwitch } from '../../base/log-level.ts';
 import type { Log } from '../../base/log.ts';
+import { scraped } from '../../base/scraped.ts';
 import { RotatingFile } from '../../base/rotating-file.ts';
 import type { Config } from '../config/schema.ts';
 
@@ -28,13 +29,10 @@ export function createLogs({ level, directory, maxFileBytes, maxFiles }: Config[
   return { logLevels, log: logLevels.apply(all), audit: undefined };
 }
 
-export const registerLogMetrics = (registry: Registry, logLevels: Pick<LevelSwitch, 'bugs'>): Counter =>
-  new Counter({
-    name: 'kube_nvr_internal_errors_total',
-    help: 'Faults of the program itself. Each is logged once with its stack, with the field bug.',
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(logLevels.bugs);
-    },
-  });
+export const registerLogMetrics = (registry: Registry, logLevels: Pick<LevelSwitch, 'bugs'>): void =>
+  scraped(registry).counter(
+    'internal_errors_total',
+    'Faults of the program itself. Each is logged once with its stack, with the field bug.',
+    [],
+    () => logLevels.bugs,
+  );

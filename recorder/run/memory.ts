@@ -1,7 +1,8 @@
 // The memory for media in this process. `front/memory.ts` and `engine/memory.ts` divide it; what was opened first is released first
 // (docs/sizing.md says what a camera needs).
 
-import { Gauge, Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { scraped } from '../../base/scraped.ts';
 import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { MemoryLimit } from '../../base/memory-limit.ts';
 
@@ -29,47 +30,31 @@ export function mediaBytes({ bytes, from }: MemoryLimit): number {
 }
 
 export function registerMemoryMetrics(registry: Registry, memory: MemoryBudget): void {
-  const perUser = (
-    Metric: typeof Gauge | typeof Counter,
-    name: string,
-    help: string,
-    valueOf: (account: MemoryAccount) => number,
-  ): void => {
-    registry.registerMetric(
-      new Metric<string>({
-        name,
-        help,
-        labelNames: ['kind'],
-        registers: [],
-        collect() {
-          this.reset();
-          for (const account of memory.accounts) this.inc({ kind: account.name }, valueOf(account));
-        },
-      }),
-    );
-  };
-  const limit = new Gauge({
-    name: 'kube_nvr_memory_budget_limit_bytes',
-    help: 'Bytes of media that this process may hold at the same time.',
-    registers: [registry],
-  });
-  limit.set(memory.limitBytes);
-  perUser(
-    Gauge,
-    'kube_nvr_memory_budget_used_bytes',
+  const { counter, gauge } = scraped(registry);
+  const perUser = (valueOf: (account: MemoryAccount) => number) => () =>
+    memory.accounts.map((account) => [{ kind: account.name }, valueOf(account)] as const);
+  gauge(
+    'memory_budget_limit_bytes',
+    'Bytes of media that this process may hold at the same time.',
+    [],
+    () => memory.limitBytes,
+  );
+  gauge(
+    'memory_budget_used_bytes',
     'Bytes of media that are held, by use.',
-    ({ usedBytes }) => usedBytes,
+    ['kind'],
+    perUser(({ usedBytes }) => usedBytes),
   );
-  perUser(
-    Counter,
-    'kube_nvr_memory_budget_sheds_total',
+  counter(
+    'memory_budget_sheds_total',
     'How often media was dropped because memory was short, by kind of use.',
-    ({ sheds }) => sheds,
+    ['kind'],
+    perUser(({ sheds }) => sheds),
   );
-  perUser(
-    Counter,
-    'kube_nvr_memory_budget_refusals_total',
+  counter(
+    'memory_budget_refusals_total',
     'How often a request for memory was refused, by kind of use.',
-    ({ refusals }) => refusals,
+    ['kind'],
+    perUser(({ refusals }) => refusals),
   );
 }

@@ -27,7 +27,7 @@ export const ROOMS: readonly Room[] = [
     name: 'base',
     side: 'both',
     rooms: [],
-    packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'sax', 'type zod'],
+    packages: ['node:*', 'undici', '@peculiar/x509', 'prom-client', 'reflect-metadata', 'sax', 'type zod'],
   },
   { name: 'crds', side: 'both', rooms: [], packages: ['yaml', 'zod'] },
   {

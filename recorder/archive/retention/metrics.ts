@@ -1,6 +1,7 @@
 // Metrics of the disk space for footage.
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+import { scraped } from '../../../base/scraped.ts';
 import type { RetentionRule } from './plan.ts';
 
 /** Values that are read at each scrape. */
@@ -48,66 +49,48 @@ export class RetentionMetrics {
       help: 'How often a write found the disk full and waited until old footage was removed.',
       registers,
     });
-    const gauge = (name: string, help: string, collect: (gauge: Gauge) => void, ...labelNames: string[]) =>
-      new Gauge({
-        name: `kube_nvr_${name}`,
-        help,
-        labelNames,
-        registers,
-        collect() {
-          this.reset();
-          collect(this);
-        },
-      });
-    gauge('retention_free_bytes', 'Free space on the file system of the archive, at the last check.', (metric) => {
-      const { freeBytes } = figures();
-      if (freeBytes !== undefined) metric.set(freeBytes);
-    });
-    gauge('retention_disk_bytes', 'Size of the file system of the archive, at the last check.', (metric) => {
-      const { totalBytes } = figures();
-      if (totalBytes !== undefined) metric.set(totalBytes);
-    });
+    const { gauge } = scraped(registry);
+    gauge(
+      'retention_free_bytes',
+      'Free space on the file system of the archive, at the last check.',
+      [],
+      () => figures().freeBytes ?? 0,
+    );
+    gauge(
+      'retention_disk_bytes',
+      'Size of the file system of the archive, at the last check.',
+      [],
+      () => figures().totalBytes ?? 0,
+    );
     gauge(
       'retention_room_bytes',
       'Space for new footage: free space, and footage that may be removed for it. It stays the same while a disk fills with footage; protected footage and files of other programs reduce it.',
-      (metric) => {
+      [],
+      () => {
         const { freeBytes, used, protected: kept, measured } = figures();
-        if (freeBytes === undefined || !measured) return;
-        metric.set(freeBytes + Math.max(0, sumOf(used) - sumOf(kept)));
+        return freeBytes === undefined || !measured ? 0 : freeBytes + Math.max(0, sumOf(used) - sumOf(kept));
       },
     );
     gauge(
       'retention_exhausted',
       '1 while the disk is full and no footage may be removed: new footage is lost.',
-      (metric) => metric.set(figures().exhausted ? 1 : 0),
+      [],
+      () => (figures().exhausted ? 1 : 0),
     );
-    gauge('retention_measured', '1 when the sizes of all files are known; maxSize applies from then on.', (metric) =>
-      metric.set(figures().measured ? 1 : 0),
+    gauge('retention_measured', '1 when the sizes of all files are known; maxSize applies from then on.', [], () =>
+      figures().measured ? 1 : 0,
     );
-    gauge(
-      'retention_used_bytes',
-      'Footage of a camera.',
-      (metric) => {
-        for (const [camera, bytes] of figures().used) metric.set({ camera }, bytes);
-      },
-      'camera',
-    );
-    gauge(
-      'retention_protected_bytes',
-      'Protected footage of a camera.',
-      (metric) => {
-        for (const [camera, bytes] of figures().protected) metric.set({ camera }, bytes);
-      },
-      'camera',
+    const perCamera = (bytes: RetentionFigures['used']) =>
+      Array.from(bytes, ([camera, value]) => [{ camera }, value] as const);
+    gauge('retention_used_bytes', 'Footage of a camera.', ['camera'], () => perCamera(figures().used));
+    gauge('retention_protected_bytes', 'Protected footage of a camera.', ['camera'], () =>
+      perCamera(figures().protected),
     );
     gauge(
       'protected_over_quota',
       '1 if protected footage alone exceeds maxSize, of the node or of a camera.',
-      (metric) => {
-        for (const { scope, cameraId } of figures().overQuota) metric.set({ scope, camera: cameraId }, 1);
-      },
-      'scope',
-      'camera',
+      ['scope', 'camera'],
+      () => figures().overQuota.map(({ scope, cameraId }) => [{ scope, camera: cameraId }, 1]),
     );
   }
 

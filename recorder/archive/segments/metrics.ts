@@ -1,6 +1,7 @@
 // Metrics of the disk for Prometheus; those of single cameras are computed from their status.
 
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
+import { scraped } from '../../../base/scraped.ts';
 import type { DiskFaultCode, WrongDiskCode } from '../disk/faults.ts';
 
 /** Read at each scrape. */
@@ -22,41 +23,31 @@ export class ArchiveMetrics {
     { wrongDisk = () => undefined, disks = () => [], oldest = () => [] }: ArchiveSources = {},
   ) {
     const registers = [registry];
-    const footage = new Gauge({
-      name: 'kube_nvr_archive_oldest_footage_timestamp_seconds',
-      help: 'When the oldest footage of a camera on this node begins.',
-      labelNames: ['camera'],
-      registers: [],
-      collect() {
-        this.reset();
-        for (const { camera, oldestMs } of oldest()) this.set({ camera }, oldestMs / 1000);
-      },
-    });
-    registry.registerMetric(footage);
-    const disk = new Gauge({
-      name: 'kube_nvr_archive_wrong_disk',
-      help: '1 while the record path is not the archive of this node, so that nothing is recorded; by cause.',
-      labelNames: ['cause'],
-      registers: [],
-      collect() {
-        this.reset();
+    const { gauge } = scraped(registry);
+    gauge(
+      'archive_oldest_footage_timestamp_seconds',
+      'When the oldest footage of a camera on this node begins.',
+      ['camera'],
+      () => Array.from(oldest(), ({ camera, oldestMs }) => [{ camera }, oldestMs / 1000]),
+    );
+    gauge(
+      'archive_wrong_disk',
+      '1 while the record path is not the archive of this node, so that nothing is recorded; by cause.',
+      ['cause'],
+      () => {
         const cause = wrongDisk();
-        if (cause !== undefined) this.set({ cause }, 1);
+        return cause === undefined ? [] : [[{ cause }, 1]];
       },
-    });
-    registry.registerMetric(disk);
-    const failing = new Gauge({
-      name: 'kube_nvr_archive_disk_failing',
-      help: 'Of several disks, 1 for each that is missing, foreign or fails, so that its cameras record to the others; else 0.',
-      labelNames: ['disk'],
-      registers: [],
-      collect() {
-        this.reset();
+    );
+    gauge(
+      'archive_disk_failing',
+      'Of several disks, 1 for each that is missing, foreign or fails, so that its cameras record to the others; else 0.',
+      ['disk'],
+      () => {
         const all = disks();
-        if (all.length > 1) for (const { path, fault } of all) this.set({ disk: path }, fault ? 1 : 0);
+        return all.length > 1 ? all.map(({ path, fault }) => [{ disk: path }, fault ? 1 : 0]) : [];
       },
-    });
-    registry.registerMetric(failing);
+    );
     this.#probes = new Histogram({
       name: 'kube_nvr_archive_disk_probe_seconds',
       help: 'Of several disks: how long each takes to create, sync and remove a small file, every 5 seconds.',

@@ -1,6 +1,7 @@
 // The metrics of gaps that are filled from the memories of cameras.
 
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Counter, Registry } from 'prom-client';
+import { scraped } from '../../../base/scraped.ts';
 import type { NotFilledReason } from '../../contract/gap-fill.ts';
 
 export class EdgeMetrics {
@@ -15,14 +16,12 @@ export class EdgeMetrics {
       registers: [registry],
     });
     this.#ended.inc({ result: 'filled' }, 0);
-    void new Gauge({
-      name: 'kube_nvr_edge_replays',
-      help: 'Gaps that are being filled from the memories of cameras now.',
-      registers: [registry],
-      collect() {
-        this.set(running());
-      },
-    });
+    scraped(registry).gauge(
+      'edge_replays',
+      'Gaps that are being filled from the memories of cameras now.',
+      [],
+      running,
+    );
   }
 
   ended(result: 'filled' | NotFilledReason): void {
