@@ -129,7 +129,7 @@ export interface JobKeeper {
   /** Cancels the job if it has not ended, and removes it and its result; false when no job has this id. */
   remove(id: string): Promise<boolean>;
   /** Throws `JobError`. */
-  estimate(request: JobRequest, credential?: string): Promise<JobOutcome>;
+  estimate(request: JobRequest): Promise<JobOutcome>;
   fileName(job: Job): string;
   /** The result of a job that is done; undefined when it has expired. */
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;

@@ -12,6 +12,7 @@ import {
   causesIn,
   elsewhereIn,
   NO_OTHER_NODES,
+  setOf,
   withElsewhere,
   type NodeAccount,
   type OtherNodes,
@@ -209,8 +210,6 @@ function footageIn(
     })),
   );
 }
-
-const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(MIN_GAP_MS - 1).with(intervals);
 
 const toInterval = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_ms: number }): Interval => ({
   fromMs: start_ms,

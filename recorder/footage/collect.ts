@@ -4,7 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import { parsePath } from '../archive/disk/names.ts';
-import { IntervalSet } from '../contract/intervals.ts';
+import { setOf } from './elsewhere.ts';
 import { MIN_GAP_MS } from '../mp4/join.ts';
 import type { Asker } from '../peers/peer-requests.ts';
 import type { WholeAnswer } from '../peers/whole-answer.ts';
@@ -44,8 +44,7 @@ function holesIn(files: readonly Footage[], { fromMs, toMs }: Interval): Interva
     fromMs: meta.wallStartMs,
     toMs: isOpen ? Infinity : meta.wallStartMs + meta.wallDurationMs,
   }));
-  const holes = [...new IntervalSet(MIN_GAP_MS - 1).with(covered).holes(fromMs, toMs)];
-  return holes.filter((hole) => hole.toMs - hole.fromMs >= MIN_GAP_MS);
+  return [...setOf(covered).holes(fromMs, toMs)].filter((hole) => hole.toMs - hole.fromMs >= MIN_GAP_MS);
 }
 
 export class Collector {
@@ -77,7 +76,9 @@ export class Collector {
       const found = await Promise.all(
         asked.map(async (holder) => ({
           holder,
-          answer: await this.#filesOf(holder, cameraId, interval, caller, withIndexes),
+          answer: await (withIndexes
+            ? holder.files(cameraId, interval, caller, true)
+            : this.#filesOf(holder, cameraId, interval, caller)),
         })),
       );
       for (const { holder, answer } of found) {
@@ -125,20 +126,19 @@ export class Collector {
     cameraId: string,
     { fromMs, toMs }: Interval,
     caller: Asker,
-    withIndexes: boolean,
   ): Promise<WholeAnswer<readonly Footage[]>> {
     const rounded = {
       fromMs: Math.floor(fromMs / ROUNDED_MS) * ROUNDED_MS,
       toMs: Math.ceil(toMs / ROUNDED_MS) * ROUNDED_MS,
     };
     // Callers that may see the camera may see all of it.
-    const key = `${holder.nodeId} ${cameraId} ${rounded.fromMs} ${rounded.toMs} ${withIndexes}`;
+    const key = `${holder.nodeId} ${cameraId} ${rounded.fromMs} ${rounded.toMs}`;
     const kept = this.#kept.get(key);
     if (kept) {
       const answer = await holder.files(cameraId, NO_TIME, caller);
       return answer.kind === 'answer' ? kept : answer;
     }
-    const files = holder.files(cameraId, rounded, caller, withIndexes);
+    const files = holder.files(cameraId, rounded, caller);
     this.#kept.set(key, files);
     this.#options.clock.after(FRESH_MS, () => this.#kept.delete(key));
     if ((await files).kind !== 'answer' && this.#kept.get(key) === files) this.#kept.delete(key);

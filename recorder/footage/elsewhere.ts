@@ -95,6 +95,6 @@ export const causesIn = ({
   })),
 ];
 
-const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(MIN_GAP_MS - 1).with(intervals);
+export const setOf = (intervals: Iterable<Interval>): IntervalSet => new IntervalSet(MIN_GAP_MS - 1).with(intervals);
 const plain = ({ fromMs, toMs }: Interval): Interval => ({ fromMs, toMs });
 const isLong = ({ fromMs, toMs }: Interval): boolean => toMs - fromMs >= MIN_GAP_MS;

@@ -14,7 +14,7 @@ export interface Footage {
   readonly parts: FileParts;
   /** Who holds it: a node, by its name. */
   readonly nodeId: string;
-  /** The index of a completed file, if it was asked for with the list: from `indexAt` to the end. */
+  /** Its index, if that was asked for with the list: of a file that grows, as it would be if the file ended now. */
   readonly index?: Buffer | undefined;
   /** Where another holder has footage of a part of the same time: what counts of this file. */
   readonly turn?: Turn;

@@ -46,7 +46,7 @@ const File = z
     /** Missing in messages of older versions. */
     lead: z.array(Bytes).max(LEAD_PICTURES).default([]),
     complete: z.boolean(),
-    /** Base64: from the end of the last part to the end of the file. Missing in messages of older versions. */
+    /** Base64. Missing in messages of older versions. */
     index: z.string().optional(),
   })
   .refine(({ starts, times }) => starts.length === times.length, 'as many times as starts');

@@ -8,6 +8,7 @@ import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { ArchiveFiles } from './archive-file.ts';
 import { parsePath, type SegmentName } from '../archive/disk/names.ts';
 import { indexAt, type Footage } from './footage.ts';
+import { recover } from '../mp4/recover.ts';
 import { PartsCache } from './parts-cache.ts';
 
 /** The archive on this node's disk. */
@@ -57,15 +58,20 @@ export class OwnFootage {
   withIndexes(files: readonly Footage[]): Promise<Footage[]> {
     let room = INDEX_BYTES;
     return concurrently(files, CONCURRENT_READS, async (file) => {
-      const at = indexAt(file) ?? file.sizeBytes;
-      const length = file.sizeBytes - at;
-      room -= length;
-      let index: Buffer | undefined;
-      if (length > 0 && room >= 0)
-        await this.files.use(parsePath(file.path) as SegmentName, async ({ sizeBytes, read }) => {
-          if (sizeBytes === file.sizeBytes) index = await read(at, length);
-        });
-      return { ...file, index };
+      room -= file.sizeBytes - (indexAt(file) ?? file.sizeBytes);
+      return room < 0 ? file : { ...file, index: await this.#indexOf(file) };
     });
+  }
+
+  async #indexOf(file: Footage): Promise<Buffer | undefined> {
+    const at = indexAt(file);
+    let index: Buffer | undefined;
+    await this.files.use(parsePath(file.path) as SegmentName, async ({ sizeBytes, read }) => {
+      if (at !== undefined && sizeBytes === file.sizeBytes) index = await read(at, sizeBytes - at);
+      if (!file.isOpen) return;
+      const found = await recover(read, file.sizeBytes, { written: true });
+      if (found.kind === 'recovered') index = found.writer.finish().tail;
+    });
+    return index;
   }
 }

@@ -1,7 +1,7 @@
 // Makes an assembly: fetches results of other recorders in parallel, and joins them in the order of their ordinals into one
 // result of this node, as exports join files of the archive.
 
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { concurrently } from '../../base/concurrently.ts';
 import { Mp4Error } from '../mp4/error.ts';
@@ -13,7 +13,8 @@ import type { RecordedMeta } from '../mp4/meta.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
 import { readMovieIndex, type MovieIndex } from '../mp4/sample-index.ts';
 import { TICKS_PER_MS } from '../mp4/sample.ts';
-import { JobError, diskError, noPictures } from './error.ts';
+import { JobError, noPictures } from './error.ts';
+import { writingResult } from './export.ts';
 import { nameInResult, type ExportPlan, type PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
 import { looksOf } from './ffmpeg.ts';
@@ -50,31 +51,25 @@ interface PlannedAssembly {
  * Writes the movie to `path`. `directory` holds the parts until then. `credential` is that of the caller, and undefined
  * after a restart. Throws JobError with a reason that names peer and part, and the signal's reason.
  */
-export async function assemble(
+export const assemble = (
   request: JobRequest,
   credential: string | undefined,
   directory: string,
   path: string,
   deps: AssembleDeps,
   signal: AbortSignal,
-): Promise<WrittenResult> {
-  try {
-    const { movies, window } = await fetchAssembly(request, credential, directory, deps, signal);
-    const temporary = `${path}.part`;
-    const progress = (share: number): void => deps.report.progress(FETCHING_SHARE + share * (1 - FETCHING_SHARE));
-    try {
+): Promise<WrittenResult> =>
+  writingResult(
+    path,
+    async (temporary) => {
+      const { movies, window } = await fetchAssembly(request, credential, directory, deps, signal);
+      const progress = (share: number): void => deps.report.progress(FETCHING_SHARE + share * (1 - FETCHING_SHARE));
       const options = { spareBytes: deps.spareBytes, progress };
       const { outcome, camera } = await writeResult(request.cameraId, movies, temporary, options, signal);
-      await rename(temporary, path);
       return { outcome, window, cameras: [camera] };
-    } catch (err) {
-      await rm(temporary, { force: true });
-      throw err;
-    }
-  } catch (err) {
-    throw err instanceof JobError || signal.aborted ? err : (diskError(err) ?? err);
-  }
-}
+    },
+    signal,
+  );
 
 /** Fetches the parts that are not in `directory` yet. Throws as `assemble`. */
 async function fetchAssembly(

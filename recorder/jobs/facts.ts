@@ -37,15 +37,17 @@ export const describeMovie = (
 ): Part =>
   movieDescription({
     title: local
-      ? [local.site, cameraTitle(cameraId, local), localWindow(facts, local)].filter((word) => word !== '').join(', ')
+      ? localTitle(cameraId, facts, local)
       : `${cameraId} ${startTime(facts.window.fromMs)} to ${startTime(facts.window.toMs)}`,
     date: facts.parts[0] ? partStart(facts.parts[0], facts.window) : startTime(facts.window.fromMs),
     writer: `kube-nvr ${version}`,
     ...describeFacts(cameraId, facts, local, speed),
   });
 
-const localWindow = ({ window }: JobFacts, local: LocalNames): string =>
-  `${localTime(window.fromMs, local)} to ${localTime(window.toMs, local)}`;
+function localTitle(cameraId: string, { window }: JobFacts, local: LocalNames): string {
+  const times = `${localTime(window.fromMs, local)} to ${localTime(window.toMs, local)}`;
+  return [local.site, cameraTitle(cameraId, local), times].filter((word) => word !== '').join(', ');
+}
 
 function describeFacts(
   cameraId: string,
@@ -57,11 +59,7 @@ function describeFacts(
   const inMovie = (ms: number): number => seconds(ms / (speed ?? 1));
   const silent = speed === undefined ? parts.filter(({ soundLeftOut }) => soundLeftOut) : [];
   const comment = [
-    ...(local
-      ? [
-          `${[local.site, cameraTitle(cameraId, local)].filter((word) => word !== '').join(', ')}, ${localWindow(facts, local)}.`,
-        ]
-      : []),
+    ...(local ? [`${localTitle(cameraId, facts, local)}.`] : []),
     `Camera ${cameraId}, ${startTime(window.fromMs)} to ${startTime(window.toMs)}, ${seconds(durationMs)} s of footage${speed === undefined ? '' : `, ${speed} times faster`}.`,
     gaps.length === 0 ? 'No gaps.' : `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}, closed in this movie:`,
     ...gaps.slice(0, MAX_LISTED).map(gapLine),
@@ -101,6 +99,6 @@ const gapLine = (gap: JobGap): string =>
 const soundLine = (part: PlacedPart, window: JoinWindow): string =>
   `Sound in another format is left out: ${partStart(part, window)} to ${isoTime(part.wallEndMs)}`;
 
-const seconds = (ms: number): number => Math.round(ms) / 1000;
+export const seconds = (ms: number): number => Math.round(ms) / 1000;
 
 const lengthOf = ({ fromMs, toMs }: FootageGap): number => seconds(toMs - fromMs);

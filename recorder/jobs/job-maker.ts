@@ -62,7 +62,7 @@ interface MakerDeps {
 interface Making {
   readonly id: string;
   readonly request: JobRequest;
-  /** `Authorization` of its caller, for requests to other nodes. */
+  /** `Authorization` of the caller of an assembly, for requests to other nodes. */
   readonly credential: string | undefined;
   readonly report: JobReport;
   readonly signal: AbortSignal;
@@ -95,8 +95,8 @@ export class JobMaker {
   }
 
   /** Throws JobError. */
-  async estimate(request: JobRequest, credential: string | undefined): Promise<JobOutcome> {
-    const outcome = await estimateExport(request, this.#plannerDeps(request, credential));
+  async estimate(request: JobRequest): Promise<JobOutcome> {
+    const outcome = await estimateExport(request, this.#plannerDeps(request));
     const { speed } = request;
     if (speed === undefined) return outcome;
     const { parts: _, ...copied } = outcome;
@@ -122,13 +122,13 @@ export class JobMaker {
   }
 
   #case(
-    { id, request, credential, report, signal }: Making,
+    { id, request, report, signal }: Making,
     documents: Pick<CaseDeps, 'sign' | 'report'>,
   ): ReturnType<typeof exportCase> {
     const { fromMs, toMs, isOfAllNodes } = request;
     const wanted = { cameraIds: request.case?.cameras ?? [], fromMs, toMs, isOfAllNodes };
     const { spareBytes } = this.#options;
-    const deps = { ...this.#plannerDeps(request, credential), spareBytes, ...documents, progress: report.progress };
+    const deps = { ...this.#plannerDeps(request), spareBytes, ...documents, progress: report.progress };
     return this.#memory.during(COPY_BYTES, () => exportCase(wanted, this.#deps.results.path(id), deps, signal));
   }
 
@@ -169,10 +169,10 @@ export class JobMaker {
 
   /** Copies the footage of a job, into one movie if it has one codec. */
   async #copy(making: Making, path: string): Promise<WrittenResult> {
-    const { request, credential, report, signal } = making;
+    const { request, report, signal } = making;
     const { spareBytes } = this.#options;
     if (!request.assembly) {
-      const deps = { ...this.#plannerDeps(request, credential), spareBytes, progress: report.progress };
+      const deps = { ...this.#plannerDeps(request), spareBytes, progress: report.progress };
       return this.#memory.during(COPY_BYTES, () =>
         exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
       );
@@ -193,9 +193,9 @@ export class JobMaker {
     }
   }
 
-  #plannerDeps({ by = '' }: JobRequest, credential: string | undefined): PlannerDeps {
+  #plannerDeps({ by = '' }: JobRequest): PlannerDeps {
     const { recordPath, archive, clock, version, local, nodeName, clusterFootage, knownTime } = this.#options;
-    const asker = { name: by || nodeName, credential };
+    const asker = { name: by || nodeName, credential: undefined };
     return {
       recordPath,
       archive,

@@ -216,8 +216,8 @@ export class Jobs {
   }
 
   /** Throws JobError. */
-  estimate(request: JobRequest, credential?: string): Promise<JobOutcome> {
-    return this.#maker.estimate(request, credential);
+  estimate(request: JobRequest): Promise<JobOutcome> {
+    return this.#maker.estimate(request);
   }
 
   /** The file name under which a browser saves the result. */

@@ -3,7 +3,7 @@
 // it.
 
 import { z } from 'zod';
-import { isoTime, partStart, startTime } from './facts.ts';
+import { isoTime, partStart, seconds, startTime } from './facts.ts';
 import type { JobCase, JobGap, JobKind } from './job.ts';
 import { localTime, type LocalNames } from './movie-name.ts';
 import type { NodeKey } from './node-key.ts';
@@ -152,5 +152,3 @@ const toGap = ({ fromMs, toMs, cause }: JobGap) => ({
   to: isoTime(toMs),
   ...(cause === undefined ? {} : { cause }),
 });
-
-const seconds = (ms: number): number => Math.round(ms) / 1000;

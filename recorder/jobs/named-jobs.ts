@@ -42,8 +42,8 @@ export class NamedJobs {
     return id !== undefined && this.#jobs.remove(id);
   }
 
-  estimate(request: JobRequest, credential?: string): Promise<JobOutcome> {
-    return this.#jobs.estimate(request, credential);
+  estimate(request: JobRequest): Promise<JobOutcome> {
+    return this.#jobs.estimate(request);
   }
 
   fileName(job: Job): string {

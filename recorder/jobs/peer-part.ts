@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { readBody } from '../../base/http-answer.ts';
+import { parseJson } from '../../base/parse-json.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { JobError, diskError } from './error.ts';
 import { findMember } from './members.ts';
@@ -394,15 +395,6 @@ async function readAll(answer: IncomingMessage): Promise<string> {
     return body.toString('utf8');
   } catch (err) {
     throw err instanceof PeerFailure ? err : unreachable(err);
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The schema refuses it.
-    return undefined;
   }
 }
 

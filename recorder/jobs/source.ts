@@ -146,13 +146,14 @@ async function fileElsewhere(
   const { by, clock } = cluster;
   const holder = await cluster.holderOf(file);
   if (!holder) return undefined;
-  const sizeBytes = await answered(() => holder.sizeOf(file, by, signal));
+  const { index } = file;
+  const indexFrom = indexAt(file) ?? (index && file.sizeBytes);
+  const sizeBytes =
+    index && indexFrom !== undefined ? indexFrom + index.length : await answered(() => holder.sizeOf(file, by, signal));
   const ask = (range: ByteRange): Promise<Readable> => holder.stream(file, range, by, signal);
   const bytes = (from: number, to: number): Promise<Buffer> =>
     to <= from ? Promise.resolve(Buffer.alloc(0)) : answered(() => readRange(ask, { from, to }, clock));
   const runs = new Set<RemoteRun>();
-  const { index } = file;
-  const indexFrom = indexAt(file);
   return {
     sizeBytes,
     identity: `${file.nodeId} ${file.path} ${sizeBytes}`,

@@ -227,15 +227,13 @@ test('an export takes the pictures that are played, whichever node is asked', as
   }
 });
 
-test('a file of another node is exported with one request after the list, which has its index; one that grows with six', async (t) => {
+test('a file of another node, one that grows as well, is exported with one request after the list, which has its index', async (t) => {
   const { nodes } = await cluster(t, { recording: 'c' });
   const { exported, asked } = nodes.a;
   assert.equal((await exported(0, 170)).length, 170 * 25);
   const ranges = (node: NodeName): string[] => asked.filter((one) => one.startsWith(`${node} bytes=`));
   assert.equal(ranges('b').length, 2, ranges('b').join());
-  const sizes = ranges('c').filter((range) => range === 'c bytes=0-0');
-  assert.equal(sizes.length, 2, 'how large the growing file would be is asked for the plan and for the copy');
-  assert.equal(ranges('c').length, 1 + 6, ranges('c').join());
+  assert.equal(ranges('c').length, 2, ranges('c').join());
 });
 
 test('the still of a moment is the picture that is played then, whichever node is asked', async (t) => {

@@ -97,7 +97,7 @@ export const exportRoutes: ApiRoutes = async (app, { deps }) => {
     const { cameraId, fromMs, toMs } = wanted;
     const about = { camera_id: cameraId, ...toWindow({ fromMs, toMs }) };
     try {
-      const outcome = await jobs.estimate(wanted, request.headers.authorization);
+      const outcome = await jobs.estimate(wanted);
       const { durationMs, sizeBytes, gaps, elsewhere = [] } = outcome;
       return {
         ...about,
