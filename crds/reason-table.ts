@@ -256,6 +256,12 @@ export const NODE_WARNINGS = {
     todo: 'look at the disk that the message names',
     see: '[KubeNvrDiskFailing](../runbooks/KubeNvrDiskFailing.md)',
   },
+  'writes-failing': {
+    means:
+      'in the last half minute, pictures of one camera or more could not be written, or they wait for a disk that does not answer; if these are half of the cameras, the node is not ready',
+    todo: 'the message has the reason: look at the disk and at the log of its kernel',
+    see: '[ready.md](ready.md)',
+  },
   'files-short': {
     means:
       'more than six files of a camera in the last minute are shorter than a second: what it sends breaks off again and again, or its clock or its picture changes',

@@ -29,7 +29,9 @@ const mime = () =>
   z.string().nullable().describe('Media type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.');
 
 export const Recording = z.object({
-  state: z.enum(['idle', 'writing', 'failed']),
+  state: z
+    .enum(['idle', 'writing', 'waiting', 'failed'])
+    .describe('waiting: the disk does not answer, and the video waits in memory. failed: the video is lost.'),
   reason: Reason.nullable().describe('Why the video of the camera is not written.'),
   last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
   filename: z.string().nullable().describe('The file being written, relative to the record path.'),

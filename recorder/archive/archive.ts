@@ -8,6 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/error.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
+import type { Reason } from '../../base/reason.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { withoutTrailingSlash } from '../../base/paths.ts';
 import { MINUTE_MS } from '../../base/units.ts';
@@ -97,7 +98,12 @@ interface DiskState {
 /** A problem of the archive that needs attention. */
 interface ArchiveWarning {
   readonly code:
-    RetentionWarning['code'] | WrongDiskError['code'] | typeof UNREADABLE | typeof FAILING | typeof SHREDDED;
+    | RetentionWarning['code']
+    | WrongDiskError['code']
+    | typeof UNREADABLE
+    | typeof FAILING
+    | typeof NOT_WRITTEN
+    | typeof SHREDDED;
   readonly message: string;
   /** Undefined: of the node. */
   readonly cameraId: string | undefined;
@@ -112,6 +118,7 @@ const ENDS_AT_ONCE = 16;
 const USUALLY_WAITING = 2;
 const UNREADABLE = 'archive-unreadable';
 const FAILING = 'disk-failing';
+const NOT_WRITTEN = 'writes-failing';
 const SHREDDED = 'files-short';
 const SHORT_FILES = 'many of its files of the last minute are shorter than a second';
 
@@ -488,7 +495,28 @@ export class Archive {
       message === undefined ? [] : [{ code: UNREADABLE, message, cameraId: undefined }];
     const shredded = [...this.#cameras.values()].filter(({ isShredded }) => isShredded);
     const short = shredded.map(({ cameraId }): ArchiveWarning => ({ code: SHREDDED, message: SHORT_FILES, cameraId }));
-    return [...this.#diskWarnings(), ...unreadable, ...(this.#retention?.warnings() ?? []), ...short];
+    return [
+      ...this.#diskWarnings(),
+      ...this.#writeWarnings(),
+      ...unreadable,
+      ...(this.#retention?.warnings() ?? []),
+      ...short,
+    ];
+  }
+
+  /** What became of the writes of recordings lately: a probe may pass where they fail. */
+  #writes(): { readonly cameras: number; readonly troubles: readonly Reason[] } {
+    const tried = [...this.#cameras.values()].filter(({ isTried }) => isTried);
+    return { cameras: tried.length, troubles: tried.flatMap(({ trouble }) => trouble ?? []) };
+  }
+
+  #writeWarnings(): ArchiveWarning[] {
+    const { cameras, troubles } = this.#writes();
+    // Retention says itself that the disk is full.
+    const first = troubles.find(({ code }) => code !== 'disk-full' || !this.#retention);
+    if (!first) return [];
+    const message = `pictures of ${troubles.length} of ${cameras} cameras are not written: ${first.message}`;
+    return [{ code: NOT_WRITTEN, message, cameraId: undefined }];
   }
 
   #diskWarnings(): ArchiveWarning[] {
@@ -644,7 +672,10 @@ export class Archive {
     return this.#unwritable;
   }
 
-  /** Whether recording could create and write a file now. What keeps it from that is logged when it changes. */
+  /**
+   * Whether recording could create and write a file now, and could lately, for most cameras. What keeps a probe from that is logged when it
+   * changes; recordings log their own faults.
+   */
   async checkWritable(): Promise<boolean> {
     const { log } = this.#options;
     const fault = await this.#store.probe().then(
@@ -657,7 +688,8 @@ export class Archive {
       else log.info({ path }, 'recordings directory is writable again');
     }
     this.#unwritable = fault;
-    return fault === undefined;
+    const { cameras, troubles } = this.#writes();
+    return fault === undefined && (cameras === 0 || troubles.length < cameras / 2);
   }
 
   /** Ends every recording and completes its files. */

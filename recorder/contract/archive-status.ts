@@ -7,8 +7,11 @@ import type { DiskFault } from '../archive/disk/faults.ts';
 export const SHORT_MS = 900;
 
 export interface CameraArchiveStatus {
-  /** `idle`: nothing to write, or nothing written yet; `failed`: what the camera sends is lost. */
-  readonly state: 'idle' | 'writing' | 'failed';
+  /**
+   * `idle`: nothing to write, or nothing written yet; `waiting`: the disk does not answer, and what the camera sends waits in memory;
+   * `failed`: what the camera sends is lost.
+   */
+  readonly state: 'idle' | 'writing' | 'waiting' | 'failed';
   readonly reason: Reason | undefined;
   /** Wall time at which the last written picture was captured. */
   readonly lastWrittenMs: number | undefined;

@@ -279,7 +279,7 @@ function reportOf({ status, archive, silence }: RecordedCamera): CameraReport {
   if (archive?.state === 'failed') return { state: 'Failed', reason: archive.reason, ...common };
   if (silence) return { state: 'Silent', reason: status.reason, ...common };
   if (status.state === 'recording') {
-    return archive?.state === 'writing' && lastWrittenMs !== undefined
+    return archive && archive.state !== 'idle' && lastWrittenMs !== undefined
       ? { state: 'Recording', ...common }
       : { state: 'Connecting', ...common };
   }

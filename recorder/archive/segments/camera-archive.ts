@@ -95,6 +95,8 @@ interface ShownFile {
 /** After lost packets or a clock step the next run begins at a key frame. A camera that sends none for this long is silent. */
 const NEXT_RUN_MS = 10_000;
 const RETRY = { firstMs: 1_000, maxMs: 30_000 };
+/** A disk that takes nothing for so long does not answer: a busy one needs seconds. */
+const HANGS_MS = 10_000;
 /** Files that could not be completed are tried again this often, one at a time, while the disk works. */
 const REPAIR_INTERVAL_MS = 30_000;
 const MAX_UNFINISHED = 1_000;
@@ -120,6 +122,9 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   #shownUntilMs = Infinity;
   #fault: Reason | undefined;
   #faultCause: DropCause = 'disk-error';
+  /** The last fault of the disk that lost pictures, and when. */
+  #lost: { readonly fault: Reason; readonly atMs: number } | undefined;
+  #writtenAtMs = -Infinity;
   readonly #unfinished = new Map<string, Unfinished>();
   /** Undefined for what comes from the memory of the camera: it can be asked again. */
   readonly #kept: KeptSamples | undefined;
@@ -223,9 +228,10 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   status(): CameraArchiveStatus {
     const currentFile = this.#inProgress()?.created.path;
     const idle = !this.#segmenter.active || currentFile === undefined;
+    const stall = this.#stall;
     return {
-      state: this.#fault ? 'failed' : idle ? 'idle' : 'writing',
-      reason: this.#fault,
+      state: this.#fault ? 'failed' : stall ? 'waiting' : idle ? 'idle' : 'writing',
+      reason: this.#fault ?? stall,
       lastWrittenMs: this.#lastWrittenMs,
       segmentsClosed: this.#segmentsClosed,
       shortSegments: this.#shortSegments,
@@ -234,6 +240,31 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
       framesDropped: this.#framesDropped,
       currentFile,
     };
+  }
+
+  /** What keeps pictures waiting in memory, if the disk does not answer. */
+  get #stall(): Reason | undefined {
+    const since = Array.from(this.#files.values()).flatMap(({ file }) => file.waitsSinceMs ?? []);
+    const forMs = this.#deps.clock.ranMs() - Math.min(...since);
+    if (forMs < HANGS_MS) return undefined;
+    const message = `the disk has not answered for ${Math.floor(forMs / 1000)} s, and pictures wait in memory`;
+    return { code: SLOW_DISK.code, message };
+  }
+
+  /** Why pictures wait, or were lost within the longest pause after a fault: a disk that takes some calls is written to again and again. */
+  get trouble(): Reason | undefined {
+    const lost = this.#lost;
+    const isRecent = lost && (lost.fault === this.#fault || this.#isRecent(lost.atMs));
+    return isRecent ? lost.fault : this.#stall;
+  }
+
+  /** Whether pictures came to the disk lately. */
+  get isTried(): boolean {
+    return this.trouble !== undefined || this.#isRecent(this.#writtenAtMs);
+  }
+
+  #isRecent(atMs: number): boolean {
+    return this.#deps.clock.monotonicMs() - atMs < RETRY.maxMs;
   }
 
   /** Paths of all files of this camera that are not complete yet, also of those that the disk has stopped. */
@@ -409,6 +440,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     for (const buffer of fragment.buffers) bytes += buffer.length;
     this.#bytesWritten += bytes;
     this.#framesWritten += fragment.videoFrames;
+    this.#writtenAtMs = this.#deps.clock.monotonicMs();
     this.#lastWrittenMs = fragment.lastVideoMs ?? this.#lastWrittenMs;
     const { created, writtenEndMs } = file;
     // A short file may have ended, and the next one begun, before its first pictures reach the disk.
@@ -496,10 +528,12 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
 
   /** Allows no new file for a while. Only a new reason is logged as a warning: a disk that stays full must not fill the log. */
   #block(fault: Reason, cause: DropCause, retryMs = this.#backoff.next()): void {
-    this.#segmenter.pause(this.#deps.clock.monotonicMs() + retryMs);
+    const nowMs = this.#deps.clock.monotonicMs();
+    this.#segmenter.pause(nowMs + retryMs);
     const known = this.#fault?.code === fault.code;
     this.#fault = fault;
     this.#faultCause = cause;
+    if (cause !== 'parameters' && cause !== FILE_REMOVED.code) this.#lost = { fault, atMs: nowMs };
     if (!this.#newest) this.#withdraw(this.#deps.history.nextSequence - 1);
     const fields = { camera: this.#options.cameraId, code: fault.code, reason: fault.message, retryMs };
     if (known) this.#deps.log.debug(fields, 'recording to disk still fails');

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import fc from '../../../test/support/fast-check.ts';
 import { MemoryBudget } from '../../../base/memory-budget.ts';
 import { Slab } from '../../codec/slab.ts';
 import {
   AUDIO,
+  TestCamera,
   TestLog,
   bench,
   gate,
@@ -116,6 +117,108 @@ for (const [errno, code] of [
     assert.ok(warnings.length <= 3, `forty seconds of failure are a few lines, not ${warnings.length}`);
   });
 }
+
+const IDS = ['gate', 'yard', 'hall', 'roof'];
+
+/** Four cameras that record to one disk. */
+async function four(t: TestContext) {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 10_000, cameraId: 'gate' });
+  const record = { format: 'fmp4', segmentDurationMs: 10_000 } as const;
+  const more = IDS.slice(1).map((id) =>
+    b.archive.sinkFor({ cameraId: id, name: id, ...record }, { needKeyFrame: () => undefined }),
+  );
+  const recordings = [b.recording, ...more];
+  const cameras = [b.camera, ...more.map((recording) => new TestCamera(b.clock, recording, () => {}))];
+  for (const camera of cameras) camera.begin();
+  return {
+    ...b,
+    recordings,
+    async seconds(count: number, each: () => void | Promise<void> = () => {}): Promise<void> {
+      for (let i = 0; i < count; i++) {
+        for (let frame = 0; frame < 25; frame++) {
+          for (const camera of cameras) camera.video();
+          b.clock.advance(40);
+          if (frame % 6 === 0) for (const recording of recordings) recording.tick();
+        }
+        await b.fs.idle();
+        await each();
+      }
+    },
+    warnings: () => b.archive.warnings().map(({ code, message }) => `${code}: ${message}`),
+    async end(): Promise<void> {
+      for (const camera of cameras) camera.end();
+      await b.archive.close();
+    },
+  };
+}
+
+test('a seventh of the calls fails, and probes pass: the node is not ready, and a warning says so, until half a minute after the last', async (t) => {
+  const b = await four(t);
+  await b.seconds(3);
+  assert.deepEqual([b.warnings(), await b.archive.checkWritable()], [[], true]);
+  let calls = 0;
+  b.fs.before = ({ name, path }) => {
+    if (!isSegment(path) || (name !== 'write' && name !== 'create')) return;
+    if (++calls % 7 === 0) throw systemError('EIO');
+  };
+  await b.seconds(20);
+  let probes = 0;
+  await b.seconds(60, async () => {
+    assert.match(
+      b.warnings().join(),
+      /^writes-failing: pictures of [234] of 4 cameras are not written: writing to the disk failed \(EIO\)$/,
+    );
+    assert.equal(await b.archive.checkWritable(), false);
+    assert.equal(b.archive.unwritable, undefined, 'the probe passed');
+    probes++;
+  });
+  assert.equal(probes, 60);
+  b.fs.before = () => {};
+  // The longest pause after a fault, and the half minute.
+  await b.seconds(61);
+  assert.deepEqual([b.warnings(), await b.archive.checkWritable()], [[], true]);
+  await b.end();
+});
+
+test('one of four cameras is not written: a warning says so, and the node is ready for the others', async (t) => {
+  const b = await four(t);
+  b.fs.before = ({ name, path }) => {
+    if (path.includes('_roof_') && isSegment(path) && name === 'write') throw systemError('EIO');
+  };
+  await b.seconds(5);
+  assert.match(b.warnings().join(), /^writes-failing: pictures of 1 of 4 cameras are not written: /);
+  assert.equal(await b.archive.checkWritable(), true);
+  await b.end();
+});
+
+test('a disk that does not answer: after ten seconds the state says that pictures wait, and nothing is lost', async (t) => {
+  const b = await four(t);
+  await b.seconds(3);
+  const stall = gate();
+  b.fs.before = ({ name, path }) => (isSegment(path) && name === 'write' ? stall.passed : undefined);
+  await b.seconds(8);
+  assert.deepEqual(
+    b.recordings.map((recording) => recording.status().state),
+    ['writing', 'writing', 'writing', 'writing'],
+  );
+  await b.seconds(8);
+  for (const recording of b.recordings) {
+    const { state, reason } = recording.status();
+    assert.equal(`${state} ${reason?.code}`, 'waiting disk-slow');
+    assert.match(reason?.message ?? '', /^the disk has not answered for 1\d s, and pictures wait in memory$/);
+  }
+  assert.match(b.warnings().join(), /^writes-failing: pictures of 4 of 4 cameras are not written: the disk has not/);
+  assert.equal(await b.archive.checkWritable(), false);
+  b.fs.before = () => {};
+  stall.open();
+  await b.seconds(2);
+  for (const recording of b.recordings) {
+    assert.deepEqual([recording.status().state, recording.status().reason], ['writing', undefined]);
+    assert.equal(sum(recording.status().framesDropped.values()), 0);
+  }
+  assert.deepEqual([b.warnings(), await b.archive.checkWritable()], [[], true]);
+  await b.end();
+});
 
 test('a write that fits only in part leaves a file with all whole fragments', async (t) => {
   const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });

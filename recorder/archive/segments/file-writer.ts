@@ -65,6 +65,8 @@ export class FileWriter {
   /** From the last one that a sync has covered on. */
   #keys: KeyPlace[] = [];
   #endMs: number | undefined;
+  /** When the oldest fragment came, or the one before it was written. */
+  #waitsSinceMs = 0;
   #cutAt: number | undefined;
   #lastSyncMs: number;
   #sync: Promise<void> | undefined;
@@ -96,6 +98,11 @@ export class FileWriter {
     return this.#fault;
   }
 
+  /** Since when, on the clock of the time in which this process ran, nothing was written although something waits; undefined: nothing does. */
+  get waitsSinceMs(): number | undefined {
+    return this.#queue.length > 0 ? this.#waitsSinceMs : undefined;
+  }
+
   /** The last key frame up to which everything is safe; undefined before the first fragment. */
   get safe(): KeyPlace | undefined {
     return this.#keys[0];
@@ -112,6 +119,7 @@ export class FileWriter {
   /** Takes over a fragment for which the caller has taken space in the budget. */
   append(fragment: Fragment): void {
     if (this.#fault) return this.#drop(fragment);
+    if (this.#queue.length === 0) this.#waitsSinceMs = this.#options.clock.ranMs();
     this.#queue.push(fragment);
     this.#wake();
   }
@@ -179,6 +187,7 @@ export class FileWriter {
     let at = this.#position;
     this.#position += written;
     this.#modifiedMs = this.#options.clock.wallMs();
+    this.#waitsSinceMs = this.#options.clock.ranMs();
     for (const fragment of this.#queue.splice(0, count)) {
       if (fragment.key) this.#keys.push({ key: fragment.key, position: at, wallMs: this.#endMs });
       for (const buffer of fragment.buffers) at += buffer.length;

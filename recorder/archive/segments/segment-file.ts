@@ -133,6 +133,11 @@ export class SegmentFile implements FileWriterEvents {
     return this.#writer?.fault;
   }
 
+  /** Since when, on the clock of the time in which this process ran, nothing was written although something waits; undefined: nothing does. */
+  get waitsSinceMs(): number | undefined {
+    return this.#writer?.waitsSinceMs;
+  }
+
   /** Takes over a fragment for which there is space in the budget, and writes it as soon as possible. */
   append(fragment: Fragment): void {
     assert(!this.fault, 'fragment for a file that has failed');
