@@ -12,6 +12,7 @@ import { previewSource } from '../camera/preview-source.ts';
 import { ReadPacer } from '../camera/read-pacer.ts';
 import { SlabPool } from '../codec/slab.ts';
 import { LiveLimits } from '../live/limits.ts';
+import { SourceLimits } from '../live/source-limits.ts';
 import type { LiveHub } from '../live/hub.ts';
 import { FakeSocket, hubOf } from '../live/test-support.ts';
 import { CLOSE } from '../live/close.ts';
@@ -38,7 +39,7 @@ async function open(t: TestContext, changes: Partial<CameraSetDeps> = {}): Promi
     pool: new SlabPool(),
     pacer: new ReadPacer(),
     receiveBuffer: Buffer.alloc(65_536),
-    liveLimits: new LiveLimits(),
+    liveLimits: new SourceLimits(),
     ...changes,
   });
   t.after(async () => {

@@ -23,10 +23,10 @@ import type { SlabPool } from '../codec/slab.ts';
 import { diffCameras } from '../config/changes.ts';
 import type { CameraConfig } from '../config/schema.ts';
 import { CLOSE } from '../live/close.ts';
-import type { LiveLimits } from '../live/limits.ts';
 import { PreviewStream } from './preview.ts';
 import type { Reach } from '../reach/reach.ts';
 import { LiveSource } from '../live/source.ts';
+import type { SourceLimits } from '../live/source-limits.ts';
 import type { StandbyRing } from '../camera/standby-ring.ts';
 import { FanOut } from '../camera/fan-out.ts';
 import type { Standby, StandbySet } from './standby-set.ts';
@@ -51,7 +51,7 @@ export interface CameraSetDeps {
   readonly pacer: ReadPacer;
   readonly reach: Reach;
   readonly receiveBuffer: Buffer;
-  readonly liveLimits: LiveLimits;
+  readonly liveLimits: SourceLimits;
   readonly memory?: MemoryAccount;
   /** Called often with the current state of a camera, which may be unchanged; undefined for a camera that is gone. */
   readonly state?: (cameraId: string, condition: CameraCondition | undefined) => void;

@@ -7,6 +7,7 @@ import type { Reason } from '../../base/reason.ts';
 import type { SampleSink } from '../contract/sink.ts';
 import { stoppedStatus, type CameraState, type CameraStatus } from '../contract/camera-status.ts';
 import { LiveLimits } from '../live/limits.ts';
+import { SourceLimits } from '../live/source-limits.ts';
 import { PreviewStream } from './preview.ts';
 import { AUDIO, FakeSocket, hubOf, run, SampleMaker, VIDEO } from '../live/test-support.ts';
 import { CLOSE } from '../live/close.ts';
@@ -100,7 +101,7 @@ const REFUSED: Reason = { code: 'too-many-streams', message: 'the camera has no 
 
 function setup(memory = new MemoryBudget(64 * 1024 * 1024), recording?: FakeRecording) {
   const clock = new VirtualClock();
-  const limits = new LiveLimits({}, memory);
+  const limits = new SourceLimits({}, memory);
   const connections: FakeConnection[] = [];
   const make = (cameraId = 'gate'): PreviewStream =>
     new PreviewStream({
@@ -117,7 +118,7 @@ function setup(memory = new MemoryBudget(64 * 1024 * 1024), recording?: FakeReco
   const preview = make();
   const hubs = new Map<PreviewStream, LiveHub>();
   const viewersOf = (of = preview): LiveHub => {
-    const hub = hubs.get(of) ?? hubOf(of, limits, clock);
+    const hub = hubs.get(of) ?? hubOf(of, new LiveLimits(), clock);
     hubs.set(of, hub);
     return hub;
   };

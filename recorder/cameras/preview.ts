@@ -12,8 +12,8 @@ import type { LiveFeed, TellLive } from '../contract/live-feed.ts';
 import type { SampleSink } from '../contract/sink.ts';
 import type { PreviewStatus } from '../model/camera-view.ts';
 import { CLOSE } from '../live/close.ts';
-import type { LiveLimits } from '../live/limits.ts';
 import { LiveSource } from '../live/source.ts';
+import type { SourceLimits } from '../live/source-limits.ts';
 
 /** A viewer that changes the page or the layout returns within this time, and the stream is still connected. */
 const LINGER_MS = 10_000;
@@ -32,7 +32,7 @@ interface PreviewRecording extends SampleSink {
 
 interface PreviewOptions {
   readonly cameraId: string;
-  readonly limits: LiveLimits;
+  readonly limits: SourceLimits;
   /** A new connection, not started, which calls `changed` when its state, or the reason for it, has changed. */
   readonly connection: (
     sinks: readonly SampleSink[],

@@ -15,7 +15,7 @@ import { segmentPaths, temporaryDirectory } from '../archive/test-support.ts';
 import { CameraSet, type WantedCamera } from './camera-set.ts';
 import { ReadPacer } from '../camera/read-pacer.ts';
 import { SlabPool } from '../codec/slab.ts';
-import { LiveLimits } from '../live/limits.ts';
+import { SourceLimits } from '../live/source-limits.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { anywhere } from '../reach/reach.ts';
 import { StandbySet } from './standby-set.ts';
@@ -57,7 +57,7 @@ async function open(
     ...connecting,
     archive,
     gaps,
-    liveLimits: new LiveLimits(),
+    liveLimits: new SourceLimits(),
     standbys,
     wantedFromMs,
   });

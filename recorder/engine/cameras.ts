@@ -11,6 +11,7 @@ import { License } from '../license/license.ts';
 import type { EngineDeps } from './deps.ts';
 import { stateNews } from './news.ts';
 import { blocksIn, forCameras, type forStandbys } from './memory.ts';
+import type { SourceLimits } from '../live/source-limits.ts';
 import type { Archive } from '../archive/archive.ts';
 import type { GapLedger } from '../archive/gaps/ledger.ts';
 import { CameraNetworks, type NetworkRules } from '../reach/networks.ts';
@@ -32,6 +33,7 @@ const RECEIVE_BUFFER_BYTES = 64 * 1024;
 interface Recorded {
   readonly archive: Archive;
   readonly gaps: GapLedger;
+  readonly liveLimits: SourceLimits;
   /** Opens the account of cameras that are held for other nodes. */
   readonly standbyMemory: ReturnType<typeof forStandbys>;
 }
@@ -39,10 +41,10 @@ interface Recorded {
 export async function openCameras(
   config: Config,
   wanted: WantedCameras,
-  { archive, gaps, standbyMemory }: Recorded,
+  { archive, gaps, liveLimits, standbyMemory }: Recorded,
   deps: EngineDeps,
 ): Promise<NodeCameras> {
-  const { registry, liveLimits, memory, front, clock, log } = deps;
+  const { registry, memory, front, clock, log } = deps;
   const license = new License({
     ...config.license,
     wanted: () => wanted.enabledCount,

@@ -7,7 +7,6 @@ import type { MemoryBudget } from '../../base/memory-budget.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
 import type { CameraList } from '../config/camera-list.ts';
 import type { FrontOfEngine } from '../contract/news.ts';
-import type { LiveLimits } from '../live/limits.ts';
 import type { ArchiveOwner } from './owner.ts';
 
 /** The cameras of the database, and its list of segments. */
@@ -21,7 +20,6 @@ export interface EngineDeps {
   /** Metrics of the whole recorder. */
   readonly registry: Registry;
   readonly memory: MemoryBudget;
-  readonly liveLimits: LiveLimits;
   readonly front: FrontOfEngine;
   readonly rows: Rows | undefined;
   /** What copies files elsewhere. */

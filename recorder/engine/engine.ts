@@ -6,6 +6,7 @@ import type { WantedCameras } from '../cameras/wanted-cameras.ts';
 import { ConfigError } from '../config/error.ts';
 import type { CurrentConfig } from '../config/current-config.ts';
 import type { Config } from '../config/schema.ts';
+import { SourceLimits } from '../live/source-limits.ts';
 import { Doctor } from '../probe/doctor.ts';
 import { openArchive } from './archive.ts';
 import { openCameras } from './cameras.ts';
@@ -20,11 +21,12 @@ export type OpenedEngine = Awaited<ReturnType<typeof openEngine>>;
 /** Creates the parts; neither the archive nor a camera is touched. */
 export async function openEngine(current: CurrentConfig, wanted: WantedCameras, deps: EngineDeps) {
   const config = current.value;
-  // Opened before the memory for writing: it is released before it.
+  // Opened before the memory for writing: they are released before it.
+  const liveLimits = new SourceLimits({}, deps.memory);
   const snapshotMemory = forSnapshots(deps.memory);
   const standbyMemory = forStandbys(deps.memory);
   const { archive, gaps } = await openArchive(current, wanted, deps);
-  const node = await openCameras(config, wanted, { archive, gaps, standbyMemory }, deps);
+  const node = await openCameras(config, wanted, { archive, gaps, liveLimits, standbyMemory }, deps);
   const { cameras, reach } = node;
   const recovery = openEdgeRecovery(config, wanted, { archive, gaps, registry: deps.registry }, node, deps);
   const holds = new Holds({ ...deps, cameras });

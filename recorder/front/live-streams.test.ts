@@ -8,6 +8,7 @@ import { silentLog } from '../../base/log.ts';
 import type { LiveNews } from '../contract/live-feed.ts';
 import { CLOSE, STOPPED } from '../live/close.ts';
 import { LiveLimits } from '../live/limits.ts';
+import { SourceLimits } from '../live/source-limits.ts';
 import { LiveSource } from '../live/source.ts';
 import { FakeSocket, FRAME_TICKS, run, SampleMaker } from '../live/test-support.ts';
 import type { RecordedCamera } from '../model/camera-view.ts';
@@ -42,7 +43,7 @@ function stage() {
   let frame = 0;
 
   function sourceOf(cameraId: string): LiveSource {
-    const source = new LiveSource({ cameraId, limits: new LiveLimits(), clock, log: silentLog });
+    const source = new LiveSource({ cameraId, limits: new SourceLimits(), clock, log: silentLog });
     source.begin(run());
     return source;
   }
@@ -126,7 +127,7 @@ test('a stream that is closed may be watched again, and one that begins while a 
   told();
   assert.equal(socket.closeCode(), CLOSE.goingAway);
   leave();
-  const source = new LiveSource({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
+  const source = new LiveSource({ cameraId: 'gate', limits: new SourceLimits(), clock, log: silentLog });
   cameras.set('gate', source);
   const next = join();
   asked();

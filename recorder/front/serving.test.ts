@@ -74,7 +74,7 @@ async function stage(t: TestContext, settings: object = {}): Promise<Stage> {
     live: () => {},
     keep: async () => {},
   };
-  const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows });
+  const opened = await openEngine(current, wanted, { ...around, front, rows });
   const { archive, gaps, cameras } = opened;
   const { registry } = around;
   const audit = openAudit(config, { ...deps, copy: undefined, registry });

@@ -7,14 +7,16 @@ import { initSegment } from '../mp4/init.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { LiveLimits } from './limits.ts';
 import type { LiveLimitOptions } from './limits.ts';
+import { SourceLimits } from './source-limits.ts';
 import { AUDIO, FakeSocket, FRAME_TICKS, LiveStream, run, SampleMaker, VIDEO } from './test-support.ts';
 import { CLOSE } from './close.ts';
 import { Viewer, type ViewerOptions } from './viewer.ts';
 
-function setup(limits: LiveLimitOptions = {}) {
+function setup(limits: LiveLimitOptions & { readonly maxGopBytes?: number } = {}) {
   const clock = new VirtualClock();
   const shared = new LiveLimits(limits);
-  const hub = new LiveStream({ cameraId: 'gate', limits: shared, clock, log: silentLog });
+  const sources = new SourceLimits(limits);
+  const hub = new LiveStream({ cameraId: 'gate', limits: shared, sources, clock, log: silentLog });
   const maker = new SampleMaker();
   /** Passes one sample on and releases its slab, as the camera's pipeline does. */
   const send = (changes: Partial<Sample> = {}, bytes?: Buffer | number): void => {
@@ -222,11 +224,12 @@ test('what waits for many viewers counts once', () => {
 test('when memory is short, the most backward viewers are disconnected first, then caches are emptied, then others are refused', () => {
   const memory = new MemoryBudget(4_000_000);
   const limits = new LiveLimits({}, memory);
+  const sources = new SourceLimits({}, memory);
   const writing = memory.open('writing', { maxBytes: 4_000_000 });
   const clock = new VirtualClock();
   const maker = new SampleMaker();
   const cameras = [10, 40].map((frames) => {
-    const hub = new LiveStream({ cameraId: `camera-${frames}`, limits, clock, log: silentLog });
+    const hub = new LiveStream({ cameraId: `camera-${frames}`, limits, sources, clock, log: silentLog });
     hub.begin(run());
     const socket = new FakeSocket();
     socket.stalled = true;
@@ -239,17 +242,17 @@ test('when memory is short, the most backward viewers are disconnected first, th
     return { hub, socket };
   });
   const [little, much] = cameras;
-  const cached = limits.cacheMemory.usedBytes;
+  const cached = sources.cacheMemory.usedBytes;
   assert.ok(cached > 900_000);
   const free = memory.limitBytes - memory.usedBytes;
   assert.ok(writing.take(free + 1));
   assert.deepEqual([little?.socket.closeCode(), much?.socket.closeCode()], [undefined, CLOSE.tooSlow]);
-  assert.equal(limits.cacheMemory.usedBytes, cached);
+  assert.equal(sources.cacheMemory.usedBytes, cached);
   assert.ok(writing.take(memory.limitBytes - memory.usedBytes + 500_000));
   assert.equal(little?.socket.closeCode(), CLOSE.tooSlow);
-  assert.ok(limits.cacheMemory.usedBytes < cached);
+  assert.ok(sources.cacheMemory.usedBytes < cached);
   assert.ok(!writing.take(memory.limitBytes));
-  assert.equal(limits.cacheMemory.usedBytes, 0);
+  assert.equal(sources.cacheMemory.usedBytes, 0);
   for (const { hub, socket } of cameras) {
     hub.close();
     socket.drain();
@@ -261,8 +264,9 @@ test('when memory is short, the most backward viewers are disconnected first, th
 test('what connections copy to encrypt it counts for each viewer, within the one budget of all, and is free at once', () => {
   const memory = new MemoryBudget(2_000_000);
   const limits = new LiveLimits({}, memory);
+  const sources = new SourceLimits({}, memory);
   const writing = memory.open('writing', { maxBytes: Infinity });
-  const hub = new LiveStream({ cameraId: 'gate', limits, clock: new VirtualClock(), log: silentLog });
+  const hub = new LiveStream({ cameraId: 'gate', limits, sources, clock: new VirtualClock(), log: silentLog });
   const maker = new SampleMaker();
   hub.begin(run());
   const watching = Array.from({ length: 50 }, () => {
@@ -334,9 +338,10 @@ test('a group of pictures beyond the bound is not kept: a new viewer waits for t
 
 test('the groups of all cameras together are bounded, by the blocks that they keep from others', () => {
   const block = 256 * 1024;
-  const limits = new LiveLimits({ maxCacheBytes: 3 * block });
+  const limits = new LiveLimits();
+  const sources = new SourceLimits({ maxCacheBytes: 3 * block });
   const hubs = [1, 2, 3, 4].map(
-    () => new LiveStream({ cameraId: 'x', limits, clock: new VirtualClock(), log: silentLog }),
+    () => new LiveStream({ cameraId: 'x', limits, sources, clock: new VirtualClock(), log: silentLog }),
   );
   for (const hub of hubs) {
     const maker = new SampleMaker();
@@ -345,9 +350,9 @@ test('the groups of all cameras together are bounded, by the blocks that they ke
   }
   const cached = hubs.map((hub) => hub.cachedBytes);
   assert.equal(cached.filter((bytes) => bytes === 900).length, 3, String(cached));
-  assert.equal(limits.cacheMemory.usedBytes, 3 * block);
+  assert.equal(sources.cacheMemory.usedBytes, 3 * block);
   for (const hub of hubs) hub.end('stopped');
-  assert.equal(limits.cacheMemory.usedBytes, 0);
+  assert.equal(sources.cacheMemory.usedBytes, 0);
 });
 
 test('every slab is given back, with viewers and without', () => {

@@ -8,13 +8,13 @@ import { initSegment } from '../mp4/init.ts';
 import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
 import { CLOSE, STOPPED } from './close.ts';
 import { GopCache, type CachedSample } from './gop-cache.ts';
-import type { LiveLimits } from './limits.ts';
 import { MessageWriter } from './message.ts';
+import type { SourceLimits } from './source-limits.ts';
 import { TrackTime } from './track-time.ts';
 
 interface LiveSourceOptions {
   readonly cameraId: string;
-  readonly limits: LiveLimits;
+  readonly limits: SourceLimits;
   readonly clock: Clock;
   readonly log: Log;
 }

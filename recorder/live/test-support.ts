@@ -11,6 +11,7 @@ import type { Sample } from '../mp4/sample.ts';
 import { parseFragment } from '../mp4/parse-fragment.ts';
 import { LiveHub, type LiveStats } from './hub.ts';
 import type { LiveLimits } from './limits.ts';
+import { SourceLimits } from './source-limits.ts';
 import { LiveSource } from './source.ts';
 import type { Viewer, ViewerOptions, ViewerSocket } from './viewer.ts';
 
@@ -89,10 +90,11 @@ export class LiveStream implements SampleSink {
   constructor(options: {
     readonly cameraId: string;
     readonly limits: LiveLimits;
+    readonly sources?: SourceLimits;
     readonly clock: Clock;
     readonly log: Log;
   }) {
-    this.#source = new LiveSource(options);
+    this.#source = new LiveSource({ ...options, limits: options.sources ?? new SourceLimits() });
     this.#hub = hubOf(this.#source, options.limits, options.clock);
   }
 

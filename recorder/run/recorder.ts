@@ -152,7 +152,8 @@ async function compose(config: Config, deps: OwnerDeps) {
   registerMemoryMetrics(registry, memory);
   registerLogMetrics(registry, deps.logLevels);
   const around = { ...deps, registry, memory };
-  const liveLimits = new LiveLimits({}, memory);
+  // Opened first: viewers give way to all others.
+  const limits = new LiveLimits({}, memory);
   const storage = await openFrontStorage(current, { ...around, camerasChanged: () => wanted.changed() });
   const { database, events } = storage;
   const webhooks = new NodeWebhooks({ workDir: config.workDir, journal: events.journal, clock, log });
@@ -167,7 +168,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     live: (watch, news) => live.hear(watch, news),
     keep: (cameraId, occurrences) => keepEvents(cameraId, occurrences),
   };
-  const opened = await openEngine(current, wanted, { ...around, liveLimits, front, rows: database, copies });
+  const opened = await openEngine(current, wanted, { ...around, front, rows: database, copies });
   const own = await openOwnCertificate(config, deps);
   const servers = await openServers(current, own, database?.rows, deps);
   registerVoteMetrics(registry, () => servers?.members.votes?.last ?? []);
@@ -182,7 +183,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const [fromFront, fromEngine] = localPorts();
   serve(answers, fromEngine);
   const engine = overBorder(answers, AT_ONCE, fromFront);
-  const live = new LiveStreams({ engine: engine.cameras, limits: liveLimits, clock });
+  const live = new LiveStreams({ engine: engine.cameras, limits, clock });
   const beside = { ...deps, archive: engine.archive };
   const happenings = openHappenings({ ...beside, told: events.happened });
   const keepEvents = keepingEvents({ happenings, clock, log });

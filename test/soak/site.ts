@@ -26,6 +26,7 @@ import { exportWindow } from '../../recorder/jobs/export.ts';
 import type { LiveFeed } from '../../recorder/contract/live-feed.ts';
 import type { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
+import { SourceLimits } from '../../recorder/live/source-limits.ts';
 import { hubOf } from '../../recorder/live/test-support.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
 import { SoakDisk } from './disk.ts';
@@ -232,7 +233,7 @@ export class Site {
       pacer: new ReadPacer({ rest: () => {} }),
       reach: anywhere(),
       receiveBuffer: Buffer.allocUnsafeSlow(64 * 1024),
-      liveLimits,
+      liveLimits: new SourceLimits(),
     });
     const hubs = new WeakMap<LiveFeed, LiveHub>();
     const viewersOf = (cameraId: string): LiveHub | undefined => {
