@@ -3,7 +3,6 @@
 import { cpus, freemem, totalmem } from 'node:os';
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
-import type { MachineSource } from './deps.ts';
 
 /** More frequent calls get the same answer: the counters of the system are too coarse for shorter intervals. */
 const CPU_INTERVAL_MS = 1_000;
@@ -25,7 +24,7 @@ function cpuTimes(): CpuTimes {
 }
 
 /** This machine; processor use is measured from one call to the next. */
-export class LocalMachine implements MachineSource {
+export class LocalMachine {
   readonly #recordPath: string;
   readonly #clock: Clock;
   #times = cpuTimes();

@@ -31,7 +31,7 @@ export interface ReportWithElsewhere extends NodeReport {
 }
 
 /** What all nodes know of a camera in an interval. */
-export interface ClusterAccount {
+interface ClusterAccount {
   /** Time without footage on any node, as far as a cause is known. */
   readonly gaps: readonly (Interval & { readonly cause: GapCause })[];
   /** Footage that nodes may have which did not answer. */

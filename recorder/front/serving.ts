@@ -332,11 +332,7 @@ export class Serving {
         thumbnail: (id, isFresh) => this.#thumbnails.get(id, isFresh),
         archived: async (id, atMs, width, by) => archived.get(id, await keyFrameAt(id, atMs, by), width),
       },
-      discoverer: {
-        search: (timeoutMs, credentials) => errands.search(timeoutMs, credentials),
-        known: (sources) => errands.known(sources),
-        still: (camera) => errands.stillOfNew(camera),
-      },
+      discoverer: errands,
       doctor: examiner,
       logLevels,
       audit,

@@ -4,6 +4,7 @@
 import type { Job, JobOutcome, JobRequest } from './job.ts';
 import { jobName, parseJobName } from './job-id.ts';
 import type { Jobs } from './jobs.ts';
+import type { NodeKey } from './node-key.ts';
 
 export class NamedJobs {
   readonly #jobs: Jobs;
@@ -58,7 +59,7 @@ export class NamedJobs {
     return this.#jobs.manifest(this.#plain(job));
   }
 
-  signingKey(): ReturnType<Jobs['signingKey']> {
+  signingKey(): Promise<Pick<NodeKey, 'publicKey' | 'fingerprint' | 'sign'>> {
     return this.#jobs.signingKey();
   }
 

@@ -6,19 +6,12 @@ import type { Warning } from '../../base/reason.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../base/units.ts';
 import { RECEIVE_BUFFER_BYTES, type CameraStatus } from '../contract/camera-status.ts';
 import type { CameraRecords } from './camera-view.ts';
+import type { EngineArchive } from './engine.ts';
 
 export interface ShortfallsDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly cameras: Pick<CameraRecords, 'list'>;
-  /** Undefined where nothing is ever removed. */
-  readonly keeping:
-    | {
-        /** How long footage of a camera should be kept; undefined: as long as there is space. */
-        wantedMs(cameraId: string): number | undefined;
-        /** How long footage can be kept at the current bit rates; undefined while that is not known. */
-        outlookMs(): number | undefined;
-      }
-    | undefined;
+  readonly keeping: EngineArchive['keeping'];
 }
 
 /** A camera with less than this share of its usual pictures is reported, until it has the other share again. */

@@ -379,7 +379,7 @@ async function apiStage(
       discoverer: {
         search: async () => ({ reports: [], problems: [] }),
         known: async () => new Set(),
-        still: async () => ({ type: 'image/jpeg', body: Buffer.from('still'), etag: '"1"', remainingMs: 0 }),
+        stillOfNew: async () => ({ type: 'image/jpeg', body: Buffer.from('still'), etag: '"1"', remainingMs: 0 }),
       },
       doctor: {
         report: async () => probeReport,

@@ -7,7 +7,7 @@ import { UnlistedNodes } from '../../footage/elsewhere-item.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { EpochSeconds, queryNumber } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
+import { isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { askOthers } from '../pass-on.ts';
 import { Scope } from '../scope.ts';
@@ -92,7 +92,7 @@ export const activityRoutes: ApiRoutes = async (app, { deps }) => {
     },
     async (request) => {
       const { id: cameraId } = request.params;
-      if (!(await isKnownCamera(deps, cameraId)) && !isCameraOfCluster(deps, cameraId)) throw unknownCamera();
+      if (!(await isKnownCamera(deps, cameraId, true))) throw unknownCamera();
       const { from, to, region, confidence, limit, scope } = request.query;
       requireOrder({ from, to });
       const [fromMs, toMs] = [Math.round(from * 1000), Math.round(to * 1000)];

@@ -7,7 +7,7 @@ import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
+import { isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { MAX_WINDOW, checkWindow } from '../job-window.ts';
 import { Scope } from '../scope.ts';
 import { Submitted, available, toSubmitted } from '../submitted-job.ts';
@@ -95,7 +95,7 @@ export const caseRoutes: ApiRoutes = async (app, { deps }) => {
       const isOfAll = request.query.scope === 'cluster';
       await cluster?.lookAtNodes();
       const isKnown = async (id: string): Promise<boolean> =>
-        caller.sees(id) && ((isOfAll && isCameraOfCluster(deps, id)) || (await isKnownCamera(deps, id)));
+        caller.sees(id) && (await isKnownCamera(deps, id, isOfAll));
       const unknown = (await Promise.all(cameras.map(isKnown))).indexOf(false);
       if (unknown >= 0) {
         throw new ApiError(

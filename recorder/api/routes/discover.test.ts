@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeviceReport } from '../../onvif/discovery/describe.ts';
 import { StillError } from '../../snapshots/error.ts';
-import type { Discoverer } from '../deps.ts';
+import type { ApiDeps } from '../deps.ts';
 import { as, build } from '../test-support.ts';
 
 const VIDEO = { codec: 'H265', width: 2560, height: 1440, framesPerSecond: 25 };
@@ -35,10 +35,12 @@ const STRICT: DeviceReport = {
   problems: ['refuses the login'],
 };
 
+type Discoverer = ApiDeps['discoverer'];
+
 const finds = (changes: Partial<Discoverer> = {}): Discoverer => ({
   search: async () => ({ reports: [GOOD, STRICT], problems: ['10.1.0.1: no route'] }),
   known: async (sources) => new Set(sources.filter((source) => source.includes('10.0.0.9'))),
-  still: () => Promise.reject(new StillError('camera-unreachable', 'the camera cannot be reached')),
+  stillOfNew: () => Promise.reject(new StillError('camera-unreachable', 'the camera cannot be reached')),
   ...changes,
 });
 

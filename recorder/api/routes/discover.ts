@@ -149,7 +149,7 @@ export const discoverRoutes: ApiRoutes = async (app, { deps: { discoverer } }) =
     },
     async (request, reply) => {
       tell(request, { host: hostOf(request.body.snapshot) });
-      return sendImage(request, reply, await imageOf(discoverer.still(request.body)), 'no-store');
+      return sendImage(request, reply, await imageOf(discoverer.stillOfNew(request.body)), 'no-store');
     },
   );
 

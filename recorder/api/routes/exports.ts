@@ -11,7 +11,7 @@ import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
 import type { JobRequest } from '../../jobs/job.ts';
 import { withCauses } from '../../jobs/gap-causes.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
+import { isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
 import { ElsewhereItem, toElsewhere } from '../../footage/elsewhere-item.ts';
@@ -88,9 +88,9 @@ export const exportRoutes: ApiRoutes = async (app, { deps }) => {
   /** The requested window of a known camera. Throws ApiError. */
   async function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Scope>) {
     tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
-    const isElsewhere = query.scope === 'cluster' && isCameraOfCluster(deps, cameraId);
-    if (!isElsewhere && !(await isKnownCamera(deps, cameraId))) throw unknownCamera();
-    return { cameraId, ...checkWindow(query), ...(query.scope === 'cluster' && { isOfAllNodes: true }) };
+    const isOfAllNodes = query.scope === 'cluster';
+    if (!(await isKnownCamera(deps, cameraId, isOfAllNodes))) throw unknownCamera();
+    return { cameraId, ...checkWindow(query), ...(isOfAllNodes && { isOfAllNodes }) };
   }
 
   async function estimate(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Estimate>> {

@@ -10,7 +10,7 @@ import { matchesPattern } from '../../../base/camera-scope.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { CameraIds, EpochSeconds } from '../../http/query.ts';
-import { isCameraOfCluster, isKnownCamera, type ApiRoutes } from '../deps.ts';
+import { isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { FROM } from '../examples.ts';
 import { HappeningList, happeningsFor } from '../happening-list.ts';
 import { cursorOf, PageQuery, placeOf } from '../pages.ts';
@@ -153,7 +153,7 @@ export const happeningRoutes: ApiRoutes = async (app, { deps }) => {
     },
     async (request) => {
       const { id: cameraId } = request.params;
-      if (!(await isKnownCamera(deps, cameraId)) && !isCameraOfCluster(deps, cameraId)) throw unknownCamera();
+      if (!(await isKnownCamera(deps, cameraId, true))) throw unknownCamera();
       const body = request.body as Report | readonly Report[];
       const nowMs = Math.floor(clock.wallMs());
       const by = callerOf(request).name;

@@ -136,7 +136,7 @@ export const protectionRoutes: ApiRoutes = async (app, { deps }) => {
       const { params, query } = request;
       const cameraId = params.camera_id;
       const { from, to, note } = query;
-      if (!(await isKnownCamera(deps, cameraId))) throw unknownCamera();
+      if (!(await isKnownCamera(deps, cameraId, false))) throw unknownCamera();
       requireOrder({ from, to });
       const caller = callerOf(request);
       const nowMs = clock.wallMs();
