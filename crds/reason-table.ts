@@ -165,7 +165,8 @@ export const NODE_WARNINGS = {
     see: '[configuration](../configuration.md)',
   },
   'camera-removed': {
-    means: 'the configuration, or the table `cameras`, no longer has the camera, since less than an hour ago',
+    means:
+      'the configuration, the table `cameras` or the cluster no longer has the camera, since less than an hour ago',
     todo: 'add it again, if it should be recorded',
     see: '[configuration](../configuration.md)',
   },

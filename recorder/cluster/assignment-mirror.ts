@@ -40,6 +40,8 @@ export interface TimeAccount {
 export interface AssignmentObserver {
   taken(cameraId: string): void;
   givenUp(cameraId: string): void;
+  /** No node records it any more: somebody has deleted it. */
+  removed(cameraId: string): void;
 }
 
 interface MirrorSource {
@@ -268,6 +270,7 @@ export class AssignmentMirror {
   #givenUp(name: string, camera: Camera | undefined): void {
     const sinceMs = lostSince(this.#options, camera);
     if (this.#unconfirmed.delete(name) || sinceMs !== undefined) this.#options.account.giveUp(name, sinceMs);
+    if (!camera || camera.metadata.deletionTimestamp !== undefined) this.#options.observer?.removed(name);
   }
 
   /** Undefined if there is none. Throws ApiServerError if there is no response or it is not a Camera. */

@@ -211,7 +211,11 @@ function stage(t: TestContext) {
         takeOver: (id) => told.push(`takes over ${id}`),
         giveUp: (id) => told.push(`gives up ${id}`),
       },
-      observer: { taken: (id) => told.push(`records ${id}`), givenUp: (id) => told.push(`stops ${id}`) },
+      observer: {
+        taken: (id) => told.push(`records ${id}`),
+        givenUp: (id) => told.push(`stops ${id}`),
+        removed: (id) => told.push(`${id} is removed`),
+      },
       certified: () => {},
       changed: () => {},
       clock,
@@ -245,6 +249,29 @@ test('a camera that is assigned here is recorded, and no longer when another nod
   await pass(5);
   assert.deepEqual(recorded(cluster), []);
   assert.deepEqual(told, ['records gate', 'stops gate']);
+});
+
+test('a camera that somebody deletes is told as removed, also while it still has a finalizer', async (t) => {
+  const { server, told, pass, start } = stage(t);
+  for (const name of ['gate', 'yard', 'hall']) server.assign(name, { node: 'a', epoch: 1 });
+  const cluster = await start();
+  server.cameras.delete('gate');
+  const yard = server.cameras.get('yard')!;
+  const deletionTimestamp = new Date().toISOString();
+  server.cameras.set('yard', { ...yard, metadata: { ...yard.metadata, deletionTimestamp } });
+  server.unseen.add('yard');
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), ['hall']);
+  assert.deepEqual(told.toSorted(), [
+    'gate is removed',
+    'records gate',
+    'records hall',
+    'records yard',
+    'stops gate',
+    'stops yard',
+    'yard is removed',
+  ]);
 });
 
 test('a camera that a list does not show is recorded on, because the API server itself has it', async (t) => {

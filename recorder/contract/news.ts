@@ -28,7 +28,7 @@ type News = { readonly cameraId: string } &
     | { readonly kind: 'lost'; readonly sinceMs: number | undefined }
     /** The cluster makes this node record it, or stop to. */
     | { readonly kind: 'taken' | 'given-up' }
-    /** It is no longer one of this node. */
+    /** It is configured no more, on this node or in the cluster. */
     | { readonly kind: 'removed' }
   );
 

@@ -59,7 +59,7 @@ export async function openArchive(
     log,
     bootId: await readBootId(),
     registry,
-    observerOf: (cameraId) => gapNews(front, cameraId),
+    observerOf: (cameraId) => gapNews(front, cameraId, current.value.cluster.mode === 'none'),
     checkDisk: () => archive.checkDisk(),
   });
   observers.push(gaps, ...(rows ? [rows] : []), ...(copies ? [copies] : []));

@@ -19,7 +19,7 @@ function front(openGaps: FrontOfEngine['openGaps'] = new Map()) {
 test('every observation of a gap is one value that a message can carry, in order', () => {
   const { news, side } = front();
   const cause = 'camera-unreachable';
-  const observer = gapNews(side, 'gate');
+  const observer = gapNews(side, 'gate', true);
   observer.silent(1, cause);
   observer.opened({ fromMs: 1, cause });
   const part = { fromMs: 1, toMs: 2, atMs: 3, cause, seam: 'bytes' } as const;
@@ -40,7 +40,15 @@ test('every observation of a gap is one value that a message can carry, in order
 test('a gap that the front knows from the process before is known to the ledger of its camera only', () => {
   const open = { fromMs: 1, cause: 'camera-unreachable' } as const;
   const { side } = front(new Map([['gate', open]]));
-  assert.deepEqual([gapNews(side, 'gate').openBefore, gapNews(side, 'yard').openBefore], [open, undefined]);
+  assert.deepEqual([gapNews(side, 'gate', true).openBefore, gapNews(side, 'yard', true).openBefore], [open, undefined]);
+});
+
+test('in a cluster, which moves cameras, the cluster tells that one is removed, and the ledger does not', () => {
+  const { news, side } = front();
+  gapNews(side, 'gate', false).removed();
+  assert.deepEqual(news, []);
+  assignmentNews(side.tell).removed('gate');
+  assert.deepEqual(news, [{ cameraId: 'gate', kind: 'removed' }]);
 });
 
 test('the state of a camera is told when it or its reason changes, with the state before, and none for one that is new', () => {

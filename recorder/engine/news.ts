@@ -5,9 +5,11 @@ import type { AssignmentObserver, TimeAccount } from '../cluster/assignment-mirr
 import type { CameraStatus } from '../contract/camera-status.ts';
 import type { FrontOfEngine, TellNews } from '../contract/news.ts';
 
+/** `isAlone`: a cluster moves cameras from node to node, and says itself which are removed. */
 export const gapNews = (
   { tell, openGaps }: Pick<FrontOfEngine, 'tell' | 'openGaps'>,
   cameraId: string,
+  isAlone: boolean,
 ): GapObserver => ({
   openBefore: openGaps.get(cameraId),
   silent: (sinceMs, cause) => tell({ cameraId, kind: 'silent', sinceMs, cause }),
@@ -15,7 +17,7 @@ export const gapNews = (
   opened: (gap) => tell({ cameraId, kind: 'gap-opened', gap }),
   closed: (gap) => tell({ cameraId, kind: 'gap-closed', gap }),
   filled: (part) => tell({ cameraId, kind: 'gap-filled', part }),
-  removed: () => tell({ cameraId, kind: 'removed' }),
+  removed: () => isAlone && tell({ cameraId, kind: 'removed' }),
 });
 
 type Condition = Pick<CameraStatus, 'state' | 'reason'>;
@@ -36,6 +38,7 @@ export function stateNews(tell: TellNews): (cameraId: string, now: Condition | u
 export const assignmentNews = (tell: TellNews): AssignmentObserver => ({
   taken: (cameraId) => tell({ cameraId, kind: 'taken' }),
   givenUp: (cameraId) => tell({ cameraId, kind: 'given-up' }),
+  removed: (cameraId) => tell({ cameraId, kind: 'removed' }),
 });
 
 /** Tells of cameras that are taken over or given up, before `account` is. */

@@ -36,7 +36,7 @@ export interface NodeEvents extends EventSource, Pick<FrontOfEngine, 'tell' | 'o
 
 /** Never rejects: a recorder works without events too. */
 export async function openEvents(
-  { workDir, nodeName, cluster }: Config,
+  { workDir, nodeName }: Config,
   deps: { readonly clock: Clock; readonly log: Log; readonly memory: MemoryBudget; readonly version: string },
 ): Promise<NodeEvents> {
   const { clock, log, version } = deps;
@@ -46,7 +46,7 @@ export async function openEvents(
   const directory = join(workDir, 'events');
   journal = await EventJournal.open({ directory, node: nodeName, clock, log, memory: account });
   const streams = new EventStreams({ clock, memory: memory.streams });
-  return new ReportedEvents(journal, streams, { version, clock, isAlone: cluster.mode === 'none' });
+  return new ReportedEvents(journal, streams, { version, clock });
 }
 
 /** For so long a removed camera is a warning: as long as the journal goes back. */
@@ -55,8 +55,6 @@ const REMOVAL_MS = HOUR_MS;
 interface ReportOptions {
   readonly version: string;
   readonly clock: Clock;
-  /** Not in a cluster. */
-  readonly isAlone: boolean;
 }
 
 /** Reports what the parts of the recorder observe as events in the journal. */
@@ -154,7 +152,7 @@ class ReportedEvents implements NodeEvents {
     const nowMs = this.#options.clock.wallMs();
     for (const [cameraId, atMs] of this.#removed) if (nowMs - atMs >= REMOVAL_MS) this.#removed.delete(cameraId);
     return Array.from(this.#removed, ([cameraId, atMs]) => {
-      const message = `it was removed at ${isoTime(atMs)}: the configuration of this node no longer has it`;
+      const message = `it was removed from the configuration, or from the cluster, at ${isoTime(atMs)}`;
       return { code: 'camera-removed', message, cameraId };
     });
   }
@@ -173,9 +171,7 @@ class ReportedEvents implements NodeEvents {
     this.journal.tell(told);
   }
 
-  /** A cluster moves cameras: `camera.given_up` says so. */
   #removedNow(cameraId: string): void {
-    if (!this.#options.isAlone) return;
     this.#report({ type: 'camera.removed', cameraId, data: {} });
     this.#removed.set(cameraId, this.#options.clock.wallMs());
   }

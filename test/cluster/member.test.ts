@@ -15,6 +15,7 @@ import type { RecorderNodeStatus, RecorderRequest, ReportedCamera } from '../../
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { EventReader } from '../support/event-reader.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
+import { untilRemovalIsTold } from '../support/removal.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
@@ -471,6 +472,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await controlPlane.api.delete(`${BASE}/cameras/vault`);
     await untilStateOn('node-a', 'vault', undefined);
     await untilGone('node-a', 'vault');
+    await untilRemovalIsTold(recorders.get('node-a')!, 'vault');
     const files = (await recorders.get('node-a')!.files()).filter((file) => file.includes('_vault_')).length;
     assert.ok(files >= before, `${files} of ${before} files`);
   });

@@ -9,6 +9,7 @@ import { startCamera, type Camera } from '../camera/camera.ts';
 import { GstreamerCameras, gstreamerMissing } from '../support/gstreamer-cameras.ts';
 import { Postgres, postgresMissing } from '../support/postgres.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
+import { untilRemovalIsTold } from '../support/removal.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
@@ -130,6 +131,7 @@ test(
     assert.equal(removed.status, 200, removed.text);
     assert.match(String(removed.json['message']), /its recordings stay/);
     assert.equal((await recorder.fetch('/api/cameras/gate')).status, 404);
+    await untilRemovalIsTold(recorder, 'gate');
     const kept = await closedSegments(recorder, 'gate');
     assert.ok(kept >= 2);
     assert.deepEqual(readdirSync(dirname(byHand)), ['10-yard.yaml']);
@@ -293,6 +295,7 @@ test(
     assert.equal(group, 'Entrances');
     assert.equal((await ask(recorder, 'DELETE', '/api/cameras/gate')).status, 200);
     assert.equal((await recorder.fetch('/api/cameras/gate')).status, 404);
+    await untilRemovalIsTold(recorder, 'gate');
     assert.deepEqual(await rows(), [far]);
     assert.equal((await recorder.stop()).code, 0);
   },

@@ -15,6 +15,7 @@ import { Mount } from '../support/mount.ts';
 import { Postgres, postgresMissing, Wire } from '../support/postgres.ts';
 import { probe } from '../support/probe.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
+import { untilRemovalIsTold } from '../support/removal.ts';
 import { assertRowsAreFiles, rowsOf, segmentFiles } from '../support/row-audit.ts';
 import { stopwatch } from '../support/stopwatch.ts';
 import { until } from '../support/until.ts';
@@ -338,6 +339,7 @@ describe('cameras from the database', { skip }, () => {
       const ids = (await node.cameras()).map(({ id }) => id);
       return ids.join() === 'file';
     });
+    await untilRemovalIsTold(node, 'kept', 'moved');
   });
 
   test('a camera is stopped and started in its row; with the database away that is refused, and nothing changes', async (t) => {

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { newToken, sha256 } from '../../base/new-token.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
+import { untilRemovalIsTold } from '../support/removal.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
@@ -157,6 +158,7 @@ test('reload: a file that was cut, or a conf.d that is gone, removes most camera
   recorder.child.signal('SIGHUP');
   await until('they are removed', async () => (await recorder.cameras()).length === 0);
   assert.deepEqual(await warnings(recorder, 'configuration-refused'), []);
+  await untilRemovalIsTold(recorder, 'kept', 'changed', 'removed', 'added');
 });
 
 test('reload: a file that was cut before its tokens takes none away, except by a signal', async (t) => {
@@ -187,10 +189,7 @@ test('reload: a camera that is gone is named in the log, an event, the audit, an
   await until('ready names it', async () => (await named()).length > 0);
   assert.deepEqual(await named(), ['removed']);
   assert.match(recorder.child.output, /"level":40.*"removed":\["removed"\],"msg":"the cameras were configured"/);
-  const events = await (await recorder.fetch('/api/events?last_event_id=0&seconds=0&types=camera.removed')).text();
-  assert.match(events, /"subject":"removed"/);
-  const audit = (await recorder.get('/api/audit?what=cameras')) as object;
-  assert.match(JSON.stringify(audit), /"removed":1/);
+  await untilRemovalIsTold(recorder, 'removed');
   recorder.rewriteConfig({ cameras: entries('kept', 'changed', 'removed') });
   await until('it is there again', async () => (await ids(recorder)).includes('removed'));
   await until('ready has no warning', async () => (await named()).length === 0);
