@@ -216,6 +216,12 @@ export const NODE_WARNINGS = {
     todo: 'report it with the log; until it is mended, disable the camera that is named, or find the request of that time in the audit',
     see: '[requests that take long](../security.md#requests-that-take-long)',
   },
+  'machine-frozen': {
+    means:
+      'in the last ten minutes the recorder stood still for five seconds or more, and not because of its own work: its machine was paused or moved, other programs had its processors, or a limit of processor time was used up',
+    todo: 'the message has the reason: raise the limit of processor time, move other programs to other machines, or exempt the virtual machine from snapshots and moves while it runs',
+    see: '[gaps](../gaps.md)',
+  },
   'receive-buffer-small': {
     means:
       'cameras send over UDP, and the kernel of the node drops what does not fit into a buffer smaller than a key frame',
