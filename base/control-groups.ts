@@ -8,7 +8,7 @@ type Read = (path: string) => string;
 interface ControlGroup {
   readonly version: 1 | 2;
   /** The text of one of its files; empty if this system does not have it. */
-  text(file: string): string;
+  readonly text: (file: string) => string;
 }
 
 const MOUNT = '/sys/fs/cgroup';

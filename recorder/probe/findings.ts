@@ -73,7 +73,7 @@ const RULES: readonly { readonly row: number; readonly seen: (it: Observations) 
       video.packets.extended > 0 &&
       `${plural(video.packets.extended, 'packet')} with extension, contributing sources or padding`,
   },
-  { row: 50, seen: (it) => it.status.transport === 'udp' && it.video && disorder(it.video) },
+  { row: 50, seen: (it) => it.status.transport === 'udp' && it.video && disorder(it.video, it.status) },
   {
     row: 52,
     seen: (it) =>
@@ -149,9 +149,18 @@ function drift({ packets: { clockRatio } }: ExaminedStream): string | undefined 
   return `its clock runs ${percent(clockRatio - 1)} off`;
 }
 
-function disorder({ packets: { reordered, duplicates, lost } }: ExaminedStream): string | undefined {
-  if (reordered + duplicates + lost === 0) return undefined;
-  return `${reordered} packets late, ${duplicates} twice, ${lost} lost`;
+/** Also what is the fault of this machine, and not of the camera or the network. */
+function disorder(
+  { packets: { reordered, duplicates, lost } }: ExaminedStream,
+  status: CameraStatus,
+): string | undefined {
+  const { counters, receiveBufferBytes = 0 } = status;
+  const { packetsDropped: dropped } = counters;
+  if (reordered + duplicates + lost + dropped === 0) return undefined;
+  const seen = `${reordered} packets late, ${duplicates} twice, ${lost} lost`;
+  if (dropped === 0) return seen;
+  const kept = Math.floor(receiveBufferBytes / 1024);
+  return `${seen}; the kernel of this machine dropped ${dropped}, because it keeps only ${kept} KiB until they are read (net.core.rmem_max)`;
 }
 
 function longGroups({ recorded: { keyFrameSeconds } }: ExaminedStream): string | undefined {
