@@ -800,6 +800,26 @@ test('of all namespaces, it leaves a pool as it is that another operator shows',
   assert.deepEqual(writes, []);
 });
 
+test('tokens that are deleted while a recorder starts are made again within half a minute', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.api.mergePatch(
+    RECORDER_POOL,
+    { namespace: NAMESPACE, name: 'default' },
+    { spec: { auth: { mode: 'Token' } } },
+  );
+  const secrets = ['default-tokens', 'default-admin-token'].map((name) => ({ namespace: NAMESPACE, name }));
+  const areThere = async (): Promise<boolean> => {
+    await Promise.all(secrets.map(async (name) => world.api.get(SECRET, name)));
+    return true;
+  };
+  await world.until('both are made', areThere);
+  for (const name of secrets) await world.api.delete(SECRET, name);
+  // It is looked for every 30 s, by a pool that is reconciled every 10 s.
+  await world.pass(41);
+  assert.ok(await areThere());
+});
+
 test('a pool has a token for metrics, and another one after its deletion; recorders are told the digest', async (t) => {
   const world = new World();
   await world.start(t);
