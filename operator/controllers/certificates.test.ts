@@ -106,6 +106,22 @@ test('it is signed again for another address, another key, and when a third of i
   assert.notEqual(await certificateOf(), third.spec.certificate?.certificate);
 });
 
+test('whenever the operator goes away, the certificate of a node is valid for a month', async () => {
+  const { clock, keep, ask } = await stage();
+  await ask(await newRequest(newKey()));
+  const left: number[] = [];
+  for (let day = 0; day < 200; day++) {
+    const { certificate, authorities } = (await keep()).spec.certificate ?? { certificate: '', authorities: '' };
+    const [leaf, ca] = [new X509Certificate(certificate), new X509Certificate(authorities)];
+    assert.ok(leaf.verify(ca.publicKey) && clock.wallMs() > Date.parse(leaf.validFrom));
+    left.push((Date.parse(leaf.validTo) - clock.wallMs()) / DAY_MS);
+    clock.stepWall(DAY_MS);
+  }
+  assert.ok(Math.min(...left) >= 29, `${Math.min(...left)} days`);
+  // It was renewed more than once.
+  assert.ok(left.filter((days, day) => days > (left[day - 1] ?? days)).length >= 2);
+});
+
 test('a recorder of an older version, which requests nothing, has no listener for peers', async () => {
   const { keep, ask } = await stage();
   await ask(await newRequest(newKey()));

@@ -2,7 +2,7 @@
 
 import { suite, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { parseArchiveTarget } from '../../crds/archive-target.ts';
@@ -14,6 +14,7 @@ import { parseRecorderPool } from '../../crds/recorder-pool.ts';
 import { parseRecordingObjective } from '../../crds/recording-objective.ts';
 import { CHART, KINDS_CHART, type Manifest } from './helm.ts';
 
+const ROOT = join(CHART, '../..');
 const LEVELS = ['Basic Install', 'Seamless Upgrades', 'Full Lifecycle', 'Deep Insights', 'Auto Pilot'];
 const PARSERS: Readonly<Record<string, (value: unknown) => unknown>> = {
   ArchiveTarget: parseArchiveTarget,
@@ -46,8 +47,20 @@ suite('Artifact Hub', () => {
     });
   }
 
+  test('the page of capability levels names tests that there are', () => {
+    const page = readFileSync(join(ROOT, 'docs/capability-levels.md'), 'utf8');
+    const named = Array.from(page.matchAll(/`([a-z0-9/-]+\.test\.ts)`(?:: ([^|;…_]+))?/g));
+    assert.ok(named.length > 15, `${named.length}`);
+    for (const [, file = '', begins = ''] of named) {
+      assert.ok(existsSync(join(ROOT, file)), file);
+      for (const words of begins.split(' …, ')) {
+        assert.ok(readFileSync(join(ROOT, file), 'utf8').includes(words.trim()), `${file}: ${words}`);
+      }
+    }
+  });
+
   test('the level is the highest that docs/capability-levels.md calls met, with all below it', () => {
-    const page = readFileSync(join(CHART, '../../docs/capability-levels.md'), 'utf8');
+    const page = readFileSync(join(ROOT, 'docs/capability-levels.md'), 'utf8');
     const met = Array.from(page.matchAll(/^## [IV]+\. .*: (yes|partly|no)$/gm), ([, word]) => word);
     assert.equal(met.length, LEVELS.length);
     const { annotations } = chartOf(CHART);
