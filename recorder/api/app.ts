@@ -32,6 +32,7 @@ import { dayRoutes } from './routes/days.ts';
 import { discoverRoutes } from './routes/discover.ts';
 import { eventRoutes } from './routes/events.ts';
 import { activityRoutes } from './routes/activity.ts';
+import { bookmarkRoutes } from './routes/bookmarks.ts';
 import { happeningRoutes } from './routes/happenings.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -76,6 +77,7 @@ const ROUTES: readonly ApiRoutes[] = [
   nodeMetricsRoutes,
   objectRoutes,
   eventRoutes,
+  bookmarkRoutes,
   happeningRoutes,
   activityRoutes,
   alarmRoutes,

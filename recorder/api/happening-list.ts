@@ -3,7 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { UnlistedNodes } from '../footage/elsewhere-item.ts';
-import { byStart, Happening, identityOf } from '../happenings/happening.ts';
+import { byStart, Happening, HappeningError, identityOf } from '../happenings/happening.ts';
 import type { HappeningQuery } from '../happenings/happenings.ts';
 import { callerOf } from '../http/access.ts';
 import { ApiError } from '../http/problem.ts';
@@ -47,3 +47,12 @@ export async function happeningsFor(
   const isMore = events.length > limit || answers.some(({ next }) => typeof next === 'string');
   return { events: events.slice(0, limit), isMore, unlisted };
 }
+
+/** What was added to the events of a camera. Throws ApiError. */
+export const kept = <T>(added: Promise<T>): Promise<T> =>
+  added.catch((err: unknown) => {
+    if (!(err instanceof HappeningError)) throw err;
+    if (err.code === 'too-many') throw new ApiError(429, 'too-many-events', err.message, { isExpected: true });
+    const headers = { 'retry-after': '5' };
+    throw new ApiError(503, 'events-not-kept', err.message, { cause: err, headers, isExpected: true });
+  });

@@ -5,7 +5,14 @@ import { errorCode } from '../../base/error.ts';
 import type { Turns } from '../../base/turns.ts';
 import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
 import { makeDirectories, readIfThere } from '../archive/disk/state-file.ts';
-import { HappeningError, identityOf, isEndOf, parseHappening, type Happening } from './happening.ts';
+import {
+  HappeningError,
+  identityOf,
+  isChangeOf,
+  parseHappening,
+  type Happening,
+  type HappeningLine,
+} from './happening.ts';
 
 /** Of a camera and day. A source that reports without end must not fill the disk. */
 export const MAX_EVENTS = 10_000;
@@ -13,14 +20,14 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const LINES_AT_ONCE = 500;
 
 interface PendingWrite {
-  readonly events: readonly Happening[];
-  readonly resolve: (fresh: readonly Happening[]) => void;
+  readonly events: readonly HappeningLine[];
+  readonly resolve: (fresh: readonly HappeningLine[]) => void;
   readonly reject: (err: unknown) => void;
 }
 
 /** What is known of the file. */
 interface WrittenDay {
-  readonly events: Map<string, Pick<Happening, 'end_ms'>>;
+  readonly events: Map<string, Pick<HappeningLine, 'end_ms' | 'removed_by'>>;
   sizeBytes: number;
   /** The last line is incomplete. */
   isTorn: boolean;
@@ -62,8 +69,8 @@ export class DayLog {
    * Resolves to those that are new, when all are on the disk: all of them or, if it rejects, any. Rejects with HappeningError
    * `too-many`, and with the error of the system.
    */
-  add(events: readonly Happening[]): Promise<readonly Happening[]> {
-    const { promise, resolve, reject } = Promise.withResolvers<readonly Happening[]>();
+  add(events: readonly HappeningLine[]): Promise<readonly HappeningLine[]> {
+    const { promise, resolve, reject } = Promise.withResolvers<readonly HappeningLine[]>();
     this.#waiting.push({ events, resolve, reject });
     if (!this.#isWriting) void this.#writeAll();
     return promise;
@@ -94,16 +101,16 @@ export class DayLog {
       // Lines that an earlier process or a failed write or sync left may not be on the disk, and only what is written again is synced.
       const read = this.#written ? undefined : await readAll(file);
       const written = (this.#written ??= await writtenIn(read ?? NOTHING));
-      const added = new Map<string, Happening>();
+      const added = new Map<string, HappeningLine>();
       const lines: string[] = [];
       let count = written.events.size;
       let bytes = written.isTorn ? 1 : 0;
       for (const { events, resolve, reject } of taken) {
-        const fresh = new Map<string, Happening>();
+        const fresh = new Map<string, HappeningLine>();
         for (const event of events) {
           const identity = identityOf(event);
           const known = fresh.get(identity) ?? added.get(identity) ?? written.events.get(identity);
-          if (!known || isEndOf(known, event)) fresh.set(identity, event);
+          if (!known || isChangeOf(known, event)) fresh.set(identity, event);
         }
         const own = Array.from(fresh.values(), (event) => `${JSON.stringify(event)}\n`);
         const ownBytes = own.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
@@ -129,7 +136,7 @@ export class DayLog {
       }
       if (read && read.length > 0) await file.write([read], 0);
       if (lines.length > 0 || read) await file.syncData();
-      for (const [identity, { end_ms }] of added) written.events.set(identity, { end_ms });
+      for (const [identity, event] of added) written.events.set(identity, facts(event));
     } finally {
       await file.close();
     }
@@ -152,13 +159,14 @@ export class DayLog {
 }
 
 const NOTHING = Buffer.alloc(0);
+const facts = ({ end_ms, removed_by }: HappeningLine) => ({ end_ms, ...(removed_by !== undefined && { removed_by }) });
 
 const readAll = async (file: OpenFile): Promise<Buffer> => file.read(0, (await file.facts()).sizeBytes);
 
 async function writtenIn(bytes: Buffer): Promise<WrittenDay> {
   const text = bytes.toString('utf8');
   return {
-    events: new Map((await happeningsIn(text)).map((event) => [identityOf(event), { end_ms: event.end_ms }])),
+    events: new Map((await happeningsIn(text)).map((event) => [identityOf(event), facts(event)])),
     sizeBytes: bytes.length,
     isTorn: text !== '' && !text.endsWith('\n'),
   };
@@ -166,18 +174,18 @@ async function writtenIn(bytes: Buffer): Promise<WrittenDay> {
 
 /** The events in a file, each once, in the order in which they came. Rejects with the error of the system. */
 export const readDay = async (fs: FileSystem, path: string): Promise<readonly Happening[]> =>
-  happeningsIn((await readIfThere(fs, path)) ?? '');
+  (await happeningsIn((await readIfThere(fs, path)) ?? '')).filter(({ removed_by }) => removed_by === undefined);
 
 /** A full day takes many milliseconds: packets of cameras are read in between. */
-async function happeningsIn(text: string): Promise<Happening[]> {
-  const found = new Map<string, Happening>();
+async function happeningsIn(text: string): Promise<HappeningLine[]> {
+  const found = new Map<string, HappeningLine>();
   for (const [i, line] of text.split('\n').entries()) {
     const event = parseHappening(line);
     if (event) {
       const identity = identityOf(event);
       const known = found.get(identity);
       if (!known) found.set(identity, event);
-      else if (isEndOf(known, event)) found.set(identity, { ...event, start_ms: known.start_ms });
+      else if (isChangeOf(known, event)) found.set(identity, { ...event, start_ms: known.start_ms });
     }
     if (i % LINES_AT_ONCE === LINES_AT_ONCE - 1) await new Promise((resolve) => void setImmediate(resolve));
   }

@@ -25,10 +25,15 @@ export const identityOf = ({ source, id }: Pick<Happening, 'source' | 'id'>): st
 
 /** The source of what a camera tells itself. */
 export const OF_CAMERA = 'camera';
+/** The source of bookmarks: what a person has noted stays until a person removes it. */
+export const OF_PERSON = 'person';
 
-/** Whether `next` completes `known`, which has no end yet. */
-export const isEndOf = (known: Pick<Happening, 'end_ms'>, next: Happening): boolean =>
-  known.end_ms === null && next.end_ms !== null;
+/** A line of the file: of one that was removed, the last line says by whom, and no answer has it. */
+export type HappeningLine = Happening & { readonly removed_by?: string };
+
+/** Whether `next` completes `known`, which has no end yet, or removes it. */
+export const isChangeOf = (known: Pick<HappeningLine, 'end_ms' | 'removed_by'>, next: HappeningLine): boolean =>
+  known.removed_by === undefined && (next.removed_by !== undefined || (known.end_ms === null && next.end_ms !== null));
 
 /** Newest first. */
 export const byStart = (a: Happening, b: Happening): number =>
@@ -37,10 +42,10 @@ export const byStart = (a: Happening, b: Happening): number =>
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Undefined for a line that a crash or a full disk left incomplete. */
-export function parseHappening(line: string): Happening | undefined {
+export function parseHappening(line: string): HappeningLine | undefined {
   const found = parseJson(line) as Partial<Happening> | null | undefined;
   return typeof found === 'object' && typeof found?.start_ms === 'number' && typeof found.id === 'string'
-    ? (found as Happening)
+    ? (found as HappeningLine)
     : undefined;
 }
 

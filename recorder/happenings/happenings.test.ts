@@ -265,3 +265,22 @@ test('events go with the footage of their time, those of the last day stay, and 
   await happenings.settled();
   assert.deepEqual(readdirSync(`${root}/.kube-nvr/events`), []);
 });
+
+test('what a person noted stays when the footage and the events of its day are removed, until a person removes it', async (t) => {
+  const { root, path } = fileOf(t);
+  const noted = event('note', { source: 'person', end_ms: NOON_MS });
+  const { happenings, clock } = open(root, { keptFromMs: NOON_MS + 10 * DAY_MS });
+  await happenings.add([event('motion'), noted]);
+  clock.advance(20 * DAY_MS);
+  happenings.tick();
+  await happenings.settled();
+  assert.equal(existsSync(path), false);
+  const next = open(root);
+  assert.deepEqual(await next.ids(), ['note']);
+  assert.equal((await next.happenings.add([{ ...noted, removed_by: 'anna' }])).length, 1);
+  assert.deepEqual(await next.ids(), []);
+  assert.deepEqual(await next.happenings.add([{ ...noted, removed_by: 'bert' }, noted]), [], 'it is removed once');
+  const last = open(root);
+  assert.deepEqual(await last.ids(), []);
+  assert.deepEqual(await last.happenings.add([noted]), [], 'a report that comes again does not bring it back');
+});

@@ -11,7 +11,7 @@ import { Turns } from '../../base/turns.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import type { FileSystem } from '../archive/disk/file-system.ts';
 import { DayLog, readDay } from './day-log.ts';
-import { byStart, HappeningError, type Happening } from './happening.ts';
+import { byStart, HappeningError, OF_PERSON, type Happening, type HappeningLine } from './happening.ts';
 
 interface HappeningsOptions {
   /** The record path, absolute. */
@@ -26,7 +26,7 @@ interface HappeningsOptions {
   /** Since when what belongs to footage of a camera is kept, milliseconds since 1970; -Infinity while that is not known. */
   readonly keptFromMs: (cameraId: string) => number | Promise<number>;
   /** Called once for each event, after it is on the disk. */
-  readonly told: (event: Happening) => void;
+  readonly told: (event: HappeningLine) => void;
 }
 
 export interface HappeningQuery {
@@ -41,6 +41,8 @@ export interface HappeningQuery {
 
 const DIRECTORY = '.kube-nvr/events';
 const SUFFIX = '.jsonl';
+/** Of what people noted: such a day stays. */
+const SUFFIX_OF_PEOPLE = '.people.jsonl';
 /** An event may be told so late; until then, its day stays. */
 export const MAX_LATE_MS = DAY_MS;
 /** Reports that wait for a disk; further ones are refused. */
@@ -70,13 +72,13 @@ export class Happenings {
   }
 
   /** Resolves to those that were new, once all are on the disk. Rejects with HappeningError; repeating it then does no harm. */
-  async add(events: readonly Happening[]): Promise<readonly Happening[]> {
+  async add(events: readonly HappeningLine[]): Promise<readonly HappeningLine[]> {
     const { clock, log, told } = this.#options;
     if (this.#waiting >= MAX_WAITING) throw new HappeningError('not-kept', 'too many events wait for the disk');
     this.#waiting++;
-    const days = Map.groupBy(events, ({ camera_id, start_ms }) => this.#pathOf(camera_id, start_ms));
+    const days = Map.groupBy(events, (event) => this.#pathOf(event));
     const added = (async () => {
-      const fresh: Happening[] = [];
+      const fresh: HappeningLine[] = [];
       for (const [path, ofDay] of days) {
         const found = await this.#day(path).add(ofDay);
         for (const event of found) told(event);
@@ -103,12 +105,8 @@ export class Happenings {
 
   /** Newest first. Rejects with the error of the system. */
   async find({ cameraIds, fromMs, toMs, wants, limit }: HappeningQuery): Promise<readonly Happening[]> {
-    const days: { readonly startMs: number; readonly path: string }[] = [];
-    for (const cameraId of cameraIds) {
-      for (const startMs of await this.#daysOf(cameraId)) {
-        if (startMs < toMs && startMs + DAY_MS > fromMs) days.push({ startMs, path: this.#pathOf(cameraId, startMs) });
-      }
-    }
+    const all = (await Promise.all(cameraIds.map((cameraId) => this.#daysOf(cameraId)))).flat();
+    const days = all.filter(({ startMs }) => startMs < toMs && startMs + DAY_MS > fromMs);
     days.sort((a, b) => b.startMs - a.startMs);
     let found: Happening[] = [];
     let dayMs = NaN;
@@ -149,8 +147,8 @@ export class Happenings {
     for (const cameraId of await this.cameras()) {
       const cutMs = Math.min(await keptFromMs(cameraId), clock.wallMs() - MAX_LATE_MS);
       const days = await this.#daysOf(cameraId);
-      const gone = days.filter((startMs) => startMs + DAY_MS <= cutMs);
-      for (const startMs of gone) await this.#fs.remove(this.#pathOf(cameraId, startMs)).catch(ignoreMissing);
+      const gone = days.filter(({ startMs, path }) => startMs + DAY_MS <= cutMs && !path.endsWith(SUFFIX_OF_PEOPLE));
+      for (const { path } of gone) await this.#fs.remove(path).catch(ignoreMissing);
       if (gone.length < days.length) continue;
       await this.#fs.removeDirectory(`${this.#directory}/${cameraId}`).catch((err: unknown) => {
         // An event has come meanwhile.
@@ -174,17 +172,18 @@ export class Happenings {
     return day;
   }
 
-  #pathOf(cameraId: string, ms: number): string {
-    return `${this.#directory}/${cameraId}/${new Date(ms).toISOString().slice(0, 10)}${SUFFIX}`;
+  #pathOf({ camera_id, start_ms, source }: Happening): string {
+    const suffix = source === OF_PERSON ? SUFFIX_OF_PEOPLE : SUFFIX;
+    return `${this.#directory}/${camera_id}/${new Date(start_ms).toISOString().slice(0, 10)}${suffix}`;
   }
 
-  /** When the days with events of a camera begin. */
-  async #daysOf(cameraId: string): Promise<readonly number[]> {
+  /** The files of a camera, and when their days begin. */
+  async #daysOf(cameraId: string): Promise<readonly { readonly startMs: number; readonly path: string }[]> {
     if (!isCameraId(cameraId)) return [];
-    const names = await this.#list(`${this.#directory}/${cameraId}`);
-    return names.flatMap((name) => {
-      const startMs = /^\d{4}-\d{2}-\d{2}\.jsonl$/.test(name) ? Date.parse(name.slice(0, 10)) : NaN;
-      return Number.isNaN(startMs) ? [] : [startMs];
+    const directory = `${this.#directory}/${cameraId}`;
+    return (await this.#list(directory)).flatMap((name) => {
+      const startMs = /^\d{4}-\d{2}-\d{2}(\.people)?\.jsonl$/.test(name) ? Date.parse(name.slice(0, 10)) : NaN;
+      return Number.isNaN(startMs) ? [] : [{ startMs, path: `${directory}/${name}` }];
     });
   }
 

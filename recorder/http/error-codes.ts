@@ -21,6 +21,7 @@ export const ERROR_STATUSES = {
   'no-such-part': [404],
   'protection-not-found': [404],
   'alarm-not-found': [404],
+  'bookmark-not-found': [404],
   'unknown-node': [404],
   'no-recording': [404],
   'no-footage': [404],

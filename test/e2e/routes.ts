@@ -153,6 +153,18 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     search: `camera=gate&camera=yard&${window}`,
   },
   'POST /api/cameras/:id/events': { role: 'reporter', cameras: 'one', status: 200 },
+  'POST /api/cameras/:id/bookmarks': {
+    role: 'operator',
+    cameras: 'one',
+    status: 201,
+    request: (camera) => ({ url: `/api/cameras/${camera}/bookmarks`, payload: { name: 'A van', from: FROM } }),
+  },
+  'DELETE /api/cameras/:id/bookmarks/:bookmark': {
+    role: 'operator',
+    cameras: 'one',
+    status: 204,
+    request: (camera) => ({ url: `/api/cameras/${camera}/bookmarks/${FROM * 1000}-5b1f0c9e` }),
+  },
   'GET /api/accounts': { role: 'admin', cameras: 'nothing', status: 200 },
   'GET /api/cameras': { role: 'viewer', cameras: 'some', status: 200 },
   'GET /api/cameras/:id': {

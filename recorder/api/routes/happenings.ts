@@ -3,7 +3,7 @@
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { DAY_MS, MINUTE_MS } from '../../../base/units.ts';
-import { HappeningError, OF_CAMERA, type Happening } from '../../happenings/happening.ts';
+import { OF_CAMERA, OF_PERSON, type Happening } from '../../happenings/happening.ts';
 import { MAX_LATE_MS } from '../../happenings/happenings.ts';
 import { callerOf } from '../../http/access.ts';
 import { matchesPattern } from '../../../base/camera-scope.ts';
@@ -12,7 +12,7 @@ import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts'
 import { CameraIds, EpochSeconds } from '../../http/query.ts';
 import { isKnownCamera, type ApiRoutes } from '../deps.ts';
 import { FROM } from '../examples.ts';
-import { HappeningList, happeningsFor } from '../happening-list.ts';
+import { HappeningList, happeningsFor, kept } from '../happening-list.ts';
 import { cursorOf, PageQuery, placeOf } from '../pages.ts';
 import { Scope } from '../scope.ts';
 
@@ -36,6 +36,7 @@ const Report = z
     id: text(200).describe('Unique for its source. An event that comes again is kept once.'),
     source: text(200)
       .refine((source) => source !== OF_CAMERA, `expected another name than ${OF_CAMERA}, which is the camera itself`)
+      .refine((source) => source !== OF_PERSON, `expected another name than ${OF_PERSON}, of whom bookmarks are`)
       .describe('What tells it: a name, or a URI.'),
     type: z
       .string()
@@ -172,12 +173,7 @@ export const happeningRoutes: ApiRoutes = async (app, { deps }) => {
         const told = { camera_id: cameraId, id, source, type, start_ms: startMs, end_ms: endMs };
         return { ...told, reported_by: by, received_ms: nowMs, ...(data && { data }) };
       });
-      const stored = await happenings.add(events).catch((err: unknown) => {
-        if (!(err instanceof HappeningError)) throw err;
-        if (err.code === 'too-many') throw new ApiError(429, 'too-many-events', err.message, { isExpected: true });
-        const headers = { 'retry-after': '5' };
-        throw new ApiError(503, 'events-not-kept', err.message, { cause: err, headers, isExpected: true });
-      });
+      const stored = await kept(happenings.add(events));
       return { stored: stored.length, known: events.length - stored.length };
     },
   );
