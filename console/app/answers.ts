@@ -13,7 +13,7 @@ import type { Timeline } from '../../recorder/footage/timeline-item.ts';
 type TimelineItem = z.output<typeof Timeline>['cameras'][number];
 type FilledItem = TimelineItem['filled'][number];
 
-type CameraEvent = NonNullable<TimelineItem['events']>[number];
+export type CameraEvent = NonNullable<TimelineItem['events']>[number];
 type Preview = NonNullable<TimelineItem['preview']>;
 
 /** What the console reads of it; nodes of older versions leave `filled` out. */
@@ -23,7 +23,11 @@ export interface TimelineCamera extends Pick<TimelineItem, 'camera_id' | 'kept_f
   readonly filled?: readonly Omit<FilledItem, 'from'>[];
   readonly preview?: readonly Preview[number][];
   readonly protections: readonly TimelineItem['protections'][number][];
-  readonly events?: readonly Pick<CameraEvent, 'id' | 'type' | 'start_ms' | 'end_ms'>[];
+  readonly events?: readonly Pick<
+    CameraEvent,
+    'id' | 'source' | 'type' | 'start_ms' | 'end_ms' | 'reported_by' | 'data'
+  >[];
+  readonly bands?: TimelineItem['bands'];
   readonly elsewhere: readonly TimelineItem['elsewhere'][number][];
 }
 

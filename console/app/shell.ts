@@ -13,7 +13,6 @@ import { hasSound, unseenAlarms } from './alarms.ts';
 import { alarms, cameras, directory } from './cameras.ts';
 import { deviceClockErrorMs } from './clock.ts';
 import { isStale, staleSeconds } from './contact.ts';
-import { Help } from './help.ts';
 import { hasKeys, useKeys } from './keyboard.ts';
 import { Login } from './login.ts';
 import { Part } from './part.ts';
@@ -72,7 +71,7 @@ function Shell({ view }: { readonly view: ViewName }): VNode {
       <${PersonMenu} onHelp=${() => showHelp(true)} />
     </header>
     <${Banners} />
-    ${viewOf(view)} ${isHelpShown && html`<${Help} onClose=${() => showHelp(false)} />`}
+    ${viewOf(view)} ${isHelpShown && html`<${Part} name="Help" onClose=${() => showHelp(false)} />`}
   </div>`;
 }
 

@@ -26,11 +26,13 @@ interface Props {
   readonly playback: Playback;
   /** Incremented by the key for exporting. */
   readonly wanted: number;
-  readonly onProtect: () => void;
-  readonly onCase: () => void;
+  readonly onOpen: (dialog: Named) => void;
 }
 
-export function ExportPanel({ playback, wanted, onProtect, onCase }: Props): VNode {
+/** The dialogues about the time of the export. */
+export type Named = 'ProtectDialog' | 'CaseDialog' | 'BookmarkDialog';
+
+export function ExportPanel({ playback, wanted, onOpen }: Props): VNode {
   const cameras = playback.cameras.value;
   const window = shownWindow(playback);
   useEffect(() => followJobs(), []);
@@ -42,7 +44,7 @@ export function ExportPanel({ playback, wanted, onProtect, onCase }: Props): VNo
     <${WindowFields} playback=${playback} window=${window} />
     ${
       mayExport && features?.export !== false
-        ? html`<${ExportForm} playback=${playback} window=${window} wanted=${wanted} onCase=${onCase} />`
+        ? html`<${ExportForm} playback=${playback} window=${window} wanted=${wanted} onOpen=${onOpen} />`
         : cameras.map(
             (id) =>
               html`<a class="button primary wide" href=${windowAddress(id, window)} download=${`${id}.mp4`}>
@@ -52,29 +54,37 @@ export function ExportPanel({ playback, wanted, onProtect, onCase }: Props): VNo
     }
     ${
       may('operator') &&
-      html`<button
-        type="button"
-        class="wide"
-        aria-keyshortcuts="P"
-        disabled=${cameras.length === 0}
-        onClick=${onProtect}
-      >
-        Protect from deletion
-      </button>`
+      BUTTONS.map(
+        ([name, key, text]) =>
+          html`<button
+            type="button"
+            class="wide"
+            aria-keyshortcuts=${key}
+            disabled=${cameras.length === 0}
+            onClick=${() => onOpen(name)}
+          >
+            ${text}
+          </button>`,
+      )
     }
     <${OwnJobs} playback=${playback} />
   </section>`;
 }
 
+const BUTTONS = [
+  ['BookmarkDialog', 'B', 'Bookmark …'],
+  ['ProtectDialog', 'P', 'Protect from deletion'],
+] as const;
+
 const windowAddress = (id: string, { startMs, endMs }: Span): string =>
   mediaAddress(`/playback/window/${encodeURIComponent(id)}.mp4?from=${startMs / 1000}&to=${endMs / 1000}`);
 
-interface FormProps extends Pick<Props, 'playback' | 'wanted' | 'onCase'> {
+interface FormProps extends Pick<Props, 'playback' | 'wanted' | 'onOpen'> {
   readonly window: Span;
 }
 
 /** The form of an export, for users who may export. */
-function ExportForm({ playback, window, wanted, onCase }: FormProps): VNode {
+function ExportForm({ playback, window, wanted, onOpen }: FormProps): VNode {
   const [kind, setKind] = useState<Kind>('export');
   const [lapseSpeed, setLapseSpeed] = useState(USUAL_SPEED);
   const [stream, setStream] = useState<Stream>('main');
@@ -161,7 +171,9 @@ function ExportForm({ playback, window, wanted, onCase }: FormProps): VNode {
     </button>
     ${
       kind === 'export' &&
-      html`<button type="button" class="wide" disabled=${ids.length === 0} onClick=${onCase}>Make a case …</button>`
+      html`<button type="button" class="wide" disabled=${ids.length === 0} onClick=${() => onOpen('CaseDialog')}>
+        Make a case …
+      </button>`
     }`;
 }
 

@@ -2,8 +2,9 @@
 
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { wordsOf } from '../app/api.ts';
+import { api, wordsOf } from '../app/api.ts';
 import type { Camera } from '../app/camera.ts';
+import { refreshCameras } from '../app/cameras.ts';
 import { now, tick } from '../app/clock.ts';
 import { isStale } from '../app/contact.ts';
 import { useKeys } from '../app/keyboard.ts';
@@ -17,10 +18,8 @@ import { Menu } from '../parts/menu.ts';
 import { usePassing } from '../parts/passing.ts';
 import { isZoomed, useZoom } from '../parts/zoom.ts';
 import type { LivePlayer } from '../player.js';
-import { Facts } from './facts.ts';
 import { audible, downloadStill, usePlayer } from './picture.ts';
 import { useReplay } from './replay.ts';
-import { startCamera, StopDialog } from './stop.ts';
 import { Badge, badgeOf, Screen } from './tile.ts';
 import { toggleFullScreen } from './full-screen.ts';
 import { PHONE_WIDTH } from './wall.ts';
@@ -105,8 +104,8 @@ export function Stage({ camera, others, onOpen, onBack }: StageProps): VNode {
         onRefused=${setRefusal}
       />
     </div>
-    ${isInfoShown && html`<${Facts} key=${id} camera=${camera} />`}
-    ${isStopping && html`<${StopDialog} camera=${camera} onClose=${() => setStopping(false)} />`}
+    ${isInfoShown && html`<${Part} name="Facts" key=${id} camera=${camera} />`}
+    ${isStopping && html`<${Part} name="StopDialog" camera=${camera} onClose=${() => setStopping(false)} />`}
   </div>`;
 }
 
@@ -216,4 +215,9 @@ function Clock({ player, replayed }: ClockProps): VNode {
     <span class="quiet">${formatDay(timeMs)}</span> <b>${replayed ?? formatClock(timeMs)}</b>
     ${player && !replayed && html`<span class="quiet">${Math.max(0, player.lagSeconds).toFixed(1)} s behind</span>`}
   </p>`;
+}
+
+async function startCamera({ id, base }: Camera): Promise<void> {
+  await api('/cameras/start', { method: 'POST', body: { id }, base });
+  await refreshCameras();
 }

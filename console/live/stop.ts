@@ -8,11 +8,6 @@ import { refreshCameras } from '../app/cameras.ts';
 import { Dialog } from '../parts/dialog.ts';
 import { html } from '../parts/html.ts';
 
-export async function startCamera({ id, base }: Camera): Promise<void> {
-  await api('/cameras/start', { method: 'POST', body: { id }, base });
-  await refreshCameras();
-}
-
 export function StopDialog({ camera, onClose }: { readonly camera: Camera; readonly onClose: () => void }): VNode {
   const [reason, setReason] = useState('');
   const [problem, setProblem] = useState('');

@@ -1,12 +1,13 @@
 // What a type of event is called, and how it is marked.
 
 /** Groups have a colour and a height of their own in the timeline. */
-export type EventGroup = 'motion' | 'person' | 'vehicle' | 'other';
+export type EventGroup = 'motion' | 'person' | 'vehicle' | 'bookmark' | 'other';
 
 const GROUPS: readonly (readonly [pattern: RegExp, group: EventGroup])[] = [
   [/person|people|human|face|visitor/i, 'person'],
   [/vehicle|car$|truck|bus$|bicycle/i, 'vehicle'],
   [/motion/i, 'motion'],
+  [/^bookmark$/, 'bookmark'],
 ];
 
 export const eventGroup = (type: string): EventGroup => GROUPS.find(([pattern]) => pattern.test(type))?.[1] ?? 'other';

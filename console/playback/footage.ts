@@ -30,12 +30,19 @@ interface ProtectedSpan extends Span {
   readonly note: string | null;
 }
 
-/** Something that the camera or another system told. */
-interface EventSpan extends Span {
+/** Something that the camera, another system or a person told. */
+export interface EventSpan extends Span {
   readonly id: string;
   readonly type: string;
+  /** Undefined: it is no bookmark. */
+  readonly bookmark?: { readonly name: string; readonly note: string; readonly by: string } | undefined;
   /** It goes on, or its end was not told: then it ends where it begins. */
   readonly isOpen: boolean;
+}
+
+/** What the key frames show. Time without one was not looked at. */
+interface ActivitySpan extends Span {
+  readonly kind: 'active' | 'quiet' | 'unclear';
 }
 
 /** Footage on another node of the cluster. */
@@ -59,6 +66,7 @@ export interface CameraFootage {
   readonly protections: readonly ProtectedSpan[];
   /** Undefined if nobody asked for them. */
   readonly events?: readonly EventSpan[] | undefined;
+  readonly activity?: readonly ActivitySpan[] | undefined;
   readonly elsewhere: readonly ElsewhereSpan[];
 }
 
@@ -66,6 +74,8 @@ const spanOf = ({ start_ms, end_ms }: { readonly start_ms: number; readonly end_
   startMs: start_ms,
   endMs: end_ms,
 });
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** The id under which the footage of a camera's preview is kept. */
 export const previewId = (cameraId: string): string => `${cameraId}~preview`;
@@ -93,13 +103,15 @@ export function toFootage(item: TimelineCamera): CameraFootage {
     })),
     preview: (item.preview ?? []).map(spanOf),
     protections: item.protections.map((one) => ({ ...spanOf(one), id: one.id, note: one.note })),
-    events: item.events?.map(({ id, type, start_ms: startMs, end_ms: endMs }) => ({
+    events: item.events?.map(({ id, source, type, start_ms: startMs, end_ms: endMs, reported_by: by, data }) => ({
       id,
       type,
+      bookmark: source === 'person' ? { name: textOf(data?.['name']), note: textOf(data?.['note']), by } : undefined,
       startMs,
       endMs: endMs ?? startMs,
       isOpen: endMs === null,
     })),
+    activity: item.bands?.map((band) => ({ ...spanOf(band), kind: band.kind })),
     elsewhere: item.elsewhere.map((one) => ({
       ...spanOf(one),
       nodeId: one.node_id,
@@ -146,14 +158,14 @@ export const isPlayable = (moment: Moment | undefined): boolean =>
 
 /** The next moment from `atMs` on at which one of the cameras has something to play. */
 export const nextFootage = (cameras: readonly CameraFootage[], atMs: number): number | undefined =>
-  nextWithin(
-    cameras.flatMap(({ footage, preview, elsewhere }) => [
-      ...footage,
-      ...preview,
-      ...elsewhere.filter(({ isOnline }) => isOnline),
-    ]),
-    atMs,
-  );
+  nextWithin(cameras.flatMap(playableOf), atMs);
+
+/** When a player can show something of a camera. */
+export const playableOf = ({ footage, preview, elsewhere }: CameraFootage): readonly Span[] => [
+  ...footage,
+  ...preview,
+  ...elsewhere.filter(({ isOnline }) => isOnline),
+];
 
 /** Who or what a gap is due to: a colour and a pattern of the timeline. */
 export type GapGroup = 'camera' | 'disk' | 'recorder' | 'wanted';

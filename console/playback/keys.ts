@@ -6,6 +6,7 @@ import type { Playback } from './playback.ts';
 interface Actions {
   readonly exportSelection: () => void;
   readonly protect: () => void;
+  readonly bookmark: () => void;
   readonly goToTime: () => void;
   readonly fullScreen: () => void;
   readonly saveStill: () => void;
@@ -33,11 +34,14 @@ export function playbackKeys(playback: Playback, actions: Actions): Keys {
     'Shift+n': () => void playback.goToGap(-1),
     v: () => void playback.goToEvent(1),
     'Shift+v': () => void playback.goToEvent(-1),
+    q: () => playback.toggleSkip(),
+    x: () => playback.toggleSearch(),
     '+': () => playback.zoomBy(0.5),
     '=': () => playback.zoomBy(0.5),
     '-': () => playback.zoomBy(2),
     e: actions.exportSelection,
     p: actions.protect,
+    b: actions.bookmark,
     g: actions.goToTime,
     m: () => (playback.isHeard.value = !playback.isHeard.peek()),
     f: actions.fullScreen,

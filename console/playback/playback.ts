@@ -13,8 +13,10 @@ import { isPlayable, momentOf, nextFootage, type CameraFootage, type GapSpan, ty
 import { gapBorder, LEAST_GAP_MS } from './gap-border.ts';
 import { MasterClock } from './master-clock.ts';
 import { paceOf } from './follow.ts';
+import type { Found, Wanted } from './search.ts';
 import { nextEvent } from './next-event.ts';
 import { CameraPlayer, MAX_VIDEO_SPEED, type PlayerState } from './player.ts';
+import { quietUntil } from './quiet.ts';
 import { isWithin, rangeAround, reveal, widthOf, zoom, type Range } from './scale.ts';
 import { spanAt, type Span } from './spans.ts';
 import { StillShow } from './still-show.ts';
@@ -33,6 +35,12 @@ const NEAR_RESOLUTION_MS = 100;
 const ADDRESS_MS = 400;
 /** Before an event begins. */
 const EVENT_LEAD_MS = 2_000;
+/** Key frames are so far apart: a change may begin before the first one that shows it. */
+const QUIET_LEAD_MS = 5_000;
+/** What was skipped is said for so long. */
+const SKIPPED_MS = 10_000;
+/** Changes are searched in so much time at least. */
+const SEARCHED_MS = 86_400_000;
 /** How far ahead the next footage is searched. */
 const SEARCH_MS = 31 * 86_400_000;
 const USUAL_FRAME_MS = 40;
@@ -81,10 +89,16 @@ export class Playback {
    * follows.
    */
   readonly pause = signal<{ readonly nextMs: number | null | undefined } | undefined>(undefined);
+  readonly skipsQuiet = signal(false);
+  /** The quiet time that was skipped last. */
+  readonly skipped = signal<Span | undefined>(undefined);
+  /** The camera and the part of its picture in which changes are searched. */
+  readonly search = signal<Wanted | undefined>(undefined);
+  readonly found = signal<Found | undefined>(undefined);
   readonly zone = computed(() => new Zone(zoneName.value));
   /** What the timeline shows, the day around the shown moment, and what is needed to play. */
-  readonly seen = new TimelineStore({ withEvents: true });
-  readonly day = new TimelineStore({ withEvents: true });
+  readonly seen = new TimelineStore('events', 'activity');
+  readonly day = new TimelineStore('events');
   readonly near = new TimelineStore();
   readonly dayRange = computed<Range>(() => {
     const { startMs, endMs } = this.zone.value.dayOf(this.#dayMs.value);
@@ -163,6 +177,7 @@ export class Playback {
       this.followers.value = wanted.map((cameraId) => before.get(cameraId) ?? this.#newFollower(cameraId));
       const focused = this.focused.peek();
       if (focused === undefined || !wanted.includes(focused)) this.focused.value = wanted[0];
+      if (!wanted.includes(this.search.peek()?.cameraId ?? '')) this.search.value = undefined;
     });
     void this.#makePlayers();
   }
@@ -321,6 +336,21 @@ export class Playback {
     if (nextMs) this.seek(nextMs);
   }
 
+  /** Only then is it needed what is quiet near the shown moment. */
+  toggleSkip(): void {
+    const skips = !this.skipsQuiet.peek();
+    this.skipsQuiet.value = skips;
+    this.near.also = skips ? ['events', 'activity'] : [];
+    this.near.refresh();
+  }
+
+  /** Begins or ends the search for changes in the picture of the focused camera. */
+  toggleSearch(): void {
+    const cameraId = this.focused.peek();
+    this.search.value = this.search.peek() || cameraId === undefined ? undefined : { cameraId, region: undefined };
+    if (this.search.peek() && widthOf(this.range.peek()) < SEARCHED_MS) this.setWidth(SEARCHED_MS);
+  }
+
   mark(which: 'in' | 'out'): void {
     const atMs = this.atMs.peek();
     if (which === 'in') {
@@ -408,6 +438,7 @@ export class Playback {
     const atMs = this.#clock.atMs;
     const followers = this.followers.peek();
     const isPlaying = this.isPlaying.peek() && !this.isScrubbing.peek() && followers.length > 0;
+    if (isPlaying && speed > 0 && this.#skipQuiet(atMs)) return;
     const moments = followers.map(({ cameraId }) => this.momentOf(cameraId, atMs));
     const areStills = this.isScrubbing.peek() || (this.isPlaying.peek() && (speed < 0 || speed > MAX_VIDEO_SPEED));
     const allMissing = followers.length > 0 && moments.every((moment) => moment !== undefined && !isPlayable(moment));
@@ -456,6 +487,21 @@ export class Playback {
       if (moment && !isRunning && isLate) stills.show(atMs, ofStills);
       setPicture(picture, stills.shown.peek() ? { kind: 'still' } : { kind: 'loading' });
     }
+  }
+
+  /** Whether it has gone on to where something may happen, or to the end of what is known. */
+  #skipQuiet(atMs: number): boolean {
+    const skipped = this.skipped.peek();
+    if (skipped && (atMs > skipped.endMs + SKIPPED_MS || atMs < skipped.startMs)) this.skipped.value = undefined;
+    const byCamera = this.near.loaded.peek()?.byCamera;
+    const cameras = this.cameras.peek().map((id) => byCamera?.get(id));
+    if (!this.skipsQuiet.peek() || !cameras.every((camera) => camera !== undefined)) return false;
+    const toMs = (quietUntil(cameras, atMs) ?? atMs) - QUIET_LEAD_MS;
+    if (toMs <= atMs + QUIET_LEAD_MS) return false;
+    const isMore = skipped && atMs - skipped.endMs < SKIPPED_MS;
+    this.skipped.value = { startMs: isMore ? skipped.startMs : atMs, endMs: toMs };
+    this.seek(toMs);
+    return true;
   }
 
   #offerSkip(atMs: number): void {

@@ -4,6 +4,7 @@
 import type { VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { cameras } from '../app/cameras.ts';
+import { Part } from '../app/part.ts';
 import { gridOf, usualAspect } from '../live/wall.ts';
 import { cameraName } from '../parts/camera-name.ts';
 import { html } from '../parts/html.ts';
@@ -61,6 +62,7 @@ function Tile({ follower, playback }: { readonly follower: Follower; readonly pl
     ${picture.kind === 'still' && still && html`<img src=${still.url} alt=${`Recorded picture of ${name}`} />`}
     ${picture.kind === 'loading' && html`<span class="ptile-wait" role="presentation"></span>`}
     ${picture.kind === 'plate' && html`<${Plate} moment=${picture.moment} cameraId=${cameraId} playback=${playback} />`}
+    ${(picture.kind === 'video' || picture.kind === 'still') && playback.search.value?.cameraId === cameraId && html`<${Part} name="SearchArea" playback=${playback} />`}
     <figcaption>
       <span>${name}</span>
       ${isUnplayable && html`<span class="ptile-note">Stills: this browser cannot play the video</span>`}

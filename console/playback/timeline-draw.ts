@@ -23,7 +23,9 @@ const COLOURS = [
   'event-motion',
   'event-person',
   'event-vehicle',
+  'event-bookmark',
   'event-other',
+  'activity',
   'selection',
   'playhead',
   'focus',
@@ -31,7 +33,14 @@ const COLOURS = [
 export type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
 
 /** Of the height of a row. Groups differ by it, too. */
-const EVENT_SHARE: Readonly<Record<EventGroup, number>> = { motion: 0.25, other: 0.4, vehicle: 0.55, person: 0.7 };
+const EVENT_SHARE: Readonly<Record<EventGroup, number>> = {
+  motion: 0.25,
+  other: 0.4,
+  vehicle: 0.55,
+  person: 0.7,
+  bookmark: 1,
+};
+const ACTIVITY_HEIGHT = 6;
 const FONT_SIZE = '12px';
 const HATCH_PIXELS = 6;
 
@@ -164,6 +173,14 @@ function drawShape(context: CanvasRenderingContext2D, { y, height }: Row, shape:
     case 'protected':
       context.fillStyle = colours.protected;
       context.fillRect(x, y - 3, Math.max(2, width), 3);
+      break;
+    case 'activity':
+      // At the upper edge: events are at the lower one.
+      context.fillStyle = colours.empty;
+      if (shape.detail === 'active') context.fillRect(x - 1, y, width + 2, ACTIVITY_HEIGHT + 1);
+      context.fillStyle = colours.activity;
+      if (shape.detail === 'unclear') stripes(context, shape, y, ACTIVITY_HEIGHT, colours.activity, 'upright');
+      else context.fillRect(x, y, width, shape.detail === 'active' ? ACTIVITY_HEIGHT : 1);
       break;
     case 'event': {
       const group = eventGroup(shape.detail ?? '');

@@ -59,6 +59,8 @@ test('a gap too short to be seen is two pixels wide', () => {
 test('an event is marked at its time, wide enough to be seen at every zoom, above what was recorded', () => {
   const event = (start: number, end: number | null) => ({
     id: String(start),
+    source: 'frigate',
+    reported_by: 'frigate',
     type: 'motion',
     start_ms: start * SECOND,
     end_ms: end === null ? null : end * SECOND,
@@ -152,4 +154,24 @@ test('a moment that is still to come is in the future, whatever is kept', () => 
   const camera = toFootage(item({ kept_from_ms: 500 * SECOND }));
   assert.deepEqual(momentOf(camera, 100 * SECOND, 100 * SECOND), { kind: 'future' });
   assert.equal(momentOf(camera, 99 * SECOND, 100 * SECOND).kind, 'not-kept');
+});
+
+test('activity is marked where pictures were looked at, a short change wide enough to be seen and above the rest', () => {
+  const bands = [
+    { ...span(10 * SECOND, 20 * SECOND), kind: 'active' as const },
+    { ...span(20 * SECOND, 50 * SECOND), kind: 'quiet' as const },
+    { ...span(50 * SECOND, 50 * SECOND + 10), kind: 'active' as const },
+  ];
+  const { rows } = model({ spans: [span(0, 90 * SECOND)], bands });
+  assert.deepEqual(
+    rows[0]!.shapes.filter(({ kind }) => kind === 'activity').map(({ detail, x, width }) => [detail, x - LEFT, width]),
+    [
+      ['quiet', 200, 300],
+      ['active', 100, 100],
+      ['active', 500, 3],
+    ],
+  );
+  const { y, height } = rows[0]!;
+  const hit = hitTest(model({ spans: [span(0, 90 * SECOND)], bands }), LEFT + 300, y + height / 2);
+  assert.deepEqual([hit.shape?.kind, hit.activity?.detail], ['footage', 'quiet']);
 });

@@ -6,14 +6,17 @@ import { clipSpans, mergeSpans, subtractSpans, type Span } from './spans.ts';
 import { ticksOf } from './ticks.ts';
 import type { Zone } from './zone.ts';
 
-type ShapeKind = 'footage' | 'filled' | 'preview' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected' | 'event';
+type ShapeKind =
+  'footage' | 'filled' | 'preview' | 'gap' | 'elsewhere' | 'away' | 'not-kept' | 'protected' | 'event' | 'activity';
 
 export interface Shape extends Span {
   readonly kind: ShapeKind;
   readonly x: number;
   readonly width: number;
-  /** The cause of a gap, why only the preview has it, the node of footage elsewhere, the note of a protection, the type of an event. */
+  /** The cause of a gap, why only the preview has it, the node of footage elsewhere, the note of a protection, the type of an event, what activity is. */
   readonly detail?: string | undefined;
+  /** Of a bookmark. */
+  readonly name?: string | undefined;
 }
 
 export interface Row {
@@ -132,11 +135,11 @@ export function timelineModel(view: View): TimelineModel {
 
 function shapesOf(camera: CameraFootage, range: Range, left: number, width: number, nowMs: number): Shape[] {
   const window = { startMs: range.fromMs, endMs: range.toMs };
-  const shape = (kind: ShapeKind, span: Span, detail?: string, least = 1): Shape[] =>
+  const shape = (kind: ShapeKind, span: Span, detail?: string, least = 1, name?: string): Shape[] =>
     clipSpans([span], window).map((clipped) => {
       const x = left + xOf(range, clipped.startMs, width);
       const long = Math.max(least, left + xOf(range, clipped.endMs, width) - x);
-      return { kind, startMs: span.startMs, endMs: span.endMs, x, width: long, detail };
+      return { kind, startMs: span.startMs, endMs: span.endMs, x, width: long, detail, name };
     });
   const { keptFromMs } = camera;
   const onlyPreview = subtractSpans(camera.preview, camera.footage);
@@ -155,12 +158,16 @@ function shapesOf(camera: CameraFootage, range: Range, left: number, width: numb
     ...subtractSpans(onlyPreview, camera.gaps).flatMap((span) => shape('preview', span)),
     ...camera.gaps.flatMap((gap) => clipSpans(onlyPreview, gap).flatMap((span) => shape('preview', span, gap.cause))),
     ...camera.protections.flatMap((span) => shape('protected', span, span.note ?? undefined)),
+    ...(camera.activity ?? [])
+      .toSorted((a, b) => Number(a.kind === 'active') - Number(b.kind === 'active'))
+      .flatMap((span) => shape('activity', span, span.kind, span.kind === 'active' ? LEAST_EVENT : 1)),
     ...(camera.events ?? []).flatMap((event) =>
       shape(
         'event',
         { startMs: event.startMs, endMs: Math.max(event.endMs, event.startMs + 1) },
         event.type,
         LEAST_EVENT,
+        event.bookmark?.name,
       ),
     ),
   ];
@@ -205,6 +212,7 @@ export interface Hit {
   /** The topmost rectangle of footage or of what is missing. */
   readonly shape: Shape | undefined;
   readonly event: Shape | undefined;
+  readonly activity: Shape | undefined;
 }
 
 export function hitTest(model: TimelineModel, x: number, y: number): Hit {
@@ -214,8 +222,9 @@ export function hitTest(model: TimelineModel, x: number, y: number): Hit {
   return {
     atMs,
     row,
-    shape: here.findLast(({ kind }) => kind !== 'protected' && kind !== 'event'),
+    shape: here.findLast(({ kind }) => kind !== 'protected' && kind !== 'event' && kind !== 'activity'),
     event: here.findLast(({ kind }) => kind === 'event'),
+    activity: here.findLast(({ kind }) => kind === 'activity'),
   };
 }
 

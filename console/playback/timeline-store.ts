@@ -21,10 +21,8 @@ interface Wanted {
   readonly resolutionMs: number;
 }
 
-interface StoreOptions {
-  /** Also what cameras and other systems told. */
-  readonly withEvents: boolean;
-}
+/** What is requested besides footage: what cameras and other systems told, and what the pictures show. */
+type Also = readonly ('events' | 'activity')[];
 
 interface Loaded extends Wanted {
   readonly atMs: number;
@@ -39,10 +37,10 @@ export class TimelineStore {
   #asked: AbortController | undefined;
   /** What was loaded is no longer true. */
   #isOutdated = false;
-  readonly #options: StoreOptions;
+  also: Also;
 
-  constructor(options: StoreOptions = { withEvents: false }) {
-    this.#options = options;
+  constructor(...also: Also) {
+    this.also = also;
   }
 
   /** Call it whenever the shown range changes. */
@@ -92,7 +90,7 @@ export class TimelineStore {
       const around = rangeAround((wanted.range.fromMs + wanted.range.toMs) / 2, widthOf(wanted.range) * 2);
       const range = { fromMs: Math.floor(around.fromMs), toMs: Math.ceil(around.toMs) };
       const atMs = now();
-      const byCamera = await readTimeline({ ...wanted, range }, this.#asked.signal, this.#options);
+      const byCamera = await readTimeline({ ...wanted, range }, this.#asked.signal, this.also);
       this.loaded.value = { ...wanted, range, atMs, byCamera };
       this.problem.value = undefined;
     } catch (error) {
@@ -128,13 +126,13 @@ export const followFilled = (stores: readonly TimelineStore[]): (() => void) =>
 export async function readTimeline(
   { cameras, range, resolutionMs }: Wanted,
   signal?: AbortSignal,
-  { withEvents }: StoreOptions = { withEvents: false },
+  also: Also = [],
 ): Promise<ReadonlyMap<string, CameraFootage>> {
   const ids = cameras.map((id) => `camera=${encodeURIComponent(id)}`).join('&');
   const toMs = Math.min(range.toMs, range.fromMs + MAX_WIDTH_MS);
   const window = `from=${range.fromMs / 1000}&to=${toMs / 1000}&resolution_ms=${Math.max(1, Math.round(resolutionMs))}`;
   const answer = await api<{ readonly cameras: readonly TimelineCamera[] }>(
-    `/api/archive/timeline?scope=cluster&preview=1${withEvents ? '&events=1' : ''}&${ids}&${window}`,
+    `/api/archive/timeline?scope=cluster&preview=1${also.map((one) => `&${one}=1`).join('')}&${ids}&${window}`,
     signal ? { signal } : {},
   );
   return new Map(answer.cameras.map((item) => [item.camera_id, toFootage(item)]));

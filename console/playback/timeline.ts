@@ -9,6 +9,7 @@ import { now, tick } from '../app/clock.ts';
 import { theme } from '../app/theme.ts';
 import { eventWords } from '../parts/event-words.ts';
 import { html } from '../parts/html.ts';
+import { withFound } from './search.ts';
 import { causeWords } from './footage.ts';
 import { filledWords, gapWords } from './gap-words.ts';
 import type { Playback } from './playback.ts';
@@ -76,7 +77,7 @@ function draw(element: TimelineCanvas, playback: Playback, colours: Colours): vo
     cameras: playback.cameras.value.map((cameraId) => ({
       cameraId,
       name: cameraName(cameraId),
-      footage: seen?.byCamera.get(cameraId),
+      footage: withFound(seen?.byCamera.get(cameraId), playback.found.value),
       day: day?.byCamera.get(cameraId),
     })),
     atMs: playback.atMs.value,
@@ -120,6 +121,12 @@ function Slider({ playback, children }: { readonly playback: Playback; readonly 
   </div>`;
 }
 
+const ACTIVITY: Readonly<Record<string, string>> = {
+  active: 'Something changes',
+  quiet: 'Quiet',
+  unclear: 'Changes cannot be told',
+};
+
 /** The moment under the pointer: its time, its picture, and why there is none. */
 function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playback: Playback }): VNode {
   const { hit, pageX } = hover;
@@ -142,7 +149,8 @@ function HoverCard({ hover, playback }: { readonly hover: Hover; readonly playba
   return html`<div class="hover-card" style=${`--x: ${pageX}px`} aria-hidden="true">
     ${still && html`<img src=${still.url} alt="" />`}
     <b>${zone.date(hit.atMs, false)} ${zone.time(hit.atMs)}</b>
-    ${hit.event && html`<span>${eventWords(hit.event.detail ?? '')} ${zone.time(hit.event.startMs)}</span>`}
+    ${hit.event && html`<span>${hit.event.name ?? eventWords(hit.event.detail ?? '')} ${zone.time(hit.event.startMs)}</span>`}
+    ${hit.activity && html`<span>${ACTIVITY[hit.activity.detail ?? '']}</span>`}
     ${
       shape?.kind === 'gap' &&
       html`<span class="hover-gap"

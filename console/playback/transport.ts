@@ -26,6 +26,7 @@ const PATHS = {
   frameNext: 'm9 6 6 6-6 6',
   play: 'M8 5v14l11-7z',
   pause: 'M8 5v14M16 5v14',
+  skipQuiet: 'M3 6l7 6-7 6zM11 6l7 6-7 6zM21 6v12',
 } as const;
 
 const glyph = (name: keyof typeof PATHS): VNode =>
@@ -34,10 +35,18 @@ const glyph = (name: keyof typeof PATHS): VNode =>
 export function Transport({ playback }: { readonly playback: Playback }): VNode {
   const isPlaying = playback.isPlaying.value;
   const speed = playback.speed.value;
-  const button = (label: string, keys: string, content: VNode | string, onClick: () => void, className = ''): VNode =>
+  const button = (
+    label: string,
+    keys: string,
+    content: VNode | string,
+    onClick: () => void,
+    className = '',
+    isOn?: boolean,
+  ): VNode =>
     html`<button
       type="button"
       class=${className}
+      aria-pressed=${isOn}
       aria-label=${label}
       aria-keyshortcuts=${keys}
       title=${`${label} (${keys})`}
@@ -75,6 +84,11 @@ export function Transport({ playback }: { readonly playback: Playback }): VNode 
         )}
       </select>
       <${Sound} playback=${playback} />
+      ${
+        hasActivity(playback) &&
+        html`${button('Skip quiet time', 'Q', glyph('skipQuiet'), () => playback.toggleSkip(), '', playback.skipsQuiet.value)}
+        ${button('Find changes', 'X', icon('search'), () => playback.toggleSearch(), '', playback.search.value !== undefined)}`
+      }
     </fieldset>
     <${Clock} playback=${playback} />
     <${GoTo} playback=${playback} />
@@ -99,6 +113,10 @@ export function Transport({ playback }: { readonly playback: Playback }): VNode 
     <a class="button live-link" href=${hashOf('live')}>Live</a>
   </div>`;
 }
+
+/** Nothing is offered of cameras that nobody looks at. */
+const hasActivity = ({ cameras, seen }: Playback): boolean =>
+  cameras.value.some((id) => (seen.of(id)?.activity ?? []).length > 0);
 
 /** Of the focused camera. */
 function Sound({ playback }: { readonly playback: Playback }): VNode {

@@ -7,14 +7,15 @@ import { cameras } from '../app/cameras.ts';
 import { byName } from '../app/condition.ts';
 import { useKeys } from '../app/keyboard.ts';
 import { Part } from '../app/part.ts';
-import { ExportPanel } from '../exports/panel.ts';
+import { may } from '../app/session.ts';
+import { ExportPanel, type Named } from '../exports/panel.ts';
 import { windowOf } from '../exports/window.ts';
 import { saveStill } from '../exports/save-still.ts';
 import { toggleFullScreen } from '../live/full-screen.ts';
 import { CameraList } from '../live/list.ts';
+import { formatDuration } from '../parts/format.ts';
 import { html } from '../parts/html.ts';
 import { Calendar } from './calendar.ts';
-import { EventList } from './event-list.ts';
 import { GapList } from './gap-list.ts';
 import { playbackKeys } from './keys.ts';
 import { Playback } from './playback.ts';
@@ -31,8 +32,8 @@ export function PlaybackView(): VNode {
   }, []);
   const view = useRef<HTMLElement>(null);
   const [exportsWanted, wantExport] = useState(0);
-  const [isProtecting, setProtecting] = useState(false);
-  const [isMakingCase, makeCase] = useState(false);
+  const [dialog, setDialog] = useState<Named | undefined>(undefined);
+  const open = (name: Named | undefined): void => setDialog(playback.cameras.peek().length > 0 ? name : undefined);
   useLayoutEffect(() => () => playback.end(), [playback]);
   const known = cameras.value;
   // With a single camera there is nothing to choose.
@@ -43,7 +44,8 @@ export function PlaybackView(): VNode {
   useKeys(
     playbackKeys(playback, {
       exportSelection: () => wantExport((count) => count + 1),
-      protect: () => setProtecting(playback.cameras.peek().length > 0),
+      protect: () => open('ProtectDialog'),
+      bookmark: () => may('operator') && open('BookmarkDialog'),
       goToTime: () => view.current?.querySelector<HTMLInputElement>('[name=go-to]')?.focus(),
       fullScreen: () => void toggleFullScreen(view.current),
       saveStill: () => {
@@ -57,6 +59,8 @@ export function PlaybackView(): VNode {
     }),
   );
   const isEmpty = playback.cameras.value.length === 0;
+  // Most sites have none until a camera or another system tells them.
+  const hasEvents = playback.cameras.value.some((id) => (playback.seen.of(id)?.events ?? []).length > 0);
   return html`<main class="view playback" ref=${view}>
     <h1 class="unseen">Playback</h1>
     <${CameraList}
@@ -73,14 +77,10 @@ export function PlaybackView(): VNode {
       <${Pause} playback=${playback} />
     </div>
     <aside class="side" aria-label="Calendar and export">
+      ${playback.search.value && html`<${Part} name="ChangeList" playback=${playback} search=${playback.search.value} />`}
       <${Calendar} playback=${playback} />
-      <${ExportPanel}
-        playback=${playback}
-        wanted=${exportsWanted}
-        onProtect=${() => setProtecting(true)}
-        onCase=${() => makeCase(true)}
-      />
-      ${!isEmpty && html`<${EventList} playback=${playback} />`}
+      <${ExportPanel} playback=${playback} wanted=${exportsWanted} onOpen=${open} />
+      ${hasEvents && html`<${Part} name="EventList" playback=${playback} />`}
       ${!isEmpty && html`<${GapList} playback=${playback} />`}
     </aside>
     <div class="pb-controls">
@@ -89,35 +89,31 @@ export function PlaybackView(): VNode {
       <${Timeline} playback=${playback} />
     </div>
     ${
-      isProtecting &&
+      dialog &&
       html`<${Part}
-        name="ProtectDialog"
+        name=${dialog}
         cameraIds=${playback.cameras.peek()}
         window=${windowOf(playback)}
+        selection=${playback.selection.peek()}
         zone=${playback.zone.value}
-        onClose=${() => setProtecting(false)}
+        onClose=${() => open(undefined)}
         onDone=${() => {
-          setProtecting(false);
+          open(undefined);
           playback.seen.refresh();
         }}
-      />`
-    }
-    ${
-      isMakingCase &&
-      html`<${Part}
-        name="CaseDialog"
-        cameraIds=${playback.cameras.peek()}
-        window=${windowOf(playback)}
-        zone=${playback.zone.value}
-        onClose=${() => makeCase(false)}
       />`
     }
   </main>`;
 }
 
-/** Shown when every camera is in a gap: nothing plays until the user skips it. */
+/** Shown when every camera is in a gap: nothing plays until the user skips it. Quiet time was skipped already. */
 function Pause({ playback }: { readonly playback: Playback }): VNode | false {
   const pause = playback.pause.value;
+  const skipped = playback.skipped.value;
+  if (!pause && skipped)
+    return html`<p class="pb-pause" role="status">
+      Skipped ${formatDuration((skipped.endMs - skipped.startMs) / 1_000)} of quiet time.
+    </p>`;
   if (!pause) return false;
   const { nextMs } = pause;
   if (nextMs === undefined) return false;

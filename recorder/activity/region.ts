@@ -99,6 +99,8 @@ export async function bandsOf(
       continue;
     }
     for (const block of blocksIn((await store.read(cameraId, dayMs)) ?? Buffer.alloc(0))) {
+      // A file of footage is not longer than two hours.
+      if (block.head.startMs >= toMs || block.head.startMs + 2 * HOUR_MS <= fromMs) continue;
       eachLook(block, undefined, ({ timeMs: startMs, level, confidence }) => {
         const [isSure, isActive] = [confidence >= SURE, level > 0];
         const counts = {
