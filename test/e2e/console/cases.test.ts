@@ -35,6 +35,10 @@ test(
     const browser = await launchBrowser();
     t.after(() => browser.close());
     const at = (seconds: number): string => new Date(startMs + seconds * 1000).toISOString();
+    const bookmark = JSON.stringify({ name: 'Red car', from: startMs / 1000 + 15 });
+    const headers = { 'content-type': 'application/json' };
+    const made = await recorder.fetch('/api/cameras/cam2/bookmarks', { method: 'POST', headers, body: bookmark });
+    assert.equal(made.status, 201, await made.text());
     const address = `${recorder.url}/#/playback?c=${ids.join()}&t=${at(10)}&in=${at(10)}&out=${at(40)}&z=10m`;
     for (const [size, width, height] of SIZES) {
       const page = await (await browser.newContext({ bypassCSP: true, viewport: { width, height } })).newPage();
@@ -49,7 +53,11 @@ test(
       await dialog.getByLabel('Name').fill(`Theft, ${size}`);
       await dialog.getByLabel('Number').fill('2026-17');
       await dialog.getByLabel('Reason').fill('The police asked');
-      await dialog.getByLabel('Notes').fill('A white van, twice');
+      const notes = dialog.getByLabel('Notes');
+      await until('the bookmark is suggested', async () =>
+        (await notes.inputValue()).endsWith(' Camera 2: Red car (anonymous)'),
+      );
+      await notes.fill('A white van, twice');
       await page.addScriptTag({ content: AXE });
       assert.deepEqual(await page.evaluate(violations), [], `the dialogue, ${size}`);
       const { KUBE_NVR_SHOTS: shots } = process.env;

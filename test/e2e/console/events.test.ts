@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { browserMissing, launchBrowser } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
@@ -68,6 +69,39 @@ test(
       await isAt(at(88));
       await page.evaluate(AXE);
       assert.deepEqual(await page.evaluate(violations), [], name);
+
+      // A bookmark: a moment with a name, a note and an author, which stays until it is removed.
+      await page.locator('.timeline-slider').focus();
+      await page.keyboard.press('b');
+      const dialog = page.getByRole('dialog', { name: 'Bookmark' });
+      await dialog.getByLabel('Name').fill('White van');
+      await dialog.getByLabel('Note').fill('the second time');
+      await page.evaluate(AXE);
+      assert.deepEqual(await page.evaluate(violations), [], `the dialogue, ${name}`);
+      const { KUBE_NVR_SHOTS: shots } = process.env;
+      if (shots) await page.screenshot({ path: join(shots, `bookmark-${name}.png`) });
+      await dialog.getByRole('checkbox').check();
+      await dialog.getByRole('button', { name: 'Keep the bookmark' }).click();
+      await dialog.waitFor({ state: 'detached' });
+      await list.getByText('5 events in view').waitFor();
+      const words = await list.locator('li span').allInnerTexts();
+      assert.deepEqual(
+        words.filter((one) => one.includes('van')),
+        ['Front gate: White van (anonymous): the second time', 'Till: White van (anonymous): the second time'],
+      );
+      await until('its footage is protected', async () => {
+        const answer = await (await recorder.fetch('/api/archive/protections')).json();
+        return JSON.stringify(answer).split('White van').length === 3;
+      });
+      if (shots) await page.screenshot({ path: join(shots, `bookmarks-${name}.png`) });
+      assert.deepEqual(await page.evaluate(violations), [], `the list, ${name}`);
+      for (const id of ['Front gate', 'Till'])
+        await list.getByRole('button', { name: new RegExp(`^Remove ${id}`) }).click();
+      await list.getByText('3 events in view').waitFor();
+      for (const { id } of (
+        (await (await recorder.fetch('/api/archive/protections')).json()) as { protections: { id: string }[] }
+      ).protections)
+        await recorder.fetch(`/api/archive/protections/${id}`, { method: 'DELETE' });
 
       await page.goto(`${recorder.url}/#/live`);
       await page.locator('.tile[data-camera=gate]').waitFor();
